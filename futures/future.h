@@ -1,0 +1,169 @@
+/// Promise and Future: a value that is not here yet.
+///
+/// A transport makes one pair per receive, the driver one per step; the promise stays with whoever completes
+/// it, futures are copied to whoever reads. Both ends share one cell; its mutex guards the outcome and the list
+/// of callbacks, because the two ends live on different threads by definition. Nothing else is called under it.
+///
+/// F-1: a future completes exactly once, with a value, an Error or cancelled (an Error of Errc::Cancelled).
+/// F-2: a promise that goes away unfulfilled completes with Errc::Internal, so nobody waits for ever.
+/// F-3: the value lives in the cell until the last future goes; get() copies it (for a tensor: the handle).
+/// F-4: a callback runs exactly once, on the thread that completes the promise (on the registering thread when
+///      the future is complete already), with no lock held. It must not throw and must not block: the completing
+///      thread may be another rank's plan thread, so post to a mailbox of your own instead of working there.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "stagecraft/base/check.h"
+#include "stagecraft/base/error.h"
+
+namespace stagecraft {
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+namespace detail {
+
+template <class T>
+class FutureCell {
+ public:
+  /// Returns false, and changes nothing, when the cell is complete already (keeps F-1).
+  template <class Outcome>
+  bool complete(Outcome&& outcome) noexcept {
+    std::vector<std::function<void()>> callbacks;
+    {
+      const std::scoped_lock lock(mutex_);
+      if (done()) {
+        return false;
+      }
+      outcome_ = std::forward<Outcome>(outcome);
+      callbacks.swap(callbacks_);
+    }
+    completed_.notify_all();
+    for (const auto& callback : callbacks) {
+      callback();
+    }
+    return true;
+  }
+
+  void on_ready(std::function<void()> callback) {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (!done()) {
+        callbacks_.push_back(std::move(callback));
+        return;
+      }
+    }
+    callback();
+  }
+
+  [[nodiscard]] bool ready() const {
+    const std::scoped_lock lock(mutex_);
+    return done();
+  }
+
+  [[nodiscard]] bool wait_until(Deadline deadline) const {
+    std::unique_lock lock(mutex_);
+    return completed_.wait_until(lock, deadline, [this] { return done(); });
+  }
+
+  [[nodiscard]] T get() const {
+    std::unique_lock lock(mutex_);
+    completed_.wait(lock, [this] { return done(); });
+    if (const Error* error = std::get_if<Error>(&outcome_)) {
+      throw Error(*error);
+    }
+    return std::get<T>(outcome_);
+  }
+
+ private:
+  struct Pending {};
+
+  [[nodiscard]] bool done() const { return !std::holds_alternative<Pending>(outcome_); }
+
+  mutable std::mutex mutex_;
+  mutable std::condition_variable completed_;
+  std::variant<Pending, T, Error> outcome_;
+  std::vector<std::function<void()>> callbacks_;
+};
+
+}  // namespace detail
+
+/// The reading end: a copyable handle, all copies see the same outcome. A default-constructed future names no
+/// promise and may only be assigned to or asked `valid()`. For a future without a value use T = std::monostate.
+template <class T>
+class Future {
+ public:
+  Future() = default;
+
+  [[nodiscard]] bool valid() const { return cell_ != nullptr; }
+
+  [[nodiscard]] bool ready() const { return cell().ready(); }
+
+  /// Returns true when the future is complete at the deadline or before.
+  [[nodiscard]] bool wait_until(Deadline deadline) const { return cell().wait_until(deadline); }
+
+  /// Returns the value, as often as it is asked for. Waits without a deadline: inside the runtime call
+  /// `wait_until` first.
+  /// Errors: rethrows the Error it was completed with; Errc::Cancelled when it was cancelled.
+  [[nodiscard]] T get() const { return cell().get(); }
+
+  /// Calls back once, as F-4 says.
+  void on_ready(std::function<void()> callback) const { cell().on_ready(std::move(callback)); }
+
+ private:
+  template <class>
+  friend class Promise;
+
+  explicit Future(std::shared_ptr<detail::FutureCell<T>> cell) : cell_(std::move(cell)) {}
+
+  [[nodiscard]] detail::FutureCell<T>& cell() const {
+    SC_CHECK(cell_ != nullptr, "a future that was never given a promise was used");
+    return *cell_;
+  }
+
+  std::shared_ptr<detail::FutureCell<T>> cell_;
+};
+
+/// The completing end: moved, never copied.
+template <class T>
+class Promise {
+ public:
+  Promise() : cell_(std::make_shared<detail::FutureCell<T>>()) {}
+  Promise(Promise&& other) noexcept = default;
+  Promise& operator=(Promise&& other) noexcept {
+    Promise dropped(std::move(other));
+    cell_.swap(dropped.cell_);
+    return *this;
+  }
+  Promise(const Promise&) = delete;
+  Promise& operator=(const Promise&) = delete;
+  ~Promise() {
+    if (cell_ != nullptr && !cell_->ready()) {
+      cell_->complete(Error(Errc::Internal, "promise dropped: its owner went away without completing it"));
+    }
+  }
+
+  [[nodiscard]] Future<T> future() const { return Future<T>(checked()); }
+
+  /// Each returns false, and changes nothing, when the promise is complete already.
+  bool set_value(T value) { return checked()->complete(std::move(value)); }
+  bool set_error(Error error) { return checked()->complete(std::move(error)); }
+  bool cancel() { return set_error(Error(Errc::Cancelled, "cancelled before it had a value")); }
+
+ private:
+  [[nodiscard]] const std::shared_ptr<detail::FutureCell<T>>& checked() const {
+    SC_CHECK(cell_ != nullptr, "a promise was used after it was moved away");
+    return cell_;
+  }
+
+  std::shared_ptr<detail::FutureCell<T>> cell_;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,62 @@
+/// FaultyTransport: a transport that misbehaves on command, for tests of whoever uses one.
+///
+/// It decorates a real transport, fails what it was told to fail and passes everything else on. Sends and receives
+/// are counted from 1 from its making. Its mutex guards the counts, the faults and the sends that are held back;
+/// the transport inside is never called under it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "stagecraft/futures/transport/transport.h"
+
+namespace stagecraft {
+
+class FaultyTransport final : public Transport {
+ public:
+  explicit FaultyTransport(std::shared_ptr<Transport> inner);
+
+  /// The n-th send is accepted and never arrives; the n-th receive never sees its tensor.
+  void drop_send(std::int64_t nth);
+  void drop_receive(std::int64_t nth);
+  /// The n-th send, or receive, throws `error`.
+  void fail_send(std::int64_t nth, Error error);
+  void fail_receive(std::int64_t nth, Error error);
+
+  /// Keeps all later sends back until `release_sends`, which sends them in their order. Both from one thread.
+  void hold_sends();
+  void release_sends();
+  [[nodiscard]] std::int64_t sends_held() const;
+
+  [[nodiscard]] Rank self() const override;
+  void send(Rank to, const Tag& tag, at::Tensor tensor) override;
+  [[nodiscard]] Future<at::Tensor> receive(Rank from, const Tag& tag) override;
+  void advance(Epoch current, const Error& why) override;
+  [[nodiscard]] std::uint64_t refused() const override;
+  [[nodiscard]] std::int64_t bytes_waiting() const override;
+  /// Also drops the sends that are held back.
+  void close(const Error& why) override;
+
+ private:
+  using Fault = std::optional<Error>;  ///< the error to throw; empty: drop silently
+  struct HeldSend {
+    Rank to;
+    Tag tag;
+    at::Tensor tensor;
+  };
+
+  const std::shared_ptr<Transport> inner_;
+  mutable std::mutex mutex_;
+  std::int64_t sends_ = 0;
+  std::int64_t receives_ = 0;
+  std::map<std::int64_t, Fault> send_faults_;
+  std::map<std::int64_t, Fault> receive_faults_;
+  bool holding_ = false;
+  std::vector<HeldSend> held_;
+};
+
+}  // namespace stagecraft

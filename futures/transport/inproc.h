@@ -1,0 +1,30 @@
+/// InprocNetwork: the transport between ranks that are threads of one process. A tensor is handed over as it is:
+/// same storage, no copy, no serialising.
+///
+/// The cluster makes one network and gives every rank its endpoint; endpoints keep the mailboxes alive, so the
+/// network object itself may go first. A rank's mailbox closes when the last endpoint of the network is gone.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "stagecraft/futures/transport/transport.h"
+
+namespace stagecraft {
+
+class InprocMailbox;
+
+class InprocNetwork {
+ public:
+  /// Ranks 0 to ranks - 1 and the driver.
+  explicit InprocNetwork(int ranks);
+
+  /// Returns the end of `rank` (or `kDriver`); all ends of one rank share its mailbox.
+  /// Errors: TransportRefused for a rank that is not in this network.
+  [[nodiscard]] std::shared_ptr<Transport> endpoint(Rank rank) const;
+
+ private:
+  std::shared_ptr<const std::vector<std::unique_ptr<InprocMailbox>>> mailboxes_;
+};
+
+}  // namespace stagecraft
