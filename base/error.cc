@@ -1,0 +1,121 @@
+#include "stagecraft/base/error.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "stagecraft/base/check.h"
+
+namespace stagecraft {
+namespace {
+
+struct CodeEntry {
+  Errc code;
+  ErrorFamily family;
+  std::string_view name;
+};
+
+constexpr std::array kCodes{
+    CodeEntry{Errc::UsageArgument, ErrorFamily::Usage, "usage.argument"},
+    CodeEntry{Errc::UsageFile, ErrorFamily::Usage, "usage.file"},
+    CodeEntry{Errc::ScheduleParse, ErrorFamily::Schedule, "schedule.parse"},
+    CodeEntry{Errc::ScheduleInvalid, ErrorFamily::Schedule, "schedule.invalid"},
+    CodeEntry{Errc::ScheduleParameter, ErrorFamily::Schedule, "schedule.parameter"},
+    CodeEntry{Errc::CompileCapture, ErrorFamily::Compile, "compile.capture"},
+    CodeEntry{Errc::CompilePartition, ErrorFamily::Compile, "compile.partition"},
+    CodeEntry{Errc::CompileShape, ErrorFamily::Compile, "compile.shape"},
+    CodeEntry{Errc::PlanInvalid, ErrorFamily::Plan, "plan.invalid"},
+    CodeEntry{Errc::TransportClosed, ErrorFamily::Transport, "transport.closed"},
+    CodeEntry{Errc::TransportRefused, ErrorFamily::Transport, "transport.refused"},
+    CodeEntry{Errc::DeviceOutOfMemory, ErrorFamily::Device, "device.out_of_memory"},
+    CodeEntry{Errc::DeviceFailed, ErrorFamily::Device, "device.failed"},
+    CodeEntry{Errc::WorkerFailed, ErrorFamily::Worker, "worker.failed"},
+    CodeEntry{Errc::WorkerAborted, ErrorFamily::Worker, "worker.aborted"},
+    CodeEntry{Errc::WorkerPhase, ErrorFamily::Worker, "worker.phase"},
+    CodeEntry{Errc::WorkerLost, ErrorFamily::Worker, "worker.lost"},
+    CodeEntry{Errc::NonFinite, ErrorFamily::Worker, "worker.non_finite"},
+    CodeEntry{Errc::ClusterTimeout, ErrorFamily::Cluster, "cluster.timeout"},
+    CodeEntry{Errc::ClusterClosed, ErrorFamily::Cluster, "cluster.closed"},
+    CodeEntry{Errc::ClusterMember, ErrorFamily::Cluster, "cluster.member"},
+    CodeEntry{Errc::CheckpointFormat, ErrorFamily::Usage, "checkpoint.format"},
+    CodeEntry{Errc::CheckpointMismatch, ErrorFamily::Usage, "checkpoint.mismatch"},
+    CodeEntry{Errc::Cancelled, ErrorFamily::Worker, "future.cancelled"},
+    CodeEntry{Errc::Internal, ErrorFamily::Internal, "internal"},
+};
+
+const CodeEntry& entry(Errc code) {
+  for (const CodeEntry& e : kCodes) {
+    if (e.code == code) {
+      return e;
+    }
+  }
+  return kCodes.back();
+}
+
+template <class T>
+void fill(T& field, const T& more) {
+  if (field == T{}) {
+    field = more;
+  }
+}
+
+}  // namespace
+
+ErrorFamily family(Errc code) { return entry(code).family; }
+
+std::string_view to_string(Errc code) { return entry(code).name; }
+
+Error::Error(Errc code, std::string message) : code_(code), message_(std::move(message)) { render(); }
+
+Error& Error::with(const ErrorContext& more) {
+  fill(context_.rank, more.rank);
+  fill(context_.stage, more.stage);
+  fill(context_.microbatch, more.microbatch);
+  fill(context_.step, more.step);
+  fill(context_.task, more.task);
+  fill(context_.peer, more.peer);
+  render();
+  return *this;
+}
+
+Error& Error::because(const Error& cause) {
+  cause_ = std::make_shared<const Error>(cause);
+  render();
+  return *this;
+}
+
+void Error::render() {
+  std::string where;
+  const auto add = [&](std::string_view name, const std::string& value) {
+    where += fmt::format("{}{} {}", where.empty() ? "" : ", ", name, value);
+  };
+  const auto add_id = [&](std::string_view name, const auto& id) {
+    if (id) {
+      add(name, to_string(*id));
+    }
+  };
+  add_id("rank", context_.rank);
+  add_id("stage", context_.stage);
+  add_id("microbatch", context_.microbatch);
+  add_id("step", context_.step);
+  if (!context_.task.empty()) {
+    add("task", context_.task);
+  }
+  if (!context_.peer.empty()) {
+    add("peer", context_.peer);
+  }
+  what_ = message_;
+  if (!where.empty()) {
+    what_ += fmt::format(" ({})", where);
+  }
+  if (cause_) {
+    what_ += fmt::format("; because {}", cause_->what());
+  }
+}
+
+void check_failed(const char* expression, const char* file, int line, const std::string& detail) {
+  throw Error(Errc::Internal, fmt::format("a bug of Stagecraft: {} does not hold at {}:{}: {}", expression, file, line, detail));
+}
+
+}  // namespace stagecraft

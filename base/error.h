@@ -1,0 +1,107 @@
+/// Error: the one exception of Stagecraft, and the value that crosses threads and messages.
+///
+/// A layer throws it; the border of a thread or an actor catches it, sends it as a value and the reader's
+/// `get()` throws it again. Each layer on the way up adds the context it knows (`with`).
+/// The message says what was expected, what was found and what to do.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "stagecraft/base/ids.h"
+
+namespace stagecraft {
+
+/// The family decides who handles it; the code says what happened.
+enum class Errc : std::uint8_t {
+  // Usage: the caller's arguments
+  UsageArgument,
+  UsageFile,
+  // Schedule: the array breaks a rule, or its text cannot be read
+  ScheduleParse,
+  ScheduleInvalid,
+  ScheduleParameter,
+  // Compile: the module cannot be captured or cut
+  CompileCapture,
+  CompilePartition,
+  CompileShape,
+  // Plan: a lowered plan breaks a rule
+  PlanInvalid,
+  // Transport
+  TransportClosed,
+  TransportRefused,
+  // Device
+  DeviceOutOfMemory,
+  DeviceFailed,
+  // Worker
+  WorkerFailed,
+  WorkerAborted,
+  WorkerPhase,
+  WorkerLost,
+  NonFinite,
+  // Cluster
+  ClusterTimeout,
+  ClusterClosed,
+  ClusterMember,
+  // Checkpoint
+  CheckpointFormat,
+  CheckpointMismatch,
+  // Future
+  Cancelled,
+  // Internal: our bug
+  Internal,
+};
+
+enum class ErrorFamily : std::uint8_t {
+  Usage, Schedule, Compile, Plan, Transport, Device, Worker, Cluster, Internal,
+};
+
+[[nodiscard]] ErrorFamily family(Errc code);
+[[nodiscard]] std::string_view to_string(Errc code);
+
+/// Where it happened, as far as the layers on the way up knew.
+struct ErrorContext {
+  std::optional<Rank> rank;
+  std::optional<StageId> stage;
+  std::optional<Microbatch> microbatch;
+  std::optional<Step> step;
+  std::string task;  ///< "1B3", an instruction, or empty
+  std::string peer;  ///< the other end of a transfer, or empty
+
+  friend bool operator==(const ErrorContext&, const ErrorContext&) = default;
+};
+
+class Error : public std::exception {
+ public:
+  Error(Errc code, std::string message);
+
+  [[nodiscard]] Errc code() const { return code_; }
+  [[nodiscard]] const std::string& message() const { return message_; }
+  [[nodiscard]] const ErrorContext& context() const { return context_; }
+  [[nodiscard]] const Error* cause() const { return cause_.get(); }
+
+  /// Fills the fields of the context that are still empty: the innermost layer knows best.
+  Error& with(const ErrorContext& more);
+  /// Names what led to this error.
+  Error& because(const Error& cause);
+
+  /// One line: message, then where, then the cause.
+  [[nodiscard]] const char* what() const noexcept override { return what_.c_str(); }
+
+  friend bool operator==(const Error& a, const Error& b) { return a.code_ == b.code_; }
+
+ private:
+  void render();
+
+  Errc code_;
+  std::string message_;
+  ErrorContext context_;
+  std::shared_ptr<const Error> cause_;
+  std::string what_;
+};
+
+}  // namespace stagecraft

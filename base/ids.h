@@ -1,0 +1,52 @@
+/// Strong integer ids: a stage is not a microbatch, and the compiler says so.
+/// Every layer speaks these; none carries meaning beyond its number.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <type_traits>
+
+namespace stagecraft {
+
+/// One integer with a name of its own. `Name` is a tag type and never defined.
+template <class Name, class Int = std::int32_t>
+struct StrongId {
+  Int value{};
+
+  constexpr StrongId() = default;
+  constexpr explicit StrongId(Int v) : value(v) {}
+  template <class Other>
+    requires(std::is_integral_v<Other> && !std::is_same_v<Other, Int>)
+  constexpr explicit StrongId(Other v) : value(static_cast<Int>(v)) {}
+
+  /// For subscripts: the id as an array position.
+  [[nodiscard]] constexpr std::size_t index() const { return static_cast<std::size_t>(value); }
+
+  friend constexpr auto operator<=>(const StrongId&, const StrongId&) = default;
+};
+
+template <class Name, class Int>
+std::string to_string(StrongId<Name, Int> id) {
+  return std::to_string(id.value);
+}
+
+using Rank = StrongId<struct RankName>;              ///< one device's worker
+using StageId = StrongId<struct StageName>;          ///< a node of the stage graph
+using Microbatch = StrongId<struct MicrobatchName>;  ///< a slice of one step's batch
+using Step = StrongId<struct StepName, std::int64_t>;    ///< one optimizer update
+using Epoch = StrongId<struct EpochName, std::int64_t>;  ///< counts aborted plans: older tensors are refused
+using EdgeId = StrongId<struct EdgeName>;            ///< one tensor crossing between two places
+using SlotId = StrongId<struct SlotName>;            ///< a place in a worker's store
+using InstructionId = StrongId<struct InstructionName>;
+
+}  // namespace stagecraft
+
+template <class Name, class Int>
+struct std::hash<stagecraft::StrongId<Name, Int>> {
+  std::size_t operator()(stagecraft::StrongId<Name, Int> id) const noexcept {
+    return std::hash<Int>{}(id.value);
+  }
+};

@@ -1,0 +1,70 @@
+# FindLibTorch: LibTorch as the Python wheel or the zip archive lays it out.
+#
+# The TorchConfig.cmake of a CUDA build insists on a CUDA toolkit; a program that computes on the CPU
+# needs none. Looked for in LibTorch_ROOT (variable or environment), CMAKE_PREFIX_PATH, and the cache
+# folder that tools/setup fills.
+#
+# Targets: LibTorch::cpu   headers, torch_cpu, c10
+#          LibTorch::cuda  the same and torch_cuda, c10_cuda; only where these are found
+# Variables: LibTorch_FOUND, LibTorch_VERSION
+
+if(DEFINED ENV{XDG_CACHE_HOME})
+  set(_libtorch_cache "$ENV{XDG_CACHE_HOME}/stagecraft")
+else()
+  set(_libtorch_cache "$ENV{HOME}/.cache/stagecraft")
+endif()
+
+find_path(LibTorch_INCLUDE_DIR ATen/core/Tensor.h
+  HINTS "${_libtorch_cache}/libtorch-2.11.0/torch"
+  PATH_SUFFIXES include torch/include)
+
+if(LibTorch_INCLUDE_DIR)
+  # The libraries beside the headers, never those of a second copy.
+  cmake_path(GET LibTorch_INCLUDE_DIR PARENT_PATH _libtorch_home)
+  foreach(_library IN ITEMS torch_cpu c10 torch_cuda c10_cuda)
+    find_library(LibTorch_${_library}_LIBRARY ${_library}
+      PATHS "${_libtorch_home}/lib" "${_libtorch_home}/lib/${CMAKE_LIBRARY_ARCHITECTURE}" NO_DEFAULT_PATH)
+    mark_as_advanced(LibTorch_${_library}_LIBRARY)
+  endforeach()
+
+  foreach(_header IN ITEMS torch/headeronly/version.h torch/csrc/api/include/torch/version.h)
+    if(EXISTS "${LibTorch_INCLUDE_DIR}/${_header}" AND NOT LibTorch_VERSION)
+      file(STRINGS "${LibTorch_INCLUDE_DIR}/${_header}" _lines REGEX "define TORCH_VERSION_(MAJOR|MINOR|PATCH) [0-9]+")
+      list(TRANSFORM _lines REPLACE ".* ([0-9]+)$" "\\1")
+      list(JOIN _lines "." LibTorch_VERSION)
+    endif()
+  endforeach()
+endif()
+mark_as_advanced(LibTorch_INCLUDE_DIR)
+
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(LibTorch
+  REQUIRED_VARS LibTorch_torch_cpu_LIBRARY LibTorch_c10_LIBRARY LibTorch_INCLUDE_DIR
+  VERSION_VAR LibTorch_VERSION
+  REASON_FAILURE_MESSAGE "Run tools/setup, which puts LibTorch into ${_libtorch_cache}, or name your own copy in CMAKE_PREFIX_PATH or LibTorch_ROOT.")
+
+if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
+  find_package(Threads REQUIRED)
+
+  # The wheel is built with the compiler's default (new) string ABI, so no definition is needed.
+  add_library(LibTorch::c10 SHARED IMPORTED)
+  set_target_properties(LibTorch::c10 PROPERTIES
+    IMPORTED_LOCATION "${LibTorch_c10_LIBRARY}"
+    INTERFACE_INCLUDE_DIRECTORIES "${LibTorch_INCLUDE_DIR};${LibTorch_INCLUDE_DIR}/torch/csrc/api/include")
+
+  # What torch_cpu itself links (OpenMP, the two small CUDA libraries) it finds by its own run path.
+  add_library(LibTorch::cpu SHARED IMPORTED)
+  set_target_properties(LibTorch::cpu PROPERTIES
+    IMPORTED_LOCATION "${LibTorch_torch_cpu_LIBRARY}"
+    INTERFACE_LINK_LIBRARIES "LibTorch::c10;Threads::Threads")
+
+  if(LibTorch_torch_cuda_LIBRARY AND LibTorch_c10_cuda_LIBRARY)
+    add_library(LibTorch::c10_cuda SHARED IMPORTED)
+    set_target_properties(LibTorch::c10_cuda PROPERTIES
+      IMPORTED_LOCATION "${LibTorch_c10_cuda_LIBRARY}" INTERFACE_LINK_LIBRARIES LibTorch::c10)
+    add_library(LibTorch::cuda SHARED IMPORTED)
+    set_target_properties(LibTorch::cuda PROPERTIES
+      IMPORTED_LOCATION "${LibTorch_torch_cuda_LIBRARY}"
+      INTERFACE_LINK_LIBRARIES "LibTorch::c10_cuda;LibTorch::cpu")
+  endif()
+endif()

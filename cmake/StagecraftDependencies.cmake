@@ -1,0 +1,25 @@
+# Everything outside this repository, as imported targets. Nothing is downloaded here: tools/setup does that.
+
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(Catch2 3 REQUIRED)
+find_package(LibTorch 2.11 REQUIRED)
+find_package(CAF 0.17.6...<0.18 REQUIRED COMPONENTS core)
+
+# The distribution's msgpack is header-only and otherwise wants Boost for nothing but its preprocessor tables.
+find_path(MSGPACK_INCLUDE_DIR msgpack.hpp REQUIRED)
+add_library(msgpack INTERFACE IMPORTED)
+target_include_directories(msgpack INTERFACE "${MSGPACK_INCLUDE_DIR}")
+target_compile_definitions(msgpack INTERFACE MSGPACK_NO_BOOST)
+
+# LibTorch ships another fmt among its headers, which breaks the distribution's spdlog. A folder with
+# nothing but the distribution's fmt, searched first, decides for every file of ours.
+get_target_property(fmt_include_dirs fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
+find_path(STAGECRAFT_FMT_PARENT fmt/format.h HINTS ${fmt_include_dirs} REQUIRED)
+set(STAGECRAFT_FMT_DIR "${PROJECT_BINARY_DIR}/include-fmt")
+file(MAKE_DIRECTORY "${STAGECRAFT_FMT_DIR}")
+file(CREATE_LINK "${STAGECRAFT_FMT_PARENT}/fmt" "${STAGECRAFT_FMT_DIR}/fmt" SYMBOLIC)

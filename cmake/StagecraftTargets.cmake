@@ -1,0 +1,110 @@
+# The three kinds of target this repository has: a layer, a program and a layer's tests.
+
+include(GNUInstallDirs)
+include(Catch)  # of Catch2: catch_discover_tests
+
+# Warnings are ours alone: linked PRIVATE and never exported.
+add_library(stagecraft_warnings INTERFACE)
+target_compile_options(stagecraft_warnings INTERFACE
+  -Wall -Wextra -Wshadow -Wconversion $<$<BOOL:${STAGECRAFT_WERROR}>:-Werror>)
+
+# What all three kinds share.
+function(stagecraft_target_defaults target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${STAGECRAFT_INCLUDE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_include_directories(${target} SYSTEM BEFORE PRIVATE "${STAGECRAFT_FMT_DIR}")
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:stagecraft_warnings>)
+  # One kind of code everywhere, so that one precompiled header serves libraries and programs.
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${target} PRIVATE -fPIC)
+  if(STAGECRAFT_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${STAGECRAFT_SANITIZE} -fno-omit-frame-pointer)
+    target_link_options(${target} PUBLIC $<BUILD_INTERFACE:-fsanitize=${STAGECRAFT_SANITIZE}>)
+  endif()
+endfunction()
+
+function(stagecraft_link_defaults target)
+  if(STAGECRAFT_HAS_MOLD)
+    target_link_options(${target} PRIVATE -fuse-ld=mold)
+  endif()
+endfunction()
+
+# stagecraft_add_layer(<name> SOURCES ... [PUBLIC lib...] [PRIVATE lib...])
+#
+# The static library stagecraft_<name>, known as stagecraft::<name>. PUBLIC is what its headers
+# include, PRIVATE what only its sources do.
+function(stagecraft_add_layer name)
+  cmake_parse_arguments(PARSE_ARGV 1 layer "" "" "SOURCES;PUBLIC;PRIVATE")
+  set(target stagecraft_${name})
+  add_library(${target} STATIC ${layer_SOURCES})
+  add_library(stagecraft::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  stagecraft_target_defaults(${target})
+  target_link_libraries(${target} PUBLIC ${layer_PUBLIC})
+  foreach(library IN LISTS layer_PRIVATE)
+    stagecraft_is_header_only(${library} header_only)
+    if(header_only)
+      # A program that links the archive needs nothing of it, so the installed package does not ask for it.
+      target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:${library}>)
+    else()
+      target_link_libraries(${target} PRIVATE ${library})
+    endif()
+  endforeach()
+  set_property(GLOBAL APPEND PROPERTY STAGECRAFT_LAYERS ${target})
+endfunction()
+
+function(stagecraft_is_header_only library result)
+  set(${result} FALSE PARENT_SCOPE)
+  if(TARGET ${library})
+    get_target_property(type ${library} TYPE)
+    get_target_property(links ${library} INTERFACE_LINK_LIBRARIES)
+    if(type STREQUAL "INTERFACE_LIBRARY" AND NOT links)
+      set(${result} TRUE PARENT_SCOPE)
+    endif()
+  endif()
+endfunction()
+
+# stagecraft_add_program(<name> SOURCES ... LIBS ... [FOLDER examples|bench])
+#
+# An executable in bin/, or in bin/<FOLDER>.
+function(stagecraft_add_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 program "" "FOLDER" "SOURCES;LIBS")
+  add_executable(${name} ${program_SOURCES})
+  stagecraft_target_defaults(${name})
+  stagecraft_link_defaults(${name})
+  target_link_libraries(${name} PRIVATE ${program_LIBS})
+  set_target_properties(${name} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${program_FOLDER}")
+endfunction()
+
+# stagecraft_add_tests(<layer> SOURCES ... [LIBS ...])
+#
+# The executable stagecraft_<layer>_tests; each of its test cases is a CTest test labelled <layer>.
+# The cases are listed when CTest starts, not while building: starting LibTorch is not free.
+function(stagecraft_add_tests layer)
+  cmake_parse_arguments(PARSE_ARGV 1 tests "" "" "SOURCES;LIBS")
+  set(target stagecraft_${layer}_tests)
+  add_executable(${target} ${tests_SOURCES})
+  stagecraft_target_defaults(${target})
+  stagecraft_link_defaults(${target})
+  target_link_libraries(${target} PRIVATE ${tests_LIBS} Catch2::Catch2WithMain)
+  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/tests")
+  catch_discover_tests(${target} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${layer}: "
+    WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}" PROPERTIES LABELS ${layer} TIMEOUT 300)
+endfunction()
+
+# stagecraft_use_torch_pch(<target>)
+#
+# For targets whose sources include <torch/torch.h>, which costs 19 s a file: one precompiled copy of it
+# for all of them. Link LibTorch::cpu before. Sources that do not include it are better off without.
+function(stagecraft_use_torch_pch target)
+  if(NOT TARGET stagecraft_torch_pch)
+    file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/torch_pch.cc" CONTENT "" @ONLY)
+    add_library(stagecraft_torch_pch OBJECT "${PROJECT_BINARY_DIR}/torch_pch.cc")
+    stagecraft_target_defaults(stagecraft_torch_pch)
+    target_link_libraries(stagecraft_torch_pch PRIVATE LibTorch::cpu)
+    target_precompile_headers(stagecraft_torch_pch PRIVATE <torch/torch.h>)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM stagecraft_torch_pch)
+endfunction()
