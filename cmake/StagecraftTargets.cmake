@@ -3,10 +3,11 @@
 include(GNUInstallDirs)
 include(Catch)  # of Catch2: catch_discover_tests
 
-# Warnings are ours alone: linked PRIVATE and never exported.
+# Warnings are ours alone: linked PRIVATE and never exported. A designated initializer leaves the other
+# members at their defaults on purpose, which g++ counts as missing.
 add_library(stagecraft_warnings INTERFACE)
 target_compile_options(stagecraft_warnings INTERFACE
-  -Wall -Wextra -Wshadow -Wconversion $<$<BOOL:${STAGECRAFT_WERROR}>:-Werror>)
+  -Wall -Wextra -Wshadow -Wconversion -Wno-missing-field-initializers $<$<BOOL:${STAGECRAFT_WERROR}>:-Werror>)
 
 # What all three kinds share.
 function(stagecraft_target_defaults target)

@@ -1,0 +1,46 @@
+/// One log line is a fixed phrase plus fields: `step done rank=1 step=7 ms=12.5`.
+///
+/// The phrase never varies, so lines can be searched and counted; what varies is in the fields. Lines go
+/// to standard error, as standard output belongs to what a command was asked for. Actor shells, transport
+/// loops and tools log; scheduler and compiler return what they know. Any thread may log.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "stagecraft/base/ids.h"
+
+namespace stagecraft {
+
+enum class Level : std::uint8_t { Debug, Info, Warning, Error };
+
+/// A name and a value already written out. Made in place: `{"rank", rank}`.
+struct LogField {
+  std::string_view name;
+  std::string value;
+
+  LogField(std::string_view field, std::string_view text) : name(field), value(text) {}
+  LogField(std::string_view field, const char* text) : name(field), value(text) {}
+  LogField(std::string_view field, const std::string& text) : name(field), value(text) {}
+  LogField(std::string_view field, bool yes) : name(field), value(yes ? "true" : "false") {}
+  LogField(std::string_view field, double number);
+  template <class Int>
+    requires std::is_integral_v<Int>
+  LogField(std::string_view field, Int number) : name(field), value(std::to_string(number)) {}
+  template <class Name, class Int>
+  LogField(std::string_view field, StrongId<Name, Int> id) : name(field), value(to_string(id)) {}
+};
+
+/// The text of one line; a value with a space, a quote or `=` in it is quoted.
+[[nodiscard]] std::string log_line(std::string_view phrase, std::initializer_list<LogField> fields);
+
+/// Writes one line, if `level` is at least the level set.
+void log(Level level, std::string_view phrase, std::initializer_list<LogField> fields = {});
+
+/// Lines below `least` are dropped. Warning until set.
+void set_log_level(Level least);
+
+}  // namespace stagecraft

@@ -1,0 +1,87 @@
+#include "stagecraft/base/error.h"
+
+#include <set>
+#include <string>
+
+#include "stagecraft/base/check.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::EndsWith;
+
+TEST_CASE("the innermost layer's context stays, outer layers add what is missing", "[base][error]") {
+  Error error(Errc::DeviceOutOfMemory, "needs 2 GiB, has 1 GiB; use fewer microbatches in flight");
+  error.with({.stage = StageId(2), .microbatch = Microbatch(5)});
+  error.with({.rank = Rank(1), .stage = StageId(9), .step = Step(7)});
+
+  CHECK(error.context() == ErrorContext{.rank = Rank(1), .stage = StageId(2), .microbatch = Microbatch(5), .step = Step(7)});
+  CHECK_THAT(error.what(), EndsWith("(rank 1, stage 2, microbatch 5, step 7)"));
+}
+
+TEST_CASE("an error without context or cause prints its message alone", "[base][error]") {
+  CHECK(std::string(Error(Errc::UsageArgument, "--stages wants 1 or more, got 0").what()) ==
+        "--stages wants 1 or more, got 0");
+}
+
+TEST_CASE("task and peer are part of where it happened", "[base][error]") {
+  Error error(Errc::TransportClosed, "the peer closed the link");
+  error.with({.task = "1B3", .peer = "rank 2"});
+  CHECK_THAT(error.what(), ContainsSubstring("task 1B3, peer rank 2"));
+}
+
+TEST_CASE("the cause is rendered after the error, with its own context and cause", "[base][error]") {
+  Error root(Errc::DeviceFailed, "the operator mm threw");
+  root.with({.stage = StageId(1)});
+  Error middle(Errc::WorkerFailed, "the worker cannot go on");
+  middle.because(root);
+  Error top(Errc::WorkerAborted, "the step was aborted");
+  top.because(middle).with({.step = Step(3)});
+
+  CHECK(std::string(top.what()) ==
+        "the step was aborted (step 3); because the worker cannot go on; because the operator mm threw (stage 1)");
+  REQUIRE(top.cause() != nullptr);
+  REQUIRE(top.cause()->cause() != nullptr);
+  CHECK(top.cause()->cause()->code() == Errc::DeviceFailed);
+}
+
+TEST_CASE("a copied error keeps message, context and cause", "[base][error]") {
+  Error original(Errc::WorkerLost, "no answer for 5 s");
+  original.with({.rank = Rank(3)}).because(Error(Errc::TransportClosed, "end of stream"));
+  const Error copy = original;
+  original.with({.step = Step(1)});
+
+  CHECK(std::string(copy.what()) == "no answer for 5 s (rank 3); because end of stream");
+  CHECK(copy == original);  // equal by code
+}
+
+TEST_CASE("every code has a family and a name of its own", "[base][error]") {
+  std::set<std::string_view> names;
+  for (int i = 0; i <= static_cast<int>(Errc::Internal); ++i) {
+    const Errc code = static_cast<Errc>(i);
+    CAPTURE(i);
+    CHECK(names.insert(to_string(code)).second);
+    CHECK((family(code) == ErrorFamily::Internal) == (code == Errc::Internal));
+  }
+  CHECK(family(Errc::ScheduleInvalid) == ErrorFamily::Schedule);
+  CHECK(family(Errc::NonFinite) == ErrorFamily::Worker);
+  CHECK(family(Errc::CheckpointFormat) == ErrorFamily::Usage);
+}
+
+TEST_CASE("a failed check is an internal error that says what does not hold and where", "[base][error]") {
+  const int slots = 3;
+  CHECK_NOTHROW([&] { SC_CHECK(slots == 3, "unused"); }());
+  try {
+    SC_CHECK(slots == 4, "the plan asked for " + std::to_string(slots));
+    FAIL("SC_CHECK let a false expression pass");
+  } catch (const Error& error) {
+    CHECK(error.code() == Errc::Internal);
+    CHECK_THAT(error.what(), ContainsSubstring("slots == 4") && ContainsSubstring("error_test.cc") &&
+                                 EndsWith("the plan asked for 3"));
+  }
+}
+
+}  // namespace
+}  // namespace stagecraft

@@ -1,0 +1,75 @@
+#include "stagecraft/base/log.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft {
+namespace {
+
+/// Standard error goes to a file while this lives.
+class CapturedStderr {
+ public:
+  CapturedStderr() : file_(std::tmpfile()), saved_(dup(STDERR_FILENO)) {
+    REQUIRE(file_ != nullptr);
+    std::fflush(stderr);
+    dup2(fileno(file_), STDERR_FILENO);
+  }
+  CapturedStderr(const CapturedStderr&) = delete;
+  CapturedStderr& operator=(const CapturedStderr&) = delete;
+  ~CapturedStderr() {
+    std::fflush(stderr);
+    dup2(saved_, STDERR_FILENO);
+    close(saved_);
+    std::fclose(file_);
+  }
+
+  [[nodiscard]] std::string text() const {
+    std::fflush(stderr);
+    std::string all;
+    std::rewind(file_);
+    for (int c = std::fgetc(file_); c != EOF; c = std::fgetc(file_)) {
+      all += static_cast<char>(c);
+    }
+    return all;
+  }
+
+ private:
+  std::FILE* file_;
+  int saved_;
+};
+
+TEST_CASE("a log line is the phrase, then each field as name=value", "[base][log]") {
+  CHECK(log_line("step done", {{"rank", Rank(1)}, {"step", Step(7)}, {"ms", 12.5}, {"last", true}, {"bytes", 64U}}) ==
+        "step done rank=1 step=7 ms=12.5 last=true bytes=64");
+  CHECK(log_line("cluster ready", {}) == "cluster ready");
+}
+
+TEST_CASE("a value that could be mistaken for more fields is quoted and stays on one line", "[base][log]") {
+  CHECK(log_line("worker failed", {{"why", "no memory"}}) == R"(worker failed why="no memory")");
+  CHECK(log_line("worker failed", {{"why", std::string("a=\"b\"\nc")}}) == R"(worker failed why="a=\"b\"\nc")");
+  CHECK(log_line("worker failed", {{"why", ""}}) == R"(worker failed why="")");
+}
+
+TEST_CASE("lines below the level set are dropped, others reach standard error", "[base][log]") {
+  std::string text;
+  {
+    const CapturedStderr captured;
+    log(Level::Info, "too quiet to hear");
+    log(Level::Warning, "heard from the start");
+    set_log_level(Level::Info);
+    log(Level::Info, "heard now", {{"step", Step(2)}});
+    log(Level::Debug, "still too quiet");
+    set_log_level(Level::Warning);
+    text = captured.text();
+  }
+  using Catch::Matchers::ContainsSubstring;
+  CHECK_THAT(text, ContainsSubstring("heard from the start") && ContainsSubstring("heard now step=2"));
+  CHECK_THAT(text, !ContainsSubstring("too quiet"));
+}
+
+}  // namespace
+}  // namespace stagecraft
