@@ -1,0 +1,89 @@
+#include "stagecraft/futures/collective/over_transport.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "stagecraft/base/check.h"
+
+namespace stagecraft {
+namespace {
+
+/// Keeps G-1: group g has edge -1 - g; the number within the step takes the place of the microbatch.
+Tag tag_of(const Group& group, const Sequence& sequence) {
+  return {.epoch = sequence.epoch,
+          .step = sequence.step,
+          .edge = EdgeId{-1 - group.id},
+          .microbatch = Microbatch{sequence.number}};
+}
+
+void check_group(const Group& group, Rank self) {
+  SC_CHECK(group.id >= 0, "group " + std::to_string(group.id) + " has no edge of its own");
+  SC_CHECK(std::ranges::adjacent_find(group.ranks, std::greater_equal<>{}) == group.ranks.end(),
+           "the ranks of a group are distinct and ascending");
+  SC_CHECK(std::ranges::binary_search(group.ranks, self),
+           "rank " + to_string(self) + " calls a collective of a group it is not in");
+}
+
+/// `arrivals[i]` is the contribution of `group.ranks[i]`; the caller's own is no valid future.
+[[noreturn]] void throw_timeout(const Group& group,
+                                const Sequence& sequence,
+                                const std::vector<Future<at::Tensor>>& arrivals) {
+  std::string missing;
+  for (std::size_t i = 0; i < arrivals.size(); ++i) {
+    if (arrivals[i].valid() && !arrivals[i].ready()) {
+      missing += (missing.empty() ? "" : ", ") + to_string(group.ranks[i]);
+    }
+  }
+  Error error(Errc::ClusterTimeout,
+              fmt::format("all_gather {} of group {} still lacked rank {} at its deadline: it failed, is slower than "
+                          "the deadline allows, or never called",
+                          sequence.number,
+                          group.id,
+                          missing));
+  ErrorContext context;
+  context.step = sequence.step;
+  context.peer = "rank " + missing;
+  throw error.with(context);
+}
+
+}  // namespace
+
+TransportCollective::TransportCollective(std::shared_ptr<Transport> transport)
+    : transport_(std::move(transport)) {}
+
+std::vector<at::Tensor> TransportCollective::all_gather(const Group& group,
+                                                        const Sequence& sequence,
+                                                        at::Tensor contribution,
+                                                        Deadline deadline) {
+  const Rank self = transport_->self();
+  check_group(group, self);
+  const Tag tag = tag_of(group, sequence);
+  for (const Rank rank : group.ranks) {
+    if (rank != self) {
+      transport_->send(rank, tag, contribution);
+    }
+  }
+  std::vector<Future<at::Tensor>> arrivals;
+  for (const Rank rank : group.ranks) {
+    arrivals.push_back(rank == self ? Future<at::Tensor>() : transport_->receive(rank, tag));
+  }
+  std::vector<at::Tensor> gathered;
+  for (const Future<at::Tensor>& arrival : arrivals) {
+    if (!arrival.valid()) {
+      gathered.push_back(contribution);
+      continue;
+    }
+    if (!arrival.wait_until(deadline)) {
+      throw_timeout(group, sequence, arrivals);
+    }
+    gathered.push_back(arrival.get());
+  }
+  return gathered;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,180 @@
+#include "stagecraft/futures/transport/inproc_mailbox.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <string>
+#include <utility>
+
+namespace stagecraft {
+namespace {
+
+constexpr std::string_view kClosed = "this end of the transport is closed";
+constexpr std::string_view kOver = "the epoch is over";
+
+Error ended_receive(Errc code, std::string_view reason, Rank from, const Tag& tag, const Error& why) {
+  Error error(code, fmt::format("the receive of {} ended: {}", to_string(tag), reason));
+  ErrorContext context;
+  context.microbatch = tag.microbatch;
+  context.step = tag.step;
+  context.peer = "rank " + to_string(from);
+  return error.with(context).because(why);
+}
+
+std::int64_t bytes_of(const at::Tensor& tensor) { return static_cast<std::int64_t>(tensor.nbytes()); }
+
+}  // namespace
+
+InprocMailbox::~InprocMailbox() {
+  close(Error(Errc::TransportClosed, "the network of this process is gone"));
+}
+
+void InprocMailbox::deliver(Rank from, const Tag& tag, at::Tensor tensor) {
+  std::optional<Promise<at::Tensor>> waiting;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (closed_ || tag.epoch < epoch_) {
+      ++refused_;
+      return;
+    }
+    const auto at = lane({from, tag});
+    auto& receives = at->second.receives;
+    if (receives.empty()) {
+      bytes_waiting_ += bytes_of(tensor);
+      at->second.tensors.push_back(std::move(tensor));
+      return;
+    }
+    waiting = std::move(receives.front());
+    receives.pop_front();
+    retire_if_empty(at);
+  }
+  waiting->set_value(std::move(tensor));
+}
+
+Future<at::Tensor> InprocMailbox::receive(Rank from, const Tag& tag) {
+  Promise<at::Tensor> promise;
+  Future<at::Tensor> future = promise.future();
+  at::Tensor arrived;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (std::optional<Error> refused = refusal(from, tag)) {
+      promise.set_error(*std::move(refused));  // nobody else has the future yet, so no callback runs
+      return future;
+    }
+    const auto at = lane({from, tag});
+    auto& tensors = at->second.tensors;
+    if (tensors.empty()) {
+      at->second.receives.push_back(std::move(promise));
+      return future;
+    }
+    arrived = std::move(tensors.front());
+    tensors.pop_front();
+    bytes_waiting_ -= bytes_of(arrived);
+    retire_if_empty(at);
+  }
+  promise.set_value(std::move(arrived));
+  return future;
+}
+
+void InprocMailbox::advance(Epoch current, const Error& why) {
+  std::vector<Lanes::node_type> removed;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (closed_ || current <= epoch_) {
+      return;
+    }
+    epoch_ = current;
+    aborted_ = why;
+    removed = remove_if([current](const Key& key) { return key.tag.epoch < current; });
+  }
+  fail(removed, Errc::WorkerAborted, kOver, why);
+}
+
+void InprocMailbox::close(const Error& why) {
+  std::vector<Lanes::node_type> removed;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (closed_) {
+      return;
+    }
+    closed_ = why;
+    removed = remove_if([](const Key&) { return true; });
+  }
+  fail(removed, Errc::TransportClosed, kClosed, why);
+}
+
+void InprocMailbox::check_open() const {
+  const std::scoped_lock lock(mutex_);
+  if (closed_) {
+    throw Error(Errc::TransportClosed, std::string(kClosed)).because(*closed_);
+  }
+}
+
+std::uint64_t InprocMailbox::refused() const {
+  const std::scoped_lock lock(mutex_);
+  return refused_;
+}
+
+std::int64_t InprocMailbox::bytes_waiting() const {
+  const std::scoped_lock lock(mutex_);
+  return bytes_waiting_;
+}
+
+void InprocMailbox::fail(std::vector<Lanes::node_type>& removed,
+                         Errc code,
+                         std::string_view reason,
+                         const Error& why) {
+  for (Lanes::node_type& lane : removed) {
+    for (Promise<at::Tensor>& receive : lane.mapped().receives) {
+      receive.set_error(ended_receive(code, reason, lane.key().from, lane.key().tag, why));
+    }
+  }
+}
+
+std::optional<Error> InprocMailbox::refusal(Rank from, const Tag& tag) const {
+  if (closed_) {
+    return ended_receive(Errc::TransportClosed, kClosed, from, tag, *closed_);
+  }
+  if (tag.epoch < epoch_) {
+    return ended_receive(Errc::WorkerAborted, kOver, from, tag, *aborted_);
+  }
+  return std::nullopt;
+}
+
+InprocMailbox::Lanes::iterator InprocMailbox::lane(const Key& key) {
+  if (spare_.empty()) {
+    return lanes_.try_emplace(key).first;
+  }
+  Lanes::node_type node = std::move(spare_.back());
+  spare_.pop_back();
+  node.key() = key;
+  auto result = lanes_.insert(std::move(node));
+  if (!result.inserted) {
+    spare_.push_back(std::move(result.node));
+  }
+  return result.position;
+}
+
+void InprocMailbox::retire_if_empty(Lanes::iterator lane) {
+  if (lane->second.tensors.empty() && lane->second.receives.empty()) {
+    spare_.push_back(lanes_.extract(lane));
+  }
+}
+
+template <class Predicate>
+std::vector<InprocMailbox::Lanes::node_type> InprocMailbox::remove_if(Predicate predicate) {
+  std::vector<Lanes::node_type> removed;
+  for (auto lane = lanes_.begin(); lane != lanes_.end();) {
+    const auto next = std::next(lane);
+    if (predicate(lane->first)) {
+      for (const at::Tensor& tensor : lane->second.tensors) {
+        bytes_waiting_ -= bytes_of(tensor);
+      }
+      removed.push_back(lanes_.extract(lane));
+    }
+    lane = next;
+  }
+  return removed;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,86 @@
+/// InprocMailbox: what has arrived at one rank of an InprocNetwork and not been asked for, and what has been asked
+/// for and not arrived. Senders deliver into it, its rank receives from it.
+///
+/// Its mutex guards everything below it, because peers deliver from their own threads. It is held for one table
+/// look-up only: futures complete and tensors are destroyed after it is released (T-6).
+/// M-1: a lane holds tensors or receives, never both, and is out of the table when it holds neither.
+/// M-2: a lane that leaves the table keeps its memory in `spare_` for the next tag, so that a steady stream of
+///      steps allocates nothing here.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/base/ids.h"
+#include "stagecraft/futures/future.h"
+#include "stagecraft/futures/transport/tag.h"
+
+namespace stagecraft {
+
+class InprocMailbox {
+ public:
+  InprocMailbox() = default;
+  InprocMailbox(const InprocMailbox&) = delete;
+  InprocMailbox& operator=(const InprocMailbox&) = delete;
+  ~InprocMailbox();
+
+  /// Gives the tensor to the oldest receive of its lane, or stores it, or refuses it.
+  void deliver(Rank from, const Tag& tag, at::Tensor tensor);
+  [[nodiscard]] Future<at::Tensor> receive(Rank from, const Tag& tag);
+  void advance(Epoch current, const Error& why);
+  void close(const Error& why);
+
+  /// Throws TransportClosed when this end is closed.
+  void check_open() const;
+  [[nodiscard]] std::uint64_t refused() const;
+  [[nodiscard]] std::int64_t bytes_waiting() const;
+
+ private:
+  struct Key {
+    Rank from;
+    Tag tag;
+
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const noexcept {
+      return hash_combine(std::hash<Tag>{}(key.tag), key.from.value);
+    }
+  };
+  /// All that one sender sent, or was asked for, under one tag.
+  struct Lane {
+    std::deque<at::Tensor> tensors;
+    std::deque<Promise<at::Tensor>> receives;
+  };
+  using Lanes = std::unordered_map<Key, Lane, KeyHash>;
+
+  static void fail(std::vector<Lanes::node_type>& removed, Errc code, std::string_view reason, const Error& why);
+
+  // The rest needs the mutex.
+  [[nodiscard]] std::optional<Error> refusal(Rank from, const Tag& tag) const;
+  [[nodiscard]] Lanes::iterator lane(const Key& key);
+  void retire_if_empty(Lanes::iterator lane);
+  template <class Predicate>
+  [[nodiscard]] std::vector<Lanes::node_type> remove_if(Predicate predicate);
+
+  mutable std::mutex mutex_;
+  Lanes lanes_;
+  std::vector<Lanes::node_type> spare_;
+  Epoch epoch_{std::numeric_limits<std::int64_t>::min()};  ///< every older one is over
+  std::optional<Error> aborted_;                           ///< why the epochs before `epoch_` are over
+  std::optional<Error> closed_;
+  std::uint64_t refused_ = 0;
+  std::int64_t bytes_waiting_ = 0;
+};
+
+}  // namespace stagecraft
