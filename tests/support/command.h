@@ -1,0 +1,72 @@
+/// Runs a program as its user would, and says what it printed and how it ended.
+///
+/// no program outlives its test: one that takes longer than its limit is killed, and so is one
+/// whose
+///      RunningCommand is destroyed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace stagecraft::tests {
+
+struct CommandResult {
+  int exit_code = -1;  ///< 128 + signal when a signal ended it, as a shell says it
+  bool timed_out = false;
+  std::string out;
+  std::string err;
+};
+
+inline constexpr std::chrono::seconds kCommandLimit{120};
+
+/// A started program. Thread: the test's own.
+class RunningCommand {
+ public:
+  /// Starts `words` (the program first, found by PATH unless it has a slash) in `directory` ("" is
+  /// this one). Throws std::runtime_error when it cannot be started.
+  explicit RunningCommand(const std::vector<std::string>& words, const std::string& directory = "");
+  ~RunningCommand();
+  RunningCommand(const RunningCommand&) = delete;
+  RunningCommand& operator=(const RunningCommand&) = delete;
+
+  /// Reads until standard output holds `text`; false when the program ended or the limit passed
+  /// before that.
+  bool wait_for_output(const std::string& text, std::chrono::seconds limit = kCommandLimit);
+  void send_signal(int signal) const;
+  /// Reads until the program ends.
+  CommandResult wait(std::chrono::seconds limit = kCommandLimit);
+
+ private:
+  bool read_some(std::chrono::steady_clock::time_point deadline);
+
+  pid_t pid_ = -1;
+  int out_ = -1;
+  int err_ = -1;
+  CommandResult result_;
+};
+
+[[nodiscard]] CommandResult run_command(const std::vector<std::string>& words,
+                                        const std::string& directory = "");
+
+/// A fresh folder that is removed with everything in it.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  /// Writes `content` to a file of the folder and returns its path.
+  std::string write(const std::string& name, const std::string& content) const;
+
+ private:
+  std::string path_;
+};
+
+[[nodiscard]] std::string read_text_file(const std::string& path);
+
+}  // namespace stagecraft::tests

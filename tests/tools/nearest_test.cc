@@ -1,0 +1,22 @@
+#include "stagecraft/tools/nearest.h"
+
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft::tools {
+
+TEST_CASE("a mistyped word finds the known word it was meant to be", "[tools]") {
+  const std::vector<std::string> known{"--layers", "--steps", "--stages", "--optimizer"};
+  CHECK(nearest("--layer", known) == "--layers");
+  CHECK(nearest("--lyaers", known) == "--layers");
+  CHECK(nearest("--stepz", known) == "--steps");
+  CHECK(nearest("--opti", known) == "--optimizer");
+}
+
+TEST_CASE("a word far from all others gets no guess", "[tools]") {
+  CHECK(nearest("--completely-else", {"--layers", "--lr"}) == std::nullopt);
+  CHECK(nearest("launch", {}) == std::nullopt);
+  CHECK(did_you_mean("launch", {"train"}).empty());
+  CHECK(did_you_mean("trian", {"train"}) == "did you mean train? ");
+}
+
+}  // namespace stagecraft::tools

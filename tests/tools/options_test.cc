@@ -1,0 +1,166 @@
+#include "stagecraft/tools/train/options.h"
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft::tools {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+TrainOptions options_of(const std::vector<std::string>& arguments) {
+  return std::get<TrainOptions>(parse_train_options(arguments));
+}
+
+std::string failure_of(const std::vector<std::string>& arguments) {
+  try {
+    (void)parse_train_options(arguments);
+  } catch (const Error& error) {
+    CHECK(error.code() == Errc::UsageArgument);
+    return error.message();
+  }
+  return "no failure";
+}
+
+}  // namespace
+
+TEST_CASE("without arguments the main job's defaults hold", "[tools][options]") {
+  const TrainOptions o = options_of({});
+  CHECK(o.text == "/usr/share/common-licenses/GPL-3");
+  CHECK(std::vector{o.layers, o.dim, o.heads, o.ffn, o.sequence, o.microbatch_size, o.steps} ==
+        std::vector<std::int64_t>{4, 128, 4, 344, 64, 4, 50});
+  CHECK_FALSE(o.stages.has_value());
+  CHECK_FALSE(o.microbatches.has_value());
+  CHECK(o.optimizer == OptimizerKind::AdamW);
+  CHECK(o.rate == 3e-4);
+  CHECK(o.rate_kind == RateKind::Constant);
+  CHECK_FALSE(o.clip.has_value());
+  CHECK(o.seed == 0);
+}
+
+TEST_CASE("every option arrives where it belongs", "[tools][options]") {
+  const TrainOptions o = options_of({"--text",
+                                     "t",
+                                     "--layers",
+                                     "6",
+                                     "--dim",
+                                     "32",
+                                     "--heads",
+                                     "2",
+                                     "--ffn",
+                                     "48",
+                                     "--seq",
+                                     "16",
+                                     "--microbatch-size",
+                                     "2",
+                                     "--microbatches",
+                                     "5",
+                                     "--stages",
+                                     "3",
+                                     "--schedule",
+                                     "gpipe",
+                                     "--steps",
+                                     "9",
+                                     "--optimizer",
+                                     "sgd",
+                                     "--lr",
+                                     "0.5",
+                                     "--lr-schedule",
+                                     "cosine",
+                                     "--warmup",
+                                     "2",
+                                     "--weight-decay",
+                                     "0.25",
+                                     "--momentum",
+                                     "0.75",
+                                     "--clip",
+                                     "1.5",
+                                     "--seed",
+                                     "11",
+                                     "--threads-per-worker",
+                                     "2",
+                                     "--eval-every",
+                                     "4",
+                                     "--save",
+                                     "s",
+                                     "--load",
+                                     "l",
+                                     "--dry-run",
+                                     "--verify",
+                                     "--json"});
+  CHECK(std::vector{o.layers,
+                    o.dim,
+                    o.heads,
+                    o.ffn,
+                    o.sequence,
+                    o.microbatch_size,
+                    *o.microbatches,
+                    *o.stages} == std::vector<std::int64_t>{6, 32, 2, 48, 16, 2, 5, 3});
+  CHECK(std::vector{o.text, o.schedule, *o.save, *o.load} ==
+        std::vector<std::string>{"t", "gpipe", "s", "l"});
+  CHECK(std::vector{o.steps, o.warmup, o.threads_per_worker, *o.eval_every} ==
+        std::vector<std::int64_t>{9, 2, 2, 4});
+  CHECK(std::vector{o.rate, *o.weight_decay, o.momentum, *o.clip} ==
+        std::vector{0.5, 0.25, 0.75, 1.5});
+  CHECK(o.optimizer == OptimizerKind::Sgd);
+  CHECK(o.rate_kind == RateKind::Cosine);
+  CHECK(o.seed == 11);
+  CHECK((o.dry_run && o.verify && o.json));
+}
+
+TEST_CASE("numbers that make no sense are refused, with the option named", "[tools][options]") {
+  const std::string option = GENERATE("--layers",
+                                      "--dim",
+                                      "--heads",
+                                      "--ffn",
+                                      "--seq",
+                                      "--microbatch-size",
+                                      "--microbatches",
+                                      "--stages",
+                                      "--steps",
+                                      "--threads-per-worker",
+                                      "--eval-every");
+  const std::string value = GENERATE("0", "-1", "many", "1.5", "99999999999999999999", "");
+  CHECK_THAT(failure_of({option, value}), ContainsSubstring(option + " expects"));
+}
+
+TEST_CASE("real numbers are refused outside their range", "[tools][options]") {
+  CHECK_THAT(failure_of({"--lr", "0"}), ContainsSubstring("greater than 0, found '0'"));
+  CHECK_THAT(failure_of({"--lr", "nan"}), ContainsSubstring("found 'nan'"));
+  CHECK_THAT(failure_of({"--clip", "-1"}), ContainsSubstring("greater than 0"));
+  CHECK_THAT(failure_of({"--weight-decay", "-0.1"}), ContainsSubstring("at least 0"));
+  CHECK_THAT(failure_of({"--optimizer", "sgd", "--momentum", "1"}),
+             ContainsSubstring("less than 1"));
+}
+
+TEST_CASE("an unknown option is named and the nearest known one suggested", "[tools][options]") {
+  CHECK_THAT(failure_of({"--layer", "3"}),
+             ContainsSubstring("'--layer'") && ContainsSubstring("--layers?"));
+  CHECK_THAT(failure_of({"--stepz=3"}),
+             ContainsSubstring("'--stepz'") && ContainsSubstring("--steps?"));
+  CHECK_THAT(failure_of({"text.txt"}), ContainsSubstring("'text.txt'"));
+}
+
+TEST_CASE("an option needs exactly one value", "[tools][options]") {
+  CHECK_THAT(failure_of({"--layers"}), ContainsSubstring("--layers expects one value, found none"));
+  CHECK_THAT(failure_of({"--steps", "3", "--steps", "4"}), ContainsSubstring("found several"));
+}
+
+TEST_CASE("options that contradict each other are refused", "[tools][options]") {
+  CHECK_THAT(failure_of({"--dim", "32", "--heads", "3"}), ContainsSubstring("divisor of --dim 32"));
+  CHECK_THAT(failure_of({"--dim", "6", "--heads", "2"}), ContainsSubstring("even"));
+  CHECK_THAT(failure_of({"--momentum", "0.9"}), ContainsSubstring("--optimizer sgd"));
+  CHECK_THAT(failure_of({"--steps", "5", "--warmup", "6"}), ContainsSubstring("at most --steps 5"));
+  CHECK_THAT(failure_of({"--optimizer", "adam"}), ContainsSubstring("adamw or sgd"));
+  CHECK_THAT(failure_of({"--lr-schedule", "linear"}), ContainsSubstring("constant or cosine"));
+}
+
+TEST_CASE("help lists every option", "[tools][options]") {
+  const std::string help = std::get<HelpText>(parse_train_options({"--help"})).text;
+  for (const char* option :
+       {"--text", "--layers", "--stages", "--schedule", "--clip", "--dry-run", "--verify"}) {
+    CHECK_THAT(help, ContainsSubstring(option));
+  }
+}
+
+}  // namespace stagecraft::tools

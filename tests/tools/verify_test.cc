@@ -1,0 +1,74 @@
+#include "stagecraft/tools/train/verify.h"
+
+#include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
+
+#include <limits>
+
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft::tools {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+std::string stage_of(const std::string& name) {
+  return name == "embed" ? "stage 0" : "stage 1";
+}
+
+}  // namespace
+
+TEST_CASE("equal runs are bit-equal and counted", "[tools][verify]") {
+  Verifier verifier;
+  verifier.step(1, {1.5, 2.5}, {1.5, 2.5}, 2.0, 2.0);
+  verifier.step(2, {1.0, 2.0}, {1.0, 2.0}, 1.5, 1.5);
+  const NamedTensors weights{{"embed", at::ones({4})}, {"head", at::ones({2, 2})}};
+  verifier.parameters(weights, {{"embed", at::ones({4})}, {"head", at::ones({2, 2})}}, stage_of);
+  CHECK(verifier.result().bit_equal);
+  CHECK(verifier.result().max_abs_diff == 0.0);
+  CHECK(verifier.result().losses == 2);
+  CHECK(verifier.result().parameters == 2);
+  CHECK(verifier.result().first_difference.empty());
+}
+
+TEST_CASE("the first differing loss and parameter are named with step and stage",
+          "[tools][verify]") {
+  Verifier verifier;
+  verifier.step(1, {1.0, 2.0}, {1.0, 2.0}, 1.5, 1.5);
+  verifier.step(2, {1.0, 2.0}, {1.0, 2.25}, 1.5, 1.625);
+  verifier.step(3, {1.0, 2.0}, {1.0, 4.0}, 1.5, 2.5);
+  at::Tensor changed = at::ones({2, 2});
+  changed[0][1] += 0.5;
+  verifier.parameters({{"embed", at::ones({4})}, {"head", changed}},
+                      {{"embed", at::ones({4})}, {"head", at::ones({2, 2})}},
+                      stage_of);
+  CHECK_FALSE(verifier.result().bit_equal);
+  CHECK(verifier.result().max_abs_diff == 2.0);
+  CHECK_THAT(verifier.result().first_difference,
+             ContainsSubstring("step 2, microbatch 1") &&
+                 ContainsSubstring("parameter head of stage 1") && !ContainsSubstring("step 3"));
+}
+
+TEST_CASE("equality is of bits: -0 is not 0, and a NaN is itself", "[tools][verify]") {
+  Verifier zeros;
+  zeros.parameters({{"w", at::tensor({0.0F})}}, {{"w", at::tensor({-0.0F})}}, stage_of);
+  CHECK_FALSE(zeros.result().bit_equal);
+  Verifier nans;
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  nans.step(1, {nan}, {nan}, nan, nan);
+  CHECK(nans.result().bit_equal);
+}
+
+TEST_CASE("runs of different shape are not bit-equal", "[tools][verify]") {
+  Verifier names;
+  names.parameters({{"a", at::ones({1})}}, {{"b", at::ones({1})}}, stage_of);
+  CHECK_FALSE(names.result().bit_equal);
+  Verifier sizes;
+  sizes.parameters({{"a", at::ones({2})}}, {{"a", at::ones({1})}}, stage_of);
+  CHECK_FALSE(sizes.result().bit_equal);
+  Verifier counts;
+  counts.step(1, {1.0}, {1.0, 1.0}, 1.0, 1.0);
+  CHECK_FALSE(counts.result().bit_equal);
+}
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,105 @@
+#include "stagecraft/tools/byte_text.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/randint.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "stagecraft/base/error.h"
+
+namespace stagecraft::tools {
+namespace {
+
+[[noreturn]] void unreadable(const std::string& path, const std::string& found) {
+  throw Error(
+      Errc::UsageFile,
+      fmt::format(
+          "--text expects a readable file, found {} at '{}'; name another text with --text FILE",
+          found,
+          path));
+}
+
+std::string read_bytes(const std::string& path) {
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path, ignored);
+  if (!std::filesystem::exists(status)) {
+    unreadable(path, "no file");
+  }
+  if (std::filesystem::is_directory(status)) {
+    unreadable(path, "a directory");
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    unreadable(path, "a file that may not be opened");
+  }
+  std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (file.bad()) {
+    unreadable(path, "a file that broke off while being read");
+  }
+  return bytes;
+}
+
+}  // namespace
+
+ByteText ByteText::read(const std::string& path, std::int64_t length) {
+  const std::string bytes = read_bytes(path);
+  // One window and its last target, with at least one place to start from.
+  const std::int64_t needed = length + 2;
+  if (static_cast<std::int64_t>(bytes.size()) < needed) {
+    throw Error(
+        Errc::UsageFile,
+        fmt::format(
+            "--text expects at least {} bytes for windows of --seq {}, found {} at '{}'; give a "
+            "longer text or a smaller --seq",
+            needed,
+            length,
+            bytes.empty() ? "an empty file" : fmt::format("{} bytes", bytes.size()),
+            path));
+  }
+  return {bytes, length};
+}
+
+ByteText::ByteText(const std::string& bytes, std::int64_t length) : length_(length) {
+  std::array<bool, 256> present{};
+  for (const char c : bytes) {
+    present[static_cast<std::uint8_t>(c)] = true;
+  }
+  std::array<std::uint8_t, 256> token{};
+  for (std::size_t byte = 0; byte < present.size(); ++byte) {
+    if (present[byte]) {
+      token[byte] = static_cast<std::uint8_t>(vocabulary_++);
+    }
+  }
+  tokens_.reserve(bytes.size());
+  for (const char c : bytes) {
+    tokens_.push_back(token[static_cast<std::uint8_t>(c)]);
+  }
+}
+
+TextBatch ByteText::batch(std::uint64_t seed, std::int64_t step, std::int64_t sequences) const {
+  // A seed per step rather than one long stream: step n can be drawn without drawing the n - 1
+  // before it.
+  const std::uint64_t step_seed = seed * 7'919 + 17 + static_cast<std::uint64_t>(step);
+  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(step_seed);
+  const at::Tensor starts = at::randint(0, size() - length_ - 1, {sequences}, generator, at::kLong);
+  TextBatch batch{at::empty({sequences, length_}, at::kLong),
+                  at::empty({sequences, length_}, at::kLong)};
+  const auto* start = starts.const_data_ptr<std::int64_t>();
+  auto* tokens = batch.tokens.mutable_data_ptr<std::int64_t>();
+  auto* targets = batch.targets.mutable_data_ptr<std::int64_t>();
+  for (std::int64_t row = 0; row < sequences; ++row) {
+    const std::uint8_t* window = tokens_.data() + start[row];
+    for (std::int64_t i = 0; i < length_; ++i) {
+      tokens[row * length_ + i] = window[i];
+      targets[row * length_ + i] = window[i + 1];
+    }
+  }
+  return batch;
+}
+
+}  // namespace stagecraft::tools

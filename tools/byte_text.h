@@ -1,0 +1,46 @@
+/// ByteText: a text as training data, one token per byte.
+///
+/// The vocabulary is the set of distinct bytes in the text, in byte order. A batch is a set of
+/// random windows that depends on (seed, step) alone, so a resumed run, another schedule and
+/// another cut all see the same data. Read once by a sub-command, immutable afterwards.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace stagecraft::tools {
+
+/// What one step trains on. Shapes: both [sequences, length] of int64; `targets` is `tokens` one
+/// byte later.
+struct TextBatch {
+  at::Tensor tokens;
+  at::Tensor targets;
+};
+
+class ByteText {
+ public:
+  /// Reads the whole file.
+  /// Errors: UsageFile when it cannot be read or is shorter than one window of `length` + 2 bytes.
+  static ByteText read(const std::string& path, std::int64_t length);
+
+  [[nodiscard]] std::int64_t vocabulary() const { return vocabulary_; }
+  [[nodiscard]] std::int64_t size() const { return static_cast<std::int64_t>(tokens_.size()); }
+
+  /// Returns `sequences` windows of the length given to read().
+  [[nodiscard]] TextBatch batch(std::uint64_t seed,
+                                std::int64_t step,
+                                std::int64_t sequences) const;
+
+ private:
+  ByteText(const std::string& bytes, std::int64_t length);
+
+  std::int64_t length_;
+  std::int64_t vocabulary_ = 0;
+  std::vector<std::uint8_t> tokens_;
+};
+
+}  // namespace stagecraft::tools

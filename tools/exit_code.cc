@@ -1,0 +1,19 @@
+#include "stagecraft/tools/exit_code.h"
+
+namespace stagecraft::tools {
+
+ExitCode exit_code(const Error& error) {
+  switch (error.code()) {
+    case Errc::UsageArgument:
+    case Errc::UsageFile:
+    case Errc::ScheduleParse:
+    case Errc::ScheduleParameter:
+    case Errc::CheckpointFormat:
+    case Errc::CheckpointMismatch:
+      return ExitCode::WrongUsage;
+    default:
+      return ExitCode::Failed;
+  }
+}
+
+}  // namespace stagecraft::tools

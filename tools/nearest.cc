@@ -1,0 +1,51 @@
+#include "stagecraft/tools/nearest.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace stagecraft::tools {
+namespace {
+
+/// Levenshtein's distance, one row at a time.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& known) {
+  const auto begun = std::find_if(known.begin(), known.end(), [&](const std::string& candidate) {
+    return word.size() > 2 && candidate.starts_with(word);
+  });
+  if (begun != known.end()) {
+    return *begun;
+  }
+  std::optional<std::string> best;
+  std::size_t limit = std::max<std::size_t>(2, word.size() / 2);
+  for (const std::string& candidate : known) {
+    const std::size_t distance = edit_distance(word, candidate);
+    if (distance < limit || (distance == limit && !best)) {
+      best = candidate;
+      limit = distance;
+    }
+  }
+  return best;
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& known) {
+  const auto guess = nearest(word, known);
+  return guess ? "did you mean " + *guess + "? " : std::string();
+}
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,20 @@
+/// Validators that read an option's number strictly and say in one phrase what they expected and
+/// found.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+
+namespace stagecraft::tools {
+
+/// A whole number from `least` to 2^31 - 1.
+[[nodiscard]] CLI::Validator whole_number(std::int64_t least);
+
+/// A finite number greater than 0.
+[[nodiscard]] CLI::Validator positive_number();
+
+/// A finite number from 0 up to, not including, `limit`; no limit when it is 0.
+[[nodiscard]] CLI::Validator number_from_zero(double limit = 0.0);
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,211 @@
+#include "stagecraft/tools/train/options.h"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <map>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/tools/nearest.h"
+#include "stagecraft/tools/train/number.h"
+
+namespace stagecraft::tools {
+namespace {
+
+constexpr const char* kAbout =
+    "Trains a small Llama on the bytes of a text, cut into pipeline stages, one worker per row of "
+    "the schedule.";
+constexpr const char* kFooter =
+    "Exit status: 0 good, 1 the run failed or the schedule breaks a rule, 2 wrong usage, 130 "
+    "interrupted.";
+
+[[noreturn]] void wrong_usage(const std::string& message) {
+  throw Error(Errc::UsageArgument, message + "; see stagecraft train --help");
+}
+
+void add_model(CLI::App& app, TrainOptions& o) {
+  const std::string group = "Model";
+  app.add_option("--layers", o.layers, "decoder layers")->check(whole_number(1))->group(group);
+  app.add_option("--dim", o.dim, "width of the model")->check(whole_number(1))->group(group);
+  app.add_option("--heads", o.heads, "attention heads; divides dim")
+      ->check(whole_number(1))
+      ->group(group);
+  app.add_option("--ffn", o.ffn, "width of the feed-forward")->check(whole_number(1))->group(group);
+  app.add_option("--seq", o.sequence, "bytes per sequence")->check(whole_number(1))->group(group);
+}
+
+void add_pipeline(CLI::App& app, TrainOptions& o) {
+  const std::string group = "Pipeline";
+  app.add_option(
+         "--stages", o.stages, "stages, layers split evenly over them [4, or the schedule file's]")
+      ->check(whole_number(1))
+      ->group(group);
+  app.add_option("--schedule", o.schedule, "gpipe, 1f1b or a schedule file")
+      ->type_name("NAME|FILE")
+      ->group(group);
+  app.add_option(
+         "--microbatches", o.microbatches, "microbatches per step [8, or the schedule file's]")
+      ->check(whole_number(1))
+      ->group(group);
+  app.add_option("--microbatch-size", o.microbatch_size, "sequences per microbatch")
+      ->check(whole_number(1))
+      ->group(group);
+  app.add_option("--threads-per-worker", o.threads_per_worker, "threads inside one operator")
+      ->check(whole_number(1))
+      ->group(group);
+}
+
+void add_training(CLI::App& app, TrainOptions& o, std::string& optimizer, std::string& rate_kind) {
+  const std::string group = "Training";
+  app.add_option("--text", o.text, "what to learn; the vocabulary is its distinct bytes")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--steps", o.steps, "the step at which the run ends")
+      ->check(whole_number(1))
+      ->group(group);
+  app.add_option("--seed", o.seed, "of weights and windows")->check(whole_number(0))->group(group);
+  app.add_option("--optimizer", optimizer, "adamw or sgd")->type_name("NAME")->group(group);
+  app.add_option("--lr", o.rate, "learning rate")->check(positive_number())->group(group);
+  app.add_option("--lr-schedule", rate_kind, "constant or cosine (to 0 at --steps)")
+      ->type_name("NAME")
+      ->group(group);
+  app.add_option("--warmup", o.warmup, "steps of linear warm-up")
+      ->check(whole_number(0))
+      ->group(group);
+  app.add_option("--weight-decay", o.weight_decay, "of matrices [0.1 for adamw, 0 for sgd]")
+      ->check(number_from_zero())
+      ->group(group);
+  app.add_option("--momentum", o.momentum, "of sgd")->check(number_from_zero(1.0))->group(group);
+  app.add_option("--clip", o.clip, "largest norm of the whole gradient")
+      ->check(positive_number())
+      ->group(group);
+  app.add_option("--eval-every", o.eval_every, "steps between evaluations on fixed windows")
+      ->check(whole_number(1))
+      ->group(group);
+}
+
+void add_run(CLI::App& app, TrainOptions& o) {
+  const std::string group = "Run";
+  app.add_option("--save", o.save, "checkpoint to write at the end, or on Ctrl-C")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--load", o.load, "checkpoint to go on from")->type_name("FILE")->group(group);
+  app.add_flag("--dry-run", o.dry_run, "compile, check and print the plan; run nothing")
+      ->group(group);
+  app.add_flag("--verify", o.verify, "also train in one process and compare bit by bit")
+      ->group(group);
+  app.add_flag("--json", o.json, "one JSON object per line")->group(group);
+}
+
+std::vector<std::string> long_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      names.push_back("--" + name);
+    }
+  }
+  return names;
+}
+
+void refuse_unknown(const CLI::App& app) {
+  const std::vector<std::string> unknown = app.remaining();
+  const auto option = std::find_if(unknown.begin(), unknown.end(), [](const std::string& word) {
+    return word.starts_with("-");
+  });
+  if (option != unknown.end()) {
+    const std::string name = option->substr(0, option->find('='));
+    throw Error(
+        Errc::UsageArgument,
+        fmt::format(
+            "expected an option of stagecraft train, found '{}'; {}see stagecraft train --help",
+            name,
+            did_you_mean(name, long_names(app))));
+  }
+  if (!unknown.empty()) {
+    wrong_usage(fmt::format("expected options only, found the argument '{}'", unknown.front()));
+  }
+}
+
+template <class Kind>
+Kind choose(const std::string& option,
+            const std::string& word,
+            const std::map<std::string, Kind>& kinds) {
+  const auto found = kinds.find(word);
+  if (found != kinds.end()) {
+    return found->second;
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, kind] : kinds) {
+    names.push_back(name);
+  }
+  wrong_usage(fmt::format("{} expects {}, found '{}'", option, fmt::join(names, " or "), word));
+}
+
+void check_together(const TrainOptions& o, const CLI::App& app) {
+  if (o.dim % o.heads != 0) {
+    wrong_usage(fmt::format("--heads expects a divisor of --dim {}, found {}", o.dim, o.heads));
+  }
+  if (o.dim / o.heads % 2 != 0) {
+    wrong_usage(fmt::format(
+        "--dim / --heads expects an even number (the rotary embedding turns pairs), found {}",
+        o.dim / o.heads));
+  }
+  if (o.optimizer == OptimizerKind::AdamW && app.count("--momentum") > 0) {
+    wrong_usage("--momentum expects --optimizer sgd, found adamw; leave one of the two out");
+  }
+  if (o.warmup > o.steps) {
+    wrong_usage(fmt::format("--warmup expects at most --steps {}, found {}", o.steps, o.warmup));
+  }
+}
+
+/// CLI11 says what is wrong in words of its own; this keeps the part after the option's name.
+std::string reworded(const CLI::ParseError& error) {
+  std::string message = error.what();
+  const std::size_t colon = message.find(": ");
+  const bool about_option = message.starts_with("--") && colon != std::string::npos;
+  if (about_option && message.find("expects") != std::string::npos) {
+    return message.erase(colon, 1);
+  }
+  if (about_option) {
+    const bool missing = message.find("missing") != std::string::npos;
+    return fmt::format(
+        "{} expects one value, found {}", message.substr(0, colon), missing ? "none" : "several");
+  }
+  return message;
+}
+
+}  // namespace
+
+std::variant<TrainOptions, HelpText> parse_train_options(
+    const std::vector<std::string>& arguments) {
+  TrainOptions options;
+  std::string optimizer = "adamw";
+  std::string rate_kind = "constant";
+  CLI::App app(kAbout, "stagecraft train");
+  app.option_defaults()->always_capture_default();
+  app.footer(kFooter);
+  app.allow_extras();
+  add_training(app, options, optimizer, rate_kind);
+  add_model(app, options);
+  add_pipeline(app, options);
+  add_run(app, options);
+  try {
+    // CLI11 takes a vector from its back.
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::CallForHelp&) {
+    return HelpText{app.help()};
+  } catch (const CLI::ParseError& error) {
+    refuse_unknown(app);
+    wrong_usage(reworded(error));
+  }
+  refuse_unknown(app);
+  options.optimizer = choose<OptimizerKind>(
+      "--optimizer", optimizer, {{"adamw", OptimizerKind::AdamW}, {"sgd", OptimizerKind::Sgd}});
+  options.rate_kind = choose<RateKind>(
+      "--lr-schedule", rate_kind, {{"constant", RateKind::Constant}, {"cosine", RateKind::Cosine}});
+  check_together(options, app);
+  return options;
+}
+
+}  // namespace stagecraft::tools

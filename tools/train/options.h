@@ -1,0 +1,58 @@
+/// TrainOptions: what `stagecraft train` was asked to do.
+///
+/// Made by parse_train_options() from the command line, read by every other part of the
+/// sub-command, never changed. What is checked here needs nothing but the arguments themselves; the
+/// text, a schedule file and a checkpoint are judged where they are read.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace stagecraft::tools {
+
+enum class OptimizerKind { AdamW, Sgd };
+enum class RateKind { Constant, Cosine };
+
+struct TrainOptions {
+  std::string text = "/usr/share/common-licenses/GPL-3";
+  std::int64_t layers = 4;
+  std::int64_t dim = 128;
+  std::int64_t heads = 4;
+  std::int64_t ffn = 344;
+  std::int64_t sequence = 64;
+  std::int64_t microbatch_size = 4;
+  std::optional<std::int64_t> microbatches;  ///< none: 8, or what the schedule file says
+  std::optional<std::int64_t> stages;        ///< none: 4, or what the schedule file says
+  std::string schedule = "1f1b";             ///< a builder's name or a file
+  std::int64_t steps = 50;                   ///< the step at which the run ends
+  OptimizerKind optimizer = OptimizerKind::AdamW;
+  double rate = 3e-4;
+  RateKind rate_kind = RateKind::Constant;
+  std::int64_t warmup = 0;
+  std::optional<double> weight_decay;  ///< none: 0.1 for AdamW, 0 for SGD
+  double momentum = 0.0;
+  std::optional<double> clip;
+  std::uint64_t seed = 0;
+  std::int64_t threads_per_worker = 1;
+  std::optional<std::int64_t> eval_every;
+  std::optional<std::string> save;
+  std::optional<std::string> load;
+  bool dry_run = false;
+  bool verify = false;
+  bool json = false;
+};
+
+/// The answer to `--help`.
+struct HelpText {
+  std::string text;
+};
+
+/// Returns the options, or the help if it was asked for.
+/// Errors: UsageArgument, naming the option, what it expects and what was found.
+[[nodiscard]] std::variant<TrainOptions, HelpText> parse_train_options(
+    const std::vector<std::string>& arguments);
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,168 @@
+#include "stagecraft/tools/train/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+namespace stagecraft::tools {
+namespace {
+
+std::string duration(double seconds) {
+  const auto whole = static_cast<std::int64_t>(std::llround(seconds));
+  return whole < 60 ? fmt::format("{}s", whole) : fmt::format("{}m{:02}s", whole / 60, whole % 60);
+}
+
+std::string step_text(const StepLine& line) {
+  return fmt::format(
+      "step {}/{}  loss {:.4f}  {:.0f} tokens/s  bubble {:.0f} %  slowest {}  ETA {}",
+      line.step,
+      line.steps,
+      line.loss,
+      static_cast<double>(line.tokens) / line.seconds,
+      line.bubble * 100.0,
+      line.slowest,
+      duration(line.eta_seconds));
+}
+
+/// Lines for people; `live` says whether a step overwrites the one before.
+class TextProgress : public Progress {
+ public:
+  TextProgress(std::ostream& out, bool live) : out_(out), live_(live) {}
+
+  void step(const StepLine& line) override {
+    if (!live_) {
+      text(step_text(line) + "\n");
+      return;
+    }
+    // Carriage return and "erase to the end of the line": the line may be shorter than the one
+    // before.
+    out_ << '\r' << step_text(line) << "\x1b[K" << std::flush;
+    open_line_ = true;
+  }
+
+  void evaluated(const EvalLine& line) override {
+    text(fmt::format("step {}  evaluation loss {:.4f}\n", line.step, line.loss));
+  }
+
+  void saved(std::int64_t step, const std::string& path) override {
+    text(fmt::format("saved step {} to {}\n", step, path));
+  }
+
+  void interrupted(std::int64_t step) override {
+    text(fmt::format("interrupted after step {}\n", step));
+  }
+
+  void verified(const VerifyLine& line) override {
+    if (line.bit_equal) {
+      text(fmt::format("verify: bit-equal to one process ({} losses, {} parameters)\n",
+                       line.losses,
+                       line.parameters));
+    } else {
+      text(fmt::format("verify: NOT bit-equal to one process: {}; largest difference {:g}\n",
+                       line.first_difference,
+                       line.max_abs_diff));
+    }
+  }
+
+  void done(const DoneLine& line) override {
+    const std::string loss =
+        line.loss ? fmt::format("{:.4f}", *line.loss) : "unknown (no step was left to do)";
+    text(fmt::format("done: step {}, loss {}, {:.0f} tokens/s\nweights sha256 {}\n",
+                     line.steps,
+                     loss,
+                     line.tokens_per_second,
+                     line.weights_sha256));
+  }
+
+  void text(const std::string& text) override {
+    if (open_line_) {
+      out_ << '\n';
+      open_line_ = false;
+    }
+    out_ << text << std::flush;
+  }
+
+ private:
+  std::ostream& out_;
+  bool live_;
+  bool open_line_ = false;
+};
+
+/// Objects for programs; keys keep the order in which they are written here.
+class JsonProgress : public Progress {
+ public:
+  explicit JsonProgress(std::ostream& out) : out_(out) {}
+
+  void step(const StepLine& line) override {
+    write({{"event", "step"},
+           {"step", line.step},
+           {"loss", line.loss},
+           {"tokens", line.tokens},
+           {"seconds", line.seconds},
+           {"bubble", line.bubble}});
+  }
+
+  void evaluated(const EvalLine& line) override {
+    write({{"event", "eval"}, {"step", line.step}, {"loss", line.loss}});
+  }
+
+  void saved(std::int64_t step, const std::string& path) override {
+    write({{"event", "saved"}, {"step", step}, {"file", path}});
+  }
+
+  void interrupted(std::int64_t step) override {
+    write({{"event", "interrupted"}, {"step", step}});
+  }
+
+  void verified(const VerifyLine& line) override {
+    Object object{{"event", "verify"},
+                  {"bit_equal", line.bit_equal},
+                  {"max_abs_diff", line.max_abs_diff},
+                  {"losses", line.losses},
+                  {"parameters", line.parameters}};
+    if (!line.bit_equal) {
+      object["first_difference"] = line.first_difference;
+    }
+    write(object);
+  }
+
+  void done(const DoneLine& line) override {
+    Object object{{"event", "done"}, {"steps", line.steps}};
+    object["loss"] = line.loss ? Object(*line.loss) : Object(nullptr);
+    object["tokens_per_second"] = line.tokens_per_second;
+    object["weights_sha256"] = line.weights_sha256;
+    write(object);
+  }
+
+  void text(const std::string&) override {}
+
+ private:
+  using Object = nlohmann::ordered_json;
+
+  // Flushed per line, so that a reader at the other end of a pipe sees a step when it happens.
+  void write(const Object& object) { out_ << object.dump() << std::endl; }
+
+  std::ostream& out_;
+};
+
+}  // namespace
+
+ProgressForm progress_form(bool json) {
+  if (json) {
+    return ProgressForm::Json;
+  }
+  return isatty(STDOUT_FILENO) == 1 ? ProgressForm::Live : ProgressForm::Plain;
+}
+
+std::unique_ptr<Progress> make_progress(ProgressForm form, std::ostream& out) {
+  if (form == ProgressForm::Json) {
+    return std::make_unique<JsonProgress>(out);
+  }
+  return std::make_unique<TextProgress>(out, form == ProgressForm::Live);
+}
+
+}  // namespace stagecraft::tools

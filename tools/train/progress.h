@@ -1,0 +1,70 @@
+/// Progress: what a training run tells while it runs, in one of three forms.
+///
+///   on a terminal       one line that is overwritten
+///   not on a terminal   a plain line per step
+///   --json              an object per line, for programs
+///
+/// Made by make_progress() for one run and called by its thread alone. The form is the only thing
+/// that differs: the run tells all of them the same.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+
+namespace stagecraft::tools {
+
+struct StepLine {
+  std::int64_t step = 0;
+  std::int64_t steps = 0;  ///< where the run ends
+  double loss = 0.0;
+  std::int64_t tokens = 0;  ///< of this step
+  double seconds = 0.0;     ///< of this step
+  double bubble = 0.0;      ///< share of rank time in which nothing was computed
+  std::string slowest;      ///< the stage whose rank computed longest
+  double eta_seconds = 0.0;
+};
+
+struct EvalLine {
+  std::int64_t step = 0;
+  double loss = 0.0;
+};
+
+struct VerifyLine {
+  bool bit_equal = false;
+  double max_abs_diff = 0.0;
+  std::int64_t losses = 0;       ///< steps compared
+  std::int64_t parameters = 0;   ///< parameters compared
+  std::string first_difference;  ///< empty when bit-equal
+};
+
+struct DoneLine {
+  std::int64_t steps = 0;
+  std::optional<double> loss;  ///< of the last step; none when no step was left to do
+  double tokens_per_second = 0.0;
+  std::string weights_sha256;
+};
+
+class Progress {
+ public:
+  virtual ~Progress() = default;
+  virtual void step(const StepLine& line) = 0;
+  virtual void evaluated(const EvalLine& line) = 0;
+  virtual void saved(std::int64_t step, const std::string& path) = 0;
+  virtual void interrupted(std::int64_t step) = 0;
+  virtual void verified(const VerifyLine& line) = 0;
+  virtual void done(const DoneLine& line) = 0;
+  /// Prints text meant for people as it is; the JSON form leaves it out.
+  virtual void text(const std::string& text) = 0;
+};
+
+enum class ProgressForm { Live, Plain, Json };
+
+/// Returns the form for standard output: JSON if asked for, live on a terminal, else plain.
+[[nodiscard]] ProgressForm progress_form(bool json);
+
+[[nodiscard]] std::unique_ptr<Progress> make_progress(ProgressForm form, std::ostream& out);
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,26 @@
+/// The table that closes a run: where each rank's time went.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace stagecraft::tools {
+
+/// Sums over the steps of a run. Units: seconds, bytes.
+struct RankTotals {
+  std::string stages;  ///< which stages the rank holds, "0" or "0,3"
+  double forward = 0.0;
+  double backward = 0.0;
+  double update = 0.0;
+  double waiting = 0.0;
+  std::int64_t peak_bytes = 0;  ///< the largest of any step: activations alive at once
+};
+
+/// Returns the table, one line per rank, ending in a newline.
+[[nodiscard]] std::string rank_table(const std::vector<RankTotals>& ranks);
+
+/// Returns "0 B", "12.3 KiB", "4.0 MiB", ...
+[[nodiscard]] std::string bytes_text(std::int64_t bytes);
+
+}  // namespace stagecraft::tools

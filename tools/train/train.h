@@ -1,0 +1,14 @@
+/// `stagecraft train`: trains a small Llama on a text by pipeline and says how it went.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "stagecraft/tools/exit_code.h"
+
+namespace stagecraft::tools {
+
+/// Errors: every Error of parsing, reading, compiling and training; nothing is left running.
+[[nodiscard]] ExitCode train(const std::vector<std::string>& arguments);
+
+}  // namespace stagecraft::tools
