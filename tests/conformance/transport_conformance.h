@@ -1,0 +1,37 @@
+/// The contract of `futures/transport/transport.h` as a list of cases that every transport has to pass.
+///
+/// A transport's own test makes a network of it and runs the list:
+///
+///     TEST_CASE("the X transport keeps the transport contract", "[futures][transport]") {
+///       const TransportCase& contract = GENERATE(from_range(transport_cases()));
+///       DYNAMIC_SECTION(contract.name) { contract.run(make_x_endpoints); }
+///     }
+///
+/// No case expects a tensor to be there at once: arrival is waited for.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stagecraft/futures/transport/transport.h"
+
+namespace stagecraft {
+
+/// All ends of one new network, which live as long as this does.
+struct Endpoints {
+  std::shared_ptr<Transport> driver;
+  std::vector<std::shared_ptr<Transport>> ranks;
+};
+
+using MakeEndpoints = std::function<Endpoints(int ranks)>;
+
+struct TransportCase {
+  std::string name;  ///< a sentence, with the invariant it exercises
+  void (*run)(const MakeEndpoints&);
+};
+
+[[nodiscard]] const std::vector<TransportCase>& transport_cases();
+
+}  // namespace stagecraft

@@ -1,0 +1,211 @@
+#include "stagecraft/futures/future.h"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "stagecraft/tests/futures/waiting.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft {
+namespace {
+
+static_assert(!std::is_copy_constructible_v<Promise<int>>, "two promises could complete one future");
+static_assert(std::is_copy_constructible_v<Future<int>>);
+
+TEST_CASE("a future has the value its promise was given, as often as it is read", "[futures][future]") {
+  Promise<std::string> promise;
+  const Future<std::string> future = promise.future();
+  const Future<std::string> copy = future;
+  CHECK_FALSE(future.ready());
+  CHECK_FALSE(future.wait_until(already_over()));
+  CHECK(promise.set_value("here"));
+  CHECK(future.ready());
+  CHECK(copy.wait_until(already_over()));
+  CHECK(future.get() == "here");
+  CHECK(copy.get() == "here");
+}
+
+TEST_CASE("a future rethrows the error it was completed with, context and cause included", "[futures][future]") {
+  Promise<int> promise;
+  Error error(Errc::WorkerFailed, "out of patience");
+  error.because(Error(Errc::DeviceOutOfMemory, "no memory"));
+  CHECK(promise.set_error(error));
+  try {
+    static_cast<void>(promise.future().get());
+    FAIL("no error came out");
+  } catch (const Error& thrown) {
+    CHECK(thrown.code() == Errc::WorkerFailed);
+    CHECK(thrown.message() == "out of patience");
+    REQUIRE(thrown.cause() != nullptr);
+    CHECK(thrown.cause()->code() == Errc::DeviceOutOfMemory);
+  }
+}
+
+TEST_CASE("a cancelled future says so", "[futures][future]") {
+  Promise<int> promise;
+  CHECK(promise.cancel());
+  CHECK(failure_of(promise.future()) == Errc::Cancelled);
+}
+
+TEST_CASE("the first completion counts and later ones report that they came too late (F-1)", "[futures][future]") {
+  const int first = GENERATE(0, 1, 2);
+  Promise<int> promise;
+  const auto complete = [&promise](int how) {
+    switch (how) {
+      case 0:
+        return promise.set_value(1);
+      case 1:
+        return promise.set_error(Error(Errc::WorkerFailed, "failed"));
+      default:
+        return promise.cancel();
+    }
+  };
+  int callbacks = 0;
+  promise.future().on_ready([&callbacks] { ++callbacks; });
+  CHECK(complete(first));
+  for (const int later : {0, 1, 2}) {
+    CHECK_FALSE(complete(later));
+  }
+  CHECK(callbacks == 1);
+  const std::optional<Errc> expected[] = {std::nullopt, Errc::WorkerFailed, Errc::Cancelled};
+  CHECK(failure_of(promise.future()) == expected[first]);
+}
+
+TEST_CASE("a promise that goes away unfulfilled is an error for whoever waits (F-2)", "[futures][future]") {
+  Future<int> future;
+  SECTION("by its destructor") {
+    const Promise<int> promise;
+    future = promise.future();
+  }
+  SECTION("by being assigned over") {
+    Promise<int> promise;
+    future = promise.future();
+    promise = Promise<int>();
+    CHECK(future.ready());
+  }
+  REQUIRE(future.ready());
+  CHECK(failure_of(future) == Errc::Internal);
+}
+
+TEST_CASE("a promise keeps its future when it moves", "[futures][future]") {
+  Promise<int> promise;
+  const Future<int> future = promise.future();
+  {
+    Promise<int> moved = std::move(promise);
+    CHECK_FALSE(future.ready());
+    CHECK(moved.set_value(5));
+  }
+  CHECK(future.get() == 5);
+}
+
+TEST_CASE("using an empty future or a promise that was moved away is our bug and is named", "[futures][future]") {
+  const Future<int> none;
+  CHECK_FALSE(none.valid());
+  CHECK(thrown_by([&] { static_cast<void>(none.get()); }) == Errc::Internal);
+  CHECK(thrown_by([&] { static_cast<void>(none.ready()); }) == Errc::Internal);
+  CHECK(thrown_by([&] { none.on_ready([] {}); }) == Errc::Internal);
+  Promise<int> promise;
+  const Promise<int> moved = std::move(promise);
+  CHECK(thrown_by([&] { promise.set_value(1); }) == Errc::Internal);  // NOLINT(bugprone-use-after-move)
+  CHECK(thrown_by([&] { static_cast<void>(promise.future()); }) == Errc::Internal);
+}
+
+TEST_CASE("a future without a value completes too", "[futures][future]") {
+  Promise<std::monostate> promise;
+  const Future<std::monostate> future = promise.future();
+  CHECK_FALSE(future.ready());
+  promise.set_value({});
+  CHECK(future.ready());
+  CHECK_FALSE(failure_of(future));
+}
+
+TEST_CASE("callbacks run on the completing thread, late ones on the registering thread (F-4)", "[futures][future]") {
+  Promise<int> promise;
+  const Future<int> future = promise.future();
+  std::vector<std::thread::id> ran_on;
+  future.on_ready([&ran_on] { ran_on.push_back(std::this_thread::get_id()); });
+  future.on_ready([&ran_on] { ran_on.push_back(std::this_thread::get_id()); });
+  std::thread::id completing;
+  std::jthread([&] {
+    completing = std::this_thread::get_id();
+    promise.set_value(1);
+  }).join();
+  CHECK(ran_on == std::vector{completing, completing});
+  future.on_ready([&ran_on] { ran_on.push_back(std::this_thread::get_id()); });
+  REQUIRE(ran_on.size() == 3);
+  CHECK(ran_on[2] == std::this_thread::get_id());
+}
+
+TEST_CASE("a callback may use the future and register another (F-4)", "[futures][future]") {
+  Promise<int> promise;
+  const Future<int> future = promise.future();
+  int seen = 0;
+  future.on_ready([&] {
+    seen = future.get();
+    future.on_ready([&] { seen += future.get(); });
+  });
+  promise.set_value(21);
+  CHECK(seen == 42);
+}
+
+TEST_CASE("what a callback holds is let go once it has run", "[futures][future]") {
+  const auto held = std::make_shared<int>(1);
+  Promise<int> promise;
+  const Future<int> future = promise.future();
+  future.on_ready([held] {});
+  CHECK(held.use_count() == 2);
+  promise.set_value(1);
+  CHECK(held.use_count() == 1);
+}
+
+TEST_CASE("the value is let go with the last future (F-3)", "[futures][future]") {
+  const auto value = std::make_shared<int>(1);
+  Promise<std::shared_ptr<int>> promise;
+  auto future = std::make_unique<Future<std::shared_ptr<int>>>(promise.future());
+  promise.set_value(value);
+  { const Promise<std::shared_ptr<int>> gone = std::move(promise); }
+  CHECK(value.use_count() == 2);
+  future.reset();
+  CHECK(value.use_count() == 1);
+}
+
+TEST_CASE("of many threads that complete one promise exactly one succeeds (F-1)", "[futures][future]") {
+  for (int round = 0; round < 50; ++round) {
+    Promise<int> promise;
+    const Future<int> future = promise.future();
+    std::atomic<int> winners = 0;
+    std::atomic<int> callbacks = 0;
+    std::atomic<int> winner = -1;
+    {
+      std::vector<std::jthread> threads;
+      for (int t = 0; t < 4; ++t) {
+        threads.emplace_back([&, t] {
+          future.on_ready([&] { ++callbacks; });
+          if (promise.set_value(t)) {
+            ++winners;
+            winner = t;
+          }
+        });
+      }
+    }
+    CHECK(winners == 1);
+    CHECK(callbacks == 4);
+    CHECK(future.get() == winner);
+  }
+}
+
+TEST_CASE("get waits for a value that another thread sets", "[futures][future]") {
+  Promise<int> promise;
+  std::jthread completing([&promise] { promise.set_value(7); });
+  const Future<int> future = promise.future();
+  CHECK(future.wait_until(patience()));
+  CHECK(future.get() == 7);
+}
+
+}  // namespace
+}  // namespace stagecraft

@@ -1,0 +1,111 @@
+#include "stagecraft/futures/transport/faulty.h"
+
+#include "stagecraft/futures/transport/inproc.h"
+#include "stagecraft/tests/conformance/transport_conformance.h"
+#include "stagecraft/tests/futures/waiting.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft {
+namespace {
+
+const Error kInjected(Errc::DeviceFailed, "injected");
+
+Tag tag(int microbatch) {
+  return {.epoch = Epoch{0}, .step = Step{1}, .edge = EdgeId{2}, .microbatch = Microbatch{microbatch}};
+}
+
+Endpoints make_endpoints(int ranks) {
+  const InprocNetwork network(ranks);
+  Endpoints ends{std::make_shared<FaultyTransport>(network.endpoint(kDriver)), {}};
+  for (int rank = 0; rank < ranks; ++rank) {
+    ends.ranks.push_back(std::make_shared<FaultyTransport>(network.endpoint(Rank{rank})));
+  }
+  return ends;
+}
+
+struct Pair {
+  InprocNetwork network{2};
+  FaultyTransport sender{network.endpoint(Rank{0})};
+  FaultyTransport receiver{network.endpoint(Rank{1})};
+};
+
+TEST_CASE("a faulty transport without faults keeps the transport contract", "[futures][transport]") {
+  const TransportCase& contract = GENERATE(from_range(transport_cases()));
+  DYNAMIC_SECTION(contract.name) { contract.run(make_endpoints); }
+}
+
+TEST_CASE("a dropped send never arrives, the others do", "[futures][transport]") {
+  Pair pair;
+  pair.sender.drop_send(2);
+  for (int m = 0; m < 3; ++m) {
+    pair.sender.send(Rank{1}, tag(0), number(m));
+  }
+  CHECK(pair.receiver.bytes_waiting() == 16);
+  CHECK(number_from(pair.receiver.receive(Rank{0}, tag(0))) == 0);
+  CHECK(number_from(pair.receiver.receive(Rank{0}, tag(0))) == 2);
+}
+
+TEST_CASE("a dropped receive stays open until its epoch ends", "[futures][transport]") {
+  Pair pair;
+  pair.receiver.drop_receive(1);
+  const Future<at::Tensor> dropped = pair.receiver.receive(Rank{0}, tag(0));
+  pair.sender.send(Rank{1}, tag(0), number(1));
+  CHECK_FALSE(dropped.ready());
+  CHECK(pair.receiver.bytes_waiting() == 8);
+  pair.receiver.advance(Epoch{1}, kInjected);
+  CHECK(failure_of(dropped) == Errc::WorkerAborted);
+}
+
+TEST_CASE("a failing send or receive throws what it was told, once", "[futures][transport]") {
+  Pair pair;
+  pair.sender.fail_send(2, kInjected);
+  pair.sender.send(Rank{1}, tag(0), number(0));
+  CHECK(thrown_by([&] { pair.sender.send(Rank{1}, tag(1), number(1)); }) == Errc::DeviceFailed);
+  CHECK_FALSE(thrown_by([&] { pair.sender.send(Rank{1}, tag(1), number(2)); }));
+
+  pair.receiver.fail_receive(1, kInjected);
+  CHECK(thrown_by([&] { static_cast<void>(pair.receiver.receive(Rank{0}, tag(0))); }) == Errc::DeviceFailed);
+  CHECK(number_from(pair.receiver.receive(Rank{0}, tag(0))) == 0);
+  CHECK(number_from(pair.receiver.receive(Rank{0}, tag(1))) == 2);
+}
+
+TEST_CASE("sends that are held back arrive in their order when released", "[futures][transport]") {
+  Pair pair;
+  pair.sender.hold_sends();
+  for (int m = 0; m < 3; ++m) {
+    pair.sender.send(Rank{1}, tag(0), number(m));
+  }
+  CHECK(pair.sender.sends_held() == 3);
+  CHECK(pair.receiver.bytes_waiting() == 0);
+  pair.sender.release_sends();
+  CHECK(pair.sender.sends_held() == 0);
+  pair.sender.send(Rank{1}, tag(0), number(3));
+  for (int m = 0; m < 4; ++m) {
+    CHECK(number_from(pair.receiver.receive(Rank{0}, tag(0))) == m);
+  }
+}
+
+TEST_CASE("a tensor held back until its epoch is over is refused", "[futures][transport]") {
+  Pair pair;
+  pair.sender.hold_sends();
+  pair.sender.send(Rank{1}, tag(0), number(1));
+  pair.receiver.advance(Epoch{1}, kInjected);
+  pair.sender.release_sends();
+  CHECK(pair.receiver.refused() == 1);
+  CHECK(pair.receiver.bytes_waiting() == 0);
+}
+
+TEST_CASE("closing drops what is held back", "[futures][transport]") {
+  Pair pair;
+  const at::Tensor watched = number(1);
+  pair.sender.hold_sends();
+  pair.sender.send(Rank{1}, tag(0), watched);
+  pair.sender.close(kInjected);
+  CHECK(pair.sender.sends_held() == 0);
+  CHECK(watched.use_count() == 1);
+  CHECK_FALSE(thrown_by([&] { pair.sender.release_sends(); }));
+  CHECK(pair.receiver.bytes_waiting() == 0);
+}
+
+}  // namespace
+}  // namespace stagecraft

@@ -1,0 +1,91 @@
+#include "stagecraft/futures/transport/inproc.h"
+
+#include <ATen/ops/empty.h>
+
+#include <thread>
+
+#include "stagecraft/tests/conformance/transport_conformance.h"
+#include "stagecraft/tests/futures/waiting.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft {
+namespace {
+
+constexpr Tag kTag{.epoch = Epoch{0}, .step = Step{1}, .edge = EdgeId{2}, .microbatch = Microbatch{3}};
+
+Endpoints make_endpoints(int ranks) {
+  const InprocNetwork network(ranks);
+  Endpoints ends{network.endpoint(kDriver), {}};
+  for (int rank = 0; rank < ranks; ++rank) {
+    ends.ranks.push_back(network.endpoint(Rank{rank}));
+  }
+  return ends;
+}
+
+TEST_CASE("the in-process transport keeps the transport contract", "[futures][transport]") {
+  const TransportCase& contract = GENERATE(from_range(transport_cases()));
+  DYNAMIC_SECTION(contract.name) { contract.run(make_endpoints); }
+}
+
+TEST_CASE("the in-process transport hands tensors over without a copy", "[futures][transport]") {
+  const Endpoints net = make_endpoints(2);
+  const bool posted_first = GENERATE(false, true);
+  Future<at::Tensor> arrival;
+  if (posted_first) {
+    arrival = net.ranks[1]->receive(Rank{0}, kTag);
+  }
+  at::Tensor sent = at::empty({1024, 256}, at::kFloat);
+  const void* const data = sent.const_data_ptr();
+  net.ranks[0]->send(Rank{1}, kTag, std::move(sent));
+  if (!posted_first) {
+    arrival = net.ranks[1]->receive(Rank{0}, kTag);
+  }
+  REQUIRE(arrival.ready());
+  CHECK(arrival.get().const_data_ptr() == data);
+}
+
+TEST_CASE("nothing keeps a tensor once it is received or dropped", "[futures][transport]") {
+  const Endpoints net = make_endpoints(2);
+  const at::Tensor watched = number(1);
+  net.ranks[0]->send(Rank{1}, kTag, watched);
+  CHECK(watched.use_count() == 2);
+  SECTION("received") { CHECK(number_from(net.ranks[1]->receive(Rank{0}, kTag)) == 1); }
+  SECTION("aborted") { net.ranks[1]->advance(Epoch{1}, Error(Errc::WorkerFailed, "aborted")); }
+  SECTION("closed") { net.ranks[1]->close(Error(Errc::ClusterClosed, "closed")); }
+  CHECK(watched.use_count() == 1);
+}
+
+TEST_CASE("a tensor for a closed rank is counted as refused", "[futures][transport]") {
+  const Endpoints net = make_endpoints(2);
+  net.ranks[1]->close(Error(Errc::ClusterClosed, "closed"));
+  net.ranks[0]->send(Rank{1}, kTag, number(1));
+  CHECK(net.ranks[1]->refused() == 1);
+  CHECK(net.ranks[0]->refused() == 0);
+}
+
+TEST_CASE("two ends of one rank are one mailbox", "[futures][transport]") {
+  const InprocNetwork network(1);
+  network.endpoint(kDriver)->send(Rank{0}, kTag, number(1));
+  CHECK(network.endpoint(Rank{0})->bytes_waiting() == 8);
+  CHECK(number_from(network.endpoint(Rank{0})->receive(kDriver, kTag)) == 1);
+}
+
+TEST_CASE("a receive that outlives its network fails", "[futures][transport]") {
+  Future<at::Tensor> arrival;
+  {
+    const Endpoints net = make_endpoints(2);
+    arrival = net.ranks[1]->receive(Rank{0}, kTag);
+  }
+  REQUIRE(arrival.ready());
+  CHECK(failure_of(arrival) == Errc::TransportClosed);
+}
+
+TEST_CASE("a network has no end for a rank it does not have", "[futures][transport]") {
+  const InprocNetwork network(2);
+  const Rank rank = GENERATE(Rank{2}, Rank{-2});
+  CHECK(thrown_by([&] { static_cast<void>(network.endpoint(rank)); }) == Errc::TransportRefused);
+  CHECK(thrown_by([] { const InprocNetwork impossible(-1); }) == Errc::Internal);
+}
+
+}  // namespace
+}  // namespace stagecraft
