@@ -1,15 +1,20 @@
 /// Promise and Future: a value that is not here yet.
 ///
-/// A transport makes one pair per receive, the driver one per step; the promise stays with whoever completes
-/// it, futures are copied to whoever reads. Both ends share one cell; its mutex guards the outcome and the list
-/// of callbacks, because the two ends live on different threads by definition. Nothing else is called under it.
+/// A transport makes one pair per receive, the driver one per step; the promise stays with whoever
+/// completes it, futures are copied to whoever reads. Both ends share one cell; its mutex guards
+/// the outcome and the list of callbacks, because the two ends live on different threads by
+/// definition. Nothing else is called under it.
 ///
-/// F-1: a future completes exactly once, with a value, an Error or cancelled (an Error of Errc::Cancelled).
-/// F-2: a promise that goes away unfulfilled completes with Errc::Internal, so nobody waits for ever.
-/// F-3: the value lives in the cell until the last future goes; get() copies it (for a tensor: the handle).
-/// F-4: a callback runs exactly once, on the thread that completes the promise (on the registering thread when
-///      the future is complete already), with no lock held. It must not throw and must not block: the completing
-///      thread may be another rank's plan thread, so post to a mailbox of your own instead of working there.
+/// F-1: a future completes exactly once, with a value, an Error or cancelled (an Error of
+///      Errc::Cancelled).
+/// F-2: a promise that goes away unfulfilled completes with Errc::Internal, so nobody waits for
+///      ever.
+/// F-3: the value lives in the cell until the last future goes; get() copies it (for a tensor: the
+///      handle).
+/// F-4: a callback runs exactly once, on the thread that completes the promise (on the registering
+///      thread when the future is complete already), with no lock held. It must not throw and must
+///      not block: the completing thread may be another rank's plan thread, so post to a mailbox of
+///      your own instead of working there.
 #pragma once
 
 #include <chrono>
@@ -95,8 +100,9 @@ class FutureCell {
 
 }  // namespace detail
 
-/// The reading end: a copyable handle, all copies see the same outcome. A default-constructed future names no
-/// promise and may only be assigned to or asked `valid()`. For a future without a value use T = std::monostate.
+/// The reading end: a copyable handle, all copies see the same outcome. A default-constructed
+/// future names no promise and may only be assigned to or asked `valid()`. For a future without a
+/// value use T = std::monostate.
 template <class T>
 class Future {
  public:
@@ -109,8 +115,8 @@ class Future {
   /// Returns true when the future is complete at the deadline or before.
   [[nodiscard]] bool wait_until(Deadline deadline) const { return cell().wait_until(deadline); }
 
-  /// Returns the value, as often as it is asked for. Waits without a deadline: inside the runtime call
-  /// `wait_until` first.
+  /// Returns the value, as often as it is asked for. Waits without a deadline: inside the runtime
+  /// call `wait_until` first.
   /// Errors: rethrows the Error it was completed with; Errc::Cancelled when it was cancelled.
   [[nodiscard]] T get() const { return cell().get(); }
 
@@ -146,7 +152,8 @@ class Promise {
   Promise& operator=(const Promise&) = delete;
   ~Promise() {
     if (cell_ != nullptr && !cell_->ready()) {
-      cell_->complete(Error(Errc::Internal, "promise dropped: its owner went away without completing it"));
+      cell_->complete(
+          Error(Errc::Internal, "promise dropped: its owner went away without completing it"));
     }
   }
 

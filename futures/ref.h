@@ -1,8 +1,9 @@
-/// Ref and RemoteValue: the name of a value that stays on its worker, and the handle that keeps it there.
+/// Ref and RemoteValue: the name of a value that stays on its worker, and the handle that keeps it
+/// there.
 ///
 /// The driver hands RemoteValues to the user; they may be copied and dropped on any thread.
-/// when the last copy goes, the release callback runs exactly once, on the thread that dropped it. It must
-///      not throw and must not block: it posts a message to the owner.
+/// when the last copy goes, the release callback runs exactly once, on the thread that dropped
+///      it. It must not throw and must not block: it posts a message to the owner.
 #pragma once
 
 #include <compare>

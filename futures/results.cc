@@ -21,13 +21,17 @@ void Results::hold(RefId id, at::Tensor tensor) {
 at::Tensor Results::take(RefId id) {
   at::Tensor tensor = remove(id);
   if (!tensor.defined()) {
-    throw Error(Errc::WorkerLost,
-                fmt::format("value {} is not here: it was taken or released before, or lost with its step", id.value));
+    throw Error(
+        Errc::WorkerLost,
+        fmt::format("value {} is not here: it was taken or released before, or lost with its step",
+                    id.value));
   }
   return tensor;
 }
 
-bool Results::release(RefId id) { return remove(id).defined(); }
+bool Results::release(RefId id) {
+  return remove(id).defined();
+}
 
 std::int64_t Results::bytes() const {
   const std::scoped_lock lock(mutex_);

@@ -1,8 +1,8 @@
 /// Results: values of a worker that outlive the step that made them (losses), by reference id.
 ///
-/// The plan thread holds a value at the end of a step; the agent actor takes it when somebody asks, and releases
-/// it when the last handle is gone, while the plan thread is computing the next step. The mutex guards the table
-/// and the byte count; tensors are destroyed outside it.
+/// The plan thread holds a value at the end of a step; the agent actor takes it when somebody asks,
+/// and releases it when the last handle is gone, while the plan thread is computing the next step.
+/// The mutex guards the table and the byte count; tensors are destroyed outside it.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -12,7 +12,9 @@
 namespace stagecraft {
 namespace {
 
-std::int64_t bytes_of(const at::Tensor& tensor) { return static_cast<std::int64_t>(tensor.nbytes()); }
+std::int64_t bytes_of(const at::Tensor& tensor) {
+  return static_cast<std::int64_t>(tensor.nbytes());
+}
 
 [[noreturn]] void refuse(std::string_view wanted, SlotId slot, std::string_view found) {
   throw Error(Errc::PlanInvalid, fmt::format("cannot {} slot {}: {}", wanted, slot.value, found));
@@ -39,14 +41,21 @@ void Store::put(SlotId slot, at::Tensor tensor) {
   slots_[slot.index()] = {std::move(tensor), Last::Filled};
 }
 
-const at::Tensor& Store::get(SlotId slot) const { return full(slot, "get").tensor; }
+const at::Tensor& Store::get(SlotId slot) const {
+  return full(slot, "get").tensor;
+}
 
-at::Tensor Store::take(SlotId slot) { return empty(slot, Last::Taken, "take"); }
+at::Tensor Store::take(SlotId slot) {
+  return empty(slot, Last::Taken, "take");
+}
 
-void Store::free(SlotId slot) { static_cast<void>(empty(slot, Last::Freed, "free")); }
+void Store::free(SlotId slot) {
+  static_cast<void>(empty(slot, Last::Freed, "free"));
+}
 
 bool Store::holds(SlotId slot) const {
-  return slot.value >= 0 && slot.index() < slots_.size() && slots_[slot.index()].last == Last::Filled;
+  return slot.value >= 0 && slot.index() < slots_.size() &&
+         slots_[slot.index()].last == Last::Filled;
 }
 
 void Store::account(std::int64_t bytes) {

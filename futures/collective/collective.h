@@ -1,12 +1,13 @@
 /// Collective: what a group of ranks does together. One object is one rank's side of it.
 ///
-/// Every member of the group calls the same operation with the same group and sequence; a call returns when every
-/// member has called. Called from the plan thread.
-/// L-1: results depend on ranks only, never on who arrived first: contributions come in ascending order of rank,
-///      and whoever sums them sums in that order.
-/// L-2: a sequence is used once per group. A call that failed or timed out has spent it, and the epoch is over
-///      for the whole group: advance the transport before calling again.
-/// L-3: contributions are handed over as by Transport::send: nobody writes to one afterwards, results are read only.
+/// Every member of the group calls the same operation with the same group and sequence; a call
+/// returns when every member has called. Called from the plan thread.
+/// L-1: results depend on ranks only, never on who arrived first: contributions come in ascending
+///      order of rank, and whoever sums them sums in that order.
+/// L-2: a sequence is used once per group. A call that failed or timed out has spent it, and the
+///      epoch is over for the whole group: advance the transport before calling again.
+/// L-3: contributions are handed over as by Transport::send: nobody writes to one afterwards,
+///      results are read only.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -40,11 +41,11 @@ class Collective {
  public:
   virtual ~Collective() = default;
 
-  /// Returns the contribution of every member, in ascending order of rank, the caller's own among them. Shapes
-  /// and dtypes may differ from member to member.
+  /// Returns the contribution of every member, in ascending order of rank, the caller's own among
+  /// them. Shapes and dtypes may differ from member to member.
   /// Requires: the caller is a member; group.ranks is ascending and without repetition.
-  /// Errors: Internal when it is not; ClusterTimeout, naming the members still missing at the deadline; the
-  ///         transport's own (WorkerAborted, TransportClosed).
+  /// Errors: Internal when it is not; ClusterTimeout, naming the members still missing at the
+  ///         deadline; the transport's own (WorkerAborted, TransportClosed).
   [[nodiscard]] virtual std::vector<at::Tensor> all_gather(const Group& group,
                                                            const Sequence& sequence,
                                                            at::Tensor contribution,

@@ -13,7 +13,8 @@
 namespace stagecraft {
 namespace {
 
-/// Keeps G-1: group g has edge -1 - g; the number within the step takes the place of the microbatch.
+/// Keeps G-1: group g has edge -1 - g; the number within the step takes the place of the
+/// microbatch.
 Tag tag_of(const Group& group, const Sequence& sequence) {
   return {.epoch = sequence.epoch,
           .step = sequence.step,
@@ -40,8 +41,8 @@ void check_group(const Group& group, Rank self) {
     }
   }
   Error error(Errc::ClusterTimeout,
-              fmt::format("all_gather {} of group {} still lacked rank {} at its deadline: it failed, is slower than "
-                          "the deadline allows, or never called",
+              fmt::format("all_gather {} of group {} still lacked rank {} at its deadline: it "
+                          "failed, is slower than the deadline allows, or never called",
                           sequence.number,
                           group.id,
                           missing));

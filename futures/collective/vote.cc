@@ -13,8 +13,8 @@
 namespace stagecraft {
 namespace {
 
-/// On the wire a ballot is float64: finite (1 or 0), then parameter and squared norm in turns. Indices are exact
-/// up to 2^53.
+/// On the wire a ballot is float64: finite (1 or 0), then parameter and squared norm in turns.
+/// Indices are exact up to 2^53.
 at::Tensor encode(const Ballot& ballot) {
   const auto size = static_cast<std::int64_t>(1 + 2 * ballot.squared_norms.size());
   at::Tensor tensor = at::empty({size}, at::kDouble);
@@ -28,10 +28,11 @@ at::Tensor encode(const Ballot& ballot) {
 }
 
 Ballot decode(const at::Tensor& tensor, Rank from) {
-  const bool is_ballot = tensor.scalar_type() == at::kDouble && tensor.dim() == 1 && tensor.is_contiguous() &&
-                         tensor.numel() % 2 == 1;
+  const bool is_ballot = tensor.scalar_type() == at::kDouble && tensor.dim() == 1 &&
+                         tensor.is_contiguous() && tensor.numel() % 2 == 1;
   SC_CHECK(is_ballot, "what rank " + to_string(from) + " sent into the vote is no ballot");
-  std::span<const double> in(tensor.const_data_ptr<double>(), static_cast<std::size_t>(tensor.numel()));
+  std::span<const double> in(tensor.const_data_ptr<double>(),
+                             static_cast<std::size_t>(tensor.numel()));
   Ballot ballot;
   ballot.finite = in[0] == 1.0;
   for (in = in.subspan(1); !in.empty(); in = in.subspan(2)) {
@@ -40,7 +41,9 @@ Ballot decode(const at::Tensor& tensor, Rank from) {
   return ballot;
 }
 
-bool is_finite(const SquaredNorm& norm) { return std::isfinite(norm.value); }
+bool is_finite(const SquaredNorm& norm) {
+  return std::isfinite(norm.value);
+}
 
 /// The squared norms of the whole model in its order of parameters.
 std::vector<SquaredNorm> in_model_order(const std::vector<Ballot>& ballots) {
@@ -50,8 +53,9 @@ std::vector<SquaredNorm> in_model_order(const std::vector<Ballot>& ballots) {
   }
   std::ranges::sort(all, {}, &SquaredNorm::parameter);
   const auto twice = std::ranges::adjacent_find(all, {}, &SquaredNorm::parameter);
-  SC_CHECK(twice == all.end(),
-           fmt::format("two ballots hold parameter {}: a parameter has one owner", twice->parameter));
+  SC_CHECK(
+      twice == all.end(),
+      fmt::format("two ballots hold parameter {}: a parameter has one owner", twice->parameter));
   return all;
 }
 
@@ -62,7 +66,8 @@ VoteResult vote(Collective& collective,
                 const Sequence& sequence,
                 const Ballot& ballot,
                 Deadline deadline) {
-  const std::vector<at::Tensor> gathered = collective.all_gather(group, sequence, encode(ballot), deadline);
+  const std::vector<at::Tensor> gathered =
+      collective.all_gather(group, sequence, encode(ballot), deadline);
   VoteResult result;
   std::vector<Ballot> ballots;
   for (std::size_t i = 0; i < gathered.size(); ++i) {

@@ -1,9 +1,11 @@
-/// vote: the exchange every rank enters after its last backward, before any weight changes. Afterwards all ranks
-/// know the same: whether all gradients are finite, and the norm of the whole model's gradient.
+/// vote: the exchange every rank enters after its last backward, before any weight changes.
+/// Afterwards all ranks know the same: whether all gradients are finite, and the norm of the whole
+/// model's gradient.
 ///
 /// It is the commit point of a step: a rank that failed before it never votes, so nobody updates.
-/// B-1: the norm is the root of the squared norms added in double precision in the model's order of parameters,
-///      one by one. It depends on no cut, no rank and no arrival, so clipping is bit-equal for any cut.
+/// B-1: the norm is the root of the squared norms added in double precision in the model's order of
+///      parameters, one by one. It depends on no cut, no rank and no arrival, so clipping is
+///      bit-equal for any cut.
 #pragma once
 
 #include <cstdint>
@@ -30,11 +32,12 @@ struct VoteResult {
   bool all_finite = true;  ///< every ballot says finite and every squared norm is
   double total_norm = 0.0;
   std::optional<std::int64_t> first_non_finite_parameter;  ///< lowest index in the model's order
-  std::optional<Rank> first_non_finite_rank;               ///< lowest rank that found something not finite
+  std::optional<Rank> first_non_finite_rank;  ///< lowest rank that found something not finite
 };
 
 /// Votes and returns what the whole group said: the same on every member, bit by bit.
-/// Errors: those of Collective::all_gather; Internal when two ranks vote for one parameter or a ballot is no ballot.
+/// Errors: those of Collective::all_gather; Internal when two ranks vote for one parameter or a
+///         ballot is no ballot.
 [[nodiscard]] VoteResult vote(Collective& collective,
                               const Group& group,
                               const Sequence& sequence,

@@ -6,7 +6,8 @@
 namespace stagecraft {
 namespace {
 
-/// No plan and no collective has this edge, so a receive of it sees no tensor until it is aborted or closed.
+/// No plan and no collective has this edge, so a receive of it sees no tensor until it is aborted
+/// or closed.
 constexpr EdgeId kNowhere{std::numeric_limits<std::int32_t>::min()};
 
 }  // namespace
@@ -61,7 +62,9 @@ std::int64_t FaultyTransport::sends_held() const {
   return static_cast<std::int64_t>(held_.size());
 }
 
-Rank FaultyTransport::self() const { return inner_->self(); }
+Rank FaultyTransport::self() const {
+  return inner_->self();
+}
 
 void FaultyTransport::send(Rank to, const Tag& tag, at::Tensor tensor) {
   {
@@ -96,11 +99,17 @@ Future<at::Tensor> FaultyTransport::receive(Rank from, const Tag& tag) {
   return inner_->receive(from, asked);
 }
 
-void FaultyTransport::advance(Epoch current, const Error& why) { inner_->advance(current, why); }
+void FaultyTransport::advance(Epoch current, const Error& why) {
+  inner_->advance(current, why);
+}
 
-std::uint64_t FaultyTransport::refused() const { return inner_->refused(); }
+std::uint64_t FaultyTransport::refused() const {
+  return inner_->refused();
+}
 
-std::int64_t FaultyTransport::bytes_waiting() const { return inner_->bytes_waiting(); }
+std::int64_t FaultyTransport::bytes_waiting() const {
+  return inner_->bytes_waiting();
+}
 
 void FaultyTransport::close(const Error& why) {
   std::vector<HeldSend> dropped;

@@ -1,8 +1,8 @@
 /// FaultyTransport: a transport that misbehaves on command, for tests of whoever uses one.
 ///
-/// It decorates a real transport, fails what it was told to fail and passes everything else on. Sends and receives
-/// are counted from 1 from its making. Its mutex guards the counts, the faults and the sends that are held back;
-/// the transport inside is never called under it.
+/// It decorates a real transport, fails what it was told to fail and passes everything else on.
+/// Sends and receives are counted from 1 from its making. Its mutex guards the counts, the faults
+/// and the sends that are held back; the transport inside is never called under it.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,8 @@ class FaultyTransport final : public Transport {
   void fail_send(std::int64_t nth, Error error);
   void fail_receive(std::int64_t nth, Error error);
 
-  /// Keeps all later sends back until `release_sends`, which sends them in their order. Both from one thread.
+  /// Keeps all later sends back until `release_sends`, which sends them in their order. Both from
+  /// one thread.
   void hold_sends();
   void release_sends();
   [[nodiscard]] std::int64_t sends_held() const;

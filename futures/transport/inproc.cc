@@ -38,7 +38,8 @@ class InprocTransport final : public Transport {
     InprocMailbox& mailbox = mailbox_of(*mailboxes_, to);
     if (!tensor.defined()) {
       throw Error(Errc::TransportRefused,
-                  fmt::format("an undefined tensor was to be sent to rank {} as {}: send zeros where there is no value",
+                  fmt::format("an undefined tensor was to be sent to rank {} as {}: send zeros "
+                              "where there is no value",
                               to.value,
                               to_string(tag)));
     }

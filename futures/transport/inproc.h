@@ -1,8 +1,9 @@
-/// InprocNetwork: the transport between ranks that are threads of one process. A tensor is handed over as it is:
-/// same storage, no copy, no serialising.
+/// InprocNetwork: the transport between ranks that are threads of one process. A tensor is handed
+/// over as it is: same storage, no copy, no serialising.
 ///
-/// The cluster makes one network and gives every rank its endpoint; endpoints keep the mailboxes alive, so the
-/// network object itself may go first. A rank's mailbox closes when the last endpoint of the network is gone.
+/// The cluster makes one network and gives every rank its endpoint; endpoints keep the mailboxes
+/// alive, so the network object itself may go first. A rank's mailbox closes when the last endpoint
+/// of the network is gone.
 #pragma once
 
 #include <memory>

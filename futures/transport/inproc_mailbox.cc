@@ -12,7 +12,8 @@ namespace {
 constexpr std::string_view kClosed = "this end of the transport is closed";
 constexpr std::string_view kOver = "the epoch is over";
 
-Error ended_receive(Errc code, std::string_view reason, Rank from, const Tag& tag, const Error& why) {
+Error ended_receive(
+    Errc code, std::string_view reason, Rank from, const Tag& tag, const Error& why) {
   Error error(code, fmt::format("the receive of {} ended: {}", to_string(tag), reason));
   ErrorContext context;
   context.microbatch = tag.microbatch;
@@ -21,7 +22,9 @@ Error ended_receive(Errc code, std::string_view reason, Rank from, const Tag& ta
   return error.with(context).because(why);
 }
 
-std::int64_t bytes_of(const at::Tensor& tensor) { return static_cast<std::int64_t>(tensor.nbytes()); }
+std::int64_t bytes_of(const at::Tensor& tensor) {
+  return static_cast<std::int64_t>(tensor.nbytes());
+}
 
 }  // namespace
 
@@ -58,7 +61,8 @@ Future<at::Tensor> InprocMailbox::receive(Rank from, const Tag& tag) {
   {
     const std::scoped_lock lock(mutex_);
     if (std::optional<Error> refused = refusal(from, tag)) {
-      promise.set_error(*std::move(refused));  // nobody else has the future yet, so no callback runs
+      // Nobody else has the future yet, so no callback runs under the lock.
+      promise.set_error(*std::move(refused));
       return future;
     }
     const auto at = lane({from, tag});

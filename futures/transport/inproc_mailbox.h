@@ -1,11 +1,13 @@
-/// InprocMailbox: what has arrived at one rank of an InprocNetwork and not been asked for, and what has been asked
-/// for and not arrived. Senders deliver into it, its rank receives from it.
+/// InprocMailbox: what has arrived at one rank of an InprocNetwork and not been asked for, and what
+/// has been asked for and not arrived. Senders deliver into it, its rank receives from it.
 ///
-/// Its mutex guards everything below it, because peers deliver from their own threads. It is held for one table
-/// look-up only: futures complete and tensors are destroyed after it is released (T-6).
-/// M-1: a lane holds tensors or receives, never both, and is out of the table when it holds neither.
-/// M-2: a lane that leaves the table keeps its memory in `spare_` for the next tag, so that a steady stream of
-///      steps allocates nothing here.
+/// Its mutex guards everything below it, because peers deliver from their own threads. It is held
+/// for one table look-up only: futures complete and tensors are destroyed after it is released
+/// (T-6).
+/// M-1: a lane holds tensors or receives, never both, and is out of the table when it holds
+///      neither.
+/// M-2: a lane that leaves the table keeps its memory in `spare_` for the next tag, so that a
+///      steady stream of steps allocates nothing here.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -64,7 +66,10 @@ class InprocMailbox {
   };
   using Lanes = std::unordered_map<Key, Lane, KeyHash>;
 
-  static void fail(std::vector<Lanes::node_type>& removed, Errc code, std::string_view reason, const Error& why);
+  static void fail(std::vector<Lanes::node_type>& removed,
+                   Errc code,
+                   std::string_view reason,
+                   const Error& why);
 
   // The rest needs the mutex.
   [[nodiscard]] std::optional<Error> refusal(Rank from, const Tag& tag) const;
@@ -77,7 +82,7 @@ class InprocMailbox {
   Lanes lanes_;
   std::vector<Lanes::node_type> spare_;
   Epoch epoch_{std::numeric_limits<std::int64_t>::min()};  ///< every older one is over
-  std::optional<Error> aborted_;                           ///< why the epochs before `epoch_` are over
+  std::optional<Error> aborted_;  ///< why the epochs before `epoch_` are over
   std::optional<Error> closed_;
   std::uint64_t refused_ = 0;
   std::int64_t bytes_waiting_ = 0;

@@ -1,8 +1,10 @@
 /// Tag: which tensor this is, the same on both ends of a transfer.
 ///
-/// It carries no rank: who sends and who receives is said beside it, so a plan's tags survive another binding of
-/// ranks to workers. The epoch makes a late tensor of an aborted step recognisable.
-/// G-1: edges of a plan are 0 and above; negative edges are the collectives' (collective/over_transport.cc).
+/// It carries no rank: who sends and who receives is said beside it, so a plan's tags survive
+/// another binding of ranks to workers. The epoch makes a late tensor of an aborted step
+/// recognisable.
+/// G-1: edges of a plan are 0 and above; negative edges are the collectives'
+///      (collective/over_transport.cc).
 #pragma once
 
 #include <compare>
@@ -31,7 +33,8 @@ struct Tag {
 /// "edge 3, microbatch 2, step 7, epoch 1"; the replica only when it is not 0.
 [[nodiscard]] std::string to_string(const Tag& tag);
 
-/// Mixes `value` into `seed`; order matters. Ids are small and dense, so every bit has to be spread.
+/// Mixes `value` into `seed`; order matters. Ids are small and dense, so every bit has to be
+/// spread.
 [[nodiscard]] constexpr std::size_t hash_combine(std::size_t seed, std::int64_t value) {
   std::uint64_t x = (seed ^ static_cast<std::uint64_t>(value)) * 0x9E3779B97F4A7C15ULL;
   x ^= x >> 32U;

@@ -1,17 +1,20 @@
 /// Transport: how tensors get from one rank to another. One object is one rank's end of it.
 ///
-/// A stage's executor sends and receives through it, the driver too (as `kDriver`); which implementation it is
-/// depends only on where the peers are. Every method may be called from any thread. The contract, proved for
-/// every implementation by tests/conformance/transport_conformance.h:
+/// A stage's executor sends and receives through it, the driver too (as `kDriver`); which
+/// implementation it is depends only on where the peers are. Every method may be called from any
+/// thread. The contract, proved for every implementation by
+/// tests/conformance/transport_conformance.h:
 ///
-/// T-1 order: tensors of equal (sender, tag) are received in the order in which they were sent; nothing is said
-///     about different tags.
-/// T-2 ownership: send hands the tensor over; the receiver may get the very same storage, so the sender neither
-///     writes to it afterwards nor relies on keeping it.
-/// T-3 exactly once: every receive completes once, with a tensor or an error; every tensor reaches at most one.
+/// T-1 order: tensors of equal (sender, tag) are received in the order in which they were sent;
+///     nothing is said about different tags.
+/// T-2 ownership: send hands the tensor over; the receiver may get the very same storage, so the
+///     sender neither writes to it afterwards nor relies on keeping it.
+/// T-3 exactly once: every receive completes once, with a tensor or an error; every tensor reaches
+///     at most one.
 /// T-4 close fails all pending receives, and every later call of that end.
 /// T-5 epoch: after advance(e) no tensor and no receive of an epoch before e is kept or accepted.
-/// T-6 no lock of the transport is held while a future completes, so its callbacks may call the transport.
+/// T-6 no lock of the transport is held while a future completes, so its callbacks may call the
+///     transport.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -31,20 +34,22 @@ class Transport {
 
   [[nodiscard]] virtual Rank self() const = 0;
 
-  /// Hands `tensor` to `to` and returns without waiting for anybody. A peer that has closed, or has advanced
-  /// beyond the tag's epoch, drops the tensor and counts it as refused.
-  /// Errors: TransportClosed when this end is closed; TransportRefused for a rank that is no peer or a tensor
-  ///         that is undefined.
+  /// Hands `tensor` to `to` and returns without waiting for anybody. A peer that has closed, or has
+  /// advanced beyond the tag's epoch, drops the tensor and counts it as refused.
+  /// Errors: TransportClosed when this end is closed; TransportRefused for a rank that is no peer
+  ///         or a tensor that is undefined.
   virtual void send(Rank to, const Tag& tag, at::Tensor tensor) = 0;
 
-  /// Asks for one tensor, before or after it arrives; one that is here already completes the future at once.
+  /// Asks for one tensor, before or after it arrives; one that is here already completes the future
+  /// at once.
   /// Errors: TransportRefused (thrown) for a rank that is no peer. In the future: TransportClosed,
   ///         WorkerAborted when the tag's epoch is over.
   [[nodiscard]] virtual Future<at::Tensor> receive(Rank from, const Tag& tag) = 0;
 
-  /// Ends every epoch before `current`: their pending receives fail with WorkerAborted because of `why`, their
-  /// stored tensors are dropped now, later ones are refused on arrival. An epoch that is not newer than the
-  /// present one changes nothing, so aborts may arrive twice and out of order.
+  /// Ends every epoch before `current`: their pending receives fail with WorkerAborted because of
+  /// `why`, their stored tensors are dropped now, later ones are refused on arrival. An epoch that
+  /// is not newer than the present one changes nothing, so aborts may arrive twice and out of
+  /// order.
   virtual void advance(Epoch current, const Error& why) = 0;
 
   /// How many tensors arrived for an epoch that was over, or after close.
@@ -53,8 +58,8 @@ class Transport {
   /// Bytes that arrived here and no receive has asked for yet.
   [[nodiscard]] virtual std::int64_t bytes_waiting() const = 0;
 
-  /// Closes this end: pending receives fail with TransportClosed because of `why`, stored tensors are dropped.
-  /// A second close changes nothing.
+  /// Closes this end: pending receives fail with TransportClosed because of `why`, stored tensors
+  /// are dropped. A second close changes nothing.
   virtual void close(const Error& why) = 0;
 
  protected:

@@ -19,11 +19,15 @@ namespace {
 const Error kWhy(Errc::WorkerFailed, "a test ended the step");
 
 Tag tag(int edge, int microbatch = 0, int epoch = 0) {
-  return {.epoch = Epoch{epoch}, .step = Step{7}, .edge = EdgeId{edge}, .microbatch = Microbatch{microbatch}};
+  return {.epoch = Epoch{epoch},
+          .step = Step{7},
+          .edge = EdgeId{edge},
+          .microbatch = Microbatch{microbatch}};
 }
 
 bool arrives_whole(const at::Tensor& sent, const at::Tensor& arrived) {
-  return arrived.scalar_type() == sent.scalar_type() && arrived.sizes() == sent.sizes() && at::equal(arrived, sent);
+  return arrived.scalar_type() == sent.scalar_type() && arrived.sizes() == sent.sizes() &&
+         at::equal(arrived, sent);
 }
 
 void receive_after_arrival(const MakeEndpoints& make) {
@@ -237,11 +241,13 @@ void wrong_use(const MakeEndpoints& make) {
   Transport& end = *net.ranks[0];
   CHECK(thrown_by([&] { end.send(Rank{2}, tag(1), number(1)); }) == Errc::TransportRefused);
   CHECK(thrown_by([&] { end.send(Rank{-2}, tag(1), number(1)); }) == Errc::TransportRefused);
-  CHECK(thrown_by([&] { static_cast<void>(end.receive(Rank{2}, tag(1))); }) == Errc::TransportRefused);
+  CHECK(thrown_by([&] { static_cast<void>(end.receive(Rank{2}, tag(1))); }) ==
+        Errc::TransportRefused);
   CHECK(thrown_by([&] { end.send(Rank{1}, tag(1), at::Tensor()); }) == Errc::TransportRefused);
 }
 
-/// Every rank sends to every rank, itself included, from two threads; each thread has its own edges.
+/// Every rank sends to every rank, itself included, from two threads; each thread has its own
+/// edges.
 void many_threads(const MakeEndpoints& make) {
   constexpr int kRanks = 4;
   constexpr int kThreads = 2;
@@ -277,7 +283,8 @@ void many_threads(const MakeEndpoints& make) {
   }
 }
 
-/// One thread sends, one receives, one aborts, again and again: each receive ends once, one way or the other.
+/// One thread sends, one receives, one aborts, again and again: each receive ends once, one way or
+/// the other.
 void abort_while_busy(const MakeEndpoints& make) {
   constexpr int kEpochs = 40;
   constexpr int kPerEpoch = 20;
@@ -336,7 +343,8 @@ const std::vector<TransportCase>& transport_cases() {
       {"a receive after the arrival is complete at once (T-3)", receive_after_arrival},
       {"a receive before the arrival completes with it (T-3)", receive_before_arrival},
       {"equal sender and tag arrive in order of sending (T-1)", fifo},
-      {"different tags and senders do not mix, whatever the order of receives (T-1)", tags_do_not_mix},
+      {"different tags and senders do not mix, whatever the order of receives (T-1)",
+       tags_do_not_mix},
       {"the driver sends and receives like a rank", driver_is_a_peer},
       {"shape, dtype and values arrive as sent", arrives_as_sent},
       {"sender and transport may go, the received tensor stays (T-2)", sender_may_let_go},
@@ -346,7 +354,8 @@ const std::vector<TransportCase>& transport_cases() {
       {"advance ends pending receives and tensors of older epochs and refuses late ones (T-5)",
        advance_ends_older_epochs},
       {"an epoch that is not newer changes nothing (T-5)", advance_never_goes_back},
-      {"callbacks may call the transport that completes them (T-6)", callbacks_may_call_the_transport},
+      {"callbacks may call the transport that completes them (T-6)",
+       callbacks_may_call_the_transport},
       {"a rank that is no peer and an undefined tensor are refused", wrong_use},
       {"many threads at once get each its own tensor (T-1, T-3)", many_threads},
       {"every receive completes once while epochs end (T-3, T-5)", abort_while_busy},

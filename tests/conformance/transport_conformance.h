@@ -1,11 +1,11 @@
-/// The contract of `futures/transport/transport.h` as a list of cases that every transport has to pass.
+/// The contract of `futures/transport/transport.h` as a list of cases that every transport has to
+/// pass.
 ///
 /// A transport's own test makes a network of it and runs the list:
 ///
-///     TEST_CASE("the X transport keeps the transport contract", "[futures][transport]") {
-///       const TransportCase& contract = GENERATE(from_range(transport_cases()));
-///       DYNAMIC_SECTION(contract.name) { contract.run(make_x_endpoints); }
-///     }
+///     TEST_CASE("the X transport keeps the transport contract", "[futures][transport]") { const
+///       TransportCase& contract = GENERATE(from_range(transport_cases()));
+///       DYNAMIC_SECTION(contract.name) { contract.run(make_x_endpoints); } }
 ///
 /// No case expects a tensor to be there at once: arrival is waited for.
 #pragma once

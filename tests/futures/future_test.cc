@@ -14,10 +14,12 @@
 namespace stagecraft {
 namespace {
 
-static_assert(!std::is_copy_constructible_v<Promise<int>>, "two promises could complete one future");
+static_assert(!std::is_copy_constructible_v<Promise<int>>,
+              "two promises could complete one future");
 static_assert(std::is_copy_constructible_v<Future<int>>);
 
-TEST_CASE("a future has the value its promise was given, as often as it is read", "[futures][future]") {
+TEST_CASE("a future has the value its promise was given, as often as it is read",
+          "[futures][future]") {
   Promise<std::string> promise;
   const Future<std::string> future = promise.future();
   const Future<std::string> copy = future;
@@ -30,7 +32,8 @@ TEST_CASE("a future has the value its promise was given, as often as it is read"
   CHECK(copy.get() == "here");
 }
 
-TEST_CASE("a future rethrows the error it was completed with, context and cause included", "[futures][future]") {
+TEST_CASE("a future rethrows the error it was completed with, context and cause included",
+          "[futures][future]") {
   Promise<int> promise;
   Error error(Errc::WorkerFailed, "out of patience");
   error.because(Error(Errc::DeviceOutOfMemory, "no memory"));
@@ -52,7 +55,8 @@ TEST_CASE("a cancelled future says so", "[futures][future]") {
   CHECK(failure_of(promise.future()) == Errc::Cancelled);
 }
 
-TEST_CASE("the first completion counts and later ones report that they came too late (F-1)", "[futures][future]") {
+TEST_CASE("the first completion counts and later ones report that they came too late (F-1)",
+          "[futures][future]") {
   const int first = GENERATE(0, 1, 2);
   Promise<int> promise;
   const auto complete = [&promise](int how) {
@@ -76,7 +80,8 @@ TEST_CASE("the first completion counts and later ones report that they came too 
   CHECK(failure_of(promise.future()) == expected[first]);
 }
 
-TEST_CASE("a promise that goes away unfulfilled is an error for whoever waits (F-2)", "[futures][future]") {
+TEST_CASE("a promise that goes away unfulfilled is an error for whoever waits (F-2)",
+          "[futures][future]") {
   Future<int> future;
   SECTION("by its destructor") {
     const Promise<int> promise;
@@ -103,7 +108,8 @@ TEST_CASE("a promise keeps its future when it moves", "[futures][future]") {
   CHECK(future.get() == 5);
 }
 
-TEST_CASE("using an empty future or a promise that was moved away is our bug and is named", "[futures][future]") {
+TEST_CASE("using an empty future or a promise that was moved away is our bug and is named",
+          "[futures][future]") {
   const Future<int> none;
   CHECK_FALSE(none.valid());
   CHECK(thrown_by([&] { static_cast<void>(none.get()); }) == Errc::Internal);
@@ -111,7 +117,8 @@ TEST_CASE("using an empty future or a promise that was moved away is our bug and
   CHECK(thrown_by([&] { none.on_ready([] {}); }) == Errc::Internal);
   Promise<int> promise;
   const Promise<int> moved = std::move(promise);
-  CHECK(thrown_by([&] { promise.set_value(1); }) == Errc::Internal);  // NOLINT(bugprone-use-after-move)
+  CHECK(thrown_by([&] { promise.set_value(1); }) ==
+        Errc::Internal);  // NOLINT(bugprone-use-after-move)
   CHECK(thrown_by([&] { static_cast<void>(promise.future()); }) == Errc::Internal);
 }
 
@@ -124,7 +131,8 @@ TEST_CASE("a future without a value completes too", "[futures][future]") {
   CHECK_FALSE(failure_of(future));
 }
 
-TEST_CASE("callbacks run on the completing thread, late ones on the registering thread (F-4)", "[futures][future]") {
+TEST_CASE("callbacks run on the completing thread, late ones on the registering thread (F-4)",
+          "[futures][future]") {
   Promise<int> promise;
   const Future<int> future = promise.future();
   std::vector<std::thread::id> ran_on;
@@ -174,7 +182,8 @@ TEST_CASE("the value is let go with the last future (F-3)", "[futures][future]")
   CHECK(value.use_count() == 1);
 }
 
-TEST_CASE("of many threads that complete one promise exactly one succeeds (F-1)", "[futures][future]") {
+TEST_CASE("of many threads that complete one promise exactly one succeeds (F-1)",
+          "[futures][future]") {
   for (int round = 0; round < 50; ++round) {
     Promise<int> promise;
     const Future<int> future = promise.future();

@@ -32,7 +32,8 @@ TEST_CASE("the last copy of a handle releases its value, once (R-1)", "[futures]
   CHECK(released.front() == kRef);
 }
 
-TEST_CASE("a handle that names no value releases nothing and refuses to be read", "[futures][ref]") {
+TEST_CASE("a handle that names no value releases nothing and refuses to be read",
+          "[futures][ref]") {
   const RemoteValue none;
   CHECK_FALSE(none.valid());
   CHECK(thrown_by([&] { static_cast<void>(none.ref()); }) == Errc::Internal);

@@ -9,7 +9,8 @@
 namespace stagecraft {
 namespace {
 
-TEST_CASE("a result is held until it is taken or released, and the bytes go back to zero", "[futures][results]") {
+TEST_CASE("a result is held until it is taken or released, and the bytes go back to zero",
+          "[futures][results]") {
   Results results;
   const at::Tensor loss = number(3);
   results.hold(RefId{1U}, loss);
@@ -31,7 +32,8 @@ TEST_CASE("clear drops all results", "[futures][results]") {
   CHECK(thrown_by([&] { static_cast<void>(results.take(RefId{1U})); }) == Errc::WorkerLost);
 }
 
-TEST_CASE("a result that is not there cannot be taken, releasing it is no error", "[futures][results]") {
+TEST_CASE("a result that is not there cannot be taken, releasing it is no error",
+          "[futures][results]") {
   Results results;
   CHECK(thrown_by([&] { static_cast<void>(results.take(RefId{1U})); }) == Errc::WorkerLost);
   CHECK_FALSE(results.release(RefId{1U}));

@@ -12,7 +12,9 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 
-at::Tensor floats(std::int64_t count) { return at::empty({count}, at::kFloat); }
+at::Tensor floats(std::int64_t count) {
+  return at::empty({count}, at::kFloat);
+}
 
 TEST_CASE("a slot gives back the tensor that was put into it, not a copy", "[futures][store]") {
   Store store(3);
@@ -32,9 +34,15 @@ TEST_CASE("a store lets go of what is taken, freed or cleared", "[futures][store
   at::Tensor value = floats(4);
   store.put(SlotId{0}, value);
   CHECK(value.use_count() == 2);
-  SECTION("taken") { static_cast<void>(store.take(SlotId{0})); }
-  SECTION("freed") { store.free(SlotId{0}); }
-  SECTION("cleared") { store.clear(); }
+  SECTION("taken") {
+    static_cast<void>(store.take(SlotId{0}));
+  }
+  SECTION("freed") {
+    store.free(SlotId{0});
+  }
+  SECTION("cleared") {
+    store.clear();
+  }
   CHECK(value.use_count() == 1);
   CHECK(store.bytes() == 0);
 }
@@ -58,7 +66,9 @@ TEST_CASE("a store counts bytes held and their peak (S-2)", "[futures][store]") 
 TEST_CASE("a plan that misuses a slot is told which slot and why (S-1)", "[futures][store]") {
   Store store(2);
   const SlotId slot{1};
-  const auto message = [](const std::string& text) { return MessageMatches(ContainsSubstring(text)); };
+  const auto message = [](const std::string& text) {
+    return MessageMatches(ContainsSubstring(text));
+  };
   CHECK_THROWS_MATCHES(store.get(slot), Error, message("get slot 1: nothing was ever put into it"));
   CHECK_THROWS_MATCHES(store.take(slot), Error, message("nothing was ever put"));
   store.put(slot, floats(1));

@@ -14,14 +14,22 @@
 namespace stagecraft {
 
 /// Ends a test that would hang otherwise; no test that passes comes near it.
-inline Deadline patience() { return std::chrono::steady_clock::now() + std::chrono::seconds(60); }
+inline Deadline patience() {
+  return std::chrono::steady_clock::now() + std::chrono::seconds(60);
+}
 
 /// A deadline that is over: for asking without waiting.
-inline Deadline already_over() { return std::chrono::steady_clock::now() - std::chrono::seconds(1); }
+inline Deadline already_over() {
+  return std::chrono::steady_clock::now() - std::chrono::seconds(1);
+}
 
-inline at::Tensor number(std::int64_t value) { return at::full({1}, value, at::kLong); }
+inline at::Tensor number(std::int64_t value) {
+  return at::full({1}, value, at::kLong);
+}
 
-inline std::int64_t number_in(const at::Tensor& tensor) { return *tensor.const_data_ptr<std::int64_t>(); }
+inline std::int64_t number_in(const at::Tensor& tensor) {
+  return *tensor.const_data_ptr<std::int64_t>();
+}
 
 /// The number that arrives; nothing when none does in time. Rethrows the future's error.
 inline std::optional<std::int64_t> number_from(const Future<at::Tensor>& future) {

@@ -18,7 +18,9 @@ using Catch::Matchers::ContainsSubstring;
 const Group kThree{.ranks = {Rank{0}, Rank{1}, Rank{2}}, .id = 0};
 const Group kOuter{.ranks = {Rank{0}, Rank{2}}, .id = 1};
 
-Sequence sequence(int number, int epoch = 0) { return {.epoch = Epoch{epoch}, .step = Step{5}, .number = number}; }
+Sequence sequence(int number, int epoch = 0) {
+  return {.epoch = Epoch{epoch}, .step = Step{5}, .number = number};
+}
 
 std::vector<std::int64_t> numbers_in(const std::vector<at::Tensor>& tensors) {
   std::vector<std::int64_t> numbers;
@@ -28,7 +30,8 @@ std::vector<std::int64_t> numbers_in(const std::vector<at::Tensor>& tensors) {
   return numbers;
 }
 
-/// Runs `work(rank, transport)` for three ranks, each on a thread of its own, started in the order given.
+/// Runs `work(rank, transport)` for three ranks, each on a thread of its own, started in the order
+/// given.
 template <class Work>
 void on_ranks(const std::vector<int>& order, const InprocNetwork& network, Work work) {
   std::vector<std::jthread> threads;
@@ -37,7 +40,8 @@ void on_ranks(const std::vector<int>& order, const InprocNetwork& network, Work 
   }
 }
 
-TEST_CASE("all_gather returns every contribution by rank, whoever comes first (L-1)", "[futures][collective]") {
+TEST_CASE("all_gather returns every contribution by rank, whoever comes first (L-1)",
+          "[futures][collective]") {
   const auto order = GENERATE(std::vector{0, 1, 2}, std::vector{2, 1, 0}, std::vector{1, 2, 0});
   const InprocNetwork network(3);
   std::array<std::vector<std::int64_t>, 3> gathered;
@@ -51,7 +55,8 @@ TEST_CASE("all_gather returns every contribution by rank, whoever comes first (L
   }
 }
 
-TEST_CASE("contributions that arrive in the opposite order are still by rank (L-1)", "[futures][collective]") {
+TEST_CASE("contributions that arrive in the opposite order are still by rank (L-1)",
+          "[futures][collective]") {
   const InprocNetwork network(3);
   const auto late = std::make_shared<FaultyTransport>(network.endpoint(Rank{0}));
   late->hold_sends();
@@ -77,7 +82,8 @@ TEST_CASE("contributions that arrive in the opposite order are still by rank (L-
   }
 }
 
-TEST_CASE("sequences and groups of one step do not mix, nor with the plan's edges", "[futures][collective]") {
+TEST_CASE("sequences and groups of one step do not mix, nor with the plan's edges",
+          "[futures][collective]") {
   const InprocNetwork network(3);
   std::array<std::vector<std::int64_t>, 3> first;
   std::array<std::vector<std::int64_t>, 3> second;
@@ -85,13 +91,16 @@ TEST_CASE("sequences and groups of one step do not mix, nor with the plan's edge
   on_ranks({0, 1, 2}, network, [&](int rank, const std::shared_ptr<Transport>& transport) {
     TransportCollective collective(transport);
     const auto at = static_cast<std::size_t>(rank);
-    const Tag plan{.epoch = Epoch{0}, .step = Step{5}, .edge = EdgeId{0}, .microbatch = Microbatch{0}};
+    const Tag plan{
+        .epoch = Epoch{0}, .step = Step{5}, .edge = EdgeId{0}, .microbatch = Microbatch{0}};
     transport->send(Rank{(rank + 1) % 3}, plan, number(-1));
     first[at] = numbers_in(collective.all_gather(kThree, sequence(0), number(rank), patience()));
     if (rank != 1) {
-      outer[at] = numbers_in(collective.all_gather(kOuter, sequence(0), number(20 + rank), patience()));
+      outer[at] =
+          numbers_in(collective.all_gather(kOuter, sequence(0), number(20 + rank), patience()));
     }
-    second[at] = numbers_in(collective.all_gather(kThree, sequence(1), number(10 + rank), patience()));
+    second[at] =
+        numbers_in(collective.all_gather(kThree, sequence(1), number(10 + rank), patience()));
   });
   for (std::size_t at = 0; at < 3; ++at) {
     CHECK(first[at] == std::vector<std::int64_t>{0, 1, 2});
@@ -131,7 +140,9 @@ TEST_CASE("an abort ends a collective that waits (L-2)", "[futures][collective]"
   std::optional<Errc> ended;
   std::jthread waiting([&] {
     TransportCollective collective(transport);
-    ended = thrown_by([&] { static_cast<void>(collective.all_gather(kThree, sequence(0), number(0), patience())); });
+    ended = thrown_by([&] {
+      static_cast<void>(collective.all_gather(kThree, sequence(0), number(0), patience()));
+    });
   });
   // Its contribution is out, so the call has begun.
   CHECK(eventually([&] { return network.endpoint(Rank{2})->bytes_waiting() > 0; }));
@@ -155,8 +166,9 @@ TEST_CASE("a group that is no group, or not the caller's, is refused", "[futures
                                Group{{Rank{1}, Rank{0}}, 0},
                                Group{{Rank{1}, Rank{1}}, 0},
                                Group{{Rank{0}, Rank{1}}, -1});
-  CHECK(thrown_by([&] { static_cast<void>(collective.all_gather(group, sequence(0), number(0), patience())); }) ==
-        Errc::Internal);
+  CHECK(thrown_by([&] {
+          static_cast<void>(collective.all_gather(group, sequence(0), number(0), patience()));
+        }) == Errc::Internal);
   CHECK(network.endpoint(Rank{0})->bytes_waiting() == 0);
 }
 

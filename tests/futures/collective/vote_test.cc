@@ -25,7 +25,10 @@ class Scripted final : public Collective {
  public:
   explicit Scripted(std::vector<at::Tensor> others) : others_(std::move(others)) {}
 
-  std::vector<at::Tensor> all_gather(const Group&, const Sequence&, at::Tensor own, Deadline) override {
+  std::vector<at::Tensor> all_gather(const Group&,
+                                     const Sequence&,
+                                     at::Tensor own,
+                                     Deadline) override {
     std::vector<at::Tensor> all{std::move(own)};
     all.insert(all.end(), others_.begin(), others_.end());
     return all;
@@ -55,10 +58,14 @@ std::vector<VoteResult> vote_of(const std::vector<Ballot>& ballots) {
   return results;
 }
 
-/// Twelve parameters whose squared norms span many magnitudes, so that another order gives other bits.
-double squared_norm(std::int64_t parameter) { return std::pow(10.0, static_cast<double>(parameter % 5) * 4 - 8) / 3; }
+/// Twelve parameters whose squared norms span many magnitudes, so that another order gives other
+/// bits.
+double squared_norm(std::int64_t parameter) {
+  return std::pow(10.0, static_cast<double>(parameter % 5) * 4 - 8) / 3;
+}
 
-TEST_CASE("all ranks learn the same norm, bit-equal for any cut and order of ballots (B-1)", "[futures][vote]") {
+TEST_CASE("all ranks learn the same norm, bit-equal for any cut and order of ballots (B-1)",
+          "[futures][vote]") {
   constexpr std::int64_t kParameters = 12;
   double sum = 0.0;
   for (std::int64_t p = 0; p < kParameters; ++p) {
@@ -81,7 +88,8 @@ TEST_CASE("all ranks learn the same norm, bit-equal for any cut and order of bal
   }
 }
 
-TEST_CASE("a gradient that is not finite is named by model order on every rank", "[futures][vote]") {
+TEST_CASE("a gradient that is not finite is named by model order on every rank",
+          "[futures][vote]") {
   const double bad = GENERATE(kInf, kNan);
   const std::vector<Ballot> ballots{
       {.finite = true, .squared_norms = {{4, 1.0}, {5, 1.0}}},
@@ -123,9 +131,10 @@ TEST_CASE("a parameter that two ranks claim is our bug, and named", "[futures][v
   Scripted collective({other});
   const Group group{.ranks = {Rank{0}, Rank{1}}, .id = 0};
   const Ballot own{.finite = true, .squared_norms = {{1, 2.0}}};
-  CHECK_THROWS_MATCHES(vote(collective, group, kSequence, own, patience()),
-                       Error,
-                       Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring("parameter 1")));
+  CHECK_THROWS_MATCHES(
+      vote(collective, group, kSequence, own, patience()),
+      Error,
+      Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring("parameter 1")));
 }
 
 TEST_CASE("what is no ballot is refused", "[futures][vote]") {
@@ -136,8 +145,9 @@ TEST_CASE("what is no ballot is refused", "[futures][vote]") {
                                     at::full({1, 3}, 1.0, at::kDouble));
   Scripted collective({other});
   const Group group{.ranks = {Rank{0}, Rank{1}}, .id = 0};
-  CHECK(thrown_by([&] { static_cast<void>(vote(collective, group, kSequence, Ballot{}, patience())); }) ==
-        Errc::Internal);
+  CHECK(thrown_by([&] {
+          static_cast<void>(vote(collective, group, kSequence, Ballot{}, patience()));
+        }) == Errc::Internal);
 }
 
 }  // namespace

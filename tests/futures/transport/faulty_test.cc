@@ -11,7 +11,8 @@ namespace {
 const Error kInjected(Errc::DeviceFailed, "injected");
 
 Tag tag(int microbatch) {
-  return {.epoch = Epoch{0}, .step = Step{1}, .edge = EdgeId{2}, .microbatch = Microbatch{microbatch}};
+  return {
+      .epoch = Epoch{0}, .step = Step{1}, .edge = EdgeId{2}, .microbatch = Microbatch{microbatch}};
 }
 
 Endpoints make_endpoints(int ranks) {
@@ -29,9 +30,12 @@ struct Pair {
   FaultyTransport receiver{network.endpoint(Rank{1})};
 };
 
-TEST_CASE("a faulty transport without faults keeps the transport contract", "[futures][transport]") {
+TEST_CASE("a faulty transport without faults keeps the transport contract",
+          "[futures][transport]") {
   const TransportCase& contract = GENERATE(from_range(transport_cases()));
-  DYNAMIC_SECTION(contract.name) { contract.run(make_endpoints); }
+  DYNAMIC_SECTION(contract.name) {
+    contract.run(make_endpoints);
+  }
 }
 
 TEST_CASE("a dropped send never arrives, the others do", "[futures][transport]") {
@@ -64,7 +68,8 @@ TEST_CASE("a failing send or receive throws what it was told, once", "[futures][
   CHECK_FALSE(thrown_by([&] { pair.sender.send(Rank{1}, tag(1), number(2)); }));
 
   pair.receiver.fail_receive(1, kInjected);
-  CHECK(thrown_by([&] { static_cast<void>(pair.receiver.receive(Rank{0}, tag(0))); }) == Errc::DeviceFailed);
+  CHECK(thrown_by([&] { static_cast<void>(pair.receiver.receive(Rank{0}, tag(0))); }) ==
+        Errc::DeviceFailed);
   CHECK(number_from(pair.receiver.receive(Rank{0}, tag(0))) == 0);
   CHECK(number_from(pair.receiver.receive(Rank{0}, tag(1))) == 2);
 }

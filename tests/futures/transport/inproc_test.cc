@@ -11,7 +11,8 @@
 namespace stagecraft {
 namespace {
 
-constexpr Tag kTag{.epoch = Epoch{0}, .step = Step{1}, .edge = EdgeId{2}, .microbatch = Microbatch{3}};
+constexpr Tag kTag{
+    .epoch = Epoch{0}, .step = Step{1}, .edge = EdgeId{2}, .microbatch = Microbatch{3}};
 
 Endpoints make_endpoints(int ranks) {
   const InprocNetwork network(ranks);
@@ -24,7 +25,9 @@ Endpoints make_endpoints(int ranks) {
 
 TEST_CASE("the in-process transport keeps the transport contract", "[futures][transport]") {
   const TransportCase& contract = GENERATE(from_range(transport_cases()));
-  DYNAMIC_SECTION(contract.name) { contract.run(make_endpoints); }
+  DYNAMIC_SECTION(contract.name) {
+    contract.run(make_endpoints);
+  }
 }
 
 TEST_CASE("the in-process transport hands tensors over without a copy", "[futures][transport]") {
@@ -49,9 +52,15 @@ TEST_CASE("nothing keeps a tensor once it is received or dropped", "[futures][tr
   const at::Tensor watched = number(1);
   net.ranks[0]->send(Rank{1}, kTag, watched);
   CHECK(watched.use_count() == 2);
-  SECTION("received") { CHECK(number_from(net.ranks[1]->receive(Rank{0}, kTag)) == 1); }
-  SECTION("aborted") { net.ranks[1]->advance(Epoch{1}, Error(Errc::WorkerFailed, "aborted")); }
-  SECTION("closed") { net.ranks[1]->close(Error(Errc::ClusterClosed, "closed")); }
+  SECTION("received") {
+    CHECK(number_from(net.ranks[1]->receive(Rank{0}, kTag)) == 1);
+  }
+  SECTION("aborted") {
+    net.ranks[1]->advance(Epoch{1}, Error(Errc::WorkerFailed, "aborted"));
+  }
+  SECTION("closed") {
+    net.ranks[1]->close(Error(Errc::ClusterClosed, "closed"));
+  }
   CHECK(watched.use_count() == 1);
 }
 

@@ -16,14 +16,29 @@ TEST_CASE("a tag prints every part a reader needs", "[futures][transport]") {
   CHECK(to_string(tag) == "edge 3, microbatch 2, step 7, epoch 1, replica 4");
 }
 
-TEST_CASE("tags that differ in one part are different and hash differently", "[futures][transport]") {
-  const Tag base{.epoch = Epoch{1}, .step = Step{1}, .edge = EdgeId{1}, .microbatch = Microbatch{1}, .replica = 1};
+TEST_CASE("tags that differ in one part are different and hash differently",
+          "[futures][transport]") {
+  const Tag base{.epoch = Epoch{1},
+                 .step = Step{1},
+                 .edge = EdgeId{1},
+                 .microbatch = Microbatch{1},
+                 .replica = 1};
   Tag other = base;
-  SECTION("epoch") { other.epoch = Epoch{2}; }
-  SECTION("step") { other.step = Step{2}; }
-  SECTION("edge") { other.edge = EdgeId{2}; }
-  SECTION("microbatch") { other.microbatch = Microbatch{2}; }
-  SECTION("replica") { other.replica = 2; }
+  SECTION("epoch") {
+    other.epoch = Epoch{2};
+  }
+  SECTION("step") {
+    other.step = Step{2};
+  }
+  SECTION("edge") {
+    other.edge = EdgeId{2};
+  }
+  SECTION("microbatch") {
+    other.microbatch = Microbatch{2};
+  }
+  SECTION("replica") {
+    other.replica = 2;
+  }
   CHECK(base != other);
   CHECK(base < other);
   CHECK(std::hash<Tag>{}(base) != std::hash<Tag>{}(other));
@@ -35,7 +50,10 @@ TEST_CASE("the tags of a step spread over a hash table", "[futures][transport]")
   constexpr int kMicrobatches = 16;
   for (int edge = 0; edge < kEdges; ++edge) {
     for (int microbatch = 0; microbatch < kMicrobatches; ++microbatch) {
-      const Tag tag{.epoch = Epoch{0}, .step = Step{1}, .edge = EdgeId{edge}, .microbatch = Microbatch{microbatch}};
+      const Tag tag{.epoch = Epoch{0},
+                    .step = Step{1},
+                    .edge = EdgeId{edge},
+                    .microbatch = Microbatch{microbatch}};
       buckets.insert(std::hash<Tag>{}(tag) % 541);
     }
   }
