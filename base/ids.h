@@ -34,6 +34,9 @@ std::string to_string(StrongId<Name, Int> id) {
 }
 
 using Rank = StrongId<struct RankName>;              ///< one device's worker
+/// The driver takes part in the data plane as a peer: inputs and labels leave from there.
+inline constexpr Rank kDriver{-1};
+
 using StageId = StrongId<struct StageName>;          ///< a node of the stage graph
 using Microbatch = StrongId<struct MicrobatchName>;  ///< a slice of one step's batch
 using Step = StrongId<struct StepName, std::int64_t>;    ///< one optimizer update

@@ -17,9 +17,6 @@
 
 namespace stagecraft {
 
-/// The driver takes part in the data plane as a peer: inputs and labels leave from there.
-inline constexpr Rank kDriver{-1};
-
 struct Tag {
   Epoch epoch;
   Step step;
