@@ -7,13 +7,16 @@
 
 namespace stagecraft {
 
-[[noreturn]] void check_failed(const char* expression, const char* file, int line, const std::string& detail);
+[[noreturn]] void check_failed(const char* expression,
+                               const char* file,
+                               int line,
+                               const std::string& detail);
 
 }  // namespace stagecraft
 
-#define SC_CHECK(expression, detail)                                            \
-  do {                                                                          \
-    if (!(expression)) {                                                        \
-      ::stagecraft::check_failed(#expression, __FILE__, __LINE__, (detail));    \
-    }                                                                           \
+#define SC_CHECK(expression, detail)                                         \
+  do {                                                                       \
+    if (!(expression)) {                                                     \
+      ::stagecraft::check_failed(#expression, __FILE__, __LINE__, (detail)); \
+    }                                                                        \
   } while (false)

@@ -1,7 +1,7 @@
 /// Clock: where time comes from, so that a test can be the one who lets it pass.
 ///
-/// Whoever measures or sets a deadline takes a `const Clock&`; a program gives a SteadyClock, a test a
-/// ManualClock. Both may be read from any thread.
+/// Whoever measures or sets a deadline takes a `const Clock&`; a program gives a SteadyClock, a
+/// test a ManualClock. Both may be read from any thread.
 #pragma once
 
 #include <atomic>

@@ -1,9 +1,9 @@
 #include "stagecraft/base/error.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "stagecraft/base/check.h"
 
@@ -62,11 +62,17 @@ void fill(T& field, const T& more) {
 
 }  // namespace
 
-ErrorFamily family(Errc code) { return entry(code).family; }
+ErrorFamily family(Errc code) {
+  return entry(code).family;
+}
 
-std::string_view to_string(Errc code) { return entry(code).name; }
+std::string_view to_string(Errc code) {
+  return entry(code).name;
+}
 
-Error::Error(Errc code, std::string message) : code_(code), message_(std::move(message)) { render(); }
+Error::Error(Errc code, std::string message) : code_(code), message_(std::move(message)) {
+  render();
+}
 
 Error& Error::with(const ErrorContext& more) {
   fill(context_.rank, more.rank);
@@ -115,7 +121,10 @@ void Error::render() {
 }
 
 void check_failed(const char* expression, const char* file, int line, const std::string& detail) {
-  throw Error(Errc::Internal, fmt::format("a bug of Stagecraft: {} does not hold at {}:{}: {}", expression, file, line, detail));
+  throw Error(
+      Errc::Internal,
+      fmt::format(
+          "a bug of Stagecraft: {} does not hold at {}:{}: {}", expression, file, line, detail));
 }
 
 }  // namespace stagecraft

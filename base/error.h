@@ -1,7 +1,7 @@
 /// Error: the one exception of Stagecraft, and the value that crosses threads and messages.
 ///
-/// A layer throws it; the border of a thread or an actor catches it, sends it as a value and the reader's
-/// `get()` throws it again. Each layer on the way up adds the context it knows (`with`).
+/// A layer throws it; the border of a thread or an actor catches it, sends it as a value and the
+/// reader's `get()` throws it again. Each layer on the way up adds the context it knows (`with`).
 /// The message says what was expected, what was found and what to do.
 #pragma once
 
@@ -57,7 +57,15 @@ enum class Errc : std::uint8_t {
 };
 
 enum class ErrorFamily : std::uint8_t {
-  Usage, Schedule, Compile, Plan, Transport, Device, Worker, Cluster, Internal,
+  Usage,
+  Schedule,
+  Compile,
+  Plan,
+  Transport,
+  Device,
+  Worker,
+  Cluster,
+  Internal,
 };
 
 [[nodiscard]] ErrorFamily family(Errc code);

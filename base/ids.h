@@ -19,8 +19,9 @@ struct StrongId {
   constexpr StrongId() = default;
   constexpr explicit StrongId(Int v) : value(v) {}
   template <class Other>
-    requires(std::is_integral_v<Other> && !std::is_same_v<Other, Int>)
-  constexpr explicit StrongId(Other v) : value(static_cast<Int>(v)) {}
+  requires(std::is_integral_v<Other> &&
+           !std::is_same_v<Other, Int>) constexpr explicit StrongId(Other v)
+      : value(static_cast<Int>(v)) {}
 
   /// For subscripts: the id as an array position.
   [[nodiscard]] constexpr std::size_t index() const { return static_cast<std::size_t>(value); }
@@ -33,16 +34,17 @@ std::string to_string(StrongId<Name, Int> id) {
   return std::to_string(id.value);
 }
 
-using Rank = StrongId<struct RankName>;              ///< one device's worker
+using Rank = StrongId<struct RankName>;  ///< one device's worker
 /// The driver takes part in the data plane as a peer: inputs and labels leave from there.
 inline constexpr Rank kDriver{-1};
 
-using StageId = StrongId<struct StageName>;          ///< a node of the stage graph
-using Microbatch = StrongId<struct MicrobatchName>;  ///< a slice of one step's batch
-using Step = StrongId<struct StepName, std::int64_t>;    ///< one optimizer update
-using Epoch = StrongId<struct EpochName, std::int64_t>;  ///< counts aborted plans: older tensors are refused
-using EdgeId = StrongId<struct EdgeName>;            ///< one tensor crossing between two places
-using SlotId = StrongId<struct SlotName>;            ///< a place in a worker's store
+using StageId = StrongId<struct StageName>;            ///< a node of the stage graph
+using Microbatch = StrongId<struct MicrobatchName>;    ///< a slice of one step's batch
+using Step = StrongId<struct StepName, std::int64_t>;  ///< one optimizer update
+using Epoch =
+    StrongId<struct EpochName, std::int64_t>;  ///< counts aborted plans: older tensors are refused
+using EdgeId = StrongId<struct EdgeName>;      ///< one tensor crossing between two places
+using SlotId = StrongId<struct SlotName>;      ///< a place in a worker's store
 using InstructionId = StrongId<struct InstructionName>;
 
 }  // namespace stagecraft

@@ -21,8 +21,8 @@ spdlog::level::level_enum spdlog_level(Level level) {
   return spdlog::level::err;
 }
 
-/// A logger of our own: the embedding program may use spdlog's registry as it likes. Its sink has the
-/// one lock, which keeps lines of several threads whole.
+/// A logger of our own: the embedding program may use spdlog's registry as it likes. Its sink has
+/// the one lock, which keeps lines of several threads whole.
 spdlog::logger& logger() {
   static spdlog::logger instance = [] {
     spdlog::logger made("stagecraft", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
@@ -54,7 +54,8 @@ std::string quoted(const std::string& value) {
 
 }  // namespace
 
-LogField::LogField(std::string_view field, double number) : name(field), value(fmt::format("{}", number)) {}
+LogField::LogField(std::string_view field, double number)
+    : name(field), value(fmt::format("{}", number)) {}
 
 std::string log_line(std::string_view phrase, std::initializer_list<LogField> fields) {
   std::string line(phrase);
@@ -70,6 +71,8 @@ void log(Level level, std::string_view phrase, std::initializer_list<LogField> f
   }
 }
 
-void set_log_level(Level least) { logger().set_level(spdlog_level(least)); }
+void set_log_level(Level least) {
+  logger().set_level(spdlog_level(least));
+}
 
 }  // namespace stagecraft

@@ -1,8 +1,9 @@
 /// One log line is a fixed phrase plus fields: `step done rank=1 step=7 ms=12.5`.
 ///
-/// The phrase never varies, so lines can be searched and counted; what varies is in the fields. Lines go
-/// to standard error, as standard output belongs to what a command was asked for. Actor shells, transport
-/// loops and tools log; scheduler and compiler return what they know. Any thread may log.
+/// The phrase never varies, so lines can be searched and counted; what varies is in the fields.
+/// Lines go to standard error, as standard output belongs to what a command was asked for. Actor
+/// shells, transport loops and tools log; scheduler and compiler return what they know. Any thread
+/// may log.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +29,8 @@ struct LogField {
   LogField(std::string_view field, bool yes) : name(field), value(yes ? "true" : "false") {}
   LogField(std::string_view field, double number);
   template <class Int>
-    requires std::is_integral_v<Int>
-  LogField(std::string_view field, Int number) : name(field), value(std::to_string(number)) {}
+  requires std::is_integral_v<Int> LogField(std::string_view field, Int number)
+      : name(field), value(std::to_string(number)) {}
   template <class Name, class Int>
   LogField(std::string_view field, StrongId<Name, Int> id) : name(field), value(to_string(id)) {}
 };

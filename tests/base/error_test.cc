@@ -12,12 +12,15 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::EndsWith;
 
-TEST_CASE("the innermost layer's context stays, outer layers add what is missing", "[base][error]") {
+TEST_CASE("the innermost layer's context stays, outer layers add what is missing",
+          "[base][error]") {
   Error error(Errc::DeviceOutOfMemory, "needs 2 GiB, has 1 GiB; use fewer microbatches in flight");
   error.with({.stage = StageId(2), .microbatch = Microbatch(5)});
   error.with({.rank = Rank(1), .stage = StageId(9), .step = Step(7)});
 
-  CHECK(error.context() == ErrorContext{.rank = Rank(1), .stage = StageId(2), .microbatch = Microbatch(5), .step = Step(7)});
+  CHECK(error.context() ==
+        ErrorContext{
+            .rank = Rank(1), .stage = StageId(2), .microbatch = Microbatch(5), .step = Step(7)});
   CHECK_THAT(error.what(), EndsWith("(rank 1, stage 2, microbatch 5, step 7)"));
 }
 
@@ -32,7 +35,8 @@ TEST_CASE("task and peer are part of where it happened", "[base][error]") {
   CHECK_THAT(error.what(), ContainsSubstring("task 1B3, peer rank 2"));
 }
 
-TEST_CASE("the cause is rendered after the error, with its own context and cause", "[base][error]") {
+TEST_CASE("the cause is rendered after the error, with its own context and cause",
+          "[base][error]") {
   Error root(Errc::DeviceFailed, "the operator mm threw");
   root.with({.stage = StageId(1)});
   Error middle(Errc::WorkerFailed, "the worker cannot go on");
@@ -41,7 +45,8 @@ TEST_CASE("the cause is rendered after the error, with its own context and cause
   top.because(middle).with({.step = Step(3)});
 
   CHECK(std::string(top.what()) ==
-        "the step was aborted (step 3); because the worker cannot go on; because the operator mm threw (stage 1)");
+        "the step was aborted (step 3); because the worker cannot go on; because the operator mm "
+        "threw (stage 1)");
   REQUIRE(top.cause() != nullptr);
   REQUIRE(top.cause()->cause() != nullptr);
   CHECK(top.cause()->cause()->code() == Errc::DeviceFailed);
@@ -70,7 +75,8 @@ TEST_CASE("every code has a family and a name of its own", "[base][error]") {
   CHECK(family(Errc::CheckpointFormat) == ErrorFamily::Usage);
 }
 
-TEST_CASE("a failed check is an internal error that says what does not hold and where", "[base][error]") {
+TEST_CASE("a failed check is an internal error that says what does not hold and where",
+          "[base][error]") {
   const int slots = 3;
   CHECK_NOTHROW([&] { SC_CHECK(slots == 3, "unused"); }());
   try {
@@ -78,8 +84,9 @@ TEST_CASE("a failed check is an internal error that says what does not hold and 
     FAIL("SC_CHECK let a false expression pass");
   } catch (const Error& error) {
     CHECK(error.code() == Errc::Internal);
-    CHECK_THAT(error.what(), ContainsSubstring("slots == 4") && ContainsSubstring("error_test.cc") &&
-                                 EndsWith("the plan asked for 3"));
+    CHECK_THAT(error.what(),
+               ContainsSubstring("slots == 4") && ContainsSubstring("error_test.cc") &&
+                   EndsWith("the plan asked for 3"));
   }
 }
 

@@ -43,14 +43,18 @@ class CapturedStderr {
 };
 
 TEST_CASE("a log line is the phrase, then each field as name=value", "[base][log]") {
-  CHECK(log_line("step done", {{"rank", Rank(1)}, {"step", Step(7)}, {"ms", 12.5}, {"last", true}, {"bytes", 64U}}) ==
+  CHECK(log_line(
+            "step done",
+            {{"rank", Rank(1)}, {"step", Step(7)}, {"ms", 12.5}, {"last", true}, {"bytes", 64U}}) ==
         "step done rank=1 step=7 ms=12.5 last=true bytes=64");
   CHECK(log_line("cluster ready", {}) == "cluster ready");
 }
 
-TEST_CASE("a value that could be mistaken for more fields is quoted and stays on one line", "[base][log]") {
+TEST_CASE("a value that could be mistaken for more fields is quoted and stays on one line",
+          "[base][log]") {
   CHECK(log_line("worker failed", {{"why", "no memory"}}) == R"(worker failed why="no memory")");
-  CHECK(log_line("worker failed", {{"why", std::string("a=\"b\"\nc")}}) == R"(worker failed why="a=\"b\"\nc")");
+  CHECK(log_line("worker failed", {{"why", std::string("a=\"b\"\nc")}}) ==
+        R"(worker failed why="a=\"b\"\nc")");
   CHECK(log_line("worker failed", {{"why", ""}}) == R"(worker failed why="")");
 }
 
@@ -67,7 +71,8 @@ TEST_CASE("lines below the level set are dropped, others reach standard error", 
     text = captured.text();
   }
   using Catch::Matchers::ContainsSubstring;
-  CHECK_THAT(text, ContainsSubstring("heard from the start") && ContainsSubstring("heard now step=2"));
+  CHECK_THAT(text,
+             ContainsSubstring("heard from the start") && ContainsSubstring("heard now step=2"));
   CHECK_THAT(text, !ContainsSubstring("too quiet"));
 }
 
