@@ -38,7 +38,8 @@ namespace detail {
 template <class T>
 class FutureCell {
  public:
-  /// Returns false, and changes nothing, when the cell is complete already (keeps F-1).
+  /// Returns false, and changes nothing, when the cell is complete already (keeps F-1). A callback
+  /// that throws breaks F-4 and ends the program here, not in a thread that cannot handle it.
   template <class Outcome>
   bool complete(Outcome&& outcome) noexcept {
     std::vector<std::function<void()>> callbacks;

@@ -12,10 +12,10 @@ namespace stagecraft {
 void Results::hold(RefId id, at::Tensor tensor) {
   SC_CHECK(tensor.defined(), fmt::format("value {} is undefined", id.value));
   const std::scoped_lock lock(mutex_);
-  const auto bytes = static_cast<std::int64_t>(tensor.nbytes());
-  const bool added = values_.try_emplace(id, std::move(tensor)).second;
-  SC_CHECK(added, fmt::format("value {} is held already: a reference names one value", id.value));
-  bytes_ += bytes;
+  SC_CHECK(!values_.contains(id),
+           fmt::format("value {} is held already: a reference names one value", id.value));
+  bytes_ += static_cast<std::int64_t>(tensor.nbytes());
+  values_[id] = std::move(tensor);
 }
 
 at::Tensor Results::take(RefId id) {

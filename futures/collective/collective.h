@@ -39,6 +39,10 @@ struct Sequence {
 
 class Collective {
  public:
+  Collective(const Collective&) = delete;
+  Collective(Collective&&) = delete;
+  Collective& operator=(const Collective&) = delete;
+  Collective& operator=(Collective&&) = delete;
   virtual ~Collective() = default;
 
   /// Returns the contribution of every member, in ascending order of rank, the caller's own among
@@ -53,8 +57,6 @@ class Collective {
 
  protected:
   Collective() = default;
-  Collective(const Collective&) = default;
-  Collective& operator=(const Collective&) = default;
 };
 
 }  // namespace stagecraft

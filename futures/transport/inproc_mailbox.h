@@ -33,7 +33,9 @@ class InprocMailbox {
  public:
   InprocMailbox() = default;
   InprocMailbox(const InprocMailbox&) = delete;
+  InprocMailbox(InprocMailbox&&) = delete;
   InprocMailbox& operator=(const InprocMailbox&) = delete;
+  InprocMailbox& operator=(InprocMailbox&&) = delete;
   ~InprocMailbox();
 
   /// Gives the tensor to the oldest receive of its lane, or stores it, or refuses it.

@@ -30,6 +30,10 @@ namespace stagecraft {
 
 class Transport {
  public:
+  Transport(const Transport&) = delete;
+  Transport(Transport&&) = delete;
+  Transport& operator=(const Transport&) = delete;
+  Transport& operator=(Transport&&) = delete;
   virtual ~Transport() = default;
 
   [[nodiscard]] virtual Rank self() const = 0;
@@ -64,8 +68,6 @@ class Transport {
 
  protected:
   Transport() = default;
-  Transport(const Transport&) = default;
-  Transport& operator=(const Transport&) = default;
 };
 
 }  // namespace stagecraft
