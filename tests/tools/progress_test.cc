@@ -66,10 +66,4 @@ TEST_CASE("a live run overwrites its line and leaves it before other text", "[to
   CHECK_THAT(out.str(), ContainsSubstring("\ndone: step 50"));
 }
 
-TEST_CASE("a run that had nothing left to do has no loss", "[tools][progress]") {
-  std::ostringstream out;
-  make_progress(ProgressForm::Json, out)->done({.steps = 5});
-  CHECK(nlohmann::json::parse(out.str()).at("loss").is_null());
-}
-
 }  // namespace stagecraft::tools

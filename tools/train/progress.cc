@@ -69,11 +69,9 @@ class TextProgress : public Progress {
   }
 
   void done(const DoneLine& line) override {
-    const std::string loss =
-        line.loss ? fmt::format("{:.4f}", *line.loss) : "unknown (no step was left to do)";
-    text(fmt::format("done: step {}, loss {}, {:.0f} tokens/s\nweights sha256 {}\n",
+    text(fmt::format("done: step {}, loss {:.4f}, {:.0f} tokens/s\nweights sha256 {}\n",
                      line.steps,
-                     loss,
+                     line.loss,
                      line.tokens_per_second,
                      line.weights_sha256));
   }
@@ -131,11 +129,11 @@ class JsonProgress : public Progress {
   }
 
   void done(const DoneLine& line) override {
-    Object object{{"event", "done"}, {"steps", line.steps}};
-    object["loss"] = line.loss ? Object(*line.loss) : Object(nullptr);
-    object["tokens_per_second"] = line.tokens_per_second;
-    object["weights_sha256"] = line.weights_sha256;
-    write(object);
+    write({{"event", "done"},
+           {"steps", line.steps},
+           {"loss", line.loss},
+           {"tokens_per_second", line.tokens_per_second},
+           {"weights_sha256", line.weights_sha256}});
   }
 
   void text(const std::string&) override {}

@@ -10,7 +10,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <ostream>
 #include <string>
 
@@ -42,7 +41,7 @@ struct VerifyLine {
 
 struct DoneLine {
   std::int64_t steps = 0;
-  std::optional<double> loss;  ///< of the last step; none when no step was left to do
+  double loss = 0.0;  ///< of the last step
   double tokens_per_second = 0.0;
   std::string weights_sha256;
 };

@@ -1,0 +1,195 @@
+/// What `stagecraft train` promises when everything is right: the same weights whatever the cut and the
+/// schedule, runs that resume without a trace, and output that programs can read.
+
+#include <filesystem>
+#include <regex>
+#include <set>
+
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/tools/train_run.h"
+
+namespace stagecraft::tests {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::Matches;
+
+// Two stages, four microbatches: neither gpipe nor 1f1b, row 1 takes the microbatches out of order.
+constexpr const char* kOwnSchedule =
+    "@stages 2\n"
+    "@microbatches 4\n"
+    "0F0 0F1 0F2 0F3 .   0B1 .   0B0 .   0B2 .   0B3\n"
+    ".   .   1F1 1F0 1B1 .   1B0 1F2 1B2 1F3 1B3 .\n";
+
+// Two rows that hold four stages as a V: stages 0 and 3 on row 0, 1 and 2 on row 1.
+constexpr const char* kVSchedule =
+    "@stages 4\n"
+    "@microbatches 2\n"
+    "0F0 0F1 .   3F0 3B0 3F1 3B1 .   0B0 .   0B1\n"
+    ".   1F0 2F0 1F1 2F1 2B0 1B0 2B1 1B1 .   .\n";
+
+std::set<std::string> keys_of(const nlohmann::json& object) {
+  std::set<std::string> keys;
+  for (const auto& [key, value] : object.items()) {
+    keys.insert(key);
+  }
+  return keys;
+}
+
+}  // namespace
+
+TEST_CASE("a seed gives the same weights for every cut and schedule", "[tools][train]") {
+  const std::vector<std::string> clip =
+      GENERATE(std::vector<std::string>{}, std::vector<std::string>{"--clip", "0.5"});
+  const TemporaryFolder folder;
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), clip.begin(), clip.end());
+    return train_json(more).sha256();
+  };
+  const std::string one = with({"--stages", "1", "--schedule", "gpipe"});
+  CHECK_THAT(one, Matches("[0-9a-f]{64}"));
+  CHECK(with({"--stages", "1", "--schedule", "1f1b"}) == one);
+  CHECK(with({"--stages", "2", "--schedule", "gpipe"}) == one);
+  CHECK(with({"--stages", "2", "--schedule", "1f1b"}) == one);
+  CHECK(with({"--stages", "3", "--schedule", "1f1b"}) == one);
+  CHECK(with({"--stages", "4", "--schedule", "gpipe"}) == one);
+  CHECK(with({"--stages", "4", "--schedule", "1f1b"}) == one);
+  CHECK(with({"--schedule", folder.write("own.sched", kOwnSchedule)}) == one);
+}
+
+TEST_CASE("clipping, the seed and the learning rate change the weights", "[tools][train]") {
+  const std::string plain = train_json({"--stages", "2"}).sha256();
+  CHECK(train_json({"--stages", "2", "--clip", "0.5"}).sha256() != plain);
+  CHECK(train_json({"--stages", "2", "--seed", "1"}).sha256() != plain);
+  CHECK(train_json({"--stages", "2", "--lr", "1e-3"}).sha256() != plain);
+  CHECK(train_json({"--stages", "2", "--warmup", "2"}).sha256() != plain);
+  CHECK(train_json({"--stages", "2", "--lr-schedule", "cosine"}).sha256() != plain);
+}
+
+TEST_CASE("verify finds every pipeline bit-equal to one process", "[tools][train][verify]") {
+  const TemporaryFolder folder;
+  const std::vector<std::string> pipeline =
+      GENERATE(std::vector<std::string>{"--stages", "1"},
+               std::vector<std::string>{"--stages", "2", "--schedule", "gpipe"},
+               std::vector<std::string>{"--stages", "4", "--schedule", "1f1b"},
+               std::vector<std::string>{"--stages", "4", "--clip", "0.5", "--optimizer", "sgd", "--momentum", "0.9"},
+               std::vector<std::string>{"--schedule", "own"});
+  std::vector<std::string> words = pipeline;
+  if (words.back() == "own") {
+    words.back() = folder.write("own.sched", kOwnSchedule);
+  }
+  words.emplace_back("--verify");
+  const TrainOutput output = train_json(words);
+  CHECK(output.verify == nlohmann::json{{"event", "verify"},
+                                        {"bit_equal", true},
+                                        {"max_abs_diff", 0.0},
+                                        {"losses", 3},
+                                        {"parameters", 39}});
+}
+
+TEST_CASE("two rows run four stages when a file places them so", "[tools][train][verify]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("v.sched", kVSchedule);
+  const TrainOutput output = train_json({"--schedule", file, "--microbatches", "2", "--verify"});
+  CHECK(output.verify.at("bit_equal") == true);
+}
+
+TEST_CASE("a json run says each step and the end, in the keys programs rely on", "[tools][train][json]") {
+  const TrainOutput output = train_json({"--stages", "2", "--steps", "4"});
+  REQUIRE(output.steps.size() == 4);
+  for (std::size_t i = 0; i < output.steps.size(); ++i) {
+    const nlohmann::json& step = output.steps[i];
+    CHECK(keys_of(step) == std::set<std::string>{"event", "step", "loss", "tokens", "seconds", "bubble"});
+    CHECK(step.at("step") == i + 1);
+    CHECK(step.at("tokens") == 2 * 4 * 16);
+    CHECK(step.at("seconds").get<double>() > 0.0);
+    CHECK(step.at("bubble").get<double>() >= 0.0);
+    CHECK(step.at("bubble").get<double>() < 1.0);
+  }
+  CHECK(keys_of(output.done) ==
+        std::set<std::string>{"event", "steps", "loss", "tokens_per_second", "weights_sha256"});
+  CHECK(output.done.at("steps") == 4);
+  CHECK(output.done.at("loss") == output.steps.back().at("loss"));
+  CHECK(output.others.empty());
+}
+
+TEST_CASE("the loss of the text falls", "[tools][train]") {
+  const TrainOutput output = train_json({"--stages", "2", "--steps", "12", "--lr", "3e-3"});
+  CHECK(output.steps.back().at("loss").get<double>() < output.steps.front().at("loss").get<double>() - 0.3);
+}
+
+TEST_CASE("a plain run prints a line per step and a table per rank", "[tools][train]") {
+  const CommandResult result = run_train({"--stages", "2"});
+  CAPTURE(result.out, result.err);
+  CHECK(result.exit_code == 0);
+  for (const char* text : {"step 1/3", "step 3/3", "tokens/s", "bubble", "slowest stage", "ETA", "waiting",
+                           "peak activations", "weights sha256"}) {
+    CHECK_THAT(result.out, ContainsSubstring(text));
+  }
+  CHECK_THAT(result.out, !ContainsSubstring("\r"));
+}
+
+TEST_CASE("a resumed run equals the unbroken one, also in another number of stages", "[tools][train][resume]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/half.ckpt";
+  const std::vector<std::string> optimizer =
+      GENERATE(std::vector<std::string>{}, std::vector<std::string>{"--optimizer", "sgd", "--momentum", "0.9"});
+  const auto run = [&](std::vector<std::string> more) {
+    more.insert(more.end(), optimizer.begin(), optimizer.end());
+    return train_json(more);
+  };
+  const std::string whole = run({"--stages", "2", "--steps", "6"}).sha256();
+  (void)run({"--stages", "2", "--steps", "3", "--save", file});
+  REQUIRE(std::filesystem::exists(file));
+  const TrainOutput resumed = run({"--stages", "2", "--steps", "6", "--load", file});
+  CHECK(resumed.sha256() == whole);
+  CHECK(resumed.steps.size() == 3);
+  CHECK(resumed.steps.front().at("step") == 4);
+  CHECK(run({"--stages", "4", "--steps", "6", "--load", file}).sha256() == whole);
+  CHECK(run({"--stages", "1", "--steps", "6", "--load", file}).sha256() == whole);
+}
+
+TEST_CASE("evaluations come at their steps and change nothing", "[tools][train][eval]") {
+  const TrainOutput with = train_json({"--stages", "2", "--steps", "4", "--eval-every", "2"});
+  REQUIRE(with.others.size() == 2);
+  CHECK(with.others[0].at("event") == "eval");
+  CHECK(with.others[0].at("step") == 2);
+  CHECK(with.others[1].at("step") == 4);
+  CHECK(with.others[1].at("loss").get<double>() > 0.0);
+  CHECK(with.sha256() == train_json({"--stages", "2", "--steps", "4"}).sha256());
+}
+
+TEST_CASE("a dry run prints the plan and trains nothing", "[tools][train][dry-run]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/none.ckpt";
+  const CommandResult result = run_train({"--stages", "2", "--dry-run", "--save", file});
+  CAPTURE(result.out, result.err);
+  CHECK(result.exit_code == 0);
+  for (const char* text : {"stage0", "stage1", "1F3", "1B3", "instructions", "weights", "peak activations"}) {
+    CHECK_THAT(result.out, ContainsSubstring(text));
+  }
+  CHECK_THAT(result.out, !ContainsSubstring("step 1/3"));
+  CHECK_FALSE(std::filesystem::exists(file));
+}
+
+TEST_CASE("a dry run's plan is readable by programs", "[tools][train][dry-run]") {
+  const CommandResult result = run_train({"--stages", "2", "--dry-run", "--json"});
+  CAPTURE(result.out, result.err);
+  REQUIRE(result.exit_code == 0);
+  const nlohmann::json plan = nlohmann::json::parse(result.out);
+  CHECK(plan.at("event") == "dry_run");
+  REQUIRE(plan.at("stages").size() == 2);
+  REQUIRE(plan.at("ranks").size() == 2);
+  std::int64_t bytes = 0;
+  for (const auto& stage : plan.at("stages")) {
+    bytes += stage.at("weight_bytes").get<std::int64_t>();
+  }
+  for (const auto& rank : plan.at("ranks")) {
+    CHECK(rank.at("instructions").get<int>() > 0);
+    CHECK(rank.at("peak_activation_bytes").get<std::int64_t>() > 0);
+    bytes -= rank.at("weight_bytes").get<std::int64_t>();
+  }
+  CHECK(bytes == 0);
+}
+
+}  // namespace stagecraft::tests

@@ -1,0 +1,90 @@
+#include "stagecraft/tools/train/dry_run.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
+#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/lower/lower.h"
+#include "stagecraft/scheduler/render/terminal.h"
+#include "stagecraft/tools/train/planned_bytes.h"
+#include "stagecraft/tools/train/rank_table.h"
+
+namespace stagecraft::tools {
+namespace {
+
+/// What one rank of the plan holds. Units: bytes.
+struct RankFacts {
+  std::vector<int> stages;
+  std::size_t instructions = 0;
+  std::int64_t weights = 0;
+  std::int64_t peak_activations = 0;
+};
+
+std::vector<RankFacts> facts_of(const Plan& plan, const CompiledProgram& program) {
+  std::vector<RankFacts> all;
+  for (const RankPlan& rank : plan.ranks) {
+    RankFacts facts{.instructions = rank.instructions.size(),
+                    .peak_activations = peak_activation_bytes(program, rank)};
+    for (const StageId stage : rank.stages) {
+      facts.stages.push_back(stage.value);
+      facts.weights += weight_bytes(program, stage);
+    }
+    all.push_back(facts);
+  }
+  return all;
+}
+
+std::string as_json(const TrainJob& job, const Plan& plan, const std::vector<RankFacts>& ranks) {
+  const CompiledProgram& program = job.program.compiled();
+  nlohmann::ordered_json object{{"event", "dry_run"},
+                                {"microbatches", job.choice.microbatches},
+                                {"instructions", plan.instruction_count()},
+                                {"stages", nlohmann::ordered_json::array()},
+                                {"ranks", nlohmann::ordered_json::array()}};
+  for (const StageProgram& stage : program.partition.stages) {
+    object["stages"].push_back({{"name", stage.name},
+                                {"parameters", stage.parameters.size()},
+                                {"weight_bytes", weight_bytes(program, stage.id)}});
+  }
+  for (const RankFacts& rank : ranks) {
+    object["ranks"].push_back({{"stages", rank.stages},
+                               {"instructions", rank.instructions},
+                               {"weight_bytes", rank.weights},
+                               {"peak_activation_bytes", rank.peak_activations}});
+  }
+  return object.dump() + "\n";
+}
+
+std::string as_text(const TrainJob& job, const Plan& plan, const std::vector<RankFacts>& ranks) {
+  std::string text = fmt::format("{}\n{}\nplan: {} instructions for {} ranks\n{:>4}  {:>6}  {:>12}  {:>10}  {:>16}\n",
+                                 job.program.explain(),
+                                 render(job.choice.schedule, {}),
+                                 plan.instruction_count(),
+                                 ranks.size(),
+                                 "rank",
+                                 "stages",
+                                 "instructions",
+                                 "weights",
+                                 "peak activations");
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    text += fmt::format("{:>4}  {:>6}  {:>12}  {:>10}  {:>16}\n",
+                        rank,
+                        fmt::format("{}", fmt::join(ranks[rank].stages, ",")),
+                        ranks[rank].instructions,
+                        bytes_text(ranks[rank].weights),
+                        bytes_text(ranks[rank].peak_activations));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string dry_run(const TrainJob& job) {
+  const Plan plan = lower_schedule(job.program, job.choice.schedule, /*training=*/true);
+  const std::vector<RankFacts> ranks = facts_of(plan, job.program.compiled());
+  return job.options.json ? as_json(job, plan, ranks) : as_text(job, plan, ranks);
+}
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,54 @@
+#include "stagecraft/tools/train/planned_bytes.h"
+
+#include <algorithm>
+#include <map>
+
+namespace stagecraft::tools {
+namespace {
+
+std::int64_t bytes_of_slot(const CompiledProgram& program, const ValueKey& key) {
+  switch (key.role) {
+    case Role::Activation:
+    case Role::Gradient:
+      return bytes_of(program.graph.at(key.value));
+    case Role::Saved:
+      return program.partition.stages[key.stage.index()].saved_bytes;
+    case Role::ParameterGradient:
+      return 0;  // as large as the weights, and counted with them
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::int64_t weight_bytes(const CompiledProgram& program, StageId stage) {
+  std::int64_t bytes = 0;
+  for (const int p : program.partition.stages[stage.index()].parameters) {
+    bytes += static_cast<std::int64_t>(program.graph.parameters[static_cast<std::size_t>(p)].tensor.nbytes());
+  }
+  return bytes;
+}
+
+std::int64_t peak_activation_bytes(const CompiledProgram& program, const RankPlan& rank) {
+  std::map<SlotId, std::int64_t> held;
+  std::int64_t now = 0, peak = 0;
+  for (const Instruction& instruction : rank.instructions) {
+    if (instruction.op == Op::Free) {
+      for (const SlotUse& use : instruction.reads) {
+        now -= held[use.slot];
+        held[use.slot] = 0;
+      }
+    }
+    for (const SlotUse& use : instruction.writes) {
+      now += bytes_of_slot(program, use.value) - held[use.slot];
+      held[use.slot] = bytes_of_slot(program, use.value);
+    }
+    const bool forward = instruction.op == Op::Run && instruction.task.kind == CellKind::Forward;
+    const std::int64_t transient =
+        forward ? program.partition.stages[instruction.task.stage.index()].transient_bytes : 0;
+    peak = std::max(peak, now + transient);
+  }
+  return peak;
+}
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,18 @@
+/// What a plan will hold in memory, rank by rank, known before anything runs.
+#pragma once
+
+#include <cstdint>
+
+#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/plan/plan.h"
+
+namespace stagecraft::tools {
+
+/// Bytes of the parameters of one stage.
+[[nodiscard]] std::int64_t weight_bytes(const CompiledProgram& program, StageId stage);
+
+/// Returns the most bytes of activations, their gradients and what autograd keeps that `rank` holds at
+/// once, from the sizes measured when the program was compiled.
+[[nodiscard]] std::int64_t peak_activation_bytes(const CompiledProgram& program, const RankPlan& rank);
+
+}  // namespace stagecraft::tools

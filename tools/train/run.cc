@@ -1,0 +1,188 @@
+#include "stagecraft/tools/train/run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/scheduler/placement.h"
+#include "stagecraft/tools/train/weights_hash.h"
+
+namespace stagecraft::tools {
+namespace {
+
+// Training counts its steps from 0, so no step trains on the windows that evaluations read.
+constexpr std::int64_t kEvaluationStep = -1;
+
+TrainerOptions trainer_options(const TrainOptions& options) {
+  return {.learning_rate = make_learning_rate(options),
+          .clip = options.clip,
+          .seed = options.seed,
+          .threads_per_worker = static_cast<int>(options.threads_per_worker)};
+}
+
+/// "2" or "0,3": the stages of each rank.
+std::vector<RankTotals> empty_totals(const ScheduleChoice& choice) {
+  const Placement placement = Placement::of(choice.schedule, choice.stages);
+  std::vector<RankTotals> totals(static_cast<std::size_t>(placement.rows()));
+  for (int row = 0; row < placement.rows(); ++row) {
+    std::string& stages = totals[static_cast<std::size_t>(row)].stages;
+    for (const StageId stage : placement.stages(row)) {
+      stages += (stages.empty() ? "" : ",") + to_string(stage);
+    }
+  }
+  return totals;
+}
+
+double compute_seconds(const RankTimes& times) { return times.forward + times.backward + times.update; }
+
+std::string slowest_of(const std::vector<RankTimes>& ranks, const std::vector<RankTotals>& totals) {
+  const auto slowest = std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
+    return compute_seconds(a) < compute_seconds(b);
+  });
+  const std::string& stages = totals[static_cast<std::size_t>(slowest - ranks.begin())].stages;
+  return (stages.find(',') == std::string::npos ? "stage " : "stages ") + stages;
+}
+
+std::string stage_of(const CompiledProgram& program, const std::string& parameter) {
+  for (const StageProgram& stage : program.partition.stages) {
+    for (const int p : stage.parameters) {
+      if (program.graph.parameters[static_cast<std::size_t>(p)].name == parameter) {
+        return "stage " + to_string(stage.id);
+      }
+    }
+  }
+  return "no stage";
+}
+
+}  // namespace
+
+TrainRun::TrainRun(const TrainJob& job, std::ostream& out)
+    : job_(job),
+      progress_(make_progress(progress_form(job.options.json), out)),
+      cluster_(Cluster::local(static_cast<int>(job.choice.schedule.rows().size()))),
+      trainer_(cluster_,
+               job.program,
+               job.choice.schedule,
+               make_optimizer(job.options),
+               trainer_options(job.options)),
+      totals_(empty_totals(job.choice)) {
+  if (job.options.verify) {
+    reference_.emplace(job.program, make_optimizer(job.options), trainer_options(job.options));
+  }
+  if (job.options.load) {
+    load();
+  }
+}
+
+void TrainRun::load() {
+  trainer_.load(*job_.options.load);
+  if (trainer_.steps() >= job_.options.steps) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("--steps expects a step after the checkpoint's, found {}; '{}' is at step {}: "
+                            "give a larger --steps",
+                            job_.options.steps,
+                            *job_.options.load,
+                            trainer_.steps()));
+  }
+}
+
+ExitCode TrainRun::run() {
+  try {
+    train();
+  } catch (...) {
+    progress_->text("");  // leaves the live line, so that the message has one of its own
+    throw;
+  }
+  if (trainer_.steps() < job_.options.steps) {
+    progress_->interrupted(trainer_.steps());
+    save();
+    return ExitCode::Interrupted;
+  }
+  save();
+  const bool good = verify();
+  finish();
+  return good ? ExitCode::Good : ExitCode::Failed;
+}
+
+void TrainRun::train() {
+  const auto& every = job_.options.eval_every;
+  while (trainer_.steps() < job_.options.steps && !interrupt_.requested()) {
+    report(step());
+    if (every && trainer_.steps() % *every == 0) {
+      evaluate();
+    }
+  }
+}
+
+StepResult TrainRun::step() {
+  const std::int64_t index = trainer_.steps();
+  const TextBatch batch = job_.text.batch(job_.options.seed, index, job_.sequences_per_step());
+  StepResult result = trainer_.step({batch.tokens}, {batch.targets}).get();
+  if (reference_) {
+    const StepResult one_process = reference_->step({batch.tokens}, {batch.targets});
+    verifier_.step(index + 1, result.losses, one_process.losses, result.mean_loss, one_process.mean_loss);
+  }
+  return result;
+}
+
+void TrainRun::report(const StepResult& result) {
+  ++done_;
+  seconds_ += result.seconds;
+  last_loss_ = result.mean_loss;
+  for (std::size_t rank = 0; rank < totals_.size(); ++rank) {
+    const RankTimes& times = result.ranks[rank];
+    RankTotals& total = totals_[rank];
+    total.forward += times.forward;
+    total.backward += times.backward;
+    total.update += times.update;
+    total.waiting += times.waiting;
+    total.peak_bytes = std::max(total.peak_bytes, times.peak_bytes);
+  }
+  const auto left = static_cast<double>(job_.options.steps - trainer_.steps());
+  progress_->step({.step = trainer_.steps(),
+                   .steps = job_.options.steps,
+                   .loss = result.mean_loss,
+                   .tokens = job_.tokens_per_step(),
+                   .seconds = result.seconds,
+                   .bubble = result.bubble,
+                   .slowest = slowest_of(result.ranks, totals_),
+                   .eta_seconds = left * seconds_ / static_cast<double>(done_)});
+}
+
+void TrainRun::evaluate() {
+  const TextBatch batch =
+      job_.text.batch(job_.options.seed, kEvaluationStep, job_.sequences_per_step());
+  progress_->evaluated(
+      {.step = trainer_.steps(), .loss = trainer_.evaluate({batch.tokens}, {batch.targets})});
+}
+
+void TrainRun::save() {
+  if (job_.options.save) {
+    trainer_.save(*job_.options.save);
+    progress_->saved(trainer_.steps(), *job_.options.save);
+  }
+}
+
+bool TrainRun::verify() {
+  if (!reference_) {
+    return true;
+  }
+  verifier_.parameters(trainer_.state_dict(), reference_->state_dict(), [&](const std::string& name) {
+    return stage_of(job_.program.compiled(), name);
+  });
+  progress_->verified(verifier_.result());
+  return verifier_.result().bit_equal;
+}
+
+void TrainRun::finish() {
+  progress_->text("\n" + rank_table(totals_) + "\n");
+  progress_->done({.steps = trainer_.steps(),
+                   .loss = last_loss_,
+                   .tokens_per_second =
+                       static_cast<double>(job_.tokens_per_step() * done_) / seconds_,
+                   .weights_sha256 = weights_sha256(trainer_.state_dict())});
+}
+
+}  // namespace stagecraft::tools

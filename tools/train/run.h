@@ -1,0 +1,59 @@
+/// TrainRun: one training run from its first step to its last, with everything said on the way.
+///
+/// Made by the sub-command on the thread that runs it, used once.
+/// T-1: a step that was begun is finished: Ctrl-C is looked at between steps only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "stagecraft/actors/cluster.h"
+#include "stagecraft/actors/executor/reference.h"
+#include "stagecraft/actors/trainer.h"
+#include "stagecraft/tools/exit_code.h"
+#include "stagecraft/tools/train/interrupt.h"
+#include "stagecraft/tools/train/job.h"
+#include "stagecraft/tools/train/progress.h"
+#include "stagecraft/tools/train/rank_table.h"
+#include "stagecraft/tools/train/verify.h"
+
+namespace stagecraft::tools {
+
+class TrainRun {
+ public:
+  /// Starts the workers and loads the checkpoint if one is named.
+  /// Errors: those of Trainer; UsageArgument when the checkpoint is already at --steps.
+  TrainRun(const TrainJob& job, std::ostream& out);
+
+  /// Trains, saves and reports.
+  /// Errors: those of a step; nothing is saved then.
+  ExitCode run();
+
+ private:
+  void load();
+  void train();
+  StepResult step();
+  void report(const StepResult& result);
+  void evaluate();
+  void save();
+  bool verify();
+  void finish();
+
+  const TrainJob& job_;
+  Interrupt interrupt_;
+  std::unique_ptr<Progress> progress_;
+  Cluster cluster_;
+  Trainer trainer_;
+  std::optional<Reference> reference_;
+  Verifier verifier_;
+  std::vector<RankTotals> totals_;
+  std::int64_t done_ = 0;  ///< steps of this run, without those of a checkpoint
+  double seconds_ = 0.0;   ///< of these steps
+  double last_loss_ = 0.0;
+};
+
+}  // namespace stagecraft::tools
