@@ -108,4 +108,5 @@ function(stagecraft_use_torch_pch target)
     target_precompile_headers(stagecraft_torch_pch PRIVATE <torch/torch.h>)
   endif()
   target_precompile_headers(${target} REUSE_FROM stagecraft_torch_pch)
+  target_compile_options(${target} PRIVATE -fpch-preprocess)  # lets ccache see through the precompiled header
 endfunction()
