@@ -1,0 +1,30 @@
+#include "stagecraft/scheduler/builders/gpipe.h"
+
+#include "stagecraft/scheduler/builders/row_list.h"
+
+namespace stagecraft {
+
+Schedule gpipe(const StageGraph& stages, int microbatches, const GpipeOptions& options) {
+  require_positive("gpipe", "stages", stages.size());
+  require_positive("gpipe", "microbatches", microbatches);
+  require_acyclic("gpipe", stages);
+  std::vector<Schedule::Row> rows;
+  for (int s = 0; s < stages.size(); ++s) {
+    RowList list;
+    for (int m = 0; m < microbatches; ++m) {
+      list.forward(s, m);
+    }
+    for (int k = 0; k < microbatches && stages.has_backward(StageId(s)); ++k) {
+      list.backward(s, options.reverse_backward ? microbatches - 1 - k : k);
+    }
+    rows.push_back(list.take());
+  }
+  return finish(std::move(rows), stages, microbatches);
+}
+
+Schedule gpipe(int stages, int microbatches, const GpipeOptions& options) {
+  require_positive("gpipe", "stages", stages);
+  return gpipe(StageGraph::chain(stages), microbatches, options);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,59 @@
+#include "stagecraft/scheduler/builders/one_f_one_b.h"
+
+#include <algorithm>
+#include <ranges>
+
+#include "stagecraft/base/check.h"
+#include "stagecraft/scheduler/builders/row_list.h"
+
+namespace stagecraft {
+namespace {
+
+Schedule::Row stage_row(const StageGraph& stages, int s, int warm_up, int microbatches) {
+  RowList list;
+  const bool trains = stages.has_backward(StageId(s));
+  const int first = trains ? std::min(microbatches, warm_up) : microbatches;
+  for (int m = 0; m < first; ++m) {
+    list.forward(s, m);
+  }
+  for (int m = 0; m < microbatches && trains; ++m) {
+    list.backward(s, m);
+    if (first + m < microbatches) {
+      list.forward(s, first + m);
+    }
+  }
+  return list.take();
+}
+
+}  // namespace
+
+std::vector<int> in_flight_counts(const StageGraph& stages) {
+  const auto order = stages.topological_order();
+  SC_CHECK(order.has_value(), "in_flight_counts() of a stage graph with a cycle");
+  std::vector<int> count(static_cast<std::size_t>(stages.size()), 1);
+  for (const StageId s : std::views::reverse(*order)) {
+    for (const StageId c : stages.succs(s)) {
+      count[s.index()] = std::max(count[s.index()], count[c.index()] + 1);
+    }
+  }
+  return count;
+}
+
+Schedule one_f_one_b(const StageGraph& stages, int microbatches) {
+  require_positive("1f1b", "stages", stages.size());
+  require_positive("1f1b", "microbatches", microbatches);
+  require_acyclic("1f1b", stages);
+  const std::vector<int> warm_up = in_flight_counts(stages);
+  std::vector<Schedule::Row> rows;
+  for (int s = 0; s < stages.size(); ++s) {
+    rows.push_back(stage_row(stages, s, warm_up[static_cast<std::size_t>(s)], microbatches));
+  }
+  return finish(std::move(rows), stages, microbatches);
+}
+
+Schedule one_f_one_b(int stages, int microbatches) {
+  require_positive("1f1b", "stages", stages);
+  return one_f_one_b(StageGraph::chain(stages), microbatches);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,353 @@
+#include "stagecraft/scheduler/formats/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string>
+
+#include "stagecraft/base/error.h"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::string_view kBlanks = " \t\r";
+constexpr std::string_view kCellHelp =
+    "a cell is '.', <stage><kind><microbatch> with kind F, B, I or W, <stage>U, or members joined by '|', e.g. 0F3 or 0F7|7B3";
+
+/// Where the reader is, counted from 1 as editors do.
+struct Location {
+  std::size_t line = 0;
+  std::size_t column = 0;
+};
+
+[[noreturn]] void fail(Location at, std::string_view what) {
+  throw Error(Errc::ScheduleParse, fmt::format("line {}, column {}: {}", at.line, at.column, what));
+}
+
+/// Long and unprintable input is shown short and readable.
+std::string quoted(std::string_view text) {
+  constexpr std::size_t kLongest = 40;
+  std::string out = "'";
+  for (const char c : text.substr(0, kLongest)) {
+    out += c >= ' ' && c <= '~' ? c : '?';
+  }
+  return out + (text.size() > kLongest ? "...'" : "'");
+}
+
+std::optional<int> leading_number(std::string_view& text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || text.front() == '-') {
+    return std::nullopt;
+  }
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return value;
+}
+
+std::optional<int> whole_number(std::string_view text) {
+  const auto value = text.empty() ? std::nullopt : leading_number(text);
+  return text.empty() ? value : std::nullopt;
+}
+
+std::optional<CellKind> kind_of(char c) {
+  switch (c) {
+    case 'F':
+      return CellKind::Forward;
+    case 'B':
+      return CellKind::Backward;
+    case 'I':
+      return CellKind::BackwardInput;
+    case 'W':
+      return CellKind::BackwardWeight;
+    case 'U':
+      return CellKind::Update;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::string advice(std::string_view text) {
+  std::string upper(text);
+  std::ranges::transform(upper, upper.begin(), [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+  return upper == text ? std::string(kCellHelp) : fmt::format("kinds are capital letters: {}", quoted(upper));
+}
+
+Task parse_task(std::string_view text, std::size_t row, Location at) {
+  std::string_view rest = text;
+  Task task;
+  const bool has_stage = !rest.empty() && rest.front() >= '0' && rest.front() <= '9';
+  const auto stage = has_stage ? leading_number(rest) : std::optional<int>(static_cast<int>(row));
+  const auto kind = rest.empty() ? std::nullopt : kind_of(rest.front());
+  if (!stage || !kind) {
+    fail(at, fmt::format("{} is no cell; {}", quoted(text), advice(text)));
+  }
+  rest.remove_prefix(1);
+  task.kind = *kind;
+  task.stage = StageId(*stage);
+  if (*kind == CellKind::Update) {
+    if (!rest.empty()) {
+      fail(at, fmt::format("{}: an update belongs to no microbatch; write {}U", quoted(text), *stage));
+    }
+  } else {
+    const auto microbatch = whole_number(rest);
+    if (!microbatch) {
+      fail(at, fmt::format("{} is no cell; {}", quoted(text), advice(text)));
+    }
+    task.microbatch = Microbatch(*microbatch);
+  }
+  if (task.stage.value >= kMaxStages || task.microbatch.value >= kMaxMicrobatches) {
+    fail(at, fmt::format("{}: stages go up to {}, microbatches up to {}; correct the number", quoted(text),
+                         kMaxStages - 1, kMaxMicrobatches - 1));
+  }
+  return task;
+}
+
+Cell parse_cell(std::string_view text, std::size_t row, Location at) {
+  if (text == ".") {
+    return Cell();
+  }
+  if (text.find('|') == std::string_view::npos) {
+    return Cell(parse_task(text, row, at));
+  }
+  std::vector<Task> group;
+  std::size_t begin = 0;
+  while (true) {
+    const std::size_t bar = text.find('|', begin);
+    group.push_back(parse_task(text.substr(begin, bar - begin), row, {at.line, at.column + begin}));
+    if (bar == std::string_view::npos) {
+      return Cell(std::move(group));
+    }
+    begin = bar + 1;
+  }
+}
+
+std::string_view trim(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) {
+    return {};
+  }
+  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
+}
+
+/// Splits "0-1,1-2" or "0=4,1=5" into its pairs.
+std::vector<StageGraph::Edge> parse_pairs(std::string_view text, char joint, std::string_view what) {
+  std::vector<StageGraph::Edge> pairs;
+  while (!trim(text).empty()) {
+    const std::size_t comma = text.find(',');
+    const std::string_view part = trim(text.substr(0, comma));
+    const std::size_t middle = part.find(joint);
+    const auto first = whole_number(part.substr(0, middle));
+    const auto second = middle == std::string_view::npos ? std::nullopt : whole_number(part.substr(middle + 1));
+    if (!first || !second || std::max(*first, *second) >= kMaxStages) {
+      throw Error(Errc::ScheduleParse,
+                  fmt::format("{} is no {}: expected two stage numbers below {} joined by '{}', e.g. 0{}1,1{}2",
+                              quoted(part), what, kMaxStages, joint, joint, joint));
+    }
+    pairs.emplace_back(*first, *second);
+    text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
+  }
+  return pairs;
+}
+
+/// Reads line by line; headers first, then rows.
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : rest_(text) {}
+  Schedule run();
+
+ private:
+  void header(std::string_view line, Location at);
+  void row(std::string_view line);
+  void assemble_graph();
+
+  std::string_view rest_;
+  std::size_t line_ = 0;
+  std::optional<Schedule::Form> form_;
+  Schedule::Headers headers_;
+  std::optional<std::vector<StageGraph::Edge>> edges_;
+  std::optional<std::vector<StageGraph::Edge>> replicas_;
+  std::size_t graph_line_ = 0;
+  std::vector<Schedule::Row> rows_;
+};
+
+template <class T>
+void set_once(std::optional<T>& field, T value, std::string_view name, Location at) {
+  if (field) {
+    fail(at, fmt::format("header {} appears twice; keep one", name));
+  }
+  field = std::move(value);
+}
+
+int header_number(std::string_view name, std::string_view value, int largest, Location at) {
+  const auto number = whole_number(value);
+  if (!number || *number < 1 || *number > largest) {
+    fail(at, fmt::format("header {} wants a number from 1 to {}, got {}", name, largest, quoted(value)));
+  }
+  return *number;
+}
+
+void Parser::header(std::string_view line, Location at) {
+  const std::size_t space = line.find_first_of(kBlanks);
+  const std::string_view name = line.substr(0, space);
+  const std::string_view value = space == std::string_view::npos ? std::string_view{} : trim(line.substr(space));
+  if (!rows_.empty()) {
+    fail(at, fmt::format("header {} comes after the first row; move it above", quoted(name)));
+  }
+  if (name == "@form") {
+    if (value != "array" && value != "list") {
+      fail(at, fmt::format("header @form wants array or list, got {}", quoted(value)));
+    }
+    set_once(form_, value == "list" ? Schedule::Form::List : Schedule::Form::Array, name, at);
+  } else if (name == "@rows") {
+    set_once(headers_.rows, header_number(name, value, kMaxStages, at), name, at);
+  } else if (name == "@stages") {
+    set_once(headers_.stages, header_number(name, value, kMaxStages, at), name, at);
+  } else if (name == "@microbatches") {
+    set_once(headers_.microbatches, header_number(name, value, kMaxMicrobatches, at), name, at);
+  } else if (name == "@edges" || name == "@replicas") {
+    const bool edges = name == "@edges";
+    graph_line_ = at.line;
+    try {
+      set_once(edges ? edges_ : replicas_, parse_pairs(value, edges ? '-' : '=', edges ? "edge" : "replica pair"), name, at);
+    } catch (const Error& error) {
+      fail(at, error.message());
+    }
+  } else {
+    fail(at, fmt::format("unknown header {}; there are @form, @rows, @stages, @microbatches, @edges and @replicas", quoted(name)));
+  }
+}
+
+void Parser::row(std::string_view line) {
+  Schedule::Row cells;
+  std::size_t at = 0;
+  while ((at = line.find_first_not_of(kBlanks, at)) != std::string_view::npos) {
+    const std::size_t end = std::min(line.find_first_of(kBlanks, at), line.size());
+    cells.push_back(parse_cell(line.substr(at, end - at), rows_.size(), {line_, at + 1}));
+    at = end;
+  }
+  rows_.push_back(std::move(cells));
+}
+
+void Parser::assemble_graph() {
+  if (!edges_ && !replicas_) {
+    return;
+  }
+  int stages = Schedule(Schedule::Form::Array, rows_).stages();
+  for (const auto* pairs : {&edges_, &replicas_}) {
+    if (*pairs) {
+      for (const auto& [first, second] : **pairs) {
+        stages = std::max({stages, first + 1, second + 1});
+      }
+    }
+  }
+  stages = headers_.stages.value_or(stages);
+  try {
+    StageGraph graph = edges_ ? StageGraph::from_edges(stages, *edges_) : StageGraph::chain(stages);
+    if (replicas_) {
+      graph.set_replica_pairs(*replicas_);
+    }
+    headers_.graph = std::move(graph);
+  } catch (const Error& error) {
+    fail({graph_line_, 1}, error.message());
+  }
+}
+
+Schedule Parser::run() {
+  if (rest_.size() > kMaxScheduleBytes) {
+    throw Error(Errc::ScheduleParse, fmt::format("the text has {} bytes, at most {} are read; split the schedule",
+                                                 rest_.size(), kMaxScheduleBytes));
+  }
+  while (!rest_.empty()) {
+    ++line_;
+    const std::size_t newline = rest_.find('\n');
+    const std::string_view whole = rest_.substr(0, newline);
+    rest_ = newline == std::string_view::npos ? std::string_view{} : rest_.substr(newline + 1);
+    const std::string_view line = whole.substr(0, whole.find('#'));
+    const std::string_view content = trim(line);
+    if (content.empty()) {
+      continue;
+    }
+    if (content.front() == '@') {
+      header(content, {line_, static_cast<std::size_t>(content.data() - whole.data()) + 1});
+    } else {
+      row(line);
+    }
+  }
+  if (rows_.empty()) {
+    throw Error(Errc::ScheduleParse, "the text has no row; write one line per row, e.g. \"0F0 0B0\"");
+  }
+  assemble_graph();
+  return Schedule(form_.value_or(Schedule::Form::Array), std::move(rows_), std::move(headers_));
+}
+
+std::string pairs_text(const std::vector<StageGraph::Edge>& pairs, char joint) {
+  std::string text;
+  for (const auto& [first, second] : pairs) {
+    text += fmt::format("{}{}{}{}", text.empty() ? "" : ",", first, joint, second);
+  }
+  return text;
+}
+
+std::string header_text(const Schedule& schedule) {
+  const Schedule::Headers& headers = schedule.headers();
+  std::string text = schedule.form() == Schedule::Form::List ? "@form list\n" : "";
+  const std::pair<const char*, const std::optional<int>*> numbers[] = {
+      {"rows", &headers.rows}, {"stages", &headers.stages}, {"microbatches", &headers.microbatches}};
+  for (const auto& [name, value] : numbers) {
+    if (*value) {
+      text += fmt::format("@{} {}\n", name, **value);
+    }
+  }
+  if (headers.graph && !headers.graph->is_chain()) {
+    text += fmt::format("@edges {}\n", pairs_text(headers.graph->edges(), '-'));
+  }
+  if (headers.graph && !headers.graph->replica_pairs().empty()) {
+    text += fmt::format("@replicas {}\n", pairs_text(headers.graph->replica_pairs(), '='));
+  }
+  return text;
+}
+
+}  // namespace
+
+Schedule Schedule::parse(std::string_view text) { return Parser(text).run(); }
+
+std::vector<StageGraph::Edge> parse_edges(std::string_view text) { return parse_pairs(text, '-', "edge"); }
+
+StageGraph parse_stage_graph(std::string_view edges) {
+  const std::vector<StageGraph::Edge> pairs = parse_edges(edges);
+  int stages = 0;
+  for (const auto& [from, to] : pairs) {
+    stages = std::max({stages, from + 1, to + 1});
+  }
+  return StageGraph::from_edges(stages, pairs);
+}
+
+std::string to_string(const Schedule& schedule) {
+  std::vector<std::vector<std::string>> cells;
+  std::vector<std::size_t> width(schedule.columns(), 1);
+  for (const Schedule::Row& row : schedule.rows()) {
+    auto& texts = cells.emplace_back();
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      texts.push_back(to_string(row[c]));
+      width[c] = std::max(width[c], texts.back().size());
+    }
+  }
+  std::string text = header_text(schedule);
+  for (const auto& row : cells) {
+    if (row.empty()) {
+      text += '.';  // a row without cells still has a line
+    }
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      text += row[c];
+      if (c + 1 < row.size()) {
+        text.append(width[c] - row[c].size() + 1, ' ');
+      }
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace stagecraft

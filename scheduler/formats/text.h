@@ -1,0 +1,33 @@
+/// The text form of a schedule: one line per row, cells `<stage><kind><microbatch>`, `.` for a bubble.
+///
+///     @edges 0-2,1-2        # optional header lines, before the first row
+///     0F0 0F1 .   0B0       # `0F7|7B3` is an overlap group, `0U` an update
+///     1F0 1F1 .   1B0       # `F0` leaves out the stage where that is the row's own number
+///     .   2F0 2B0 .
+///
+/// Headers: `@form array|list`, `@rows N`, `@stages N`, `@microbatches N`, `@edges 0-1,1-2`, and
+/// `@replicas 0=4,1=5` (stage = its second copy). Without them: an array, one chain over the stages seen.
+/// Schedule::parse and to_string(Schedule) are this format's two ways. What is outside the grammar is an
+/// Error; what breaks a rule is not. Any thread.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "stagecraft/scheduler/schedule.h"
+
+namespace stagecraft {
+
+/// Longer texts are refused.
+inline constexpr std::size_t kMaxScheduleBytes = std::size_t{256} << 20U;
+
+/// Returns the edges of "0-1,1-2". Errors: ScheduleParse naming the part that is no edge.
+[[nodiscard]] std::vector<StageGraph::Edge> parse_edges(std::string_view text);
+
+/// Returns the stage graph of "0-1,1-2": as many stages as it names.
+/// Errors: as parse_edges.
+[[nodiscard]] StageGraph parse_stage_graph(std::string_view edges);
+
+}  // namespace stagecraft

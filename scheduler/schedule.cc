@@ -1,0 +1,73 @@
+#include "stagecraft/scheduler/schedule.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "stagecraft/scheduler/simulate.h"
+
+namespace stagecraft {
+
+Schedule::Schedule(std::initializer_list<Row> rows) : Schedule(Form::Array, std::vector<Row>(rows)) {}
+
+Schedule::Schedule(Form form, std::vector<Row> rows) : Schedule(form, std::move(rows), Headers{}) {}
+
+Schedule::Schedule(Form form, std::vector<Row> rows, Headers headers)
+    : form_(form), rows_(std::move(rows)), headers_(std::move(headers)) {
+  for (Row& row : rows_) {
+    if (form_ == Form::List) {
+      std::erase_if(row, [](const Cell& cell) { return cell.idle(); });  // keeps A-1
+    }
+    for (const Cell& cell : row) {
+      for (const Task& task : cell.tasks()) {
+        stages_seen_ = std::max(stages_seen_, std::min(task.stage.value, kMaxStages - 1) + 1);
+        microbatches_seen_ = std::max(microbatches_seen_, std::min(task.microbatch.value, kMaxMicrobatches - 1) + 1);
+      }
+    }
+  }
+}
+
+std::size_t Schedule::columns() const {
+  std::size_t widest = 0;
+  for (const Row& row : rows_) {
+    widest = std::max(widest, row.size());
+  }
+  return widest;
+}
+
+int Schedule::stages() const {
+  if (headers_.stages) {
+    return *headers_.stages;
+  }
+  return headers_.graph ? headers_.graph->size() : stages_seen_;
+}
+
+int Schedule::microbatches() const {
+  if (headers_.microbatches) {
+    return *headers_.microbatches;
+  }
+  return microbatches_seen_ * (headers_.graph ? headers_.graph->replicas() : 1);
+}
+
+StageGraph Schedule::stage_graph() const {
+  return headers_.graph ? *headers_.graph : StageGraph::chain(stages());
+}
+
+Schedule Schedule::to_list() const { return Schedule(Form::List, rows_, headers_); }
+
+Schedule Schedule::to_array(const StageGraph& graph) const {
+  const Timeline timeline = simulate(*this, graph, CostModel::unit());
+  const auto width = static_cast<std::size_t>(timeline.makespan);
+  std::vector<Row> rows(rows_.size());
+  for (std::size_t r = 0; r < rows_.size(); ++r) {
+    rows[r].assign(width, Cell());
+    std::size_t entry = 0;
+    for (const Cell& cell : rows_[r]) {
+      if (!cell.idle()) {
+        rows[r][static_cast<std::size_t>(timeline.rows[r].entries[entry++].start)] = cell;
+      }
+    }
+  }
+  return Schedule(Form::Array, std::move(rows), headers_);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,83 @@
+/// Schedule: who does what when, as data: one row per pipeline rank, one cell per column.
+///
+///     0F0 0F1 .   0B0 .   0B1        array form: a cell in column t uses results of columns < t
+///     .   1F0 1B0 1F1 1B1 .
+///
+/// The list form is the same without bubbles and is what workers follow: they wait for data, never for a
+/// column. Made by hand, by a builder or from text; read by validate(), simulate() and lowering. A value.
+/// a list holds no idle cell; to_list() drops them, to_array() puts each entry in its earliest column.
+/// a schedule may break every rule there is; validate() finds out, nothing here throws for it.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stagecraft/base/ids.h"
+#include "stagecraft/scheduler/cell.h"
+#include "stagecraft/scheduler/stage_graph.h"
+
+namespace stagecraft {
+
+class Schedule {
+ public:
+  enum class Form { Array, List };
+  using Row = std::vector<Cell>;
+
+  /// What a file or a builder states beside the cells; what is absent is read off the cells.
+  struct Headers {
+    std::optional<int> rows;
+    std::optional<int> stages;
+    std::optional<int> microbatches;  ///< of the whole step, over all replicas
+    std::optional<StageGraph> graph;  ///< absent: one chain over the stages
+  };
+
+  Schedule(std::initializer_list<Row> rows);
+  Schedule(Form form, std::vector<Row> rows);
+  Schedule(Form form, std::vector<Row> rows, Headers headers);
+
+  /// Reads the text form (formats/text.h). Errors: ScheduleParse with line, column and cell.
+  [[nodiscard]] static Schedule parse(std::string_view text);
+
+  [[nodiscard]] Form form() const { return form_; }
+  [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
+  [[nodiscard]] const Headers& headers() const { return headers_; }
+  /// The width of the widest row.
+  [[nodiscard]] std::size_t columns() const;
+
+  /// The header, or one more than the largest stage seen.
+  [[nodiscard]] int stages() const;
+  /// The header, or one more than the largest microbatch seen, times the replicas.
+  [[nodiscard]] int microbatches() const;
+  /// The header's graph, or one chain over stages().
+  [[nodiscard]] StageGraph stage_graph() const;
+
+  /// The same without bubbles; headers stay.
+  [[nodiscard]] Schedule to_list() const;
+  /// Every entry in the earliest column its row order and its data allow.
+  /// Errors: ScheduleInvalid when an entry waits for ever; validate() says for what.
+  [[nodiscard]] Schedule to_array(const StageGraph& graph) const;
+
+  /// Equal form and cells; headers may differ.
+  friend bool operator==(const Schedule& a, const Schedule& b) {
+    return a.form_ == b.form_ && a.rows_ == b.rows_;
+  }
+
+ private:
+  Form form_;
+  std::vector<Row> rows_;
+  Headers headers_;
+  int stages_seen_ = 0;
+  int microbatches_seen_ = 0;
+};
+
+/// The text form: header lines where they are needed, then one line per row; parse() reads it back.
+[[nodiscard]] std::string to_string(const Schedule& schedule);
+
+/// Largest numbers a schedule may name: a guard against memory in proportion to a typing error.
+inline constexpr int kMaxStages = 65536;
+inline constexpr int kMaxMicrobatches = 16777216;
+
+}  // namespace stagecraft

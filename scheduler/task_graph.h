@@ -1,0 +1,154 @@
+/// TaskGraph: the tasks of a schedule and who waits for whom.
+///
+///     F(s,m)  waits for F(p,m) of every producer p
+///     B, I    wait for their own F and for B or I of every consumer that owes a gradient
+///     W(s,m)  waits for I(s,m) alone, so it is never between two stages
+///     U(s)    waits for every B and W of its stage
+///
+/// Built from a schedule and a stage graph; rules, simulator and lowering walk it. Views the schedule, which
+/// must outlive it. Any thread may read.
+/// T-1: tasks outside the grammar (a stage, microbatch or kind that does not exist) are not in it.
+/// T-2: of a task listed twice the first counts.
+/// T-3: edges are not stored: they follow from a task's numbers, so a valid schedule costs a table of
+/// (kind, stage, microbatch) and nothing per edge.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/scheduler/stage_graph.h"
+
+namespace stagecraft {
+
+/// One non-idle cell: where it is, by row and column (or position of a list).
+struct Entry {
+  int row = 0;
+  int column = 0;
+  const Cell* cell = nullptr;
+};
+
+class TaskGraph {
+ public:
+  static constexpr int kMissing = -1;
+
+  /// `microbatches`: of the whole step; each replica has its share.
+  TaskGraph(const Schedule& schedule, const StageGraph& stages, int microbatches);
+
+  [[nodiscard]] const StageGraph& stages() const { return *stages_; }
+  /// How many microbatches each stage sees.
+  [[nodiscard]] int microbatches() const { return microbatches_; }
+  /// Row by row, left to right.
+  [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
+  [[nodiscard]] int rows() const { return static_cast<int>(row_begin_.size()) - 1; }
+  [[nodiscard]] int row_begin(int row) const { return row_begin_[static_cast<std::size_t>(row)]; }
+  [[nodiscard]] int row_end(int row) const { return row_begin(row + 1); }
+
+  [[nodiscard]] const Entry& entry(int number) const { return entries_[static_cast<std::size_t>(number)]; }
+  /// Whether stage, microbatch and kind exist.
+  [[nodiscard]] bool in_range(const Task& task) const;
+  /// The entry that holds the task, or kMissing. Requires: in_range(task).
+  [[nodiscard]] int find(const Task& task) const;
+  [[nodiscard]] bool has(CellKind kind, StageId s, Microbatch m) const { return find({kind, s, m}) != kMissing; }
+
+  /// Calls visit(prerequisite) for each task that must end before `task` may start, present or not.
+  template <class Visit>
+  void for_each_prerequisite(const Task& task, Visit&& visit) const;
+
+  /// Calls visit(entry number) once for every entry that can ever start, after all it waits for.
+  /// Missing prerequisites do not hold anything up. Returns how many entries were visited.
+  template <class Visit>
+  std::size_t walk(Visit&& visit) const;
+
+ private:
+  [[nodiscard]] std::size_t key(const Task& task) const;
+  void record(const Task& task, int entry);
+  [[nodiscard]] int first_unmet(int entry, const std::vector<bool>& done) const;
+
+  const StageGraph* stages_;
+  int microbatches_;
+  std::vector<Entry> entries_;
+  std::vector<int> row_begin_;
+  bool dense_ = true;
+  std::vector<int> table_;                       // by key, when dense
+  std::unordered_map<std::size_t, int> sparse_;  // when stages x microbatches dwarfs the cells
+};
+
+template <class Visit>
+void TaskGraph::for_each_prerequisite(const Task& task, Visit&& visit) const {
+  const StageId s = task.stage;
+  switch (task.kind) {
+    case CellKind::Forward:
+      for (const StageId p : stages_->preds(s)) {
+        visit(Task{CellKind::Forward, p, task.microbatch});
+      }
+      return;
+    case CellKind::Backward:
+    case CellKind::BackwardInput:
+      visit(Task{CellKind::Forward, s, task.microbatch});
+      for (const StageId c : stages_->succs(s)) {
+        if (stages_->sends_gradient(c, s)) {
+          const bool split = has(CellKind::BackwardInput, c, task.microbatch);
+          visit(Task{split ? CellKind::BackwardInput : CellKind::Backward, c, task.microbatch});
+        }
+      }
+      return;
+    case CellKind::BackwardWeight:
+      visit(Task{CellKind::BackwardInput, s, task.microbatch});
+      return;
+    case CellKind::Update:
+      for (Microbatch m; m.value < microbatches_; ++m.value) {
+        for (const CellKind kind : {CellKind::Backward, CellKind::BackwardWeight}) {
+          if (has(kind, s, m)) {
+            visit(Task{kind, s, m});
+          }
+        }
+      }
+      return;
+    case CellKind::Idle:
+      return;
+  }
+}
+
+template <class Visit>
+std::size_t TaskGraph::walk(Visit&& visit) const {
+  // Each row runs until it must wait for one entry, and is woken when that entry is done. A row waits for
+  // one entry at a time, so a list threaded through the rows is all the bookkeeping there is.
+  constexpr int kNobody = -1;
+  std::vector<bool> done(entries_.size());
+  std::vector<int> first_waiter(entries_.size(), kNobody);
+  std::vector<int> next_waiter(static_cast<std::size_t>(rows()), kNobody);
+  std::vector<int> position(row_begin_.begin(), row_begin_.end() - 1);
+  std::vector<int> runnable;
+  for (int row = rows() - 1; row >= 0; --row) {
+    runnable.push_back(row);
+  }
+  std::size_t visited = 0;
+  while (!runnable.empty()) {
+    const int row = runnable.back();
+    runnable.pop_back();
+    int& at = position[static_cast<std::size_t>(row)];
+    while (at < row_end(row)) {
+      const int awaited = first_unmet(at, done);
+      if (awaited != kMissing) {
+        next_waiter[static_cast<std::size_t>(row)] = first_waiter[static_cast<std::size_t>(awaited)];
+        first_waiter[static_cast<std::size_t>(awaited)] = row;
+        break;
+      }
+      visit(at);
+      ++visited;
+      done[static_cast<std::size_t>(at)] = true;
+      for (int w = first_waiter[static_cast<std::size_t>(at)]; w != kNobody;
+           w = next_waiter[static_cast<std::size_t>(w)]) {
+        runnable.push_back(w);
+      }
+      ++at;
+    }
+  }
+  return visited;
+}
+
+}  // namespace stagecraft
