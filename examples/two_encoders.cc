@@ -6,16 +6,17 @@
 ///
 /// Neither encoder waits for the other; the builder sees that from the stage graph.
 
-#include <torch/torch.h>
-
 #include <iostream>
+
+#include <torch/torch.h>
 
 #include "stagecraft/stagecraft.h"
 
 namespace sc = stagecraft;
 
 torch::nn::Sequential make_encoder(int width) {
-  return torch::nn::Sequential(torch::nn::Linear(width, 64), torch::nn::GELU(), torch::nn::Linear(64, 32));
+  return torch::nn::Sequential(
+      torch::nn::Linear(width, 64), torch::nn::GELU(), torch::nn::Linear(64, 32));
 }
 
 struct Head : torch::nn::Module {
@@ -43,7 +44,8 @@ struct Clip : torch::nn::Module {
 
 /// Each image belongs to the text at its own place.
 torch::Tensor contrastive(torch::Tensor logits, torch::Tensor place) {
-  return (torch::cross_entropy_loss(logits, place) + torch::cross_entropy_loss(logits.t(), place)) / 2;
+  return (torch::cross_entropy_loss(logits, place) + torch::cross_entropy_loss(logits.t(), place)) /
+         2;
 }
 
 int main() {

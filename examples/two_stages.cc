@@ -1,8 +1,8 @@
 /// The short program: an ordinary module, two stage markers, a schedule written as a 2-D array.
 
-#include <torch/torch.h>
-
 #include <iostream>
+
+#include <torch/torch.h>
 
 #include "stagecraft/stagecraft.h"
 
@@ -24,7 +24,9 @@ int main() {
   Net net;
   auto x = torch::randn({64, 8});
   auto y = x.square().sum(1, /*keepdim=*/true);
-  auto loss = [](torch::Tensor output, torch::Tensor label) { return torch::mse_loss(output, label); };
+  auto loss = [](torch::Tensor output, torch::Tensor label) {
+    return torch::mse_loss(output, label);
+  };
 
   auto program = sc::compile(net, {.inputs = {x}, .labels = {y}, .loss = loss, .microbatches = 2});
   // clang-format off

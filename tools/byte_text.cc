@@ -1,14 +1,14 @@
 #include "stagecraft/tools/byte_text.h"
 
-#include <ATen/CPUGeneratorImpl.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/randint.h>
-#include <fmt/format.h>
-
 #include <array>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/randint.h>
+#include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
 

@@ -5,12 +5,12 @@
 /// another cut all see the same data. Read once by a sub-command, immutable afterwards.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 namespace stagecraft::tools {
 

@@ -2,13 +2,13 @@
 /// message on standard error and an exit status. No stack traces: whatever went wrong has to say so
 /// in words.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <exception>
 #include <iostream>
 #include <string>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/tools/exit_code.h"

@@ -1,5 +1,7 @@
 #include "stagecraft/examples/models/llama.h"
 
+#include <string>
+
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
@@ -13,8 +15,6 @@
 #include <ATen/ops/silu.h>
 #include <ATen/ops/sin.h>
 #include <c10/core/GradMode.h>
-
-#include <string>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/markers.h"

@@ -15,16 +15,16 @@
 /// Improve Transformer" (2020).
 #pragma once
 
+#include <cstdint>
+#include <utility>
+#include <vector>
+
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
-
-#include <cstdint>
-#include <utility>
-#include <vector>
 
 namespace stagecraft::examples {
 

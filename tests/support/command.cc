@@ -1,9 +1,7 @@
 #include "stagecraft/tests/support/command.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +12,9 @@
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+
+#include <poll.h>
+#include <spawn.h>
 
 extern char** environ;
 

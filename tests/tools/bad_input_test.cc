@@ -1,5 +1,6 @@
-/// What bad input gets: one message that says what was expected, what was found and what to do, and an exit
-/// status: 2 for wrong usage and unreadable files, 1 for a broken rule and a failed run, 130 for Ctrl-C.
+/// What bad input gets: one message that says what was expected, what was found and what to do, and
+/// an exit status: 2 for wrong usage and unreadable files, 1 for a broken rule and a failed run,
+/// 130 for Ctrl-C.
 
 #include <csignal>
 #include <filesystem>
@@ -12,8 +13,11 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// Checks that the command ends with `exit_code`, nothing on standard output and one message with all `parts`.
-void check_refused(const CommandResult& result, int exit_code, const std::vector<std::string>& parts) {
+/// Checks that the command ends with `exit_code`, nothing on standard output and one message with
+/// all `parts`.
+void check_refused(const CommandResult& result,
+                   int exit_code,
+                   const std::vector<std::string>& parts) {
   CAPTURE(result.out, result.err);
   CHECK_FALSE(result.timed_out);
   CHECK(result.exit_code == exit_code);
@@ -28,7 +32,9 @@ void check_refused(const CommandResult& result, int exit_code, const std::vector
   }
 }
 
-void check_schedule_refused(const std::string& text, int exit_code, const std::vector<std::string>& parts) {
+void check_schedule_refused(const std::string& text,
+                            int exit_code,
+                            const std::vector<std::string>& parts) {
   const TemporaryFolder folder;
   CAPTURE(text);
   check_refused(run_train({"--schedule", folder.write("own.sched", text)}), exit_code, parts);
@@ -70,7 +76,8 @@ TEST_CASE("a text that cannot be used is wrong usage", "[tools][bad-input]") {
   check_refused(run_train({"--text", folder.path() + "/none"}), 2, {"no file", "--text"});
   check_refused(run_train({"--text", folder.path()}), 2, {"a directory", "--text"});
   check_refused(run_train({"--text", folder.write("empty", "")}), 2, {"an empty file", "--text"});
-  check_refused(run_train({"--text", folder.write("short", "seventeen bytes..")}), 2, {"17 bytes", "--seq"});
+  check_refused(
+      run_train({"--text", folder.write("short", "seventeen bytes..")}), 2, {"17 bytes", "--seq"});
 }
 
 TEST_CASE("more stages than layers is wrong usage", "[tools][bad-input]") {
@@ -88,23 +95,30 @@ TEST_CASE("a schedule file that cannot be read as one is wrong usage", "[tools][
 }
 
 TEST_CASE("a schedule file with too few rows fails, and says which rule", "[tools][bad-input]") {
-  check_schedule_refused("@rows 2\n@microbatches 4\n@stages 1\n0F0 0F1 0F2 0F3 0B0 0B1 0B2 0B3\n", 1, {"V02"});
-  check_schedule_refused("@stages 2\n@microbatches 4\n0F0 0F1 0F2 0F3 0B0 0B1 0B2 0B3\n", 1, {"V09"});
+  check_schedule_refused(
+      "@rows 2\n@microbatches 4\n@stages 1\n0F0 0F1 0F2 0F3 0B0 0B1 0B2 0B3\n", 1, {"V02"});
+  check_schedule_refused(
+      "@stages 2\n@microbatches 4\n0F0 0F1 0F2 0F3 0B0 0B1 0B2 0B3\n", 1, {"V09"});
 }
 
 TEST_CASE("a schedule file that breaks a rule fails, drawn as a grid", "[tools][bad-input]") {
-  check_schedule_refused("@microbatches 4\n"
-                         "0F0 0F1 0F2 0F3 .   0B0 0B1 0B2 0B3\n"
-                         ".   1F0 1F1 1F2 1B0 1F3 1B1 1B2 1B3\n",
-                         1,
-                         {"V22", "0B1", "1B1"});
+  check_schedule_refused(
+      "@microbatches 4\n"
+      "0F0 0F1 0F2 0F3 .   0B0 0B1 0B2 0B3\n"
+      ".   1F0 1F1 1F2 1B0 1F3 1B1 1B2 1B3\n",
+      1,
+      {"V22", "0B1", "1B1"});
 }
 
 TEST_CASE("a flag that contradicts the schedule file is wrong usage", "[tools][bad-input]") {
   const TemporaryFolder folder;
-  const std::string file = folder.write("own.sched", "0F0 0F1 .   0B0 .   0B1\n.   1F0 1B0 1F1 1B1 .\n");
-  check_refused(run_train({"--schedule", file, "--microbatches", "4"}), 2, {"--microbatches", "2", "4"});
-  check_refused(run_train({"--schedule", file, "--microbatches", "2", "--stages", "4"}), 2, {"--stages", "2", "4"});
+  const std::string file =
+      folder.write("own.sched", "0F0 0F1 .   0B0 .   0B1\n.   1F0 1B0 1F1 1B1 .\n");
+  check_refused(
+      run_train({"--schedule", file, "--microbatches", "4"}), 2, {"--microbatches", "2", "4"});
+  check_refused(run_train({"--schedule", file, "--microbatches", "2", "--stages", "4"}),
+                2,
+                {"--stages", "2", "4"});
 }
 
 TEST_CASE("a checkpoint that does not belong to the run is refused", "[tools][bad-input]") {
@@ -113,11 +127,14 @@ TEST_CASE("a checkpoint that does not belong to the run is refused", "[tools][ba
   REQUIRE(run_train({"--stages", "2", "--steps", "1", "--save", file}).exit_code == 0);
   check_refused(run_train({"--stages", "2", "--layers", "3", "--load", file}), 2, {"layers.3"});
   check_refused(run_train({"--stages", "2", "--dim", "16", "--load", file}), 2, {"32", "16"});
-  check_refused(run_train({"--stages", "2", "--steps", "1", "--load", file}), 2, {"--steps", "step 1"});
+  check_refused(
+      run_train({"--stages", "2", "--steps", "1", "--load", file}), 2, {"--steps", "step 1"});
   check_refused(run_train({"--load", folder.path() + "/none"}), 2, {"none"});
-  check_refused(run_train({"--load", folder.write("foreign", "not a checkpoint at all")}), 2, {"foreign"});
+  check_refused(
+      run_train({"--load", folder.write("foreign", "not a checkpoint at all")}), 2, {"foreign"});
   const std::string whole = read_text_file(file);
-  check_refused(run_train({"--load", folder.write("cut", whole.substr(0, whole.size() / 2))}), 2, {"cut"});
+  check_refused(
+      run_train({"--load", folder.write("cut", whole.substr(0, whole.size() / 2))}), 2, {"cut"});
 }
 
 TEST_CASE("a place to save that does not exist is noticed before training", "[tools][bad-input]") {
@@ -137,7 +154,8 @@ TEST_CASE("a loss that is no number stops the run with step and stage", "[tools]
 TEST_CASE("Ctrl-C finishes the step, saves and exits with 130", "[tools][bad-input]") {
   const TemporaryFolder folder;
   const std::string file = folder.path() + "/stopped.ckpt";
-  RunningCommand running(small_train({"--stages", "2", "--steps", "1000000", "--save", file, "--json"}));
+  RunningCommand running(
+      small_train({"--stages", "2", "--steps", "1000000", "--save", file, "--json"}));
   REQUIRE(running.wait_for_output("\"step\":2,"));
   running.send_signal(SIGINT);
   const CommandResult result = running.wait();

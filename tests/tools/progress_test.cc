@@ -1,8 +1,8 @@
 #include "stagecraft/tools/train/progress.h"
 
-#include <nlohmann/json.hpp>
-
 #include <sstream>
+
+#include <nlohmann/json.hpp>
 
 #include "stagecraft/tests/support/catch.h"
 

@@ -1,5 +1,5 @@
-/// What `stagecraft train` promises when everything is right: the same weights whatever the cut and the
-/// schedule, runs that resume without a trace, and output that programs can read.
+/// What `stagecraft train` promises when everything is right: the same weights whatever the cut and
+/// the schedule, runs that resume without a trace, and output that programs can read.
 
 #include <filesystem>
 #include <regex>
@@ -72,7 +72,8 @@ TEST_CASE("verify finds every pipeline bit-equal to one process", "[tools][train
       GENERATE(std::vector<std::string>{"--stages", "1"},
                std::vector<std::string>{"--stages", "2", "--schedule", "gpipe"},
                std::vector<std::string>{"--stages", "4", "--schedule", "1f1b"},
-               std::vector<std::string>{"--stages", "4", "--clip", "0.5", "--optimizer", "sgd", "--momentum", "0.9"},
+               std::vector<std::string>{
+                   "--stages", "4", "--clip", "0.5", "--optimizer", "sgd", "--momentum", "0.9"},
                std::vector<std::string>{"--schedule", "own"});
   std::vector<std::string> words = pipeline;
   if (words.back() == "own") {
@@ -94,12 +95,14 @@ TEST_CASE("two rows run four stages when a file places them so", "[tools][train]
   CHECK(output.verify.at("bit_equal") == true);
 }
 
-TEST_CASE("a json run says each step and the end, in the keys programs rely on", "[tools][train][json]") {
+TEST_CASE("a json run says each step and the end, in the keys programs rely on",
+          "[tools][train][json]") {
   const TrainOutput output = train_json({"--stages", "2", "--steps", "4"});
   REQUIRE(output.steps.size() == 4);
   for (std::size_t i = 0; i < output.steps.size(); ++i) {
     const nlohmann::json& step = output.steps[i];
-    CHECK(keys_of(step) == std::set<std::string>{"event", "step", "loss", "tokens", "seconds", "bubble"});
+    CHECK(keys_of(step) ==
+          std::set<std::string>{"event", "step", "loss", "tokens", "seconds", "bubble"});
     CHECK(step.at("step") == i + 1);
     CHECK(step.at("tokens") == 2 * 4 * 16);
     CHECK(step.at("seconds").get<double>() > 0.0);
@@ -115,25 +118,35 @@ TEST_CASE("a json run says each step and the end, in the keys programs rely on",
 
 TEST_CASE("the loss of the text falls", "[tools][train]") {
   const TrainOutput output = train_json({"--stages", "2", "--steps", "12", "--lr", "3e-3"});
-  CHECK(output.steps.back().at("loss").get<double>() < output.steps.front().at("loss").get<double>() - 0.3);
+  CHECK(output.steps.back().at("loss").get<double>() <
+        output.steps.front().at("loss").get<double>() - 0.3);
 }
 
 TEST_CASE("a plain run prints a line per step and a table per rank", "[tools][train]") {
   const CommandResult result = run_train({"--stages", "2"});
   CAPTURE(result.out, result.err);
   CHECK(result.exit_code == 0);
-  for (const char* text : {"step 1/3", "step 3/3", "tokens/s", "bubble", "slowest stage", "ETA", "waiting",
-                           "peak activations", "weights sha256"}) {
+  for (const char* text : {"step 1/3",
+                           "step 3/3",
+                           "tokens/s",
+                           "bubble",
+                           "slowest stage",
+                           "ETA",
+                           "waiting",
+                           "peak activations",
+                           "weights sha256"}) {
     CHECK_THAT(result.out, ContainsSubstring(text));
   }
   CHECK_THAT(result.out, !ContainsSubstring("\r"));
 }
 
-TEST_CASE("a resumed run equals the unbroken one, also in another number of stages", "[tools][train][resume]") {
+TEST_CASE("a resumed run equals the unbroken one, also in another number of stages",
+          "[tools][train][resume]") {
   const TemporaryFolder folder;
   const std::string file = folder.path() + "/half.ckpt";
   const std::vector<std::string> optimizer =
-      GENERATE(std::vector<std::string>{}, std::vector<std::string>{"--optimizer", "sgd", "--momentum", "0.9"});
+      GENERATE(std::vector<std::string>{},
+               std::vector<std::string>{"--optimizer", "sgd", "--momentum", "0.9"});
   const auto run = [&](std::vector<std::string> more) {
     more.insert(more.end(), optimizer.begin(), optimizer.end());
     return train_json(more);
@@ -165,7 +178,8 @@ TEST_CASE("a dry run prints the plan and trains nothing", "[tools][train][dry-ru
   const CommandResult result = run_train({"--stages", "2", "--dry-run", "--save", file});
   CAPTURE(result.out, result.err);
   CHECK(result.exit_code == 0);
-  for (const char* text : {"stage0", "stage1", "1F3", "1B3", "instructions", "weights", "peak activations"}) {
+  for (const char* text :
+       {"stage0", "stage1", "1F3", "1B3", "instructions", "weights", "peak activations"}) {
     CHECK_THAT(result.out, ContainsSubstring(text));
   }
   CHECK_THAT(result.out, !ContainsSubstring("step 1/3"));

@@ -26,7 +26,9 @@ std::vector<std::string> small_train(const std::vector<std::string>& more) {
   return words;
 }
 
-CommandResult run_train(const std::vector<std::string>& more) { return run_command(small_train(more)); }
+CommandResult run_train(const std::vector<std::string>& more) {
+  return run_command(small_train(more));
+}
 
 TrainOutput train_json(const std::vector<std::string>& more) {
   std::vector<std::string> words = more;

@@ -1,15 +1,17 @@
 /// Runs `stagecraft train` on a model small enough for a test, and reads what it said with --json.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "stagecraft/tests/support/command.h"
 
 namespace stagecraft::tests {
 
-/// Returns the words of a train command on a model of 4 layers, 3 steps, 4 microbatches; `more` comes last.
+/// Returns the words of a train command on a model of 4 layers, 3 steps, 4 microbatches; `more`
+/// comes last.
 [[nodiscard]] std::vector<std::string> small_train(const std::vector<std::string>& more);
 
 /// Runs it. A failure to end well is left to the caller to judge.

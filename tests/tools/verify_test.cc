@@ -1,9 +1,9 @@
 #include "stagecraft/tools/train/verify.h"
 
+#include <limits>
+
 #include <ATen/ops/ones.h>
 #include <ATen/ops/tensor.h>
-
-#include <limits>
 
 #include "stagecraft/tests/support/catch.h"
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/compiler/compiled_program.h"
@@ -58,16 +57,17 @@ std::string as_json(const TrainJob& job, const Plan& plan, const std::vector<Ran
 }
 
 std::string as_text(const TrainJob& job, const Plan& plan, const std::vector<RankFacts>& ranks) {
-  std::string text = fmt::format("{}\n{}\nplan: {} instructions for {} ranks\n{:>4}  {:>6}  {:>12}  {:>10}  {:>16}\n",
-                                 job.program.explain(),
-                                 render(job.choice.schedule, {}),
-                                 plan.instruction_count(),
-                                 ranks.size(),
-                                 "rank",
-                                 "stages",
-                                 "instructions",
-                                 "weights",
-                                 "peak activations");
+  std::string text = fmt::format(
+      "{}\n{}\nplan: {} instructions for {} ranks\n{:>4}  {:>6}  {:>12}  {:>10}  {:>16}\n",
+      job.program.explain(),
+      render(job.choice.schedule, {}),
+      plan.instruction_count(),
+      ranks.size(),
+      "rank",
+      "stages",
+      "instructions",
+      "weights",
+      "peak activations");
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     text += fmt::format("{:>4}  {:>6}  {:>12}  {:>10}  {:>16}\n",
                         rank,

@@ -1,9 +1,10 @@
 #include "stagecraft/tools/train/job.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <filesystem>
+
+#include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compile.h"
@@ -28,8 +29,9 @@ void check_place_to_save(const std::string& file) {
                             folder.string()));
   }
   if (std::filesystem::is_directory(file, ignored)) {
-    throw Error(Errc::UsageFile,
-                fmt::format("--save expects a file, found the folder '{}'; name a file in it", file));
+    throw Error(
+        Errc::UsageFile,
+        fmt::format("--save expects a file, found the folder '{}'; name a file in it", file));
   }
 }
 
@@ -50,7 +52,9 @@ std::int64_t TrainJob::sequences_per_step() const {
   return options.microbatch_size * choice.microbatches;
 }
 
-std::int64_t TrainJob::tokens_per_step() const { return sequences_per_step() * options.sequence; }
+std::int64_t TrainJob::tokens_per_step() const {
+  return sequences_per_step() * options.sequence;
+}
 
 TrainJob make_job(const TrainOptions& options) {
   if (options.save) {

@@ -1,9 +1,9 @@
 /// TrainJob: everything a run needs, made and judged before the first worker starts.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
+
+#include <ATen/core/Tensor.h>
 
 #include "stagecraft/actors/executor/optimizer.h"
 #include "stagecraft/compiler/program.h"

@@ -1,13 +1,13 @@
 #include "stagecraft/tools/train/number.h"
 
-#include <fmt/format.h>
-
 #include <charconv>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <optional>
 #include <string>
+
+#include <fmt/format.h>
 
 namespace stagecraft::tools {
 namespace {

@@ -2,9 +2,9 @@
 /// found.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <cstdint>
+
+#include <CLI/CLI.hpp>
 
 namespace stagecraft::tools {
 

@@ -1,10 +1,10 @@
 #include "stagecraft/tools/train/options.h"
 
-#include <fmt/format.h>
-#include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <map>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/tools/nearest.h"

@@ -24,7 +24,8 @@ std::int64_t bytes_of_slot(const CompiledProgram& program, const ValueKey& key) 
 std::int64_t weight_bytes(const CompiledProgram& program, StageId stage) {
   std::int64_t bytes = 0;
   for (const int p : program.partition.stages[stage.index()].parameters) {
-    bytes += static_cast<std::int64_t>(program.graph.parameters[static_cast<std::size_t>(p)].tensor.nbytes());
+    bytes += static_cast<std::int64_t>(
+        program.graph.parameters[static_cast<std::size_t>(p)].tensor.nbytes());
   }
   return bytes;
 }

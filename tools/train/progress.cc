@@ -1,11 +1,12 @@
 #include "stagecraft/tools/train/progress.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace stagecraft::tools {

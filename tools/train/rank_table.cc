@@ -1,8 +1,8 @@
 #include "stagecraft/tools/train/rank_table.h"
 
-#include <fmt/format.h>
-
 #include <array>
+
+#include <fmt/format.h>
 
 namespace stagecraft::tools {
 

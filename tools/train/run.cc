@@ -1,8 +1,8 @@
 #include "stagecraft/tools/train/run.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compiled_program.h"
@@ -14,6 +14,13 @@ namespace {
 
 // Training counts its steps from 0, so no step trains on the windows that evaluations read.
 constexpr std::int64_t kEvaluationStep = -1;
+
+ReferenceOptions reference_options(const TrainOptions& options) {
+  return {.learning_rate = make_learning_rate(options),
+          .clip = options.clip,
+          .seed = options.seed,
+          .threads = static_cast<int>(options.threads_per_worker)};
+}
 
 TrainerOptions trainer_options(const TrainOptions& options) {
   return {.learning_rate = make_learning_rate(options),
@@ -35,14 +42,29 @@ std::vector<RankTotals> empty_totals(const ScheduleChoice& choice) {
   return totals;
 }
 
-double compute_seconds(const RankTimes& times) { return times.forward + times.backward + times.update; }
+double compute_seconds(const RankTimes& times) {
+  return times.forward + times.backward + times.update;
+}
 
 std::string slowest_of(const std::vector<RankTimes>& ranks, const std::vector<RankTotals>& totals) {
-  const auto slowest = std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
-    return compute_seconds(a) < compute_seconds(b);
-  });
+  const auto slowest =
+      std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
+        return compute_seconds(a) < compute_seconds(b);
+      });
   const std::string& stages = totals[static_cast<std::size_t>(slowest - ranks.begin())].stages;
   return (stages.find(',') == std::string::npos ? "stage " : "stages ") + stages;
+}
+
+/// The reference names its weights as in a checkpoint; state_dict() names them as the module does.
+NamedTensors weights_of(const Reference& reference) {
+  constexpr std::string_view kPrefix = "weight:";
+  NamedTensors weights;
+  for (const StateTensor& state : reference.state()) {
+    if (state.name.starts_with(kPrefix)) {
+      weights.emplace_back(state.name.substr(kPrefix.size()), state.tensor);
+    }
+  }
+  return weights;
 }
 
 std::string stage_of(const CompiledProgram& program, const std::string& parameter) {
@@ -69,7 +91,7 @@ TrainRun::TrainRun(const TrainJob& job, std::ostream& out)
                trainer_options(job.options)),
       totals_(empty_totals(job.choice)) {
   if (job.options.verify) {
-    reference_.emplace(job.program, make_optimizer(job.options), trainer_options(job.options));
+    reference_.emplace(job.program, make_optimizer(job.options), reference_options(job.options));
   }
   if (job.options.load) {
     load();
@@ -79,12 +101,13 @@ TrainRun::TrainRun(const TrainJob& job, std::ostream& out)
 void TrainRun::load() {
   trainer_.load(*job_.options.load);
   if (trainer_.steps() >= job_.options.steps) {
-    throw Error(Errc::UsageArgument,
-                fmt::format("--steps expects a step after the checkpoint's, found {}; '{}' is at step {}: "
-                            "give a larger --steps",
-                            job_.options.steps,
-                            *job_.options.load,
-                            trainer_.steps()));
+    throw Error(
+        Errc::UsageArgument,
+        fmt::format("--steps expects a step after the checkpoint's, found {}; '{}' is at step {}: "
+                    "give a larger --steps",
+                    job_.options.steps,
+                    *job_.options.load,
+                    trainer_.steps()));
   }
 }
 
@@ -121,8 +144,9 @@ StepResult TrainRun::step() {
   const TextBatch batch = job_.text.batch(job_.options.seed, index, job_.sequences_per_step());
   StepResult result = trainer_.step({batch.tokens}, {batch.targets}).get();
   if (reference_) {
-    const StepResult one_process = reference_->step({batch.tokens}, {batch.targets});
-    verifier_.step(index + 1, result.losses, one_process.losses, result.mean_loss, one_process.mean_loss);
+    const ReferenceStep one_process = reference_->step({batch.tokens}, {batch.targets});
+    verifier_.step(
+        index + 1, result.losses, one_process.losses, result.mean_loss, one_process.mean_loss);
   }
   return result;
 }
@@ -169,20 +193,21 @@ bool TrainRun::verify() {
   if (!reference_) {
     return true;
   }
-  verifier_.parameters(trainer_.state_dict(), reference_->state_dict(), [&](const std::string& name) {
-    return stage_of(job_.program.compiled(), name);
-  });
+  verifier_.parameters(
+      trainer_.state_dict(), weights_of(*reference_), [&](const std::string& name) {
+        return stage_of(job_.program.compiled(), name);
+      });
   progress_->verified(verifier_.result());
   return verifier_.result().bit_equal;
 }
 
 void TrainRun::finish() {
   progress_->text("\n" + rank_table(totals_) + "\n");
-  progress_->done({.steps = trainer_.steps(),
-                   .loss = last_loss_,
-                   .tokens_per_second =
-                       static_cast<double>(job_.tokens_per_step() * done_) / seconds_,
-                   .weights_sha256 = weights_sha256(trainer_.state_dict())});
+  progress_->done(
+      {.steps = trainer_.steps(),
+       .loss = last_loss_,
+       .tokens_per_second = static_cast<double>(job_.tokens_per_step() * done_) / seconds_,
+       .weights_sha256 = weights_sha256(trainer_.state_dict())});
 }
 
 }  // namespace stagecraft::tools

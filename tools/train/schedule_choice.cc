@@ -1,7 +1,5 @@
 #include "stagecraft/tools/train/schedule_choice.h"
 
-#include <fmt/format.h>
-
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -10,6 +8,8 @@
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
@@ -38,37 +38,46 @@ const std::map<std::string, Builder>& builders() {
 std::string read_file(const std::string& path) {
   std::error_code ignored;
   std::ifstream file(path, std::ios::binary);
-  if (!std::filesystem::exists(path, ignored) || std::filesystem::is_directory(path, ignored) || !file) {
+  if (!std::filesystem::exists(path, ignored) || std::filesystem::is_directory(path, ignored) ||
+      !file) {
     const bool looks_like_a_name = path.find_first_of("/.") == std::string::npos;
-    throw Error(looks_like_a_name ? Errc::UsageArgument : Errc::UsageFile,
-                fmt::format("--schedule expects gpipe, 1f1b or a readable schedule file, found '{}'; {}"
-                            "see stagecraft train --help",
-                            path,
-                            did_you_mean(path, {"1f1b", "gpipe"})));
+    throw Error(
+        looks_like_a_name ? Errc::UsageArgument : Errc::UsageFile,
+        fmt::format("--schedule expects gpipe, 1f1b or a readable schedule file, found '{}'; {}"
+                    "see stagecraft train --help",
+                    path,
+                    did_you_mean(path, {"1f1b", "gpipe"})));
   }
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 void check_stages(int stages, const TrainOptions& options) {
   if (stages > options.layers) {
-    throw Error(Errc::UsageArgument,
-                fmt::format("--stages expects at most --layers {} (a stage holds at least one layer), found {}; "
-                            "give fewer stages or more layers",
-                            options.layers,
-                            stages));
+    throw Error(
+        Errc::UsageArgument,
+        fmt::format(
+            "--stages expects at most --layers {} (a stage holds at least one layer), found {}; "
+            "give fewer stages or more layers",
+            options.layers,
+            stages));
   }
 }
 
-void check_flag(const char* flag, std::optional<std::int64_t> given, int fixed, const std::string& file) {
+void check_flag(const char* flag,
+                std::optional<std::int64_t> given,
+                int fixed,
+                const std::string& file) {
   if (given && *given != fixed) {
-    throw Error(Errc::UsageArgument,
-                fmt::format("{} expects {}, as the schedule file '{}' fixes it, found {}; leave {} out or change "
-                            "the file",
-                            flag,
-                            fixed,
-                            file,
-                            *given,
-                            flag));
+    throw Error(
+        Errc::UsageArgument,
+        fmt::format(
+            "{} expects {}, as the schedule file '{}' fixes it, found {}; leave {} out or change "
+            "the file",
+            flag,
+            fixed,
+            file,
+            *given,
+            flag));
   }
 }
 
@@ -81,11 +90,12 @@ void check_rules(const ScheduleChoice& choice, const std::string& name) {
   if (violations.empty()) {
     return;
   }
-  std::string message = fmt::format("the schedule '{}' breaks {} rule{}; mend it and run again\n\n{}\n",
-                                    name,
-                                    violations.size(),
-                                    violations.size() == 1 ? "" : "s",
-                                    render(choice.schedule, violations));
+  std::string message =
+      fmt::format("the schedule '{}' breaks {} rule{}; mend it and run again\n\n{}\n",
+                  name,
+                  violations.size(),
+                  violations.size() == 1 ? "" : "s",
+                  render(choice.schedule, violations));
   for (const Violation& violation : violations) {
     message += fmt::format("{}: {}\n", violation.rule, violation.message);
   }
@@ -102,20 +112,25 @@ ScheduleChoice from_file(const TrainOptions& options) {
       if (error.code() != Errc::ScheduleParse) {
         throw;
       }
-      throw Error(Errc::ScheduleParse, fmt::format("the schedule file '{}': {}", file, error.message()));
+      throw Error(Errc::ScheduleParse,
+                  fmt::format("the schedule file '{}': {}", file, error.message()));
     }
   }();
   ScheduleChoice choice{schedule, schedule.stages(), schedule.microbatches()};
   if (choice.stages < 1 || choice.microbatches < 1) {
-    throw Error(Errc::ScheduleParse,
-                fmt::format("the schedule file '{}' expects rows of cells such as 0F0, found none; see README.md",
-                            file));
+    throw Error(
+        Errc::ScheduleParse,
+        fmt::format(
+            "the schedule file '{}' expects rows of cells such as 0F0, found none; see README.md",
+            file));
   }
   if (!schedule.stage_graph().is_chain()) {
-    throw Error(Errc::UsageArgument,
-                fmt::format("a Llama's stages are one chain, the schedule file '{}' names other edges; leave its "
-                            "@edges and @replicas out",
-                            file));
+    throw Error(
+        Errc::UsageArgument,
+        fmt::format(
+            "a Llama's stages are one chain, the schedule file '{}' names other edges; leave its "
+            "@edges and @replicas out",
+            file));
   }
   check_flag("--stages", options.stages, choice.stages, file);
   check_flag("--microbatches", options.microbatches, choice.microbatches, file);
@@ -135,7 +150,8 @@ ScheduleChoice choose_schedule(const TrainOptions& options) {
   const int stages = static_cast<int>(options.stages.value_or(kDefaultStages));
   const int microbatches = static_cast<int>(options.microbatches.value_or(kDefaultMicrobatches));
   check_stages(stages, options);
-  ScheduleChoice choice{builder->second(StageGraph::chain(stages), microbatches), stages, microbatches};
+  ScheduleChoice choice{
+      builder->second(StageGraph::chain(stages), microbatches), stages, microbatches};
   check_rules(choice, options.schedule);
   return choice;
 }

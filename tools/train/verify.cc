@@ -1,12 +1,12 @@
 #include "stagecraft/tools/train/verify.h"
 
-#include <ATen/ops/sub.h>
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
+
+#include <ATen/ops/sub.h>
+#include <fmt/format.h>
 
 namespace stagecraft::tools {
 namespace {

@@ -4,13 +4,13 @@
 /// sub-command step by step and once at the end; knows nothing of how either side computes.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include "stagecraft/tools/train/progress.h"
 

@@ -1,10 +1,10 @@
 #include "stagecraft/tools/train/weights_hash.h"
 
-#include <fmt/format.h>
-#include <openssl/evp.h>
-
 #include <array>
 #include <memory>
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
 
 #include "stagecraft/base/check.h"
 

@@ -1,11 +1,11 @@
 /// One number for all weights of a model: equal exactly when every parameter is equal bit by bit.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 namespace stagecraft::tools {
 
