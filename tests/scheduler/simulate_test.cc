@@ -1,0 +1,101 @@
+#include "stagecraft/scheduler/simulate.h"
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/builders/gpipe.h"
+#include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft {
+namespace {
+
+std::string path_text(const Timeline& timeline) {
+  std::string text;
+  for (const Task& task : timeline.critical_path) {
+    text += text.empty() ? "" : " ";
+    text += to_string(task);
+  }
+  return text;
+}
+
+TEST_CASE("tasks start when their row is free and their data is there", "[scheduler][simulate]") {
+  const Schedule schedule = one_f_one_b(2, 2);
+  const Timeline timeline = simulate(schedule, schedule.stage_graph());
+  // F 0-1 1-2, then B0 waits for stage 1, which runs F0 1-2, B0 2-4, F1 4-5, B1 5-7.
+  CHECK(timeline.rows[0].entries[2].start == 4);
+  CHECK(timeline.rows[1].entries[3].end == 7);
+  CHECK(timeline.makespan == 9);
+  CHECK(timeline.rows[0].busy == 6);
+  CHECK(timeline.rows[0].idle == 3);
+  CHECK(timeline.rows[1].span_idle == 0);
+  CHECK(timeline.bubble_fraction(0) == Catch::Approx(1.0 / 3));
+}
+
+TEST_CASE("a transfer delays the other row, not its own", "[scheduler][simulate]") {
+  const Schedule schedule = one_f_one_b(2, 1);
+  CostModel costs;
+  costs.transfer = 0.5;
+  CHECK(simulate(schedule, schedule.stage_graph(), costs).makespan == 7);
+  costs.transfers[{0, 1}] = 2;
+  CHECK(simulate(schedule, schedule.stage_graph(), costs).makespan == 10);
+  const Schedule one_row = Schedule::parse("0F0 1F0 1B0 0B0");
+  CHECK(simulate(one_row, one_row.stage_graph(), costs).makespan == 6);
+}
+
+TEST_CASE("stages of unequal cost are simulated with their own durations", "[scheduler][simulate]") {
+  const Schedule schedule = one_f_one_b(2, 2);
+  CostModel costs;
+  costs.stages = {{.forward = 15, .backward = 30}, {.forward = 10, .backward = 20}};
+  costs.transfer = 1;
+  CHECK(simulate(schedule, schedule.stage_graph(), costs).makespan == 107);
+  const Timeline all_first = simulate(gpipe(2, 2), StageGraph::chain(2), costs);
+  CHECK(all_first.makespan == 122);
+  CHECK(all_first.rows[1].entries[1].start == 31);
+  CHECK(all_first.rows[0].entries[2].start == 62);
+  CHECK(all_first.rows[0].entries[3].start == 92);
+}
+
+TEST_CASE("a group lasts as long as its members, or as stated", "[scheduler][simulate]") {
+  const Schedule schedule = Schedule::parse("@form list\n0F0 0F1|0B0 0B1");
+  CHECK(simulate(schedule, schedule.stage_graph()).makespan == 6);
+  CHECK(simulate(schedule, schedule.stage_graph(), {.group = 2.5}).makespan == 5.5);
+  CHECK(peak_in_flight(schedule.rows()[0], schedule.stage_graph()) == 2);
+}
+
+TEST_CASE("W releases the activation, I does not", "[scheduler][simulate]") {
+  const Schedule schedule = Schedule::parse("0F0 0I0 0F1 0I1 0W0 0W1");
+  CHECK(simulate(schedule, schedule.stage_graph()).rows[0].peak_in_flight == 2);
+}
+
+TEST_CASE("a frozen stage keeps no activation", "[scheduler][simulate]") {
+  StageGraph graph = StageGraph::chain(2);
+  graph.set_needs_weight_grad(StageId(0), false);
+  const Schedule schedule = gpipe(graph, 4);
+  const Timeline timeline = simulate(schedule, graph);
+  CHECK(timeline.rows[0].peak_in_flight == 0);
+  CHECK(timeline.rows[0].entries.size() == 4);
+  CHECK(timeline.rows[1].peak_in_flight == 4);
+}
+
+TEST_CASE("the critical path leads without a gap to the last task", "[scheduler][simulate]") {
+  const Schedule schedule = one_f_one_b(2, 2);
+  const Timeline timeline = simulate(schedule, schedule.stage_graph());
+  CHECK(path_text(timeline) == "0F0 1F0 1B0 1F1 1B1 0B1");
+}
+
+TEST_CASE("an update waits for every weight gradient of its stage", "[scheduler][simulate]") {
+  const Schedule schedule = Schedule::parse("@form list\n0F0 0I0 0F1 0I1 0W1 0W0 0U");
+  const Timeline timeline = simulate(schedule, schedule.stage_graph(), CostModel::unit());
+  CHECK(timeline.rows[0].entries.back().start == 6);
+}
+
+TEST_CASE("what cannot run is refused", "[scheduler][simulate]") {
+  const Schedule missing = Schedule::parse("0F0\n1F0 1B0");
+  CHECK_NOTHROW(simulate(missing, missing.stage_graph()));
+  const Schedule headless = Schedule::parse("@stages 2\n.\n1F0 1B0");
+  CHECK_THROWS_AS(simulate(headless, headless.stage_graph()), Error);
+  const Schedule stuck = Schedule::parse("@form list\n0B0 0F0");
+  CHECK_THROWS_AS(simulate(stuck, stuck.stage_graph()), Error);
+}
+
+}  // namespace
+}  // namespace stagecraft

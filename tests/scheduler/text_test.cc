@@ -1,0 +1,97 @@
+#include "stagecraft/scheduler/formats/text.h"
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft {
+namespace {
+
+using namespace cells;
+using Catch::Matchers::ContainsSubstring;
+
+/// The message of the Error that parsing `text` throws.
+std::string complaint(const std::string& text) {
+  try {
+    (void)Schedule::parse(text);
+  } catch (const Error& error) {
+    CHECK(error.code() == Errc::ScheduleParse);
+    return error.message();
+  }
+  return "no error";
+}
+
+TEST_CASE("text may have comments, blank lines, tabs and CRLF", "[scheduler][text]") {
+  const Schedule parsed = Schedule::parse("# two rows\r\n\r\n0F0\t0B0 # done\r\n1F0 1B0\r\n");
+  CHECK(parsed == Schedule{{F(0, 0), B(0, 0)}, {F(1, 0), B(1, 0)}});
+}
+
+TEST_CASE("groups, updates and cells without a stage are read", "[scheduler][text]") {
+  const Schedule parsed = Schedule::parse("0F7|7B3 0U\nF2 I2");
+  CHECK(parsed == Schedule{{overlap(F(0, 7), B(7, 3)), U(0)}, {F(1, 2), I(1, 2)}});
+}
+
+TEST_CASE("headers are kept", "[scheduler][text]") {
+  const Schedule parsed = Schedule::parse(
+      "@form list\n@rows 3\n@stages 3\n@microbatches 4\n@edges 0-2, 1-2\n0F0\n1F0\n2F0\n");
+  CHECK(parsed.form() == Schedule::Form::List);
+  CHECK(parsed.headers().rows == 3);
+  CHECK(parsed.stages() == 3);
+  CHECK(parsed.microbatches() == 4);
+  CHECK(parsed.stage_graph().edges() == std::vector<StageGraph::Edge>{{0, 2}, {1, 2}});
+}
+
+TEST_CASE("what is printed parses back to the same schedule", "[scheduler][text]") {
+  const char* text = GENERATE(
+      "0F0 0F1 .   0B0 .   0B1\n.   1F0 1B0 1F1 1B1 .\n",
+      "@form list\n@rows 2\n@microbatches 12\n0F0|1B0 0F11\n.\n",
+      "@edges 0-1,2-3\n@replicas 0=2,1=3\n0F0 . 3F0\n2F0 1F0\n");
+  const Schedule once = Schedule::parse(text);
+  const Schedule twice = Schedule::parse(to_string(once));
+  CHECK(once == twice);
+  CHECK(to_string(once) == to_string(twice));
+  CHECK(once.stage_graph().edges() == twice.stage_graph().edges());
+  CHECK(once.stage_graph().replica_pairs() == twice.stage_graph().replica_pairs());
+  CHECK(once.microbatches() == twice.microbatches());
+}
+
+TEST_CASE("ragged rows are a rule's business, not the parser's", "[scheduler][text]") {
+  CHECK(Schedule::parse("0F0 0B0\n1F0").rows()[1].size() == 1);
+}
+
+TEST_CASE("a cell outside the grammar is named with its line and column", "[scheduler][text]") {
+  CHECK_THAT(complaint("0F0 0B0\n. 1F0 1X0"), ContainsSubstring("line 2, column 7") && ContainsSubstring("'1X0'"));
+  CHECK_THAT(complaint("0f3"), ContainsSubstring("'0F3'"));
+  const char* bad = GENERATE("0F", "F", "0F0junk", "0F3.5", "0F-1", "-1F0", "0F0|", "|", "0F0||0B0", "0U3", "0",
+                             "99999999999F0", "0F99999999999", "65536F0", "0F16777216", "0F0,0B0");
+  CAPTURE(bad);
+  CHECK_THAT(complaint(bad), ContainsSubstring("line 1, column"));
+}
+
+TEST_CASE("a header that cannot be understood is refused", "[scheduler][text]") {
+  const char* bad = GENERATE("@colour red\n0F0", "@form table\n0F0", "@rows\n0F0", "@rows 0\n0F0", "@stages x\n0F0",
+                             "@microbatches -1\n0F0", "@edges 0>1\n0F0", "@edges 0-\n0F0", "@replicas 0-1\n0F0",
+                             "@form array\n@form list\n0F0", "0F0\n@rows 1", "@stages 2\n@edges 0-5\n0F0",
+                             "@replicas 0=0\n0F0", "@edges 0-99999999\n0F0", "@stages 100000\n0F0");
+  CAPTURE(bad);
+  CHECK_THAT(complaint(bad), ContainsSubstring("line "));
+}
+
+TEST_CASE("a text without rows is refused", "[scheduler][text]") {
+  CHECK_THAT(complaint(""), ContainsSubstring("no row"));
+  CHECK_THAT(complaint("# nothing\n@rows 2\n"), ContainsSubstring("no row"));
+}
+
+TEST_CASE("unprintable input is shown harmless and short", "[scheduler][text]") {
+  const std::string message = complaint(std::string("0F\x1b[31m") + std::string(5000, 'x'));
+  CHECK(message.size() < 400);
+  CHECK(message.find('\x1b') == std::string::npos);
+}
+
+TEST_CASE("edges on a command line make a stage graph", "[scheduler][text]") {
+  CHECK(parse_stage_graph("0-2,1-2").size() == 3);
+  CHECK_THROWS_AS(parse_stage_graph("0-2,x"), Error);
+}
+
+}  // namespace
+}  // namespace stagecraft
