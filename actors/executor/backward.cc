@@ -1,0 +1,208 @@
+#include "stagecraft/actors/executor/backward.h"
+
+#include <ATen/ops/ones_like.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <unordered_map>
+#include <unordered_set>
+
+#include "stagecraft/base/check.h"
+
+namespace stagecraft {
+namespace {
+
+using torch::autograd::Edge;
+using torch::autograd::Node;
+using Tensors = std::vector<at::Tensor>;
+
+struct Roots {
+  std::vector<Edge> edges;
+  Tensors gradients;
+};
+
+Roots roots_of(const Saved& saved, const Tensors& output_gradients) {
+  Roots roots;
+  const auto add = [&](const at::Tensor& output, const at::Tensor& gradient) {
+    if (output.requires_grad()) {
+      roots.edges.push_back(torch::autograd::impl::gradient_edge(output));
+      roots.gradients.push_back(gradient);
+    }
+  };
+  for (std::size_t i = 0; i < saved.outputs.size(); ++i) {
+    if (output_gradients[i].defined()) {
+      add(saved.outputs[i], output_gradients[i]);
+    }
+  }
+  if (saved.loss.defined()) {
+    add(saved.loss, at::ones_like(saved.loss));
+  }
+  return roots;
+}
+
+std::vector<Edge> leaf_edges(const Saved& saved) {
+  std::vector<Edge> edges;
+  for (const at::Tensor& leaf : saved.leaves) {
+    edges.push_back(torch::autograd::impl::gradient_edge(leaf));
+  }
+  return edges;
+}
+
+Tensors execute(const Roots& roots, bool keep_graph, const std::vector<Edge>& wanted) {
+  if (roots.edges.empty() || wanted.empty()) {
+    return Tensors(wanted.size());
+  }
+  return torch::autograd::Engine::get_default_engine().execute(
+      roots.edges, roots.gradients, keep_graph, /*create_graph=*/false, /*accumulate_grad=*/false, wanted);
+}
+
+/// Which nodes of a stage's graph lead to its inputs and which to its parameters.
+class Reach {
+ public:
+  Reach(const std::vector<Edge>& roots, const std::vector<Edge>& inputs, const std::vector<Edge>& parameters) {
+    for (const Edge& e : inputs) {
+      to_input_.insert(e.function.get());
+    }
+    for (const Edge& e : parameters) {
+      to_parameter_.insert(e.function.get());
+    }
+    for (const Edge& e : roots) {
+      visit(e.function.get());
+    }
+  }
+
+  [[nodiscard]] bool to_input(const Node* node) const { return to_input_.contains(node); }
+  [[nodiscard]] bool to_parameter(const Node* node) const { return to_parameter_.contains(node); }
+  /// Every node seen, producers before consumers of gradients reversed: children first.
+  [[nodiscard]] const std::vector<Node*>& nodes() const { return postorder_; }
+
+ private:
+  /// Depth first with a list of its own: graphs are deeper than stacks.
+  void visit(Node* root) {
+    std::vector<std::pair<Node*, std::size_t>> work;
+    const auto open = [&](Node* node) {
+      if (node != nullptr && seen_.insert(node).second) {
+        work.emplace_back(node, 0);
+      }
+    };
+    open(root);
+    while (!work.empty()) {
+      auto& [node, next] = work.back();
+      if (next < node->num_outputs()) {
+        Node* child = node->next_edge(next++).function.get();
+        open(child);
+        continue;
+      }
+      for (const Edge& edge : node->next_edges()) {
+        if (to_input_.contains(edge.function.get())) {
+          to_input_.insert(node);
+        }
+        if (to_parameter_.contains(edge.function.get())) {
+          to_parameter_.insert(node);
+        }
+      }
+      postorder_.push_back(node);
+      work.pop_back();
+    }
+  }
+
+  std::unordered_set<const Node*> seen_, to_input_, to_parameter_;
+  std::vector<Node*> postorder_;
+};
+
+/// Nodes on the way to an input that also have an edge to a part that only parameters need.
+std::vector<Node*> frontier_of(const Reach& reach) {
+  std::vector<Node*> frontier;
+  for (Node* node : reach.nodes()) {
+    if (!reach.to_input(node)) {
+      continue;
+    }
+    for (const Edge& edge : node->next_edges()) {
+      const Node* next = edge.function.get();
+      if (next != nullptr && !reach.to_input(next) && reach.to_parameter(next)) {
+        frontier.push_back(node);
+        break;
+      }
+    }
+  }
+  return frontier;
+}
+
+/// Removes the edges of the input path for good: the weight half then runs the weight parts only, and what only
+/// the input half needed is freed.
+void cut_input_path(const Reach& reach) {
+  std::vector<std::shared_ptr<Node>> released;  // freed together at the end, not one inside the other
+  for (Node* node : reach.nodes()) {
+    if (!reach.to_input(node)) {
+      continue;
+    }
+    for (Edge& edge : node->next_edges()) {
+      if (edge.function != nullptr && reach.to_input(edge.function.get())) {
+        released.push_back(std::move(edge.function));
+        edge = Edge();
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Gradients backward(Saved& saved, const Tensors& output_gradients, const std::vector<Edge>& parameters) {
+  std::vector<Edge> wanted = leaf_edges(saved);
+  const std::size_t inputs = wanted.size();
+  wanted.insert(wanted.end(), parameters.begin(), parameters.end());
+  Tensors all = execute(roots_of(saved, output_gradients), false, wanted);
+  Gradients result;
+  result.parameters.assign(all.begin() + static_cast<std::ptrdiff_t>(inputs), all.end());
+  all.resize(inputs);
+  result.inputs = std::move(all);
+  return result;
+}
+
+Tensors backward_input(Saved& saved, const Tensors& output_gradients, const std::vector<Edge>& parameters) {
+  SC_CHECK(!saved.input_half_done, "the input half of a backward runs once");
+  saved.input_half_done = true;
+  Roots roots = roots_of(saved, output_gradients);
+  const std::vector<Edge> inputs = leaf_edges(saved);
+  if (inputs.empty()) {
+    saved.frontier = std::move(roots.edges);
+    saved.frontier_gradients = std::move(roots.gradients);
+    return {};
+  }
+  const Reach reach(roots.edges, inputs, parameters);
+  // A root that leads to parameters only is the weight half's alone.
+  for (std::size_t i = 0; i < roots.edges.size(); ++i) {
+    const Node* node = roots.edges[i].function.get();
+    if (!reach.to_input(node) && reach.to_parameter(node)) {
+      saved.frontier.push_back(roots.edges[i]);
+      saved.frontier_gradients.push_back(roots.gradients[i]);
+    }
+  }
+  std::vector<Edge> wanted = inputs;
+  for (Node* node : frontier_of(reach)) {
+    for (std::uint32_t i = 0; i < node->num_inputs(); ++i) {
+      wanted.emplace_back(node->getptr(), i);
+    }
+  }
+  Tensors all = execute(roots, true, wanted);
+  for (std::size_t i = inputs.size(); i < wanted.size(); ++i) {
+    if (all[i].defined()) {
+      saved.frontier.push_back(wanted[i]);
+      saved.frontier_gradients.push_back(all[i]);
+    }
+  }
+  cut_input_path(reach);
+  saved.outputs.clear();
+  saved.loss.reset();
+  saved.leaves.clear();
+  all.resize(inputs.size());
+  return all;
+}
+
+Tensors backward_weight(Saved& saved, const std::vector<Edge>& parameters) {
+  SC_CHECK(saved.input_half_done, "the weight half of a backward runs after the input half");
+  return execute({std::move(saved.frontier), std::move(saved.frontier_gradients)}, false, parameters);
+}
+
+}  // namespace stagecraft

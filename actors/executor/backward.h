@@ -1,0 +1,45 @@
+/// Backward of one stage and microbatch: whole, or split into the part others wait for and the part nobody does.
+///
+/// Gradients come back as values (LibTorch's engine with the edges as outputs); `.grad` is never touched. Summation
+/// orders are the engine's own, so a split or a cut changes no bit.
+/// Source of the split: Qi et al., "Zero bubble pipeline parallelism", ICLR 2024.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/edge.h>
+
+#include <vector>
+
+namespace stagecraft {
+
+/// What a forward leaves for its backward.
+struct Saved {
+  std::vector<at::Tensor> leaves;   ///< the inputs that owe a gradient, in order
+  std::vector<at::Tensor> outputs;  ///< with their graphs, in the order of StageProgram::outputs
+  at::Tensor loss;                  ///< undefined where another stage computes it
+  // After the input half of a split backward: where the weight half starts, and with what.
+  bool input_half_done = false;
+  std::vector<torch::autograd::Edge> frontier;
+  std::vector<at::Tensor> frontier_gradients;
+};
+
+struct Gradients {
+  std::vector<at::Tensor> inputs;      ///< per leaf
+  std::vector<at::Tensor> parameters;  ///< per edge
+};
+
+/// The whole backward; frees the graph. `output_gradients` per output, undefined where nobody sends one.
+[[nodiscard]] Gradients backward(Saved& saved,
+                                 const std::vector<at::Tensor>& output_gradients,
+                                 const std::vector<torch::autograd::Edge>& parameters);
+
+/// The half that other stages wait for: gradients of the inputs. Afterwards what only it needed is freed.
+/// A stage without such inputs leaves everything to the weight half.
+[[nodiscard]] std::vector<at::Tensor> backward_input(Saved& saved,
+                                                     const std::vector<at::Tensor>& output_gradients,
+                                                     const std::vector<torch::autograd::Edge>& parameters);
+
+/// The other half: gradients of the parameters.
+[[nodiscard]] std::vector<at::Tensor> backward_weight(Saved& saved, const std::vector<torch::autograd::Edge>& parameters);
+
+}  // namespace stagecraft

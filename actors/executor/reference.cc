@@ -1,0 +1,208 @@
+#include "stagecraft/actors/executor/reference.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/isfinite.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <map>
+#include <thread>
+
+#include "stagecraft/actors/executor/backward.h"
+#include "stagecraft/actors/executor/bucket.h"
+#include "stagecraft/actors/executor/commit.h"
+#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/interpreter.h"
+#include "stagecraft/futures/collective/over_transport.h"
+#include "stagecraft/futures/transport/inproc.h"
+
+namespace stagecraft {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+/// Keeps RE-1.
+struct Boundary : torch::autograd::Function<Boundary> {
+  static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& value) { return value.view_as(value); }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
+                                                 torch::autograd::variable_list gradients) {
+    return {gradients[0].contiguous()};
+  }
+};
+
+/// Runs `body` on a fresh thread with `threads` for LibTorch, and waits; what it throws is thrown here.
+template <class F>
+void on_own_thread(int threads, F&& body) {
+  std::exception_ptr failure;
+  std::thread([&] {
+    try {
+      at::set_num_threads(threads);
+      body();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }).join();
+  if (failure) {
+    std::rethrow_exception(failure);
+  }
+}
+
+struct Stage {
+  const StageProgram* program;
+  StageInterpreter interpreter;
+  Bucket bucket;
+  StageState state;
+};
+
+}  // namespace
+
+struct Reference::Impl {
+  Program program;
+  Optimizer optimizer;
+  ReferenceOptions options;
+  InprocNetwork network{1};
+  TransportCollective collective{network.endpoint(Rank(0))};
+  std::vector<Stage> stages;  // in an order in which they can run
+  std::vector<torch::autograd::Edge> edges;
+  std::int64_t done = 0;
+
+  Impl(Program p, Optimizer o, ReferenceOptions opt) : program(std::move(p)), optimizer(o), options(std::move(opt)) {
+    const CompiledProgram& compiled = program.compiled();
+    for (const StageId id : compiled.partition.order) {
+      const StageProgram& stage = compiled.partition.stages[id.index()];
+      stages.push_back({&stage, StageInterpreter(compiled.graph, stage), Bucket(compiled, stage, optimizer), {}});
+      stages.back().state.parameters = stages.back().bucket.parameters();
+      for (const int b : stage.buffers) {
+        stages.back().state.buffers.push_back(compiled.graph.buffers[static_cast<std::size_t>(b)].tensor.detach().clone());
+      }
+      for (const auto& edge : stages.back().bucket.gradient_edges()) {
+        edges.push_back(edge);
+      }
+    }
+  }
+
+  ReferenceStep step(const std::vector<Tensors>& inputs, const std::vector<Tensors>& labels) {
+    ReferenceStep result;
+    for (Stage& stage : stages) {
+      stage.bucket.begin_step();
+    }
+    for (std::size_t m = 0; m < inputs.size(); ++m) {
+      const at::Tensor loss = forward(inputs[m], labels[m], static_cast<std::int64_t>(m));
+      result.losses.push_back(loss.item<double>());
+      differentiate(loss);
+    }
+    for (const double loss : result.losses) {
+      result.mean_loss += loss / static_cast<double>(result.losses.size());
+    }
+    result.gradient_norm = update(static_cast<int>(inputs.size()));
+    return result;
+  }
+
+  at::Tensor forward(const Tensors& inputs, const Tensors& labels, std::int64_t m) {
+    const at::AutoGradMode grad(true);
+    std::map<ValueId, at::Tensor> crossing;
+    at::Tensor loss;
+    for (Stage& stage : stages) {
+      Tensors arguments;
+      for (const StageInput& input : stage.program->inputs) {
+        switch (input.source) {
+          case StageInput::Source::Model: arguments.push_back(inputs[static_cast<std::size_t>(input.position)]); break;
+          case StageInput::Source::Label: arguments.push_back(labels[static_cast<std::size_t>(input.position)]); break;
+          case StageInput::Source::Stage:
+            arguments.push_back(input.owes_gradient ? Boundary::apply(crossing.at(input.value))
+                                                    : crossing.at(input.value).detach());
+            break;
+        }
+      }
+      const StageResult result =
+          stage.interpreter.run(arguments, stage.state, {.seed = options.seed, .step = done, .microbatch = m});
+      for (std::size_t i = 0; i < result.outputs.size(); ++i) {
+        crossing[stage.program->outputs[i].value] = result.outputs[i];
+      }
+      if (result.loss.defined()) {
+        loss = result.loss;
+      }
+    }
+    return loss;
+  }
+
+  void differentiate(const at::Tensor& loss) {
+    Saved saved{.leaves = {}, .outputs = {}, .loss = loss};
+    const Tensors gradients = backward(saved, {}, edges).parameters;
+    auto next = gradients.begin();
+    for (Stage& stage : stages) {
+      const auto count = static_cast<std::ptrdiff_t>(stage.bucket.gradient_edges().size());
+      if (count > 0) {
+        stage.bucket.accumulate({next, next + count});
+      }
+      next += count;
+    }
+  }
+
+  double update(int microbatches) {
+    Ballot ballot;
+    for (Stage& stage : stages) {
+      for (const SquaredNorm& norm : stage.bucket.average(microbatches)) {
+        ballot.squared_norms.push_back(norm);
+      }
+    }
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);  // it waits for nobody but itself
+    const VoteResult verdict = vote(collective, Group{{Rank(0)}}, {.epoch = Epoch(0), .step = Step(done)}, ballot, deadline);
+    refuse_non_finite(program.compiled(), verdict, Step(done));
+    const double rate = learning_rate_at(options.learning_rate, base_learning_rate(optimizer), done);
+    for (Stage& stage : stages) {
+      stage.bucket.update(optimizer, rate, clip_scale(options.clip, verdict.total_norm), done + 1);
+    }
+    ++done;
+    return verdict.total_norm;
+  }
+};
+
+Reference::Reference(Program program, Optimizer optimizer, ReferenceOptions options)
+    : impl_(std::make_unique<Impl>(std::move(program), optimizer, std::move(options))) {}
+
+Reference::~Reference() = default;
+
+ReferenceStep Reference::step(const Batch& inputs, const Batch& labels) {
+  const CompiledProgram& compiled = impl_->program.compiled();
+  const auto input_parts = split_batch(inputs, compiled.inputs, compiled.microbatches, "input");
+  const auto label_parts = split_batch(labels, compiled.labels, compiled.microbatches, "label");
+  ReferenceStep result;
+  on_own_thread(impl_->options.threads, [&] { result = impl_->step(input_parts, label_parts); });
+  return result;
+}
+
+std::vector<StateTensor> Reference::state() const {
+  std::vector<StateTensor> result;
+  for (const Stage& stage : impl_->stages) {
+    for (const Bucket::Named& n : stage.bucket.state()) {
+      result.push_back({n.name, n.tensor});
+    }
+    for (std::size_t b = 0; b < stage.program->buffers.size(); ++b) {
+      const auto position = static_cast<std::size_t>(stage.program->buffers[b]);
+      result.push_back({"buffer:" + impl_->program.compiled().graph.buffers[position].name, stage.state.buffers[b]});
+    }
+  }
+  return result;
+}
+
+std::vector<StateTensor> Reference::gradients() const {
+  std::vector<StateTensor> result;
+  for (const Stage& stage : impl_->stages) {
+    const std::vector<at::Tensor> gradients = stage.bucket.gradients();
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < stage.program->parameters.size(); ++i) {
+      if (stage.program->trained[i]) {
+        const auto position = static_cast<std::size_t>(stage.program->parameters[i]);
+        result.push_back({impl_->program.compiled().graph.parameters[position].name, gradients[next++]});
+      }
+    }
+  }
+  return result;
+}
+
+std::int64_t Reference::steps() const { return impl_->done; }
+
+void Reference::set_steps(std::int64_t steps) { impl_->done = steps; }
+
+}  // namespace stagecraft

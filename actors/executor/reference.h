@@ -1,0 +1,62 @@
+/// Reference: one process, no pipeline, the same arithmetic. What a pipelined run is compared with.
+///
+/// Replays the stages of a program one after the other as a single autograd graph, microbatch by microbatch, and
+/// shares everything else with the executor: buckets, averaging, vote, clipping, optimizer. Its steps run on a
+/// thread of their own, with the thread count a worker would have.
+///
+/// RE-1: values cross a stage boundary through an identity whose gradient is contiguous, as on the wire.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "stagecraft/actors/executor/optimizer.h"
+#include "stagecraft/actors/executor/stage_executor.h"
+#include "stagecraft/compiler/program.h"
+
+namespace stagecraft {
+
+struct ReferenceOptions {
+  LearningRate learning_rate;
+  std::optional<double> clip;
+  std::uint64_t seed = 0;
+  int threads = 1;
+};
+
+struct ReferenceStep {
+  std::vector<double> losses;  ///< per microbatch
+  double mean_loss = 0.0;
+  double gradient_norm = 0.0;
+};
+
+class Reference {
+ public:
+  Reference(Program program, Optimizer optimizer, ReferenceOptions options);
+  ~Reference();
+  Reference(const Reference&) = delete;
+  Reference& operator=(const Reference&) = delete;
+
+  /// One optimizer update.
+  /// Errors: as Trainer::step and StepFuture::get together.
+  ReferenceStep step(const Batch& inputs, const Batch& labels);
+
+  /// Weights, optimizer state and buffers, named as in checkpoints; the living tensors.
+  [[nodiscard]] std::vector<StateTensor> state() const;
+
+  /// Averaged gradients of the last step by parameter name, as the optimizer saw them.
+  [[nodiscard]] std::vector<StateTensor> gradients() const;
+
+  /// Updates done so far; set it together with the state to go on from a checkpoint.
+  [[nodiscard]] std::int64_t steps() const;
+  void set_steps(std::int64_t steps);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,500 @@
+#include "stagecraft/actors/executor/stage_executor.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/zeros_like.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <new>
+
+#include "stagecraft/actors/executor/backward.h"
+#include "stagecraft/actors/executor/bucket.h"
+#include "stagecraft/actors/executor/commit.h"
+#include "stagecraft/base/check.h"
+#include "stagecraft/compiler/interpreter.h"
+#include "stagecraft/futures/collective/over_transport.h"
+#include "stagecraft/futures/store.h"
+
+namespace stagecraft {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Tensors = std::vector<at::Tensor>;
+
+/// Adds the time of its scope to a counter of seconds.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& seconds) : seconds_(seconds), start_(Clock::now()) {}
+  ~Stopwatch() { seconds_ += std::chrono::duration<double>(Clock::now() - start_).count(); }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  double& seconds_;
+  Clock::time_point start_;
+};
+
+/// A stage as this rank runs it.
+struct StageRuntime {
+  const StageProgram* program;
+  StageInterpreter interpreter;
+  Bucket bucket;
+  StageState state;
+};
+
+/// What one plan needs while it runs: a list of instructions and the slots they use.
+struct PlanRuntime {
+  const RankPlan* rank = nullptr;
+  std::optional<Store> store;
+  std::vector<std::optional<Saved>> saved;         // by slot
+  std::vector<std::optional<Tensors>> gradients;   // by slot, parameter gradients
+  std::vector<Future<at::Tensor>> received;        // by position in the list
+
+  PlanRuntime(const Plan& plan, Rank self) {
+    for (const RankPlan& r : plan.ranks) {
+      if (r.rank == self) {
+        rank = &r;
+      }
+    }
+    SC_CHECK(rank != nullptr, "the plan has a list for rank " + to_string(self));
+    store.emplace(rank->slots);
+    saved.resize(static_cast<std::size_t>(rank->slots));
+    gradients.resize(static_cast<std::size_t>(rank->slots));
+    received.resize(rank->instructions.size());
+  }
+
+  void clear() {
+    store->clear();
+    std::ranges::fill(saved, std::nullopt);
+    std::ranges::fill(gradients, std::nullopt);
+    std::ranges::fill(received, Future<at::Tensor>());
+  }
+};
+
+Error as_error(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& e) {
+    return e;
+  } catch (const c10::OutOfMemoryError& e) {
+    return {Errc::DeviceOutOfMemory, e.what_without_backtrace()};
+  } catch (const c10::Error& e) {
+    const std::string text = e.what_without_backtrace();
+    const bool memory = text.find("not enough memory") != std::string::npos;
+    return {memory ? Errc::DeviceOutOfMemory : Errc::DeviceFailed, text};
+  } catch (const std::bad_alloc&) {
+    return {Errc::DeviceOutOfMemory, "the worker is out of memory; use smaller microbatches or more stages"};
+  } catch (const std::exception& e) {
+    return {Errc::WorkerFailed, e.what()};
+  }
+}
+
+}  // namespace
+
+struct StageExecutor::Impl {
+  ExecutorSetup setup;
+  std::shared_ptr<Transport> transport;
+  Results& results;
+  TransportCollective collective;
+  PlanRuntime train, evaluate;
+  Group group;
+  std::map<StageId, StageRuntime> stages;
+  Progress progress;
+  std::uint64_t next_result = 0;
+
+  // Of the running step.
+  PlanRuntime* plan = nullptr;
+  StepOrder order;
+  StepReport report;
+  std::map<Microbatch, at::Tensor> losses;
+  std::optional<VoteResult> verdict;
+
+  Impl(ExecutorSetup s, std::shared_ptr<Transport> t, Results& r)
+      : setup(std::move(s)),
+        transport(std::move(t)),
+        results(r),
+        collective(transport),
+        train(*setup.train, setup.rank),
+        evaluate(*setup.evaluate, setup.rank) {
+    for (const RankPlan& rank : setup.train->ranks) {
+      group.ranks.push_back(rank.rank);
+    }
+    for (const StageId id : train.rank->stages) {
+      const StageProgram& program = setup.program->partition.stages[id.index()];
+      StageRuntime runtime{&program, StageInterpreter(setup.program->graph, program),
+                           Bucket(*setup.program, program, setup.optimizer), {}};
+      runtime.state.parameters = runtime.bucket.parameters();
+      for (const int b : program.buffers) {
+        runtime.state.buffers.push_back(setup.program->graph.buffers[static_cast<std::size_t>(b)].tensor.detach().clone());
+      }
+      stages.emplace(id, std::move(runtime));
+    }
+  }
+
+  StepReport run(const StepOrder& step) {
+    order = step;
+    plan = step.training ? &train : &evaluate;
+    report = {.rank = setup.rank};
+    losses.clear();
+    verdict.reset();
+    const std::vector<Tensors> buffers = copy_buffers();
+    try {
+      const Stopwatch wall(report.times.wall);
+      begin();
+      for (std::size_t i = 0; i < plan->rank->instructions.size(); ++i) {
+        execute_at(i);
+      }
+    } catch (...) {
+      const Error error = failure(std::current_exception());
+      abandon(buffers);
+      throw error;
+    }
+    if (!step.training) {
+      restore_buffers(buffers);
+    }
+    finish();
+    return std::move(report);
+  }
+
+  /// Receives are posted ahead, in plan order: a peer's tensor is taken in while this rank still computes.
+  void begin() {
+    for (auto& [id, stage] : stages) {
+      stage.bucket.begin_step();
+    }
+    for (std::size_t i = 0; i < plan->rank->instructions.size(); ++i) {
+      const Instruction& instruction = plan->rank->instructions[i];
+      if (instruction.op == Op::Recv) {
+        plan->received[i] = transport->receive(instruction.peer, tag_of(instruction));
+      }
+    }
+  }
+
+  void execute_at(std::size_t position) {
+    const Instruction& instruction = plan->rank->instructions[position];
+    progress.instruction.store(static_cast<std::int32_t>(position), std::memory_order_relaxed);
+    progress.since_ns.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+    try {
+      if (setup.before_instruction) {
+        setup.before_instruction(instruction);
+      }
+      execute(instruction, position);
+    } catch (...) {
+      throw with_place(as_error(std::current_exception()), instruction);
+    }
+  }
+
+  Error with_place(Error error, const Instruction& instruction) const {
+    ErrorContext place{.rank = setup.rank, .step = order.step};
+    if (instruction.op == Op::Run || instruction.op == Op::Accumulate || instruction.op == Op::Send || instruction.op == Op::Recv) {
+      place.stage = instruction.task.stage;
+      place.microbatch = instruction.task.microbatch;
+      place.task = to_string(instruction.task);
+    } else if (instruction.op == Op::Update) {
+      place.stage = instruction.task.stage;
+    }
+    if (instruction.op == Op::Recv) {
+      place.peer = instruction.peer == kDriver ? "driver" : "rank " + to_string(instruction.peer);
+    }
+    error.with(place);
+    return error;
+  }
+
+  void execute(const Instruction& instruction, std::size_t position) {
+    switch (instruction.op) {
+      case Op::Run: run_task(instruction); break;
+      case Op::Send:
+        transport->send(instruction.peer, tag_of(instruction), plan->store->get(instruction.reads.front().slot));
+        break;
+      case Op::Recv: receive(instruction, position); break;
+      case Op::Free: free(instruction.reads.front()); break;
+      case Op::Accumulate: accumulate(instruction); break;
+      case Op::Vote: cast_vote(); break;
+      case Op::Update: update(instruction.task.stage); break;
+      case Op::Collective:
+      case Op::Alloc: SC_CHECK(false, "lowering makes no " + to_string(instruction));
+    }
+  }
+
+  [[nodiscard]] Tag tag_of(const Instruction& i) const {
+    return {.epoch = order.epoch, .step = order.submission, .edge = i.edge, .microbatch = i.task.microbatch};
+  }
+
+  void receive(const Instruction& instruction, std::size_t position) {
+    Future<at::Tensor> future = std::exchange(plan->received[position], {});
+    const Stopwatch waiting(report.times.waiting);
+    progress.waiting_for.store(instruction.peer.value, std::memory_order_relaxed);
+    if (!future.wait_until(Clock::now() + setup.patience)) {
+      throw Error(Errc::ClusterTimeout,
+                  fmt::format("nothing arrived from {} within {} s for {}; its worker is stuck or gone",
+                              instruction.peer == kDriver ? "the driver" : "rank " + to_string(instruction.peer),
+                              std::chrono::duration<double>(setup.patience).count(), to_string(instruction.task)));
+    }
+    progress.waiting_for.store(-2, std::memory_order_relaxed);
+    plan->store->put(instruction.writes.front().slot, future.get());
+  }
+
+  void free(const SlotUse& use) {
+    const std::size_t slot = use.slot.index();
+    if (use.value.role == Role::Saved) {
+      plan->saved[slot].reset();
+      plan->store->account(-setup.program->partition.stages[use.value.stage.index()].saved_bytes);
+    } else if (use.value.role == Role::ParameterGradient) {
+      plan->gradients[slot].reset();
+    } else {
+      plan->store->free(use.slot);
+    }
+  }
+
+  void run_task(const Instruction& instruction) {
+    StageRuntime& stage = stages.at(instruction.task.stage);
+    switch (instruction.task.kind) {
+      case CellKind::Forward: {
+        const Stopwatch watch(report.times.forward);
+        forward(stage, instruction);
+        break;
+      }
+      case CellKind::Backward:
+      case CellKind::BackwardInput:
+      case CellKind::BackwardWeight: {
+        const Stopwatch watch(report.times.backward);
+        run_backward(stage, instruction);
+        break;
+      }
+      case CellKind::Idle:
+      case CellKind::Update: SC_CHECK(false, "a Run is a forward or a backward");
+    }
+  }
+
+  /// The slot in which an instruction finds a value; a received activation is kept under the reader's name.
+  static const SlotUse* find_use(const std::vector<SlotUse>& uses, ValueId value, Role role, StageId stage) {
+    for (const SlotUse& use : uses) {
+      if (use.value.value == value && use.value.role == role && use.value.stage == stage) {
+        return &use;
+      }
+    }
+    return nullptr;
+  }
+
+  void forward(StageRuntime& stage, const Instruction& instruction) {
+    const StageProgram& program = *stage.program;
+    const bool keeps_graph = order.training && setup.program->stage_graph.has_backward(program.id);
+    const at::AutoGradMode grad(keeps_graph);
+    Tensors inputs;
+    Saved saved;
+    for (const StageInput& input : program.inputs) {
+      const SlotUse* use = find_use(instruction.reads, input.value, Role::Activation, program.id);
+      if (use == nullptr) {
+        use = find_use(instruction.reads, input.value, Role::Activation, input.from);
+      }
+      at::Tensor tensor = plan->store->get(use->slot).detach();
+      if (keeps_graph && input.owes_gradient) {
+        tensor.requires_grad_();
+        saved.leaves.push_back(tensor);
+      }
+      inputs.push_back(std::move(tensor));
+    }
+    const Microbatch m = instruction.task.microbatch;
+    StageResult result = stage.interpreter.run(
+        inputs, stage.state, {.seed = setup.seed, .step = order.step.value, .microbatch = m.value});
+    for (std::size_t i = 0; i < program.outputs.size(); ++i) {
+      const SlotUse* use = find_use(instruction.writes, program.outputs[i].value, Role::Activation, program.id);
+      plan->store->put(use->slot, result.outputs[i].detach());
+    }
+    if (result.loss.defined()) {
+      losses[m] = result.loss.detach();
+    }
+    if (keeps_graph) {
+      saved.outputs = std::move(result.outputs);
+      saved.loss = std::move(result.loss);
+      const SlotUse* use = find_use(instruction.writes, kNoValue, Role::Saved, program.id);
+      plan->saved[use->slot.index()] = std::move(saved);
+      plan->store->account(program.saved_bytes);
+    }
+  }
+
+  /// Per output the sum of what its consumers sent, latest-created consumer first: the order in which one process
+  /// adds them, whatever arrived first.
+  Tensors output_gradients(const StageProgram& program, const Instruction& instruction) {
+    Tensors gradients(program.outputs.size());
+    for (std::size_t i = 0; i < program.outputs.size(); ++i) {
+      const StageOutput& output = program.outputs[i];
+      for (std::size_t c = output.consumers.size(); c-- > 0;) {
+        if (!output.gradient_from[c]) {
+          continue;
+        }
+        const SlotUse* use = find_use(instruction.reads, output.value, Role::Gradient, output.consumers[c]);
+        const at::Tensor& gradient = plan->store->get(use->slot);
+        gradients[i] = gradients[i].defined() ? gradients[i] + gradient : gradient;
+      }
+    }
+    return gradients;
+  }
+
+  void run_backward(StageRuntime& stage, const Instruction& instruction) {
+    const StageProgram& program = *stage.program;
+    Saved& saved = *plan->saved[find_use(instruction.reads, kNoValue, Role::Saved, program.id)->slot.index()];
+    const auto& edges = stage.bucket.gradient_edges();
+    if (instruction.task.kind == CellKind::BackwardWeight) {
+      keep_parameter_gradients(instruction, backward_weight(saved, edges));
+      return;
+    }
+    const std::vector<at::Tensor> leaves = saved.leaves;
+    Gradients result;
+    if (instruction.task.kind == CellKind::Backward) {
+      result = backward(saved, output_gradients(program, instruction), edges);
+      keep_parameter_gradients(instruction, std::move(result.parameters));
+    } else {
+      result.inputs = backward_input(saved, output_gradients(program, instruction), edges);
+    }
+    std::size_t next = 0;
+    for (const StageInput& input : program.inputs) {
+      if (!input.owes_gradient) {
+        continue;
+      }
+      const at::Tensor& gradient = result.inputs[next];
+      const SlotUse* use = find_use(instruction.writes, input.value, Role::Gradient, program.id);
+      plan->store->put(use->slot, gradient.defined() ? gradient.contiguous() : at::zeros_like(leaves[next]));
+      ++next;
+    }
+  }
+
+  void keep_parameter_gradients(const Instruction& instruction, Tensors gradients) {
+    const SlotUse* use = find_use(instruction.writes, kNoValue, Role::ParameterGradient, instruction.task.stage);
+    if (use != nullptr) {
+      plan->gradients[use->slot.index()] = std::move(gradients);
+    }
+  }
+
+  void accumulate(const Instruction& instruction) {
+    const Stopwatch watch(report.times.backward);
+    stages.at(instruction.task.stage).bucket.accumulate(*plan->gradients[instruction.reads.front().slot.index()]);
+  }
+
+  void cast_vote() {
+    Ballot ballot;
+    for (const auto& [m, loss] : losses) {
+      if (!at::isfinite(loss).item<bool>()) {
+        const StageId stage = loss_stage();
+        throw Error(Errc::NonFinite,
+                    fmt::format("the loss of microbatch {} is {}; lower the learning rate, or clip gradients",
+                                m.value, loss.item<double>()))
+            .with({.rank = setup.rank, .stage = stage, .microbatch = m, .step = order.step});
+      }
+    }
+    {
+      const Stopwatch watch(report.times.update);
+      for (auto& [id, stage] : stages) {
+        for (const SquaredNorm& norm : stage.bucket.average(setup.train->microbatches)) {
+          ballot.squared_norms.push_back(norm);
+        }
+      }
+    }
+    const Stopwatch waiting(report.times.waiting);
+    verdict = vote(collective, group, {.epoch = order.epoch, .step = order.submission}, ballot, Clock::now() + setup.patience);
+    refuse_non_finite(*setup.program, *verdict, order.step);
+    report.gradient_norm = verdict->total_norm;
+    report.committed = true;
+  }
+
+  [[nodiscard]] StageId loss_stage() const {
+    for (const auto& [id, stage] : stages) {
+      if (stage.program->loss != kNoValue) {
+        return id;
+      }
+    }
+    return StageId(-1);
+  }
+
+  void update(StageId id) {
+    const Stopwatch watch(report.times.update);
+    stages.at(id).bucket.update(setup.optimizer, order.learning_rate, clip_scale(setup.clip, verdict->total_norm),
+                                order.step.value + 1);
+  }
+
+  /// After the last instruction: losses stay here by reference until somebody reads or drops them.
+  void finish() {
+    report.times.peak_bytes = plan->store->peak();
+    for (const auto& [m, loss] : losses) {
+      const RefId id{++next_result};
+      results.hold(id, loss);
+      report.losses.push_back(id);
+    }
+    losses.clear();
+    progress.instruction.store(-1, std::memory_order_relaxed);
+  }
+
+  Error failure(const std::exception_ptr& thrown) const {
+    Error error = as_error(thrown);
+    error.with({.rank = setup.rank, .step = order.step});
+    if (report.committed) {
+      Error lost(Errc::WorkerLost,
+                 "a rank failed after the vote, inside the update: its weights are undefined; load a checkpoint");
+      lost.with(error.context()).because(error);
+      return lost;
+    }
+    return error;
+  }
+
+  void abandon(const std::vector<Tensors>& buffers) {
+    plan->clear();
+    losses.clear();
+    restore_buffers(buffers);
+    progress.instruction.store(-1, std::memory_order_relaxed);
+    progress.waiting_for.store(-2, std::memory_order_relaxed);
+  }
+
+  [[nodiscard]] std::vector<Tensors> copy_buffers() const {
+    std::vector<Tensors> copies;
+    for (const auto& [id, stage] : stages) {
+      copies.emplace_back();
+      for (const at::Tensor& b : stage.state.buffers) {
+        copies.back().push_back(b.clone());
+      }
+    }
+    return copies;
+  }
+
+  void restore_buffers(const std::vector<Tensors>& copies) {
+    const at::NoGradGuard no_grad;
+    std::size_t next = 0;
+    for (auto& [id, stage] : stages) {
+      for (std::size_t b = 0; b < stage.state.buffers.size(); ++b) {
+        stage.state.buffers[b].copy_(copies[next][b]);
+      }
+      ++next;
+    }
+  }
+};
+
+StageExecutor::StageExecutor(ExecutorSetup setup, std::shared_ptr<Transport> transport, Results& results) {
+  at::set_num_threads(setup.threads);  // before any other call into LibTorch on this thread
+  impl_ = std::make_unique<Impl>(std::move(setup), std::move(transport), results);
+}
+
+StageExecutor::~StageExecutor() = default;
+
+StepReport StageExecutor::run(const StepOrder& order) { return impl_->run(order); }
+
+std::vector<StateTensor> StageExecutor::state() const {
+  std::vector<StateTensor> result;
+  for (const auto& [id, stage] : impl_->stages) {
+    for (const Bucket::Named& n : stage.bucket.state()) {
+      result.push_back({n.name, n.tensor});
+    }
+    for (std::size_t b = 0; b < stage.program->buffers.size(); ++b) {
+      const auto position = static_cast<std::size_t>(stage.program->buffers[b]);
+      result.push_back({"buffer:" + impl_->setup.program->graph.buffers[position].name, stage.state.buffers[b]});
+    }
+  }
+  return result;
+}
+
+const Progress& StageExecutor::progress() const { return impl_->progress; }
+
+std::int64_t StageExecutor::bytes_held() const { return impl_->train.store->bytes() + impl_->evaluate.store->bytes(); }
+
+}  // namespace stagecraft

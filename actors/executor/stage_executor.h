@@ -1,0 +1,110 @@
+/// StageExecutor: runs one rank's plan, instruction by instruction. It has never heard of actors.
+///
+/// Made by the stage worker on its plan thread and used on that thread alone, but for `progress()` and `abort`
+/// (through the transport's epoch), which any thread may use.
+///
+/// gradients are added into the bucket in the order of the plan's Accumulate instructions.
+/// no weight changes before the vote; a step that fails before it leaves weights, optimizer state, buffers
+///      and step count as they were.
+/// after a failed step the store is empty and the next step may run.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stagecraft/actors/executor/optimizer.h"
+#include "stagecraft/base/ids.h"
+#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/plan/plan.h"
+#include "stagecraft/futures/results.h"
+#include "stagecraft/futures/transport/transport.h"
+
+namespace stagecraft {
+
+/// What a rank needs to know before its first step.
+struct ExecutorSetup {
+  Rank rank;
+  std::shared_ptr<const CompiledProgram> program;
+  std::shared_ptr<const Plan> train;
+  std::shared_ptr<const Plan> evaluate;
+  Optimizer optimizer;
+  std::optional<double> clip;  ///< largest norm of the whole model's gradient
+  std::uint64_t seed = 0;
+  int threads = 1;
+  std::chrono::milliseconds patience{std::chrono::minutes(5)};  ///< longest wait for a peer
+  /// Called before every instruction; may throw. For tests that make a rank fail.
+  std::function<void(const Instruction&)> before_instruction;
+};
+
+/// One step as the driver orders it.
+struct StepOrder {
+  Step step;          ///< optimizer updates so far; seeds random operators
+  Step submission;    ///< counts every attempt; part of all tags
+  Epoch epoch;
+  double learning_rate = 0.0;
+  bool training = true;
+};
+
+/// Seconds of one rank in one step; the rest of the wall time is waiting for peers and between instructions.
+struct RankTimes {
+  double forward = 0.0, backward = 0.0, update = 0.0, waiting = 0.0, wall = 0.0;
+  std::int64_t peak_bytes = 0;  ///< of activations and what autograd keeps
+};
+
+struct StepReport {
+  Rank rank;
+  bool committed = false;  ///< weights have changed
+  RankTimes times;
+  std::vector<RefId> losses;  ///< per microbatch, in Results; empty where another rank computes the loss
+  double gradient_norm = 0.0;
+};
+
+/// What a rank is doing, for whoever asks while it does it.
+struct Progress {
+  std::atomic<std::int32_t> instruction{-1};  ///< position in the rank's plan; -1 between steps
+  std::atomic<std::int64_t> since_ns{0};      ///< steady clock
+  std::atomic<std::int32_t> waiting_for{-2};  ///< peer rank of the receive it waits in; -2: it does not wait
+};
+
+/// One tensor of a rank's state with the name it has in checkpoints:
+/// "weight:NAME", "exp_avg:NAME", ..., "buffer:NAME".
+struct StateTensor {
+  std::string name;
+  at::Tensor tensor;
+};
+
+class StageExecutor {
+ public:
+  /// Thread: the plan thread; sets LibTorch's thread count for it.
+  StageExecutor(ExecutorSetup setup, std::shared_ptr<Transport> transport, Results& results);
+  ~StageExecutor();
+  StageExecutor(const StageExecutor&) = delete;
+  StageExecutor& operator=(const StageExecutor&) = delete;
+
+  /// Runs one step of the plan.
+  /// Errors: thrown with rank, stage, microbatch, step and task. WorkerAborted when the transport's epoch was advanced;
+  ///         WorkerLost when the failure came after the vote: this rank's weights are undefined until loaded.
+  StepReport run(const StepOrder& order);
+
+  /// Everything a checkpoint keeps of this rank, weights first. The tensors are the living ones: copy to keep.
+  [[nodiscard]] std::vector<StateTensor> state() const;
+
+  [[nodiscard]] const Progress& progress() const;
+
+  /// Bytes of tensors in the plan's slots and of what autograd keeps: 0 between steps.
+  [[nodiscard]] std::int64_t bytes_held() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stagecraft

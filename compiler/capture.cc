@@ -1,0 +1,197 @@
+#include "stagecraft/compiler/capture.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_like.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/library.h>
+
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "stagecraft/compiler/recorder.h"
+
+namespace stagecraft {
+namespace {
+
+constexpr auto kRecordKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
+constexpr auto kInsideKey = c10::DispatchKey::TESTING_ONLY_GenericWrapper;
+
+/// What the fallbacks of this thread do: record, or only hand out generators.
+class Session {
+ public:
+  explicit Session(Recorder* recorder, const RandomKey& key) : recorder_(recorder), key_(key) {
+    current_ = this;
+  }
+  ~Session() { current_ = nullptr; }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  static Session* current() { return current_; }
+
+  void top_level(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+    const bool random = draws_random_numbers(op, *stack);
+    const std::optional<std::size_t> generator = generator_argument(op);
+    if (random && !generator) {
+      decompose(op, stack);
+      return;
+    }
+    int random_index = -1;
+    if (random) {
+      random_index = next_random_++;
+      (*stack)[stack->size() - op.schema().arguments().size() + *generator] =
+          make_generator(key_, random_index);
+    }
+    const auto call = [&] {
+      const c10::impl::ExcludeDispatchKeyGuard below(kRecordKey);
+      op.callBoxed(stack);
+    };
+    if (recorder_ == nullptr) {
+      call();
+      return;
+    }
+    const bool recorded = recorder_->before(op, *stack, random_index);
+    if (recorded) {
+      const c10::impl::IncludeDispatchKeyGuard inside(kInsideKey);
+      call();
+      recorder_->after(op, *stack);
+    } else {
+      call();
+      recorder_->folded(op, *stack);
+    }
+  }
+
+  void inside(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+    if (recorder_ == nullptr) {
+      return;
+    }
+    if (draws_random_numbers(op, stack)) {
+      recorder_->refuse_hidden_draw(op);
+    }
+    recorder_->check_hidden_read(op, stack);
+  }
+
+ private:
+  /// Half of the random operators take no generator: one level further down are those that do.
+  void decompose(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+    if (!op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) {
+      throw Error(Errc::CompileCapture,
+                  fmt::format("the random operator {}{} takes no generator, so it cannot be made to draw the same "
+                              "numbers in every cut; use one that does (dropout, bernoulli, normal)",
+                              op.schema().name(),
+                              under_marker()));
+    }
+    op.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, *stack);
+  }
+
+  static thread_local Session* current_;  // NOLINT: the dispatcher calls free functions; the session is its thread's
+  Recorder* recorder_;
+  RandomKey key_;
+  int next_random_ = 0;
+};
+
+thread_local Session* Session::current_ = nullptr;
+
+void record_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  if (Session* session = Session::current(); session != nullptr) {
+    session->top_level(op, stack);
+    return;
+  }
+  const c10::impl::ExcludeDispatchKeyGuard below(kRecordKey);
+  op.callBoxed(stack);
+}
+
+void inside_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  if (Session* session = Session::current(); session != nullptr) {
+    session->inside(op, *stack);
+  }
+  op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kInsideKey), stack);
+}
+
+/// Keeps CA-1.
+class StateRestorer {
+ public:
+  explicit StateRestorer(const std::vector<NamedTensor>& buffers)
+      : buffers_(buffers), random_(at::detail::getDefaultCPUGenerator().get_state().clone()) {
+    for (const NamedTensor& b : buffers_) {
+      saved_.push_back(b.tensor.detach().clone());
+    }
+  }
+  ~StateRestorer() {
+    const at::NoGradGuard no_grad;
+    for (std::size_t i = 0; i < saved_.size(); ++i) {
+      at::Tensor buffer = buffers_[i].tensor;
+      buffer.copy_(saved_[i]);
+    }
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    generator.set_state(random_);
+  }
+  StateRestorer(const StateRestorer&) = delete;
+  StateRestorer& operator=(const StateRestorer&) = delete;
+
+ private:
+  const std::vector<NamedTensor>& buffers_;
+  Tensors saved_;
+  at::Tensor random_;
+};
+
+/// Foreign errors become ours here; what is ours already passes through.
+template <class F>
+auto translated(const char* what, F&& body) {
+  try {
+    return body();
+  } catch (const Error&) {
+    throw;
+  } catch (const c10::Error& e) {
+    throw Error(Errc::CompileCapture, fmt::format("{} failed{}: {}", what, under_marker(), e.what_without_backtrace()));
+  } catch (const std::exception& e) {
+    throw Error(Errc::CompileCapture, fmt::format("{} failed{}: {}", what, under_marker(), e.what()));
+  }
+}
+
+EagerResult run_module(const Workload& workload, const Tensors& inputs, const Tensors& labels) {
+  const at::AutoGradMode grad(true);
+  const AnnotationCounter counter;
+  const c10::impl::IncludeDispatchKeyGuard watch(kRecordKey);
+  EagerResult result;
+  result.outputs = translated("the module's forward", [&] { return workload.forward(inputs); });
+  result.loss = translated("the loss", [&] { return workload.loss(result.outputs, labels); });
+  return result;
+}
+
+}  // namespace
+
+Graph capture(const Workload& workload, const Tensors& inputs, const Tensors& labels) {
+  if (c10::InferenceMode::is_enabled()) {
+    throw Error(Errc::CompileCapture, "capture runs with gradients, but inference mode is on; leave its guard first");
+  }
+  const StateRestorer restore(workload.buffers);
+  Recorder recorder(workload, inputs, labels);
+  const Session session(&recorder, RandomKey{});
+  const EagerResult result = run_module(workload, inputs, labels);
+  return recorder.finish(result.outputs, result.loss);
+}
+
+EagerResult run_eagerly(const Workload& workload,
+                        const Tensors& inputs,
+                        const Tensors& labels,
+                        const RandomKey& key) {
+  const StateRestorer restore(workload.buffers);
+  const Session session(nullptr, key);
+  return run_module(workload, inputs, labels);
+}
+
+}  // namespace stagecraft
+
+// Not in a namespace: the macros make static objects of the dispatcher.
+TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&stagecraft::record_fallback>());
+}
+TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericWrapper, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&stagecraft::inside_fallback>());
+}

@@ -1,0 +1,48 @@
+/// Capture: runs a module once on one microbatch and records every ATen operator it calls.
+///
+/// A boxed fallback on one dispatcher mode key sees each operator before it is decomposed and before autograd, so
+/// a replay of the record differentiates by itself. A second key, below the first, sees what composite
+/// operators do inside: reads of values and hidden random draws.
+///
+/// CA-1: after capture the module's buffers and the default random generator are as they were before.
+/// CA-2: what depends on the values of an input, parameter, buffer or random number is recorded or refused,
+///       never frozen into the graph.
+/// Thread: any, one capture at a time per thread. The module runs on the calling thread.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <vector>
+
+#include "stagecraft/compiler/graph.h"
+#include "stagecraft/compiler/random.h"
+
+namespace stagecraft {
+
+using Tensors = std::vector<at::Tensor>;
+
+/// A module and its loss as functions of tensors, with the tensors they own.
+struct Workload {
+  std::function<Tensors(const Tensors& inputs)> forward;
+  std::function<at::Tensor(const Tensors& outputs, const Tensors& labels)> loss;
+  std::vector<NamedTensor> parameters;
+  std::vector<NamedTensor> buffers;
+};
+
+/// Returns the graph of forward and loss on one microbatch.
+/// Errors: CompileCapture, naming the operator and the stage marker it stood under.
+[[nodiscard]] Graph capture(const Workload& workload, const Tensors& inputs, const Tensors& labels);
+
+struct EagerResult {
+  Tensors outputs;
+  at::Tensor loss;
+};
+
+/// Runs the module eagerly; random operators draw as a replay under `key` would. Buffers are restored (CA-1).
+[[nodiscard]] EagerResult run_eagerly(const Workload& workload,
+                                      const Tensors& inputs,
+                                      const Tensors& labels,
+                                      const RandomKey& key);
+
+}  // namespace stagecraft

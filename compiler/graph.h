@@ -1,0 +1,105 @@
+/// Graph: the operators one forward (and its loss) ran, in order, with the values between them.
+///
+/// Made by capture, cut by partition; plain data afterwards. Operators are named, not bound: a graph can be
+/// printed, compared and carried to another process.
+///
+/// G-1: nodes stand in the order in which they ran, so every operand is made before its use.
+/// G-2: a value is named by the tensor that held it; an operator that writes in place returns the value it wrote.
+/// G-3: an operator whose operands are all constants is not recorded: what it made is a constant.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "stagecraft/base/ids.h"
+#include "stagecraft/compiler/markers.h"
+
+namespace stagecraft {
+
+using ValueId = StrongId<struct ValueName>;
+inline constexpr ValueId kNoValue{-1};
+
+enum class ValueKind : std::uint8_t { Input, Label, Parameter, Buffer, Constant, Computed };
+
+struct Value {
+  ValueKind kind = ValueKind::Computed;
+  int position = 0;  ///< which input, label, parameter, buffer or constant; the producing node of a computed value
+  std::vector<std::int64_t> sizes;
+  at::ScalarType dtype = at::kFloat;
+  bool requires_grad = false;
+  int alias_set = 0;  ///< values with equal sets share storage
+};
+
+/// What stands in for a literal device: the device of the stage that runs the operator.
+struct StageDevice {
+  friend bool operator==(const StageDevice&, const StageDevice&) = default;
+};
+/// What stands in for a generator: one seeded by (seed, step, microbatch, the node's number among random operators).
+struct StageGenerator {
+  friend bool operator==(const StageGenerator&, const StageGenerator&) = default;
+};
+struct ValueList {
+  std::vector<ValueId> values;  ///< kNoValue where an optional tensor is absent
+  bool optional_elements = false;
+};
+using Operand = std::variant<c10::IValue, ValueId, ValueList, StageDevice, StageGenerator>;
+
+struct Autocast {
+  bool enabled = false;
+  at::ScalarType dtype = at::kBFloat16;
+
+  friend bool operator==(const Autocast&, const Autocast&) = default;
+};
+
+struct Node {
+  std::string name;      ///< "aten::linear"
+  std::string overload;  ///< "" or "Tensor"
+  std::vector<Operand> operands;
+  std::vector<ValueId> results;          ///< all returned tensors, lists flattened; kNoValue where undefined
+  std::vector<ValueId> writes;           ///< values changed in place, statistics buffers included
+  std::vector<Annotation> annotations;   ///< outermost first
+  Autocast autocast;
+  bool grad_mode = true;
+  int random_index = -1;  ///< number among the random operators of the whole graph, or -1
+};
+
+/// A parameter or buffer of the module, by its name there.
+struct NamedTensor {
+  std::string name;
+  at::Tensor tensor;
+};
+
+struct Graph {
+  std::vector<Value> values;
+  std::vector<Node> nodes;
+  std::vector<NamedTensor> parameters;  ///< in the module's order
+  std::vector<NamedTensor> buffers;
+  std::vector<at::Tensor> constants;
+  std::vector<ValueId> inputs, labels;
+  std::vector<ValueId> outputs;  ///< what forward returned
+  ValueId loss = kNoValue;
+
+  [[nodiscard]] const Value& at(ValueId id) const { return values[id.index()]; }
+};
+
+/// Every value a node reads, once per use.
+[[nodiscard]] std::vector<ValueId> reads_of(const Node& node);
+
+/// "aten::add.Tensor", for messages and the printed form.
+[[nodiscard]] std::string operator_name(const Node& node);
+
+/// The name of the stage a node was marked with, or "" outside all markers.
+[[nodiscard]] std::string stage_marker(const Node& node);
+
+/// One line per operator with its stage, operands, results and shapes.
+[[nodiscard]] std::string to_string(const Graph& graph);
+
+/// "%12", "w:head.weight", "x0": how a value is called in the printed form.
+[[nodiscard]] std::string value_name(const Graph& graph, ValueId id);
+
+}  // namespace stagecraft

@@ -1,0 +1,46 @@
+/// StageInterpreter: runs a stage program on real tensors.
+///
+/// Operators are looked up once, when it is made; a run then only fills stacks and calls. Autograd sees the same
+/// calls as in the module's own forward, so gradients come out the same.
+///
+/// Thread: one run at a time per interpreter; different interpreters are independent.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <vector>
+
+#include "stagecraft/compiler/random.h"
+#include "stagecraft/compiler/stage_program.h"
+
+namespace stagecraft {
+
+struct StageState {
+  std::vector<at::Tensor> parameters;  ///< in the order of StageProgram::parameters
+  std::vector<at::Tensor> buffers;     ///< likewise; written in place where the module does
+};
+
+struct StageResult {
+  std::vector<at::Tensor> outputs;  ///< in the order of StageProgram::outputs, contiguous
+  at::Tensor loss;                  ///< undefined where another stage computes it
+};
+
+class StageInterpreter {
+ public:
+  /// Requires: graph and program outlive the interpreter.
+  StageInterpreter(const Graph& graph, const StageProgram& program);
+  ~StageInterpreter();
+  StageInterpreter(StageInterpreter&&) noexcept;
+  StageInterpreter& operator=(StageInterpreter&&) noexcept;
+
+  /// Runs one microbatch. `inputs` in the order of StageProgram::inputs.
+  /// Errors: CompileShape for an input of another shape or dtype than captured; LibTorch's own otherwise.
+  StageResult run(const std::vector<at::Tensor>& inputs, const StageState& state, const RandomKey& key) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,250 @@
+#include "stagecraft/compiler/lower/lower.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "stagecraft/base/check.h"
+#include "stagecraft/base/error.h"
+#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/lower/lifetimes.h"
+#include "stagecraft/scheduler/placement.h"
+
+namespace stagecraft {
+namespace {
+
+/// Builds one rank's list: each compute node with its receives before and its sends behind it.
+class RankLowering {
+ public:
+  RankLowering(const TrainingDag& dag, const CompiledProgram& program, Rank rank)
+      : dag_(dag), program_(program) {
+    plan_.rank = rank;
+    for (std::size_t n = 0; n < dag.nodes.size(); ++n) {
+      if (dag.nodes[n].rank == rank) {
+        mine_.push_back(static_cast<int>(n));
+      }
+    }
+    incoming_.resize(dag.nodes.size());
+    outgoing_.resize(dag.nodes.size());
+    for (std::size_t e = 0; e < dag.edges.size(); ++e) {
+      incoming_[static_cast<std::size_t>(dag.edges[e].to)].push_back(e);
+      outgoing_[static_cast<std::size_t>(dag.edges[e].from)].push_back(e);
+    }
+  }
+
+  RankPlan run() {
+    std::set<StageId> stages;
+    for (const int n : in_order()) {
+      const DagNode& node = dag_.nodes[static_cast<std::size_t>(n)];
+      switch (node.kind) {
+        case DagKind::Compute:
+          stages.insert(node.task.stage);
+          emit_compute(n, node);
+          break;
+        case DagKind::Vote: emit(Stream::Compute, Op::Vote).waits = accumulates_; break;
+        case DagKind::Update: emit(Stream::Compute, Op::Update).task = node.task; break;
+        case DagKind::Send:
+        case DagKind::Receive: break;  // with the compute node they serve
+      }
+    }
+    plan_.stages.assign(stages.begin(), stages.end());
+    assign_slots(plan_);
+    return std::move(plan_);
+  }
+
+ private:
+  /// Topological order of the rank's nodes; ties by position, so the answer is always the same.
+  std::vector<int> in_order() {
+    std::map<int, int> missing;
+    const std::set<int> mine(mine_.begin(), mine_.end());
+    for (const int n : mine_) {
+      for (const std::size_t e : incoming_[static_cast<std::size_t>(n)]) {
+        missing[n] += mine.contains(dag_.edges[e].from) ? 1 : 0;
+      }
+    }
+    std::set<int> ready;
+    for (const int n : mine_) {
+      if (missing[n] == 0) {
+        ready.insert(n);
+      }
+    }
+    std::vector<int> order;
+    while (!ready.empty()) {
+      const int n = *ready.begin();
+      ready.erase(ready.begin());
+      order.push_back(n);
+      for (const std::size_t e : outgoing_[static_cast<std::size_t>(n)]) {
+        const int next = dag_.edges[e].to;
+        if (mine.contains(next) && --missing[next] == 0) {
+          ready.insert(next);
+        }
+      }
+    }
+    SC_CHECK(order.size() == mine_.size(), "the order of a validated schedule has no cycle");
+    return order;
+  }
+
+  Instruction& emit(Stream stream, Op op) {
+    plan_.instructions.push_back({.id = InstructionId(plan_.instructions.size()), .stream = stream, .op = op});
+    return plan_.instructions.back();
+  }
+
+  void read(Instruction& instruction, const ValueKey& key) const {
+    instruction.reads.push_back({SlotId(-1), key});
+    const InstructionId writer = written_by_.at(key);
+    if (std::ranges::find(instruction.waits, writer) == instruction.waits.end()) {
+      instruction.waits.push_back(writer);
+    }
+  }
+
+  void write(Instruction& instruction, const ValueKey& key) {
+    instruction.writes.push_back({SlotId(-1), key});
+    written_by_[key] = instruction.id;
+  }
+
+  [[nodiscard]] const PlanEdge& tensor(EdgeId id) const { return dag_.tensors[id.index()]; }
+
+  /// How a tensor that reached this rank by an edge is called here. Gradients and received activations carry the
+  /// consumer's name, because two consumers here get two tensors; a local activation is the producer's one tensor.
+  [[nodiscard]] ValueKey key_of(const PlanEdge& edge, Microbatch m, bool received) const {
+    if (edge.role == Role::Gradient) {
+      return {edge.value, Role::Gradient, edge.from, m};
+    }
+    return {edge.value, Role::Activation, received ? edge.to : edge.from, m};
+  }
+
+  void emit_compute(int n, const DagNode& node) {
+    const Task& task = node.task;
+    std::map<EdgeId, bool> arrived;  // edge -> by a receive
+    for (const std::size_t e : incoming_[static_cast<std::size_t>(n)]) {
+      const DagEdge& edge = dag_.edges[e];
+      if (!edge.data || edge.edge.value < 0) {
+        continue;
+      }
+      const DagNode& from = dag_.nodes[static_cast<std::size_t>(edge.from)];
+      arrived[edge.edge] = from.kind == DagKind::Receive;
+      if (from.kind == DagKind::Receive) {
+        Instruction& receive = emit(Stream::Receive, Op::Recv);
+        receive.peer = from.peer;
+        receive.edge = edge.edge;
+        receive.task = task;
+        write(receive, key_of(tensor(edge.edge), task.microbatch, true));
+      }
+    }
+    emit_run(task, arrived);
+    for (const std::size_t e : outgoing_[static_cast<std::size_t>(n)]) {
+      const DagNode& to = dag_.nodes[static_cast<std::size_t>(dag_.edges[e].to)];
+      if (to.kind == DagKind::Send) {
+        Instruction& send = emit(Stream::Send, Op::Send);
+        send.peer = to.peer;
+        send.edge = to.edge;
+        send.task = task;
+        read(send, key_of(tensor(to.edge), task.microbatch, false));
+      }
+    }
+  }
+
+  void emit_run(const Task& task, const std::map<EdgeId, bool>& arrived) {
+    Instruction& run = emit(Stream::Compute, Op::Run);
+    run.task = task;
+    const StageProgram& stage = program_.partition.stages[task.stage.index()];
+    const Microbatch m = task.microbatch;
+    const ValueKey saved{kNoValue, Role::Saved, task.stage, m};
+    const ValueKey gradients{kNoValue, Role::ParameterGradient, task.stage, m};
+    const bool trains = std::ranges::find(stage.trained, true) != stage.trained.end();
+    for (const auto& [edge, received] : arrived) {
+      read(run, key_of(tensor(edge), m, received));
+    }
+    if (task.kind == CellKind::Forward) {
+      for (const StageOutput& output : stage.outputs) {
+        write(run, {output.value, Role::Activation, task.stage, m});
+      }
+      if (dag_.training && program_.stage_graph.has_backward(task.stage)) {
+        write(run, saved);
+      }
+      return;
+    }
+    read(run, saved);
+    if (task.kind != CellKind::BackwardWeight) {
+      for (const StageInput& input : stage.inputs) {
+        if (input.owes_gradient) {
+          write(run, {input.value, Role::Gradient, task.stage, m});
+        }
+      }
+    }
+    if (task.kind != CellKind::BackwardInput && trains) {
+      write(run, gradients);
+      Instruction& accumulate = emit(Stream::Compute, Op::Accumulate);
+      accumulate.task = task;
+      read(accumulate, gradients);
+      accumulates_.push_back(accumulate.id);
+    }
+  }
+
+  const TrainingDag& dag_;
+  const CompiledProgram& program_;
+  RankPlan plan_;
+  std::vector<int> mine_;
+  std::vector<std::vector<std::size_t>> incoming_, outgoing_;
+  std::map<ValueKey, InstructionId> written_by_;
+  std::vector<InstructionId> accumulates_;
+};
+
+std::vector<Feed> feeds_of(const Plan& plan, const CompiledProgram& program) {
+  std::vector<Feed> feeds;
+  for (const RankPlan& rank : plan.ranks) {
+    for (const Instruction& i : rank.instructions) {
+      if (i.op != Op::Recv || i.peer != kDriver) {
+        continue;
+      }
+      const PlanEdge& edge = plan.edges[i.edge.index()];
+      for (const StageInput& input : program.partition.stages[edge.to.index()].inputs) {
+        if (input.value == edge.value) {
+          feeds.push_back({rank.rank, i.edge, i.task.microbatch, input.source == StageInput::Source::Label, input.position});
+        }
+      }
+    }
+  }
+  return feeds;
+}
+
+}  // namespace
+
+Plan lower(const TrainingDag& dag, const CompiledProgram& program) {
+  Plan plan;
+  plan.training = dag.training;
+  plan.microbatches = dag.microbatches;
+  plan.edges = dag.tensors;
+  std::set<Rank> ranks;
+  for (const DagNode& node : dag.nodes) {
+    ranks.insert(*node.rank);
+  }
+  for (const Rank rank : ranks) {
+    plan.ranks.push_back(RankLowering(dag, program, rank).run());
+  }
+  plan.feeds = feeds_of(plan, program);
+  const std::vector<std::string> faults = verify(plan);
+  if (!faults.empty()) {
+    throw Error(Errc::PlanInvalid, fmt::format("the lowered plan breaks its rules: {}", fmt::join(faults, "; ")));
+  }
+  return plan;
+}
+
+Plan lower_schedule(const Program& program, const Schedule& schedule, bool training) {
+  const CompiledProgram& compiled = program.compiled();
+  const int stages = compiled.stage_graph.size();
+  const Placement placement = Placement::of(schedule, stages);
+  std::vector<Rank> rank_of_stage;
+  for (int s = 0; s < stages; ++s) {
+    rank_of_stage.push_back(placement.ranks(placement.row(StageId(s)).value()).front());
+  }
+  TrainingDag dag = build_training_dag(compiled, schedule, training);
+  place(dag, rank_of_stage);
+  order(dag, schedule);
+  return lower(dag, compiled);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,317 @@
+#include "stagecraft/compiler/partition.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "stagecraft/base/check.h"
+#include "stagecraft/base/error.h"
+
+namespace stagecraft {
+namespace {
+
+constexpr int kUnassigned = -1;
+
+class Partitioner {
+ public:
+  explicit Partitioner(const Graph& graph) : graph_(graph), stage_of_(graph.nodes.size(), kUnassigned) {}
+
+  Partition run() {
+    assign_marked();
+    assign_by_operand();
+    assign_by_consumer();
+    check_parameters();
+    check_writes();
+    make_stages();
+    connect();
+    Partition result{std::move(stages_), {}};
+    result.order = topological_order(result.stages);
+    order_consumers(result);
+    return result;
+  }
+
+ private:
+  void assign_marked() {
+    std::map<int, std::string> names;
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      for (const Annotation& a : graph_.nodes[n].annotations) {
+        if (a.tag == kStageTag) {
+          stage_of_[n] = a.index;
+          names[a.index] = a.name;
+        }
+      }
+    }
+    // A marker around nothing but constants leaves no operator and so no stage: the others close ranks.
+    std::map<int, int> dense;
+    for (const auto& [index, name] : names) {
+      dense[index] = static_cast<int>(names_.size());
+      names_.push_back(name);
+    }
+    for (int& s : stage_of_) {
+      s = s == kUnassigned ? s : dense.at(s);
+    }
+    if (names_.empty()) {
+      names_.emplace_back("main");
+      std::fill(stage_of_.begin(), stage_of_.end(), 0);
+    }
+  }
+
+  [[nodiscard]] int producer_stage(ValueId id) const {
+    const Value& value = graph_.at(id);
+    return value.kind == ValueKind::Computed ? stage_of_[static_cast<std::size_t>(value.position)] : kUnassigned;
+  }
+
+  void assign_by_operand() {
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      int latest = -1;
+      for (const ValueId read : reads_of(graph_.nodes[n])) {
+        if (stage_of_[n] != kUnassigned && latest == -1) {
+          break;  // marked
+        }
+        const int position = graph_.at(read).position;
+        if (producer_stage(read) != kUnassigned && position > latest) {
+          latest = position;
+        }
+      }
+      if (latest >= 0) {
+        stage_of_[n] = stage_of_[static_cast<std::size_t>(latest)];
+      }
+    }
+  }
+
+  void assign_by_consumer() {
+    std::map<ValueId, int> first_consumer;  // stage of the earliest reader, filled from the back
+    for (std::size_t n = graph_.nodes.size(); n-- > 0;) {
+      const Node& node = graph_.nodes[n];
+      for (const ValueId result : node.results) {
+        const auto found = first_consumer.find(result);
+        if (stage_of_[n] == kUnassigned && found != first_consumer.end()) {
+          stage_of_[n] = found->second;
+        }
+      }
+      for (const ValueId read : reads_of(node)) {
+        if (stage_of_[n] != kUnassigned) {
+          first_consumer[read] = stage_of_[n];
+        }
+      }
+    }
+    // What nobody reads and stands outside every stage still runs (it may write): with the first stage.
+    std::replace(stage_of_.begin(), stage_of_.end(), kUnassigned, 0);
+  }
+
+  [[nodiscard]] std::string describe(std::size_t n) const {
+    return fmt::format("{} in stage \"{}\"", operator_name(graph_.nodes[n]), names_[static_cast<std::size_t>(stage_of_[n])]);
+  }
+
+  void check_parameters() const {
+    std::map<int, int> owner;
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      for (const ValueId read : reads_of(graph_.nodes[n])) {
+        if (graph_.at(read).kind != ValueKind::Parameter) {
+          continue;
+        }
+        const auto [entry, added] = owner.try_emplace(graph_.at(read).position, stage_of_[n]);
+        if (!added && entry->second != stage_of_[n]) {
+          throw Error(Errc::CompilePartition,
+                      fmt::format("V33: the parameter {} is used in stage \"{}\" and in stage \"{}\"; a parameter belongs to "
+                                  "one stage: move the marker so that one stage holds both uses, or give each its own parameter",
+                                  graph_.parameters[static_cast<std::size_t>(graph_.at(read).position)].name,
+                                  names_[static_cast<std::size_t>(entry->second)],
+                                  names_[static_cast<std::size_t>(stage_of_[n])]));
+        }
+      }
+    }
+  }
+
+  /// A write is safe when every other stage that touches the memory reads it later, from the finished value.
+  void check_writes() const {
+    std::map<int, std::vector<std::size_t>> touched;  // alias set -> nodes, ascending
+    std::set<int> computed_here;
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      std::set<int> sets;
+      for (const ValueId v : reads_of(graph_.nodes[n])) {
+        sets.insert(graph_.at(v).alias_set);
+      }
+      for (const ValueId v : graph_.nodes[n].results) {
+        if (v != kNoValue) {
+          sets.insert(graph_.at(v).alias_set);
+        }
+      }
+      for (const int set : sets) {
+        touched[set].push_back(n);
+      }
+    }
+    std::set<int> foreign;  // sets that begin with a tensor of no stage: input, label, buffer, constant
+    for (const Value& value : graph_.values) {
+      if (value.kind != ValueKind::Computed) {
+        foreign.insert(value.alias_set);
+      }
+    }
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      for (const ValueId written : graph_.nodes[n].writes) {
+        const int set = graph_.at(written).alias_set;
+        for (const std::size_t other : touched[set]) {
+          if (stage_of_[other] != stage_of_[n] && (other < n || foreign.contains(set))) {
+            throw Error(Errc::CompilePartition,
+                        fmt::format("{} writes {} in place, but {} also uses its memory; stages share no memory: use the "
+                                    "operator that returns a new tensor",
+                                    describe(n),
+                                    value_name(graph_, written),
+                                    describe(other)));
+          }
+        }
+      }
+    }
+  }
+
+  void make_stages() {
+    for (std::size_t s = 0; s < names_.size(); ++s) {
+      stages_.push_back({.id = StageId(s), .name = names_[s]});
+    }
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      stages_[static_cast<std::size_t>(stage_of_[n])].nodes.push_back(graph_.nodes[n]);
+    }
+    const int loss_stage = producer_stage(graph_.loss);
+    stages_[static_cast<std::size_t>(std::max(loss_stage, 0))].loss = graph_.loss;
+  }
+
+  void connect() {
+    std::map<ValueId, std::set<StageId>> crossing;
+    for (StageProgram& stage : stages_) {
+      std::set<ValueId> seen;
+      std::set<int> parameters, buffers, constants;
+      for (const Node& node : stage.nodes) {
+        for (const ValueId read : reads_of(node)) {
+          if (!seen.insert(read).second) {
+            continue;
+          }
+          const Value& value = graph_.at(read);
+          switch (value.kind) {
+            case ValueKind::Input:
+              stage.inputs.push_back({StageInput::Source::Model, value.position, read});
+              break;
+            case ValueKind::Label:
+              stage.inputs.push_back({StageInput::Source::Label, value.position, read});
+              break;
+            case ValueKind::Parameter: parameters.insert(value.position); break;
+            case ValueKind::Buffer: buffers.insert(value.position); break;
+            case ValueKind::Constant: constants.insert(value.position); break;
+            case ValueKind::Computed:
+              if (producer_stage(read) != stage.id.value) {
+                stage.inputs.push_back({StageInput::Source::Stage, 0, read, StageId(producer_stage(read))});
+                crossing[read].insert(stage.id);
+              }
+              break;
+          }
+        }
+      }
+      stage.parameters.assign(parameters.begin(), parameters.end());
+      stage.buffers.assign(buffers.begin(), buffers.end());
+      stage.constants.assign(constants.begin(), constants.end());
+      stage.trained.assign(stage.parameters.size(), false);
+    }
+    for (const auto& [value, consumers] : crossing) {
+      StageOutput output{value, {consumers.begin(), consumers.end()}, {}};
+      output.gradient_from.assign(consumers.size(), false);
+      stages_[static_cast<std::size_t>(producer_stage(value))].outputs.push_back(std::move(output));
+    }
+  }
+
+  static std::vector<StageId> topological_order(const std::vector<StageProgram>& stages) {
+    std::vector<std::set<StageId>> waits(stages.size());
+    for (const StageProgram& stage : stages) {
+      for (const StageInput& input : stage.inputs) {
+        if (input.source == StageInput::Source::Stage) {
+          waits[stage.id.index()].insert(input.from);
+        }
+      }
+    }
+    std::vector<StageId> order;
+    std::vector<bool> done(stages.size(), false);
+    const auto ready = [&](std::size_t s) {
+      return !done[s] && std::ranges::all_of(waits[s], [&](StageId w) { return done[w.index()]; });
+    };
+    while (order.size() < stages.size()) {
+      std::size_t next = 0;
+      while (next < stages.size() && !ready(next)) {
+        ++next;
+      }
+      if (next == stages.size()) {
+        refuse_cycle(stages, done, waits);
+      }
+      done[next] = true;
+      order.emplace_back(next);
+    }
+    return order;
+  }
+
+  [[noreturn]] static void refuse_cycle(const std::vector<StageProgram>& stages,
+                                        const std::vector<bool>& done,
+                                        const std::vector<std::set<StageId>>& waits) {
+    std::string names;
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      if (!done[s]) {
+        for (const StageId w : waits[s]) {
+          if (!done[w.index()]) {
+            names += fmt::format("{}\"{}\" reads from \"{}\"", names.empty() ? "" : ", ", stages[s].name, stages[w.index()].name);
+          }
+        }
+      }
+    }
+    throw Error(Errc::CompilePartition,
+                fmt::format("V32: the stages need each other: {}; a stage runs as a whole: move the markers so that data "
+                            "flows one way",
+                            names));
+  }
+
+  /// Gradients of a value are summed latest-created consumer first: the order of creation is kept here.
+  static void order_consumers(Partition& result) {
+    std::vector<std::size_t> place(result.order.size());
+    for (std::size_t i = 0; i < result.order.size(); ++i) {
+      place[result.order[i].index()] = i;
+    }
+    for (StageProgram& stage : result.stages) {
+      for (StageOutput& output : stage.outputs) {
+        std::ranges::sort(output.consumers, {}, [&](StageId s) { return place[s.index()]; });
+      }
+    }
+  }
+
+  const Graph& graph_;
+  std::vector<int> stage_of_;  // per node
+  std::vector<std::string> names_;
+  std::vector<StageProgram> stages_;
+};
+
+}  // namespace
+
+Partition partition(const Graph& graph) { return Partitioner(graph).run(); }
+
+StageProgram whole_program(const Graph& graph) {
+  StageProgram program{.id = StageId(0), .name = "whole"};
+  program.nodes = graph.nodes;
+  program.loss = graph.loss;
+  const auto add_inputs = [&](const std::vector<ValueId>& ids, StageInput::Source source) {
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      program.inputs.push_back({source, static_cast<int>(i), ids[i]});
+    }
+  };
+  add_inputs(graph.inputs, StageInput::Source::Model);
+  add_inputs(graph.labels, StageInput::Source::Label);
+  const auto count = [](std::vector<int>& positions, std::size_t size) {
+    for (std::size_t i = 0; i < size; ++i) {
+      positions.push_back(static_cast<int>(i));
+    }
+  };
+  count(program.parameters, graph.parameters.size());
+  count(program.buffers, graph.buffers.size());
+  count(program.constants, graph.constants.size());
+  for (const ValueId output : graph.outputs) {
+    program.outputs.push_back({output, {}, {}});
+  }
+  return program;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,63 @@
+/// Instruction: one thing a rank does in a step. Made by lowering, run by the executor, printed by to_string(Plan).
+///
+/// P-1: dependencies are ids of instructions of the same rank, never positions.
+/// P-2: a stream is an in-order queue; between streams only `waits` orders.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "stagecraft/base/ids.h"
+#include "stagecraft/compiler/graph.h"
+#include "stagecraft/scheduler/cell.h"
+
+namespace stagecraft {
+
+enum class Op : std::uint8_t {
+  Run,         ///< a stage's forward or backward of one microbatch
+  Send,        ///< hands a slot's tensor to a peer
+  Recv,        ///< fills a slot from a peer
+  Collective,  ///< an exchange of a group
+  Alloc,       ///< makes a buffer that no Run returns
+  Free,        ///< empties a slot
+  Accumulate,  ///< adds a microbatch's parameter gradients into a stage's bucket
+  Vote,        ///< finite? norms? the commit point of the step
+  Update,      ///< the optimizer on a stage's bucket
+};
+
+enum class Stream : std::uint8_t { Compute, Send, Receive };
+
+enum class Role : std::uint8_t {
+  Activation,         ///< what a forward returns, or a model input or label
+  Gradient,           ///< of an activation, as one consumer sends it back
+  Saved,              ///< what autograd keeps between forward and backward
+  ParameterGradient,  ///< of all parameters of a stage, for one microbatch
+};
+
+/// What a slot holds while an instruction uses it.
+struct ValueKey {
+  ValueId value = kNoValue;  ///< of the graph; kNoValue for Saved and ParameterGradient
+  Role role = Role::Activation;
+  StageId stage;  ///< who made it; the consumer, for a gradient and for an input of the model
+  Microbatch microbatch;
+
+  friend auto operator<=>(const ValueKey&, const ValueKey&) = default;
+};
+
+struct SlotUse {
+  SlotId slot;
+  ValueKey value;
+};
+
+struct Instruction {
+  InstructionId id;
+  Stream stream = Stream::Compute;
+  Op op = Op::Run;
+  std::vector<InstructionId> waits;
+  std::vector<SlotUse> reads, writes;
+  Task task;       ///< Run, Accumulate; its stage for Update
+  Rank peer;       ///< Send, Recv
+  EdgeId edge;     ///< Send, Recv
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,76 @@
+#include "stagecraft/compiler/plan/plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+
+namespace stagecraft {
+namespace {
+
+constexpr std::array kOps{"run", "send", "recv", "collective", "alloc", "free", "accumulate", "vote", "update"};
+constexpr std::array kRoles{"activation", "gradient", "saved", "weight gradient"};
+
+std::string use_text(const SlotUse& use) {
+  const ValueKey& v = use.value;
+  const std::string value = v.value == kNoValue ? "" : fmt::format(" %{}", v.value.value);
+  return fmt::format("s{}={}{} of stage {} mb {}", use.slot.value, kRoles[static_cast<std::size_t>(v.role)], value,
+                     v.stage.value, v.microbatch.value);
+}
+
+std::string uses_text(std::string_view word, const std::vector<SlotUse>& uses) {
+  std::vector<std::string> texts;
+  for (const SlotUse& use : uses) {
+    texts.push_back(use_text(use));
+  }
+  return texts.empty() ? "" : fmt::format(" {} [{}]", word, fmt::join(texts, ", "));
+}
+
+}  // namespace
+
+std::size_t Plan::instruction_count() const {
+  std::size_t count = 0;
+  for (const RankPlan& rank : ranks) {
+    count += rank.instructions.size();
+  }
+  return count;
+}
+
+std::string to_string(const Instruction& i) {
+  std::string text = fmt::format("i{} {}", i.id.value, kOps[static_cast<std::size_t>(i.op)]);
+  switch (i.op) {
+    case Op::Run:
+    case Op::Accumulate: text += " " + to_string(i.task); break;
+    case Op::Update: text += fmt::format(" stage {}", i.task.stage.value); break;
+    case Op::Send:
+    case Op::Recv:
+      text += fmt::format(" edge {} mb {} {} {}", i.edge.value, i.task.microbatch.value, i.op == Op::Send ? "to" : "from",
+                          i.peer.value < 0 ? "driver" : fmt::format("rank {}", i.peer.value));
+      break;
+    default: break;
+  }
+  text += uses_text("reads", i.reads) + uses_text("writes", i.writes);
+  if (!i.waits.empty()) {
+    std::vector<std::string> ids;
+    for (const InstructionId w : i.waits) {
+      ids.push_back(fmt::format("i{}", w.value));
+    }
+    text += fmt::format(" after {}", fmt::join(ids, ","));
+  }
+  return text;
+}
+
+std::string to_string(const Plan& plan) {
+  std::string text = fmt::format("{} plan, {} microbatches, {} instructions, driver sends {} tensors\n",
+                                 plan.training ? "training" : "forward-only", plan.microbatches, plan.instruction_count(),
+                                 plan.feeds.size());
+  for (const RankPlan& rank : plan.ranks) {
+    text += fmt::format("rank {}: {} slots\n", rank.rank.value, rank.slots);
+    for (const Instruction& i : rank.instructions) {
+      text += "  " + to_string(i) + "\n";
+    }
+  }
+  return text;
+}
+
+}  // namespace stagecraft

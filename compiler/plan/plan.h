@@ -1,0 +1,61 @@
+/// Plan: the instruction lists of all ranks, lowered from a program and a schedule. Plain data: it prints, compares
+/// and is verified before anything runs. It names ranks, never workers or hosts.
+///
+/// P-3: every Send has one Recv of the same edge and microbatch at its peer, and the other way round.
+/// P-4: every slot that is written is freed exactly once, after its last use and before its next write.
+/// P-5: run in their order, with sends that never wait, the lists cannot deadlock.
+/// P-6: an instruction waits only for earlier ones of its rank, and for the one that fills each slot it reads.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "stagecraft/base/ids.h"
+#include "stagecraft/compiler/plan/instruction.h"
+
+namespace stagecraft {
+
+/// A tensor on its way between two places; the edge id is part of every tag.
+struct PlanEdge {
+  EdgeId id;
+  ValueId value;
+  Role role = Role::Activation;
+  StageId from;  ///< StageId(-1): the driver
+  StageId to;
+};
+
+/// What the driver sends at the start of a step: one model input or label of one microbatch.
+struct Feed {
+  Rank to;
+  EdgeId edge;
+  Microbatch microbatch;
+  bool label = false;
+  int position = 0;  ///< which input or label
+};
+
+struct RankPlan {
+  Rank rank;
+  std::vector<StageId> stages;  ///< ascending
+  std::int32_t slots = 0;
+  std::vector<Instruction> instructions;  ///< in issue order
+};
+
+struct Plan {
+  bool training = true;  ///< false: forward only
+  int microbatches = 1;
+  std::vector<PlanEdge> edges;  ///< by id
+  std::vector<RankPlan> ranks;  ///< by rank
+  std::vector<Feed> feeds;      ///< in sending order
+
+  [[nodiscard]] std::size_t instruction_count() const;
+};
+
+/// One line per instruction.
+[[nodiscard]] std::string to_string(const Plan& plan);
+[[nodiscard]] std::string to_string(const Instruction& instruction);
+
+/// Everything that breaks P-1 to P-6, one sentence each; empty for a sound plan.
+[[nodiscard]] std::vector<std::string> verify(const Plan& plan);
+
+}  // namespace stagecraft

@@ -1,0 +1,191 @@
+#include "stagecraft/compiler/probe.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
+#include <c10/core/Allocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/function.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <unordered_set>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/compiler/interpreter.h"
+
+namespace stagecraft {
+namespace {
+
+constexpr RandomKey kCheckKey{.seed = 1, .step = 1, .microbatch = 1};
+
+/// Counts what this thread allocates and frees while it lives.
+class MemoryMeter : public c10::MemoryReportingInfoBase {
+ public:
+  void reportMemoryUsage(void*, std::int64_t size, std::size_t, std::size_t, c10::Device) override {
+    live_ += size;
+    peak_ = std::max(peak_, live_);
+  }
+  [[nodiscard]] bool memoryProfilingEnabled() const override { return true; }
+  [[nodiscard]] std::int64_t live() const { return live_; }
+  [[nodiscard]] std::int64_t peak() const { return peak_; }
+
+ private:
+  std::int64_t live_ = 0;
+  std::int64_t peak_ = 0;
+};
+
+StageState state_of(const Graph& graph, const StageProgram& program) {
+  StageState state;
+  for (const int p : program.parameters) {
+    state.parameters.push_back(graph.parameters[static_cast<std::size_t>(p)].tensor);
+  }
+  for (const int b : program.buffers) {
+    state.buffers.push_back(graph.buffers[static_cast<std::size_t>(b)].tensor.detach().clone());
+  }
+  return state;
+}
+
+Tensors inputs_of(const StageProgram& program, const Tensors& inputs, const Tensors& labels,
+                  const std::map<ValueId, at::Tensor>& crossing) {
+  Tensors result;
+  for (const StageInput& input : program.inputs) {
+    switch (input.source) {
+      case StageInput::Source::Model: result.push_back(inputs[static_cast<std::size_t>(input.position)]); break;
+      case StageInput::Source::Label: result.push_back(labels[static_cast<std::size_t>(input.position)]); break;
+      case StageInput::Source::Stage: result.push_back(crossing.at(input.value)); break;
+    }
+  }
+  return result;
+}
+
+bool same(const at::Tensor& a, const at::Tensor& b) {
+  if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) {
+    return false;
+  }
+  const at::Tensor x = a.contiguous();
+  const at::Tensor y = b.contiguous();
+  return std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
+}
+
+/// The nodes of autograd that a backward from `roots` would run.
+std::unordered_set<torch::autograd::Node*> reachable(const Tensors& roots) {
+  std::unordered_set<torch::autograd::Node*> seen;
+  std::vector<torch::autograd::Node*> work;
+  const auto visit = [&](torch::autograd::Node* node) {
+    if (node != nullptr && seen.insert(node).second) {
+      work.push_back(node);
+    }
+  };
+  for (const at::Tensor& root : roots) {
+    visit(torch::autograd::impl::gradient_edge(root).function.get());
+  }
+  while (!work.empty()) {
+    torch::autograd::Node* node = work.back();
+    work.pop_back();
+    for (const torch::autograd::Edge& edge : node->next_edges()) {
+      visit(edge.function.get());
+    }
+  }
+  return seen;
+}
+
+/// One stage's run: leaves at its inputs, so that its graph ends where the stage does.
+struct StageRun {
+  Tensors leaves;
+  StageState state;
+  StageResult result;
+};
+
+StageRun run_stage(const Graph& graph, StageProgram& program, const Tensors& inputs, const Tensors& labels,
+                   const std::map<ValueId, at::Tensor>& crossing) {
+  StageRun run;
+  run.state = state_of(graph, program);
+  for (const at::Tensor& input : inputs_of(program, inputs, labels, crossing)) {
+    run.leaves.push_back(input.requires_grad() ? input.detach().requires_grad_() : input.detach());
+  }
+  const StageInterpreter interpreter(graph, program);
+  const auto meter = std::make_shared<MemoryMeter>();
+  const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, meter);
+  const at::AutoGradMode grad(true);
+  run.result = interpreter.run(run.leaves, run.state, kCheckKey);
+  program.saved_bytes = std::max<std::int64_t>(0, meter->live());
+  program.transient_bytes = std::max<std::int64_t>(0, meter->peak() - program.saved_bytes);
+  return run;
+}
+
+}  // namespace
+
+void check_against_eager(const Workload& workload, const Graph& graph, const Tensors& inputs, const Tensors& labels) {
+  const EagerResult eager = run_eagerly(workload, inputs, labels, kCheckKey);
+  const StageProgram whole = whole_program(graph);
+  const StageInterpreter interpreter(graph, whole);
+  const at::AutoGradMode grad(true);
+  Tensors arguments = inputs;
+  arguments.insert(arguments.end(), labels.begin(), labels.end());
+  const StageResult replay = interpreter.run(arguments, state_of(graph, whole), kCheckKey);
+  const auto refuse = [](const std::string& what) {
+    throw Error(Errc::CompileCapture,
+                fmt::format("{} of a second microbatch differs between the module and the replay of what was captured; the "
+                            "module reads values where no operator shows it (data_ptr, accessor, printing), or keeps state "
+                            "outside of registered buffers: use operators, and register the state",
+                            what));
+  };
+  for (std::size_t i = 0; i < eager.outputs.size(); ++i) {
+    if (!same(eager.outputs[i], replay.outputs[i])) {
+      refuse(fmt::format("output {}", i));
+    }
+  }
+  if (!same(eager.loss, replay.loss)) {
+    refuse("the loss");
+  }
+}
+
+void measure_stages(const Graph& graph, Partition& partition, const Tensors& inputs, const Tensors& labels) {
+  std::map<ValueId, at::Tensor> crossing;
+  std::vector<StageRun> runs(partition.stages.size());
+  for (const StageId s : partition.order) {
+    StageProgram& program = partition.stages[s.index()];
+    runs[s.index()] = run_stage(graph, program, inputs, labels, crossing);
+    for (std::size_t i = 0; i < program.outputs.size(); ++i) {
+      crossing[program.outputs[i].value] = runs[s.index()].result.outputs[i];
+    }
+  }
+  for (auto s = partition.order.rbegin(); s != partition.order.rend(); ++s) {
+    StageProgram& program = partition.stages[s->index()];
+    const StageRun& run = runs[s->index()];
+    Tensors roots;
+    for (std::size_t i = 0; i < program.outputs.size(); ++i) {
+      const std::vector<bool>& from = program.outputs[i].gradient_from;
+      if (std::find(from.begin(), from.end(), true) != from.end()) {
+        roots.push_back(run.result.outputs[i]);
+      }
+    }
+    if (run.result.loss.defined() && run.result.loss.requires_grad()) {
+      roots.push_back(run.result.loss);
+    }
+    const auto nodes = reachable(roots);
+    const auto reached = [&](const at::Tensor& leaf) {
+      return leaf.requires_grad() && nodes.contains(torch::autograd::impl::gradient_edge(leaf).function.get());
+    };
+    for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+      StageInput& input = program.inputs[i];
+      input.owes_gradient = input.source == StageInput::Source::Stage && reached(run.leaves[i]);
+      if (!input.owes_gradient) {
+        continue;
+      }
+      for (StageOutput& output : partition.stages[input.from.index()].outputs) {
+        if (output.value == input.value) {
+          const auto consumer = std::find(output.consumers.begin(), output.consumers.end(), *s);
+          output.gradient_from[static_cast<std::size_t>(consumer - output.consumers.begin())] = true;
+        }
+      }
+    }
+    for (std::size_t i = 0; i < program.parameters.size(); ++i) {
+      program.trained[i] = reached(run.state.parameters[i]);
+    }
+  }
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,139 @@
+#include "stagecraft/compiler/program.h"
+
+#include <ATen/core/Tensor.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/compiler/compiled_program.h"
+
+namespace stagecraft {
+namespace {
+
+std::string bytes_text(std::int64_t bytes) {
+  if (bytes < 10 * 1024) {
+    return fmt::format("{} B", bytes);
+  }
+  const double kib = static_cast<double>(bytes) / 1024.0;
+  return kib < 10 * 1024 ? fmt::format("{:.1f} KiB", kib) : fmt::format("{:.1f} MiB", kib / 1024.0);
+}
+
+std::int64_t parameter_bytes(const Graph& graph, const StageProgram& stage) {
+  std::int64_t bytes = 0;
+  for (const int p : stage.parameters) {
+    bytes += static_cast<std::int64_t>(graph.parameters[static_cast<std::size_t>(p)].tensor.nbytes());
+  }
+  return bytes;
+}
+
+std::string explain_stage(const CompiledProgram& program, const StageProgram& stage) {
+  const Graph& graph = program.graph;
+  std::string text = fmt::format("stage {} \"{}\": {} operators, {} parameters ({}), keeps {} per microbatch{}{}\n",
+                                 stage.id.value,
+                                 stage.name,
+                                 stage.nodes.size(),
+                                 stage.parameters.size(),
+                                 bytes_text(parameter_bytes(graph, stage)),
+                                 bytes_text(stage.saved_bytes),
+                                 program.stage_graph.has_backward(stage.id) ? "" : ", frozen: no backward",
+                                 stage.loss == kNoValue ? "" : ", computes the loss");
+  std::vector<std::string> reads;
+  for (const StageInput& input : stage.inputs) {
+    if (input.source != StageInput::Source::Stage) {
+      reads.push_back(value_name(graph, input.value));
+    }
+  }
+  if (!reads.empty()) {
+    text += fmt::format("  reads {}\n", fmt::join(reads, ", "));
+  }
+  for (const StageOutput& output : stage.outputs) {
+    for (std::size_t c = 0; c < output.consumers.size(); ++c) {
+      text += fmt::format("  {} -> stage {} \"{}\": {}[{}], {}{}\n",
+                          value_name(graph, output.value),
+                          output.consumers[c].value,
+                          program.partition.stages[output.consumers[c].index()].name,
+                          at::toString(graph.at(output.value).dtype),
+                          fmt::join(graph.at(output.value).sizes, ", "),
+                          bytes_text(bytes_of(graph.at(output.value))),
+                          output.gradient_from[c] ? ", gradient back" : "");
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+Program::Program(std::shared_ptr<const CompiledProgram> compiled) : compiled_(std::move(compiled)) {}
+
+const StageGraph& Program::stage_graph() const { return compiled_->stage_graph; }
+
+int Program::microbatches() const { return compiled_->microbatches; }
+
+std::vector<std::string> Program::parameter_names() const {
+  std::vector<std::string> names;
+  for (const NamedTensor& p : compiled_->graph.parameters) {
+    names.push_back(p.name);
+  }
+  return names;
+}
+
+std::string Program::explain() const {
+  std::string text;
+  for (const StageProgram& stage : compiled_->partition.stages) {
+    text += explain_stage(*compiled_, stage);
+  }
+  return text;
+}
+
+std::string Program::graph_text() const { return to_string(compiled_->graph); }
+
+std::int64_t bytes_of(const Value& value) {
+  return c10::multiply_integers(value.sizes) * static_cast<std::int64_t>(at::elementSize(value.dtype));
+}
+
+std::vector<std::vector<at::Tensor>> split_batch(const Batch& batch,
+                                                 const std::vector<BatchSlice>& expected,
+                                                 int microbatches,
+                                                 std::string_view what) {
+  if (batch.size() != expected.size()) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("the program was compiled with {} {} tensors, this batch has {}; pass as many, in the same order",
+                            expected.size(),
+                            what,
+                            batch.size()));
+  }
+  std::vector<std::vector<at::Tensor>> parts(static_cast<std::size_t>(microbatches));
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const BatchSlice& slice = expected[i];
+    std::vector<std::int64_t> whole = slice.sizes;
+    if (!slice.replicated) {
+      whole[0] *= microbatches;
+    }
+    const at::Tensor& tensor = batch[i].tensor;
+    if (!tensor.defined() || tensor.sizes() != at::IntArrayRef(whole) || tensor.scalar_type() != slice.dtype ||
+        batch[i].replicated != slice.replicated) {
+      throw Error(Errc::CompileShape,
+                  fmt::format("{} tensor {} was compiled as {} of shape [{}]{} ({} microbatches), this batch has {}; pass the "
+                              "same shape and dtype, or compile again",
+                              what,
+                              i,
+                              at::toString(slice.dtype),
+                              fmt::join(whole, ", "),
+                              slice.replicated ? " (replicated)" : "",
+                              microbatches,
+                              tensor.defined() ? fmt::format("{} of shape [{}]{}",
+                                                             at::toString(tensor.scalar_type()),
+                                                             fmt::join(tensor.sizes(), ", "),
+                                                             batch[i].replicated ? " (replicated)" : "")
+                                               : std::string("no tensor")));
+    }
+    const std::int64_t rows = slice.replicated ? 0 : slice.sizes[0];
+    for (std::size_t m = 0; m < parts.size(); ++m) {
+      parts[m].push_back(slice.replicated ? tensor
+                                          : tensor.narrow(0, static_cast<std::int64_t>(m) * rows, rows).contiguous());
+    }
+  }
+  return parts;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,233 @@
+#include "stagecraft/compiler/training/dag.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "stagecraft/base/check.h"
+#include "stagecraft/base/error.h"
+
+namespace stagecraft {
+namespace {
+
+constexpr StageId kNoStage{-1};
+constexpr EdgeId kLocal{-1};
+
+bool is_backward(CellKind kind) { return kind == CellKind::Backward || kind == CellKind::BackwardInput; }
+
+std::vector<PlanEdge> crossing_tensors(const CompiledProgram& program) {
+  std::vector<PlanEdge> tensors;
+  const auto add = [&](ValueId value, Role role, StageId from, StageId to) {
+    tensors.push_back({EdgeId(tensors.size()), value, role, from, to});
+  };
+  for (const StageProgram& stage : program.partition.stages) {
+    for (const StageInput& input : stage.inputs) {
+      add(input.value, Role::Activation, input.source == StageInput::Source::Stage ? input.from : kNoStage, stage.id);
+    }
+  }
+  for (const StageProgram& stage : program.partition.stages) {
+    for (const StageInput& input : stage.inputs) {
+      if (input.owes_gradient) {
+        add(input.value, Role::Gradient, stage.id, input.from);
+      }
+    }
+  }
+  return tensors;
+}
+
+class Builder {
+ public:
+  Builder(const CompiledProgram& program, const Schedule& schedule, bool training) : program_(program) {
+    dag_.microbatches = program.microbatches;
+    dag_.training = training;
+    dag_.tensors = crossing_tensors(program);
+    for (const auto& row : schedule.rows()) {
+      for (const Cell& cell : row) {
+        for (const Task& task : cell.tasks()) {
+          if (task.kind == CellKind::Forward || (training && task.kind != CellKind::Update)) {
+            node_of_[task] = static_cast<int>(dag_.nodes.size());
+            dag_.nodes.push_back({.kind = DagKind::Compute, .task = task});
+          }
+        }
+      }
+    }
+  }
+
+  TrainingDag build() {
+    for (const PlanEdge& tensor : dag_.tensors) {
+      for (int m = 0; m < dag_.microbatches; ++m) {
+        connect(tensor, Microbatch(m));
+      }
+    }
+    for (const auto& [task, node] : node_of_) {
+      if (is_backward(task.kind)) {
+        add_edge(node_of_.at({CellKind::Forward, task.stage, task.microbatch}), node, kLocal);
+      } else if (task.kind == CellKind::BackwardWeight) {
+        add_edge(node_of_.at({CellKind::BackwardInput, task.stage, task.microbatch}), node, kLocal);
+      }
+    }
+    if (dag_.training) {
+      add_updates();
+    }
+    return std::move(dag_);
+  }
+
+ private:
+  void add_edge(int from, int to, EdgeId tensor) { dag_.edges.push_back({from, to, true, tensor}); }
+
+  /// The node that makes or reads a stage's side of a tensor; -1 when the schedule does not run it.
+  [[nodiscard]] int find(StageId stage, Microbatch m, bool backward) const {
+    for (const CellKind kind : {CellKind::Backward, CellKind::BackwardInput}) {
+      const auto found = node_of_.find({backward ? kind : CellKind::Forward, stage, m});
+      if (found != node_of_.end()) {
+        return found->second;
+      }
+    }
+    return -1;
+  }
+
+  void connect(const PlanEdge& tensor, Microbatch m) {
+    const bool backward = tensor.role == Role::Gradient;
+    if (tensor.from == kNoStage || (backward && !dag_.training)) {
+      return;  // the driver's tensors get their receives when ranks are known
+    }
+    const int from = find(tensor.from, m, backward);
+    const int to = find(tensor.to, m, backward);
+    SC_CHECK(from >= 0 && to >= 0, "a validated schedule runs every forward and every backward that is owed");
+    add_edge(from, to, tensor.id);
+  }
+
+  void add_updates() {
+    std::map<StageId, int> update_of;
+    for (const StageProgram& stage : program_.partition.stages) {
+      if (std::ranges::find(stage.trained, true) != stage.trained.end()) {
+        update_of[stage.id] = static_cast<int>(dag_.nodes.size());
+        dag_.nodes.push_back({.kind = DagKind::Update, .task = {CellKind::Update, stage.id, Microbatch(0)}});
+      }
+    }
+    for (const auto& [task, node] : node_of_) {
+      const auto update = update_of.find(task.stage);
+      const bool makes_gradients = task.kind == CellKind::Backward || task.kind == CellKind::BackwardWeight;
+      if (update != update_of.end() && makes_gradients) {
+        dag_.edges.push_back({node, update->second, false});
+      }
+    }
+  }
+
+  const CompiledProgram& program_;
+  TrainingDag dag_;
+  std::map<Task, int> node_of_;
+};
+
+/// Feeds: every model input and label is a Receive from the driver on the rank of the stage that reads it.
+void add_feeds(TrainingDag& dag) {
+  const std::size_t compute_nodes = dag.nodes.size();
+  for (std::size_t n = 0; n < compute_nodes; ++n) {
+    const DagNode node = dag.nodes[n];
+    if (node.kind != DagKind::Compute || node.task.kind != CellKind::Forward) {
+      continue;
+    }
+    for (const PlanEdge& tensor : dag.tensors) {
+      if (tensor.from == kNoStage && tensor.to == node.task.stage) {
+        dag.edges.push_back({static_cast<int>(dag.nodes.size()), static_cast<int>(n), true, tensor.id});
+        dag.nodes.push_back({DagKind::Receive, node.task, node.rank, tensor.id, kDriver});
+      }
+    }
+  }
+}
+
+void add_votes(TrainingDag& dag) {
+  std::map<Rank, int> vote_of;
+  const std::size_t before = dag.nodes.size();
+  for (std::size_t n = 0; n < before; ++n) {
+    const DagNode node = dag.nodes[n];
+    if (node.kind != DagKind::Compute && node.kind != DagKind::Update) {
+      continue;
+    }
+    const auto [entry, added] = vote_of.try_emplace(*node.rank, static_cast<int>(dag.nodes.size()));
+    if (added) {
+      dag.nodes.push_back({.kind = DagKind::Vote, .rank = node.rank});
+    }
+    const int self = static_cast<int>(n);
+    dag.edges.push_back(node.kind == DagKind::Compute ? DagEdge{self, entry->second, false}
+                                                      : DagEdge{entry->second, self, false});
+  }
+}
+
+}  // namespace
+
+TrainingDag build_training_dag(const CompiledProgram& program, const Schedule& schedule, bool training) {
+  return Builder(program, schedule, training).build();
+}
+
+void place(TrainingDag& dag, const std::vector<Rank>& rank_of_stage) {
+  for (DagNode& node : dag.nodes) {
+    node.rank = rank_of_stage[node.task.stage.index()];
+  }
+  std::vector<DagEdge> placed;
+  for (const DagEdge& edge : dag.edges) {
+    const DagNode from = dag.nodes[static_cast<std::size_t>(edge.from)];
+    const DagNode to = dag.nodes[static_cast<std::size_t>(edge.to)];
+    if (edge.edge == kLocal || from.rank == to.rank) {
+      placed.push_back(edge);
+      continue;
+    }
+    const int send = static_cast<int>(dag.nodes.size());  // keeps D-1
+    dag.nodes.push_back({DagKind::Send, from.task, from.rank, edge.edge, *to.rank});
+    dag.nodes.push_back({DagKind::Receive, to.task, to.rank, edge.edge, *from.rank});
+    placed.push_back({edge.from, send, true, edge.edge});
+    placed.push_back({send + 1, edge.to, true, edge.edge});
+  }
+  dag.edges = std::move(placed);
+  add_feeds(dag);
+  if (dag.training) {
+    add_votes(dag);
+  }
+}
+
+void order(TrainingDag& dag, const Schedule& schedule) {
+  std::map<Task, int> node_of;
+  for (std::size_t n = 0; n < dag.nodes.size(); ++n) {
+    if (dag.nodes[n].kind == DagKind::Compute) {
+      node_of[dag.nodes[n].task] = static_cast<int>(n);
+    }
+  }
+  for (const auto& row : schedule.rows()) {
+    int before = -1;
+    for (const Cell& cell : row) {
+      for (const Task& task : cell.tasks()) {
+        const auto node = node_of.find(task);
+        if (node == node_of.end()) {
+          continue;  // a backward in a forward-only plan, or an explicit update
+        }
+        if (before >= 0) {
+          dag.edges.push_back({before, node->second, false});
+        }
+        before = node->second;
+      }
+    }
+  }
+}
+
+std::string TrainingDag::text() const {
+  constexpr std::array kNames{"compute", "send", "receive", "vote", "update"};
+  std::string text;
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    const DagNode& node = nodes[n];
+    const bool transfer = node.kind == DagKind::Send || node.kind == DagKind::Receive;
+    text += fmt::format("n{} {} {}{}{}\n",
+                        n,
+                        kNames[static_cast<std::size_t>(node.kind)],
+                        node.kind == DagKind::Vote ? std::string() : to_string(node.task),
+                        node.rank ? fmt::format(" on rank {}", node.rank->value) : std::string(),
+                        transfer ? fmt::format(" edge {} peer {}", node.edge.value, node.peer.value) : std::string());
+  }
+  for (const DagEdge& edge : edges) {
+    text += fmt::format("n{} {} n{}\n", edge.from, edge.data ? "->" : "..>", edge.to);
+  }
+  return text;
+}
+
+}  // namespace stagecraft

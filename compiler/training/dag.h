@@ -1,0 +1,61 @@
+/// TrainingDag: one step of training as a graph of chunks and transfers.
+///
+/// Built from a program and the tasks of a schedule; `place` and `order` are directives on it; `lower` turns it into
+/// a plan. Nodes are only added, edges carry data or just order.
+///
+/// D-1: a data edge between compute nodes of different ranks is replaced by Send and Receive, with no edge
+///      between the two.
+/// Source: the Piper system's intermediate form, in the part a pipeline needs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stagecraft/base/ids.h"
+#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/plan/plan.h"
+#include "stagecraft/scheduler/cell.h"
+#include "stagecraft/scheduler/schedule.h"
+
+namespace stagecraft {
+
+enum class DagKind : std::uint8_t { Compute, Send, Receive, Vote, Update };
+
+struct DagNode {
+  DagKind kind = DagKind::Compute;
+  Task task;                 ///< Compute; the stage, for Update
+  std::optional<Rank> rank;  ///< set by place
+  EdgeId edge;               ///< Send, Receive: what is transferred
+  Rank peer;                 ///< Send, Receive
+};
+
+struct DagEdge {
+  int from = 0, to = 0;  ///< nodes
+  bool data = true;      ///< false: order only
+  EdgeId edge{-1};       ///< of a data edge between stages: which tensor
+};
+
+struct TrainingDag {
+  std::vector<DagNode> nodes;
+  std::vector<DagEdge> edges;
+  std::vector<PlanEdge> tensors;  ///< what can cross, by EdgeId: activations first, then gradients
+  int microbatches = 1;
+  bool training = true;
+
+  /// Readable list of nodes and edges.
+  [[nodiscard]] std::string text() const;
+};
+
+/// Compute nodes for every task of the schedule (forwards only when not `training`), data edges between them,
+/// and in training one Update per stage behind all its backwards.
+[[nodiscard]] TrainingDag build_training_dag(const CompiledProgram& program, const Schedule& schedule, bool training);
+
+/// Directive: puts every node on the rank of its stage and makes transfers explicit (D-1); in training adds a Vote per rank.
+void place(TrainingDag& dag, const std::vector<Rank>& rank_of_stage);
+
+/// Directive: the tasks of a row run in the order of the row.
+void order(TrainingDag& dag, const Schedule& schedule);
+
+}  // namespace stagecraft

@@ -1,0 +1,253 @@
+/// What capture records, folds, lifts and refuses. Every refusal names the operator and the stage.
+#include <torch/torch.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/compiler/compile.h"
+#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/modules.h"
+
+namespace stagecraft {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using testing::mean_square;
+
+/// A module made of one function, with a weight and a buffer to use.
+struct Lambda : torch::nn::Module {
+  using Body = std::function<torch::Tensor(Lambda&, torch::Tensor)>;
+  Body body;
+  torch::Tensor weight, buffer;
+  explicit Lambda(Body b) : body(std::move(b)) {
+    torch::manual_seed(7);
+    weight = register_parameter("weight", torch::randn({4, 4}));
+    buffer = register_buffer("buffer", torch::ones({4}));
+  }
+  torch::Tensor forward(torch::Tensor x) {
+    return stage("only", [&] { return body(*this, x); });
+  }
+};
+
+Program compile_lambda(const Lambda::Body& body) {
+  Lambda module(body);
+  return compile(module, {.inputs = {torch::randn({4, 4})}, .labels = {torch::randn({4, 4})}, .loss = mean_square,
+                          .microbatches = 2});
+}
+
+std::string refusal(const Lambda::Body& body) {
+  try {
+    (void)compile_lambda(body);
+  } catch (const Error& e) {
+    CHECK(family(e.code()) == ErrorFamily::Compile);
+    return e.what();
+  }
+  return "compiled";
+}
+
+std::size_t count(const Program& program, std::string_view name) {
+  std::size_t n = 0;
+  for (const Node& node : program.compiled().graph.nodes) {
+    n += node.name == name ? 1 : 0;
+  }
+  return n;
+}
+
+TEST_CASE("an ordinary module is captured and its replay agrees with eager", "[compiler][capture]") {
+  const Program program = compile_lambda([](Lambda& m, torch::Tensor x) { return torch::matmul(x, m.weight).softmax(-1); });
+  CHECK(count(program, "aten::matmul") == 1);
+  CHECK(program.compiled().graph.constants.empty());
+  CHECK_THAT(program.graph_text(), ContainsSubstring("only") && ContainsSubstring("w:weight"));
+}
+
+TEST_CASE("operators on constants alone are folded and lifted by value", "[compiler][capture]") {
+  const Program program = compile_lambda([](Lambda& m, torch::Tensor x) {
+    const auto mask = torch::ones({4, 4}).tril().mul(2.0) + torch::arange(4);
+    return torch::matmul(x, m.weight) * mask;
+  });
+  CHECK(count(program, "aten::tril") == 0);
+  CHECK(count(program, "aten::arange") == 0);
+  REQUIRE(program.compiled().graph.constants.size() == 1);
+  CHECK(torch::equal(program.compiled().graph.constants[0], torch::ones({4, 4}).tril().mul(2.0) + torch::arange(4)));
+}
+
+TEST_CASE("a constant that is written is its own in every run", "[compiler][capture]") {
+  const Program program = compile_lambda([](Lambda& m, torch::Tensor x) {
+    auto padded = torch::zeros({2, 6});
+    padded.slice(1, 1, 5).copy_(torch::matmul(x, m.weight));
+    return padded.slice(1, 0, 4) + padded.slice(1, 2, 6);
+  });
+  CHECK(count(program, "aten::copy_") == 1);  // the check against eager has run the replay twice by now
+}
+
+TEST_CASE("an outside tensor without a gradient is lifted, one with a gradient is refused", "[compiler][capture]") {
+  const auto outside = torch::randn({4});
+  const Program program =
+      compile_lambda([&](Lambda& m, torch::Tensor x) { return torch::matmul(x, m.weight) + outside; });
+  REQUIRE(program.compiled().graph.constants.size() == 1);
+  CHECK(torch::equal(program.compiled().graph.constants[0], outside));
+
+  const auto trainable = torch::randn({4}, torch::requires_grad());
+  CHECK_THAT(refusal([&](Lambda& m, torch::Tensor x) { return torch::matmul(x, m.weight) + trainable; }),
+             ContainsSubstring("requires a gradient") && ContainsSubstring("only"));
+}
+
+TEST_CASE("reads of values that depend on the input are refused", "[compiler][capture]") {
+  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) { return torch::matmul(x, m.weight) * x.sum().item<float>(); }),
+             ContainsSubstring("item") && ContainsSubstring("\"only\""));
+  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
+               return (x.sum() > 0).is_nonzero() ? torch::matmul(x, m.weight) : x + m.weight.sum();
+             }),
+             ContainsSubstring("is_nonzero") && ContainsSubstring("\"only\""));
+  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
+               return torch::allclose(x, x) ? torch::matmul(x, m.weight) : x;
+             }),
+             ContainsSubstring("allclose"));
+}
+
+TEST_CASE("shapes that depend on values are refused, fixed ones are not", "[compiler][capture]") {
+  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
+               const auto h = torch::matmul(x, m.weight);
+               return h + h.masked_select(h > 0).sum();
+             }),
+             ContainsSubstring("masked_select") && ContainsSubstring("\"only\""));
+  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
+               const auto h = torch::matmul(x, m.weight);
+               return h + h.index({h > 0}).sum();
+             }),
+             ContainsSubstring("aten::index"));
+  const Program program = compile_lambda([](Lambda& m, torch::Tensor x) {
+    return torch::matmul(x, m.weight).index({torch::indexing::Slice(), torch::tensor({3, 2, 1, 0})});
+  });
+  CHECK(count(program, "aten::index") == 1);
+}
+
+TEST_CASE("reads that no operator shows differ on a second microbatch", "[compiler][capture]") {
+  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
+               const auto factor = x.accessor<float, 2>()[0][0];
+               return torch::matmul(x, m.weight) * factor;
+             }),
+             ContainsSubstring("second microbatch"));
+}
+
+struct Scaled : torch::autograd::Function<Scaled> {
+  static torch::Tensor forward(torch::autograd::AutogradContext*, torch::Tensor x) { return x * x; }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*, torch::autograd::variable_list g) {
+    return {g[0] * 3};
+  }
+};
+
+TEST_CASE("a custom autograd function is refused, because its backward would be lost", "[compiler][capture]") {
+  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) { return Scaled::apply(torch::matmul(x, m.weight)).sin(); }),
+             ContainsSubstring("custom autograd function") && ContainsSubstring("\"only\""));
+}
+
+TEST_CASE("values made without gradients stay allowed", "[compiler][capture]") {
+  const Program program = compile_lambda([](Lambda& m, torch::Tensor x) {
+    torch::Tensor scale;
+    {
+      const torch::NoGradGuard no_grad;
+      scale = torch::matmul(x, m.weight).abs().mean();
+    }
+    return torch::matmul(x, m.weight) / (scale + 1);
+  });
+  const auto& nodes = program.compiled().graph.nodes;
+  CHECK(std::ranges::count_if(nodes, [](const Node& n) { return !n.grad_mode; }) == 3);
+}
+
+TEST_CASE("dropout draws by operator, step and microbatch, and is checked against eager", "[compiler][capture][random]") {
+  const Program program = compile_lambda([](Lambda& m, torch::Tensor x) {
+    return torch::dropout(torch::matmul(x, m.weight), 0.5, true) + torch::dropout(x, 0.0, true);
+  });
+  CHECK(count(program, "aten::bernoulli_") == 1);
+  CHECK(count(program, "aten::dropout") == 1);  // p = 0 draws nothing and stays whole
+  CHECK(random_seed({1, 2, 3}, 0) != random_seed({1, 2, 3}, 1));
+  CHECK(random_seed({1, 2, 3}, 0) != random_seed({1, 2, 4}, 0));
+  CHECK(random_seed({1, 2, 3}, 0) != random_seed({1, 3, 3}, 0));
+}
+
+TEST_CASE("capture leaves buffers and the random state as they were", "[compiler][capture]") {
+  struct Norm : torch::nn::Module {
+    torch::nn::BatchNorm1d norm{nullptr};
+    Norm() { norm = register_module("norm", torch::nn::BatchNorm1d(4)); }
+    torch::Tensor forward(torch::Tensor x) { return norm(x + torch::rand({4})); }
+  } module;
+  torch::manual_seed(3);
+  const auto before = torch::rand({2});
+  torch::manual_seed(3);
+  const auto x = torch::linspace(0, 1, 32).view({8, 4});
+  const Program program = compile(module, {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = 2});
+  CHECK(torch::equal(torch::rand({2}), before));
+  CHECK(torch::equal(module.norm->running_mean, torch::zeros({4})));
+  CHECK(module.norm->num_batches_tracked.item<std::int64_t>() == 0);
+}
+
+TEST_CASE("autocast is recorded per operator and replayed", "[compiler][capture][autocast]") {
+  const Program program = compile_lambda([](Lambda& m, torch::Tensor x) {
+    at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+    at::autocast::set_autocast_enabled(at::kCPU, true);
+    const auto h = torch::matmul(x, m.weight);
+    at::autocast::set_autocast_enabled(at::kCPU, false);
+    return h.to(torch::kFloat);
+  });
+  const auto& nodes = program.compiled().graph.nodes;
+  const auto product = std::ranges::find_if(nodes, [](const Node& n) { return n.name == "aten::matmul"; });
+  REQUIRE(product != nodes.end());
+  CHECK(product->autocast.enabled);
+  CHECK(program.compiled().graph.at(product->results[0]).dtype == at::kBFloat16);
+}
+
+TEST_CASE("an explicit foreign device is refused", "[compiler][capture]") {
+  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) { return torch::matmul(x, m.weight).to(torch::kMeta).sum() + x; }),
+             ContainsSubstring("meta") && ContainsSubstring("\"only\""));
+}
+
+TEST_CASE("writing a parameter or sharing memory behind the operators' back is refused", "[compiler][capture]") {
+  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
+               const torch::NoGradGuard no_grad;
+               m.weight.mul_(0.5);
+               return x + m.weight.sum();
+             }),
+             ContainsSubstring("writes the parameter"));
+  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) { return torch::matmul(x, m.weight) + m.weight.data(); }),
+             ContainsSubstring("detach()"));
+}
+
+TEST_CASE("a loss that is no scalar, or hangs on nothing, is refused", "[compiler][capture]") {
+  testing::Chain module(1);
+  const auto x = torch::randn({4, 8});
+  const auto with_loss = [&](Loss loss) {
+    return [&module, x, loss] {
+      (void)compile(module, {.inputs = {x}, .labels = {x}, .loss = loss, .microbatches = 2});
+    };
+  };
+  CHECK_THROWS_WITH(with_loss([](torch::Tensor o, torch::Tensor) { return o; })(), ContainsSubstring("one floating-point number"));
+  CHECK_THROWS_WITH(with_loss([](torch::Tensor, torch::Tensor) { return torch::ones({}); })(), ContainsSubstring("does not depend"));
+  CHECK_THROWS_WITH(with_loss({})(), ContainsSubstring("loss is missing"));
+}
+
+TEST_CASE("wrong arguments of compile say what was expected", "[compiler]") {
+  testing::Chain module(1);
+  const auto x = torch::randn({6, 8});
+  CHECK_THROWS_WITH((void)compile(module, {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = 4}),
+                    ContainsSubstring("4 microbatches do not divide") && ContainsSubstring("6 rows"));
+  CHECK_THROWS_WITH((void)compile(module, {.inputs = {x, x}, .labels = {x}, .loss = mean_square, .microbatches = 2}),
+                    ContainsSubstring("takes 1 tensors") && ContainsSubstring("has 2"));
+  CHECK_THROWS_WITH((void)compile(module, {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = 0}),
+                    ContainsSubstring("at least 1"));
+}
+
+TEST_CASE("a replicated tensor goes whole to every microbatch", "[compiler]") {
+  struct Shifted : torch::nn::Module {
+    torch::nn::Linear l{nullptr};
+    Shifted() { l = register_module("l", torch::nn::Linear(8, 8)); }
+    torch::Tensor forward(torch::Tensor x, torch::Tensor shift) { return l(x) + shift; }
+  } module;
+  const auto x = torch::randn({4, 8});
+  const Program program = compile(
+      module, {.inputs = {x, replicated(torch::randn({8}))}, .labels = {x}, .loss = mean_square, .microbatches = 2});
+  CHECK(program.compiled().inputs[1].replicated);
+  CHECK(program.compiled().inputs[0].sizes == std::vector<std::int64_t>{2, 8});
+}
+
+}  // namespace
+}  // namespace stagecraft

@@ -1,0 +1,58 @@
+/// Small modules for tests: one per shape of stage graph a compiler must cut.
+#pragma once
+
+#include <torch/torch.h>
+
+#include "stagecraft/compiler/markers.h"
+
+namespace stagecraft::testing {
+
+/// A perceptron with a skip connection: first -> middle -> last, and first -> last.
+struct SkipNet : torch::nn::Module {
+  torch::nn::Linear a{nullptr}, b{nullptr}, c{nullptr};
+  SkipNet() {
+    a = register_module("a", torch::nn::Linear(6, 8));
+    b = register_module("b", torch::nn::Linear(8, 8));
+    c = register_module("c", torch::nn::Linear(8, 3));
+  }
+  torch::Tensor forward(torch::Tensor x) {
+    const auto h = stage("first", [&] { return torch::gelu(a(x)); });
+    const auto m = stage("middle", [&] { return torch::tanh(b(h)); });
+    return stage("last", [&] { return c(h + m); });
+  }
+};
+
+/// Two encoders that know nothing of each other, and a head.
+struct TwoTowers : torch::nn::Module {
+  torch::nn::Linear image{nullptr}, text{nullptr}, head{nullptr};
+  TwoTowers() {
+    image = register_module("image", torch::nn::Linear(6, 8));
+    text = register_module("text", torch::nn::Linear(5, 8));
+    head = register_module("head", torch::nn::Linear(16, 3));
+  }
+  torch::Tensor forward(torch::Tensor i, torch::Tensor t) {
+    const auto a = stage("image", [&] { return torch::relu(image(i)); });
+    const auto b = stage("text", [&] { return torch::relu(text(t)); });
+    return stage("head", [&] { return head(torch::cat({a, b}, 1)); });
+  }
+};
+
+/// A chain of `stages` linear layers of equal width.
+struct Chain : torch::nn::Module {
+  std::vector<torch::nn::Linear> layers;
+  explicit Chain(int stages, int width = 8) {
+    for (int s = 0; s < stages; ++s) {
+      layers.push_back(register_module("layer" + std::to_string(s), torch::nn::Linear(width, width)));
+    }
+  }
+  torch::Tensor forward(torch::Tensor x) {
+    for (std::size_t s = 0; s < layers.size(); ++s) {
+      x = stage("s" + std::to_string(s), [&] { return torch::tanh(layers[s](x)); });
+    }
+    return x;
+  }
+};
+
+inline torch::Tensor mean_square(torch::Tensor output, torch::Tensor label) { return (output - label).pow(2).mean(); }
+
+}  // namespace stagecraft::testing
