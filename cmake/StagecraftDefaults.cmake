@@ -15,12 +15,10 @@ set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
 # An installed program finds LibTorch where the build found it.
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 
+option(STAGECRAFT_WERROR "Treat warnings as errors; always so where CI is set in the environment" OFF)
 if(DEFINED ENV{CI})
-  set(default_werror ON)
-else()
-  set(default_werror OFF)
+  set(STAGECRAFT_WERROR ON)
 endif()
-option(STAGECRAFT_WERROR "Treat warnings as errors" ${default_werror})
 set(STAGECRAFT_SANITIZE "" CACHE STRING "address, thread or empty")
 set_property(CACHE STAGECRAFT_SANITIZE PROPERTY STRINGS "" address thread)
 
