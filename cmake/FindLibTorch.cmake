@@ -8,17 +8,23 @@
 #          LibTorch::cuda  the same and torch_cuda, c10_cuda; only where these are found
 # Variables: LibTorch_FOUND, LibTorch_VERSION
 
-if(DEFINED ENV{XDG_CACHE_HOME})
-  set(_libtorch_cache "$ENV{XDG_CACHE_HOME}/stagecraft")
-else()
+if("$ENV{XDG_CACHE_HOME}" STREQUAL "")
   set(_libtorch_cache "$ENV{HOME}/.cache/stagecraft")
+else()
+  set(_libtorch_cache "$ENV{XDG_CACHE_HOME}/stagecraft")
 endif()
 
+# A prefix is often given as PyTorch prints it, which is .../torch/share/cmake.
+string(REPLACE ":" ";" _libtorch_prefixes "$ENV{CMAKE_PREFIX_PATH}")
+list(PREPEND _libtorch_prefixes ${CMAKE_PREFIX_PATH})
+list(TRANSFORM _libtorch_prefixes APPEND "/../..")
+
 find_path(LibTorch_INCLUDE_DIR ATen/core/Tensor.h
-  HINTS "${_libtorch_cache}/libtorch-2.11.0/torch"
+  HINTS ${_libtorch_prefixes} "${_libtorch_cache}/libtorch-2.11.0/torch"
   PATH_SUFFIXES include torch/include)
 
 if(LibTorch_INCLUDE_DIR)
+  cmake_path(NORMAL_PATH LibTorch_INCLUDE_DIR)
   # The libraries beside the headers, never those of a second copy.
   cmake_path(GET LibTorch_INCLUDE_DIR PARENT_PATH _libtorch_home)
   foreach(_library IN ITEMS torch_cpu c10 torch_cuda c10_cuda)

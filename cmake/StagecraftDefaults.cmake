@@ -22,7 +22,6 @@ endif()
 set(STAGECRAFT_SANITIZE "" CACHE STRING "address, thread or empty")
 set_property(CACHE STAGECRAFT_SANITIZE PROPERTY STRINGS "" address thread)
 
-
 # ccache refuses precompiled headers unless told that their definitions and times do not matter.
 find_program(STAGECRAFT_CCACHE ccache DOC "Compiler cache, used where present")
 if(STAGECRAFT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
