@@ -1,5 +1,5 @@
-/// The README's promises: its commands run, its program is one that is built, and the output it shows for a
-/// failed check is what the command prints.
+/// The README's promises: its commands run, its program is one that is built, and the output it
+/// shows for a failed check is what the command prints.
 
 #include <unistd.h>
 
@@ -76,7 +76,9 @@ void make_checkout(const std::string& folder) {
   fs::create_directory_symlink(STAGECRAFT_BUILD_DIR, fs::path(folder) / "build" / "release");
 }
 
-std::string readme() { return read_text_file(STAGECRAFT_SOURCE_DIR "/README.md"); }
+std::string readme() {
+  return read_text_file(STAGECRAFT_SOURCE_DIR "/README.md");
+}
 
 }  // namespace
 

@@ -1,0 +1,37 @@
+/// The small programs do what they show: they end well and what they train gets better.
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/command.h"
+
+namespace stagecraft::tests {
+namespace {
+
+std::vector<double> losses_of(const std::string& output) {
+  std::vector<double> losses;
+  std::istringstream words(output);
+  for (std::string word; words >> word;) {
+    double loss = 0.0;
+    if (word == "loss" && words >> loss) {
+      losses.push_back(loss);
+    }
+  }
+  return losses;
+}
+
+}  // namespace
+
+TEST_CASE("a small program ends well and its loss falls", "[tools][examples]") {
+  const std::string program = GENERATE("two_stages", "two_encoders");
+  const CommandResult result = run_command({STAGECRAFT_BUILD_DIR "/bin/examples/" + program});
+  CAPTURE(result.out, result.err);
+  REQUIRE(result.exit_code == 0);
+  const std::vector<double> losses = losses_of(result.out);
+  REQUIRE(losses.size() >= 4);
+  CHECK(losses.back() < 0.8 * losses.front());
+}
+
+}  // namespace stagecraft::tests
