@@ -97,7 +97,7 @@ void check_rules(const ScheduleChoice& choice, const std::string& name) {
                   violations.size() == 1 ? "" : "s",
                   render(choice.schedule, violations));
   for (const Violation& violation : violations) {
-    message += fmt::format("{}: {}\n", violation.rule, violation.message);
+    message += to_string(violation) + "\n";
   }
   message.pop_back();
   throw Error(Errc::ScheduleInvalid, message);
