@@ -13,6 +13,7 @@ Schedule::Schedule(Form form, std::vector<Row> rows) : Schedule(form, std::move(
 
 Schedule::Schedule(Form form, std::vector<Row> rows, Headers headers)
     : form_(form), rows_(std::move(rows)), headers_(std::move(headers)) {
+  bool any_forward = false;
   for (Row& row : rows_) {
     if (form_ == Form::List) {
       std::erase_if(row, [](const Cell& cell) { return cell.idle(); });  // keeps A-1
@@ -20,7 +21,15 @@ Schedule::Schedule(Form form, std::vector<Row> rows, Headers headers)
     for (const Cell& cell : row) {
       for (const Task& task : cell.tasks()) {
         stages_seen_ = std::max(stages_seen_, std::min(task.stage.value, kMaxStages - 1) + 1);
-        microbatches_seen_ = std::max(microbatches_seen_, std::min(task.microbatch.value, kMaxMicrobatches - 1) + 1);
+        // Every microbatch has a forward; a backward beyond them is a mistake, not one more microbatch.
+        const bool forward = task.kind == CellKind::Forward;
+        if (forward && !any_forward) {
+          any_forward = true;
+          microbatches_seen_ = 0;
+        }
+        if (forward || !any_forward) {
+          microbatches_seen_ = std::max(microbatches_seen_, std::min(task.microbatch.value, kMaxMicrobatches - 1) + 1);
+        }
       }
     }
   }

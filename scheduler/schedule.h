@@ -49,7 +49,7 @@ class Schedule {
 
   /// The header, or one more than the largest stage seen.
   [[nodiscard]] int stages() const;
-  /// The header, or one more than the largest microbatch seen, times the replicas.
+  /// The header, or one more than the largest microbatch of a forward, times the replicas.
   [[nodiscard]] int microbatches() const;
   /// The header's graph, or one chain over stages().
   [[nodiscard]] StageGraph stage_graph() const;

@@ -151,7 +151,7 @@ int peak_in_flight(const Schedule::Row& row, const StageGraph& graph) {
 }
 
 Timeline simulate(const Schedule& schedule, const StageGraph& graph, const CostModel& costs) {
-  const TaskGraph tasks(schedule, graph, schedule.microbatches());
+  const TaskGraph tasks(schedule.rows(), graph, schedule.microbatches());
   Simulation simulation(tasks, costs);
   const std::size_t ran = tasks.walk([&](int number) { simulation.run_entry(number); });
   if (ran != tasks.entries().size()) {

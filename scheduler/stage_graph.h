@@ -59,7 +59,7 @@ class StageGraph {
 
   /// Producers before consumers; nothing when the graph has a cycle.
   [[nodiscard]] std::optional<std::vector<StageId>> topological_order() const;
-  /// The stages of one cycle in order, or empty.
+  /// The stages of one cycle in order from its smallest, or empty.
   [[nodiscard]] std::vector<StageId> find_cycle() const;
   /// The number of stages on the longest path. Requires: acyclic.
   [[nodiscard]] int depth() const;

@@ -7,12 +7,12 @@ constexpr std::size_t kKinds = 5;  // Forward to Update
 
 }  // namespace
 
-TaskGraph::TaskGraph(const Schedule& schedule, const StageGraph& stages, int microbatches)
+TaskGraph::TaskGraph(const std::vector<Schedule::Row>& rows, const StageGraph& stages, int microbatches)
     : stages_(&stages), microbatches_(stages.microbatches_per_replica(microbatches)) {
   std::size_t tasks = 0;
-  for (std::size_t r = 0; r < schedule.rows().size(); ++r) {
+  for (std::size_t r = 0; r < rows.size(); ++r) {
     row_begin_.push_back(static_cast<int>(entries_.size()));
-    const Schedule::Row& row = schedule.rows()[r];
+    const Schedule::Row& row = rows[r];
     for (std::size_t c = 0; c < row.size(); ++c) {
       if (!row[c].idle()) {
         entries_.push_back({static_cast<int>(r), static_cast<int>(c), &row[c]});

@@ -5,8 +5,8 @@
 ///     W(s,m)  waits for I(s,m) alone, so it is never between two stages
 ///     U(s)    waits for every B and W of its stage
 ///
-/// Built from a schedule and a stage graph; rules, simulator and lowering walk it. Views the schedule, which
-/// must outlive it. Any thread may read.
+/// Built from the rows of a schedule and a stage graph; rules, simulator and lowering walk it. Views both,
+/// which must outlive it. Any thread may read.
 /// T-1: tasks outside the grammar (a stage, microbatch or kind that does not exist) are not in it.
 /// T-2: of a task listed twice the first counts.
 /// T-3: edges are not stored: they follow from a task's numbers, so a valid schedule costs a table of
@@ -36,7 +36,7 @@ class TaskGraph {
   static constexpr int kMissing = -1;
 
   /// `microbatches`: of the whole step; each replica has its share.
-  TaskGraph(const Schedule& schedule, const StageGraph& stages, int microbatches);
+  TaskGraph(const std::vector<Schedule::Row>& rows, const StageGraph& stages, int microbatches);
 
   [[nodiscard]] const StageGraph& stages() const { return *stages_; }
   /// How many microbatches each stage sees.

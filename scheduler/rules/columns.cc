@@ -1,0 +1,99 @@
+/// V20 to V23: in an array, what a cell needs sits in an earlier column.
+/// V27: a stage takes its microbatches in order, where that is asked for.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "stagecraft/scheduler/rules/rules.h"
+
+namespace stagecraft::rules {
+namespace {
+
+/// The rule that `task` breaks when `prerequisite` is late.
+const char* rule_of(const Task& task, const Task& prerequisite) {
+  if (task.kind == CellKind::Forward) {
+    return "V20";
+  }
+  if (task.kind == CellKind::BackwardWeight) {
+    return "V23";
+  }
+  return prerequisite.kind == CellKind::Forward ? "V21" : "V22";
+}
+
+/// Collects the late prerequisites of one task that fall under one rule.
+void add_late(const Input& in, const Entry& entry, const Task& task, const Task& late, int holder, Violations& found) {
+  const char* rule = rule_of(task, late);
+  if (found.empty() || found.back().rule != rule) {
+    found.push_back(at(rule, entry, task));
+  }
+  Violation& v = found.back();
+  v.missing += v.missing.empty() ? "" : ", ";
+  v.missing += to_string(late);
+  std::string state = "is missing";
+  if (holder != TaskGraph::kMissing) {
+    const Entry& there = in.tasks.entry(holder);
+    state = fmt::format("is at {}", where(in, there));
+    v.cells.emplace_back(there.row, there.column);
+  }
+  v.message += fmt::format("{}{} {}", v.message.empty() ? "" : ", ", to_string(late), state);
+}
+
+/// The first column in which all that is present would be early enough.
+int earliest_column(const Violation& v) {
+  int column = 0;
+  for (std::size_t i = 1; i < v.cells.size(); ++i) {
+    column = std::max(column, v.cells[i].second + 1);
+  }
+  return column;
+}
+
+}  // namespace
+
+void check_columns(const Input& in, Violations& out) {
+  Violations found;
+  for_each_task(in, [&](const Entry& entry, const Task& task) {
+    if (task.kind == CellKind::Update) {
+      return;
+    }
+    in.tasks.for_each_prerequisite(task, [&](const Task& prerequisite) {
+      const int holder = in.tasks.find(prerequisite);
+      if (holder == TaskGraph::kMissing || in.tasks.entry(holder).column >= entry.column) {
+        add_late(in, entry, task, prerequisite, holder, found);
+      }
+    });
+    for (Violation& v : found) {
+      const std::string advice = v.cells.size() > 1
+                                     ? fmt::format("move {} to column {} or later", to_string(task), earliest_column(v))
+                                     : fmt::format("add {} before column {}", v.missing, entry.column);
+      v.message = fmt::format("{} at {} needs results of earlier columns, but {}; {}", to_string(task), where(in, entry),
+                              v.message, advice);
+      out.push_back(std::move(v));
+    }
+    found.clear();
+  });
+}
+
+void check_microbatch_order(const Input& in, Violations& out) {
+  for_each_task(in, [&](const Entry& entry, const Task& task) {
+    if (task.kind == CellKind::Update || task.microbatch.value == 0) {
+      return;
+    }
+    const Task before{task.kind, task.stage, Microbatch(task.microbatch.value - 1)};
+    const int holder = in.tasks.find(before);
+    if (holder == TaskGraph::kMissing) {
+      return;  // V09 or V10 has said so
+    }
+    const Entry& there = in.tasks.entry(holder);
+    if (there.row == entry.row && there.column >= entry.column) {
+      Violation v = at("V27", entry, task);
+      v.missing = to_string(before);
+      v.cells.emplace_back(there.row, there.column);
+      v.message = fmt::format("stage {} runs {} ({}) before {} ({}); this plan takes microbatches {} and {} in order, exchange them",
+                              task.stage.value, to_string(task), where(in, entry), to_string(before), where(in, there),
+                              before.microbatch.value, task.microbatch.value);
+      out.push_back(std::move(v));
+    }
+  });
+}
+
+}  // namespace stagecraft::rules

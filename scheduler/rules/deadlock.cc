@@ -1,0 +1,142 @@
+/// V29: the lists can all run to their end: row order and data dependencies together have no cycle.
+///
+/// Finding out costs one walk. Only when rows get stuck is a graph built, of the stuck entries alone: edges to
+/// the next entry of the row and to the entries that need a result. Updates wait for all of their stage, which
+/// V24 judges, so their edges are left out here.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "stagecraft/scheduler/rules/exchange.h"
+#include "stagecraft/scheduler/rules/rules.h"
+#include "stagecraft/scheduler/rules/shortest_cycle.h"
+
+namespace stagecraft::rules {
+namespace {
+
+constexpr std::size_t kExactUpTo = 100'000;  // cells; beyond, a bounded number of searches
+constexpr std::size_t kSearchesBeyond = 64;
+
+/// The stuck entries, numbered from 0.
+struct Stuck {
+  std::vector<int> entries;  // entry of a vertex
+  Digraph graph;
+};
+
+template <class Visit>
+void for_each_awaited(const Input& in, int entry, Visit&& visit) {
+  for (const Task& task : in.tasks.entry(entry).cell->tasks()) {
+    if (!in.tasks.in_range(task) || task.kind == CellKind::Update) {
+      continue;
+    }
+    in.tasks.for_each_prerequisite(task, [&](const Task& prerequisite) {
+      const int holder = in.tasks.find(prerequisite);
+      if (holder != TaskGraph::kMissing && holder != entry) {
+        visit(holder, prerequisite, task);
+      }
+    });
+  }
+}
+
+Stuck stuck_entries(const Input& in, const std::vector<bool>& done) {
+  constexpr int kDone = -1;
+  Stuck stuck;
+  std::vector<int> vertex(done.size(), kDone);
+  for (std::size_t e = 0; e < done.size(); ++e) {
+    if (!done[e]) {
+      vertex[e] = static_cast<int>(stuck.entries.size());
+      stuck.entries.push_back(static_cast<int>(e));
+    }
+  }
+  std::vector<std::pair<int, int>> edges;
+  for (const int e : stuck.entries) {
+    const int to = vertex[static_cast<std::size_t>(e)];
+    if (e > in.tasks.row_begin(in.tasks.entry(e).row) && !done[static_cast<std::size_t>(e - 1)]) {
+      edges.emplace_back(vertex[static_cast<std::size_t>(e - 1)], to);
+    }
+    for_each_awaited(in, e, [&](int holder, const Task&, const Task&) {
+      if (!done[static_cast<std::size_t>(holder)]) {
+        edges.emplace_back(vertex[static_cast<std::size_t>(holder)], to);
+      }
+    });
+  }
+  std::ranges::sort(edges);
+  const auto twice = std::ranges::unique(edges);
+  edges.erase(twice.begin(), twice.end());
+  for (const auto& [from, to] : edges) {
+    stuck.graph.begin.resize(static_cast<std::size_t>(from) + 1, static_cast<int>(stuck.graph.targets.size()));
+    stuck.graph.targets.push_back(to);
+  }
+  stuck.graph.begin.resize(stuck.entries.size() + 1, static_cast<int>(stuck.graph.targets.size()));
+  return stuck;
+}
+
+/// The member of `from` that `to` waits for, and the waiting member; nothing when they are only row neighbours.
+std::optional<std::pair<Task, Task>> data_link(const Input& in, int from, int to) {
+  std::optional<std::pair<Task, Task>> link;
+  for_each_awaited(in, to, [&](int holder, const Task& prerequisite, const Task& waiting) {
+    if (holder == from && !link) {
+      link = {prerequisite, waiting};
+    }
+  });
+  return link;
+}
+
+Violation describe(const Input& in, std::vector<int> cycle) {
+  std::ranges::rotate(cycle, std::ranges::min_element(cycle));
+  Violation v = at("V29", in.tasks.entry(cycle.front()), in.tasks.entry(cycle.front()).cell->tasks().front());
+  v.cells.clear();
+  std::string reasons;
+  for (std::size_t i = 0; i < cycle.size(); ++i) {
+    const int here = cycle[i];
+    const int next = cycle[(i + 1) % cycle.size()];
+    const Entry& entry = in.tasks.entry(here);
+    const auto link = data_link(in, here, next);
+    const auto incoming = data_link(in, cycle[(i + cycle.size() - 1) % cycle.size()], here);
+    v.cycle.push_back(link ? link->first : incoming ? incoming->second : entry.cell->tasks().front());
+    v.cells.emplace_back(entry.row, entry.column);
+    if (link && i < 8) {
+      reasons += fmt::format("; {} (row {}) needs {} (row {})", to_string(link->second), in.tasks.entry(next).row,
+                             to_string(link->first), entry.row);
+    }
+  }
+  v.task = v.cycle.front();
+  for (const Task& task : v.cycle) {
+    v.missing += to_string(task) + " -> ";
+  }
+  v.missing += to_string(v.cycle.front());
+  v.message = fmt::format("the rows wait for each other for ever: {}, each before the next{}", v.missing, reasons);
+  return v;
+}
+
+}  // namespace
+
+void check_deadlock(const Input& in, Violations& out) {
+  const std::size_t cells = in.tasks.entries().size();
+  std::vector<bool> done(cells, false);
+  if (in.tasks.walk([&](int e) { done[static_cast<std::size_t>(e)] = true; }) == cells) {
+    return;
+  }
+  const Stuck stuck = stuck_entries(in, done);
+  std::vector<int> cycle = shortest_cycle(stuck.graph, cells <= kExactUpTo ? cells : kSearchesBeyond);
+  if (cycle.empty()) {
+    return;  // only updates are stuck: V24 has said so
+  }
+  for (int& vertex : cycle) {
+    vertex = stuck.entries[static_cast<std::size_t>(vertex)];
+  }
+  Violation v = describe(in, cycle);
+  v.repair = find_exchange(in, cycle);
+  if (v.repair) {
+    const auto& row = in.schedule.rows()[static_cast<std::size_t>(v.repair->row)];
+    v.message += fmt::format("; exchange {} and {} of row {} (positions {} and {})",
+                             to_string(row[static_cast<std::size_t>(v.repair->first)]),
+                             to_string(row[static_cast<std::size_t>(v.repair->second)]), v.repair->row, v.repair->first,
+                             v.repair->second);
+  } else {
+    v.message += "; no single exchange within a row was found to help, reorder one of these rows";
+  }
+  out.push_back(std::move(v));
+}
+
+}  // namespace stagecraft::rules

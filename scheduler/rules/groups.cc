@@ -1,0 +1,129 @@
+/// V28: the members of an overlap group are different tasks, none of which waits for another.
+///
+/// Tasks of different microbatches never wait for each other, so only members of one microbatch (and
+/// updates, which wait for all) are looked at; how two stages relate is searched once and remembered, which
+/// keeps a schedule full of groups linear.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "stagecraft/scheduler/rules/rules.h"
+
+namespace stagecraft::rules {
+namespace {
+
+using Path = std::vector<Task>;
+
+/// B and I release the same tasks.
+CellKind released_like(CellKind kind) { return kind == CellKind::Backward ? CellKind::BackwardInput : kind; }
+
+bool same_node(const Task& a, const Task& b) {
+  return a.stage == b.stage && released_like(a.kind) == released_like(b.kind);
+}
+
+class PathFinder {
+ public:
+  explicit PathFinder(const Input& in) : in_(in) {}
+
+  /// Tasks from `from` to `to`, each waiting for the one before; empty when `to` does not wait for `from`.
+  Path find(const Task& from, const Task& to);
+
+ private:
+  Path search(const Task& from, const Task& to) const;
+
+  const Input& in_;
+  std::map<std::tuple<CellKind, StageId, CellKind, StageId>, bool> related_;
+};
+
+Path PathFinder::search(const Task& from, const Task& to) const {
+  // Backwards from `to`, breadth first, within one microbatch. `reached[i]` was found through `via[i]`.
+  const Microbatch m = from.kind == CellKind::Update ? to.microbatch : from.microbatch;
+  std::vector<Task> reached{to};
+  std::vector<std::size_t> via{0};
+  std::vector<bool> seen(static_cast<std::size_t>(in_.graph.size()) * 8, false);
+  for (std::size_t next = 0; next < reached.size(); ++next) {
+    const Task task = reached[next];
+    if (next > 0 && same_node(task, from)) {
+      Path path{from};
+      for (std::size_t i = via[next]; path.back() != to; i = via[i]) {
+        path.push_back(reached[i]);
+      }
+      return path;
+    }
+    in_.tasks.for_each_prerequisite(task, [&](const Task& prerequisite) {
+      const std::size_t node = prerequisite.stage.index() * 8 + static_cast<std::size_t>(released_like(prerequisite.kind));
+      if (prerequisite.microbatch == m && !seen[node]) {
+        seen[node] = true;
+        reached.push_back(prerequisite);
+        via.push_back(next);
+      }
+    });
+  }
+  return {};
+}
+
+Path PathFinder::find(const Task& from, const Task& to) {
+  if (from.microbatch != to.microbatch && to.kind != CellKind::Update) {
+    return {};
+  }
+  const auto [known, first] = related_.try_emplace({from.kind, from.stage, to.kind, to.stage}, true);
+  if (!first && !known->second) {
+    return {};
+  }
+  Path path = search(from, to);
+  known->second = !path.empty();
+  return path;
+}
+
+std::string path_text(const Path& path) {
+  std::string text;
+  for (const Task& task : path) {
+    text += text.empty() ? "" : " -> ";
+    text += to_string(task);
+  }
+  return text;
+}
+
+void check_pair(const Input& in, const Entry& entry, const Task& a, const Task& b, PathFinder& finder, Violations& out) {
+  if (a == b) {
+    Violation v = at("V28", entry, a);
+    v.missing = to_string(b);
+    v.message = fmt::format("{}: the group {} holds {} twice; its members must be different tasks", where(in, entry),
+                            to_string(*entry.cell), to_string(a));
+    out.push_back(std::move(v));
+    return;
+  }
+  Path path = finder.find(a, b);
+  if (path.empty()) {
+    path = finder.find(b, a);
+  }
+  if (!path.empty()) {
+    Violation v = at("V28", entry, path.back());
+    v.missing = to_string(path.front());
+    v.message = fmt::format("{}: the members of {} must not wait for each other, but {} waits for {} ({}); give them cells of their own",
+                            where(in, entry), to_string(*entry.cell), to_string(path.back()), to_string(path.front()),
+                            path_text(path));
+    out.push_back(std::move(v));
+  }
+}
+
+}  // namespace
+
+void check_groups(const Input& in, Violations& out) {
+  PathFinder finder(in);
+  for (const Entry& entry : in.tasks.entries()) {
+    const auto members = entry.cell->tasks();
+    for (std::size_t i = 0; i + 1 < members.size(); ++i) {
+      for (std::size_t j = i + 1; j < members.size(); ++j) {
+        if (in.tasks.in_range(members[i]) && in.tasks.in_range(members[j])) {
+          check_pair(in, entry, members[i], members[j], finder, out);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace stagecraft::rules

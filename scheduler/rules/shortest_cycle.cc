@@ -1,0 +1,167 @@
+#include "stagecraft/scheduler/rules/shortest_cycle.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace stagecraft::rules {
+namespace {
+
+constexpr int kNone = -1;
+
+class CycleSearch {
+ public:
+  explicit CycleSearch(const Digraph& graph);
+  std::vector<int> run(std::size_t max_searches);
+
+ private:
+  void remove(int vertex);
+  void search_through(int root);
+  [[nodiscard]] int next_root();
+
+  template <class Visit>
+  void for_each(const Digraph& edges, int vertex, Visit&& visit) const {
+    for (int i = edges.begin[index(vertex)]; i < edges.begin[index(vertex) + 1]; ++i) {
+      visit(edges.targets[index(i)]);
+    }
+  }
+  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+  const Digraph& out_;
+  Digraph in_;
+  std::vector<int> out_degree_, in_degree_;
+  std::vector<bool> alive_;
+  std::vector<int> distance_, parent_, frontier_;  // of the current search; distances are reset after it
+  std::vector<int> best_;
+  std::vector<int> latest_;  // the cycle the last search found, if it found one
+  std::vector<int> undrawn_;
+  std::uint64_t random_ = 1;
+};
+
+CycleSearch::CycleSearch(const Digraph& graph)
+    : out_(graph),
+      out_degree_(index(graph.size()), 0),
+      in_degree_(index(graph.size()), 0),
+      alive_(index(graph.size()), true),
+      distance_(index(graph.size()), kNone),
+      parent_(index(graph.size()), kNone) {
+  const int n = graph.size();
+  for (int v = 0; v < n; ++v) {
+    for_each(out_, v, [&](int to) {
+      ++out_degree_[index(v)];
+      ++in_degree_[index(to)];
+    });
+  }
+  in_.begin.assign(index(n) + 1, 0);
+  for (int v = 0; v < n; ++v) {
+    in_.begin[index(v) + 1] = in_.begin[index(v)] + in_degree_[index(v)];
+  }
+  in_.targets.resize(out_.targets.size());
+  std::vector<int> fill(in_.begin.begin(), in_.begin.end() - 1);
+  for (int v = 0; v < n; ++v) {
+    for_each(out_, v, [&](int to) { in_.targets[index(fill[index(to)]++)] = v; });
+  }
+  undrawn_.resize(index(n));
+  std::iota(undrawn_.begin(), undrawn_.end(), 0);
+  for (int v = 0; v < n; ++v) {
+    if (alive_[index(v)] && (in_degree_[index(v)] == 0 || out_degree_[index(v)] == 0)) {
+      remove(v);
+    }
+  }
+}
+
+/// Removes a vertex and then all that nothing leads to or that lead nowhere: no cycle passes through them.
+void CycleSearch::remove(int vertex) {
+  std::vector<int> dead{vertex};
+  alive_[index(vertex)] = false;
+  while (!dead.empty()) {
+    const int v = dead.back();
+    dead.pop_back();
+    const auto lost = [&](std::vector<int>& degree, int other) {
+      if (--degree[index(other)] == 0 && alive_[index(other)]) {
+        alive_[index(other)] = false;
+        dead.push_back(other);
+      }
+    };
+    for_each(out_, v, [&](int to) { lost(in_degree_, to); });
+    for_each(in_, v, [&](int from) { lost(out_degree_, from); });
+  }
+}
+
+void CycleSearch::search_through(int root) {
+  const int limit = best_.empty() ? std::numeric_limits<int>::max() : static_cast<int>(best_.size()) - 1;
+  frontier_.assign(1, root);
+  distance_[index(root)] = 0;
+  int last = kNone;
+  for (std::size_t next = 0; next < frontier_.size() && last == kNone; ++next) {
+    const int v = frontier_[next];
+    if (distance_[index(v)] >= limit) {
+      break;  // a cycle from here on would not be shorter
+    }
+    for_each(out_, v, [&](int to) {
+      if (to == root && last == kNone) {
+        last = v;
+      } else if (alive_[index(to)] && distance_[index(to)] == kNone) {
+        distance_[index(to)] = distance_[index(v)] + 1;
+        parent_[index(to)] = v;
+        frontier_.push_back(to);
+      }
+    });
+  }
+  if (last != kNone) {
+    best_.clear();
+    for (int v = last; v != root; v = parent_[index(v)]) {
+      best_.push_back(v);
+    }
+    best_.push_back(root);
+    std::ranges::reverse(best_);
+    latest_ = best_;
+  }
+  for (const int v : frontier_) {
+    distance_[index(v)] = kNone;
+  }
+}
+
+/// Halfway round a cycle just found, because of many that overlap most pass there; else any vertex, drawn
+/// evenly (and the same each time) for the same reason.
+int CycleSearch::next_root() {
+  if (!latest_.empty()) {
+    const int middle = latest_[latest_.size() / 2];
+    latest_.clear();
+    if (alive_[index(middle)]) {
+      return middle;
+    }
+  }
+  while (!undrawn_.empty()) {
+    random_ = random_ * 6364136223846793005U + 1442695040888963407U;
+    std::swap(undrawn_[(random_ >> 33U) % undrawn_.size()], undrawn_.back());
+    const int v = undrawn_.back();
+    undrawn_.pop_back();
+    if (alive_[index(v)]) {
+      return v;
+    }
+  }
+  return kNone;
+}
+
+std::vector<int> CycleSearch::run(std::size_t max_searches) {
+  for (std::size_t n = 0; n < max_searches; ++n) {
+    const int root = next_root();
+    if (root == kNone) {
+      break;
+    }
+    search_through(root);
+    remove(root);
+  }
+  return best_;
+}
+
+}  // namespace
+
+std::vector<int> shortest_cycle(const Digraph& graph, std::size_t max_searches) {
+  return CycleSearch(graph).run(max_searches);
+}
+
+}  // namespace stagecraft::rules

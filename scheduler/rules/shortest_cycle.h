@@ -1,0 +1,25 @@
+/// shortest_cycle: the smallest circle in a directed graph, exactly or from a bounded number of tries.
+///
+/// A breadth-first search from a vertex finds the shortest cycle through it. That vertex is then removed, and
+/// with it everything no longer between two cycles, so a deadlock with one cause ends after few searches;
+/// each search is cut at the best length so far. Pure; no recursion.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace stagecraft::rules {
+
+/// Edges by source: those of vertex v are targets[begin[v]] up to targets[begin[v + 1]].
+struct Digraph {
+  std::vector<int> begin{0};
+  std::vector<int> targets;
+
+  [[nodiscard]] int size() const { return static_cast<int>(begin.size()) - 1; }
+};
+
+/// Returns the vertices of a cycle in order, or nothing when there is none.
+/// Ensures: shortest, unless more than `max_searches` searches would have been needed.
+[[nodiscard]] std::vector<int> shortest_cycle(const Digraph& graph, std::size_t max_searches);
+
+}  // namespace stagecraft::rules

@@ -1,0 +1,52 @@
+#include "stagecraft/scheduler/validate.h"
+
+#include <fmt/format.h>
+
+#include "stagecraft/scheduler/rules/rules.h"
+
+namespace stagecraft {
+
+std::vector<Violation> validate(const Schedule& schedule, const StageGraph& graph, const ValidateOptions& options) {
+  const int microbatches = options.microbatches.value_or(schedule.microbatches());
+  const TaskGraph tasks(schedule.rows(), graph, microbatches);
+  const Placement placement = Placement::of(schedule, graph.size());
+  const rules::Input in{schedule, graph, options, tasks, placement};
+  std::vector<Violation> out;
+  rules::check_shape(in, out);
+  if (tasks.rows() == 0) {
+    return out;  // nothing else to say about nothing
+  }
+  rules::check_entries(in, out);
+  rules::check_placement(in, out);
+  rules::check_counts(in, out);
+  if (schedule.form() == Schedule::Form::Array) {
+    rules::check_columns(in, out);
+  }
+  rules::check_updates(in, out);
+  if (options.microbatch_order) {
+    rules::check_microbatch_order(in, out);
+  }
+  rules::check_groups(in, out);
+  if (schedule.form() == Schedule::Form::List) {
+    rules::check_deadlock(in, out);
+  }
+  rules::check_stage_graph(in, out);
+  rules::check_tied_parameters(in, out);
+  return out;
+}
+
+std::string to_string(const Violation& violation) {
+  std::string text = violation.rule;
+  if (violation.row != Violation::kNowhere) {
+    text += fmt::format(" row {}", violation.row);
+  }
+  if (violation.column != Violation::kNowhere) {
+    text += fmt::format(" column {}", violation.column);
+  }
+  if (violation.task) {
+    text += fmt::format(" ({})", to_string(*violation.task));
+  }
+  return text + ": " + violation.message;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,94 @@
+#include "stagecraft/scheduler/rules/shortest_cycle.h"
+
+#include <algorithm>
+#include <limits>
+#include <random>
+
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft::rules {
+namespace {
+
+Digraph graph_of(int size, std::vector<std::pair<int, int>> edges) {
+  std::ranges::sort(edges);
+  Digraph graph;
+  std::size_t next = 0;
+  for (int v = 0; v < size; ++v) {
+    for (; next < edges.size() && edges[next].first == v; ++next) {
+      graph.targets.push_back(edges[next].second);
+    }
+    graph.begin.push_back(static_cast<int>(graph.targets.size()));
+  }
+  return graph;
+}
+
+constexpr std::size_t kExact = std::numeric_limits<std::size_t>::max();
+
+/// Length of the shortest cycle by powers of reachability; 0 when there is none.
+std::size_t brute_force(int size, const std::vector<std::pair<int, int>>& edges) {
+  const auto n = static_cast<std::size_t>(size);
+  std::vector<std::vector<std::size_t>> far(n, std::vector<std::size_t>(n, kExact / 4));
+  for (const auto& [a, b] : edges) {
+    far[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)] = 1;
+  }
+  for (std::size_t k = 0; k < n; ++k) {
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t j = 0; j < n; ++j) {
+        far[i][j] = std::min(far[i][j], far[i][k] + far[k][j]);
+      }
+    }
+  }
+  std::size_t best = kExact / 4;
+  for (std::size_t i = 0; i < n; ++i) {
+    best = std::min(best, far[i][i]);
+  }
+  return best == kExact / 4 ? 0 : best;
+}
+
+TEST_CASE("a graph without a cycle has none", "[scheduler][deadlock]") {
+  CHECK(shortest_cycle(graph_of(4, {{0, 1}, {0, 2}, {1, 3}, {2, 3}}), kExact).empty());
+  CHECK(shortest_cycle(graph_of(0, {}), kExact).empty());
+}
+
+TEST_CASE("the smaller of two cycles is returned in order", "[scheduler][deadlock]") {
+  const auto cycle = shortest_cycle(graph_of(7, {{0, 1}, {1, 2}, {2, 3}, {3, 0}, {4, 5}, {5, 6}, {6, 4}}), kExact);
+  REQUIRE(cycle.size() == 3);
+  CHECK((cycle[0] % 3 + 1) % 3 == cycle[1] % 3);
+}
+
+TEST_CASE("the shortest cycle is exact on random graphs", "[scheduler][deadlock]") {
+  std::mt19937 random(7);
+  for (int round = 0; round < 300; ++round) {
+    const int size = 2 + static_cast<int>(random() % 12);
+    std::vector<std::pair<int, int>> edges;
+    const auto count = random() % 20;
+    for (std::size_t e = 0; e < count; ++e) {
+      const int from = static_cast<int>(random() % static_cast<unsigned>(size));
+      const int to = static_cast<int>(random() % static_cast<unsigned>(size));
+      if (from != to && std::ranges::find(edges, std::pair(from, to)) == edges.end()) {
+        edges.emplace_back(from, to);
+      }
+    }
+    const auto cycle = shortest_cycle(graph_of(size, edges), kExact);
+    REQUIRE(cycle.size() == brute_force(size, edges));
+    for (std::size_t i = 0; i < cycle.size(); ++i) {
+      REQUIRE(std::ranges::find(edges, std::pair(cycle[i], cycle[(i + 1) % cycle.size()])) != edges.end());
+    }
+  }
+}
+
+TEST_CASE("many overlapping long cycles take few searches", "[scheduler][deadlock]") {
+  // A line there and an edge back from each vertex half a line later: every cycle has the same length.
+  constexpr int kHalf = 50'000;
+  std::vector<std::pair<int, int>> edges;
+  for (int v = 0; v + 1 < 2 * kHalf; ++v) {
+    edges.emplace_back(v, v + 1);
+  }
+  for (int v = 0; v < kHalf; ++v) {
+    edges.emplace_back(v + kHalf, v);
+  }
+  CHECK(shortest_cycle(graph_of(2 * kHalf, edges), kExact).size() == kHalf + 1);
+}
+
+}  // namespace
+}  // namespace stagecraft::rules

@@ -1,0 +1,315 @@
+#include "stagecraft/scheduler/validate.h"
+
+#include <algorithm>
+#include <string>
+
+#include "stagecraft/scheduler/builders/gpipe.h"
+#include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft {
+namespace {
+
+using namespace cells;
+using Catch::Matchers::ContainsSubstring;
+using Rules = std::vector<std::string>;
+
+Rules codes(const std::vector<Violation>& violations) {
+  Rules list;
+  for (const Violation& v : violations) {
+    CAPTURE(v.rule, v.message);
+    CHECK_FALSE(v.message.empty());
+    list.push_back(v.rule);
+  }
+  std::ranges::sort(list);
+  return list;
+}
+
+std::vector<Violation> check(const Schedule& schedule, const ValidateOptions& options = {}) {
+  return validate(schedule, schedule.stage_graph(), options);
+}
+
+std::vector<Violation> check(const char* text, const ValidateOptions& options = {}) {
+  return check(Schedule::parse(text), options);
+}
+
+Rules codes(const char* text, const ValidateOptions& options = {}) { return codes(check(text, options)); }
+
+/// The violation of `rule`, which there must be.
+Violation only(const std::vector<Violation>& violations, const std::string& rule) {
+  const auto found = std::ranges::find(violations, rule, &Violation::rule);
+  REQUIRE(found != violations.end());
+  return *found;
+}
+
+const ValidateOptions kTwo{.microbatches = 2};
+
+TEST_CASE("a valid schedule has no violation", "[scheduler][validate]") {
+  CHECK(codes("0F0 0F1 .   0B0 .   0B1\n.   1F0 1B0 1F1 1B1 .").empty());
+  CHECK(codes("@form list\n0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1").empty());
+  CHECK(codes("0F0 0F1 . 0I0 0W0 0I1 0W1 0U\n. 1F0 1I0 1F1 1I1 1W0 1W1 1U").empty());
+}
+
+TEST_CASE("builders make valid schedules", "[scheduler][validate]") {
+  const int stages = GENERATE(range(1, 9));
+  const int microbatches = GENERATE(1, 2, 3, 8, 24);
+  for (const Schedule& schedule : {gpipe(stages, microbatches), one_f_one_b(stages, microbatches),
+                                   gpipe(stages, microbatches, {.reverse_backward = true})}) {
+    CHECK(codes(check(schedule)).empty());
+    CHECK(codes(check(schedule.to_list())).empty());
+  }
+}
+
+// One fault each in the smallest pipeline, and exactly the rules that it breaks.
+
+TEST_CASE("a forward before its producer breaks V20", "[scheduler][validate]") {
+  const auto found = check("0F0 0F1 . 0B0 . 0B1\n1F0 . 1B0 1F1 1B1 .", kTwo);
+  CHECK(codes(found) == Rules{"V20"});
+  CHECK(found[0].row == 1);
+  CHECK(found[0].column == 0);
+  CHECK(to_string(*found[0].task) == "1F0");
+  CHECK(found[0].missing == "0F0");
+  CHECK_THAT(found[0].message, ContainsSubstring("move 1F0 to column 1"));
+}
+
+TEST_CASE("a backward before its own forward breaks V21", "[scheduler][validate]") {
+  const auto found = check("0F0 0F1 . 0B0 . 0B1\n. 1B0 1F0 1F1 1B1 .", kTwo);
+  CHECK(codes(found) == Rules{"V21"});
+  CHECK(found[0].missing == "1F0");
+}
+
+TEST_CASE("a backward before its consumer's breaks V22", "[scheduler][validate]") {
+  const auto found = check("0F0 0F1 0B0 . . 0B1\n. 1F0 1B0 1F1 1B1 .", kTwo);
+  CHECK(codes(found) == Rules{"V22"});
+  CHECK(found[0].missing == "1B0");
+  CHECK(found[0].cells == std::vector<std::pair<int, int>>{{0, 2}, {1, 2}});
+}
+
+TEST_CASE("one forward twice and another not at all", "[scheduler][validate]") {
+  const auto found = check("0F0 0F0 . 0B0 . 0B1\n. 1F0 1B0 1F1 1B1 .", kTwo);
+  CHECK(codes(found) == Rules{"V08", "V09", "V20", "V21"});
+  CHECK(to_string(*only(found, "V20").task) == "1F1");
+  CHECK(to_string(*only(found, "V21").task) == "0B1");
+  CHECK_THAT(only(found, "V08").message, ContainsSubstring("row 0, column 0") && ContainsSubstring("row 0, column 1"));
+  CHECK_THAT(only(found, "V09").message, ContainsSubstring("stage 0") && ContainsSubstring("microbatch 1"));
+}
+
+TEST_CASE("two forwards on each other's rows break V07 twice and V20", "[scheduler][validate]") {
+  const auto found = check("0F0 1F1 . 0B0 . 0B1\n. 1F0 1B0 0F1 1B1 .", kTwo);
+  CHECK(codes(found) == Rules{"V07", "V07", "V20"});
+  CHECK_THAT(found[0].message, ContainsSubstring("row 0") && ContainsSubstring("row 1"));
+}
+
+TEST_CASE("a microbatch that does not exist breaks V05 and leaves its place empty", "[scheduler][validate]") {
+  const auto found = check("0F0 0F1 . 0B0 . 0B1\n. 1F0 1B0 1F1 1B2 .", kTwo);
+  CHECK(codes(found) == Rules{"V05", "V10", "V22"});
+  CHECK(to_string(*only(found, "V22").task) == "0B1");
+  CHECK(codes("0F0 0F1 . 0B0 . 0B1\n. 1F0 1B0 1F1 1B2 .") == Rules{"V05", "V10", "V22"});
+}
+
+TEST_CASE("a missing backward breaks V10", "[scheduler][validate]") {
+  CHECK(codes("0F0 0F1 . 0B0 . .\n. 1F0 1B0 1F1 1B1 .", kTwo) == Rules{"V10"});
+}
+
+TEST_CASE("half a split backward breaks V12", "[scheduler][validate]") {
+  const auto found = check("0F0 0F1 . 0I0 . 0B1\n. 1F0 1B0 1F1 1B1 .", kTwo);
+  CHECK(codes(found) == Rules{"V12"});
+  CHECK(found[0].missing == "0W0");
+}
+
+TEST_CASE("an update before the last backward breaks V24 and V25", "[scheduler][validate]") {
+  const auto found = check("0F0 0F1 . 0B0 0U 0B1\n. 1F0 1B0 1F1 1B1 .", kTwo);
+  CHECK(codes(found) == Rules{"V24", "V25"});
+  CHECK(only(found, "V24").missing == "0B1");
+  CHECK(to_string(*only(found, "V25").task) == "0B1");
+  CHECK(codes("@form list\n0F0 0F1 0B0 0U 0B1\n1F0 1B0 1F1 1B1", kTwo) == Rules{"V24", "V25"});
+}
+
+TEST_CASE("lists that wait for each other break V29 with a shortest cycle", "[scheduler][validate][deadlock]") {
+  const auto found = check("@form list\n0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1", kTwo);
+  REQUIRE(codes(found) == Rules{"V29"});
+  CHECK(found[0].missing == "0B0 -> 0F1 -> 1F1 -> 1B0 -> 0B0");
+  REQUIRE(found[0].cycle.size() == 4);
+  CHECK(to_string(found[0].cycle[0]) == "0B0");
+  CHECK(found[0].cells == std::vector<std::pair<int, int>>{{0, 1}, {0, 2}, {1, 1}, {1, 2}});
+  CHECK_THAT(found[0].message, ContainsSubstring("exchange"));
+}
+
+TEST_CASE("the proposed exchange repairs the deadlock", "[scheduler][validate][deadlock]") {
+  const Schedule stuck = Schedule::parse("@form list\n0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1");
+  const auto repair = check(stuck)[0].repair;
+  REQUIRE(repair.has_value());
+  auto rows = stuck.rows();
+  auto& row = rows[static_cast<std::size_t>(repair->row)];
+  std::swap(row[static_cast<std::size_t>(repair->first)], row[static_cast<std::size_t>(repair->second)]);
+  CHECK(codes(check(Schedule(Schedule::Form::List, rows))).empty());
+}
+
+TEST_CASE("where one exchange is not enough none is proposed", "[scheduler][validate][deadlock]") {
+  const auto found = check("@form list\n0B0 0F0 0B1 0F1\n1B0 1F0 1B1 1F1", kTwo);
+  REQUIRE(codes(found) == Rules{"V29"});
+  CHECK(found[0].cycle.size() == 2);
+  CHECK_FALSE(found[0].repair.has_value());
+  CHECK_THAT(found[0].message, ContainsSubstring("no single exchange"));
+}
+
+TEST_CASE("a sink without backward starves both its producers", "[scheduler][validate]") {
+  const auto found = check("@edges 0-2,1-2\nF0 . B0\nF0 . B0\n. F0 .");
+  CHECK(codes(found) == Rules{"V10", "V22", "V22"});
+  CHECK_THAT(only(found, "V10").message, ContainsSubstring("stage 2"));
+}
+
+TEST_CASE("V20 names every late producer", "[scheduler][validate]") {
+  const auto found = check(
+      "@edges 0-2,1-2\n"
+      "F0 F1 . B0 F2 B1 F3 B2 . B3\n"
+      "F0 F1 . B0 F2 B1 F3 B2 . B3\n"
+      "F0 . B0 F1 B1 F2 B2 F3 B3 .");
+  REQUIRE(codes(found) == Rules{"V20"});
+  CHECK(found[0].missing == "0F0, 1F0");
+}
+
+// The remaining rules.
+
+TEST_CASE("rows of unequal length break V01 in an array only", "[scheduler][validate]") {
+  const auto found = check("0F0 . . 0B0\n. 1F0 1B0");
+  CHECK(codes(found) == Rules{"V01"});
+  CHECK(found[0].row == 1);
+  CHECK_THAT(found[0].message, ContainsSubstring("3 cells, expected 4"));
+  CHECK(codes("0F0 . . 0B0\n. 1F0 1B0", {.pad_rows = true}).empty());
+  CHECK(codes("@form list\n0F0 0B0 0U\n1F0 1B0").empty());
+  CHECK(codes(check(Schedule(Schedule::Form::Array, {}))) == Rules{"V01"});
+}
+
+TEST_CASE("rows and devices that differ break V02", "[scheduler][validate]") {
+  CHECK(codes("@rows 3\n0F0 . . 0B0\n. 1F0 1B0 .") == Rules{"V02"});
+  CHECK(codes("0F0 0B0", {.devices = 2}) == Rules{"V02"});
+}
+
+TEST_CASE("what a parser would refuse is judged when it comes from C++", "[scheduler][validate]") {
+  const Task nothing{static_cast<CellKind>(9), StageId(0), Microbatch(0)};
+  CHECK(codes(check(Schedule{{F(0, 0), B(0, 0), Cell(nothing)}})) == Rules{"V06"});
+  CHECK(codes(check(Schedule{{F(0, 0), B(0, 0), Cell(Task{})}})) == Rules{"V03"});
+  CHECK(codes(check(Schedule{{overlap(F(0, 0)), B(0, 0)}})) == Rules{"V03"});
+  CHECK(codes(check(Schedule{{F(0, 0), B(0, 0), F(-1, 0)}})) == Rules{"V04"});
+  CHECK(codes(check(Schedule{{F(0, 0), B(0, 0), B(0, -2)}})) == Rules{"V05"});
+}
+
+TEST_CASE("a stage outside the graph breaks V04", "[scheduler][validate]") {
+  const auto found = validate(Schedule::parse("0F0 0B0\n1F0 1B0"), StageGraph::chain(1));
+  CHECK(codes(found) == Rules{"V04", "V04"});
+}
+
+TEST_CASE("a stage without any row is missed", "[scheduler][validate]") {
+  const auto found = validate(Schedule::parse("0F0 . . 0B0\n. 1F0 1B0 ."), StageGraph::from_edges(3, {{0, 1}}));
+  CHECK(codes(found) == Rules{"V09", "V10"});
+  CHECK(found[0].row == Violation::kNowhere);
+}
+
+TEST_CASE("whole and split backward of one microbatch break V11", "[scheduler][validate]") {
+  CHECK(codes("0F0 0B0 0I0 0W0") == Rules{"V11"});
+  CHECK(codes("0F0 0B0 0W0") == Rules{"V11", "V23"});
+}
+
+TEST_CASE("a weight gradient needs its own input gradient only", "[scheduler][validate]") {
+  CHECK(codes("0F0 0W0 0I0") == Rules{"V23"});
+  CHECK(codes("0F0 0I0 0W0").empty());
+  CHECK(codes("0F0 . . 0I0 0W0\n. 1F0 1I0 . 1W0").empty());
+}
+
+TEST_CASE("two updates of one stage break V26", "[scheduler][validate]") {
+  CHECK(codes("0F0 0B0 0U 0U") == Rules{"V26"});
+}
+
+TEST_CASE("V27 is asked for, not assumed", "[scheduler][validate]") {
+  const char* text = "0F1 0F0 0B0 0B1";
+  CHECK(codes(text).empty());
+  const auto found = check(text, {.microbatch_order = true});
+  CHECK(codes(found) == Rules{"V27"});
+  CHECK(codes("0F0 0F1 0B1 0B0", {.microbatch_order = true}) == Rules{"V27"});
+}
+
+TEST_CASE("members of a group must not wait for each other", "[scheduler][validate]") {
+  const auto found = check("0F0 0F1|0B0 0B1");
+  CHECK(codes(found).empty());
+  const auto path = check(". 0F0|1F0 . 1B0 0B0");
+  CHECK(codes(path) == Rules{"V20", "V28"});
+  CHECK_THAT(only(path, "V28").message, ContainsSubstring("0F0 -> 1F0"));
+  CHECK(codes("@form list\n0F0|2F0 2B0 0B0\n1F0 1B0") == Rules{"V28", "V29"});
+  CHECK(codes("@form list\n0F0|0F0 0B0") == Rules{"V28"});
+  CHECK(codes("@form list\n0F0 0B0|0U") == Rules{"V24", "V25", "V28"});
+  CHECK(codes("@edges 0-2,1-2\n@form list\n0F0|1F0 0B0|1B0\n2F0 2B0").empty());
+}
+
+TEST_CASE("a stage graph with a cycle breaks V32", "[scheduler][validate]") {
+  const auto found = check("@form list\n@edges 0-1,1-2,2-1\n0F0 0B0\n1F0 1B0\n2F0 2B0");
+  CHECK(only(found, "V32").missing == "1 -> 2 -> 1");
+}
+
+TEST_CASE("a parameter of stages on two rows breaks V33 until it is reduced", "[scheduler][validate]") {
+  const Schedule schedule = one_f_one_b(2, 2);
+  StageGraph graph = StageGraph::chain(2);
+  graph.set_name(StageId(0), "embedding");
+  graph.add_tied({.name = "wte.weight", .stages = {StageId(0), StageId(1)}});
+  const auto found = validate(schedule, graph);
+  REQUIRE(codes(found) == Rules{"V33"});
+  CHECK_THAT(found[0].message, ContainsSubstring("wte.weight") && ContainsSubstring("stage 0") &&
+                                   ContainsSubstring("stage 1") && ContainsSubstring("embedding"));
+  CHECK(codes(validate(Schedule::parse("0F0 1F0 1B0 0B0"), graph)).empty());
+  StageGraph reduced = StageGraph::chain(2);
+  reduced.add_tied({.name = "wte.weight", .stages = {StageId(0), StageId(1)}, .reduced = true});
+  CHECK(codes(validate(schedule, reduced)).empty());
+}
+
+TEST_CASE("a frozen prefix needs no backward and gets no gradient", "[scheduler][validate]") {
+  StageGraph graph = StageGraph::chain(2);
+  graph.set_needs_weight_grad(StageId(0), false);
+  CHECK(codes(validate(Schedule::parse("0F0 . .\n. 1F0 1B0"), graph)).empty());
+  CHECK(codes(validate(Schedule::parse("0F0 . .\n. 1F0 1B0"), StageGraph::chain(2))) == Rules{"V10"});
+}
+
+TEST_CASE("evaluation runs forwards alone", "[scheduler][validate]") {
+  CHECK(codes("0F0 0F1 .\n. 1F0 1F1", {.forward_only = true}).empty());
+  CHECK(codes("0F0 0F1 .\n. 1F0 1F1") == Rules{"V10", "V10"});
+}
+
+TEST_CASE("each replica has its own share of the microbatches", "[scheduler][validate]") {
+  const std::string headers = "@edges 0-1,2-3\n@replicas 0=2,1=3\n";
+  CHECK(codes((headers + "0F0 3F0 3B0 0B0\n2F0 1F0 1B0 2B0").c_str()).empty());
+  CHECK(codes((headers + "3F0 0F0 3B0 0B0\n2F0 1F0 1B0 2B0").c_str()) == Rules{"V20", "V20"});
+  CHECK(codes((headers + "@microbatches 4\n0F0 3F0 3B0 0B0\n2F0 1F0 1B0 2B0").c_str()) ==
+        Rules{"V09", "V09", "V09", "V09", "V10", "V10", "V10", "V10"});
+}
+
+TEST_CASE("R-1: everything wrong is reported at once", "[scheduler][validate]") {
+  const auto found = check("@rows 3\n@microbatches 2\n0F0 0F0 0F7 0I0\n1F1 1F0 1B0");
+  const Rules rules = codes(found);
+  for (const char* rule : {"V01", "V02", "V05", "V08", "V09", "V10", "V12", "V20"}) {
+    CAPTURE(rule);
+    CHECK(std::ranges::find(rules, rule) != rules.end());
+  }
+}
+
+TEST_CASE("a number out of all proportion costs no memory", "[scheduler][validate]") {
+  const auto found = check("@stages 60000\n@microbatches 16000000\n0F0 0B0");
+  CHECK(found.size() > 60000);
+  CHECK_THAT(only(found, "V09").message, ContainsSubstring("in all"));
+}
+
+TEST_CASE("a deadlock of long rows is found and explained", "[scheduler][validate][deadlock]") {
+  // All backwards before all forwards: every cycle is as long as the row.
+  constexpr int kMany = 20'000;
+  Schedule::Row row;
+  for (int m = 0; m < kMany; ++m) {
+    row.push_back(B(0, m));
+  }
+  for (int m = 0; m < kMany; ++m) {
+    row.push_back(F(0, m));
+  }
+  const auto found = check(Schedule(Schedule::Form::List, {row}));
+  REQUIRE(codes(found) == Rules{"V29"});
+  CHECK(found[0].cycle.size() == kMany + 1);
+}
+
+}  // namespace
+}  // namespace stagecraft
