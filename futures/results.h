@@ -5,11 +5,11 @@
 /// The mutex guards the table and the byte count; tensors are destroyed outside it.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
 #include <mutex>
 #include <unordered_map>
+
+#include <ATen/core/Tensor.h>
 
 #include "stagecraft/futures/ref.h"
 

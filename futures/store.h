@@ -8,11 +8,11 @@
 ///      peak() is the highest it has been. Two slots with views of one storage count both.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
 #include <string_view>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include "stagecraft/base/ids.h"
 

@@ -10,10 +10,10 @@
 ///      results are read only.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include "stagecraft/base/ids.h"
 #include "stagecraft/futures/future.h"

@@ -1,12 +1,12 @@
 #include "stagecraft/futures/collective/over_transport.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "stagecraft/base/check.h"
 

@@ -1,12 +1,12 @@
 #include "stagecraft/futures/collective/vote.h"
 
-#include <ATen/ops/empty.h>
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <span>
+
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
 
 #include "stagecraft/base/check.h"
 

@@ -1,9 +1,9 @@
 #include "stagecraft/futures/transport/inproc.h"
 
-#include <fmt/format.h>
-
 #include <cstddef>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "stagecraft/base/check.h"
 #include "stagecraft/futures/transport/inproc_mailbox.h"

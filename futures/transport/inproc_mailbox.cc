@@ -1,10 +1,10 @@
 #include "stagecraft/futures/transport/inproc_mailbox.h"
 
-#include <fmt/format.h>
-
 #include <iterator>
 #include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace stagecraft {
 namespace {

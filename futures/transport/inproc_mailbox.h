@@ -10,8 +10,6 @@
 ///      steady stream of steps allocates nothing here.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -21,6 +19,8 @@
 #include <string_view>
 #include <unordered_map>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/ids.h"

@@ -17,9 +17,9 @@
 ///     transport.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
+
+#include <ATen/core/Tensor.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/ids.h"

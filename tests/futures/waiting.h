@@ -1,13 +1,13 @@
 /// What the tests of values that come later share: patience, and tensors that can be told apart.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/full.h>
-
 #include <chrono>
 #include <cstdint>
 #include <optional>
 #include <thread>
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/full.h>
 
 #include "stagecraft/futures/future.h"
 

@@ -109,6 +109,28 @@ TEST_CASE("sequences and groups of one step do not mix, nor with the plan's edge
   }
 }
 
+TEST_CASE("what was contributed to another group or sequence is left for it",
+          "[futures][collective]") {
+  const InprocNetwork network(2);
+  const Group group{.ranks = {Rank{0}, Rank{1}}, .id = 0};
+  const Group other{.ranks = {Rank{0}, Rank{1}}, .id = 1};
+  TransportCollective collective(network.endpoint(Rank{0}));
+  const auto contribute = [&network](int edge, int place, std::int64_t value) {
+    const Tag tag{
+        .epoch = Epoch{0}, .step = Step{5}, .edge = EdgeId{edge}, .microbatch = Microbatch{place}};
+    network.endpoint(Rank{1})->send(Rank{0}, tag, number(value));
+  };
+  contribute(-2, 0, 200);
+  contribute(-1, 1, 101);
+  contribute(-1, 0, 100);
+  const auto arrived = [&](const Group& from, const Sequence& at) {
+    return numbers_in(collective.all_gather(from, at, number(0), patience()))[1];
+  };
+  CHECK(arrived(group, sequence(0)) == 100);
+  CHECK(arrived(group, sequence(1)) == 101);
+  CHECK(arrived(other, sequence(0)) == 200);
+}
+
 TEST_CASE("a group of one gathers its own tensor", "[futures][collective]") {
   const InprocNetwork network(1);
   TransportCollective collective(network.endpoint(Rank{0}));

@@ -1,8 +1,8 @@
 #include "stagecraft/futures/transport/inproc.h"
 
-#include <ATen/ops/empty.h>
-
 #include <thread>
+
+#include <ATen/ops/empty.h>
 
 #include "stagecraft/tests/conformance/transport_conformance.h"
 #include "stagecraft/tests/futures/waiting.h"
@@ -87,6 +87,18 @@ TEST_CASE("a receive that outlives its network fails", "[futures][transport]") {
   }
   REQUIRE(arrival.ready());
   CHECK(failure_of(arrival) == Errc::TransportClosed);
+}
+
+TEST_CASE("a receive that failed says where and why", "[futures][transport]") {
+  const Endpoints net = make_endpoints(2);
+  const Future<at::Tensor> receive = net.ranks[1]->receive(Rank{0}, kTag);
+  net.ranks[1]->advance(Epoch{1}, Error(Errc::WorkerFailed, "rank 0 ran out of memory"));
+  CHECK_THROWS_MATCHES(
+      receive.get(),
+      Error,
+      Catch::Matchers::Message("the receive of edge 2, microbatch 3, step 1, epoch 0 ended: the "
+                               "epoch is over (microbatch 3, step 1, peer rank 0); because rank 0 "
+                               "ran out of memory"));
 }
 
 TEST_CASE("a network has no end for a rank it does not have", "[futures][transport]") {
