@@ -1,18 +1,14 @@
 #include "stagecraft/compiler/capture.h"
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <ATen/autocast_mode.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty_like.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <optional>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "stagecraft/compiler/recorder.h"
 
@@ -34,7 +30,11 @@ class Session {
 
   static Session* current() { return current_; }
 
+  /// Where the last operator stood: an exception has closed the markers when it is caught.
+  [[nodiscard]] const std::string& last_marker() const { return last_marker_; }
+
   void top_level(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+    last_marker_ = under_marker();
     const bool random = draws_random_numbers(op, *stack);
     const std::optional<std::size_t> generator = generator_argument(op);
     if (random && !generator) {
@@ -70,25 +70,48 @@ class Session {
     if (recorder_ == nullptr) {
       return;
     }
-    if (draws_random_numbers(op, stack)) {
+    if (draws_random_numbers(op, stack) && !has_generator(op, stack)) {
       recorder_->refuse_hidden_draw(op);
     }
     recorder_->check_hidden_read(op, stack);
   }
 
  private:
+  /// Handed down from an operator that was given one of ours.
+  static bool has_generator(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+    const std::optional<std::size_t> position = generator_argument(op);
+    return position && stack[stack.size() - op.schema().arguments().size() + *position].isGenerator();
+  }
+
+  /// Factories (rand, randn_like) have no derivative, so the kernel behind autograd may be entered as well.
+  static std::optional<c10::DispatchKey> way_inside(const c10::OperatorHandle& op) {
+    if (op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) {
+      return c10::DispatchKey::CompositeImplicitAutograd;
+    }
+    const auto& arguments = op.schema().arguments();
+    const bool takes_tensors = std::ranges::any_of(
+        arguments, [](const c10::Argument& a) { return a.type()->isSubtypeOf(*c10::TensorType::get()); });
+    const bool factory = !takes_tensors || op.schema().name().ends_with("_like");
+    if (factory && op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd)) {
+      return c10::DispatchKey::CompositeExplicitAutograd;
+    }
+    return std::nullopt;
+  }
+
   /// Half of the random operators take no generator: one level further down are those that do.
-  void decompose(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-    if (!op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) {
+  static void decompose(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+    const std::optional<c10::DispatchKey> inside = way_inside(op);
+    if (!inside) {
       throw Error(Errc::CompileCapture,
                   fmt::format("the random operator {}{} takes no generator, so it cannot be made to draw the same "
                               "numbers in every cut; use one that does (dropout, bernoulli, normal)",
                               op.schema().name(),
                               under_marker()));
     }
-    op.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, *stack);
+    op.callBoxedForDispatchKey(*inside, *stack);
   }
 
+  std::string last_marker_;
   static thread_local Session* current_;  // NOLINT: the dispatcher calls free functions; the session is its thread's
   Recorder* recorder_;
   RandomKey key_;
@@ -148,9 +171,9 @@ auto translated(const char* what, F&& body) {
   } catch (const Error&) {
     throw;
   } catch (const c10::Error& e) {
-    throw Error(Errc::CompileCapture, fmt::format("{} failed{}: {}", what, under_marker(), e.what_without_backtrace()));
+    throw Error(Errc::CompileCapture, fmt::format("{} failed{}: {}", what, Session::current()->last_marker(), e.what_without_backtrace()));
   } catch (const std::exception& e) {
-    throw Error(Errc::CompileCapture, fmt::format("{} failed{}: {}", what, under_marker(), e.what()));
+    throw Error(Errc::CompileCapture, fmt::format("{} failed{}: {}", what, Session::current()->last_marker(), e.what()));
   }
 }
 

@@ -153,11 +153,11 @@ bool Recorder::before(const c10::OperatorHandle& op, const torch::jit::Stack& st
   bool any_dependent = random_index >= 0;
   for (const c10::IValue& argument : arguments) {
     for_each_tensor(argument, [&](const at::Tensor& t) {
-      if (dependent(t)) {
+      if (dependent(t) || adopt(t)) {
         any_dependent = true;
         refuse_custom_function(op, t);
       } else {
-        see_constant(t);
+        see_constant(op, t);
       }
     });
   }
@@ -212,7 +212,7 @@ void Recorder::folded(const c10::OperatorHandle& op, const torch::jit::Stack& st
   const bool makes_view = returns.size() == 1 && returns[0].alias_info() != nullptr && !returns[0].alias_info()->isWrite();
   for (const c10::IValue& result : last(stack, returns.size())) {
     for_each_tensor(result, [&](const at::Tensor& t) {
-      see_constant(t);
+      see_constant(op, t);
       if (makes_view && result.isTensor()) {
         folded_views_.try_emplace(t.unsafeGetTensorImpl(), FoldedView{op, arguments});
       }
@@ -233,14 +233,37 @@ bool Recorder::dependent(const at::Tensor& tensor) const {
          constants_.contains(tensor.unsafeGetTensorImpl());
 }
 
-void Recorder::see_constant(const at::Tensor& tensor) {
+/// A second handle on a known value that no operator made (.data(), torch::rand): for autograd it is what detach
+/// returns, and so it is recorded.
+bool Recorder::adopt(const at::Tensor& tensor) {
+  if (!tensor.has_storage() || tensor.requires_grad() || constants_.contains(tensor.unsafeGetTensorImpl())) {
+    return false;
+  }
+  const auto set = alias_sets_.find(tensor.storage().unsafeGetStorageImpl());
+  if (set == alias_sets_.end()) {
+    return false;
+  }
+  const Layout layout(tensor);
+  for (const auto& [value, known] : values_of_set_[set->second]) {
+    if (known == layout) {
+      Node node{.name = "aten::detach", .operands = {value}, .annotations = open_annotations()};
+      node.results.push_back(add_value(tensor, ValueKind::Computed, static_cast<int>(graph_.nodes.size())));
+      graph_.nodes.push_back(std::move(node));
+      return true;
+    }
+  }
+  return false;
+}
+
+void Recorder::see_constant(const c10::OperatorHandle& op, const at::Tensor& tensor) {
   if (constants_.contains(tensor.unsafeGetTensorImpl())) {
     return;
   }
   if (tensor.requires_grad()) {
     throw Error(Errc::CompileCapture,
-                fmt::format("a tensor of shape {} that requires a gradient is used, but is neither an input nor a "
+                fmt::format("{} reads a tensor of shape {} that requires a gradient but is neither an input nor a "
                             "registered parameter{}; register it with register_parameter, or detach it",
+                            full_name(op),
                             c10::str(tensor.sizes()),
                             under_marker()));
   }
@@ -248,8 +271,9 @@ void Recorder::see_constant(const at::Tensor& tensor) {
     const auto set = alias_sets_.find(tensor.storage().unsafeGetStorageImpl());
     if (set != alias_sets_.end() && dependent_sets_.contains(set->second)) {
       throw Error(Errc::CompileCapture,
-                  fmt::format("a tensor of shape {} shares its memory with a value of the model but was not made by an "
-                              "operator (.data() does that){}; use detach()",
+                  fmt::format("{} reads a tensor of shape {} that shares its memory with a value of the model but was not "
+                              "made by an operator{}; use one (detach, view, slice)",
+                              full_name(op),
                               c10::str(tensor.sizes()),
                               under_marker()));
     }
@@ -416,8 +440,9 @@ ValueId Recorder::lift(const at::Tensor& tensor) {
     return known->second.first;
   }
   at::Tensor copy = tensor.detach().clone();
-  // A Python-style number promotes types less than a tensor does; the copy must too.
-  copy.unsafeGetTensorImpl()->set_wrapped_number(impl->is_wrapped_number());
+  if (impl->is_wrapped_number()) {
+    copy.unsafeGetTensorImpl()->set_wrapped_number(true);  // promotes types less than a tensor does
+  }
   const ValueId id{static_cast<int>(graph_.values.size())};
   graph_.values.push_back({ValueKind::Constant,
                            static_cast<int>(graph_.constants.size()),
@@ -444,6 +469,7 @@ ValueId Recorder::materialize(const at::Tensor& tensor) {
   }
   const ValueId id = lift(tensor);
   values_[impl] = id;
+  values_of_set_[alias_set_of(tensor)].emplace_back(id, Layout(tensor));
   graph_.values[id.index()].alias_set = alias_set_of(tensor);
   dependent_sets_.insert(alias_set_of(tensor));
   return id;
@@ -470,7 +496,10 @@ ValueId Recorder::add_value(const at::Tensor& tensor, ValueKind kind, int positi
   graph_.values.push_back(
       {kind, position, tensor.sizes().vec(), tensor.scalar_type(), tensor.requires_grad(), set});
   values_[tensor.unsafeGetTensorImpl()] = id;
-  dependent_sets_.insert(set);
+  if (tensor.has_storage()) {
+    dependent_sets_.insert(set);
+    values_of_set_[set].emplace_back(id, Layout(tensor));
+  }
   hold(tensor);
   return id;
 }

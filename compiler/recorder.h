@@ -50,6 +50,16 @@ class Recorder {
 
  private:
   using Impl = c10::TensorImpl*;
+  /// Which part of its storage a tensor shows.
+  struct Layout {
+    std::vector<std::int64_t> sizes, strides;
+    std::int64_t offset = 0;
+    at::ScalarType dtype = at::kFloat;
+
+    explicit Layout(const at::Tensor& t)
+        : sizes(t.sizes().vec()), strides(t.strides().vec()), offset(t.storage_offset()), dtype(t.scalar_type()) {}
+    friend bool operator==(const Layout&, const Layout&) = default;
+  };
   struct FoldedView {
     c10::OperatorHandle op;
     std::vector<c10::IValue> arguments;
@@ -61,7 +71,8 @@ class Recorder {
   ValueId materialize(const at::Tensor& tensor);
   void append_view(const FoldedView& view, const at::Tensor& result);
   [[nodiscard]] bool dependent(const at::Tensor& tensor) const;
-  void see_constant(const at::Tensor& tensor);
+  bool adopt(const at::Tensor& tensor);
+  void see_constant(const c10::OperatorHandle& op, const at::Tensor& tensor);
   int alias_set_of(const at::Tensor& tensor);
   void hold(const at::Tensor& tensor);
   void refuse_unreplayable(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments) const;
@@ -79,6 +90,7 @@ class Recorder {
   std::unordered_set<Impl> constants_;
   std::unordered_map<Impl, FoldedView> folded_views_;
   std::unordered_map<c10::StorageImpl*, int> alias_sets_;
+  std::unordered_map<int, std::vector<std::pair<ValueId, Layout>>> values_of_set_;
   std::unordered_set<int> dependent_sets_;  ///< alias sets in which a dependent value lives
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> impls_;
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storages_;

@@ -61,7 +61,7 @@ TEST_CASE("two stages of one rank hand over without a transfer", "[compiler][pla
   const Plan plan = lower_schedule(chain_program(2, 2), folded, true);
   REQUIRE(plan.ranks.size() == 1);
   CHECK(count(plan, Op::Send) == 0);
-  CHECK(plan.ranks[0].stages == std::vector<StageId>{StageId(0), StageId(1)});
+  CHECK((plan.ranks[0].stages == std::vector<StageId>{StageId(0), StageId(1)}));
 }
 
 TEST_CASE("a forward-only plan keeps no state and does not vote", "[compiler][plan]") {
