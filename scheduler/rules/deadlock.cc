@@ -105,7 +105,7 @@ Violation describe(const Input& in, std::vector<int> cycle) {
     v.missing += to_string(task) + " -> ";
   }
   v.missing += to_string(v.cycle.front());
-  v.message = fmt::format("the rows wait for each other for ever: {}, each before the next{}", v.missing, reasons);
+  v.message = fmt::format("the rows wait for each other for ever: {}, where each must end before the next{}", v.missing, reasons);
   return v;
 }
 

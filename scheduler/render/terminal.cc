@@ -1,0 +1,163 @@
+#include "stagecraft/scheduler/render/terminal.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+namespace stagecraft {
+namespace {
+
+constexpr std::size_t kMaxBlocks = 6;  // of a long schedule; blocks with marks are shown beyond that
+constexpr std::size_t kMaxRows = 64;
+constexpr std::array kStageColours{39, 208, 42, 171, 220, 75, 203, 118, 141, 45, 215, 84};
+
+class Grid {
+ public:
+  Grid(const Schedule& schedule, const std::vector<Violation>& violations, const RenderOptions& options);
+  std::string draw() const;
+
+ private:
+  [[nodiscard]] std::string block(std::size_t begin, std::size_t end) const;
+  [[nodiscard]] std::string cell(std::size_t row, std::size_t column) const;
+  [[nodiscard]] bool block_is_marked(std::size_t begin, std::size_t end) const;
+  [[nodiscard]] bool row_is_shown(std::size_t row) const;
+  [[nodiscard]] bool is_marked(std::size_t row, std::size_t column) const {
+    return marked_.contains({static_cast<int>(row), static_cast<int>(column)});
+  }
+
+  const Schedule& schedule_;
+  const RenderOptions& options_;
+  std::set<std::pair<int, int>> marked_;  // row, column
+  std::set<int> marked_rows_;
+  std::vector<std::size_t> width_;  // by column, without the space between
+  std::size_t label_width_;
+};
+
+Grid::Grid(const Schedule& schedule, const std::vector<Violation>& violations, const RenderOptions& options)
+    : schedule_(schedule), options_(options), width_(schedule.columns(), 1) {
+  for (const Violation& v : violations) {
+    marked_.insert(v.cells.begin(), v.cells.end());
+    marked_rows_.insert(v.row);
+  }
+  for (const auto& [row, column] : marked_) {
+    marked_rows_.insert(row);
+  }
+  for (std::size_t r = 0; r < schedule.rows().size(); ++r) {
+    const Schedule::Row& row = schedule.rows()[r];
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      width_[c] = std::max(width_[c], to_string(row[c]).size() + (is_marked(r, c) ? 2 : 0));
+    }
+  }
+  for (std::size_t c = 0; c < width_.size(); ++c) {
+    width_[c] = std::max(width_[c], std::to_string(c).size());
+  }
+  label_width_ = fmt::format("d{}", schedule.rows().size()).size() + 1;
+}
+
+std::string centred(const std::string& text, std::size_t width) { return fmt::format("{:^{}}", text, width); }
+
+std::string Grid::cell(std::size_t row, std::size_t column) const {
+  const Cell& content = schedule_.rows()[row][column];
+  const bool marked = is_marked(row, column);
+  const std::string text = marked ? fmt::format("[{}]", to_string(content)) : to_string(content);
+  const std::string padded = centred(text, width_[column]);
+  if (!options_.colour) {
+    return padded;
+  }
+  if (marked) {
+    return fmt::format("\x1b[1;37;41m{}\x1b[0m", padded);
+  }
+  if (content.idle()) {
+    return fmt::format("\x1b[2m{}\x1b[0m", padded);
+  }
+  const std::size_t stage = content.tasks().front().stage.index();
+  return fmt::format("\x1b[38;5;{}m{}\x1b[0m", kStageColours[stage % kStageColours.size()], padded);
+}
+
+bool Grid::row_is_shown(std::size_t row) const {
+  return schedule_.rows().size() <= kMaxRows || row < kMaxRows / 2 || marked_rows_.contains(static_cast<int>(row));
+}
+
+bool Grid::block_is_marked(std::size_t begin, std::size_t end) const {
+  return std::ranges::any_of(marked_, [&](const auto& place) {
+    return place.second >= static_cast<int>(begin) && place.second < static_cast<int>(end);
+  });
+}
+
+std::string without_trailing_blanks(std::string line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + '\n';
+}
+
+std::string Grid::block(std::size_t begin, std::size_t end) const {
+  std::string line(label_width_, ' ');
+  for (std::size_t c = begin; c < end; ++c) {
+    line += ' ' + centred(std::to_string(c), width_[c]);
+  }
+  std::string text = without_trailing_blanks(std::move(line));
+  std::size_t hidden = 0;
+  for (std::size_t r = 0; r < schedule_.rows().size(); ++r) {
+    if (!row_is_shown(r)) {
+      ++hidden;
+      continue;
+    }
+    line = fmt::format("{:<{}}", fmt::format("d{}", r), label_width_);
+    for (std::size_t c = begin; c < std::min(end, schedule_.rows()[r].size()); ++c) {
+      line += ' ' + cell(r, c);
+    }
+    text += without_trailing_blanks(std::move(line));
+  }
+  return hidden == 0 ? text : text + fmt::format("({} rows not shown)\n", hidden);
+}
+
+std::string Grid::draw() const {
+  std::string text;
+  std::size_t shown = 0;
+  std::size_t skipped_from = 0;
+  const auto flush_skipped = [&](std::size_t before) {
+    if (skipped_from < before) {
+      text += fmt::format("\n(columns {} to {} not shown)\n", skipped_from, before - 1);
+    }
+  };
+  for (std::size_t begin = 0; begin < width_.size();) {
+    std::size_t used = label_width_;
+    std::size_t end = begin;
+    while (end < width_.size() && (end == begin || used + 1 + width_[end] <= static_cast<std::size_t>(std::max(options_.width, 1)))) {
+      used += 1 + width_[end++];
+    }
+    if (shown < kMaxBlocks || (shown < 4 * kMaxBlocks && block_is_marked(begin, end))) {
+      flush_skipped(begin);
+      text += begin == 0 ? "" : "\n";
+      text += block(begin, end);
+      skipped_from = end;
+      ++shown;
+    }
+    begin = end;
+  }
+  flush_skipped(width_.size());
+  return text;
+}
+
+}  // namespace
+
+std::string render(const Schedule& schedule, const std::vector<Violation>& violations, const RenderOptions& options) {
+  std::string text = Grid(schedule, violations, options).draw();
+  if (!violations.empty()) {
+    text += '\n';
+  }
+  const std::size_t listed = std::min(violations.size(), options.max_violations);
+  for (std::size_t i = 0; i < listed; ++i) {
+    const std::string line = to_string(violations[i]);
+    const std::size_t rule = violations[i].rule.size();
+    text += options.colour ? fmt::format("\x1b[1;31m{}\x1b[0m{}\n", line.substr(0, rule), line.substr(rule)) : line + '\n';
+  }
+  if (listed < violations.size()) {
+    text += fmt::format("... and {} more\n", violations.size() - listed);
+  }
+  return text;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,30 @@
+/// The grid as a terminal shows it, with the offending cells in brackets and what is wrong below.
+///
+///          0   1     2     3   4   5
+///     d0  0F0 0F1  [0B0]   .   .  0B1
+///     d1   .  1F0  [1B0]  1F1 1B1  .
+///
+/// Pure; whoever prints it knows the width of the terminal and whether it has colours.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/scheduler/validate.h"
+
+namespace stagecraft {
+
+struct RenderOptions {
+  int width = 100;        ///< wider grids continue in further blocks of columns
+  bool colour = false;    ///< ANSI colours: one per stage, offending cells on red
+  std::size_t max_violations = 50;  ///< listed below the grid; the rest is counted
+};
+
+/// Returns the grid and the violations, one line each. Every block of columns with a marked cell is shown, and
+/// the first ones of a long schedule; what is left out is said.
+[[nodiscard]] std::string render(const Schedule& schedule, const std::vector<Violation>& violations = {},
+                                 const RenderOptions& options = {});
+
+}  // namespace stagecraft

@@ -1,0 +1,68 @@
+#include "stagecraft/scheduler/render/terminal.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/tests/scheduler/golden.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+std::string drawn(const char* text, const RenderOptions& options = {}) {
+  const Schedule schedule = Schedule::parse(text);
+  return render(schedule, validate(schedule, schedule.stage_graph()), options);
+}
+
+TEST_CASE("a valid grid is drawn with its columns numbered", "[scheduler][render]") {
+  check_golden("one_f_one_b_4_8.txt", render(one_f_one_b(4, 8)));
+}
+
+TEST_CASE("offending cells stand in brackets and their rules below", "[scheduler][render]") {
+  check_golden("late_gradient.txt", drawn("0F0 0F1 0B0 . . 0B1\n. 1F0 1B0 1F1 1B1 ."));
+}
+
+TEST_CASE("a deadlock is drawn as its cycle", "[scheduler][render]") {
+  check_golden("deadlock.txt", drawn("@form list\n0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1"));
+}
+
+TEST_CASE("a grid wider than the terminal continues below", "[scheduler][render]") {
+  const std::string text = render(one_f_one_b(4, 8), {}, {.width = 40});
+  check_golden("one_f_one_b_4_8_width_40.txt", text);
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    CHECK(line.size() <= 40);
+  }
+}
+
+TEST_CASE("colours are off unless asked for", "[scheduler][render]") {
+  CHECK(render(one_f_one_b(2, 2)).find('\x1b') == std::string::npos);
+  check_golden("late_gradient_colour.txt", drawn("0F0 0B0 . .\n. 1F0 1B0 .", {.colour = true}));
+}
+
+TEST_CASE("a long schedule is cut but its marked cells are shown", "[scheduler][render]") {
+  const Schedule good = one_f_one_b(2, 2000);
+  auto rows = good.rows();
+  rows[1][3500] = cells::idle;
+  const Schedule bad(Schedule::Form::Array, rows);
+  const std::string text = render(bad, validate(bad, bad.stage_graph()));
+  CHECK(text.size() < 20'000);
+  CHECK_THAT(text, ContainsSubstring("not shown") && ContainsSubstring("[") && ContainsSubstring("V22"));
+}
+
+TEST_CASE("many violations are counted, not all listed", "[scheduler][render]") {
+  const std::string text = drawn("0F0 0F1 0F2 0F3\n1F0 1F1 1F2 1F3", {.max_violations = 2});
+  CHECK_THAT(text, ContainsSubstring("... and "));
+}
+
+TEST_CASE("narrow terminals and odd schedules are drawn too", "[scheduler][render]") {
+  CHECK_NOTHROW(render(one_f_one_b(2, 2), {}, {.width = 0}));
+  CHECK_NOTHROW(render(Schedule(Schedule::Form::Array, {}), validate(Schedule(Schedule::Form::Array, {}), StageGraph::chain(1))));
+  CHECK_NOTHROW(drawn("@stages 3\n0F0 0F0\n."));
+}
+
+}  // namespace
+}  // namespace stagecraft
