@@ -23,6 +23,25 @@ void require_positive(std::string_view builder, std::string_view what, int value
   }
 }
 
+void require_legal(std::string_view builder, std::string_view constraint, std::string_view what, int value,
+                   const std::function<bool(int)>& legal) {
+  if (legal(value)) {
+    return;
+  }
+  constexpr int kFarthest = 1 << 20;
+  std::string nearest;
+  for (const int step : {-1, 1}) {
+    for (int v = value + step; v >= 1 && v <= value + kFarthest; v += step) {
+      if (legal(v)) {
+        nearest += fmt::format("{}{}", nearest.empty() ? "" : " or ", v);
+        break;
+      }
+    }
+  }
+  throw Error(Errc::ScheduleParameter, fmt::format("{} needs {}, got {} {}; nearest: {}", builder, constraint, what, value,
+                                                   nearest.empty() ? "none" : nearest));
+}
+
 void require_acyclic(std::string_view builder, const StageGraph& stages) {
   const std::vector<StageId> cycle = stages.find_cycle();
   if (!cycle.empty()) {

@@ -3,7 +3,9 @@
 /// B-1: builders write lists; columns come from the unit-time simulation alone.
 #pragma once
 
+#include <functional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "stagecraft/scheduler/schedule.h"
@@ -35,5 +37,10 @@ class RowList {
 /// Errors: ScheduleParameter naming `builder`, what it needs and what it got.
 void require_positive(std::string_view builder, std::string_view what, int value);
 void require_acyclic(std::string_view builder, const StageGraph& stages);
+
+/// As require_positive, for a constraint in words and as a test; the error names the nearest legal values
+/// below and above `value`.
+void require_legal(std::string_view builder, std::string_view constraint, std::string_view what, int value,
+                   const std::function<bool(int)>& legal);
 
 }  // namespace stagecraft

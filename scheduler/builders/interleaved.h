@@ -1,0 +1,43 @@
+/// Interleaved 1F1B: v chunks per row in a loop, so the pipeline fills v times faster.
+///
+///     d0: 0F0 0F1 2F0 2F1 0F2 2B0 0F3 2B1 2F2 0B0 ...        two rows, two chunks each: stages 0 and 2 on d0
+///     d1:  .  1F0 1F1 3F0 3B0 3F1 3B1 1F2 1B0 ...
+///
+/// Microbatches go through a row's chunks in groups of g = M / max(1, M / P). With one chunk the warm-up is
+/// twice that of 1F1B, which is another schedule.
+/// Source: Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM".
+#pragma once
+
+#include <string_view>
+#include <utility>
+
+#include "stagecraft/scheduler/schedule.h"
+
+namespace stagecraft {
+
+/// Returns the unit-time array of `ranks` rows and ranks x chunks stages.
+/// Errors: ScheduleParameter unless microbatches are a multiple of max(1, microbatches / ranks).
+[[nodiscard]] Schedule interleaved(int ranks, int microbatches, int chunks);
+
+/// The order in which a row takes (chunk, microbatch) pairs; shared with the zero-bubble variant.
+class LoopOrder {
+ public:
+  /// Errors: ScheduleParameter as interleaved(), in the name of `builder`.
+  LoopOrder(std::string_view builder, int ranks, int microbatches, int chunks);
+
+  [[nodiscard]] int total() const { return chunks_ * microbatches_; }
+  [[nodiscard]] int group() const { return group_; }
+  /// The stage on `row` and microbatch of its k-th forward, or k-th backward.
+  [[nodiscard]] std::pair<int, int> forward(int row, int k) const;
+  [[nodiscard]] std::pair<int, int> backward(int row, int k) const;
+
+ private:
+  [[nodiscard]] int microbatch(int k) const;
+
+  int ranks_;
+  int microbatches_;
+  int chunks_;
+  int group_;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,21 @@
+/// Looped BFS (breadth-first): chunks in a loop, each taking all microbatches before the next.
+///
+///     d0: 0F0 0F1 2F0 2F1 . . 2B0 2B1 0B0 0B1
+///     d1: . 1F0 1F1 3F0 3F1 3B0 3B1 1B0 1B1 .
+///
+/// Source: Lamy-Poirier, "Breadth-First Pipeline Parallelism".
+#pragma once
+
+#include "stagecraft/scheduler/schedule.h"
+
+namespace stagecraft {
+
+struct LoopedBfsOptions {
+  bool reverse_backward = false;  ///< newest activation first; the same idle time
+};
+
+/// Returns the unit-time array of `ranks` rows and ranks x chunks stages.
+/// Errors: ScheduleParameter for a count below 1.
+[[nodiscard]] Schedule looped_bfs(int ranks, int microbatches, int chunks, const LoopedBfsOptions& options = {});
+
+}  // namespace stagecraft

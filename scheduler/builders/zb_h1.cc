@@ -1,0 +1,37 @@
+#include "stagecraft/scheduler/builders/zb_h1.h"
+
+#include <algorithm>
+
+#include "stagecraft/scheduler/builders/row_list.h"
+
+namespace stagecraft {
+
+Schedule zb_h1(int ranks, int microbatches) {
+  require_positive("zb-h1", "devices", ranks);
+  require_positive("zb-h1", "microbatches", microbatches);
+  std::vector<Schedule::Row> rows;
+  for (int r = 0; r < ranks; ++r) {
+    RowList list;
+    int forwards = 0;
+    int weights = 0;
+    while (forwards < std::min(microbatches, ranks - 1 - r)) {
+      list.forward(r, forwards++);
+    }
+    for (int i = 0; i < microbatches; ++i) {
+      if (forwards < microbatches) {
+        list.forward(r, forwards++);
+      }
+      list.backward_input(r, i);
+      if (i >= r) {
+        list.backward_weight(r, weights++);
+      }
+    }
+    while (weights < microbatches) {
+      list.backward_weight(r, weights++);
+    }
+    rows.push_back(list.take());
+  }
+  return finish(std::move(rows), StageGraph::chain(ranks), microbatches);
+}
+
+}  // namespace stagecraft
