@@ -1,0 +1,98 @@
+/// The C++ Actor Framework 0.17, and the only place that spells it: our messages as it sees them,
+/// the three kinds of actor, the system they live in, and a question asked from outside of any
+/// actor.
+///
+/// Included by the sources of the actor shells and by no public header.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <caf/all.hpp>
+
+#include "stagecraft/actors/messages.h"
+#include "stagecraft/futures/future.h"
+
+namespace stagecraft {
+
+// ---- messages -------------------------------------------------------------------------------
+
+template <class Inspector, class Name, class Int>
+typename Inspector::result_type inspect(Inspector& f, StrongId<Name, Int>& id) {
+  return f(id.value);
+}
+
+/// Anything with a list of fields (MS-2).
+template <class Inspector, class Message>
+auto inspect(Inspector& f, Message& m) -> decltype(visit_fields(m, f)) {
+  return visit_fields(m, f);
+}
+
+// ---- actors ---------------------------------------------------------------------------------
+
+/// Detached: owns a thread, on which the executor lives.
+using PlanActor = caf::typed_actor<caf::replies_to<LoadPlan>::with<Ready>,
+                                   caf::replies_to<RunStep>::with<StepDone>,
+                                   caf::replies_to<SendState>::with<StateListing>,
+                                   caf::replies_to<TakeState>::with<StateTaken>>;
+
+/// Scheduled: answers while the plan thread is inside a step.
+using AgentActor = caf::typed_actor<caf::reacts_to<Abort>,
+                                    caf::replies_to<Status>::with<StatusReply>,
+                                    caf::replies_to<Fetch>::with<Fetched>,
+                                    caf::reacts_to<Release>>;
+
+using DriverActor = caf::typed_actor<caf::reacts_to<Submit>, caf::reacts_to<caf::tick_atom>>;
+
+// ---- the system -----------------------------------------------------------------------------
+
+/// The actor system of a cluster. Whoever spawns into it holds it, and ends what it spawned by
+/// `end`.
+class ActorHost : public std::enable_shared_from_this<ActorHost> {
+ public:
+  ActorHost();
+
+  [[nodiscard]] caf::actor_system& system() { return system_; }
+
+  /// Tells `actors` to quit and waits for them. Actors still busy at the deadline are left behind
+  /// together with this host, which then is never destroyed: returns how many.
+  int end(const std::vector<caf::actor>& actors, Deadline deadline);
+
+ private:
+  struct Config : caf::actor_system_config {
+    Config();
+  };
+
+  Config config_;
+  caf::actor_system system_;
+};
+
+/// Asks `actor` from a thread that is no actor. The future fails with ClusterMember when the actor
+/// is gone and with ClusterTimeout when it has not answered within `limit`; `what` names it in the
+/// message.
+template <class Reply, class Actor, class Message>
+Future<Reply> ask(ActorHost& host,
+                  const Actor& actor,
+                  const std::string& what,
+                  std::chrono::milliseconds limit,
+                  Message message) {
+  auto promise = std::make_shared<Promise<Reply>>();
+  Future<Reply> answer = promise->future();
+  host.system().spawn([=](caf::event_based_actor* self) {
+    self->request(actor, caf::timespan(limit), message)
+        .then([promise](Reply& reply) { promise->set_value(std::move(reply)); },
+              [promise, what](const caf::error& e) {
+                promise->set_error(
+                    e == caf::sec::request_timeout
+                        ? Error(Errc::ClusterTimeout, what + " has not answered in time")
+                        : Error(Errc::ClusterMember, what + " has ended and cannot answer"));
+              });
+  });
+  return answer;
+}
+
+}  // namespace stagecraft

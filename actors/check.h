@@ -1,0 +1,26 @@
+/// check: whether a schedule may run a program, before anything runs. A trainer asks it too.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "stagecraft/compiler/program.h"
+#include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/scheduler/validate.h"
+
+namespace stagecraft {
+
+struct CheckResult {
+  std::vector<Violation> violations;
+  std::string grid;  ///< the schedule as people look at it, offending cells marked
+
+  [[nodiscard]] bool ok() const { return violations.empty(); }
+
+  /// Errors: ScheduleInvalid with the grid and every violation.
+  void or_throw() const;
+};
+
+/// Returns everything that keeps `schedule` from running `program`.
+[[nodiscard]] CheckResult check(const Program& program, const Schedule& schedule);
+
+}  // namespace stagecraft

@@ -1,0 +1,36 @@
+/// Cluster: the ranks a trainer may use.
+///
+/// Ranks are threads of this process. A cluster may be given to several trainers, at once or one
+/// after the other; each has workers and a data plane of its own. It may be destroyed before its
+/// trainers.
+#pragma once
+
+#include <memory>
+
+namespace stagecraft {
+
+class ActorHost;
+
+class Cluster {
+ public:
+  /// Errors: UsageArgument for less than one rank.
+  [[nodiscard]] static Cluster local(int ranks);
+
+  /// Takes `--ranks N` (or `--ranks=N`) out of the program's arguments; without it there are as
+  /// many ranks as the machine has processors, at least 8: idle ranks cost nothing. Errors:
+  /// UsageArgument for a count that is no number or less than one.
+  [[nodiscard]] static Cluster from_args(int& argc, char** argv);
+
+  [[nodiscard]] int ranks() const { return ranks_; }
+
+  /// What trainers spawn their actors into.
+  [[nodiscard]] const std::shared_ptr<ActorHost>& host() const { return host_; }
+
+ private:
+  explicit Cluster(int ranks);
+
+  int ranks_;
+  std::shared_ptr<ActorHost> host_;
+};
+
+}  // namespace stagecraft

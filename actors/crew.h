@@ -1,0 +1,66 @@
+/// Crew: the actors of one trainer, a driver and two per rank, with the data plane between them.
+/// The trainer's only way to them; knows nothing of modules or files.
+///
+/// CR-1: ending a crew takes at most its deadline: transports are closed first, so that nobody
+///       waits for a tensor; whoever is still busy then is left behind with what it uses.
+/// CR-2: handles of values may outlive the crew; dropping them then does nothing.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "stagecraft/actors/executor/stage_executor.h"
+#include "stagecraft/actors/messages.h"
+#include "stagecraft/actors/step_ledger.h"
+
+namespace stagecraft {
+
+class ActorHost;
+
+struct CrewSetup {
+  int ranks = 0;
+  ExecutorSetup worker;  ///< of every rank, but for the rank
+  std::function<void(Rank, const Instruction&)> before_instruction;
+  LearningRate learning_rate;
+  std::chrono::milliseconds step_deadline{std::chrono::minutes(5)};
+  std::chrono::milliseconds end_deadline{std::chrono::seconds(20)};
+};
+
+class Crew {
+ public:
+  /// Spawns everybody, hands out the plan and waits until every rank is ready.
+  /// Errors: those of a rank that cannot be; ClusterTimeout.
+  Crew(std::shared_ptr<ActorHost> host, std::shared_ptr<StepLedger> ledger, CrewSetup setup);
+  ~Crew();
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+
+  [[nodiscard]] int ranks() const;
+
+  /// Tells the driver that the ledger has a step for it.
+  void submit(Step submission);
+
+  /// Brings values here and lets their owner forget them.
+  /// Errors: WorkerLost when they are gone; ClusterTimeout, ClusterMember.
+  [[nodiscard]] std::vector<at::Tensor> fetch(Rank owner, const std::vector<RefId>& refs);
+
+  /// What every rank keeps, by rank.
+  [[nodiscard]] std::vector<StateListing> list_state();
+  /// Copies of what every rank keeps, by rank, in the order of the listings.
+  [[nodiscard]] std::vector<std::vector<StateTensor>> read_state();
+  /// Replaces the state of every rank; `state` as read_state returns it.
+  void write_state(const std::vector<std::vector<StateTensor>>& state);
+
+  [[nodiscard]] std::vector<StatusReply> status();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,53 @@
+/// Driver: takes a trainer's steps one after the other, sends each rank one RunStep, waits for one
+/// StepDone from each, and decides what became of the step.
+///
+///   Idle --Submit--> Running --all answered--> Idle
+///                     |
+///                     +--deadline--> Asking --statuses--> Aborting
+///                     +--a rank failed or ended---------> Aborting --all answered or deadline--> Idle
+///
+/// Made by the crew of a trainer; a scheduled actor that never blocks. It is a peer of the data
+/// plane: inputs and labels leave from here.
+///
+/// DR-1: one step at a time. The next starts when every rank has answered the one before, so an
+///       abort never meets a step it is not meant for.
+/// DR-2: an abort starts a new epoch on every rank and here; only then does the failed step's
+///       future complete.
+/// DR-3: nothing is waited for without a deadline, and every request is settled by its answer, by
+///       the end of its receiver or by a deadline, whichever comes first.
+/// DR-4: when nobody can say what the weights are, every later step fails until they are replaced.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "stagecraft/actors/caf_types.h"
+#include "stagecraft/actors/executor/optimizer.h"
+#include "stagecraft/actors/step_ledger.h"
+#include "stagecraft/compiler/plan/plan.h"
+#include "stagecraft/futures/transport/transport.h"
+
+namespace stagecraft {
+
+struct DriverSetup {
+  struct Member {
+    PlanActor plan_thread;
+    AgentActor agent;
+  };
+  std::vector<Member> members;  ///< by rank
+  std::shared_ptr<Transport> transport;
+  std::shared_ptr<StepLedger> ledger;
+  std::shared_ptr<const Plan> train, evaluate;
+  LearningRate learning_rate;
+  double base_learning_rate = 0.0;
+  std::chrono::milliseconds step_deadline{
+      std::chrono::minutes(5)};  ///< of a step, and again of its abort
+  /// Called when nobody will read these losses any more; any thread.
+  std::function<void(Rank, const std::vector<RefId>&)> release;
+};
+
+[[nodiscard]] DriverActor spawn_driver(ActorHost& host, DriverSetup setup);
+
+}  // namespace stagecraft

@@ -1,0 +1,42 @@
+/// ErrorValue: an Error as it crosses an actor message, its causes one after the other.
+///
+/// `answer` in the stage worker makes them, the driver turns them back for the futures. An empty
+/// chain means that nothing failed.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "stagecraft/base/error.h"
+
+namespace stagecraft {
+
+struct ErrorValue {
+  static constexpr std::int64_t kAbsent = std::numeric_limits<std::int64_t>::min();
+
+  Errc code = Errc::Internal;
+  std::string message;
+  std::int64_t rank = kAbsent;
+  std::int64_t stage = kAbsent;
+  std::int64_t microbatch = kAbsent;
+  std::int64_t step = kAbsent;
+  std::string task;
+  std::string peer;
+};
+
+template <class Visitor>
+decltype(auto) visit_fields(ErrorValue& m, Visitor&& visit) {
+  return visit(m.code, m.message, m.rank, m.stage, m.microbatch, m.step, m.task, m.peer);
+}
+
+/// The error first, then what led to it.
+using ErrorChain = std::vector<ErrorValue>;
+
+[[nodiscard]] ErrorChain to_chain(const Error& error);
+
+/// Requires: the chain is not empty.
+[[nodiscard]] Error to_error(const ErrorChain& chain);
+
+}  // namespace stagecraft

@@ -1,0 +1,203 @@
+/// Messages: all that driver, stage workers and agents say to each other.
+///
+///   driver  -> plan thread   LoadPlan, RunStep                answered by Ready, StepDone
+///   trainer -> plan thread   SendState, TakeState             answered by StateListing, StateTaken
+///   driver  -> agent         Abort, Status                    Status is answered by StatusReply
+///   trainer -> agent         Fetch, Release                   Fetch is answered by Fetched
+///   trainer -> driver        Submit
+///
+/// MS-1: a message is metadata only: numbers, text and lists of them. No tensor, no pointer, no
+///       handle; tensors go over the Transport under the tags of data_tags.h.
+/// MS-2: each message has one list of its fields, `visit_fields`; whoever sends, prints or checks
+///       messages uses that list.
+/// MS-3: an answer carries its failure as a value; nothing throws across a message.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "stagecraft/actors/error_value.h"
+#include "stagecraft/actors/executor/stage_executor.h"
+#include "stagecraft/base/ids.h"
+#include "stagecraft/futures/ref.h"
+
+namespace stagecraft {
+
+/// Build what the plan needs and be ready for steps.
+struct LoadPlan {
+  Rank rank;
+};
+
+struct Ready {
+  Rank rank;
+  ErrorChain error;
+};
+
+/// Run one step; the tensors it needs are on their way.
+struct RunStep {
+  Step step;        ///< optimizer updates so far
+  Step submission;  ///< this attempt; part of all its tags
+  Epoch epoch;
+  double learning_rate = 0.0;
+  bool training = true;
+};
+
+struct StepDone {
+  Rank rank;
+  Step submission;
+  bool committed = false;  ///< weights have changed
+  RankTimes times;
+  std::vector<RefId> losses;
+  double gradient_norm = 0.0;
+  ErrorChain error;
+};
+
+/// Give up every epoch before this one.
+struct Abort {
+  Epoch epoch;
+  ErrorChain reason;
+};
+
+struct Status {};
+
+struct StatusReply {
+  Rank rank;
+  std::int32_t instruction = -1;  ///< position in the rank's plan; -1 between steps
+  double seconds = 0.0;           ///< for so long
+  std::int32_t waiting_for = -2;  ///< rank it waits for; -2: it does not wait
+  std::int64_t result_bytes = 0;  ///< of losses nobody has read or dropped
+};
+
+/// Send these values to the driver under the tags of `request`, in this order, and forget them.
+struct Fetch {
+  Step request;
+  std::vector<RefId> refs;
+};
+
+struct Fetched {
+  Rank rank;
+  ErrorChain error;
+};
+
+/// Nobody will ask for these any more.
+struct Release {
+  std::vector<RefId> refs;
+};
+
+/// Say what state this rank keeps and, if asked to, send it to the driver under the tags of
+/// `request`.
+struct SendState {
+  Step request;
+  bool tensors = true;
+};
+
+/// A rank's state: names, shapes and types in the order in which the tensors are sent.
+struct StateListing {
+  Rank rank;
+  std::vector<std::string> names;
+  std::vector<std::vector<std::int64_t>> shapes;
+  std::vector<std::string> types;
+  ErrorChain error;
+};
+
+/// Replace the whole state by the tensors sent under the tags of `request`, or by none of them.
+struct TakeState {
+  Step request;
+  std::vector<std::string> names;  ///< as in the rank's StateListing
+};
+
+struct StateTaken {
+  Rank rank;
+  ErrorChain error;
+};
+
+/// A step is in the ledger under this number.
+struct Submit {
+  Step submission;
+};
+
+template <class V>
+decltype(auto) visit_fields(RankTimes& m, V&& v) {
+  return v(m.forward, m.backward, m.update, m.waiting, m.wall, m.peak_bytes);
+}
+template <class V>
+decltype(auto) visit_fields(LoadPlan& m, V&& v) {
+  return v(m.rank);
+}
+template <class V>
+decltype(auto) visit_fields(Ready& m, V&& v) {
+  return v(m.rank, m.error);
+}
+template <class V>
+decltype(auto) visit_fields(RunStep& m, V&& v) {
+  return v(m.step, m.submission, m.epoch, m.learning_rate, m.training);
+}
+template <class V>
+decltype(auto) visit_fields(StepDone& m, V&& v) {
+  return v(m.rank, m.submission, m.committed, m.times, m.losses, m.gradient_norm, m.error);
+}
+template <class V>
+decltype(auto) visit_fields(Abort& m, V&& v) {
+  return v(m.epoch, m.reason);
+}
+template <class V>
+decltype(auto) visit_fields(Status&, V&& v) {
+  return v();
+}
+template <class V>
+decltype(auto) visit_fields(StatusReply& m, V&& v) {
+  return v(m.rank, m.instruction, m.seconds, m.waiting_for, m.result_bytes);
+}
+template <class V>
+decltype(auto) visit_fields(Fetch& m, V&& v) {
+  return v(m.request, m.refs);
+}
+template <class V>
+decltype(auto) visit_fields(Fetched& m, V&& v) {
+  return v(m.rank, m.error);
+}
+template <class V>
+decltype(auto) visit_fields(Release& m, V&& v) {
+  return v(m.refs);
+}
+template <class V>
+decltype(auto) visit_fields(SendState& m, V&& v) {
+  return v(m.request, m.tensors);
+}
+template <class V>
+decltype(auto) visit_fields(StateListing& m, V&& v) {
+  return v(m.rank, m.names, m.shapes, m.types, m.error);
+}
+template <class V>
+decltype(auto) visit_fields(TakeState& m, V&& v) {
+  return v(m.request, m.names);
+}
+template <class V>
+decltype(auto) visit_fields(StateTaken& m, V&& v) {
+  return v(m.rank, m.error);
+}
+template <class V>
+decltype(auto) visit_fields(Submit& m, V&& v) {
+  return v(m.submission);
+}
+
+/// Every message there is: registered from this list, and looked through by the test of MS-1.
+using MessageTypes = std::tuple<LoadPlan,
+                                Ready,
+                                RunStep,
+                                StepDone,
+                                Abort,
+                                Status,
+                                StatusReply,
+                                Fetch,
+                                Fetched,
+                                Release,
+                                SendState,
+                                StateListing,
+                                TakeState,
+                                StateTaken,
+                                Submit>;
+
+}  // namespace stagecraft

@@ -1,0 +1,239 @@
+#include "stagecraft/actors/stage_worker.h"
+
+#include <new>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <c10/core/ScalarType.h>
+#include <fmt/format.h>
+
+#include "stagecraft/actors/data_tags.h"
+
+namespace stagecraft {
+namespace {
+
+/// What is being handled as an Error. Requires: called from a catch block.
+Error current_error() {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::bad_alloc&) {
+    return {Errc::DeviceOutOfMemory,
+            "this rank ran out of memory: use more stages, smaller microbatches or fewer of them "
+            "in flight"};
+  } catch (const std::exception& error) {
+    return {Errc::WorkerFailed, error.what()};
+  } catch (...) {
+    return {Errc::WorkerFailed, "something was thrown that is no std::exception"};
+  }
+}
+
+[[nodiscard]] at::Tensor receive_now(Transport& transport,
+                                     const Tag& tag,
+                                     std::chrono::milliseconds patience) {
+  const Future<at::Tensor> arrival = transport.receive(kDriver, tag);
+  if (!arrival.wait_until(std::chrono::steady_clock::now() + patience)) {
+    throw Error(
+        Errc::ClusterTimeout,
+        fmt::format("state tensor {} was announced and has not arrived", tag.microbatch.value));
+  }
+  return arrival.get();
+}
+
+void check_names(const std::vector<StateTensor>& state, const std::vector<std::string>& names) {
+  bool same = state.size() == names.size();
+  for (std::size_t i = 0; same && i < state.size(); ++i) {
+    same = state[i].name == names[i];
+  }
+  if (!same) {
+    throw Error(Errc::Internal,
+                "the state sent is not this rank's: its names differ from SendState's listing");
+  }
+}
+
+/// The plan thread's actor state: made on its own thread, destroyed there (W-1).
+struct PlanThread {
+  static inline const char* name = "plan thread";
+  std::unique_ptr<StageWorker> worker;
+};
+
+PlanActor::behavior_type plan_thread(PlanActor::stateful_pointer<PlanThread> self,
+                                     const std::shared_ptr<WorkerDesk>& desk,
+                                     const ExecutorSetup& setup) {
+  self->state.worker = std::make_unique<StageWorker>(desk, setup);
+  const auto worker = [self]() -> StageWorker& { return *self->state.worker; };
+  return {[worker](const LoadPlan& m) { return worker().load(m); },
+          [worker](const RunStep& m) { return worker().run(m); },
+          [worker](const SendState& m) { return worker().send_state(m); },
+          [worker](const TakeState& m) { return worker().take_state(m); }};
+}
+
+StatusReply status_of(const WorkerDesk& desk) {
+  StatusReply reply{.rank = desk.rank};
+  reply.result_bytes = desk.results.bytes();
+  if (const auto executor = desk.executor.load()) {
+    const Progress& progress = executor->progress();
+    reply.instruction = progress.instruction;
+    reply.waiting_for = progress.waiting_for;
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    const auto since = std::chrono::nanoseconds(progress.since_ns);
+    reply.seconds =
+        reply.instruction < 0 ? 0.0 : std::chrono::duration<double>(now - since).count();
+  }
+  return reply;
+}
+
+Fetched send_results(WorkerDesk& desk, const Fetch& m) {
+  Fetched reply{.rank = desk.rank};
+  try {
+    for (std::size_t i = 0; i < m.refs.size(); ++i) {
+      desk.transport->send(
+          kDriver, data_tag(kResultEdge, m.request, i), desk.results.take(m.refs[i]));
+    }
+  } catch (...) {
+    reply.error = to_chain(current_error().with({.rank = desk.rank}));
+  }
+  return reply;
+}
+
+AgentActor::behavior_type agent(AgentActor::pointer, const std::shared_ptr<WorkerDesk>& desk) {
+  return {[desk](const Abort& m) { desk->transport->advance(m.epoch, to_error(m.reason)); },
+          [desk](const Status&) { return status_of(*desk); },
+          [desk](const Fetch& m) { return send_results(*desk, m); },
+          [desk](const Release& m) {
+            for (const RefId id : m.refs) {
+              desk->results.release(id);
+            }
+          }};
+}
+
+}  // namespace
+
+StageWorker::StageWorker(std::shared_ptr<WorkerDesk> desk, ExecutorSetup setup)
+    : desk_(std::move(desk)), setup_(std::move(setup)) {}
+
+StageWorker::~StageWorker() {
+  install(nullptr);
+}
+
+template <class Reply, class Work>
+Reply StageWorker::answer(Reply reply, Work&& work) {
+  reply.rank = desk_->rank;
+  try {
+    work(reply);
+  } catch (...) {
+    Error error = current_error();
+    if (error.code() == Errc::WorkerLost) {
+      phase_ = Phase::Failed;
+    }
+    reply.error = to_chain(error.with({.rank = desk_->rank}));
+  }
+  return reply;
+}
+
+Ready StageWorker::load(const LoadPlan& m) {
+  return answer(Ready{}, [&](Ready&) {
+    if (m.rank != desk_->rank) {
+      throw Error(
+          Errc::WorkerPhase,
+          fmt::format("LoadPlan for rank {} came to rank {}", m.rank.value, desk_->rank.value));
+    }
+    install(std::make_shared<StageExecutor>(setup_, desk_->transport, desk_->results));
+    phase_ = Phase::Ready;
+  });
+}
+
+StepDone StageWorker::run(const RunStep& m) {
+  return answer(StepDone{.submission = m.submission}, [&](StepDone& done) {
+    check_phase("RunStep");
+    StepReport report = executor_->run({.step = m.step,
+                                        .submission = m.submission,
+                                        .epoch = m.epoch,
+                                        .learning_rate = m.learning_rate,
+                                        .training = m.training});
+    done.committed = report.committed;
+    done.times = report.times;
+    done.losses = std::move(report.losses);
+    done.gradient_norm = report.gradient_norm;
+  });
+}
+
+StateListing StageWorker::send_state(const SendState& m) {
+  return answer(StateListing{}, [&](StateListing& listing) {
+    if (m.tensors || phase_ == Phase::Idle) {
+      check_phase("SendState");  // names and shapes are known however badly a step failed
+    }
+    const at::NoGradGuard no_grad;
+    const std::vector<StateTensor> state = executor_->state();
+    for (std::size_t i = 0; i < state.size(); ++i) {
+      listing.names.push_back(state[i].name);
+      listing.shapes.push_back(state[i].tensor.sizes().vec());
+      listing.types.emplace_back(c10::toString(state[i].tensor.scalar_type()));
+      if (m.tensors) {
+        // A copy: the next step writes to the living one.
+        at::Tensor copy = state[i].tensor.detach().clone(at::MemoryFormat::Contiguous);
+        desk_->transport->send(kDriver, data_tag(kStateEdge, m.request, i), std::move(copy));
+      }
+    }
+  });
+}
+
+StateTaken StageWorker::take_state(const TakeState& m) {
+  return answer(StateTaken{}, [&](StateTaken&) {
+    if (phase_ == Phase::Idle) {
+      check_phase("TakeState");
+    }
+    const at::NoGradGuard no_grad;
+    const std::vector<StateTensor> state = executor_->state();
+    const std::vector<at::Tensor> taken = receive_state(state, m);
+    for (std::size_t i = 0; i < state.size(); ++i) {
+      state[i].tensor.copy_(taken[i]);
+    }
+    phase_ = Phase::Ready;
+  });
+}
+
+/// Everything is here and fits before anything is written (keeps W-3).
+std::vector<at::Tensor> StageWorker::receive_state(const std::vector<StateTensor>& state,
+                                                   const TakeState& m) const {
+  check_names(state, m.names);
+  std::vector<at::Tensor> taken;
+  for (std::size_t i = 0; i < state.size(); ++i) {
+    taken.push_back(
+        receive_now(*desk_->transport, data_tag(kStateEdge, m.request, i), setup_.patience));
+    if (taken.back().sizes() != state[i].tensor.sizes() ||
+        taken.back().scalar_type() != state[i].tensor.scalar_type()) {
+      throw Error(Errc::Internal, state[i].name + " was sent in another shape or type than listed");
+    }
+  }
+  return taken;
+}
+
+void StageWorker::check_phase(const char* message) const {
+  if (phase_ == Phase::Ready) {
+    return;
+  }
+  throw Error(Errc::WorkerPhase,
+              fmt::format("{} needs a rank that is Ready, this one is {}",
+                          message,
+                          phase_ == Phase::Idle ? "Idle: it has no plan yet"
+                                                : "Failed: load a checkpoint first"));
+}
+
+void StageWorker::install(std::shared_ptr<StageExecutor> executor) {
+  desk_->executor.store(executor);
+  executor_ = std::move(executor);
+}
+
+PlanActor spawn_plan_thread(ActorHost& host,
+                            std::shared_ptr<WorkerDesk> desk,
+                            ExecutorSetup setup) {
+  return host.system().spawn<caf::detached>(plan_thread, std::move(desk), std::move(setup));
+}
+
+AgentActor spawn_agent(ActorHost& host, std::shared_ptr<WorkerDesk> desk) {
+  return host.system().spawn(agent, std::move(desk));
+}
+
+}  // namespace stagecraft

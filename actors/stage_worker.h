@@ -1,0 +1,71 @@
+/// Stage worker: what stands behind one rank. Two actors share a desk:
+///
+///   plan thread   detached, with a thread of its own; owns the executor, inside it for whole steps
+///   agent         scheduled; takes Abort, Status, Fetch and Release meanwhile
+///
+///   Idle --LoadPlan--> Ready --RunStep, SendState, TakeState--> Ready   failed or not ...
+///                       ^ |
+///              TakeState| |... but for WorkerLost: weights are undefined until replaced
+///                       | v
+///                      Failed
+///
+/// Made by the crew of a trainer, in its process.
+/// W-1: the executor is made, used and given up on the plan thread.
+/// W-2: `answer` is the one place where an exception becomes an error value.
+/// W-3: TakeState replaces the whole state or, failing, nothing.
+#pragma once
+
+#include <memory>
+
+#include "stagecraft/actors/caf_types.h"
+#include "stagecraft/actors/executor/stage_executor.h"
+#include "stagecraft/futures/results.h"
+#include "stagecraft/futures/transport/transport.h"
+
+namespace stagecraft {
+
+/// What both actors of a rank may touch; everything in it may be used by any thread.
+struct WorkerDesk {
+  Rank rank;
+  std::shared_ptr<Transport> transport;
+  Results results;
+  /// For its progress only; empty before LoadPlan and after the plan thread has ended.
+  std::atomic<std::shared_ptr<const StageExecutor>> executor;
+};
+
+/// What the plan thread does with each message, without the actor around it.
+class StageWorker {
+ public:
+  /// `setup` is what LoadPlan builds from: in one process it is handed over here.
+  StageWorker(std::shared_ptr<WorkerDesk> desk, ExecutorSetup setup);
+  ~StageWorker();
+  StageWorker(const StageWorker&) = delete;
+  StageWorker& operator=(const StageWorker&) = delete;
+
+  Ready load(const LoadPlan& m);
+  StepDone run(const RunStep& m);
+  StateListing send_state(const SendState& m);
+  StateTaken take_state(const TakeState& m);
+
+ private:
+  enum class Phase : std::uint8_t { Idle, Ready, Failed };
+
+  template <class Reply, class Work>
+  Reply answer(Reply reply, Work&& work);
+  void check_phase(const char* message) const;
+  [[nodiscard]] std::vector<at::Tensor> receive_state(const std::vector<StateTensor>& state,
+                                                      const TakeState& m) const;
+  void install(std::shared_ptr<StageExecutor> executor);
+
+  const std::shared_ptr<WorkerDesk> desk_;
+  const ExecutorSetup setup_;
+  std::shared_ptr<StageExecutor> executor_;
+  Phase phase_ = Phase::Idle;
+};
+
+[[nodiscard]] PlanActor spawn_plan_thread(ActorHost& host,
+                                          std::shared_ptr<WorkerDesk> desk,
+                                          ExecutorSetup setup);
+[[nodiscard]] AgentActor spawn_agent(ActorHost& host, std::shared_ptr<WorkerDesk> desk);
+
+}  // namespace stagecraft

@@ -1,0 +1,98 @@
+#include "stagecraft/actors/step_ledger.h"
+
+#include <utility>
+
+namespace stagecraft {
+
+EnteredStep StepLedger::enter(StepInput input, int most) {
+  std::unique_lock lock(mutex_);
+  ended_.wait(lock, [&] { return closed_ || under_way_.size() < static_cast<std::size_t>(most); });
+  if (closed_) {
+    throw Error(Errc::ClusterClosed, "the trainer was shut down: it takes no more steps");
+  }
+  const Step submission(numbers_++);
+  Entry& entry = under_way_[submission];
+  entry.input = std::move(input);
+  return {submission, entry.promise.future()};
+}
+
+Step StepLedger::next_request() {
+  const std::scoped_lock lock(mutex_);
+  return Step(numbers_++);
+}
+
+std::optional<StepInput> StepLedger::start(Step submission) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = under_way_.find(submission);
+  return found == under_way_.end() ? std::nullopt
+                                   : std::exchange(found->second.input, std::nullopt);
+}
+
+std::optional<StepLedger::Entry> StepLedger::remove(Step submission, bool committed) {
+  const std::scoped_lock lock(mutex_);
+  committed_ += committed ? 1 : 0;
+  const auto found = under_way_.find(submission);
+  if (found == under_way_.end()) {
+    return std::nullopt;
+  }
+  Entry entry = std::move(found->second);
+  under_way_.erase(found);
+  return entry;
+}
+
+void StepLedger::complete(Step submission, StepOutcome outcome, bool committed) {
+  if (auto entry = remove(submission, committed)) {
+    entry->promise.set_value(std::move(outcome));
+  }
+  ended_.notify_all();
+}
+
+void StepLedger::fail(Step submission, const Error& error) {
+  if (auto entry = remove(submission, false)) {
+    entry->promise.set_error(error);
+  }
+  ended_.notify_all();
+}
+
+void StepLedger::lose(const Error& why) {
+  const std::scoped_lock lock(mutex_);
+  if (!lost_) {
+    lost_ = why;
+  }
+}
+
+std::optional<Error> StepLedger::lost() const {
+  const std::scoped_lock lock(mutex_);
+  return lost_;
+}
+
+void StepLedger::resume(std::int64_t committed) {
+  const std::scoped_lock lock(mutex_);
+  committed_ = committed;
+  lost_.reset();
+}
+
+std::int64_t StepLedger::committed() const {
+  const std::scoped_lock lock(mutex_);
+  return committed_;
+}
+
+void StepLedger::drain() {
+  std::unique_lock lock(mutex_);
+  ended_.wait(lock, [&] { return under_way_.empty(); });
+}
+
+void StepLedger::close() {
+  std::map<Step, Entry> cancelled;
+  {
+    const std::scoped_lock lock(mutex_);
+    closed_ = true;
+    cancelled.swap(under_way_);
+  }
+  for (auto& [submission, entry] : cancelled) {
+    entry.promise.cancel();
+  }
+  ended_.notify_all();
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,105 @@
+#include "stagecraft/actors/step_round.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace stagecraft {
+namespace {
+
+bool same_everywhere(Errc code) {
+  return code == Errc::NonFinite;
+}
+
+}  // namespace
+
+StepRound::StepRound(Step submission, Step step, bool training, int ranks)
+    : submission_(submission),
+      step_(step),
+      training_(training),
+      answers_(static_cast<std::size_t>(ranks)),
+      settled_(static_cast<std::size_t>(ranks), false),
+      missing_(ranks) {}
+
+void StepRound::answered(StepDone done) {
+  if (done.submission != submission_ || done.rank.index() >= settled_.size() ||
+      settled_[done.rank.index()]) {
+    return;  // keeps SR-1
+  }
+  settled_[done.rank.index()] = true;
+  --missing_;
+  if (!done.error.empty()) {
+    note(done.rank, to_error(done.error));
+  }
+  answers_[done.rank.index()] = std::move(done);
+}
+
+void StepRound::gave_up(Rank rank, const Error& why) {
+  if (settled_[rank.index()]) {
+    return;
+  }
+  settled_[rank.index()] = true;
+  --missing_;
+  note(rank, why);
+  if (!lost_) {
+    lost_ = why;
+  }
+}
+
+void StepRound::note(Rank rank, const Error& error) {
+  if (error.code() == Errc::WorkerLost && !lost_) {
+    lost_ = error;
+  }
+  needs_abort_ = true;  // whatever it was, others may wait for this rank
+  const bool aborted = error.code() == Errc::WorkerAborted;
+  const bool better = !primary_ || (!aborted && primary_->code() == Errc::WorkerAborted) ||
+                      (primary_rank_ && same_everywhere(error.code()) &&
+                       same_everywhere(primary_->code()) && rank < *primary_rank_);
+  if (better) {
+    primary_ = error;
+    primary_->with({.rank = rank, .step = step_});
+    primary_rank_ = rank;
+  }
+}
+
+void StepRound::blame(const Error& why) {
+  needs_abort_ = true;
+  if (!primary_) {
+    primary_ = why;
+  }
+}
+
+std::vector<Rank> StepRound::silent() const {
+  std::vector<Rank> ranks;
+  for (std::size_t r = 0; r < settled_.size(); ++r) {
+    if (!settled_[r]) {
+      ranks.emplace_back(r);
+    }
+  }
+  return ranks;
+}
+
+std::optional<Error> StepRound::lost() const {
+  if (lost_) {
+    return lost_;
+  }
+  const auto has_committed = [](const std::optional<StepDone>& a) { return a && a->committed; };
+  const auto count = std::ranges::count_if(answers_, has_committed);
+  if (count == 0 || count == std::ssize(answers_)) {
+    return std::nullopt;  // keeps SR-3
+  }
+  return Error(Errc::WorkerLost,
+               fmt::format("{} of {} ranks have updated their weights in step {} and the others "
+                           "have not: load a checkpoint to go on",
+                           count,
+                           answers_.size(),
+                           step_.value));
+}
+
+bool StepRound::succeeded() const {
+  return !lost() &&
+         std::ranges::all_of(answers_, [](const auto& a) { return a && a->error.empty(); });
+}
+
+}  // namespace stagecraft

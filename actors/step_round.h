@@ -1,0 +1,65 @@
+/// StepRound: one step as the driver sees it: who has answered, and what the answers amount to.
+///
+/// Made by the driver for each step; no actor, no clock. Answers may come twice, late, or for
+/// another step.
+///
+/// SR-1: a rank's first answer counts, every other is dropped.
+/// SR-2: the primary error is the first that is not itself the consequence of an abort; among ranks
+///       that found something not finite, the lowest rank's.
+/// SR-3: ranks agree on `committed`, or nobody knows what the weights are: the round is lost.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "stagecraft/actors/messages.h"
+#include "stagecraft/base/error.h"
+
+namespace stagecraft {
+
+class StepRound {
+ public:
+  StepRound(Step submission, Step step, bool training, int ranks);
+
+  [[nodiscard]] Step submission() const { return submission_; }
+  [[nodiscard]] Step step() const { return step_; }
+  [[nodiscard]] bool training() const { return training_; }
+
+  void answered(StepDone done);
+  /// The rank has ended or stays silent: what it did to its weights is unknown.
+  void gave_up(Rank rank, const Error& why);
+
+  [[nodiscard]] bool complete() const { return missing_ == 0; }
+  [[nodiscard]] std::vector<Rank> silent() const;
+
+  /// True once some rank failed in a way that leaves others waiting for it.
+  [[nodiscard]] bool needs_abort() const { return needs_abort_; }
+
+  /// Blames the round, when nobody is to blame yet: a deadline passed.
+  void blame(const Error& why);
+  [[nodiscard]] const std::optional<Error>& primary() const { return primary_; }
+
+  /// Why the weights are undefined, or nothing. Requires: complete().
+  [[nodiscard]] std::optional<Error> lost() const;
+  /// Every rank has done its part without an error, be it after a deadline. Requires: complete().
+  [[nodiscard]] bool succeeded() const;
+
+  /// By rank; empty where the rank gave up. Requires: complete().
+  [[nodiscard]] const std::vector<std::optional<StepDone>>& answers() const { return answers_; }
+
+ private:
+  void note(Rank rank, const Error& error);
+
+  Step submission_;
+  Step step_;
+  bool training_;
+  std::vector<std::optional<StepDone>> answers_;
+  std::vector<bool> settled_;
+  int missing_;
+  bool needs_abort_ = false;
+  std::optional<Error> primary_;
+  std::optional<Rank> primary_rank_;
+  std::optional<Error> lost_;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,321 @@
+#include "stagecraft/actors/trainer.h"
+
+#include <map>
+#include <set>
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+
+#include "stagecraft/actors/checkpoint.h"
+#include "stagecraft/actors/crew.h"
+#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/lower/lower.h"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::string_view kWeight = "weight:";
+constexpr std::string_view kBuffer = "buffer:";
+
+void check_options(const TrainerOptions& options) {
+  const auto require = [](bool good, const std::string& what) {
+    if (!good) {
+      throw Error(Errc::UsageArgument, what);
+    }
+  };
+  require(options.outstanding >= 1,
+          fmt::format("outstanding is at least 1, not {}", options.outstanding));
+  require(options.threads_per_worker >= 1,
+          fmt::format("threads_per_worker is at least 1, not {}", options.threads_per_worker));
+  require(!options.clip || *options.clip > 0.0,
+          fmt::format("clip is a norm above 0, not {}", options.clip.value_or(0.0)));
+  require(options.step_deadline.count() > 0 && options.end_deadline.count() > 0,
+          "deadlines are above 0");
+  require(options.learning_rate.warmup >= 0,
+          fmt::format("warmup is a number of steps, not {}", options.learning_rate.warmup));
+  require(options.learning_rate.kind != LearningRate::Kind::Cosine ||
+              options.learning_rate.total_steps > 0,
+          "a cosine learning rate needs total_steps above 0");
+}
+
+/// Requires: the schedule is valid.
+void check_ranks(const Plan& plan, const Schedule& schedule, int available) {
+  const int rows = static_cast<int>(schedule.rows().size());
+  if (rows > available) {
+    throw Error(Errc::ClusterMember,
+                fmt::format("the schedule has {} rows and the cluster {} ranks: make a cluster of "
+                            "{}, or a schedule of "
+                            "fewer rows",
+                            rows,
+                            available,
+                            rows));
+  }
+  for (int r = 0; r < rows; ++r) {
+    if (plan.ranks.size() <= static_cast<std::size_t>(r) ||
+        plan.ranks[static_cast<std::size_t>(r)].rank != Rank(r)) {
+      throw Error(Errc::ScheduleInvalid,
+                  fmt::format("row {} of the schedule has no task: leave it out", r));
+    }
+  }
+}
+
+/// The parts of a batch with storage of their own, so that the caller may go on writing to the
+/// batch.
+std::vector<std::vector<at::Tensor>> own_parts(const Batch& batch,
+                                               const std::vector<BatchSlice>& expected,
+                                               int microbatches,
+                                               std::string_view what) {
+  const at::NoGradGuard no_grad;
+  auto parts = split_batch(batch, expected, microbatches, what);
+  std::map<const c10::TensorImpl*, at::Tensor> copies;  // a replicated tensor is copied once
+  std::vector<at::Tensor> originals;  // keep their addresses from being used again
+  for (auto& microbatch : parts) {
+    for (at::Tensor& part : microbatch) {
+      at::Tensor& copy = copies[part.unsafeGetTensorImpl()];
+      if (!copy.defined()) {
+        copy = part.detach().clone(at::MemoryFormat::Contiguous);
+        originals.push_back(part);
+      }
+      part = copy;
+    }
+  }
+  return parts;
+}
+
+std::vector<double> read_losses(const std::weak_ptr<Crew>& crew, const StepOutcome& outcome) {
+  if (outcome.losses.empty()) {
+    return {};
+  }
+  const std::shared_ptr<Crew> reachable = crew.lock();
+  if (!reachable) {
+    throw Error(
+        Errc::ClusterClosed,
+        "the losses were on workers of a trainer that is gone: call get() while the trainer lives");
+  }
+  std::vector<double> losses;
+  for (const at::Tensor& loss : reachable->fetch(outcome.loss_rank, outcome.losses)) {
+    losses.push_back(loss.item<double>());
+  }
+  return losses;
+}
+
+std::string optimizer_name(const Optimizer& optimizer) {
+  return std::holds_alternative<AdamW>(optimizer) ? "adamw" : "sgd";
+}
+
+}  // namespace
+
+struct Trainer::Impl {
+  Program program;
+  TrainerOptions options;
+  Optimizer optimizer;
+  std::shared_ptr<const Plan> train, evaluate;
+  std::shared_ptr<StepLedger> ledger = std::make_shared<StepLedger>();
+  std::shared_ptr<Crew> crew;
+  std::vector<StateTensor> unused;  ///< parameters and buffers that no stage has: they live here
+
+  Impl(Cluster& cluster, Program p, const Schedule& schedule, Optimizer o, TrainerOptions t)
+      : program(std::move(p)), options(std::move(t)), optimizer(o) {
+    check_options(options);
+    check(program, schedule).or_throw();
+    train = std::make_shared<const Plan>(lower_schedule(program, schedule, true));
+    evaluate = std::make_shared<const Plan>(lower_schedule(program, schedule, false));
+    check_ranks(*train, schedule, cluster.ranks());
+    find_unused();
+    crew = std::make_shared<Crew>(cluster.host(), ledger, crew_setup());
+  }
+
+  [[nodiscard]] CrewSetup crew_setup() const {
+    CrewSetup setup;
+    setup.ranks = static_cast<int>(train->ranks.size());
+    setup.worker.program = program.shared();
+    setup.worker.train = train;
+    setup.worker.evaluate = evaluate;
+    setup.worker.optimizer = optimizer;
+    setup.worker.clip = options.clip;
+    setup.worker.seed = options.seed;
+    setup.worker.threads = options.threads_per_worker;
+    // The driver's deadline comes first: it knows which rank holds up the others.
+    setup.worker.patience = 2 * options.step_deadline;
+    setup.before_instruction = options.before_instruction;
+    setup.learning_rate = options.learning_rate;
+    setup.step_deadline = options.step_deadline;
+    setup.end_deadline = options.end_deadline;
+    return setup;
+  }
+
+  void find_unused() {
+    const at::NoGradGuard no_grad;
+    const CompiledProgram& compiled = program.compiled();
+    std::set<int> parameters, buffers;
+    for (const StageProgram& stage : compiled.partition.stages) {
+      parameters.insert(stage.parameters.begin(), stage.parameters.end());
+      buffers.insert(stage.buffers.begin(), stage.buffers.end());
+    }
+    const auto keep = [this](std::string_view kind,
+                             const std::vector<NamedTensor>& all,
+                             const std::set<int>& used) {
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        if (!used.contains(static_cast<int>(i))) {
+          unused.push_back({std::string(kind) + all[i].name, all[i].tensor.detach().clone()});
+        }
+      }
+    };
+    keep(kWeight, compiled.graph.parameters, parameters);
+    keep(kBuffer, compiled.graph.buffers, buffers);
+  }
+
+  EnteredStep enter(const Batch& inputs, const Batch& labels, bool training) {
+    const CompiledProgram& compiled = program.compiled();
+    StepInput input{.training = training,
+                    .inputs = own_parts(inputs, compiled.inputs, compiled.microbatches, "input"),
+                    .labels = own_parts(labels, compiled.labels, compiled.microbatches, "label")};
+    EnteredStep entered = ledger->enter(std::move(input), options.outstanding);
+    crew->submit(entered.submission);
+    return entered;
+  }
+
+  StepFuture run(const Batch& inputs, const Batch& labels, bool training) {
+    return {enter(inputs, labels, training).outcome,
+            [weak = std::weak_ptr(crew)](const StepOutcome& o) { return read_losses(weak, o); }};
+  }
+
+  /// The whole state under its names; a buffer that two stages have is taken from the first.
+  std::vector<StateTensor> read_state() {
+    ledger->drain();
+    if (const auto lost = ledger->lost()) {
+      throw Error(Errc::WorkerLost, "the weights are undefined: load a checkpoint first")
+          .because(*lost);
+    }
+    std::vector<StateTensor> all = unused;
+    std::set<std::string> names;
+    for (std::vector<StateTensor>& of_rank : crew->read_state()) {
+      for (StateTensor& state : of_rank) {
+        if (names.insert(state.name).second) {
+          all.push_back(std::move(state));
+        }
+      }
+    }
+    return all;
+  }
+
+  void save(const std::string& path) {
+    std::vector<StateTensor> tensors = read_state();  // first: it waits for the steps under way
+    write_checkpoint(path,
+                     {.step = ledger->committed(),
+                      .seed = options.seed,
+                      .optimizer = optimizer_name(optimizer),
+                      .tensors = std::move(tensors)});
+  }
+
+  [[nodiscard]] ExpectedState expected_state() {
+    ExpectedState expected{
+        .seed = options.seed, .optimizer = optimizer_name(optimizer), .tensors = {}};
+    const auto add = [&](const std::string& name, const std::string& type, at::IntArrayRef shape) {
+      expected.tensors.push_back({name, type, shape.vec()});
+    };
+    for (const StateTensor& kept : unused) {
+      add(kept.name, c10::toString(kept.tensor.scalar_type()), kept.tensor.sizes());
+    }
+    for (const StateListing& listing : crew->list_state()) {
+      for (std::size_t i = 0; i < listing.names.size(); ++i) {
+        add(listing.names[i], listing.types[i], listing.shapes[i]);
+      }
+    }
+    return expected;
+  }
+
+  void load(const Checkpoint& checkpoint) {
+    const at::NoGradGuard no_grad;
+    ledger->drain();
+    check_same_model(checkpoint, expected_state());
+    std::map<std::string, at::Tensor> by_name;
+    for (const auto& [name, tensor] : checkpoint.tensors) {
+      by_name[name] = tensor;
+    }
+    std::vector<std::vector<StateTensor>> state;
+    for (const StateListing& listing : crew->list_state()) {
+      state.emplace_back();
+      for (const std::string& name : listing.names) {
+        state.back().push_back({name, by_name.at(name)});
+      }
+    }
+    try {
+      crew->write_state(state);
+    } catch (const Error& error) {
+      ledger->lose(error);
+      throw;
+    }
+    for (StateTensor& kept : unused) {
+      kept.tensor.copy_(by_name.at(kept.name));
+    }
+    ledger->resume(checkpoint.step);
+  }
+};
+
+Trainer::Trainer(Cluster& cluster,
+                 Program program,
+                 Schedule schedule,
+                 Optimizer optimizer,
+                 TrainerOptions options)
+    : impl_(std::make_unique<Impl>(
+          cluster, std::move(program), schedule, optimizer, std::move(options))) {}
+
+Trainer::~Trainer() = default;
+Trainer::Trainer(Trainer&&) noexcept = default;
+Trainer& Trainer::operator=(Trainer&&) noexcept = default;
+
+StepFuture Trainer::step(const Batch& inputs, const Batch& labels) {
+  return impl_->run(inputs, labels, true);
+}
+
+double Trainer::evaluate(const Batch& inputs, const Batch& labels) {
+  return impl_->run(inputs, labels, false).get().mean_loss;
+}
+
+std::int64_t Trainer::steps() const {
+  return impl_->ledger->committed();
+}
+
+StateDict Trainer::state_dict() {
+  std::map<std::string, at::Tensor> by_name;
+  for (auto& [name, tensor] : impl_->read_state()) {
+    by_name[name] = tensor;
+  }
+  StateDict result;
+  for (const std::string& name : impl_->program.parameter_names()) {
+    result.emplace_back(name, by_name.at(std::string(kWeight) + name).clone());
+  }
+  return result;
+}
+
+void Trainer::save(const std::string& path) {
+  impl_->save(path);
+}
+
+void Trainer::load(const std::string& path) {
+  impl_->load(read_checkpoint(path));
+}
+
+const Plan& Trainer::plan() const {
+  return *impl_->train;
+}
+
+std::vector<RankStatus> Trainer::status() {
+  std::vector<RankStatus> result;
+  for (const StatusReply& reply : impl_->crew->status()) {
+    RankStatus status{.rank = reply.rank,
+                      .instruction = {},
+                      .seconds = reply.seconds,
+                      .result_bytes = reply.result_bytes};
+    const auto& instructions = impl_->train->ranks[reply.rank.index()].instructions;
+    if (reply.instruction >= 0 &&
+        static_cast<std::size_t>(reply.instruction) < instructions.size()) {
+      status.instruction = to_string(instructions[static_cast<std::size_t>(reply.instruction)]);
+    }
+    result.push_back(std::move(status));
+  }
+  return result;
+}
+
+}  // namespace stagecraft

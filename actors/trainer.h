@@ -1,0 +1,107 @@
+/// Trainer: trains a program by a schedule on a cluster. The public face of the runtime.
+///
+///   sc::Trainer trainer(cluster, program, schedule, sc::AdamW{.lr = 3e-4});
+///   sc::StepFuture step = trainer.step({images}, {labels});
+///   std::cout << step.get().mean_loss;
+///
+/// Thread: one at a time; the futures it returns may be read anywhere.
+/// TR-1: nothing is dispatched for a schedule that breaks a rule, or a batch of the wrong shape.
+/// TR-2: a step that fails before its vote changes no weight, and the next may follow. One that
+///       fails later leaves weights undefined: every step, save and state_dict fails until load().
+/// TR-3: destroying a trainer cancels the steps under way and takes a bounded time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "stagecraft/actors/check.h"
+#include "stagecraft/actors/cluster.h"
+#include "stagecraft/actors/executor/optimizer.h"
+#include "stagecraft/actors/step_future.h"
+#include "stagecraft/compiler/plan/plan.h"
+#include "stagecraft/compiler/program.h"
+#include "stagecraft/scheduler/schedule.h"
+
+namespace stagecraft {
+
+struct TrainerOptions {
+  LearningRate learning_rate;
+  std::optional<double> clip;  ///< largest norm of the whole model's gradient
+  std::uint64_t seed = 0;      ///< of random operators
+  int threads_per_worker = 1;  ///< of LibTorch; results are bit-equal at equal counts
+  int outstanding = 2;         ///< steps under way before step() waits
+  std::chrono::milliseconds step_deadline{std::chrono::minutes(5)};  ///< longest a step may take
+  std::chrono::milliseconds end_deadline{std::chrono::seconds(20)};  ///< longest its end may take
+  /// Called on a rank's thread before each of its instructions; may throw. For tests that make a
+  /// rank fail.
+  std::function<void(Rank, const Instruction&)> before_instruction;
+};
+
+/// Parameters by name, in the module's order.
+using StateDict = std::vector<std::pair<std::string, at::Tensor>>;
+
+/// What a rank is doing just now.
+struct RankStatus {
+  Rank rank;
+  std::string instruction;        ///< empty between steps
+  double seconds = 0.0;           ///< for so long
+  std::int64_t result_bytes = 0;  ///< of losses nobody has read or dropped
+};
+
+class Trainer {
+ public:
+  /// Copies the program's parameters to the ranks of the schedule, one worker per row.
+  /// Errors: ScheduleInvalid with every violation on the grid; ClusterMember for a cluster with
+  ///         fewer ranks than the schedule has rows; UsageArgument for options that make no sense.
+  Trainer(Cluster& cluster,
+          Program program,
+          Schedule schedule,
+          Optimizer optimizer,
+          TrainerOptions options = {});
+  ~Trainer();
+  Trainer(Trainer&&) noexcept;
+  Trainer& operator=(Trainer&&) noexcept;
+
+  /// Starts one optimizer update and returns; waits first while `outstanding` steps are under way.
+  /// The batch is copied: it may be changed as soon as this returns. Errors: UsageArgument,
+  /// CompileShape for a batch unlike the one compiled for. All else is in the future.
+  [[nodiscard]] StepFuture step(const Batch& inputs, const Batch& labels);
+
+  /// Returns the mean loss of the batch, forward only, behind the steps under way. Changes nothing.
+  [[nodiscard]] double evaluate(const Batch& inputs, const Batch& labels);
+
+  /// Updates made: of steps that are over.
+  [[nodiscard]] std::int64_t steps() const;
+
+  /// Copies of all parameters, after the steps under way; also of those no stage uses.
+  [[nodiscard]] StateDict state_dict();
+
+  /// Writes weights, optimizer state, buffers, step and seed, after the steps under way.
+  /// Errors: UsageFile; WorkerLost when the weights are undefined.
+  void save(const std::string& path);
+
+  /// Takes over what `save` wrote, from whatever schedule and cut; nothing is changed when it
+  /// throws before it begins to write. Errors: UsageFile, CheckpointFormat, CheckpointMismatch;
+  /// those of a rank that cannot take its part, which
+  ///         leaves weights undefined.
+  void load(const std::string& path);
+
+  /// Of a training step.
+  [[nodiscard]] const Plan& plan() const;
+
+  [[nodiscard]] std::vector<RankStatus> status();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stagecraft
