@@ -63,11 +63,21 @@ Cell make(CellKind kind, int stage, int microbatch) {
 
 }  // namespace
 
-Cell F(int stage, int microbatch) { return make(CellKind::Forward, stage, microbatch); }
-Cell B(int stage, int microbatch) { return make(CellKind::Backward, stage, microbatch); }
-Cell I(int stage, int microbatch) { return make(CellKind::BackwardInput, stage, microbatch); }
-Cell W(int stage, int microbatch) { return make(CellKind::BackwardWeight, stage, microbatch); }
-Cell U(int stage) { return make(CellKind::Update, stage, 0); }
+Cell F(int stage, int microbatch) {
+  return make(CellKind::Forward, stage, microbatch);
+}
+Cell B(int stage, int microbatch) {
+  return make(CellKind::Backward, stage, microbatch);
+}
+Cell I(int stage, int microbatch) {
+  return make(CellKind::BackwardInput, stage, microbatch);
+}
+Cell W(int stage, int microbatch) {
+  return make(CellKind::BackwardWeight, stage, microbatch);
+}
+Cell U(int stage) {
+  return make(CellKind::Update, stage, 0);
+}
 
 Cell overlap(std::initializer_list<Cell> members) {
   std::vector<Task> tasks;

@@ -1,10 +1,11 @@
-/// A Cell is what one row does in one column: nothing, one task, or a group of tasks issued together.
+/// A Cell is what one row does in one column: nothing, one task, or a group of tasks issued
+/// together.
 ///
-/// Builders and parsers make cells, validate() judges them, lowering turns their tasks into instructions.
-/// A cell is a value; copies of a group share its member list. Any thread.
-/// C-1: an idle cell has no tasks, so equal cells compare equal.
-/// C-2: a cell may hold nonsense (a negative stage, a group of one): validate() says so, not the constructor,
-/// because one report must show every fault of a schedule at once.
+/// Builders and parsers make cells, validate() judges them, lowering turns their tasks into
+/// instructions. A cell is a value; copies of a group share its member list. Any thread. C-1: an
+/// idle cell has no tasks, so equal cells compare equal. C-2: a cell may hold nonsense (a negative
+/// stage, a group of one): validate() says so, not the constructor, because one report must show
+/// every fault of a schedule at once.
 #pragma once
 
 #include <compare>
@@ -19,9 +20,17 @@
 
 namespace stagecraft {
 
-enum class CellKind : std::uint8_t { Idle, Forward, Backward, BackwardInput, BackwardWeight, Update };
+enum class CellKind : std::uint8_t {
+  Idle,
+  Forward,
+  Backward,
+  BackwardInput,
+  BackwardWeight,
+  Update
+};
 
-/// Returns the letter of the text form: F, B, I, W, U, and '.' for Idle; '?' for a value outside the enumeration.
+/// Returns the letter of the text form: F, B, I, W, U, and '.' for Idle; '?' for a value outside
+/// the enumeration.
 [[nodiscard]] char letter(CellKind kind);
 
 /// A node of the task graph: what is done, for which stage and microbatch (0 for an update).
@@ -40,7 +49,8 @@ class Cell {
  public:
   Cell() = default;
   explicit Cell(const Task& task) : first_(task), count_(1) {}
-  /// The tasks are issued together, so that the transfers of one hide behind the compute of another.
+  /// The tasks are issued together, so that the transfers of one hide behind the compute of
+  /// another.
   explicit Cell(std::vector<Task> group);
 
   [[nodiscard]] bool idle() const { return count_ == 0; }

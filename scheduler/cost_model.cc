@@ -26,7 +26,8 @@ double CostModel::duration(const Cell& cell) const {
   }
   double total = 0;
   for (const Task& task : cell.tasks()) {
-    total += (task.stage.index() < stages.size() ? stages[task.stage.index()] : usual).of(task.kind);
+    total +=
+        (task.stage.index() < stages.size() ? stages[task.stage.index()] : usual).of(task.kind);
   }
   return total;
 }
@@ -38,7 +39,8 @@ double CostModel::transfer_between(StageId producer, StageId consumer) const {
 
 CostModel CostModel::unit() {
   CostModel model;
-  model.usual = {.forward = 1, .backward = 1, .backward_input = 1, .backward_weight = 1, .update = 1};
+  model.usual = {
+      .forward = 1, .backward = 1, .backward_input = 1, .backward_weight = 1, .update = 1};
   model.group = 1;
   return model;
 }

@@ -11,8 +11,8 @@ namespace stagecraft {
 /// Returns FNV-1a, 64 bits, of `text`.
 [[nodiscard]] std::uint64_t fnv1a(std::string_view text);
 
-/// Returns FNV-1a over the list form: tasks joined by one space, rows by a newline. Bubbles and headers
-/// do not count, so an array and its list have one hash.
+/// Returns FNV-1a over the list form: tasks joined by one space, rows by a newline. Bubbles and
+/// headers do not count, so an array and its list have one hash.
 [[nodiscard]] std::uint64_t schedule_hash(const Schedule& schedule);
 
 }  // namespace stagecraft

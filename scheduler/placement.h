@@ -1,8 +1,8 @@
 /// Placement: which row runs a stage, and which ranks a row stands for.
 ///
-/// Inferred from a schedule; read by rules, the simulator and lowering. A value; any thread may read.
-/// L-1: a stage has at most one row. Where a schedule puts it on several, the row with most of its tasks
-/// (the upper one of equals) is the stage's, and rule V07 names the tasks elsewhere.
+/// Inferred from a schedule; read by rules, the simulator and lowering. A value; any thread may
+/// read. L-1: a stage has at most one row. Where a schedule puts it on several, the row with most
+/// of its tasks (the upper one of equals) is the stage's, and rule V07 names the tasks elsewhere.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,9 @@ class Placement {
   /// The stage's row, or nothing when no row runs it.
   [[nodiscard]] std::optional<int> row(StageId stage) const;
   /// The ranks behind a row: one, the row's own number.
-  [[nodiscard]] std::span<const Rank> ranks(int row) const { return {&ranks_[static_cast<std::size_t>(row)], 1}; }
+  [[nodiscard]] std::span<const Rank> ranks(int row) const {
+    return {&ranks_[static_cast<std::size_t>(row)], 1};
+  }
   /// The row's stages in ascending order.
   [[nodiscard]] std::vector<StageId> stages(int row) const;
 

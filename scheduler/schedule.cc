@@ -7,7 +7,8 @@
 
 namespace stagecraft {
 
-Schedule::Schedule(std::initializer_list<Row> rows) : Schedule(Form::Array, std::vector<Row>(rows)) {}
+Schedule::Schedule(std::initializer_list<Row> rows)
+    : Schedule(Form::Array, std::vector<Row>(rows)) {}
 
 Schedule::Schedule(Form form, std::vector<Row> rows) : Schedule(form, std::move(rows), Headers{}) {}
 
@@ -21,14 +22,16 @@ Schedule::Schedule(Form form, std::vector<Row> rows, Headers headers)
     for (const Cell& cell : row) {
       for (const Task& task : cell.tasks()) {
         stages_seen_ = std::max(stages_seen_, std::min(task.stage.value, kMaxStages - 1) + 1);
-        // Every microbatch has a forward; a backward beyond them is a mistake, not one more microbatch.
+        // Every microbatch has a forward; a backward beyond them is a mistake, not one more
+        // microbatch.
         const bool forward = task.kind == CellKind::Forward;
         if (forward && !any_forward) {
           any_forward = true;
           microbatches_seen_ = 0;
         }
         if (forward || !any_forward) {
-          microbatches_seen_ = std::max(microbatches_seen_, std::min(task.microbatch.value, kMaxMicrobatches - 1) + 1);
+          microbatches_seen_ = std::max(microbatches_seen_,
+                                        std::min(task.microbatch.value, kMaxMicrobatches - 1) + 1);
         }
       }
     }
@@ -61,7 +64,9 @@ StageGraph Schedule::stage_graph() const {
   return headers_.graph ? *headers_.graph : StageGraph::chain(stages());
 }
 
-Schedule Schedule::to_list() const { return Schedule(Form::List, rows_, headers_); }
+Schedule Schedule::to_list() const {
+  return Schedule(Form::List, rows_, headers_);
+}
 
 Schedule Schedule::to_array(const StageGraph& graph) const {
   const Timeline timeline = simulate(*this, graph, CostModel::unit());

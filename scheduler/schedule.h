@@ -3,10 +3,11 @@
 ///     0F0 0F1 .   0B0 .   0B1        array form: a cell in column t uses results of columns < t
 ///     .   1F0 1B0 1F1 1B1 .
 ///
-/// The list form is the same without bubbles and is what workers follow: they wait for data, never for a
-/// column. Made by hand, by a builder or from text; read by validate(), simulate() and lowering. A value.
-/// a list holds no idle cell; to_list() drops them, to_array() puts each entry in its earliest column.
-/// a schedule may break every rule there is; validate() finds out, nothing here throws for it.
+/// The list form is the same without bubbles and is what workers follow: they wait for data, never
+/// for a column. Made by hand, by a builder or from text; read by validate(), simulate() and
+/// lowering. A value. A-1: a list holds no idle cell; to_list() drops them, to_array() puts each
+/// entry in its earliest column. A-2: a schedule may break every rule there is; validate() finds
+/// out, nothing here throws for it.
 #pragma once
 
 #include <initializer_list>

@@ -1,8 +1,8 @@
 #include "stagecraft/scheduler/simulate.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/task_graph.h"
@@ -16,7 +16,10 @@ constexpr int kNothing = -1;
 class Simulation {
  public:
   Simulation(const TaskGraph& tasks, const CostModel& costs)
-      : tasks_(tasks), costs_(costs), times_(tasks.entries().size()), cause_(tasks.entries().size(), kNothing) {}
+      : tasks_(tasks),
+        costs_(costs),
+        times_(tasks.entries().size()),
+        cause_(tasks.entries().size(), kNothing) {}
 
   void run_entry(int number);
   [[nodiscard]] Timeline timeline() const;
@@ -53,15 +56,20 @@ void Simulation::run_entry(int number) {
   }
   for (const Task& task : entry.cell->tasks()) {
     if (!tasks_.in_range(task)) {
-      throw Error(Errc::ScheduleInvalid,
-                  fmt::format("{} names a stage or microbatch that does not exist; run validate() for all faults", to_string(task)));
+      throw Error(
+          Errc::ScheduleInvalid,
+          fmt::format(
+              "{} names a stage or microbatch that does not exist; run validate() for all faults",
+              to_string(task)));
     }
     tasks_.for_each_prerequisite(task, [&](const Task& prerequisite) {
       const int holder = tasks_.find(prerequisite);
       if (holder == TaskGraph::kMissing) {
-        throw Error(Errc::ScheduleInvalid,
-                    fmt::format("{} waits for {}, which the schedule lacks; run validate() for all faults",
-                                to_string(task), to_string(prerequisite)));
+        throw Error(
+            Errc::ScheduleInvalid,
+            fmt::format("{} waits for {}, which the schedule lacks; run validate() for all faults",
+                        to_string(task),
+                        to_string(prerequisite)));
       }
       const double ready = arrival(task, prerequisite, holder, number);
       if (ready > start) {
@@ -70,7 +78,8 @@ void Simulation::run_entry(int number) {
       }
     });
   }
-  times_[static_cast<std::size_t>(number)] = {entry.cell, start, start + costs_.duration(*entry.cell)};
+  times_[static_cast<std::size_t>(number)] = {
+      entry.cell, start, start + costs_.duration(*entry.cell)};
   cause_[static_cast<std::size_t>(number)] = cause;
 }
 
@@ -97,7 +106,8 @@ std::vector<Task> Simulation::critical_path() const {
   const auto last = std::ranges::max_element(times_, {}, &EntryTime::end);
   std::vector<Task> path;
   int after = kNothing;
-  for (int at = static_cast<int>(last - times_.begin()); at != kNothing; at = cause_[static_cast<std::size_t>(at)]) {
+  for (int at = static_cast<int>(last - times_.begin()); at != kNothing;
+       at = cause_[static_cast<std::size_t>(at)]) {
     path.push_back(critical_task(at, after));
     after = at;
   }
@@ -156,8 +166,10 @@ Timeline simulate(const Schedule& schedule, const StageGraph& graph, const CostM
   const std::size_t ran = tasks.walk([&](int number) { simulation.run_entry(number); });
   if (ran != tasks.entries().size()) {
     throw Error(Errc::ScheduleInvalid,
-                fmt::format("{} of {} cells wait for each other for ever; run validate() on the list form for a cycle",
-                            tasks.entries().size() - ran, tasks.entries().size()));
+                fmt::format("{} of {} cells wait for each other for ever; run validate() on the "
+                            "list form for a cycle",
+                            tasks.entries().size() - ran,
+                            tasks.entries().size()));
   }
   Timeline timeline = simulation.timeline();
   for (std::size_t row = 0; row < timeline.rows.size(); ++row) {

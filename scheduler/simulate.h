@@ -1,8 +1,8 @@
 /// simulate: when each task of a schedule runs, and what every row does in between.
 ///
-/// Rows run their lists in order. An entry starts when its row is free and all it waits for has ended, a
-/// transfer later when that ran on another row; the members of a group start and end together. Columns play
-/// no part. Pure; any thread.
+/// Rows run their lists in order. An entry starts when its row is free and all it waits for has
+/// ended, a transfer later when that ran on another row; the members of a group start and end
+/// together. Columns play no part. Pure; any thread.
 #pragma once
 
 #include <vector>
@@ -22,8 +22,9 @@ struct EntryTime {
 struct RowTimeline {
   std::vector<EntryTime> entries;  ///< in list order
   double busy = 0;
-  double idle = 0;       ///< makespan - busy
-  double span_idle = 0;  ///< (last end - first start) - busy: what stays when steps overlap their ramps
+  double idle = 0;  ///< makespan - busy
+  double span_idle =
+      0;  ///< (last end - first start) - busy: what stays when steps overlap their ramps
   int peak_in_flight = 0;  ///< most activations held at once, in stages x microbatches
 };
 
@@ -41,10 +42,12 @@ struct Timeline {
 /// Requires: validate() finds nothing in the schedule's list form.
 /// Errors: ScheduleInvalid when a task waits for one that is missing or that waits for it.
 /// Cost: linear in the cells.
-[[nodiscard]] Timeline simulate(const Schedule& schedule, const StageGraph& graph, const CostModel& costs = {});
+[[nodiscard]] Timeline simulate(const Schedule& schedule,
+                                const StageGraph& graph,
+                                const CostModel& costs = {});
 
-/// The most activations `row` holds at once: one more at F, one less at B or W; a group's F counts first.
-/// Stages without a backward keep nothing.
+/// The most activations `row` holds at once: one more at F, one less at B or W; a group's F counts
+/// first. Stages without a backward keep nothing.
 [[nodiscard]] int peak_in_flight(const Schedule::Row& row, const StageGraph& graph);
 
 }  // namespace stagecraft

@@ -1,8 +1,8 @@
 #include "stagecraft/scheduler/stage_graph.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
@@ -20,8 +20,12 @@ void insert_once(std::vector<StageId>& list, StageId stage) {
 void require_stage(int stage, int stages, const char* what) {
   if (stage < 0 || stage >= stages) {
     throw Error(Errc::ScheduleParameter,
-                fmt::format("{} names stage {}, but there are {} stages (0 to {}); correct the number or declare more stages",
-                            what, stage, stages, stages - 1));
+                fmt::format("{} names stage {}, but there are {} stages (0 to {}); correct the "
+                            "number or declare more stages",
+                            what,
+                            stage,
+                            stages,
+                            stages - 1));
   }
 }
 
@@ -37,7 +41,8 @@ StageGraph StageGraph::chain(int stages) {
 
 StageGraph StageGraph::from_edges(int stages, const std::vector<Edge>& edges) {
   if (stages < 0) {
-    throw Error(Errc::ScheduleParameter, fmt::format("a stage graph needs 0 or more stages, got {}", stages));
+    throw Error(Errc::ScheduleParameter,
+                fmt::format("a stage graph needs 0 or more stages, got {}", stages));
   }
   StageGraph graph;
   graph.nodes_.resize(static_cast<std::size_t>(stages));
@@ -105,7 +110,8 @@ std::vector<StageId> StageGraph::find_cycle() const {
   if (order) {
     return {};
   }
-  // Peel what no cycle feeds; from any stage left, walking back to a producer that is also left must repeat.
+  // Peel what no cycle feeds; from any stage left, walking back to a producer that is also left
+  // must repeat.
   std::vector<std::size_t> missing(nodes_.size());
   std::vector<StageId> ready;
   for (int s = 0; s < size(); ++s) {
@@ -157,10 +163,12 @@ void StageGraph::set_replica_pairs(std::vector<Edge> pairs) {
     require_stage(second, size(), "a replica pair");
     if (first == second) {
       throw Error(Errc::ScheduleParameter,
-                  fmt::format("stage {} is declared a replica of itself; name two different stages", first));
+                  fmt::format("stage {} is declared a replica of itself; name two different stages",
+                              first));
     }
   }
-  // A pair's second stage is one copy further than its first, so sorted pairs number whole chains of copies.
+  // A pair's second stage is one copy further than its first, so sorted pairs number whole chains
+  // of copies.
   std::ranges::sort(pairs);
   replicas_ = 1;
   for (Node& node : nodes_) {

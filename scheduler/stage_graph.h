@@ -1,10 +1,11 @@
-/// StageGraph: the stages of a model and who feeds whom. A DAG when it is right; validate() says when not.
+/// StageGraph: the stages of a model and who feeds whom. A DAG when it is right; validate() says
+/// when not.
 ///
-/// The compiler makes one from a module, a file's header or a command's option makes one from edges, and
-/// chain() is the usual pipeline. Rules, builders and the simulator read it. A value; any thread may read.
-/// S-1: preds and succs mirror each other; an edge appears once, in ascending order of the other end.
-/// S-2: a cycle is representable, because a report must be able to name it. Whoever walks the graph asks
-/// topological_order() first.
+/// The compiler makes one from a module, a file's header or a command's option makes one from
+/// edges, and chain() is the usual pipeline. Rules, builders and the simulator read it. A value;
+/// any thread may read. S-1: preds and succs mirror each other; an edge appears once, in ascending
+/// order of the other end. S-2: a cycle is representable, because a report must be able to name it.
+/// Whoever walks the graph asks topological_order() first.
 #pragma once
 
 #include <optional>
@@ -17,7 +18,8 @@
 
 namespace stagecraft {
 
-/// One parameter that several stages use. `reduced`: its gradients are summed over them before an update.
+/// One parameter that several stages use. `reduced`: its gradients are summed over them before an
+/// update.
 struct TiedParameter {
   std::string name;
   std::vector<StageId> stages;
@@ -45,13 +47,19 @@ class StageGraph {
   void set_name(StageId s, std::string name) { nodes_[s.index()].name = std::move(name); }
 
   /// Whether the backward of `s` makes gradients for its inputs; false for sources until set.
-  [[nodiscard]] bool needs_input_grad(StageId s) const { return nodes_[s.index()].needs_input_grad; }
+  [[nodiscard]] bool needs_input_grad(StageId s) const {
+    return nodes_[s.index()].needs_input_grad;
+  }
   void set_needs_input_grad(StageId s, bool yes) { nodes_[s.index()].needs_input_grad = yes; }
   /// Whether `s` has weights that train; true until set.
-  [[nodiscard]] bool needs_weight_grad(StageId s) const { return nodes_[s.index()].needs_weight_grad; }
+  [[nodiscard]] bool needs_weight_grad(StageId s) const {
+    return nodes_[s.index()].needs_weight_grad;
+  }
   void set_needs_weight_grad(StageId s, bool yes) { nodes_[s.index()].needs_weight_grad = yes; }
   /// A stage that needs neither gradient (a frozen prefix) has no backward task.
-  [[nodiscard]] bool has_backward(StageId s) const { return needs_input_grad(s) || needs_weight_grad(s); }
+  [[nodiscard]] bool has_backward(StageId s) const {
+    return needs_input_grad(s) || needs_weight_grad(s);
+  }
   /// Whether `consumer` owes its producer a gradient.
   [[nodiscard]] bool sends_gradient(StageId consumer, StageId producer) const {
     return needs_input_grad(consumer) && has_backward(producer);
@@ -67,8 +75,9 @@ class StageGraph {
   void add_tied(TiedParameter tied) { tied_.push_back(std::move(tied)); }
   [[nodiscard]] const std::vector<TiedParameter>& tied() const { return tied_; }
 
-  /// Declares that `pair.second` holds a second copy of `pair.first`'s weights, for another share of the
-  /// microbatches. Errors: ScheduleParameter for a stage outside the graph or a stage paired with itself.
+  /// Declares that `pair.second` holds a second copy of `pair.first`'s weights, for another share
+  /// of the microbatches. Errors: ScheduleParameter for a stage outside the graph or a stage paired
+  /// with itself.
   void set_replica_pairs(std::vector<Edge> pairs);
   [[nodiscard]] const std::vector<Edge>& replica_pairs() const { return replica_pairs_; }
   /// The number of copies of the pipeline: 1, or 2 for schedules that run both ways.
@@ -76,7 +85,9 @@ class StageGraph {
   /// Which copy `s` belongs to; 0 where no pair names it second.
   [[nodiscard]] int replica_of(StageId s) const { return nodes_[s.index()].replica; }
   /// How many of a step's `total` microbatches each copy sees.
-  [[nodiscard]] int microbatches_per_replica(int total) const { return (total + replicas_ - 1) / replicas_; }
+  [[nodiscard]] int microbatches_per_replica(int total) const {
+    return (total + replicas_ - 1) / replicas_;
+  }
 
  private:
   struct Node {

@@ -7,7 +7,9 @@ constexpr std::size_t kKinds = 5;  // Forward to Update
 
 }  // namespace
 
-TaskGraph::TaskGraph(const std::vector<Schedule::Row>& rows, const StageGraph& stages, int microbatches)
+TaskGraph::TaskGraph(const std::vector<Schedule::Row>& rows,
+                     const StageGraph& stages,
+                     int microbatches)
     : stages_(&stages), microbatches_(stages.microbatches_per_replica(microbatches)) {
   std::size_t tasks = 0;
   for (std::size_t r = 0; r < rows.size(); ++r) {
@@ -22,7 +24,8 @@ TaskGraph::TaskGraph(const std::vector<Schedule::Row>& rows, const StageGraph& s
   }
   row_begin_.push_back(static_cast<int>(entries_.size()));
 
-  // A table is proportional to the cells unless a number in the file is out of all proportion to them.
+  // A table is proportional to the cells unless a number in the file is out of all proportion to
+  // them.
   const std::size_t slots =
       kKinds * static_cast<std::size_t>(stages.size()) * static_cast<std::size_t>(microbatches_);
   dense_ = slots <= 64 * tasks + 65536;
@@ -40,14 +43,18 @@ TaskGraph::TaskGraph(const std::vector<Schedule::Row>& rows, const StageGraph& s
 
 bool TaskGraph::in_range(const Task& task) const {
   const bool known = task.kind >= CellKind::Forward && task.kind <= CellKind::Update;
-  return known && task.stage.value >= 0 && task.stage.value < stages_->size() && task.microbatch.value >= 0 &&
-         (task.microbatch.value < microbatches_ || (task.kind == CellKind::Update && task.microbatch.value == 0));
+  return known && task.stage.value >= 0 && task.stage.value < stages_->size() &&
+         task.microbatch.value >= 0 &&
+         (task.microbatch.value < microbatches_ ||
+          (task.kind == CellKind::Update && task.microbatch.value == 0));
 }
 
 std::size_t TaskGraph::key(const Task& task) const {
-  const auto kind = static_cast<std::size_t>(task.kind) - static_cast<std::size_t>(CellKind::Forward);
+  const auto kind =
+      static_cast<std::size_t>(task.kind) - static_cast<std::size_t>(CellKind::Forward);
   const auto stages = static_cast<std::size_t>(stages_->size());
-  return (kind * stages + task.stage.index()) * static_cast<std::size_t>(microbatches_) + task.microbatch.index();
+  return (kind * stages + task.stage.index()) * static_cast<std::size_t>(microbatches_) +
+         task.microbatch.index();
 }
 
 int TaskGraph::find(const Task& task) const {
@@ -76,7 +83,8 @@ int TaskGraph::first_unmet(int entry, const std::vector<bool>& done) const {
     }
     for_each_prerequisite(task, [&](const Task& prerequisite) {
       const int holder = find(prerequisite);
-      if (unmet == kMissing && holder != kMissing && holder != entry && !done[static_cast<std::size_t>(holder)]) {
+      if (unmet == kMissing && holder != kMissing && holder != entry &&
+          !done[static_cast<std::size_t>(holder)]) {
         unmet = holder;
       }
     });

@@ -5,12 +5,11 @@
 ///     W(s,m)  waits for I(s,m) alone, so it is never between two stages
 ///     U(s)    waits for every B and W of its stage
 ///
-/// Built from the rows of a schedule and a stage graph; rules, simulator and lowering walk it. Views both,
-/// which must outlive it. Any thread may read.
-/// T-1: tasks outside the grammar (a stage, microbatch or kind that does not exist) are not in it.
-/// T-2: of a task listed twice the first counts.
-/// T-3: edges are not stored: they follow from a task's numbers, so a valid schedule costs a table of
-/// (kind, stage, microbatch) and nothing per edge.
+/// Built from the rows of a schedule and a stage graph; rules, simulator and lowering walk it.
+/// Views both, which must outlive it. Any thread may read. T-1: tasks outside the grammar (a stage,
+/// microbatch or kind that does not exist) are not in it. T-2: of a task listed twice the first
+/// counts. T-3: edges are not stored: they follow from a task's numbers, so a valid schedule costs
+/// a table of (kind, stage, microbatch) and nothing per edge.
 #pragma once
 
 #include <array>
@@ -47,12 +46,16 @@ class TaskGraph {
   [[nodiscard]] int row_begin(int row) const { return row_begin_[static_cast<std::size_t>(row)]; }
   [[nodiscard]] int row_end(int row) const { return row_begin(row + 1); }
 
-  [[nodiscard]] const Entry& entry(int number) const { return entries_[static_cast<std::size_t>(number)]; }
+  [[nodiscard]] const Entry& entry(int number) const {
+    return entries_[static_cast<std::size_t>(number)];
+  }
   /// Whether stage, microbatch and kind exist.
   [[nodiscard]] bool in_range(const Task& task) const;
   /// The entry that holds the task, or kMissing. Requires: in_range(task).
   [[nodiscard]] int find(const Task& task) const;
-  [[nodiscard]] bool has(CellKind kind, StageId s, Microbatch m) const { return find({kind, s, m}) != kMissing; }
+  [[nodiscard]] bool has(CellKind kind, StageId s, Microbatch m) const {
+    return find({kind, s, m}) != kMissing;
+  }
 
   /// Calls visit(prerequisite) for each task that must end before `task` may start, present or not.
   template <class Visit>
@@ -115,8 +118,9 @@ void TaskGraph::for_each_prerequisite(const Task& task, Visit&& visit) const {
 
 template <class Visit>
 std::size_t TaskGraph::walk(Visit&& visit) const {
-  // Each row runs until it must wait for one entry, and is woken when that entry is done. A row waits for
-  // one entry at a time, so a list threaded through the rows is all the bookkeeping there is.
+  // Each row runs until it must wait for one entry, and is woken when that entry is done. A row
+  // waits for one entry at a time, so a list threaded through the rows is all the bookkeeping there
+  // is.
   constexpr int kNobody = -1;
   std::vector<bool> done(entries_.size());
   std::vector<int> first_waiter(entries_.size(), kNobody);
@@ -134,7 +138,8 @@ std::size_t TaskGraph::walk(Visit&& visit) const {
     while (at < row_end(row)) {
       const int awaited = first_unmet(at, done);
       if (awaited != kMissing) {
-        next_waiter[static_cast<std::size_t>(row)] = first_waiter[static_cast<std::size_t>(awaited)];
+        next_waiter[static_cast<std::size_t>(row)] =
+            first_waiter[static_cast<std::size_t>(awaited)];
         first_waiter[static_cast<std::size_t>(awaited)] = row;
         break;
       }

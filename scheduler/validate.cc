@@ -6,7 +6,9 @@
 
 namespace stagecraft {
 
-std::vector<Violation> validate(const Schedule& schedule, const StageGraph& graph, const ValidateOptions& options) {
+std::vector<Violation> validate(const Schedule& schedule,
+                                const StageGraph& graph,
+                                const ValidateOptions& options) {
   const int microbatches = options.microbatches.value_or(schedule.microbatches());
   const TaskGraph tasks(schedule.rows(), graph, microbatches);
   const Placement placement = Placement::of(schedule, graph.size());

@@ -1,11 +1,11 @@
 /// validate: every way in which a schedule cannot work, found before anything is dispatched.
 ///
-/// Rules V01 to V33, one file of rules/ per theme. The array form is judged by columns (a cell uses results
-/// of earlier columns only), the list form by whether its rows can all run to the end (V29). Pure; any thread.
-/// all violations are reported, each with the cell, what it lacks and what to do.
-/// a task that does not exist (V03 to V06) takes no part in later rules; a prerequisite that is missing
-/// counts as late.
-/// linear in the cells when the schedule is valid.
+/// Rules V01 to V33, one file of rules/ per theme. The array form is judged by columns (a cell uses
+/// results of earlier columns only), the list form by whether its rows can all run to the end
+/// (V29). Pure; any thread. R-1: all violations are reported, each with the cell, what it lacks and
+/// what to do. R-2: a task that does not exist (V03 to V06) takes no part in later rules; a
+/// prerequisite that is missing counts as late. R-3: linear in the cells when the schedule is
+/// valid.
 #pragma once
 
 #include <optional>
@@ -29,13 +29,13 @@ struct Exchange {
 struct Violation {
   static constexpr int kNowhere = -1;
 
-  std::string rule;            ///< "V22"
-  int row = kNowhere;          ///< kNowhere when no row is at fault
-  int column = kNowhere;       ///< position in the list form; kNowhere when no single cell is at fault
-  std::optional<Task> task;    ///< the offending task
-  std::string missing;         ///< the tasks, stages or cells it lacks or clashes with
-  std::string message;         ///< what was expected, what was found, what to do
-  std::vector<Task> cycle;     ///< V29: each waits for the one before it, the first for the last
+  std::string rule;       ///< "V22"
+  int row = kNowhere;     ///< kNowhere when no row is at fault
+  int column = kNowhere;  ///< position in the list form; kNowhere when no single cell is at fault
+  std::optional<Task> task;  ///< the offending task
+  std::string missing;       ///< the tasks, stages or cells it lacks or clashes with
+  std::string message;       ///< what was expected, what was found, what to do
+  std::vector<Task> cycle;   ///< V29: each waits for the one before it, the first for the last
   std::vector<std::pair<int, int>> cells;  ///< row and column of all cells involved, for drawing
   std::optional<Exchange> repair;          ///< V29: where one exchange is enough
 };
@@ -49,7 +49,8 @@ struct ValidateOptions {
 };
 
 /// Returns all violations, by rule; empty when the schedule is valid for the graph.
-[[nodiscard]] std::vector<Violation> validate(const Schedule& schedule, const StageGraph& graph,
+[[nodiscard]] std::vector<Violation> validate(const Schedule& schedule,
+                                              const StageGraph& graph,
                                               const ValidateOptions& options = {});
 
 /// Returns "V22 row 0 column 2 (0B0): message" for one violation.

@@ -9,8 +9,12 @@ namespace stagecraft {
 Schedule chimera(int ranks, int microbatches) {
   require_positive("chimera", "devices", ranks);
   require_positive("chimera", "microbatches", microbatches);
-  require_legal("chimera", "an even number of devices", "devices", ranks, [](int d) { return d % 2 == 0; });
-  require_legal("chimera", "microbatches divisible by the number of devices", "microbatches", microbatches,
+  require_legal(
+      "chimera", "an even number of devices", "devices", ranks, [](int d) { return d % 2 == 0; });
+  require_legal("chimera",
+                "microbatches divisible by the number of devices",
+                "microbatches",
+                microbatches,
                 [&](int n) { return n % ranks == 0; });
   const int units = microbatches / ranks;
   Slots slots(ranks, 2 * microbatches + 2 * ranks);

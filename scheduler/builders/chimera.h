@@ -1,11 +1,11 @@
 /// Chimera: two 1F1B-like pipelines in opposite directions, whose bubbles fill each other.
 ///
-///     d0: 0F0 .   3F0 3B0 .   0B0          two rows: replica 0 is stages 0, 1 down, replica 1 stages 2, 3 up
-///     d1: 2F0 1F0 1B0 ...
+///     d0: 0F0 .   3F0 3B0 .   0B0          two rows: replica 0 is stages 0, 1 down, replica 1
+///     stages 2, 3 up d1: 2F0 1F0 1B0 ...
 ///
 /// Microbatches come in units of D, half of them per direction; units follow each other directly.
-/// Weights are held twice. Source: Li and Hoefler, "Chimera: Efficiently Training Large-Scale Neural Networks
-/// with Bidirectional Pipelines", with one replica pair and direct concatenation.
+/// Weights are held twice. Source: Li and Hoefler, "Chimera: Efficiently Training Large-Scale
+/// Neural Networks with Bidirectional Pipelines", with one replica pair and direct concatenation.
 #pragma once
 
 #include "stagecraft/scheduler/schedule.h"

@@ -113,6 +113,8 @@ Schedule::Row Phases::run() {
 
 }  // namespace
 
-Schedule::Row dual_pipe_row(const DualPipeRow& row) { return Phases(row).run(); }
+Schedule::Row dual_pipe_row(const DualPipeRow& row) {
+  return Phases(row).run();
+}
 
 }  // namespace stagecraft

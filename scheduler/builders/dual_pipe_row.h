@@ -1,8 +1,8 @@
 /// The eight phases that DualPipe and DualPipeV share: one row serving two streams of microbatches.
 ///
-/// "near" is the stream whose first stages sit on this row's half, "far" the one that arrives from the other
-/// end. Forwards of one and backwards of the other form overlap groups.
-/// Source: DeepSeek-AI, "DeepSeek-V3 Technical Report", and the published DualPipe code.
+/// "near" is the stream whose first stages sit on this row's half, "far" the one that arrives from
+/// the other end. Forwards of one and backwards of the other form overlap groups. Source:
+/// DeepSeek-AI, "DeepSeek-V3 Technical Report", and the published DualPipe code.
 #pragma once
 
 #include "stagecraft/scheduler/schedule.h"

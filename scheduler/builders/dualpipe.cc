@@ -25,8 +25,12 @@ StageGraph two_replicas(int ranks) {
 Schedule dualpipe(int ranks, int microbatches) {
   require_positive("dualpipe", "devices", ranks);
   require_positive("dualpipe", "microbatches", microbatches);
-  require_legal("dualpipe", "an even number of devices", "devices", ranks, [](int p) { return p % 2 == 0; });
-  require_legal("dualpipe", "an even number of microbatches, at least 2 x devices", "microbatches", microbatches,
+  require_legal(
+      "dualpipe", "an even number of devices", "devices", ranks, [](int p) { return p % 2 == 0; });
+  require_legal("dualpipe",
+                "an even number of microbatches, at least 2 x devices",
+                "microbatches",
+                microbatches,
                 [&](int m) { return m % 2 == 0 && m >= 2 * ranks; });
   std::vector<Schedule::Row> rows;
   for (int r = 0; r < ranks; ++r) {

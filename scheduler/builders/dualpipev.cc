@@ -8,8 +8,10 @@ namespace stagecraft {
 Schedule dualpipev(int ranks, int microbatches) {
   require_positive("dualpipev", "devices", ranks);
   require_positive("dualpipev", "microbatches", microbatches);
-  require_legal("dualpipev", "at least 2 x devices microbatches", "microbatches", microbatches,
-                [&](int m) { return m >= 2 * ranks; });
+  require_legal(
+      "dualpipev", "at least 2 x devices microbatches", "microbatches", microbatches, [&](int m) {
+        return m >= 2 * ranks;
+      });
   std::vector<Schedule::Row> rows;
   for (int r = 0; r < ranks; ++r) {
     rows.push_back(dual_pipe_row({.near_stage = r,

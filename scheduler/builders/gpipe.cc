@@ -23,7 +23,7 @@ Schedule gpipe(const StageGraph& stages, int microbatches, const GpipeOptions& o
 }
 
 Schedule gpipe(int stages, int microbatches, const GpipeOptions& options) {
-  require_positive("gpipe", "stages", stages);
+  require_positive("gpipe", "devices", stages);
   return gpipe(StageGraph::chain(stages), microbatches, options);
 }
 

@@ -3,8 +3,8 @@
 ///     d0: F0 F1 F2 F3 . . B0 B1 B2 B3
 ///     d1: . F0 F1 F2 F3 B0 B1 B2 B3 .
 ///
-/// Source: Huang et al., "GPipe: Efficient Training of Giant Neural Networks using Pipeline Parallelism".
-/// On a stage DAG each stage follows the same list.
+/// Source: Huang et al., "GPipe: Efficient Training of Giant Neural Networks using Pipeline
+/// Parallelism". On a stage DAG each stage follows the same list.
 #pragma once
 
 #include "stagecraft/scheduler/schedule.h"
@@ -18,7 +18,9 @@ struct GpipeOptions {
 
 /// One stage per row. Returns the unit-time array.
 /// Errors: ScheduleParameter for no stage, no microbatch or a graph with a cycle.
-[[nodiscard]] Schedule gpipe(const StageGraph& stages, int microbatches, const GpipeOptions& options = {});
+[[nodiscard]] Schedule gpipe(const StageGraph& stages,
+                             int microbatches,
+                             const GpipeOptions& options = {});
 [[nodiscard]] Schedule gpipe(int stages, int microbatches, const GpipeOptions& options = {});
 
 }  // namespace stagecraft

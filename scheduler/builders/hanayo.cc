@@ -9,7 +9,10 @@ Schedule hanayo(int ranks, int microbatches, int waves) {
   require_positive("hanayo", "devices", ranks);
   require_positive("hanayo", "microbatches", microbatches);
   require_positive("hanayo", "waves", waves);
-  require_legal("hanayo", "microbatches divisible by the number of devices", "microbatches", microbatches,
+  require_legal("hanayo",
+                "microbatches divisible by the number of devices",
+                "microbatches",
+                microbatches,
                 [&](int n) { return n % ranks == 0; });
   const int stages = 2 * ranks * waves;
   const int unit = 2 * stages;  // slots from one unit of microbatches to the next

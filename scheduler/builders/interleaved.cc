@@ -1,17 +1,21 @@
 #include "stagecraft/scheduler/builders/interleaved.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "stagecraft/scheduler/builders/row_list.h"
 
 namespace stagecraft {
 namespace {
 
-int rounds_of(int ranks, int microbatches) { return std::max(1, microbatches / ranks); }
+int rounds_of(int ranks, int microbatches) {
+  return std::max(1, microbatches / ranks);
+}
 
-bool divides(int ranks, int microbatches) { return microbatches % rounds_of(ranks, microbatches) == 0; }
+bool divides(int ranks, int microbatches) {
+  return microbatches % rounds_of(ranks, microbatches) == 0;
+}
 
 }  // namespace
 
@@ -20,12 +24,17 @@ LoopOrder::LoopOrder(std::string_view builder, int ranks, int microbatches, int 
   require_positive(builder, "devices", ranks);
   require_positive(builder, "microbatches", microbatches);
   require_positive(builder, "chunks", chunks);
-  require_legal(builder, "microbatches divisible by max(1, microbatches / devices)", "microbatches", microbatches,
+  require_legal(builder,
+                "microbatches divisible by max(1, microbatches / devices)",
+                "microbatches",
+                microbatches,
                 [&](int m) { return divides(ranks, m); });
   group_ = microbatches / rounds_of(ranks, microbatches);
 }
 
-int LoopOrder::microbatch(int k) const { return k / (group_ * chunks_) * group_ + k % group_; }
+int LoopOrder::microbatch(int k) const {
+  return k / (group_ * chunks_) * group_ + k % group_;
+}
 
 std::pair<int, int> LoopOrder::forward(int row, int k) const {
   return {k / group_ % chunks_ * ranks_ + row, microbatch(k)};

@@ -44,7 +44,8 @@ Schedule interleaved_zb(int ranks, int microbatches, int chunks) {
   const LoopOrder order("interleaved-zb", ranks, microbatches, chunks);
   std::vector<Schedule::Row> rows;
   for (int r = 0; r < ranks; ++r) {
-    rows.push_back(zero_bubble_row(order, r, std::min(order.total(), (chunks - 1) * order.group() + ranks - 1 - r)));
+    rows.push_back(zero_bubble_row(
+        order, r, std::min(order.total(), (chunks - 1) * order.group() + ranks - 1 - r)));
   }
   return finish(std::move(rows), StageGraph::chain(ranks * chunks), microbatches);
 }

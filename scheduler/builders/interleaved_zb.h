@@ -1,8 +1,9 @@
-/// Interleaved zero bubble: interleaved 1F1B with split backwards, whose weight halves fill the bubbles.
+/// Interleaved zero bubble: interleaved 1F1B with split backwards, whose weight halves fill the
+/// bubbles.
 ///
-/// The warm-up is that of 1F1B per chunk, and row r's weight halves lag its input halves by r. With one
-/// chunk this is ZB-H1.
-/// Source: Qi et al., "Zero Bubble Pipeline Parallelism", with the loop of Narayanan et al.
+/// The warm-up is that of 1F1B per chunk, and row r's weight halves lag its input halves by r. With
+/// one chunk this is ZB-H1. Source: Qi et al., "Zero Bubble Pipeline Parallelism", with the loop of
+/// Narayanan et al.
 #pragma once
 
 #include "stagecraft/scheduler/schedule.h"

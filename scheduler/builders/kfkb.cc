@@ -10,8 +10,9 @@ Schedule kfkb(int ranks, int microbatches, int k) {
   require_positive("kfkb", "devices", ranks);
   require_positive("kfkb", "microbatches", microbatches);
   require_positive("kfkb", "k", k);
-  require_legal("kfkb", "microbatches divisible by k", "k", k,
-                [&](int value) { return value <= microbatches && microbatches % value == 0; });
+  require_legal("kfkb", "microbatches divisible by k", "k", k, [&](int value) {
+    return value <= microbatches && microbatches % value == 0;
+  });
   std::vector<Schedule::Row> rows;
   for (int r = 0; r < ranks; ++r) {
     RowList list;

@@ -16,6 +16,9 @@ struct LoopedBfsOptions {
 
 /// Returns the unit-time array of `ranks` rows and ranks x chunks stages.
 /// Errors: ScheduleParameter for a count below 1.
-[[nodiscard]] Schedule looped_bfs(int ranks, int microbatches, int chunks, const LoopedBfsOptions& options = {});
+[[nodiscard]] Schedule looped_bfs(int ranks,
+                                  int microbatches,
+                                  int chunks,
+                                  const LoopedBfsOptions& options = {});
 
 }  // namespace stagecraft

@@ -52,7 +52,7 @@ Schedule one_f_one_b(const StageGraph& stages, int microbatches) {
 }
 
 Schedule one_f_one_b(int stages, int microbatches) {
-  require_positive("1f1b", "stages", stages);
+  require_positive("1f1b", "devices", stages);
   return one_f_one_b(StageGraph::chain(stages), microbatches);
 }
 

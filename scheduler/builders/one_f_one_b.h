@@ -5,8 +5,9 @@
 ///                                                d2: . F0 B0 F1 B1 F2 B2 .
 ///
 /// Stage s runs i(s) forwards first, i(s) = 1 + the largest i of its consumers (1 for a sink), then
-/// alternates. On a chain that is PipeDream-flush (Narayanan et al., "Memory-Efficient Pipeline-Parallel DNN
-/// Training") and DAPPLE; on a DAG it is the default of GraphPipe (Jeon et al.).
+/// alternates. On a chain that is PipeDream-flush (Narayanan et al., "Memory-Efficient
+/// Pipeline-Parallel DNN Training") and DAPPLE; on a DAG it is the default of GraphPipe (Jeon et
+/// al.).
 #pragma once
 
 #include <vector>

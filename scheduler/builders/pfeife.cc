@@ -1,10 +1,10 @@
 #include "stagecraft/scheduler/builders/pfeife.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/row_list.h"
@@ -13,7 +13,8 @@ namespace stagecraft {
 namespace {
 
 /// Stage and microbatch of each forward (or backward) of a row, in order.
-std::vector<std::pair<int, int>> block_order(int row, int ranks, int microbatches, int loops, int block, bool ascending) {
+std::vector<std::pair<int, int>> block_order(
+    int row, int ranks, int microbatches, int loops, int block, bool ascending) {
   std::vector<std::pair<int, int>> order;
   for (int begin = 0; begin < microbatches; begin += block) {
     for (int k = 0; k < loops; ++k) {
@@ -30,7 +31,8 @@ std::vector<int> warm_ups(int ranks, int microbatches, int block, const PfeifeOp
   std::vector<int> counts;
   for (int r = 0; r < ranks; ++r) {
     const int extra = options.extra.empty() ? 0 : options.extra[static_cast<std::size_t>(r)];
-    counts.push_back(std::min((options.loops - 1) * block + (ranks - r) + extra, options.loops * microbatches));
+    counts.push_back(
+        std::min((options.loops - 1) * block + (ranks - r) + extra, options.loops * microbatches));
   }
   return counts;
 }
@@ -48,8 +50,11 @@ void require_feasible(int ranks, const std::vector<int>& extra, const std::vecto
     nearest[r] = std::max(0, nearest[r] - excess);
   }
   throw Error(Errc::ScheduleParameter,
-              fmt::format("pfeife needs warm-ups that do not grow from row to row, extra={} gives {} forwards; nearest: extra={}",
-                          fmt::join(extra, ","), fmt::join(counts, ","), fmt::join(nearest, ",")));
+              fmt::format("pfeife needs warm-ups that do not grow from row to row, extra={} gives "
+                          "{} forwards; nearest: extra={}",
+                          fmt::join(extra, ","),
+                          fmt::join(counts, ","),
+                          fmt::join(nearest, ",")));
 }
 
 }  // namespace
@@ -60,13 +65,17 @@ Schedule pfeife(int ranks, int microbatches, const PfeifeOptions& options) {
   require_positive("pfeife", "loops", options.loops);
   const int block = options.block == 0 ? microbatches : options.block;
   require_positive("pfeife", "block", block);
-  require_legal("pfeife", "a block that divides the microbatches", "block", block,
-                [&](int b) { return b <= microbatches && microbatches % b == 0; });
+  require_legal("pfeife", "a block that divides the microbatches", "block", block, [&](int b) {
+    return b <= microbatches && microbatches % b == 0;
+  });
   if (!options.extra.empty() && (options.extra.size() != static_cast<std::size_t>(ranks) ||
                                  std::ranges::any_of(options.extra, [](int e) { return e < 0; }))) {
     throw Error(Errc::ScheduleParameter,
-                fmt::format("pfeife needs one extra of 0 or more for each of {} devices, got extra={}; e.g. extra={}", ranks,
-                            fmt::join(options.extra, ","), fmt::join(std::vector<int>(static_cast<std::size_t>(ranks), 0), ",")));
+                fmt::format("pfeife needs one extra of 0 or more for each of {} devices, got "
+                            "extra={}; e.g. extra={}",
+                            ranks,
+                            fmt::join(options.extra, ","),
+                            fmt::join(std::vector<int>(static_cast<std::size_t>(ranks), 0), ",")));
   }
   const std::vector<int> counts = warm_ups(ranks, microbatches, block, options);
   require_feasible(ranks, options.extra, counts);

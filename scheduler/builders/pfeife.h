@@ -1,6 +1,8 @@
-/// Pfeife's family: loops, blocks and extra forwards span GPipe, 1F1B, interleaved, TeraPipe and BFS.
+/// Pfeife's family: loops, blocks and extra forwards span GPipe, 1F1B, interleaved, TeraPipe and
+/// BFS.
 ///
-///     row r: (loops - 1) x block + (D - r) + extra[r] forwards, one backward, then forward and backward in turn
+///     row r: (loops - 1) x block + (D - r) + extra[r] forwards, one backward, then forward and
+///     backward in turn
 ///
 /// A block of microbatches passes through all of a row's stages before the next block starts.
 /// Source: "Pfeife: Automatic Pipeline Parallelism for PyTorch", with the warm-up of its appendix.
@@ -19,8 +21,9 @@ struct PfeifeOptions {
 };
 
 /// Returns the unit-time array of `ranks` rows and ranks x loops stages.
-/// Errors: ScheduleParameter unless the block divides the microbatches, there is one non-negative extra per row,
-/// and no row warms up with more forwards than the one above (it would wait for them for ever).
+/// Errors: ScheduleParameter unless the block divides the microbatches, there is one non-negative
+/// extra per row, and no row warms up with more forwards than the one above (it would wait for them
+/// for ever).
 [[nodiscard]] Schedule pfeife(int ranks, int microbatches, const PfeifeOptions& options = {});
 
 }  // namespace stagecraft

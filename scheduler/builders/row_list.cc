@@ -1,8 +1,8 @@
 #include "stagecraft/scheduler/builders/row_list.h"
 
-#include <fmt/format.h>
-
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
 
@@ -19,11 +19,15 @@ Schedule finish(std::vector<Schedule::Row> rows, const StageGraph& stages, int m
 
 void require_positive(std::string_view builder, std::string_view what, int value) {
   if (value < 1) {
-    throw Error(Errc::ScheduleParameter, fmt::format("{} needs {} >= 1, got {}; nearest: 1", builder, what, value));
+    throw Error(Errc::ScheduleParameter,
+                fmt::format("{} needs {} >= 1, got {}; nearest: 1", builder, what, value));
   }
 }
 
-void require_legal(std::string_view builder, std::string_view constraint, std::string_view what, int value,
+void require_legal(std::string_view builder,
+                   std::string_view constraint,
+                   std::string_view what,
+                   int value,
                    const std::function<bool(int)>& legal) {
   if (legal(value)) {
     return;
@@ -38,8 +42,13 @@ void require_legal(std::string_view builder, std::string_view constraint, std::s
       }
     }
   }
-  throw Error(Errc::ScheduleParameter, fmt::format("{} needs {}, got {} {}; nearest: {}", builder, constraint, what, value,
-                                                   nearest.empty() ? "none" : nearest));
+  throw Error(Errc::ScheduleParameter,
+              fmt::format("{} needs {}, got {} {}; nearest: {}",
+                          builder,
+                          constraint,
+                          what,
+                          value,
+                          nearest.empty() ? "none" : nearest));
 }
 
 void require_acyclic(std::string_view builder, const StageGraph& stages) {
@@ -49,8 +58,11 @@ void require_acyclic(std::string_view builder, const StageGraph& stages) {
     for (const StageId s : cycle) {
       text += to_string(s) + " -> ";
     }
-    throw Error(Errc::ScheduleParameter, fmt::format("{} needs a stage graph without a cycle, found {}{}; remove one edge",
-                                                     builder, text, to_string(cycle.front())));
+    throw Error(Errc::ScheduleParameter,
+                fmt::format("{} needs a stage graph without a cycle, found {}{}; remove one edge",
+                            builder,
+                            text,
+                            to_string(cycle.front())));
   }
 }
 

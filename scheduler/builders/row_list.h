@@ -1,4 +1,5 @@
-/// RowList: the list of one row while a builder writes it, and the last step that all builders share.
+/// RowList: the list of one row while a builder writes it, and the last step that all builders
+/// share.
 ///
 /// B-1: builders write lists; columns come from the unit-time simulation alone.
 #pragma once
@@ -17,8 +18,12 @@ class RowList {
  public:
   void forward(int stage, int microbatch) { add(CellKind::Forward, stage, microbatch); }
   void backward(int stage, int microbatch) { add(CellKind::Backward, stage, microbatch); }
-  void backward_input(int stage, int microbatch) { add(CellKind::BackwardInput, stage, microbatch); }
-  void backward_weight(int stage, int microbatch) { add(CellKind::BackwardWeight, stage, microbatch); }
+  void backward_input(int stage, int microbatch) {
+    add(CellKind::BackwardInput, stage, microbatch);
+  }
+  void backward_weight(int stage, int microbatch) {
+    add(CellKind::BackwardWeight, stage, microbatch);
+  }
   void group(const Task& a, const Task& b) { cells_.emplace_back(std::vector<Task>{a, b}); }
 
   [[nodiscard]] Schedule::Row take() { return std::move(cells_); }
@@ -32,15 +37,20 @@ class RowList {
 };
 
 /// Returns the rows as the unit-time array; the graph becomes a header where it is not one chain.
-[[nodiscard]] Schedule finish(std::vector<Schedule::Row> rows, const StageGraph& stages, int microbatches);
+[[nodiscard]] Schedule finish(std::vector<Schedule::Row> rows,
+                              const StageGraph& stages,
+                              int microbatches);
 
 /// Errors: ScheduleParameter naming `builder`, what it needs and what it got.
 void require_positive(std::string_view builder, std::string_view what, int value);
 void require_acyclic(std::string_view builder, const StageGraph& stages);
 
-/// As require_positive, for a constraint in words and as a test; the error names the nearest legal values
-/// below and above `value`.
-void require_legal(std::string_view builder, std::string_view constraint, std::string_view what, int value,
+/// As require_positive, for a constraint in words and as a test; the error names the nearest legal
+/// values below and above `value`.
+void require_legal(std::string_view builder,
+                   std::string_view constraint,
+                   std::string_view what,
+                   int value,
                    const std::function<bool(int)>& legal);
 
 }  // namespace stagecraft

@@ -1,4 +1,5 @@
-/// ZB-H2: split backwards and twice the warm-up of 1F1B: no bubble between a row's first and last task.
+/// ZB-H2: split backwards and twice the warm-up of 1F1B: no bubble between a row's first and last
+/// task.
 ///
 ///     d0: F0 F1 F2 . I0 W0 F3 I1 W1 ...
 ///     d1: . F0 I0 F1 I1 F2 I2 W0 F3 ...         row r's W lag its I by 2r

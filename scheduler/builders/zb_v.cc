@@ -7,10 +7,12 @@
 namespace stagecraft {
 namespace {
 
-/// One chunk of a row: hands out its microbatches kind by kind, and swallows those that do not exist.
+/// One chunk of a row: hands out its microbatches kind by kind, and swallows those that do not
+/// exist.
 class Chunk {
  public:
-  Chunk(RowList& list, int stage, int microbatches) : list_(list), stage_(stage), microbatches_(microbatches) {}
+  Chunk(RowList& list, int stage, int microbatches)
+      : list_(list), stage_(stage), microbatches_(microbatches) {}
 
   [[nodiscard]] int forwards() const { return forwards_; }
   [[nodiscard]] int weights() const { return weights_; }

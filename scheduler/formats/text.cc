@@ -1,11 +1,11 @@
 #include "stagecraft/scheduler/formats/text.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <optional>
 #include <string>
+
+#include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
 
@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\r";
 constexpr std::string_view kCellHelp =
-    "a cell is '.', <stage><kind><microbatch> with kind F, B, I or W, <stage>U, or members joined by '|', e.g. 0F3 or 0F7|7B3";
+    "a cell is '.', <stage><kind><microbatch> with kind F, B, I or W, <stage>U, or members joined "
+    "by '|', e.g. 0F3 or 0F7|7B3";
 
 /// Where the reader is, counted from 1 as editors do.
 struct Location {
@@ -70,8 +71,11 @@ std::optional<CellKind> kind_of(char c) {
 
 std::string advice(std::string_view text) {
   std::string upper(text);
-  std::ranges::transform(upper, upper.begin(), [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
-  return upper == text ? std::string(kCellHelp) : fmt::format("kinds are capital letters: {}", quoted(upper));
+  std::ranges::transform(upper, upper.begin(), [](char c) {
+    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+  });
+  return upper == text ? std::string(kCellHelp)
+                       : fmt::format("kinds are capital letters: {}", quoted(upper));
 }
 
 Task parse_task(std::string_view text, std::size_t row, Location at) {
@@ -88,7 +92,8 @@ Task parse_task(std::string_view text, std::size_t row, Location at) {
   task.stage = StageId(*stage);
   if (*kind == CellKind::Update) {
     if (!rest.empty()) {
-      fail(at, fmt::format("{}: an update belongs to no microbatch; write {}U", quoted(text), *stage));
+      fail(at,
+           fmt::format("{}: an update belongs to no microbatch; write {}U", quoted(text), *stage));
     }
   } else {
     const auto microbatch = whole_number(rest);
@@ -98,8 +103,11 @@ Task parse_task(std::string_view text, std::size_t row, Location at) {
     task.microbatch = Microbatch(*microbatch);
   }
   if (task.stage.value >= kMaxStages || task.microbatch.value >= kMaxMicrobatches) {
-    fail(at, fmt::format("{}: stages go up to {}, microbatches up to {}; correct the number", quoted(text),
-                         kMaxStages - 1, kMaxMicrobatches - 1));
+    fail(at,
+         fmt::format("{}: stages go up to {}, microbatches up to {}; correct the number",
+                     quoted(text),
+                     kMaxStages - 1,
+                     kMaxMicrobatches - 1));
   }
   return task;
 }
@@ -132,18 +140,28 @@ std::string_view trim(std::string_view text) {
 }
 
 /// Splits "0-1,1-2" or "0=4,1=5" into its pairs.
-std::vector<StageGraph::Edge> parse_pairs(std::string_view text, char joint, std::string_view what) {
+std::vector<StageGraph::Edge> parse_pairs(std::string_view text,
+                                          char joint,
+                                          std::string_view what) {
   std::vector<StageGraph::Edge> pairs;
   while (!trim(text).empty()) {
     const std::size_t comma = text.find(',');
     const std::string_view part = trim(text.substr(0, comma));
     const std::size_t middle = part.find(joint);
     const auto first = whole_number(part.substr(0, middle));
-    const auto second = middle == std::string_view::npos ? std::nullopt : whole_number(part.substr(middle + 1));
+    const auto second =
+        middle == std::string_view::npos ? std::nullopt : whole_number(part.substr(middle + 1));
     if (!first || !second || std::max(*first, *second) >= kMaxStages) {
-      throw Error(Errc::ScheduleParse,
-                  fmt::format("{} is no {}: expected two stage numbers below {} joined by '{}', e.g. 0{}1,1{}2",
-                              quoted(part), what, kMaxStages, joint, joint, joint));
+      throw Error(
+          Errc::ScheduleParse,
+          fmt::format(
+              "{} is no {}: expected two stage numbers below {} joined by '{}', e.g. 0{}1,1{}2",
+              quoted(part),
+              what,
+              kMaxStages,
+              joint,
+              joint,
+              joint));
     }
     pairs.emplace_back(*first, *second);
     text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
@@ -183,7 +201,9 @@ void set_once(std::optional<T>& field, T value, std::string_view name, Location 
 int header_number(std::string_view name, std::string_view value, int largest, Location at) {
   const auto number = whole_number(value);
   if (!number || *number < 1 || *number > largest) {
-    fail(at, fmt::format("header {} wants a number from 1 to {}, got {}", name, largest, quoted(value)));
+    fail(
+        at,
+        fmt::format("header {} wants a number from 1 to {}, got {}", name, largest, quoted(value)));
   }
   return *number;
 }
@@ -191,7 +211,8 @@ int header_number(std::string_view name, std::string_view value, int largest, Lo
 void Parser::header(std::string_view line, Location at) {
   const std::size_t space = line.find_first_of(kBlanks);
   const std::string_view name = line.substr(0, space);
-  const std::string_view value = space == std::string_view::npos ? std::string_view{} : trim(line.substr(space));
+  const std::string_view value =
+      space == std::string_view::npos ? std::string_view{} : trim(line.substr(space));
   if (!rows_.empty()) {
     fail(at, fmt::format("header {} comes after the first row; move it above", quoted(name)));
   }
@@ -210,12 +231,18 @@ void Parser::header(std::string_view line, Location at) {
     const bool edges = name == "@edges";
     graph_line_ = at.line;
     try {
-      set_once(edges ? edges_ : replicas_, parse_pairs(value, edges ? '-' : '=', edges ? "edge" : "replica pair"), name, at);
+      set_once(edges ? edges_ : replicas_,
+               parse_pairs(value, edges ? '-' : '=', edges ? "edge" : "replica pair"),
+               name,
+               at);
     } catch (const Error& error) {
       fail(at, error.message());
     }
   } else {
-    fail(at, fmt::format("unknown header {}; there are @form, @rows, @stages, @microbatches, @edges and @replicas", quoted(name)));
+    fail(at,
+         fmt::format("unknown header {}; there are @form, @rows, @stages, @microbatches, @edges "
+                     "and @replicas",
+                     quoted(name)));
   }
 }
 
@@ -256,8 +283,10 @@ void Parser::assemble_graph() {
 
 Schedule Parser::run() {
   if (rest_.size() > kMaxScheduleBytes) {
-    throw Error(Errc::ScheduleParse, fmt::format("the text has {} bytes, at most {} are read; split the schedule",
-                                                 rest_.size(), kMaxScheduleBytes));
+    throw Error(Errc::ScheduleParse,
+                fmt::format("the text has {} bytes, at most {} are read; split the schedule",
+                            rest_.size(),
+                            kMaxScheduleBytes));
   }
   while (!rest_.empty()) {
     ++line_;
@@ -276,7 +305,8 @@ Schedule Parser::run() {
     }
   }
   if (rows_.empty()) {
-    throw Error(Errc::ScheduleParse, "the text has no row; write one line per row, e.g. \"0F0 0B0\"");
+    throw Error(Errc::ScheduleParse,
+                "the text has no row; write one line per row, e.g. \"0F0 0B0\"");
   }
   assemble_graph();
   return Schedule(form_.value_or(Schedule::Form::Array), std::move(rows_), std::move(headers_));
@@ -294,7 +324,9 @@ std::string header_text(const Schedule& schedule) {
   const Schedule::Headers& headers = schedule.headers();
   std::string text = schedule.form() == Schedule::Form::List ? "@form list\n" : "";
   const std::pair<const char*, const std::optional<int>*> numbers[] = {
-      {"rows", &headers.rows}, {"stages", &headers.stages}, {"microbatches", &headers.microbatches}};
+      {"rows", &headers.rows},
+      {"stages", &headers.stages},
+      {"microbatches", &headers.microbatches}};
   for (const auto& [name, value] : numbers) {
     if (*value) {
       text += fmt::format("@{} {}\n", name, **value);
@@ -311,9 +343,13 @@ std::string header_text(const Schedule& schedule) {
 
 }  // namespace
 
-Schedule Schedule::parse(std::string_view text) { return Parser(text).run(); }
+Schedule Schedule::parse(std::string_view text) {
+  return Parser(text).run();
+}
 
-std::vector<StageGraph::Edge> parse_edges(std::string_view text) { return parse_pairs(text, '-', "edge"); }
+std::vector<StageGraph::Edge> parse_edges(std::string_view text) {
+  return parse_pairs(text, '-', "edge");
+}
 
 StageGraph parse_stage_graph(std::string_view edges) {
   const std::vector<StageGraph::Edge> pairs = parse_edges(edges);

@@ -1,4 +1,5 @@
-/// The text form of a schedule: one line per row, cells `<stage><kind><microbatch>`, `.` for a bubble.
+/// The text form of a schedule: one line per row, cells `<stage><kind><microbatch>`, `.` for a
+/// bubble.
 ///
 ///     @edges 0-2,1-2        # optional header lines, before the first row
 ///     0F0 0F1 .   0B0       # `0F7|7B3` is an overlap group, `0U` an update
@@ -6,9 +7,9 @@
 ///     .   2F0 2B0 .
 ///
 /// Headers: `@form array|list`, `@rows N`, `@stages N`, `@microbatches N`, `@edges 0-1,1-2`, and
-/// `@replicas 0=4,1=5` (stage = its second copy). Without them: an array, one chain over the stages seen.
-/// Schedule::parse and to_string(Schedule) are this format's two ways. What is outside the grammar is an
-/// Error; what breaks a rule is not. Any thread.
+/// `@replicas 0=4,1=5` (stage = its second copy). Without them: an array, one chain over the stages
+/// seen. Schedule::parse and to_string(Schedule) are this format's two ways. What is outside the
+/// grammar is an Error; what breaks a rule is not. Any thread.
 #pragma once
 
 #include <cstddef>

@@ -1,22 +1,25 @@
 #include "stagecraft/scheduler/render/terminal.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <set>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kMaxBlocks = 6;  // of a long schedule; blocks with marks are shown beyond that
+constexpr std::size_t kMaxBlocks =
+    6;  // of a long schedule; blocks with marks are shown beyond that
 constexpr std::size_t kMaxRows = 64;
 constexpr std::array kStageColours{39, 208, 42, 171, 220, 75, 203, 118, 141, 45, 215, 84};
 
 class Grid {
  public:
-  Grid(const Schedule& schedule, const std::vector<Violation>& violations, const RenderOptions& options);
+  Grid(const Schedule& schedule,
+       const std::vector<Violation>& violations,
+       const RenderOptions& options);
   std::string draw() const;
 
  private:
@@ -36,7 +39,9 @@ class Grid {
   std::size_t label_width_;
 };
 
-Grid::Grid(const Schedule& schedule, const std::vector<Violation>& violations, const RenderOptions& options)
+Grid::Grid(const Schedule& schedule,
+           const std::vector<Violation>& violations,
+           const RenderOptions& options)
     : schedule_(schedule), options_(options), width_(schedule.columns(), 1) {
   for (const Violation& v : violations) {
     marked_.insert(v.cells.begin(), v.cells.end());
@@ -57,7 +62,9 @@ Grid::Grid(const Schedule& schedule, const std::vector<Violation>& violations, c
   label_width_ = fmt::format("d{}", schedule.rows().size()).size() + 1;
 }
 
-std::string centred(const std::string& text, std::size_t width) { return fmt::format("{:^{}}", text, width); }
+std::string centred(const std::string& text, std::size_t width) {
+  return fmt::format("{:^{}}", text, width);
+}
 
 std::string Grid::cell(std::size_t row, std::size_t column) const {
   const Cell& content = schedule_.rows()[row][column];
@@ -78,7 +85,8 @@ std::string Grid::cell(std::size_t row, std::size_t column) const {
 }
 
 bool Grid::row_is_shown(std::size_t row) const {
-  return schedule_.rows().size() <= kMaxRows || row < kMaxRows / 2 || marked_rows_.contains(static_cast<int>(row));
+  return schedule_.rows().size() <= kMaxRows || row < kMaxRows / 2 ||
+         marked_rows_.contains(static_cast<int>(row));
 }
 
 bool Grid::block_is_marked(std::size_t begin, std::size_t end) const {
@@ -125,7 +133,9 @@ std::string Grid::draw() const {
   for (std::size_t begin = 0; begin < width_.size();) {
     std::size_t used = label_width_;
     std::size_t end = begin;
-    while (end < width_.size() && (end == begin || used + 1 + width_[end] <= static_cast<std::size_t>(std::max(options_.width, 1)))) {
+    while (end < width_.size() &&
+           (end == begin ||
+            used + 1 + width_[end] <= static_cast<std::size_t>(std::max(options_.width, 1)))) {
       used += 1 + width_[end++];
     }
     if (shown < kMaxBlocks || (shown < 4 * kMaxBlocks && block_is_marked(begin, end))) {
@@ -143,7 +153,9 @@ std::string Grid::draw() const {
 
 }  // namespace
 
-std::string render(const Schedule& schedule, const std::vector<Violation>& violations, const RenderOptions& options) {
+std::string render(const Schedule& schedule,
+                   const std::vector<Violation>& violations,
+                   const RenderOptions& options) {
   std::string text = Grid(schedule, violations, options).draw();
   if (!violations.empty()) {
     text += '\n';
@@ -152,7 +164,9 @@ std::string render(const Schedule& schedule, const std::vector<Violation>& viola
   for (std::size_t i = 0; i < listed; ++i) {
     const std::string line = to_string(violations[i]);
     const std::size_t rule = violations[i].rule.size();
-    text += options.colour ? fmt::format("\x1b[1;31m{}\x1b[0m{}\n", line.substr(0, rule), line.substr(rule)) : line + '\n';
+    text += options.colour
+                ? fmt::format("\x1b[1;31m{}\x1b[0m{}\n", line.substr(0, rule), line.substr(rule))
+                : line + '\n';
   }
   if (listed < violations.size()) {
     text += fmt::format("... and {} more\n", violations.size() - listed);

@@ -17,14 +17,15 @@
 namespace stagecraft {
 
 struct RenderOptions {
-  int width = 100;        ///< wider grids continue in further blocks of columns
-  bool colour = false;    ///< ANSI colours: one per stage, offending cells on red
+  int width = 100;                  ///< wider grids continue in further blocks of columns
+  bool colour = false;              ///< ANSI colours: one per stage, offending cells on red
   std::size_t max_violations = 50;  ///< listed below the grid; the rest is counted
 };
 
-/// Returns the grid and the violations, one line each. Every block of columns with a marked cell is shown, and
-/// the first ones of a long schedule; what is left out is said.
-[[nodiscard]] std::string render(const Schedule& schedule, const std::vector<Violation>& violations = {},
+/// Returns the grid and the violations, one line each. Every block of columns with a marked cell is
+/// shown, and the first ones of a long schedule; what is left out is said.
+[[nodiscard]] std::string render(const Schedule& schedule,
+                                 const std::vector<Violation>& violations = {},
                                  const RenderOptions& options = {});
 
 }  // namespace stagecraft

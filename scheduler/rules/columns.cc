@@ -1,8 +1,8 @@
 /// V20 to V23: in an array, what a cell needs sits in an earlier column.
 /// V27: a stage takes its microbatches in order, where that is asked for.
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "stagecraft/scheduler/rules/rules.h"
 
@@ -21,7 +21,12 @@ const char* rule_of(const Task& task, const Task& prerequisite) {
 }
 
 /// Collects the late prerequisites of one task that fall under one rule.
-void add_late(const Input& in, const Entry& entry, const Task& task, const Task& late, int holder, Violations& found) {
+void add_late(const Input& in,
+              const Entry& entry,
+              const Task& task,
+              const Task& late,
+              int holder,
+              Violations& found) {
   const char* rule = rule_of(task, late);
   if (found.empty() || found.back().rule != rule) {
     found.push_back(at(rule, entry, task));
@@ -62,11 +67,15 @@ void check_columns(const Input& in, Violations& out) {
       }
     });
     for (Violation& v : found) {
-      const std::string advice = v.cells.size() > 1
-                                     ? fmt::format("move {} to column {} or later", to_string(task), earliest_column(v))
-                                     : fmt::format("add {} before column {}", v.missing, entry.column);
-      v.message = fmt::format("{} at {} needs results of earlier columns, but {}; {}", to_string(task), where(in, entry),
-                              v.message, advice);
+      const std::string advice =
+          v.cells.size() > 1
+              ? fmt::format("move {} to column {} or later", to_string(task), earliest_column(v))
+              : fmt::format("add {} before column {}", v.missing, entry.column);
+      v.message = fmt::format("{} at {} needs results of earlier columns, but {}; {}",
+                              to_string(task),
+                              where(in, entry),
+                              v.message,
+                              advice);
       out.push_back(std::move(v));
     }
     found.clear();
@@ -88,9 +97,16 @@ void check_microbatch_order(const Input& in, Violations& out) {
       Violation v = at("V27", entry, task);
       v.missing = to_string(before);
       v.cells.emplace_back(there.row, there.column);
-      v.message = fmt::format("stage {} runs {} ({}) before {} ({}); this plan takes microbatches {} and {} in order, exchange them",
-                              task.stage.value, to_string(task), where(in, entry), to_string(before), where(in, there),
-                              before.microbatch.value, task.microbatch.value);
+      v.message = fmt::format(
+          "stage {} runs {} ({}) before {} ({}); this plan takes microbatches {} and {} in order, "
+          "exchange them",
+          task.stage.value,
+          to_string(task),
+          where(in, entry),
+          to_string(before),
+          where(in, there),
+          before.microbatch.value,
+          task.microbatch.value);
       out.push_back(std::move(v));
     }
   });

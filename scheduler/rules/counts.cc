@@ -1,7 +1,7 @@
 /// V07 to V12: every task sits on its stage's row, once, and none is missing.
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "stagecraft/scheduler/rules/rules.h"
 
@@ -14,7 +14,8 @@ struct Present {
   std::vector<int> backward;
 };
 
-/// Whether `task` stands for its (stage, microbatch)'s backward: B before I before W, so that one counts.
+/// Whether `task` stands for its (stage, microbatch)'s backward: B before I before W, so that one
+/// counts.
 bool represents_backward(const TaskGraph& tasks, const Task& task) {
   const auto has = [&](CellKind kind) { return tasks.has(kind, task.stage, task.microbatch); };
   switch (task.kind) {
@@ -60,13 +61,18 @@ std::string microbatch_list(int microbatches, int missing, Absent&& absent) {
   return missing > listed ? fmt::format("{}, ... ({} in all)", text, missing) : text;
 }
 
-Violation missing_tasks(const Input& in, const char* rule, StageId s, std::string microbatches, const char* what) {
+Violation missing_tasks(
+    const Input& in, const char* rule, StageId s, std::string microbatches, const char* what) {
   Violation v;
   v.rule = rule;
   v.row = in.placement.row(s).value_or(Violation::kNowhere);
   v.missing = fmt::format("{} of microbatch {}", what, microbatches);
-  v.message = fmt::format("stage {} lacks the {} of microbatch {}; add {} cell for each", s.value, what, microbatches,
-                          v.row == Violation::kNowhere ? "a row for the stage with a" : fmt::format("to row {} a", v.row));
+  v.message = fmt::format("stage {} lacks the {} of microbatch {}; add {} cell for each",
+                          s.value,
+                          what,
+                          microbatches,
+                          v.row == Violation::kNowhere ? "a row for the stage with a"
+                                                       : fmt::format("to row {} a", v.row));
   return v;
 }
 
@@ -76,19 +82,31 @@ void check_missing(const Input& in, Violations& out) {
   for (StageId s; s.value < in.graph.size(); ++s.value) {
     const int forwards = microbatches - present.forward[s.index()];
     if (forwards > 0) {
-      out.push_back(missing_tasks(in, "V09", s, microbatch_list(microbatches, forwards, [&](Microbatch m) {
-                                    return !in.tasks.has(CellKind::Forward, s, m);
-                                  }), "forward"));
+      out.push_back(missing_tasks(
+          in,
+          "V09",
+          s,
+          microbatch_list(microbatches,
+                          forwards,
+                          [&](Microbatch m) { return !in.tasks.has(CellKind::Forward, s, m); }),
+          "forward"));
     }
   }
   for (StageId s; s.value < in.graph.size() && !in.options.forward_only; ++s.value) {
     const int backwards = microbatches - present.backward[s.index()];
     if (backwards > 0 && in.graph.has_backward(s)) {
-      out.push_back(missing_tasks(in, "V10", s, microbatch_list(microbatches, backwards, [&](Microbatch m) {
-                                    return !in.tasks.has(CellKind::Backward, s, m) &&
-                                           !in.tasks.has(CellKind::BackwardInput, s, m) &&
-                                           !in.tasks.has(CellKind::BackwardWeight, s, m);
-                                  }), "backward (B, or I and W)"));
+      out.push_back(
+          missing_tasks(in,
+                        "V10",
+                        s,
+                        microbatch_list(microbatches,
+                                        backwards,
+                                        [&](Microbatch m) {
+                                          return !in.tasks.has(CellKind::Backward, s, m) &&
+                                                 !in.tasks.has(CellKind::BackwardInput, s, m) &&
+                                                 !in.tasks.has(CellKind::BackwardWeight, s, m);
+                                        }),
+                        "backward (B, or I and W)"));
     }
   }
 }
@@ -102,7 +120,9 @@ void check_duplicates(const Input& in, Violations& out) {
     Violation v = at("V08", entry, task);
     v.missing = where(in, first);
     v.cells.emplace_back(first.row, first.column);
-    v.message = fmt::format("{} is at {} and again at {}; a task runs once, remove one", to_string(task), where(in, first),
+    v.message = fmt::format("{} is at {} and again at {}; a task runs once, remove one",
+                            to_string(task),
+                            where(in, first),
                             where(in, entry));
     out.push_back(std::move(v));
   });
@@ -116,22 +136,32 @@ void check_backward_form(const Input& in, Violations& out) {
       return;
     }
     const Task whole{CellKind::Backward, task.stage, task.microbatch};
-    const Task other{input ? CellKind::BackwardWeight : CellKind::BackwardInput, task.stage, task.microbatch};
+    const Task other{
+        input ? CellKind::BackwardWeight : CellKind::BackwardInput, task.stage, task.microbatch};
     const bool paired = in.tasks.find(other) != TaskGraph::kMissing;
     if (in.tasks.find(whole) != TaskGraph::kMissing) {
       if (input || !paired) {  // once per (stage, microbatch)
         Violation v = at("V11", entry, task);
         v.missing = to_string(whole);
-        v.message = fmt::format("stage {} has both {} and {} for microbatch {}; keep B, or I and W", task.stage.value,
-                                to_string(whole), to_string(task), task.microbatch.value);
+        v.message = fmt::format("stage {} has both {} and {} for microbatch {}; keep B, or I and W",
+                                task.stage.value,
+                                to_string(whole),
+                                to_string(task),
+                                task.microbatch.value);
         out.push_back(std::move(v));
       }
     } else if (!paired) {
       Violation v = at("V12", entry, task);
       v.missing = to_string(other);
-      v.message = fmt::format("{} has no {}: stage {} splits its backward of microbatch {} but lists one half; add {} or write {}",
-                              to_string(task), to_string(other), task.stage.value, task.microbatch.value, to_string(other),
-                              to_string(whole));
+      v.message = fmt::format(
+          "{} has no {}: stage {} splits its backward of microbatch {} but lists one half; add {} "
+          "or write {}",
+          to_string(task),
+          to_string(other),
+          task.stage.value,
+          task.microbatch.value,
+          to_string(other),
+          to_string(whole));
       out.push_back(std::move(v));
     }
   });
@@ -145,8 +175,12 @@ void check_placement(const Input& in, Violations& out) {
     if (row != entry.row) {
       Violation v = at("V07", entry, task);
       v.missing = fmt::format("row {}", row);
-      v.message = fmt::format("{} is on row {}, but stage {} runs on row {}; move it there, a stage has one row",
-                              to_string(task), entry.row, task.stage.value, row);
+      v.message = fmt::format(
+          "{} is on row {}, but stage {} runs on row {}; move it there, a stage has one row",
+          to_string(task),
+          entry.row,
+          task.stage.value,
+          row);
       out.push_back(std::move(v));
     }
   });

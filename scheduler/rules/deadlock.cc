@@ -1,11 +1,11 @@
 /// V29: the lists can all run to their end: row order and data dependencies together have no cycle.
 ///
-/// Finding out costs one walk. Only when rows get stuck is a graph built, of the stuck entries alone: edges to
-/// the next entry of the row and to the entries that need a result. Updates wait for all of their stage, which
-/// V24 judges, so their edges are left out here.
-#include <fmt/format.h>
-
+/// Finding out costs one walk. Only when rows get stuck is a graph built, of the stuck entries
+/// alone: edges to the next entry of the row and to the entries that need a result. Updates wait
+/// for all of their stage, which V24 judges, so their edges are left out here.
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "stagecraft/scheduler/rules/exchange.h"
 #include "stagecraft/scheduler/rules/rules.h"
@@ -64,14 +64,16 @@ Stuck stuck_entries(const Input& in, const std::vector<bool>& done) {
   const auto twice = std::ranges::unique(edges);
   edges.erase(twice.begin(), twice.end());
   for (const auto& [from, to] : edges) {
-    stuck.graph.begin.resize(static_cast<std::size_t>(from) + 1, static_cast<int>(stuck.graph.targets.size()));
+    stuck.graph.begin.resize(static_cast<std::size_t>(from) + 1,
+                             static_cast<int>(stuck.graph.targets.size()));
     stuck.graph.targets.push_back(to);
   }
   stuck.graph.begin.resize(stuck.entries.size() + 1, static_cast<int>(stuck.graph.targets.size()));
   return stuck;
 }
 
-/// The member of `from` that `to` waits for, and the waiting member; nothing when they are only row neighbours.
+/// The member of `from` that `to` waits for, and the waiting member; nothing when they are only row
+/// neighbours.
 std::optional<std::pair<Task, Task>> data_link(const Input& in, int from, int to) {
   std::optional<std::pair<Task, Task>> link;
   for_each_awaited(in, to, [&](int holder, const Task& prerequisite, const Task& waiting) {
@@ -84,7 +86,8 @@ std::optional<std::pair<Task, Task>> data_link(const Input& in, int from, int to
 
 Violation describe(const Input& in, std::vector<int> cycle) {
   std::ranges::rotate(cycle, std::ranges::min_element(cycle));
-  Violation v = at("V29", in.tasks.entry(cycle.front()), in.tasks.entry(cycle.front()).cell->tasks().front());
+  Violation v =
+      at("V29", in.tasks.entry(cycle.front()), in.tasks.entry(cycle.front()).cell->tasks().front());
   v.cells.clear();
   std::string reasons;
   for (std::size_t i = 0; i < cycle.size(); ++i) {
@@ -93,11 +96,16 @@ Violation describe(const Input& in, std::vector<int> cycle) {
     const Entry& entry = in.tasks.entry(here);
     const auto link = data_link(in, here, next);
     const auto incoming = data_link(in, cycle[(i + cycle.size() - 1) % cycle.size()], here);
-    v.cycle.push_back(link ? link->first : incoming ? incoming->second : entry.cell->tasks().front());
+    v.cycle.push_back(link       ? link->first
+                      : incoming ? incoming->second
+                                 : entry.cell->tasks().front());
     v.cells.emplace_back(entry.row, entry.column);
     if (link && i < 8) {
-      reasons += fmt::format("; {} (row {}) needs {} (row {})", to_string(link->second), in.tasks.entry(next).row,
-                             to_string(link->first), entry.row);
+      reasons += fmt::format("; {} (row {}) needs {} (row {})",
+                             to_string(link->second),
+                             in.tasks.entry(next).row,
+                             to_string(link->first),
+                             entry.row);
     }
   }
   v.task = v.cycle.front();
@@ -105,7 +113,10 @@ Violation describe(const Input& in, std::vector<int> cycle) {
     v.missing += to_string(task) + " -> ";
   }
   v.missing += to_string(v.cycle.front());
-  v.message = fmt::format("the rows wait for each other for ever: {}, where each must end before the next{}", v.missing, reasons);
+  v.message = fmt::format(
+      "the rows wait for each other for ever: {}, where each must end before the next{}",
+      v.missing,
+      reasons);
   return v;
 }
 
@@ -118,7 +129,8 @@ void check_deadlock(const Input& in, Violations& out) {
     return;
   }
   const Stuck stuck = stuck_entries(in, done);
-  std::vector<int> cycle = shortest_cycle(stuck.graph, cells <= kExactUpTo ? cells : kSearchesBeyond);
+  std::vector<int> cycle =
+      shortest_cycle(stuck.graph, cells <= kExactUpTo ? cells : kSearchesBeyond);
   if (cycle.empty()) {
     return;  // only updates are stuck: V24 has said so
   }
@@ -131,7 +143,9 @@ void check_deadlock(const Input& in, Violations& out) {
     const auto& row = in.schedule.rows()[static_cast<std::size_t>(v.repair->row)];
     v.message += fmt::format("; exchange {} and {} of row {} (positions {} and {})",
                              to_string(row[static_cast<std::size_t>(v.repair->first)]),
-                             to_string(row[static_cast<std::size_t>(v.repair->second)]), v.repair->row, v.repair->first,
+                             to_string(row[static_cast<std::size_t>(v.repair->second)]),
+                             v.repair->row,
+                             v.repair->first,
                              v.repair->second);
   } else {
     v.message += "; no single exchange within a row was found to help, reorder one of these rows";

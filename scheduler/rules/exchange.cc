@@ -9,7 +9,9 @@ namespace {
 constexpr std::size_t kMaxCellsLookedAt = 5'000'000;
 
 /// Pairs of entries in the order they are tried, at most `limit` of them.
-std::vector<Exchange> candidates(const Input& in, const std::vector<int>& cycle, std::size_t limit) {
+std::vector<Exchange> candidates(const Input& in,
+                                 const std::vector<int>& cycle,
+                                 std::size_t limit) {
   std::vector<bool> on_cycle(in.tasks.entries().size(), false);
   for (const int e : cycle) {
     on_cycle[static_cast<std::size_t>(e)] = true;
@@ -26,7 +28,8 @@ std::vector<Exchange> candidates(const Input& in, const std::vector<int>& cycle,
       for (const int e : sorted) {
         const int row = in.tasks.entry(e).row;
         const int begin = in.tasks.row_begin(row);
-        if (e + distance < in.tasks.row_end(row) && on_cycle[static_cast<std::size_t>(e + distance)] == both) {
+        if (e + distance < in.tasks.row_end(row) &&
+            on_cycle[static_cast<std::size_t>(e + distance)] == both) {
           list.push_back({row, e - begin, e + distance - begin});
         }
         if (!both && e - distance >= begin && !on_cycle[static_cast<std::size_t>(e - distance)]) {

@@ -1,14 +1,14 @@
 /// V28: the members of an overlap group are different tasks, none of which waits for another.
 ///
-/// Tasks of different microbatches never wait for each other, so only members of one microbatch (and
-/// updates, which wait for all) are looked at; how two stages relate is searched once and remembered, which
-/// keeps a schedule full of groups linear.
-#include <fmt/format.h>
-
+/// Tasks of different microbatches never wait for each other, so only members of one microbatch
+/// (and updates, which wait for all) are looked at; how two stages relate is searched once and
+/// remembered, which keeps a schedule full of groups linear.
 #include <algorithm>
 #include <map>
 #include <tuple>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "stagecraft/scheduler/rules/rules.h"
 
@@ -18,7 +18,9 @@ namespace {
 using Path = std::vector<Task>;
 
 /// B and I release the same tasks.
-CellKind released_like(CellKind kind) { return kind == CellKind::Backward ? CellKind::BackwardInput : kind; }
+CellKind released_like(CellKind kind) {
+  return kind == CellKind::Backward ? CellKind::BackwardInput : kind;
+}
 
 bool same_node(const Task& a, const Task& b) {
   return a.stage == b.stage && released_like(a.kind) == released_like(b.kind);
@@ -28,7 +30,8 @@ class PathFinder {
  public:
   explicit PathFinder(const Input& in) : in_(in) {}
 
-  /// Tasks from `from` to `to`, each waiting for the one before; empty when `to` does not wait for `from`.
+  /// Tasks from `from` to `to`, each waiting for the one before; empty when `to` does not wait for
+  /// `from`.
   Path find(const Task& from, const Task& to);
 
  private:
@@ -39,7 +42,8 @@ class PathFinder {
 };
 
 Path PathFinder::search(const Task& from, const Task& to) const {
-  // Backwards from `to`, breadth first, within one microbatch. `reached[i]` was found through `via[i]`.
+  // Backwards from `to`, breadth first, within one microbatch. `reached[i]` was found through
+  // `via[i]`.
   const Microbatch m = from.kind == CellKind::Update ? to.microbatch : from.microbatch;
   std::vector<Task> reached{to};
   std::vector<std::size_t> via{0};
@@ -54,7 +58,8 @@ Path PathFinder::search(const Task& from, const Task& to) const {
       return path;
     }
     in_.tasks.for_each_prerequisite(task, [&](const Task& prerequisite) {
-      const std::size_t node = prerequisite.stage.index() * 8 + static_cast<std::size_t>(released_like(prerequisite.kind));
+      const std::size_t node = prerequisite.stage.index() * 8 +
+                               static_cast<std::size_t>(released_like(prerequisite.kind));
       if (prerequisite.microbatch == m && !seen[node]) {
         seen[node] = true;
         reached.push_back(prerequisite);
@@ -69,7 +74,8 @@ Path PathFinder::find(const Task& from, const Task& to) {
   if (from.microbatch != to.microbatch && to.kind != CellKind::Update) {
     return {};
   }
-  const auto [known, first] = related_.try_emplace({from.kind, from.stage, to.kind, to.stage}, true);
+  const auto [known, first] =
+      related_.try_emplace({from.kind, from.stage, to.kind, to.stage}, true);
   if (!first && !known->second) {
     return {};
   }
@@ -87,12 +93,19 @@ std::string path_text(const Path& path) {
   return text;
 }
 
-void check_pair(const Input& in, const Entry& entry, const Task& a, const Task& b, PathFinder& finder, Violations& out) {
+void check_pair(const Input& in,
+                const Entry& entry,
+                const Task& a,
+                const Task& b,
+                PathFinder& finder,
+                Violations& out) {
   if (a == b) {
     Violation v = at("V28", entry, a);
     v.missing = to_string(b);
-    v.message = fmt::format("{}: the group {} holds {} twice; its members must be different tasks", where(in, entry),
-                            to_string(*entry.cell), to_string(a));
+    v.message = fmt::format("{}: the group {} holds {} twice; its members must be different tasks",
+                            where(in, entry),
+                            to_string(*entry.cell),
+                            to_string(a));
     out.push_back(std::move(v));
     return;
   }
@@ -103,9 +116,14 @@ void check_pair(const Input& in, const Entry& entry, const Task& a, const Task& 
   if (!path.empty()) {
     Violation v = at("V28", entry, path.back());
     v.missing = to_string(path.front());
-    v.message = fmt::format("{}: the members of {} must not wait for each other, but {} waits for {} ({}); give them cells of their own",
-                            where(in, entry), to_string(*entry.cell), to_string(path.back()), to_string(path.front()),
-                            path_text(path));
+    v.message = fmt::format(
+        "{}: the members of {} must not wait for each other, but {} waits for {} ({}); give them "
+        "cells of their own",
+        where(in, entry),
+        to_string(*entry.cell),
+        to_string(path.back()),
+        to_string(path.front()),
+        path_text(path));
     out.push_back(std::move(v));
   }
 }

@@ -1,7 +1,8 @@
 /// The rules, one function per theme. Each appends what it finds; validate() is the list of them.
 ///
 /// Rules by number: V01-V02 shape, V03-V06 entries, V07 placement, V08-V12 counts, V20-V23 columns,
-/// V24-V26 updates, V27 microbatch order, V28 groups, V29 deadlock, V32 stage graph, V33 tied parameters.
+/// V24-V26 updates, V27 microbatch order, V28 groups, V29 deadlock, V32 stage graph, V33 tied
+/// parameters.
 #pragma once
 
 #include <string>

@@ -6,10 +6,15 @@
 namespace stagecraft::rules {
 
 std::string where(const Input& in, int row, int column) {
-  return fmt::format("row {}, {} {}", row, in.schedule.form() == Schedule::Form::Array ? "column" : "position", column);
+  return fmt::format("row {}, {} {}",
+                     row,
+                     in.schedule.form() == Schedule::Form::Array ? "column" : "position",
+                     column);
 }
 
-std::string where(const Input& in, const Entry& entry) { return where(in, entry.row, entry.column); }
+std::string where(const Input& in, const Entry& entry) {
+  return where(in, entry.row, entry.column);
+}
 
 Violation at(const char* rule, const Entry& entry, const Task& task) {
   Violation violation;
@@ -26,7 +31,8 @@ namespace {
 void check_rectangle(const Input& in, Violations& out) {
   const auto& rows = in.schedule.rows();
   if (rows.empty()) {
-    out.push_back({.rule = "V01", .message = "the schedule has no row; it needs one row per device"});
+    out.push_back(
+        {.rule = "V01", .message = "the schedule has no row; it needs one row per device"});
     return;
   }
   if (in.schedule.form() == Schedule::Form::List || in.options.pad_rows) {
@@ -39,8 +45,12 @@ void check_rectangle(const Input& in, Violations& out) {
       v.rule = "V01";
       v.row = static_cast<int>(r);
       v.missing = fmt::format("{} cells", width - rows[r].size());
-      v.message = fmt::format("row {} has {} cells, expected {} as in the longest row; end it with '.' or declare a list", r,
-                              rows[r].size(), width);
+      v.message = fmt::format(
+          "row {} has {} cells, expected {} as in the longest row; end it with '.' or declare a "
+          "list",
+          r,
+          rows[r].size(),
+          width);
       out.push_back(std::move(v));
     }
   }
@@ -49,35 +59,51 @@ void check_rectangle(const Input& in, Violations& out) {
 void check_row_count(const Input& in, Violations& out) {
   const auto expected = in.options.devices ? in.options.devices : in.schedule.headers().rows;
   if (expected && *expected != in.tasks.rows()) {
-    out.push_back({.rule = "V02",
-                   .message = fmt::format("the schedule has {} rows for {} devices; give each device one row",
-                                          in.tasks.rows(), *expected)});
+    out.push_back(
+        {.rule = "V02",
+         .message = fmt::format("the schedule has {} rows for {} devices; give each device one row",
+                                in.tasks.rows(),
+                                *expected)});
   }
 }
 
-bool known_kind(CellKind kind) { return kind >= CellKind::Forward && kind <= CellKind::Update; }
+bool known_kind(CellKind kind) {
+  return kind >= CellKind::Forward && kind <= CellKind::Update;
+}
 
 void check_task(const Input& in, const Entry& entry, const Task& task, Violations& out) {
   if (!known_kind(task.kind)) {
     Violation v = at("V06", entry, task);
-    v.message = fmt::format("{}: kind number {} is none of F, B, I, W, U; replace it", where(in, entry),
+    v.message = fmt::format("{}: kind number {} is none of F, B, I, W, U; replace it",
+                            where(in, entry),
                             static_cast<int>(task.kind));
     out.push_back(std::move(v));
     return;
   }
   if (task.stage.value < 0 || task.stage.value >= in.graph.size()) {
     Violation v = at("V04", entry, task);
-    v.message = fmt::format("{}: {} names stage {}, but there are {} stages (0 to {}); correct the stage or the stage graph",
-                            where(in, entry), to_string(task), task.stage.value, in.graph.size(), in.graph.size() - 1);
+    v.message = fmt::format(
+        "{}: {} names stage {}, but there are {} stages (0 to {}); correct the stage or the stage "
+        "graph",
+        where(in, entry),
+        to_string(task),
+        task.stage.value,
+        in.graph.size(),
+        in.graph.size() - 1);
     out.push_back(std::move(v));
   }
   const int microbatches = in.tasks.microbatches();
   const bool exists = task.microbatch.value >= 0 && task.microbatch.value < microbatches;
   if (!exists && task.kind != CellKind::Update) {
     Violation v = at("V05", entry, task);
-    v.message = fmt::format("{}: {} names microbatch {}, but {} {} (0 to {}); correct it or declare more microbatches",
-                            where(in, entry), to_string(task), task.microbatch.value,
-                            in.graph.replicas() > 1 ? "each replica has" : "there are", microbatches, microbatches - 1);
+    v.message = fmt::format(
+        "{}: {} names microbatch {}, but {} {} (0 to {}); correct it or declare more microbatches",
+        where(in, entry),
+        to_string(task),
+        task.microbatch.value,
+        in.graph.replicas() > 1 ? "each replica has" : "there are",
+        microbatches,
+        microbatches - 1);
     out.push_back(std::move(v));
   }
 }
@@ -94,14 +120,16 @@ void check_entries(const Input& in, Violations& out) {
     const auto tasks = entry.cell->tasks();
     if (entry.cell->is_group() && tasks.size() < 2) {
       Violation v = at("V03", entry, tasks.front());
-      v.message = fmt::format("{}: the group '{}' has one member; a group joins two or more tasks", where(in, entry),
+      v.message = fmt::format("{}: the group '{}' has one member; a group joins two or more tasks",
+                              where(in, entry),
                               to_string(*entry.cell));
       out.push_back(std::move(v));
     }
     for (const Task& task : tasks) {
       if (task.kind == CellKind::Idle) {
         Violation v = at("V03", entry, task);
-        v.message = fmt::format("{}: '{}' holds a task without a kind; write idle for a bubble", where(in, entry),
+        v.message = fmt::format("{}: '{}' holds a task without a kind; write idle for a bubble",
+                                where(in, entry),
                                 to_string(*entry.cell));
         out.push_back(std::move(v));
       } else {

@@ -33,7 +33,8 @@ class CycleSearch {
   Digraph in_;
   std::vector<int> out_degree_, in_degree_;
   std::vector<bool> alive_;
-  std::vector<int> distance_, parent_, frontier_;  // of the current search; distances are reset after it
+  std::vector<int> distance_, parent_,
+      frontier_;  // of the current search; distances are reset after it
   std::vector<int> best_;
   std::vector<int> latest_;  // the cycle the last search found, if it found one
   std::vector<int> undrawn_;
@@ -72,7 +73,8 @@ CycleSearch::CycleSearch(const Digraph& graph)
   }
 }
 
-/// Removes a vertex and then all that nothing leads to or that lead nowhere: no cycle passes through them.
+/// Removes a vertex and then all that nothing leads to or that lead nowhere: no cycle passes
+/// through them.
 void CycleSearch::remove(int vertex) {
   std::vector<int> dead{vertex};
   alive_[index(vertex)] = false;
@@ -91,7 +93,8 @@ void CycleSearch::remove(int vertex) {
 }
 
 void CycleSearch::search_through(int root) {
-  const int limit = best_.empty() ? std::numeric_limits<int>::max() : static_cast<int>(best_.size()) - 1;
+  const int limit =
+      best_.empty() ? std::numeric_limits<int>::max() : static_cast<int>(best_.size()) - 1;
   frontier_.assign(1, root);
   distance_[index(root)] = 0;
   int last = kNone;
@@ -124,8 +127,8 @@ void CycleSearch::search_through(int root) {
   }
 }
 
-/// Halfway round a cycle just found, because of many that overlap most pass there; else any vertex, drawn
-/// evenly (and the same each time) for the same reason.
+/// Halfway round a cycle just found, because of many that overlap most pass there; else any vertex,
+/// drawn evenly (and the same each time) for the same reason.
 int CycleSearch::next_root() {
   if (!latest_.empty()) {
     const int middle = latest_[latest_.size() / 2];

@@ -1,8 +1,9 @@
-/// shortest_cycle: the smallest circle in a directed graph, exactly or from a bounded number of tries.
+/// shortest_cycle: the smallest circle in a directed graph, exactly or from a bounded number of
+/// tries.
 ///
-/// A breadth-first search from a vertex finds the shortest cycle through it. That vertex is then removed, and
-/// with it everything no longer between two cycles, so a deadlock with one cause ends after few searches;
-/// each search is cut at the best length so far. Pure; no recursion.
+/// A breadth-first search from a vertex finds the shortest cycle through it. That vertex is then
+/// removed, and with it everything no longer between two cycles, so a deadlock with one cause ends
+/// after few searches; each search is cut at the best length so far. Pure; no recursion.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-/// V32: the stage graph has no cycle. V33: stages that share a parameter across rows sum its gradients.
+/// V32: the stage graph has no cycle. V33: stages that share a parameter across rows sum its
+/// gradients.
 #include <fmt/format.h>
 
 #include "stagecraft/scheduler/rules/rules.h"
@@ -17,8 +18,10 @@ void check_stage_graph(const Input& in, Violations& out) {
   Violation v;
   v.rule = "V32";
   v.missing = text + to_string(cycle.front());
-  v.message = fmt::format("the stages {} feed each other in a circle; a stage graph has no cycle, remove one of these edges",
-                          v.missing);
+  v.message = fmt::format(
+      "the stages {} feed each other in a circle; a stage graph has no cycle, remove one of these "
+      "edges",
+      v.missing);
   out.push_back(std::move(v));
 }
 
@@ -36,9 +39,15 @@ void check_tied_parameters(const Input& in, Violations& out) {
       v.row = row.value_or(Violation::kNowhere);
       v.missing = fmt::format("reduction of {}", tied.name);
       v.message = fmt::format(
-          "parameter '{}' is used by stage {} ('{}', {}) and stage {} ('{}', {}), and nothing sums its gradients over them before "
-          "an update; put both stages on one row, keep the parameter in one stage, or declare its reduction",
-          tied.name, first.value, in.graph.name(first), row ? fmt::format("row {}", *row) : "no row", other.value,
+          "parameter '{}' is used by stage {} ('{}', {}) and stage {} ('{}', {}), and nothing sums "
+          "its gradients over them before "
+          "an update; put both stages on one row, keep the parameter in one stage, or declare its "
+          "reduction",
+          tied.name,
+          first.value,
+          in.graph.name(first),
+          row ? fmt::format("row {}", *row) : "no row",
+          other.value,
           in.graph.name(other),
           in.placement.row(other) ? fmt::format("row {}", *in.placement.row(other)) : "no row");
       out.push_back(std::move(v));

@@ -1,7 +1,8 @@
-/// V24 to V26: a stage is updated at most once, after its last backward, and does nothing afterwards.
-#include <fmt/format.h>
-
+/// V24 to V26: a stage is updated at most once, after its last backward, and does nothing
+/// afterwards.
 #include <unordered_map>
+
+#include <fmt/format.h>
 
 #include "stagecraft/scheduler/rules/rules.h"
 
@@ -34,8 +35,10 @@ void check_updates(const Input& in, Violations& out) {
       Violation v = at("V26", entry, task);
       v.missing = where(in, first);
       v.cells.emplace_back(first.row, first.column);
-      v.message = fmt::format("stage {} is updated at {} and again at {}; keep one update per step", task.stage.value,
-                              where(in, first), where(in, entry));
+      v.message = fmt::format("stage {} is updated at {} and again at {}; keep one update per step",
+                              task.stage.value,
+                              where(in, first),
+                              where(in, entry));
       out.push_back(std::move(v));
     }
   });
@@ -51,16 +54,22 @@ void check_updates(const Input& in, Violations& out) {
     if (!comparable(in, entry, *update.entry) || entry.column < update.entry->column) {
       return;
     }
-    const bool feeds_update = task.kind == CellKind::Backward || task.kind == CellKind::BackwardWeight;
-    if (feeds_update && (update.later_entry == nullptr || entry.column < update.later_entry->column)) {
+    const bool feeds_update =
+        task.kind == CellKind::Backward || task.kind == CellKind::BackwardWeight;
+    if (feeds_update &&
+        (update.later_entry == nullptr || entry.column < update.later_entry->column)) {
       update.later_entry = &entry;
       update.later = task;
     }
     Violation v = at("V25", entry, task);
     v.missing = fmt::format("{}U", task.stage.value);
     v.cells.emplace_back(update.entry->row, update.entry->column);
-    v.message = fmt::format("{} at {} comes after the update of stage {} ({}); move it before the update", to_string(task),
-                            where(in, entry), task.stage.value, where(in, *update.entry));
+    v.message =
+        fmt::format("{} at {} comes after the update of stage {} ({}); move it before the update",
+                    to_string(task),
+                    where(in, entry),
+                    task.stage.value,
+                    where(in, *update.entry));
     out.push_back(std::move(v));
   });
   for (StageId s; s.value < in.graph.size(); ++s.value) {
@@ -70,8 +79,13 @@ void check_updates(const Input& in, Violations& out) {
       Violation v = at("V24", *update.entry, Task{CellKind::Update, s, Microbatch(0)});
       v.missing = to_string(update.later);
       v.cells.emplace_back(update.later_entry->row, update.later_entry->column);
-      v.message = fmt::format("stage {} is updated at {}, before {} ({}) has added its gradient; move {}U to the end", s.value,
-                              where(in, *update.entry), to_string(update.later), where(in, *update.later_entry), s.value);
+      v.message = fmt::format(
+          "stage {} is updated at {}, before {} ({}) has added its gradient; move {}U to the end",
+          s.value,
+          where(in, *update.entry),
+          to_string(update.later),
+          where(in, *update.later_entry),
+          s.value);
       out.push_back(std::move(v));
     }
   }

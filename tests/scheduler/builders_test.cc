@@ -1,10 +1,10 @@
-/// The figures every builder must reproduce: width, makespan, idle, peak and hash, from the event simulation
-/// of the published schedules with F = I = W = 1 and B = 2.
-#include <fmt/format.h>
-
+/// The figures every builder must reproduce: width, makespan, idle, peak and hash, from the event
+/// simulation of the published schedules with F = I = W = 1 and B = 2.
 #include <algorithm>
 #include <string>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/chimera.h"
@@ -39,7 +39,9 @@ struct Oracle {
   std::uint64_t hash;
 };
 
-std::vector<int> each(int rows, int peak) { return std::vector<int>(static_cast<std::size_t>(rows), peak); }
+std::vector<int> each(int rows, int peak) {
+  return std::vector<int>(static_cast<std::size_t>(rows), peak);
+}
 
 /// from, from + by, ... for `rows` rows
 std::vector<int> ramp(int rows, int from, int by) {
@@ -62,8 +64,20 @@ std::vector<Oracle> oracles() {
       {"CLIP 1F1B M=8", one_f_one_b(kClip, 8), 18, 27, 3, {2, 2, 1}, 0x946ba2f2a8d21aff},
       {"Interleaved(2,4,v2)", interleaved(2, 4, 2), 18, 27, 3, {5, 3}, 0x8dacfdad1a689a19},
       {"Interleaved(4,8,v2)", interleaved(4, 8, 2), 38, 57, 9, {11, 9, 7, 5}, 0xffb9556a31de1075},
-      {"Interleaved(8,16,v4)", interleaved(8, 16, 4), 142, 213, 21, ramp(8, 39, -2), 0x8266ceb4918e88bd},
-      {"Interleaved(4,10,v2)", interleaved(4, 10, 2), 46, 69, 9, {12, 10, 8, 6}, 0xd9f37540c41bc80d},
+      {"Interleaved(8,16,v4)",
+       interleaved(8, 16, 4),
+       142,
+       213,
+       21,
+       ramp(8, 39, -2),
+       0x8266ceb4918e88bd},
+      {"Interleaved(4,10,v2)",
+       interleaved(4, 10, 2),
+       46,
+       69,
+       9,
+       {12, 10, 8, 6},
+       0xd9f37540c41bc80d},
       {"Interleaved(4,3,v2)", interleaved(4, 3, 2), 20, 30, 12, {6, 6, 6, 4}, 0xbab04719e8d2a7e5},
       {"LoopedBFS(4,8,v2)", looped_bfs(4, 8, 2), 38, 57, 9, each(4, 16), 0x4e74622df929290d},
       {"LoopedBFS(8,16,v2)", looped_bfs(8, 16, 2), 78, 117, 21, each(8, 32), 0x3db745effede3595},
@@ -78,7 +92,13 @@ std::vector<Oracle> oracles() {
       {"ZB-V(8,16)", zb_v(8, 16), 103, 103, 7, each(8, 16), 0xc780a2669f30ea1b},
       {"ZB-V(4,3)", zb_v(4, 3), 26, 26, 8, {4, 5, 6, 6}, 0x01cbd579e24a74f9},
       {"InterleavedZB(4,8,v2)", interleaved_zb(4, 8, 2), 51, 51, 3, each(4, 8), 0x64ac0d182def867d},
-      {"InterleavedZB(8,16,v2)", interleaved_zb(8, 16, 2), 103, 103, 7, each(8, 16), 0x42c1f3e4681fbde7},
+      {"InterleavedZB(8,16,v2)",
+       interleaved_zb(8, 16, 2),
+       103,
+       103,
+       7,
+       each(8, 16),
+       0x42c1f3e4681fbde7},
       {"DualPipe(4,8)", dualpipe(4, 8), 16, 26, 2, each(4, 5), 0xd001237a5a61b8e5},
       {"DualPipe(8,16)", dualpipe(8, 16), 34, 54, 6, each(8, 9), 0x4c4e7c4a4b344850},
       {"DualPipeV(2,4)", dualpipev(2, 4), 16, 26, 2, {5, 5}, 0x4e68116e16873062},
@@ -89,8 +109,20 @@ std::vector<Oracle> oracles() {
       {"Hanayo(4,8,W1)", hanayo(4, 8, 1), 38, 66, 18, ramp(4, 5, 1), 0x4987e05373943a0d},
       {"Hanayo(4,8,W2)", hanayo(4, 8, 2), 70, 114, 18, ramp(4, 13, 1), 0x2849e29122365ac5},
       {"Hanayo(8,16,W1)", hanayo(8, 16, 1), 78, 138, 42, ramp(8, 9, 1), 0x94ec9572d8612069},
-      {"Pfeife(4;8,2,4,(2,2,1,0))", pfeife(4, 8, {2, 4, {2, 2, 1, 0}}), 38, 57, 9, {10, 9, 7, 5}, 0xecf154a83ad04e2d},
-      {"Pfeife(4;8,1,8,(3,2,1,0))", pfeife(4, 8, {1, 8, {3, 2, 1, 0}}), 22, 33, 9, {7, 5, 3, 1}, 0x6f960da346a33c2d},
+      {"Pfeife(4;8,2,4,(2,2,1,0))",
+       pfeife(4, 8, {2, 4, {2, 2, 1, 0}}),
+       38,
+       57,
+       9,
+       {10, 9, 7, 5},
+       0xecf154a83ad04e2d},
+      {"Pfeife(4;8,1,8,(3,2,1,0))",
+       pfeife(4, 8, {1, 8, {3, 2, 1, 0}}),
+       22,
+       33,
+       9,
+       {7, 5, 3, 1},
+       0x6f960da346a33c2d},
   };
 }
 
@@ -109,7 +141,8 @@ TEST_CASE("builders reproduce the published figures", "[scheduler][builders]") {
     CHECK(idle == oracle.idle);
     CHECK(peaks == oracle.peaks);
     CHECK(validate(oracle.schedule, oracle.schedule.stage_graph()).empty());
-    CHECK(fmt::format("{:016x}", schedule_hash(oracle.schedule)) == fmt::format("{:016x}", oracle.hash));
+    CHECK(fmt::format("{:016x}", schedule_hash(oracle.schedule)) ==
+          fmt::format("{:016x}", oracle.hash));
   }
 }
 
@@ -158,7 +191,8 @@ TEST_CASE("in-flight counts of a DAG follow its longest way to a sink", "[schedu
   CHECK(in_flight_counts(five) == std::vector{4, 3, 2, 2, 1});
   CHECK(simulate(one_f_one_b(five, 8), five).makespan == 33);
   CHECK(simulate(one_f_one_b(five, 16), five).makespan == 57);
-  const StageGraph seven = StageGraph::from_edges(7, {{0, 1}, {1, 2}, {2, 6}, {3, 4}, {4, 6}, {5, 6}});
+  const StageGraph seven =
+      StageGraph::from_edges(7, {{0, 1}, {1, 2}, {2, 6}, {3, 4}, {4, 6}, {5, 6}});
   CHECK(in_flight_counts(seven) == std::vector{4, 3, 2, 3, 2, 2, 1});
   CHECK(simulate(one_f_one_b(seven, 8), seven).makespan == 33);
   CHECK(simulate(one_f_one_b(seven, 16), seven).makespan == 57);
@@ -189,7 +223,8 @@ double worst_idle(const Timeline& timeline) {
 }
 
 TEST_CASE("unequal durations leave the published idle times", "[scheduler][builders]") {
-  const CostModel costs{.usual = {.forward = 4, .backward = 8, .backward_input = 5, .backward_weight = 3}};
+  const CostModel costs{
+      .usual = {.forward = 4, .backward = 8, .backward_input = 5, .backward_weight = 3}};
   const Schedule h1 = zb_h1(4, 12);
   CHECK(span_idle(h1, costs) == std::vector<double>{18, 12, 6, 0});
   for (const RowTimeline& row : simulate(h1, h1.stage_graph(), costs).rows) {
@@ -211,7 +246,8 @@ TEST_CASE("unequal durations leave the published idle times", "[scheduler][build
   CHECK(span_idle(zb_v(4, 12), unequal) == std::vector<double>{6, 5, 4, 3});
 }
 
-TEST_CASE("overlap groups shorter than their members shorten both DualPipes", "[scheduler][builders]") {
+TEST_CASE("overlap groups shorter than their members shorten both DualPipes",
+          "[scheduler][builders]") {
   for (const Schedule& schedule : {dualpipe(8, 16), dualpipev(4, 8)}) {
     const StageGraph graph = schedule.stage_graph();
     const Timeline some = simulate(schedule, graph, {.group = 2.5});

@@ -24,7 +24,8 @@ TEST_CASE("a schedule written in C++ equals its text", "[scheduler][schedule]") 
   CHECK(mine.stage_graph().is_chain());
 }
 
-TEST_CASE("A-1: a list has no bubbles, and array to list to array is the identity", "[scheduler][schedule]") {
+TEST_CASE("A-1: a list has no bubbles, and array to list to array is the identity",
+          "[scheduler][schedule]") {
   const int stages = GENERATE(range(1, 7));
   const int microbatches = GENERATE(1, 2, 5, 8);
   for (const Schedule& array : {gpipe(stages, microbatches), one_f_one_b(stages, microbatches)}) {

@@ -51,7 +51,8 @@ TEST_CASE("a graph without a cycle has none", "[scheduler][deadlock]") {
 }
 
 TEST_CASE("the smaller of two cycles is returned in order", "[scheduler][deadlock]") {
-  const auto cycle = shortest_cycle(graph_of(7, {{0, 1}, {1, 2}, {2, 3}, {3, 0}, {4, 5}, {5, 6}, {6, 4}}), kExact);
+  const auto cycle =
+      shortest_cycle(graph_of(7, {{0, 1}, {1, 2}, {2, 3}, {3, 0}, {4, 5}, {5, 6}, {6, 4}}), kExact);
   REQUIRE(cycle.size() == 3);
   CHECK((cycle[0] % 3 + 1) % 3 == cycle[1] % 3);
 }
@@ -72,13 +73,15 @@ TEST_CASE("the shortest cycle is exact on random graphs", "[scheduler][deadlock]
     const auto cycle = shortest_cycle(graph_of(size, edges), kExact);
     REQUIRE(cycle.size() == brute_force(size, edges));
     for (std::size_t i = 0; i < cycle.size(); ++i) {
-      REQUIRE(std::ranges::find(edges, std::pair(cycle[i], cycle[(i + 1) % cycle.size()])) != edges.end());
+      REQUIRE(std::ranges::find(edges, std::pair(cycle[i], cycle[(i + 1) % cycle.size()])) !=
+              edges.end());
     }
   }
 }
 
 TEST_CASE("many overlapping long cycles take few searches", "[scheduler][deadlock]") {
-  // A line there and an edge back from each vertex half a line later: every cycle has the same length.
+  // A line there and an edge back from each vertex half a line later: every cycle has the same
+  // length.
   constexpr int kHalf = 50'000;
   std::vector<std::pair<int, int>> edges;
   for (int v = 0; v + 1 < 2 * kHalf; ++v) {

@@ -41,7 +41,8 @@ TEST_CASE("a transfer delays the other row, not its own", "[scheduler][simulate]
   CHECK(simulate(one_row, one_row.stage_graph(), costs).makespan == 6);
 }
 
-TEST_CASE("stages of unequal cost are simulated with their own durations", "[scheduler][simulate]") {
+TEST_CASE("stages of unequal cost are simulated with their own durations",
+          "[scheduler][simulate]") {
   const Schedule schedule = one_f_one_b(2, 2);
   CostModel costs;
   costs.stages = {{.forward = 15, .backward = 30}, {.forward = 10, .backward = 20}};

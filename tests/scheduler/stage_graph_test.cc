@@ -17,9 +17,12 @@ std::vector<StageId> ids(std::initializer_list<int> numbers) {
   return list;
 }
 
-std::vector<StageId> copy(std::span<const StageId> span) { return {span.begin(), span.end()}; }
+std::vector<StageId> copy(std::span<const StageId> span) {
+  return {span.begin(), span.end()};
+}
 
-TEST_CASE("a chain feeds each next stage and trains all but its input", "[scheduler][stage_graph]") {
+TEST_CASE("a chain feeds each next stage and trains all but its input",
+          "[scheduler][stage_graph]") {
   const StageGraph chain = StageGraph::chain(3);
   CHECK(chain.size() == 3);
   CHECK(chain.is_chain());
@@ -49,7 +52,8 @@ TEST_CASE("no gradient is owed to a frozen prefix", "[scheduler][stage_graph]") 
 }
 
 TEST_CASE("S-2: a cycle is representable and found", "[scheduler][stage_graph]") {
-  const StageGraph graph = StageGraph::from_edges(6, {{0, 1}, {1, 2}, {2, 3}, {3, 1}, {3, 4}, {4, 5}});
+  const StageGraph graph =
+      StageGraph::from_edges(6, {{0, 1}, {1, 2}, {2, 3}, {3, 1}, {3, 4}, {4, 5}});
   CHECK_FALSE(graph.topological_order().has_value());
   const std::vector<StageId> cycle = graph.find_cycle();
   REQUIRE(cycle.size() == 3);
@@ -61,7 +65,8 @@ TEST_CASE("S-2: a cycle is representable and found", "[scheduler][stage_graph]")
 }
 
 TEST_CASE("an edge outside the graph is refused", "[scheduler][stage_graph]") {
-  CHECK_THROWS_MATCHES(StageGraph::from_edges(2, {{0, 2}}), Error, MessageMatches(ContainsSubstring("stage 2")));
+  CHECK_THROWS_MATCHES(
+      StageGraph::from_edges(2, {{0, 2}}), Error, MessageMatches(ContainsSubstring("stage 2")));
   CHECK_THROWS_AS(StageGraph::from_edges(-1, {}), Error);
 }
 

@@ -50,7 +50,8 @@ TEST_CASE("a long schedule is cut but its marked cells are shown", "[scheduler][
   const Schedule bad(Schedule::Form::Array, rows);
   const std::string text = render(bad, validate(bad, bad.stage_graph()));
   CHECK(text.size() < 20'000);
-  CHECK_THAT(text, ContainsSubstring("not shown") && ContainsSubstring("[") && ContainsSubstring("V22"));
+  CHECK_THAT(text,
+             ContainsSubstring("not shown") && ContainsSubstring("[") && ContainsSubstring("V22"));
 }
 
 TEST_CASE("many violations are counted, not all listed", "[scheduler][render]") {
@@ -60,7 +61,8 @@ TEST_CASE("many violations are counted, not all listed", "[scheduler][render]") 
 
 TEST_CASE("narrow terminals and odd schedules are drawn too", "[scheduler][render]") {
   CHECK_NOTHROW(render(one_f_one_b(2, 2), {}, {.width = 0}));
-  CHECK_NOTHROW(render(Schedule(Schedule::Form::Array, {}), validate(Schedule(Schedule::Form::Array, {}), StageGraph::chain(1))));
+  CHECK_NOTHROW(render(Schedule(Schedule::Form::Array, {}),
+                       validate(Schedule(Schedule::Form::Array, {}), StageGraph::chain(1))));
   CHECK_NOTHROW(drawn("@stages 3\n0F0 0F0\n."));
 }
 

@@ -42,10 +42,9 @@ TEST_CASE("headers are kept", "[scheduler][text]") {
 }
 
 TEST_CASE("what is printed parses back to the same schedule", "[scheduler][text]") {
-  const char* text = GENERATE(
-      "0F0 0F1 .   0B0 .   0B1\n.   1F0 1B0 1F1 1B1 .\n",
-      "@form list\n@rows 2\n@microbatches 12\n0F0|1B0 0F11\n.\n",
-      "@edges 0-1,2-3\n@replicas 0=2,1=3\n0F0 . 3F0\n2F0 1F0\n");
+  const char* text = GENERATE("0F0 0F1 .   0B0 .   0B1\n.   1F0 1B0 1F1 1B1 .\n",
+                              "@form list\n@rows 2\n@microbatches 12\n0F0|1B0 0F11\n.\n",
+                              "@edges 0-1,2-3\n@replicas 0=2,1=3\n0F0 . 3F0\n2F0 1F0\n");
   const Schedule once = Schedule::parse(text);
   const Schedule twice = Schedule::parse(to_string(once));
   CHECK(once == twice);
@@ -60,19 +59,45 @@ TEST_CASE("ragged rows are a rule's business, not the parser's", "[scheduler][te
 }
 
 TEST_CASE("a cell outside the grammar is named with its line and column", "[scheduler][text]") {
-  CHECK_THAT(complaint("0F0 0B0\n. 1F0 1X0"), ContainsSubstring("line 2, column 7") && ContainsSubstring("'1X0'"));
+  CHECK_THAT(complaint("0F0 0B0\n. 1F0 1X0"),
+             ContainsSubstring("line 2, column 7") && ContainsSubstring("'1X0'"));
   CHECK_THAT(complaint("0f3"), ContainsSubstring("'0F3'"));
-  const char* bad = GENERATE("0F", "F", "0F0junk", "0F3.5", "0F-1", "-1F0", "0F0|", "|", "0F0||0B0", "0U3", "0",
-                             "99999999999F0", "0F99999999999", "65536F0", "0F16777216", "0F0,0B0");
+  const char* bad = GENERATE("0F",
+                             "F",
+                             "0F0junk",
+                             "0F3.5",
+                             "0F-1",
+                             "-1F0",
+                             "0F0|",
+                             "|",
+                             "0F0||0B0",
+                             "0U3",
+                             "0",
+                             "99999999999F0",
+                             "0F99999999999",
+                             "65536F0",
+                             "0F16777216",
+                             "0F0,0B0");
   CAPTURE(bad);
   CHECK_THAT(complaint(bad), ContainsSubstring("line 1, column"));
 }
 
 TEST_CASE("a header that cannot be understood is refused", "[scheduler][text]") {
-  const char* bad = GENERATE("@colour red\n0F0", "@form table\n0F0", "@rows\n0F0", "@rows 0\n0F0", "@stages x\n0F0",
-                             "@microbatches -1\n0F0", "@edges 0>1\n0F0", "@edges 0-\n0F0", "@replicas 0-1\n0F0",
-                             "@form array\n@form list\n0F0", "0F0\n@rows 1", "@stages 2\n@edges 0-5\n0F0",
-                             "@replicas 0=0\n0F0", "@edges 0-99999999\n0F0", "@stages 100000\n0F0");
+  const char* bad = GENERATE("@colour red\n0F0",
+                             "@form table\n0F0",
+                             "@rows\n0F0",
+                             "@rows 0\n0F0",
+                             "@stages x\n0F0",
+                             "@microbatches -1\n0F0",
+                             "@edges 0>1\n0F0",
+                             "@edges 0-\n0F0",
+                             "@replicas 0-1\n0F0",
+                             "@form array\n@form list\n0F0",
+                             "0F0\n@rows 1",
+                             "@stages 2\n@edges 0-5\n0F0",
+                             "@replicas 0=0\n0F0",
+                             "@edges 0-99999999\n0F0",
+                             "@stages 100000\n0F0");
   CAPTURE(bad);
   CHECK_THAT(complaint(bad), ContainsSubstring("line "));
 }

@@ -33,7 +33,9 @@ std::vector<Violation> check(const char* text, const ValidateOptions& options = 
   return check(Schedule::parse(text), options);
 }
 
-Rules codes(const char* text, const ValidateOptions& options = {}) { return codes(check(text, options)); }
+Rules codes(const char* text, const ValidateOptions& options = {}) {
+  return codes(check(text, options));
+}
 
 /// The violation of `rule`, which there must be.
 Violation only(const std::vector<Violation>& violations, const std::string& rule) {
@@ -53,7 +55,8 @@ TEST_CASE("a valid schedule has no violation", "[scheduler][validate]") {
 TEST_CASE("builders make valid schedules", "[scheduler][validate]") {
   const int stages = GENERATE(range(1, 9));
   const int microbatches = GENERATE(1, 2, 3, 8, 24);
-  for (const Schedule& schedule : {gpipe(stages, microbatches), one_f_one_b(stages, microbatches),
+  for (const Schedule& schedule : {gpipe(stages, microbatches),
+                                   one_f_one_b(stages, microbatches),
                                    gpipe(stages, microbatches, {.reverse_backward = true})}) {
     CHECK(codes(check(schedule)).empty());
     CHECK(codes(check(schedule.to_list())).empty());
@@ -90,8 +93,10 @@ TEST_CASE("one forward twice and another not at all", "[scheduler][validate]") {
   CHECK(codes(found) == Rules{"V08", "V09", "V20", "V21"});
   CHECK(to_string(*only(found, "V20").task) == "1F1");
   CHECK(to_string(*only(found, "V21").task) == "0B1");
-  CHECK_THAT(only(found, "V08").message, ContainsSubstring("row 0, column 0") && ContainsSubstring("row 0, column 1"));
-  CHECK_THAT(only(found, "V09").message, ContainsSubstring("stage 0") && ContainsSubstring("microbatch 1"));
+  CHECK_THAT(only(found, "V08").message,
+             ContainsSubstring("row 0, column 0") && ContainsSubstring("row 0, column 1"));
+  CHECK_THAT(only(found, "V09").message,
+             ContainsSubstring("stage 0") && ContainsSubstring("microbatch 1"));
 }
 
 TEST_CASE("two forwards on each other's rows break V07 twice and V20", "[scheduler][validate]") {
@@ -100,7 +105,8 @@ TEST_CASE("two forwards on each other's rows break V07 twice and V20", "[schedul
   CHECK_THAT(found[0].message, ContainsSubstring("row 0") && ContainsSubstring("row 1"));
 }
 
-TEST_CASE("a microbatch that does not exist breaks V05 and leaves its place empty", "[scheduler][validate]") {
+TEST_CASE("a microbatch that does not exist breaks V05 and leaves its place empty",
+          "[scheduler][validate]") {
   const auto found = check("0F0 0F1 . 0B0 . 0B1\n. 1F0 1B0 1F1 1B2 .", kTwo);
   CHECK(codes(found) == Rules{"V05", "V10", "V22"});
   CHECK(to_string(*only(found, "V22").task) == "0B1");
@@ -125,7 +131,8 @@ TEST_CASE("an update before the last backward breaks V24 and V25", "[scheduler][
   CHECK(codes("@form list\n0F0 0F1 0B0 0U 0B1\n1F0 1B0 1F1 1B1", kTwo) == Rules{"V24", "V25"});
 }
 
-TEST_CASE("lists that wait for each other break V29 with a shortest cycle", "[scheduler][validate][deadlock]") {
+TEST_CASE("lists that wait for each other break V29 with a shortest cycle",
+          "[scheduler][validate][deadlock]") {
   const auto found = check("@form list\n0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1", kTwo);
   REQUIRE(codes(found) == Rules{"V29"});
   CHECK(found[0].missing == "0B0 -> 0F1 -> 1F1 -> 1B0 -> 0B0");
@@ -141,7 +148,8 @@ TEST_CASE("the proposed exchange repairs the deadlock", "[scheduler][validate][d
   REQUIRE(repair.has_value());
   auto rows = stuck.rows();
   auto& row = rows[static_cast<std::size_t>(repair->row)];
-  std::swap(row[static_cast<std::size_t>(repair->first)], row[static_cast<std::size_t>(repair->second)]);
+  std::swap(row[static_cast<std::size_t>(repair->first)],
+            row[static_cast<std::size_t>(repair->second)]);
   CHECK(codes(check(Schedule(Schedule::Form::List, rows))).empty());
 }
 
@@ -201,7 +209,8 @@ TEST_CASE("a stage outside the graph breaks V04", "[scheduler][validate]") {
 }
 
 TEST_CASE("a stage without any row is missed", "[scheduler][validate]") {
-  const auto found = validate(Schedule::parse("0F0 . . 0B0\n. 1F0 1B0 ."), StageGraph::from_edges(3, {{0, 1}}));
+  const auto found =
+      validate(Schedule::parse("0F0 . . 0B0\n. 1F0 1B0 ."), StageGraph::from_edges(3, {{0, 1}}));
   CHECK(codes(found) == Rules{"V09", "V10"});
   CHECK(found[0].row == Violation::kNowhere);
 }
@@ -246,15 +255,17 @@ TEST_CASE("a stage graph with a cycle breaks V32", "[scheduler][validate]") {
   CHECK(only(found, "V32").missing == "1 -> 2 -> 1");
 }
 
-TEST_CASE("a parameter of stages on two rows breaks V33 until it is reduced", "[scheduler][validate]") {
+TEST_CASE("a parameter of stages on two rows breaks V33 until it is reduced",
+          "[scheduler][validate]") {
   const Schedule schedule = one_f_one_b(2, 2);
   StageGraph graph = StageGraph::chain(2);
   graph.set_name(StageId(0), "embedding");
   graph.add_tied({.name = "wte.weight", .stages = {StageId(0), StageId(1)}});
   const auto found = validate(schedule, graph);
   REQUIRE(codes(found) == Rules{"V33"});
-  CHECK_THAT(found[0].message, ContainsSubstring("wte.weight") && ContainsSubstring("stage 0") &&
-                                   ContainsSubstring("stage 1") && ContainsSubstring("embedding"));
+  CHECK_THAT(found[0].message,
+             ContainsSubstring("wte.weight") && ContainsSubstring("stage 0") &&
+                 ContainsSubstring("stage 1") && ContainsSubstring("embedding"));
   CHECK(codes(validate(Schedule::parse("0F0 1F0 1B0 0B0"), graph)).empty());
   StageGraph reduced = StageGraph::chain(2);
   reduced.add_tied({.name = "wte.weight", .stages = {StageId(0), StageId(1)}, .reduced = true});
@@ -265,7 +276,8 @@ TEST_CASE("a frozen prefix needs no backward and gets no gradient", "[scheduler]
   StageGraph graph = StageGraph::chain(2);
   graph.set_needs_weight_grad(StageId(0), false);
   CHECK(codes(validate(Schedule::parse("0F0 . .\n. 1F0 1B0"), graph)).empty());
-  CHECK(codes(validate(Schedule::parse("0F0 . .\n. 1F0 1B0"), StageGraph::chain(2))) == Rules{"V10"});
+  CHECK(codes(validate(Schedule::parse("0F0 . .\n. 1F0 1B0"), StageGraph::chain(2))) ==
+        Rules{"V10"});
 }
 
 TEST_CASE("evaluation runs forwards alone", "[scheduler][validate]") {
