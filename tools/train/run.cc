@@ -1,9 +1,12 @@
 #include "stagecraft/tools/train/run.h"
 
 #include <algorithm>
+#include <map>
 
+#include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
+#include "stagecraft/actors/checkpoint.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/scheduler/placement.h"
@@ -67,6 +70,19 @@ NamedTensors weights_of(const Reference& reference) {
   return weights;
 }
 
+/// The trainer has taken the same file before, so nothing of the model is missing in it.
+void start_from(Reference& reference, const Checkpoint& checkpoint) {
+  std::map<std::string, at::Tensor> saved;
+  for (const StateTensor& state : checkpoint.tensors) {
+    saved.emplace(state.name, state.tensor);
+  }
+  const at::NoGradGuard no_grad;
+  for (const StateTensor& state : reference.state()) {
+    state.tensor.copy_(saved.at(state.name));
+  }
+  reference.set_steps(checkpoint.step);
+}
+
 std::string stage_of(const CompiledProgram& program, const std::string& parameter) {
   for (const StageProgram& stage : program.partition.stages) {
     for (const int p : stage.parameters) {
@@ -94,20 +110,23 @@ TrainRun::TrainRun(const TrainJob& job, std::ostream& out)
     reference_.emplace(job.program, make_optimizer(job.options), reference_options(job.options));
   }
   if (job.options.load) {
-    load();
+    load(*job.options.load);
   }
 }
 
-void TrainRun::load() {
-  trainer_.load(*job_.options.load);
+void TrainRun::load(const std::string& path) {
+  trainer_.load(path);
   if (trainer_.steps() >= job_.options.steps) {
     throw Error(
         Errc::UsageArgument,
         fmt::format("--steps expects a step after the checkpoint's, found {}; '{}' is at step {}: "
                     "give a larger --steps",
                     job_.options.steps,
-                    *job_.options.load,
+                    path,
                     trainer_.steps()));
+  }
+  if (reference_) {
+    start_from(*reference_, read_checkpoint(path));
   }
 }
 
@@ -202,7 +221,7 @@ bool TrainRun::verify() {
 }
 
 void TrainRun::finish() {
-  progress_->text("\n" + rank_table(totals_) + "\n");
+  progress_->text(fmt::format("\n{}\n", rank_table(totals_)));
   progress_->done(
       {.steps = trainer_.steps(),
        .loss = last_loss_,

@@ -34,7 +34,7 @@ class TrainRun {
   ExitCode run();
 
  private:
-  void load();
+  void load(const std::string& path);
   void train();
   StepResult step();
   void report(const StepResult& result);

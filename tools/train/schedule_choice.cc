@@ -81,26 +81,21 @@ void check_flag(const char* flag,
   }
 }
 
-/// Throws with the grid on which every violation is marked, then each of them in words. Keeps S-1.
+/// Throws with the grid on which every violation is marked and told below. Keeps S-1.
 void check_rules(const ScheduleChoice& choice, const std::string& name) {
-  const ValidateOptions rules{.microbatches = choice.microbatches,
-                              .devices = choice.schedule.headers().rows};
-  const std::vector<Violation> violations =
-      validate(choice.schedule, StageGraph::chain(choice.stages), rules);
+  const std::vector<Violation> violations = validate(
+      choice.schedule, StageGraph::chain(choice.stages), {.microbatches = choice.microbatches});
   if (violations.empty()) {
     return;
   }
-  std::string message =
-      fmt::format("the schedule '{}' breaks {} rule{}; mend it and run again\n\n{}\n",
-                  name,
-                  violations.size(),
-                  violations.size() == 1 ? "" : "s",
-                  render(choice.schedule, violations));
-  for (const Violation& violation : violations) {
-    message += to_string(violation) + "\n";
-  }
-  message.pop_back();
-  throw Error(Errc::ScheduleInvalid, message);
+  std::string grid = render(choice.schedule, violations);
+  grid.erase(grid.find_last_not_of('\n') + 1);
+  throw Error(Errc::ScheduleInvalid,
+              fmt::format("the schedule '{}' breaks {} rule{}; mend it and run again\n\n{}",
+                          name,
+                          violations.size(),
+                          violations.size() == 1 ? "" : "s",
+                          grid));
 }
 
 ScheduleChoice from_file(const TrainOptions& options) {
