@@ -17,9 +17,13 @@ namespace {
 constexpr std::size_t kExactUpTo = 100'000;  // cells; beyond, a bounded number of searches
 constexpr std::size_t kSearchesBeyond = 64;
 
+constexpr int kNone = -1;
+
 /// The stuck entries, numbered from 0.
 struct Stuck {
   std::vector<int> entries;  // entry of a vertex
+  std::vector<int>
+      neighbour;  // vertex before it in its row when only the order of the row links them
   Digraph graph;
 };
 
@@ -39,24 +43,28 @@ void for_each_awaited(const Input& in, int entry, Visit&& visit) {
 }
 
 Stuck stuck_entries(const Input& in, const std::vector<bool>& done) {
-  constexpr int kDone = -1;
   Stuck stuck;
-  std::vector<int> vertex(done.size(), kDone);
+  std::vector<int> vertex(done.size(), kNone);
   for (std::size_t e = 0; e < done.size(); ++e) {
     if (!done[e]) {
       vertex[e] = static_cast<int>(stuck.entries.size());
       stuck.entries.push_back(static_cast<int>(e));
     }
   }
+  stuck.neighbour.assign(stuck.entries.size(), kNone);
   std::vector<std::pair<int, int>> edges;
   for (const int e : stuck.entries) {
-    const int to = vertex[static_cast<std::size_t>(e)];
+    const auto to = static_cast<std::size_t>(vertex[static_cast<std::size_t>(e)]);
     if (e > in.tasks.row_begin(in.tasks.entry(e).row) && !done[static_cast<std::size_t>(e - 1)]) {
-      edges.emplace_back(vertex[static_cast<std::size_t>(e - 1)], to);
+      stuck.neighbour[to] = vertex[static_cast<std::size_t>(e - 1)];
+      edges.emplace_back(stuck.neighbour[to], to);
     }
     for_each_awaited(in, e, [&](int holder, const Task&, const Task&) {
       if (!done[static_cast<std::size_t>(holder)]) {
         edges.emplace_back(vertex[static_cast<std::size_t>(holder)], to);
+      }
+      if (holder == e - 1) {
+        stuck.neighbour[to] = kNone;  // data links them too
       }
     });
   }
@@ -70,6 +78,55 @@ Stuck stuck_entries(const Input& in, const std::vector<bool>& done) {
   }
   stuck.graph.begin.resize(stuck.entries.size() + 1, static_cast<int>(stuck.graph.targets.size()));
   return stuck;
+}
+
+/// Vertices that together lie on every cycle, few when the deadlock has few causes: whenever
+/// nothing can run, one entry whose data is there runs out of turn. Each cycle passes through one
+/// that had to.
+std::vector<int> out_of_turn(const Stuck& stuck) {
+  const auto size = stuck.entries.size();
+  std::vector<int> missing(size, 0);
+  for (const int to : stuck.graph.targets) {
+    ++missing[static_cast<std::size_t>(to)];
+  }
+  std::vector<bool> ran(size, false);
+  std::vector<int> ready;
+  std::vector<int> next_in_turn;  // all but their turn has come
+  const auto update = [&](int v) {
+    const auto i = static_cast<std::size_t>(v);
+    if (missing[i] == 0) {
+      ready.push_back(v);
+    } else if (missing[i] == 1 && stuck.neighbour[i] != kNone &&
+               !ran[static_cast<std::size_t>(stuck.neighbour[i])]) {
+      next_in_turn.push_back(v);
+    }
+  };
+  for (std::size_t v = 0; v < size; ++v) {
+    update(static_cast<int>(v));
+  }
+  std::vector<int> forced;
+  std::size_t next_forced = 0;
+  while (!ready.empty() || next_forced < next_in_turn.size()) {
+    const bool in_turn = !ready.empty();
+    const int v = in_turn ? ready.back() : next_in_turn[next_forced++];
+    if (in_turn) {
+      ready.pop_back();
+    }
+    const auto i = static_cast<std::size_t>(v);
+    if (ran[i]) {
+      continue;
+    }
+    ran[i] = true;
+    if (!in_turn) {
+      forced.push_back(v);
+    }
+    for (int e = stuck.graph.begin[i]; e < stuck.graph.begin[i + 1]; ++e) {
+      const int to = stuck.graph.targets[static_cast<std::size_t>(e)];
+      --missing[static_cast<std::size_t>(to)];
+      update(to);
+    }
+  }
+  return forced;
 }
 
 /// The member of `from` that `to` waits for, and the waiting member; nothing when they are only row
@@ -129,8 +186,8 @@ void check_deadlock(const Input& in, Violations& out) {
     return;
   }
   const Stuck stuck = stuck_entries(in, done);
-  std::vector<int> cycle =
-      shortest_cycle(stuck.graph, cells <= kExactUpTo ? cells : kSearchesBeyond);
+  std::vector<int> cycle = shortest_cycle(
+      stuck.graph, out_of_turn(stuck), cells <= kExactUpTo ? cells : kSearchesBeyond);
   if (cycle.empty()) {
     return;  // only updates are stuck: V24 has said so
   }

@@ -13,7 +13,7 @@ constexpr int kNone = -1;
 
 class CycleSearch {
  public:
-  explicit CycleSearch(const Digraph& graph);
+  CycleSearch(const Digraph& graph, const std::vector<int>& roots);
   std::vector<int> run(std::size_t max_searches);
 
  private:
@@ -30,6 +30,8 @@ class CycleSearch {
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
   const Digraph& out_;
+  const std::vector<int>& roots_;
+  std::size_t next_given_ = 0;
   Digraph in_;
   std::vector<int> out_degree_, in_degree_;
   std::vector<bool> alive_;
@@ -41,8 +43,9 @@ class CycleSearch {
   std::uint64_t random_ = 1;
 };
 
-CycleSearch::CycleSearch(const Digraph& graph)
+CycleSearch::CycleSearch(const Digraph& graph, const std::vector<int>& roots)
     : out_(graph),
+      roots_(roots),
       out_degree_(index(graph.size()), 0),
       in_degree_(index(graph.size()), 0),
       alive_(index(graph.size()), true),
@@ -127,9 +130,15 @@ void CycleSearch::search_through(int root) {
   }
 }
 
-/// Halfway round a cycle just found, because of many that overlap most pass there; else any vertex,
-/// drawn evenly (and the same each time) for the same reason.
+/// A root the caller gave. Then halfway round a cycle just found, because of many that overlap most
+/// pass there; else any vertex, drawn evenly (and the same each time) for the same reason.
 int CycleSearch::next_root() {
+  while (next_given_ < roots_.size()) {
+    const int v = roots_[next_given_++];
+    if (alive_[index(v)]) {
+      return v;
+    }
+  }
   if (!latest_.empty()) {
     const int middle = latest_[latest_.size() / 2];
     latest_.clear();
@@ -163,8 +172,10 @@ std::vector<int> CycleSearch::run(std::size_t max_searches) {
 
 }  // namespace
 
-std::vector<int> shortest_cycle(const Digraph& graph, std::size_t max_searches) {
-  return CycleSearch(graph).run(max_searches);
+std::vector<int> shortest_cycle(const Digraph& graph,
+                                const std::vector<int>& roots,
+                                std::size_t max_searches) {
+  return CycleSearch(graph, roots).run(max_searches);
 }
 
 }  // namespace stagecraft::rules

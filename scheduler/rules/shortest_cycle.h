@@ -19,8 +19,11 @@ struct Digraph {
   [[nodiscard]] int size() const { return static_cast<int>(begin.size()) - 1; }
 };
 
-/// Returns the vertices of a cycle in order, or nothing when there is none.
-/// Ensures: shortest, unless more than `max_searches` searches would have been needed.
-[[nodiscard]] std::vector<int> shortest_cycle(const Digraph& graph, std::size_t max_searches);
+/// Returns the vertices of a cycle in order, or nothing when there is none. `roots` are searched
+/// first: the closer they come to lying on every cycle, the sooner it ends. Ensures: shortest,
+/// unless more than `max_searches` searches would have been needed.
+[[nodiscard]] std::vector<int> shortest_cycle(const Digraph& graph,
+                                              const std::vector<int>& roots,
+                                              std::size_t max_searches);
 
 }  // namespace stagecraft::rules
