@@ -32,6 +32,12 @@ std::vector<Violation> validate(const Schedule& schedule,
   if (schedule.form() == Schedule::Form::List) {
     rules::check_deadlock(in, out);
   }
+  if (options.memory) {
+    rules::check_memory(in, *options.memory, out);
+  }
+  if (options.ordered_transfers) {
+    rules::check_transfers(in, *options.ordered_transfers, out);
+  }
   rules::check_stage_graph(in, out);
   rules::check_tied_parameters(in, out);
   return out;

@@ -1,6 +1,6 @@
 /// validate: every way in which a schedule cannot work, found before anything is dispatched.
 ///
-/// Rules V01 to V33, one file of rules/ per theme. The array form is judged by columns (a cell uses
+/// Rules V01 to V35, one file of rules/ per theme. The array form is judged by columns (a cell uses
 /// results of earlier columns only), the list form by whether its rows can all run to the end
 /// (V29). Pure; any thread. R-1: all violations are reported, each with the cell, what it lacks and
 /// what to do. R-2: a task that does not exist (V03 to V06) takes no part in later rules; a
@@ -8,10 +8,12 @@
 /// valid.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "stagecraft/scheduler/memory_model.h"
 #include "stagecraft/scheduler/schedule.h"
 #include "stagecraft/scheduler/stage_graph.h"
 
@@ -35,17 +37,27 @@ struct Violation {
   std::optional<Task> task;  ///< the offending task
   std::string missing;       ///< the tasks, stages or cells it lacks or clashes with
   std::string message;       ///< what was expected, what was found, what to do
-  std::vector<Task> cycle;   ///< V29: each waits for the one before it, the first for the last
+  std::vector<Task> cycle;   ///< V29, V35: each waits for the one before it, the first for the last
   std::vector<std::pair<int, int>> cells;  ///< row and column of all cells involved, for drawing
   std::optional<Exchange> repair;          ///< V29: where one exchange is enough
 };
 
+/// How many queues a row has for what it sends and receives.
+enum class TransferStreams : std::uint8_t {
+  PerPeerAndDirection,  ///< one per other row and direction: never a deadlock of its own
+  OnePerRank,           ///< one for everything: V35 finds where that blocks
+};
+
 struct ValidateOptions {
-  std::optional<int> microbatches;  ///< of the step; absent: the schedule's own
-  std::optional<int> devices;       ///< rows there must be; absent: the schedule's own header
-  bool forward_only = false;        ///< evaluation: no backward is missed
-  bool microbatch_order = false;    ///< V27: every stage takes microbatches in order
-  bool pad_rows = false;            ///< short rows end in bubbles instead of breaking V01
+  std::optional<int> microbatches;    ///< of the step; absent: the schedule's own
+  std::optional<int> devices;         ///< rows there must be; absent: the schedule's own header
+  bool forward_only = false;          ///< evaluation: no backward is missed
+  bool microbatch_order = false;      ///< V27: every stage takes microbatches in order
+  bool pad_rows = false;              ///< short rows end in bubbles instead of breaking V01
+  std::optional<MemoryModel> memory;  ///< V30: what a row may hold
+  /// V31, V35: transfers are matched by order alone, on these streams. Absent: by name, in any
+  /// order.
+  std::optional<TransferStreams> ordered_transfers;
 };
 
 /// Returns all violations, by rule; empty when the schedule is valid for the graph.

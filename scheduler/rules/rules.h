@@ -36,6 +36,8 @@ void check_updates(const Input& in, Violations& out);
 void check_microbatch_order(const Input& in, Violations& out);
 void check_groups(const Input& in, Violations& out);
 void check_deadlock(const Input& in, Violations& out);
+void check_memory(const Input& in, const MemoryModel& model, Violations& out);
+void check_transfers(const Input& in, TransferStreams streams, Violations& out);
 void check_stage_graph(const Input& in, Violations& out);
 void check_tied_parameters(const Input& in, Violations& out);
 

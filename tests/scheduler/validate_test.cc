@@ -293,6 +293,53 @@ TEST_CASE("each replica has its own share of the microbatches", "[scheduler][val
         Rules{"V09", "V09", "V09", "V09", "V10", "V10", "V10", "V10"});
 }
 
+TEST_CASE("V30 names the row, the task and the bytes over its budget",
+          "[scheduler][validate][memory]") {
+  const Schedule schedule = one_f_one_b(4, 8);  // holds 4, 3, 2, 1 activations
+  MemoryModel memory{.fixed = {100, 100, 100, 100}, .activations = {10, 10, 10, 10}, .budget = 140};
+  const StageGraph chain = StageGraph::chain(4);
+  CHECK(codes(validate(schedule, chain, {.memory = memory})).empty());
+  memory.budget = 125;
+  const auto found = validate(schedule, chain, {.memory = memory});
+  REQUIRE(codes(found) == Rules{"V30", "V30"});
+  CHECK(found[0].row == 0);
+  CHECK(to_string(*found[0].task) == "0F3");
+  CHECK(found[0].missing == "15 bytes");
+  memory.transient = {0, 0, 0, 30};
+  CHECK(codes(validate(schedule, chain, {.memory = memory})) == Rules{"V30", "V30", "V30"});
+}
+
+TEST_CASE("an input half that frees its share lowers the peak", "[scheduler][validate][memory]") {
+  const Schedule schedule = Schedule::parse("0F0 0I0 0F1 0I1 0W0 0W1");
+  MemoryModel memory{.activations = {10}, .budget = 15};
+  CHECK(codes(validate(schedule, StageGraph::chain(1), {.memory = memory})) == Rules{"V30"});
+  memory.input_release = 0.5;
+  CHECK(codes(validate(schedule, StageGraph::chain(1), {.memory = memory})).empty());
+}
+
+TEST_CASE("V31: values needed in another order than made cross on an ordered channel",
+          "[scheduler][validate][transfers]") {
+  const Schedule crossing = Schedule::parse("0F0 0F1 . . 0B1 0B0\n. . 1F1 1B1 1F0 1B0");
+  CHECK(codes(check(Schedule(Schedule::Form::List, crossing.rows()))).empty());
+  const auto found = check(Schedule(Schedule::Form::List, crossing.rows()),
+                           {.ordered_transfers = TransferStreams::PerPeerAndDirection});
+  CHECK_THAT(only(found, "V31").message, ContainsSubstring("0F0") && ContainsSubstring("0F1"));
+  CHECK(std::ranges::count(found, "V31", &Violation::rule) == 1);
+  CHECK(std::ranges::count(found, "V35", &Violation::rule) == 1);
+}
+
+TEST_CASE("V35: 1F1B with one stream for everything blocks, with one per direction it does not",
+          "[scheduler][validate][transfers]") {
+  const Schedule schedule = one_f_one_b(4, 8);
+  CHECK(
+      codes(check(schedule, {.ordered_transfers = TransferStreams::PerPeerAndDirection})).empty());
+  const auto found = check(schedule, {.ordered_transfers = TransferStreams::OnePerRank});
+  REQUIRE(codes(found) == Rules{"V35"});
+  CHECK_FALSE(found[0].cycle.empty());
+  CHECK_THAT(found[0].message, ContainsSubstring("transfer of"));
+  CHECK(codes(check(gpipe(4, 8), {.ordered_transfers = TransferStreams::OnePerRank})).empty());
+}
+
 TEST_CASE("R-1: everything wrong is reported at once", "[scheduler][validate]") {
   const auto found = check("@rows 3\n@microbatches 2\n0F0 0F0 0F7 0I0\n1F1 1F0 1B0");
   const Rules rules = codes(found);
