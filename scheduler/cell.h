@@ -2,10 +2,10 @@
 /// together.
 ///
 /// Builders and parsers make cells, validate() judges them, lowering turns their tasks into
-/// instructions. A cell is a value; copies of a group share its member list. Any thread. C-1: an
-/// idle cell has no tasks, so equal cells compare equal. C-2: a cell may hold nonsense (a negative
-/// stage, a group of one): validate() says so, not the constructor, because one report must show
-/// every fault of a schedule at once.
+/// instructions. A cell is a value; copies of a group share its member list. Any thread.
+/// C-1: an idle cell has no tasks, so equal cells compare equal.
+/// C-2: a cell may hold nonsense (a negative stage, a group of one): validate() says so, not the
+/// constructor, because one report must show every fault of a schedule at once.
 #pragma once
 
 #include <compare>

@@ -5,9 +5,10 @@
 ///
 /// The list form is the same without bubbles and is what workers follow: they wait for data, never
 /// for a column. Made by hand, by a builder or from text; read by validate(), simulate() and
-/// lowering. A value. A-1: a list holds no idle cell; to_list() drops them, to_array() puts each
-/// entry in its earliest column. A-2: a schedule may break every rule there is; validate() finds
-/// out, nothing here throws for it.
+/// lowering. A value.
+/// a list holds no idle cell; to_list() drops them, to_array() puts each entry in its earliest
+/// column.
+/// a schedule may break every rule there is; validate() finds out, nothing here throws for it.
 #pragma once
 
 #include <initializer_list>

@@ -3,9 +3,11 @@
 ///
 /// The compiler makes one from a module, a file's header or a command's option makes one from
 /// edges, and chain() is the usual pipeline. Rules, builders and the simulator read it. A value;
-/// any thread may read. S-1: preds and succs mirror each other; an edge appears once, in ascending
-/// order of the other end. S-2: a cycle is representable, because a report must be able to name it.
-/// Whoever walks the graph asks topological_order() first.
+/// any thread may read.
+/// S-1: preds and succs mirror each other; an edge appears once, in ascending order of the other
+/// end.
+/// S-2: a cycle is representable, because a report must be able to name it. Whoever walks the graph
+/// asks topological_order() first.
 #pragma once
 
 #include <optional>

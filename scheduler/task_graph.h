@@ -6,10 +6,11 @@
 ///     U(s)    waits for every B and W of its stage
 ///
 /// Built from the rows of a schedule and a stage graph; rules, simulator and lowering walk it.
-/// Views both, which must outlive it. Any thread may read. T-1: tasks outside the grammar (a stage,
-/// microbatch or kind that does not exist) are not in it. T-2: of a task listed twice the first
-/// counts. T-3: edges are not stored: they follow from a task's numbers, so a valid schedule costs
-/// a table of (kind, stage, microbatch) and nothing per edge.
+/// Views both, which must outlive it. Any thread may read.
+/// T-1: tasks outside the grammar (a stage, microbatch or kind that does not exist) are not in it.
+/// T-2: of a task listed twice the first counts.
+/// T-3: edges are not stored: they follow from a task's numbers, so a valid schedule costs a table
+/// of (kind, stage, microbatch) and nothing per edge.
 #pragma once
 
 #include <array>

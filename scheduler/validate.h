@@ -2,10 +2,11 @@
 ///
 /// Rules V01 to V35, one file of rules/ per theme. The array form is judged by columns (a cell uses
 /// results of earlier columns only), the list form by whether its rows can all run to the end
-/// (V29). Pure; any thread. R-1: all violations are reported, each with the cell, what it lacks and
-/// what to do. R-2: a task that does not exist (V03 to V06) takes no part in later rules; a
-/// prerequisite that is missing counts as late. R-3: linear in the cells when the schedule is
-/// valid.
+/// (V29). Pure; any thread.
+/// all violations are reported, each with the cell, what it lacks and what to do.
+/// a task that does not exist (V03 to V06) takes no part in later rules; a prerequisite that
+/// is missing counts as late.
+/// linear in the cells when the schedule is valid.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 /// Chimera: two 1F1B-like pipelines in opposite directions, whose bubbles fill each other.
 ///
-///     d0: 0F0 .   3F0 3B0 .   0B0          two rows: replica 0 is stages 0, 1 down, replica 1
-///     stages 2, 3 up d1: 2F0 1F0 1B0 ...
+///     0F0 3F0 3B0 0B0     replica 0 runs stages 0 and 1 downwards,
+///     2F0 1F0 1B0 2B0     replica 1 stages 2 and 3 upwards
 ///
 /// Microbatches come in units of D, half of them per direction; units follow each other directly.
 /// Weights are held twice. Source: Li and Hoefler, "Chimera: Efficiently Training Large-Scale

@@ -1,7 +1,7 @@
 /// GPipe: all forwards, then all backwards.
 ///
-///     d0: F0 F1 F2 F3 . . B0 B1 B2 B3
-///     d1: . F0 F1 F2 F3 B0 B1 B2 B3 .
+///     F0 F1 F2 F3  .  . B0 B1 B2 B3
+///        F0 F1 F2 F3 B0 B1 B2 B3
 ///
 /// Source: Huang et al., "GPipe: Efficient Training of Giant Neural Networks using Pipeline
 /// Parallelism". On a stage DAG each stage follows the same list.

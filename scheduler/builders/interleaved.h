@@ -1,7 +1,7 @@
 /// Interleaved 1F1B: v chunks per row in a loop, so the pipeline fills v times faster.
 ///
-///     d0: 0F0 0F1 2F0 2F1 0F2 2B0 0F3 2B1 2F2 0B0 ...        two rows, two chunks each: stages 0
-///     and 2 on d0 d1:  .  1F0 1F1 3F0 3B0 3F1 3B1 1F2 1B0 ...
+///     0F0 0F1 2F0 2F1  .  2B0  .  2B1 0B0 0B1     stages 0 and 2
+///          1F0 1F1 3F0 3B0 3F1 3B1 1B0 1B1         stages 1 and 3
 ///
 /// Microbatches go through a row's chunks in groups of g = M / max(1, M / P). With one chunk the
 /// warm-up is twice that of 1F1B, which is another schedule. Source: Narayanan et al., "Efficient

@@ -1,7 +1,7 @@
 /// kFkB: 1F1B in groups of k microbatches, so that transfers hide behind the rest of a group.
 ///
-///     d0: F0 F1 F2 F3 . . B0 B1 . B2 . B3          k = 2
-///     d1: . F0 F1 B0 . B1 F2 ...
+///     0F0 0F1 0F2 0F3 0B0 0B1  .   .  0B2 0B3     k = 2
+///          1F0 1F1 1B0 1B1 1F2 1F3 1B2 1B3
 ///
 /// k = 1 is 1F1B, k = M is GPipe.
 /// Source: Wang et al., "Ada-Grouper", and GraphPipe (Jeon et al.).

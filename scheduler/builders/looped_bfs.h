@@ -1,7 +1,7 @@
 /// Looped BFS (breadth-first): chunks in a loop, each taking all microbatches before the next.
 ///
-///     d0: 0F0 0F1 2F0 2F1 . . 2B0 2B1 0B0 0B1
-///     d1: . 1F0 1F1 3F0 3F1 3B0 3B1 1B0 1B1 .
+///     0F0 0F1 2F0 2F1  .   .  2B0 2B1 0B0 0B1
+///          1F0 1F1 3F0 3F1 3B0 3B1 1B0 1B1
 ///
 /// Source: Lamy-Poirier, "Breadth-First Pipeline Parallelism".
 #pragma once

@@ -1,8 +1,8 @@
 /// 1F1B: a stage starts a backward as soon as one can run, so it holds few activations.
 ///
-///     d0: F0 F1 . . B0 F2 B1 F3 B2 . B3          d0: F0 F1 . B0 F2 B1 . B2     two encoders
-///     d1: . F0 B0 F1 B1 F2 B2 F3 B3 . .          d1: F0 F1 . B0 F2 B1 . B2     and a head
-///                                                d2: . F0 B0 F1 B1 F2 B2 .
+///     F0 F1  . B0 F2 B1 F3 B2  . B3     F0 F1  . B0 F2 B1 F3 B2  . B3     two encoders
+///        F0 B0 F1 B1 F2 B2 F3 B3        F0 F1  . B0 F2 B1 F3 B2  . B3     and a head
+///                                          F0 B0 F1 B1 F2 B2 F3 B3
 ///
 /// Stage s runs i(s) forwards first, i(s) = 1 + the largest i of its consumers (1 for a sink), then
 /// alternates. On a chain that is PipeDream-flush (Narayanan et al., "Memory-Efficient

@@ -1,8 +1,8 @@
 /// Pfeife's family: loops, blocks and extra forwards span GPipe, 1F1B, interleaved, TeraPipe and
 /// BFS.
 ///
-///     row r: (loops - 1) x block + (D - r) + extra[r] forwards, one backward, then forward and
-///     backward in turn
+///     (loops - 1) x block + (D - r) + extra[r] forwards on row r, one backward,
+///     then forward and backward in turn
 ///
 /// A block of microbatches passes through all of a row's stages before the next block starts.
 /// Source: "Pfeife: Automatic Pipeline Parallelism for PyTorch", with the warm-up of its appendix.
