@@ -1,7 +1,5 @@
 #include "stagecraft/actors/check.h"
 
-#include <fmt/format.h>
-
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/render/terminal.h"
 
@@ -11,14 +9,7 @@ void CheckResult::or_throw() const {
   if (ok()) {
     return;
   }
-  std::string text = fmt::format("the schedule cannot run this program: {} violation{}\n{}",
-                                 violations.size(),
-                                 violations.size() == 1 ? "" : "s",
-                                 grid);
-  for (const Violation& violation : violations) {
-    text += "\n" + to_string(violation);
-  }
-  throw Error(Errc::ScheduleInvalid, text);
+  throw Error(Errc::ScheduleInvalid, "the schedule cannot run this program\n" + grid);
 }
 
 CheckResult check(const Program& program, const Schedule& schedule) {

@@ -12,11 +12,11 @@ namespace stagecraft {
 
 struct CheckResult {
   std::vector<Violation> violations;
-  std::string grid;  ///< the schedule as people look at it, offending cells marked
+  std::string grid;  ///< the schedule with offending cells marked, and what is wrong below
 
   [[nodiscard]] bool ok() const { return violations.empty(); }
 
-  /// Errors: ScheduleInvalid with the grid and every violation.
+  /// Errors: ScheduleInvalid with the grid.
   void or_throw() const;
 };
 

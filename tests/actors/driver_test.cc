@@ -1,0 +1,313 @@
+/// The driver against workers that do as a script says: no model, real transports, real agents.
+#include "stagecraft/actors/driver.h"
+
+#include <map>
+#include <mutex>
+#include <stdexcept>
+
+#include "stagecraft/actors/stage_worker.h"
+#include "stagecraft/futures/transport/inproc.h"
+#include "stagecraft/tests/futures/waiting.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft {
+namespace {
+
+enum class Act {
+  Commit,  ///< answers well
+  Fail,    ///< answers with an error of its own
+  Wait,    ///< waits for a tensor that never comes, as a peer of a failed rank does
+  Lose,    ///< fails inside its update
+  Ignore,  ///< deaf to aborts: waits for the test to let it go
+  Die,     ///< the actor ends
+};
+
+/// What each rank does in each submission (Commit unless said), and what it was asked.
+struct Script {
+  std::mutex mutex;  // plan threads and the test
+  std::map<std::pair<int, std::int64_t>, Act> acts;
+  std::map<int, std::vector<RunStep>> asked;
+  Promise<std::monostate> let_go;
+
+  Act next(Rank rank, const RunStep& m) {
+    const std::scoped_lock lock(mutex);
+    asked[rank.value].push_back(m);
+    const auto found = acts.find({rank.value, m.submission.value});
+    return found == acts.end() ? Act::Commit : found->second;
+  }
+};
+
+StepDone failed(Rank rank, const RunStep& m, Errc code) {
+  Error error(code, "scripted failure");
+  error.with(
+      {.rank = rank, .stage = StageId(rank.value), .microbatch = Microbatch(1), .task = "0F1"});
+  return {.rank = rank, .submission = m.submission, .error = to_chain(error)};
+}
+
+StepDone play(Act act, Rank rank, const RunStep& m, Transport& transport, Script& script) {
+  switch (act) {
+    case Act::Fail:
+      return failed(rank, m, Errc::WorkerFailed);
+    case Act::Lose:
+      return failed(rank, m, Errc::WorkerLost);
+    case Act::Ignore:
+      (void)script.let_go.future().wait_until(patience());
+      return failed(rank, m, Errc::WorkerAborted);
+    case Act::Wait: {
+      const auto never =
+          transport.receive(kDriver, {.epoch = m.epoch, .step = m.submission, .edge = EdgeId(99)});
+      return failed(rank, m, *failure_of(never));
+    }
+    default:
+      return {.rank = rank,
+              .submission = m.submission,
+              .committed = m.training,
+              .losses = rank == Rank(0) ? std::vector{RefId(m.submission.value + 1)}
+                                        : std::vector<RefId>{},
+              .gradient_norm = 2.0};
+  }
+}
+
+PlanActor::behavior_type scripted(PlanActor::pointer,
+                                  Rank rank,
+                                  const std::shared_ptr<Transport>& transport,
+                                  const std::shared_ptr<Script>& script) {
+  return {[=](const LoadPlan&) { return Ready{.rank = rank}; },
+          [=](const RunStep& m) {
+            const Act act = script->next(rank, m);
+            if (act == Act::Die) {
+              throw std::runtime_error("this worker ends here");
+            }
+            return play(act, rank, m, *transport, *script);
+          },
+          [=](const SendState&) { return StateListing{.rank = rank}; },
+          [=](const TakeState&) { return StateTaken{.rank = rank}; }};
+}
+
+/// A driver with two scripted workers.
+class Stage {
+ public:
+  static constexpr int kRanks = 2;
+
+  explicit Stage(std::chrono::milliseconds deadline = std::chrono::minutes(5)) {
+    DriverSetup setup;
+    for (int r = 0; r < kRanks; ++r) {
+      auto desk = std::make_shared<WorkerDesk>();
+      desk->rank = Rank(r);
+      desk->transport = network.endpoint(Rank(r));
+      const PlanActor plan_thread =
+          host->system().spawn<caf::detached>(scripted, Rank(r), desk->transport, script);
+      setup.members.push_back({plan_thread, spawn_agent(*host, desk)});
+      all.push_back(caf::actor_cast<caf::actor>(setup.members.back().plan_thread));
+      all.push_back(caf::actor_cast<caf::actor>(setup.members.back().agent));
+    }
+    auto plan = std::make_shared<Plan>();
+    plan->feeds = {{.to = Rank(0), .edge = EdgeId(0), .microbatch = Microbatch(0)}};
+    setup.transport = network.endpoint(kDriver);
+    setup.ledger = ledger;
+    setup.train = plan;
+    setup.evaluate = plan;
+    setup.learning_rate = {.kind = LearningRate::Kind::Constant, .warmup = 4};
+    setup.base_learning_rate = 1.0;
+    setup.step_deadline = deadline;
+    setup.release = [this](Rank, const std::vector<RefId>& refs) {
+      const std::scoped_lock lock(script->mutex);
+      released.insert(released.end(), refs.begin(), refs.end());
+    };
+    driver = spawn_driver(*host, std::move(setup));
+    all.push_back(caf::actor_cast<caf::actor>(driver));
+  }
+  ~Stage() {
+    ledger->close();
+    (void)script->let_go.set_value({});
+    CHECK(host->end(all, patience()) == 0);
+  }
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+
+  void expect(int rank, std::int64_t submission, Act act) {
+    const std::scoped_lock lock(script->mutex);
+    script->acts[{rank, submission}] = act;
+  }
+
+  Future<StepOutcome> submit(bool training = true) {
+    EnteredStep entered =
+        ledger->enter({.training = training, .inputs = {{number(7)}}, .labels = {}}, 100);
+    caf::anon_send(driver, Submit{entered.submission});
+    return entered.outcome;
+  }
+
+  std::vector<RunStep> asked(int rank) {
+    const std::scoped_lock lock(script->mutex);
+    return script->asked[rank];
+  }
+
+  std::size_t released_count() {
+    const std::scoped_lock lock(script->mutex);
+    return released.size();
+  }
+
+  const std::shared_ptr<ActorHost> host = std::make_shared<ActorHost>();
+  const InprocNetwork network{kRanks};
+  const std::shared_ptr<StepLedger> ledger = std::make_shared<StepLedger>();
+  const std::shared_ptr<Script> script = std::make_shared<Script>();
+  std::vector<caf::actor> all;
+  DriverActor driver;
+  std::vector<RefId> released;
+};
+
+Error error_of(const Future<StepOutcome>& future) {
+  REQUIRE(future.wait_until(patience()));
+  try {
+    (void)future.get();
+  } catch (const Error& error) {
+    return error;
+  }
+  FAIL("the step succeeded");
+  return {Errc::Internal, ""};
+}
+
+TEST_CASE("a step is one RunStep and one StepDone per rank", "[actors][driver]") {
+  Stage stage;
+  const Future<StepOutcome> step = stage.submit();
+  REQUIRE(step.wait_until(patience()));
+  const StepOutcome outcome = step.get();
+  CHECK(outcome.step == Step(1));
+  CHECK(outcome.ranks.size() == 2);
+  CHECK((outcome.losses == std::vector{RefId(1)}));
+  CHECK(outcome.loss_rank == Rank(0));
+  CHECK(outcome.gradient_norm == 2.0);
+  CHECK(stage.ledger->committed() == 1);
+  for (int rank = 0; rank < Stage::kRanks; ++rank) {
+    const std::vector<RunStep> asked = stage.asked(rank);
+    REQUIRE(asked.size() == 1);
+    CHECK(asked[0].step == Step(0));
+    CHECK(asked[0].learning_rate == 0.25);
+    CHECK(asked[0].training);
+  }
+}
+
+TEST_CASE("inputs leave for their ranks when the step starts", "[actors][driver]") {
+  Stage stage;
+  const Future<StepOutcome> step = stage.submit();
+  REQUIRE(step.wait_until(patience()));
+  const Tag tag{.epoch = Epoch(0), .step = Step(0), .edge = EdgeId(0), .microbatch = Microbatch(0)};
+  CHECK(number_from(stage.network.endpoint(Rank(0))->receive(kDriver, tag)) == 7);
+}
+
+TEST_CASE("steps run in the order in which they were submitted, counted and with their rate",
+          "[actors][driver]") {
+  Stage stage;
+  std::vector<Future<StepOutcome>> steps{stage.submit(), stage.submit(false), stage.submit()};
+  for (const auto& step : steps) {
+    REQUIRE(step.wait_until(patience()));
+  }
+  CHECK(steps[0].get().step == Step(1));
+  CHECK(steps[1].get().step == Step(1));  // an evaluation is no update
+  CHECK(steps[2].get().step == Step(2));
+  const std::vector<RunStep> asked = stage.asked(1);
+  REQUIRE(asked.size() == 3);
+  CHECK_FALSE(asked[1].training);
+  CHECK(asked[2].step == Step(1));
+  CHECK(asked[2].learning_rate == 0.5);
+}
+
+TEST_CASE("losses are released when the last handle of their step goes", "[actors][driver]") {
+  Stage stage;
+  Future<StepOutcome> step = stage.submit();
+  REQUIRE(step.wait_until(patience()));
+  CHECK(stage.released_count() == 0);
+  step = {};
+  CHECK(eventually([&] { return stage.released_count() == 1; }));
+}
+
+TEST_CASE("a failing rank fails the step with its place; the other is aborted, the next step works",
+          "[actors][driver]") {
+  Stage stage;
+  stage.expect(0, 0, Act::Wait);
+  stage.expect(1, 0, Act::Fail);
+  const Future<StepOutcome> failing = stage.submit();
+  const Future<StepOutcome> next = stage.submit();
+  const Error error = error_of(failing);
+  CHECK(error.code() == Errc::WorkerFailed);
+  CHECK(error.context().rank == Rank(1));
+  CHECK(error.context().stage == StageId(1));
+  CHECK(error.context().microbatch == Microbatch(1));
+  CHECK(error.context().task == "0F1");
+  REQUIRE(next.wait_until(patience()));
+  CHECK(next.get().step == Step(1));
+  const std::vector<RunStep> asked = stage.asked(0);
+  REQUIRE(asked.size() == 2);
+  CHECK(asked[1].epoch == Epoch(1));  // keeps DR-2
+  CHECK(asked[1].step == Step(0));
+}
+
+TEST_CASE("a tensor of an aborted step is refused", "[actors][driver]") {
+  Stage stage;
+  stage.expect(0, 0, Act::Wait);
+  stage.expect(1, 0, Act::Fail);
+  (void)error_of(stage.submit());
+  REQUIRE(
+      stage.submit().wait_until(patience()));  // its first word comes after every agent's advance
+  const auto before = stage.network.endpoint(Rank(0))->refused();
+  stage.network.endpoint(Rank(1))->send(
+      Rank(0), {.epoch = Epoch(0), .step = Step(0), .edge = EdgeId(3)}, number(1));
+  CHECK(stage.network.endpoint(Rank(0))->refused() == before + 1);
+  CHECK(thrown_by([&] {
+          (void)number_from(stage.network.endpoint(kDriver)->receive(Rank(0), {.epoch = Epoch(0)}));
+        }) == Errc::WorkerAborted);
+}
+
+TEST_CASE("losses of a failed step are released", "[actors][driver]") {
+  Stage stage;
+  stage.expect(1, 0, Act::Fail);
+  (void)error_of(stage.submit(false));
+  CHECK(eventually([&] { return stage.released_count() == 1; }));
+}
+
+TEST_CASE("when ranks disagree on the commit, later steps fail until weights are replaced (DR-4)",
+          "[actors][driver]") {
+  Stage stage;
+  stage.expect(1, 0, GENERATE(Act::Fail, Act::Lose));
+  (void)error_of(stage.submit());
+  const Error refused = error_of(stage.submit());
+  CHECK(refused.code() == Errc::WorkerLost);
+  CHECK(refused.cause() != nullptr);
+  CHECK(stage.asked(0).size() == 1);
+  stage.ledger->resume(9);
+  const Future<StepOutcome> again = stage.submit();
+  REQUIRE(again.wait_until(patience()));
+  CHECK(again.get().step == Step(10));
+}
+
+TEST_CASE("a worker that ends fails the step at once, and later ones too", "[actors][driver]") {
+  Stage stage;
+  stage.expect(0, 0, Act::Wait);
+  stage.expect(1, 0, Act::Die);
+  const Error error = error_of(stage.submit());
+  CHECK(error.code() == Errc::WorkerLost);
+  CHECK(error.context().rank == Rank(1));
+  CHECK(error_of(stage.submit()).code() == Errc::WorkerLost);
+}
+
+TEST_CASE("a rank that never answers fails the step after its deadline and is named",
+          "[actors][driver]") {
+  Stage stage(std::chrono::milliseconds(50));
+  stage.expect(1, 0, Act::Ignore);
+  const Error error = error_of(stage.submit());
+  CHECK(error.code() == Errc::ClusterTimeout);
+  CHECK(error.context().rank == Rank(1));
+  CHECK(error_of(stage.submit()).code() == Errc::WorkerLost);
+}
+
+TEST_CASE("a step cancelled before it starts is not sent to anybody", "[actors][driver]") {
+  Stage stage;
+  const EnteredStep entered = stage.ledger->enter({.inputs = {{number(7)}}, .labels = {}}, 1);
+  stage.ledger->close();
+  caf::anon_send(stage.driver, Submit{entered.submission});
+  CHECK(failure_of(entered.outcome) == Errc::Cancelled);
+  CHECK(stage.asked(0).empty());
+}
+
+}  // namespace
+}  // namespace stagecraft

@@ -1,0 +1,144 @@
+#include "stagecraft/actors/messages.h"
+
+#include <memory>
+#include <type_traits>
+
+#include <ATen/core/Tensor.h>
+
+#include "stagecraft/actors/caf_types.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft {
+namespace {
+
+// ---- what a message may be made of --------------------------------------------------------------
+
+template <class T>
+constexpr bool is_id = false;
+template <class Name, class Int>
+constexpr bool is_id<StrongId<Name, Int>> = true;
+
+template <class T>
+constexpr bool is_list = false;
+template <class T>
+constexpr bool is_list<std::vector<T>> = true;
+
+/// Converts to any field type, so that `T{Any, Any, ...}` tells how many fields T has.
+struct Any {
+  template <class T>
+  operator T() const;  // NOLINT(google-explicit-constructor)
+};
+
+template <class T, class... Found>
+constexpr std::size_t field_count() {
+  if constexpr (requires { T{Found{}..., Any{}}; }) {
+    return field_count<T, Found..., Any>();
+  } else {
+    return sizeof...(Found);
+  }
+}
+
+template <class T>
+consteval bool is_metadata();
+
+/// Every field is in the list, and every field listed is metadata.
+template <class T>
+consteval bool has_metadata_fields() {
+  using Fields = decltype(visit_fields(std::declval<T&>(), [](auto&... field) {
+    return std::tuple<std::remove_reference_t<decltype(field)>...>{};
+  }));
+  return []<class... F>(std::type_identity<std::tuple<F...>>) {
+    return sizeof...(F) == field_count<T>() && (is_metadata<F>() && ...);
+  }(std::type_identity<Fields>{});
+}
+
+template <class T>
+consteval bool is_metadata() {
+  if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || is_id<T> ||
+                std::is_same_v<T, std::string>) {
+    return true;
+  } else if constexpr (is_list<T>) {
+    return is_metadata<typename T::value_type>();
+  } else if constexpr (requires(T & t) { visit_fields(t, [](auto&...) {}); }) {
+    return has_metadata_fields<T>();
+  } else {
+    return false;
+  }
+}
+
+TEMPLATE_LIST_TEST_CASE("a message carries metadata only (MS-1)",
+                        "[actors][messages]",
+                        MessageTypes) {
+  STATIC_CHECK(is_metadata<TestType>());
+}
+
+struct WithTensor {
+  Rank rank;
+  at::Tensor tensor;
+};
+template <class V>
+decltype(auto) visit_fields(WithTensor& m, V&& v) {
+  return v(m.rank, m.tensor);
+}
+
+struct WithPointer {
+  const int* pointer = nullptr;
+};
+template <class V>
+decltype(auto) visit_fields(WithPointer& m, V&& v) {
+  return v(m.pointer);
+}
+
+struct WithHandles {
+  std::vector<std::shared_ptr<int>> handles;
+};
+template <class V>
+decltype(auto) visit_fields(WithHandles& m, V&& v) {
+  return v(m.handles);
+}
+
+struct WithUnlistedField {
+  Rank rank;
+  at::Tensor tensor;
+};
+template <class V>
+decltype(auto) visit_fields(WithUnlistedField& m, V&& v) {
+  return v(m.rank);
+}
+
+TEST_CASE("a tensor, a pointer, a handle or a field left out would be noticed",
+          "[actors][messages]") {
+  STATIC_CHECK_FALSE(is_metadata<WithTensor>());
+  STATIC_CHECK_FALSE(is_metadata<WithPointer>());
+  STATIC_CHECK_FALSE(is_metadata<WithHandles>());
+  STATIC_CHECK_FALSE(is_metadata<WithUnlistedField>());
+}
+
+TEST_CASE("a message survives being written to bytes and read back", "[actors][messages]") {
+  StepDone sent{.rank = Rank(3),
+                .submission = Step(17),
+                .committed = true,
+                .times = {.forward = 0.25, .peak_bytes = 4096},
+                .losses = {RefId(1), RefId(2)},
+                .gradient_norm = 1.5,
+                .error = to_chain(Error(Errc::WorkerFailed, "no").with({.task = "1B0"}))};
+  ActorHost host;
+  std::vector<char> bytes;
+  caf::binary_serializer write(host.system(), bytes);
+  REQUIRE_FALSE(write(sent));
+  StepDone read;
+  caf::binary_deserializer reader(host.system(), bytes);
+  REQUIRE_FALSE(reader(read));
+  CHECK(read.rank == sent.rank);
+  CHECK(read.submission == sent.submission);
+  CHECK(read.committed);
+  CHECK(read.times.forward == 0.25);
+  CHECK(read.times.peak_bytes == 4096);
+  CHECK((read.losses == sent.losses));
+  CHECK(read.gradient_norm == 1.5);
+  REQUIRE(read.error.size() == 1);
+  CHECK(read.error[0].task == "1B0");
+}
+
+}  // namespace
+}  // namespace stagecraft
