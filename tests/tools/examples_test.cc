@@ -1,6 +1,6 @@
 /// The small programs do what they show: they end well and what they train gets better.
 
-#include <sstream>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -11,13 +11,11 @@ namespace stagecraft::tests {
 namespace {
 
 std::vector<double> losses_of(const std::string& output) {
+  const std::regex pattern("step [0-9]+  loss ([0-9.e+-]+)");
   std::vector<double> losses;
-  std::istringstream words(output);
-  for (std::string word; words >> word;) {
-    double loss = 0.0;
-    if (word == "loss" && words >> loss) {
-      losses.push_back(loss);
-    }
+  for (std::sregex_iterator match(output.begin(), output.end(), pattern), end; match != end;
+       ++match) {
+    losses.push_back(std::stod((*match)[1]));
   }
   return losses;
 }
