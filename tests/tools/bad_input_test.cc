@@ -147,7 +147,8 @@ TEST_CASE("a loss that is no number stops the run with step and stage", "[tools]
   CAPTURE(result.out, result.err);
   CHECK(result.exit_code == 1);
   CHECK_FALSE(result.timed_out);
-  CHECK_THAT(result.err, ContainsSubstring("step") && ContainsSubstring("stage"));
+  CHECK_THAT(result.err, ContainsSubstring("step 2 failed") && ContainsSubstring("stage 1"));
+  CHECK_THAT(result.out, ContainsSubstring("\"step\":1,") && !ContainsSubstring("\"step\":2,"));
   CHECK_THAT(result.out, !ContainsSubstring("\"done\""));
 }
 

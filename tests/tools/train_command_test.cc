@@ -162,6 +162,16 @@ TEST_CASE("a resumed run equals the unbroken one, also in another number of stag
   CHECK(run({"--stages", "1", "--steps", "6", "--load", file}).sha256() == whole);
 }
 
+TEST_CASE("verify goes on from a checkpoint as the run does", "[tools][train][verify][resume]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/half.ckpt";
+  (void)train_json({"--stages", "2", "--steps", "2", "--save", file});
+  const TrainOutput output =
+      train_json({"--stages", "4", "--steps", "4", "--load", file, "--verify"});
+  CHECK(output.verify.at("bit_equal") == true);
+  CHECK(output.verify.at("losses") == 2);
+}
+
 TEST_CASE("evaluations come at their steps and change nothing", "[tools][train][eval]") {
   const TrainOutput with = train_json({"--stages", "2", "--steps", "4", "--eval-every", "2"});
   REQUIRE(with.others.size() == 2);

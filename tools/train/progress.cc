@@ -1,5 +1,6 @@
 #include "stagecraft/tools/train/progress.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,6 +28,13 @@ std::string step_text(const StepLine& line) {
       line.bubble * 100.0,
       line.slowest,
       duration(line.eta_seconds));
+}
+
+/// Columns of the terminal; no limit where there is none.
+std::size_t terminal_width() {
+  winsize size{};
+  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : std::string::npos;
 }
 
 /// Lines for people; `live` says whether a step overwrites the one before.

@@ -161,13 +161,30 @@ void TrainRun::train() {
 StepResult TrainRun::step() {
   const std::int64_t index = trainer_.steps();
   const TextBatch batch = job_.text.batch(job_.options.seed, index, job_.sequences_per_step());
-  StepResult result = trainer_.step({batch.tokens}, {batch.targets}).get();
+  StepResult result = pipeline_step(batch);
   if (reference_) {
     const ReferenceStep one_process = reference_->step({batch.tokens}, {batch.targets});
     verifier_.step(
         index + 1, result.losses, one_process.losses, result.mean_loss, one_process.mean_loss);
   }
   return result;
+}
+
+/// The runtime counts updates made, a user counts steps from 1: the message says the user's number.
+StepResult TrainRun::pipeline_step(const TextBatch& batch) {
+  try {
+    return trainer_.step({batch.tokens}, {batch.targets}).get();
+  } catch (const Error& error) {
+    ErrorContext where = error.context();
+    where.step.reset();
+    Error told(error.code(),
+               fmt::format("step {} failed: {}", trainer_.steps() + 1, error.message()));
+    told.with(where);
+    if (error.cause() != nullptr) {
+      told.because(*error.cause());
+    }
+    throw told;
+  }
 }
 
 void TrainRun::report(const StepResult& result) {

@@ -37,6 +37,7 @@ class TrainRun {
   void load(const std::string& path);
   void train();
   StepResult step();
+  StepResult pipeline_step(const TextBatch& batch);
   void report(const StepResult& result);
   void evaluate();
   void save();
