@@ -1,143 +1,24 @@
 #include "stagecraft/scheduler/formats/text.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string>
 
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/formats/cell_text.h"
 
 namespace stagecraft {
 namespace {
 
+using formats::fail;
+using formats::Location;
+using formats::quoted;
+using formats::trim;
+using formats::whole_number;
+
 constexpr std::string_view kBlanks = " \t\r";
-constexpr std::string_view kCellHelp =
-    "a cell is '.', <stage><kind><microbatch> with kind F, B, I or W, <stage>U, or members joined "
-    "by '|', e.g. 0F3 or 0F7|7B3";
-
-/// Where the reader is, counted from 1 as editors do.
-struct Location {
-  std::size_t line = 0;
-  std::size_t column = 0;
-};
-
-[[noreturn]] void fail(Location at, std::string_view what) {
-  throw Error(Errc::ScheduleParse, fmt::format("line {}, column {}: {}", at.line, at.column, what));
-}
-
-/// Long and unprintable input is shown short and readable.
-std::string quoted(std::string_view text) {
-  constexpr std::size_t kLongest = 40;
-  std::string out = "'";
-  for (const char c : text.substr(0, kLongest)) {
-    out += c >= ' ' && c <= '~' ? c : '?';
-  }
-  return out + (text.size() > kLongest ? "...'" : "'");
-}
-
-std::optional<int> leading_number(std::string_view& text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || text.front() == '-') {
-    return std::nullopt;
-  }
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return value;
-}
-
-std::optional<int> whole_number(std::string_view text) {
-  const auto value = text.empty() ? std::nullopt : leading_number(text);
-  return text.empty() ? value : std::nullopt;
-}
-
-std::optional<CellKind> kind_of(char c) {
-  switch (c) {
-    case 'F':
-      return CellKind::Forward;
-    case 'B':
-      return CellKind::Backward;
-    case 'I':
-      return CellKind::BackwardInput;
-    case 'W':
-      return CellKind::BackwardWeight;
-    case 'U':
-      return CellKind::Update;
-    default:
-      return std::nullopt;
-  }
-}
-
-std::string advice(std::string_view text) {
-  std::string upper(text);
-  std::ranges::transform(upper, upper.begin(), [](char c) {
-    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
-  });
-  return upper == text ? std::string(kCellHelp)
-                       : fmt::format("kinds are capital letters: {}", quoted(upper));
-}
-
-Task parse_task(std::string_view text, std::size_t row, Location at) {
-  std::string_view rest = text;
-  Task task;
-  const bool has_stage = !rest.empty() && rest.front() >= '0' && rest.front() <= '9';
-  const auto stage = has_stage ? leading_number(rest) : std::optional<int>(static_cast<int>(row));
-  const auto kind = rest.empty() ? std::nullopt : kind_of(rest.front());
-  if (!stage || !kind) {
-    fail(at, fmt::format("{} is no cell; {}", quoted(text), advice(text)));
-  }
-  rest.remove_prefix(1);
-  task.kind = *kind;
-  task.stage = StageId(*stage);
-  if (*kind == CellKind::Update) {
-    if (!rest.empty()) {
-      fail(at,
-           fmt::format("{}: an update belongs to no microbatch; write {}U", quoted(text), *stage));
-    }
-  } else {
-    const auto microbatch = whole_number(rest);
-    if (!microbatch) {
-      fail(at, fmt::format("{} is no cell; {}", quoted(text), advice(text)));
-    }
-    task.microbatch = Microbatch(*microbatch);
-  }
-  if (task.stage.value >= kMaxStages || task.microbatch.value >= kMaxMicrobatches) {
-    fail(at,
-         fmt::format("{}: stages go up to {}, microbatches up to {}; correct the number",
-                     quoted(text),
-                     kMaxStages - 1,
-                     kMaxMicrobatches - 1));
-  }
-  return task;
-}
-
-Cell parse_cell(std::string_view text, std::size_t row, Location at) {
-  if (text == ".") {
-    return Cell();
-  }
-  if (text.find('|') == std::string_view::npos) {
-    return Cell(parse_task(text, row, at));
-  }
-  std::vector<Task> group;
-  std::size_t begin = 0;
-  while (true) {
-    const std::size_t bar = text.find('|', begin);
-    group.push_back(parse_task(text.substr(begin, bar - begin), row, {at.line, at.column + begin}));
-    if (bar == std::string_view::npos) {
-      return Cell(std::move(group));
-    }
-    begin = bar + 1;
-  }
-}
-
-std::string_view trim(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(kBlanks);
-  if (begin == std::string_view::npos) {
-    return {};
-  }
-  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
-}
 
 /// Splits "0-1,1-2" or "0=4,1=5" into its pairs.
 std::vector<StageGraph::Edge> parse_pairs(std::string_view text,
@@ -251,7 +132,7 @@ void Parser::row(std::string_view line) {
   std::size_t at = 0;
   while ((at = line.find_first_not_of(kBlanks, at)) != std::string_view::npos) {
     const std::size_t end = std::min(line.find_first_of(kBlanks, at), line.size());
-    cells.push_back(parse_cell(line.substr(at, end - at), rows_.size(), {line_, at + 1}));
+    cells.push_back(formats::parse_cell(line.substr(at, end - at), rows_.size(), {line_, at + 1}));
     at = end;
   }
   rows_.push_back(std::move(cells));
@@ -282,12 +163,7 @@ void Parser::assemble_graph() {
 }
 
 Schedule Parser::run() {
-  if (rest_.size() > kMaxScheduleBytes) {
-    throw Error(Errc::ScheduleParse,
-                fmt::format("the text has {} bytes, at most {} are read; split the schedule",
-                            rest_.size(),
-                            kMaxScheduleBytes));
-  }
+  formats::require_size(rest_);
   while (!rest_.empty()) {
     ++line_;
     const std::size_t newline = rest_.find('\n');

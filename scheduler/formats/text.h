@@ -12,7 +12,6 @@
 /// grammar is an Error; what breaks a rule is not. Any thread.
 #pragma once
 
-#include <cstddef>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -20,9 +19,6 @@
 #include "stagecraft/scheduler/schedule.h"
 
 namespace stagecraft {
-
-/// Longer texts are refused.
-inline constexpr std::size_t kMaxScheduleBytes = std::size_t{256} << 20U;
 
 /// Returns the edges of "0-1,1-2". Errors: ScheduleParse naming the part that is no edge.
 [[nodiscard]] std::vector<StageGraph::Edge> parse_edges(std::string_view text);

@@ -1,0 +1,49 @@
+/// The words that the readers of schedule files share: numbers, kinds, cells, and where a fault is.
+///
+/// Used by the text and the CSV form. Every reader names line and column of what it does not
+/// understand.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "stagecraft/scheduler/cell.h"
+
+namespace stagecraft::formats {
+
+/// Longer files are refused.
+inline constexpr std::size_t kMaxBytes = std::size_t{256} << 20U;
+
+/// Where the reader is, counted from 1 as editors do.
+struct Location {
+  std::size_t line = 0;
+  std::size_t column = 0;
+};
+
+/// Errors: ScheduleParse, always: "line 2, column 7: ...".
+[[noreturn]] void fail(Location at, std::string_view what);
+/// Errors: ScheduleParse for a text longer than kMaxBytes.
+void require_size(std::string_view text);
+
+/// Returns the text in quotes, short and printable whatever it was.
+[[nodiscard]] std::string quoted(std::string_view text);
+/// Returns the text without blanks, tabs and carriage returns at its ends.
+[[nodiscard]] std::string_view trim(std::string_view text);
+
+/// Returns the number the text starts with and removes it; nothing when there is none that fits.
+[[nodiscard]] std::optional<int> leading_number(std::string_view& text);
+/// Returns the number the text is.
+[[nodiscard]] std::optional<int> whole_number(std::string_view text);
+/// Returns the kind of a letter F, B, I, W or U.
+[[nodiscard]] std::optional<CellKind> kind_of(char c);
+
+/// Returns the cell of ".", "1F4", "0F7|7B3" or "F4" (of stage `row`).
+/// Errors: ScheduleParse with what a cell is, or what was probably meant.
+[[nodiscard]] Cell parse_cell(std::string_view text, std::size_t row, Location at);
+
+/// Errors: ScheduleParse for a stage or microbatch beyond what a schedule may name.
+void require_sane(const Task& task, std::string_view text, Location at);
+
+}  // namespace stagecraft::formats

@@ -1,0 +1,26 @@
+/// The JSON form of a schedule: the content of the text form for programs.
+///
+///     {"form": "array", "microbatches": 1, "edges": [[0, 1]],
+///      "rows": [[[0, 0, "F"], null, [0, 0, "B"]],
+///               [null, [1, 0, "F"], [1, 0, "B"]]]}
+///
+/// A cell is null, a task [stage, microbatch, kind], or a list of tasks: an overlap group. "form",
+/// "devices", "stages", "microbatches", "edges" and "replicas" may be absent. A cell of another
+/// shape and an unknown kind are no errors here: they break rules V03 and V06. Any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "stagecraft/scheduler/schedule.h"
+
+namespace stagecraft {
+
+/// Errors: ScheduleParse for a text that is no JSON (with its line and column), an unknown or
+/// ill-typed field, or no rows.
+[[nodiscard]] Schedule parse_json(std::string_view text);
+
+/// Returns the schedule with one line per row; parse_json() reads it back.
+[[nodiscard]] std::string to_json(const Schedule& schedule);
+
+}  // namespace stagecraft

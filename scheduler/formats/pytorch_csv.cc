@@ -1,0 +1,350 @@
+#include "stagecraft/scheduler/formats/pytorch_csv.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/formats/cell_text.h"
+#include "stagecraft/scheduler/placement.h"
+
+namespace stagecraft {
+namespace {
+
+using formats::fail;
+using formats::Location;
+using formats::quoted;
+
+constexpr std::string_view kOverlap = "OVERLAP_F_B";
+constexpr std::string_view kHelp =
+    "an action is <stage><F|B|I|W><microbatch>, <stage><SEND_F|RECV_F|SEND_B|RECV_B><microbatch>, "
+    "<stage><UNSHARD|RESHARD|REDUCE_GRAD>, or (a;b)OVERLAP_F_B";
+
+struct CommWord {
+  std::string_view word;
+  CommKind kind;
+  bool per_microbatch;
+};
+
+constexpr std::array kCommWords{CommWord{"SEND_F", CommKind::SendForward, true},
+                                CommWord{"RECV_F", CommKind::RecvForward, true},
+                                CommWord{"SEND_B", CommKind::SendBackward, true},
+                                CommWord{"RECV_B", CommKind::RecvBackward, true},
+                                CommWord{"UNSHARD", CommKind::Unshard, false},
+                                CommWord{"RESHARD", CommKind::Reshard, false},
+                                CommWord{"REDUCE_GRAD", CommKind::ReduceGrad, false}};
+
+const CommWord& word_of(CommKind kind) {
+  return *std::ranges::find(kCommWords, kind, &CommWord::kind);
+}
+
+class CsvReader {
+ public:
+  explicit CsvReader(std::string_view text) : rest_(text) {}
+  PytorchSchedule run();
+
+ private:
+  void line(std::string_view text);
+  void cell(std::string_view text, Location at);
+  [[nodiscard]] Task compute(std::string_view text, Location at) const;
+  [[nodiscard]] bool communication(std::string_view text, Location at);
+  [[nodiscard]] Cell overlap(std::string_view text, Location at) const;
+
+  std::string_view rest_;
+  std::size_t line_ = 0;
+  bool blanks_ = false;
+  std::vector<Schedule::Row> rows_;
+  std::vector<CommAction> comms_;
+  int position_ = 0;  // compute cells so far in this row
+};
+
+Task CsvReader::compute(std::string_view text, Location at) const {
+  std::string_view rest = text;
+  const auto stage = formats::leading_number(rest);
+  const auto kind = stage && !rest.empty() ? formats::kind_of(rest.front()) : std::nullopt;
+  const auto microbatch =
+      kind && *kind != CellKind::Update ? formats::whole_number(rest.substr(1)) : std::nullopt;
+  if (!microbatch) {
+    fail(at, fmt::format("{} is no action; {}", quoted(text), kHelp));
+  }
+  const Task task{*kind, StageId(*stage), Microbatch(*microbatch)};
+  formats::require_sane(task, text, at);
+  return task;
+}
+
+/// Whether the cell was a communication action; it has been kept then.
+bool CsvReader::communication(std::string_view text, Location at) {
+  std::string_view rest = text;
+  const auto stage = formats::leading_number(rest);
+  if (!stage) {
+    return false;
+  }
+  for (const CommWord& word : kCommWords) {
+    if (!rest.starts_with(word.word)) {
+      continue;
+    }
+    const std::string_view number = rest.substr(word.word.size());
+    const auto microbatch = word.per_microbatch ? formats::whole_number(number)
+                            : number.empty()    ? std::optional<int>(0)
+                                                : std::nullopt;
+    if (!microbatch) {
+      fail(at, fmt::format("{} is no action; {}", quoted(text), kHelp));
+    }
+    const Task sane{CellKind::Forward, StageId(*stage), Microbatch(*microbatch)};
+    formats::require_sane(sane, text, at);
+    comms_.push_back(
+        {word.kind, sane.stage, sane.microbatch, static_cast<int>(rows_.size()) - 1, position_});
+    return true;
+  }
+  return false;
+}
+
+Cell CsvReader::overlap(std::string_view text, Location at) const {
+  const std::size_t close = text.find(')');
+  if (close == std::string_view::npos || text.substr(close + 1) != kOverlap) {
+    fail(at, fmt::format("{} is no overlap; write (0F7;7B3)OVERLAP_F_B", quoted(text)));
+  }
+  std::string_view members = text.substr(1, close - 1);
+  std::vector<Task> group;
+  while (true) {
+    const std::size_t semicolon = members.find(';');
+    group.push_back(compute(formats::trim(members.substr(0, semicolon)), at));
+    if (semicolon == std::string_view::npos) {
+      break;
+    }
+    members.remove_prefix(semicolon + 1);
+  }
+  if (group.size() < 2) {
+    fail(at, fmt::format("{} overlaps one action with nothing; name two or more", quoted(text)));
+  }
+  return Cell(std::move(group));
+}
+
+void CsvReader::cell(std::string_view text, Location at) {
+  if (text.size() >= 2 && text.front() == '"' && text.back() == '"') {
+    text = formats::trim(text.substr(1, text.size() - 2));
+  }
+  Schedule::Row& row = rows_.back();
+  if (text.empty()) {
+    blanks_ = true;
+    row.emplace_back();
+    return;
+  }
+  if (communication(text, at)) {
+    return;
+  }
+  row.push_back(text.front() == '(' ? overlap(text, at) : Cell(compute(text, at)));
+  ++position_;
+}
+
+void CsvReader::line(std::string_view text) {
+  rows_.emplace_back();
+  position_ = 0;
+  if (formats::trim(text).empty()) {
+    return;  // a rank that does nothing
+  }
+  std::size_t begin = 0;
+  while (true) {
+    const std::size_t comma = std::min(text.find(',', begin), text.size());
+    const std::string_view whole = text.substr(begin, comma - begin);
+    const std::string_view trimmed = formats::trim(whole);
+    const std::size_t indent =
+        trimmed.empty() ? 0 : static_cast<std::size_t>(trimmed.data() - whole.data());
+    cell(trimmed, {line_, begin + indent + 1});
+    if (comma == text.size()) {
+      return;
+    }
+    begin = comma + 1;
+  }
+}
+
+PytorchSchedule CsvReader::run() {
+  formats::require_size(rest_);
+  if (rest_.starts_with("\xEF\xBB\xBF")) {
+    rest_.remove_prefix(3);  // what spreadsheets put in front
+  }
+  while (!rest_.empty()) {
+    ++line_;
+    const std::size_t newline = std::min(rest_.find('\n'), rest_.size());
+    line(rest_.substr(0, newline));
+    rest_.remove_prefix(std::min(newline + 1, rest_.size()));
+  }
+  const bool any =
+      std::ranges::any_of(rows_, [](const Schedule::Row& row) { return !row.empty(); });
+  if (!any) {
+    throw Error(Errc::ScheduleParse,
+                "the file has no compute cell; write one line per rank, e.g. 0F0,0B0");
+  }
+  const bool array = blanks_ && comms_.empty();
+  std::size_t width = 0;
+  for (const Schedule::Row& row : rows_) {
+    width = std::max(width, row.size());
+  }
+  for (Schedule::Row& row : rows_) {
+    row.resize(array ? width : row.size());  // ranks may stop early
+  }
+  return {Schedule(array ? Schedule::Form::Array : Schedule::Form::List, std::move(rows_)),
+          std::move(comms_)};
+}
+
+std::string cell_csv(const Cell& cell) {
+  if (cell.idle()) {
+    return "";
+  }
+  const auto tasks = cell.tasks();
+  for (const Task& task : tasks) {
+    if (task.kind == CellKind::Update || task.kind == CellKind::Idle) {
+      throw Error(
+          Errc::ScheduleParameter,
+          fmt::format("PyTorch's CSV has no word for {}; leave updates out or write text or JSON",
+                      to_string(task)));
+    }
+  }
+  if (!cell.is_group()) {
+    return to_string(tasks.front());
+  }
+  const bool pair = tasks.size() == 2 && tasks[0].kind == CellKind::Forward &&
+                    tasks[1].kind == CellKind::Backward;
+  if (!pair) {
+    throw Error(
+        Errc::ScheduleParameter,
+        fmt::format(
+            "PyTorch's CSV overlaps one forward with one backward, not {}; write text or JSON",
+            to_string(cell)));
+  }
+  return fmt::format("({};{}){}", to_string(tasks[0]), to_string(tasks[1]), kOverlap);
+}
+
+std::string join(const std::vector<std::string>& cells) {
+  std::string line;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    line += i == 0 ? "" : ",";
+    line += cells[i];
+  }
+  return line + '\n';
+}
+
+/// The only neighbour on that side, or nothing; PyTorch's pipelines are chains.
+std::optional<StageId> single(std::span<const StageId> neighbours, StageId s) {
+  if (neighbours.size() > 1) {
+    throw Error(Errc::ScheduleParameter,
+                fmt::format("PyTorch's CSV can name one producer and one consumer, stage {} has "
+                            "{}; write text or JSON",
+                            s.value,
+                            neighbours.size()));
+  }
+  return neighbours.empty() ? std::nullopt : std::optional<StageId>(neighbours.front());
+}
+
+/// Writes one row with its communication.
+class CommsRow {
+ public:
+  CommsRow(const StageGraph& graph, const Placement& placement, int row)
+      : graph_(graph), placement_(placement), row_(row) {}
+  std::string write(const Schedule::Row& cells);
+
+ private:
+  void add(CommKind kind, StageId s, Microbatch m) {
+    out_.push_back(to_string(CommAction{kind, s, m}));
+  }
+  [[nodiscard]] bool elsewhere(std::optional<StageId> s) const {
+    return s && placement_.row(*s) != row_;
+  }
+  void receives(const Task& task);
+  void sends(const Task& task);
+
+  const StageGraph& graph_;
+  const Placement& placement_;
+  int row_;
+  std::vector<std::string> out_;
+};
+
+void CommsRow::receives(const Task& task) {
+  const StageId s = task.stage;
+  if (task.kind == CellKind::Forward) {
+    if (elsewhere(single(graph_.preds(s), s))) {
+      add(CommKind::RecvForward, s, task.microbatch);
+    }
+  } else if (task.kind != CellKind::BackwardWeight && elsewhere(single(graph_.succs(s), s))) {
+    add(CommKind::RecvBackward, s, task.microbatch);
+  }
+}
+
+void CommsRow::sends(const Task& task) {
+  const StageId s = task.stage;
+  if (task.kind == CellKind::Forward) {
+    if (elsewhere(single(graph_.succs(s), s))) {
+      add(CommKind::SendForward, s, task.microbatch);
+    }
+  } else if (task.kind != CellKind::BackwardWeight && elsewhere(single(graph_.preds(s), s))) {
+    add(CommKind::SendBackward, s, task.microbatch);
+  }
+}
+
+std::string CommsRow::write(const Schedule::Row& cells) {
+  std::map<StageId, std::size_t> last;  // entry of each stage's last task
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    for (const Task& task : cells[i].tasks()) {
+      last[task.stage] = i;
+    }
+  }
+  for (const auto& [stage, end] : last) {
+    add(CommKind::Unshard, stage, Microbatch(0));
+  }
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    for (const Task& task : cells[i].tasks()) {
+      receives(task);
+    }
+    if (!cells[i].idle()) {
+      out_.push_back(cell_csv(cells[i]));
+    }
+    for (const Task& task : cells[i].tasks()) {
+      sends(task);
+    }
+    for (const auto& [stage, end] : last) {
+      if (end == i) {
+        add(CommKind::ReduceGrad, stage, Microbatch(0));
+        add(CommKind::Reshard, stage, Microbatch(0));
+      }
+    }
+  }
+  return join(out_);
+}
+
+}  // namespace
+
+std::string to_string(const CommAction& action) {
+  const CommWord& word = word_of(action.kind);
+  return word.per_microbatch
+             ? fmt::format("{}{}{}", action.stage.value, word.word, action.microbatch.value)
+             : fmt::format("{}{}", action.stage.value, word.word);
+}
+
+PytorchSchedule parse_pytorch_csv(std::string_view text) {
+  return CsvReader(text).run();
+}
+
+std::string to_pytorch_csv(const Schedule& schedule) {
+  std::string text;
+  for (const Schedule::Row& row : schedule.rows()) {
+    std::vector<std::string> cells;
+    std::ranges::transform(row, std::back_inserter(cells), cell_csv);
+    text += join(cells);
+  }
+  return text;
+}
+
+std::string to_pytorch_comms_csv(const Schedule& schedule, const StageGraph& graph) {
+  const Placement placement = Placement::of(schedule, graph.size());
+  std::string text;
+  for (std::size_t r = 0; r < schedule.rows().size(); ++r) {
+    text += CommsRow(graph, placement, static_cast<int>(r)).write(schedule.rows()[r]);
+  }
+  return text;
+}
+
+}  // namespace stagecraft
