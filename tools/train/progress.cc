@@ -49,7 +49,8 @@ class TextProgress : public Progress {
     }
     // Carriage return and "erase to the end of the line": the line may be shorter than the one
     // before.
-    out_ << '\r' << step_text(line) << "\x1b[K" << std::flush;
+    // Cut to the terminal's width: a line that wraps could not be overwritten.
+    out_ << '\r' << step_text(line).substr(0, terminal_width() - 1) << "\x1b[K" << std::flush;
     open_line_ = true;
   }
 
