@@ -28,6 +28,11 @@ constexpr const char* kVSchedule =
     "0F0 0F1 .   3F0 3B0 3F1 3B1 .   0B0 .   0B1\n"
     ".   1F0 2F0 1F1 2F1 2B0 1B0 2B1 1B1 .   .\n";
 
+// The backward split in two: I makes the gradients of inputs, W those of weights, later.
+constexpr const char* kSplitSchedule =
+    "0F0 0F1 .   .   0I0 .   0I1 0W0 0W1\n"
+    ".   1F0 1I0 1F1 1I1 1W0 1W1 .   .\n";
+
 std::set<std::string> keys_of(const nlohmann::json& object) {
   std::set<std::string> keys;
   for (const auto& [key, value] : object.items()) {
@@ -88,10 +93,12 @@ TEST_CASE("verify finds every pipeline bit-equal to one process", "[tools][train
                                         {"parameters", 39}});
 }
 
-TEST_CASE("two rows run four stages when a file places them so", "[tools][train][verify]") {
+TEST_CASE("a file may place stages and split backwards as it likes", "[tools][train][verify]") {
   const TemporaryFolder folder;
-  const std::string file = folder.write("v.sched", kVSchedule);
-  const TrainOutput output = train_json({"--schedule", file, "--microbatches", "2", "--verify"});
+  const char* text = GENERATE(kVSchedule, kSplitSchedule);
+  CAPTURE(text);
+  const TrainOutput output = train_json(
+      {"--schedule", folder.write("own.sched", text), "--microbatches", "2", "--verify"});
   CHECK(output.verify.at("bit_equal") == true);
 }
 
