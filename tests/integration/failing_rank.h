@@ -1,0 +1,78 @@
+/// FailingRank: makes one rank of a trainer throw, or stop, at one of its instructions.
+#pragma once
+
+#include <future>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "stagecraft/stagecraft.h"
+
+namespace stagecraft::tests {
+
+/// Shared by the test and the workers' threads; the mutex guards the point.
+class FailingRank {
+ public:
+  struct Point {
+    Rank rank;
+    InstructionId instruction;
+  };
+
+  /// The next time `point` is reached, and only then, its rank throws.
+  void fail_at(Point point) { set(point, false); }
+  /// ... its rank stands still until let_go().
+  void stop_at(Point point) { set(point, true); }
+  void let_go() { go_.set_value(); }
+
+  /// For TrainerOptions::before_instruction.
+  void operator()(Rank rank, const Instruction& instruction) {
+    bool stop = false;
+    {
+      const std::scoped_lock lock(mutex_);
+      if (!point_ || point_->rank != rank || point_->instruction != instruction.id) {
+        return;
+      }
+      point_.reset();
+      stop = stop_;
+    }
+    if (!stop) {
+      throw std::runtime_error("injected failure");
+    }
+    stopped_.set_value();
+    gone_.wait();
+  }
+
+  /// Waits until a rank stands still.
+  void wait_until_stopped() { stopped_.get_future().wait(); }
+
+ private:
+  void set(Point point, bool stop) {
+    const std::scoped_lock lock(mutex_);
+    point_ = point;
+    stop_ = stop;
+  }
+
+  std::mutex mutex_;
+  std::optional<Point> point_;
+  bool stop_ = false;
+  std::promise<void> go_, stopped_;
+  const std::shared_future<void> gone_ = go_.get_future().share();
+};
+
+/// The hook of a trainer; `failing` outlives the worker threads by being shared.
+inline std::function<void(Rank, const Instruction&)> hook_of(std::shared_ptr<FailingRank> failing) {
+  return [failing = std::move(failing)](Rank rank, const Instruction& i) { (*failing)(rank, i); };
+}
+
+/// The rank's first instruction of this kind.
+inline FailingRank::Point first(const Plan& plan, Rank rank, Op op) {
+  for (const Instruction& i : plan.ranks[rank.index()].instructions) {
+    if (i.op == op) {
+      return {rank, i.id};
+    }
+  }
+  throw std::logic_error("the plan has no such instruction");
+}
+
+}  // namespace stagecraft::tests

@@ -1,0 +1,127 @@
+#include <thread>
+
+#include "stagecraft/tests/futures/waiting.h"
+#include "stagecraft/tests/integration/failing_rank.h"
+#include "stagecraft/tests/integration/models.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft::tests {
+namespace {
+
+struct Fixture {
+  explicit Fixture(TrainerOptions options = {})
+      : trainer(cluster,
+                program,
+                make_schedule("1f1b", program),
+                AdamW{.lr = 1e-2},
+                std::move(options)) {}
+
+  StepFuture step(std::int64_t i) {
+    const Data batch = data(i);
+    return trainer.step(batch.inputs, batch.labels);
+  }
+  std::int64_t result_bytes() {
+    std::int64_t bytes = 0;
+    for (const RankStatus& rank : trainer.status()) {
+      bytes += rank.result_bytes;
+    }
+    return bytes;
+  }
+
+  Program program = make_program();
+  Cluster cluster = Cluster::local(2);
+  Trainer trainer;
+};
+
+TEST_CASE("losses stay on their worker until they are read", "[integration][futures]") {
+  Fixture f;
+  const StepFuture step = f.step(0);
+  REQUIRE(step.wait_until(patience()));
+  CHECK(f.result_bytes() == kMicrobatches * 4);
+  const StepResult result = step.get();
+  CHECK(f.result_bytes() == 0);
+  CHECK(result.losses.size() == kMicrobatches);
+  CHECK(step.get().losses == result.losses);
+}
+
+TEST_CASE("dropping the last handle of a step frees its losses", "[integration][futures]") {
+  Fixture f;
+  {
+    StepFuture step = f.step(0);
+    StepFuture copy = step;
+    REQUIRE(step.wait_until(patience()));
+    step = {};
+    CHECK(f.result_bytes() == kMicrobatches * 4);
+  }
+  CHECK(eventually([&] { return f.result_bytes() == 0; }));
+  (void)f.step(1);  // dropped before it is done
+  CHECK(eventually([&] { return f.trainer.steps() == 2 && f.result_bytes() == 0; }));
+}
+
+TEST_CASE("a step is read by several threads with one outcome", "[integration][futures]") {
+  Fixture f;
+  const StepFuture step = f.step(0);
+  std::vector<double> seen(4);
+  std::vector<std::thread> readers;
+  for (double& loss : seen) {
+    readers.emplace_back([&loss, step] { loss = step.get().mean_loss; });
+  }
+  for (std::thread& reader : readers) {
+    reader.join();
+  }
+  CHECK(seen == std::vector<double>(4, step.get().mean_loss));
+}
+
+TEST_CASE("step returns at once while fewer are under way than allowed", "[integration][futures]") {
+  const auto failing = std::make_shared<FailingRank>();
+  Fixture f({.outstanding = 3, .before_instruction = hook_of(failing)});
+  failing->stop_at(first(f.trainer.plan(), Rank(0), Op::Run));
+  std::vector<StepFuture> steps;
+  for (int i = 0; i < 3; ++i) {
+    steps.push_back(f.step(i));
+  }
+  failing->wait_until_stopped();
+  CHECK_FALSE(steps[0].ready());
+  CHECK(f.trainer.steps() == 0);
+  failing->let_go();
+  CHECK(steps[2].get().step == 3);
+}
+
+TEST_CASE("a batch may be changed as soon as step has returned", "[integration][futures]") {
+  Fixture f, undisturbed;
+  Data batch = data(0);
+  const StepFuture step = f.trainer.step(batch.inputs, batch.labels);
+  batch.inputs[0].tensor.zero_();
+  CHECK(step.get().losses == undisturbed.step(0).get().losses);
+}
+
+TEST_CASE("losses nobody read before the trainer went cannot be read", "[integration][futures]") {
+  StepFuture unread, read;
+  {
+    Fixture f;
+    unread = f.step(0);
+    read = f.step(1);
+    (void)read.get();
+    REQUIRE(unread.ready());
+  }
+  CHECK(thrown_by([&] { (void)unread.get(); }) == Errc::ClusterClosed);
+  CHECK(read.get().step == 2);
+}
+
+TEST_CASE("a result says how long everybody computed", "[integration][futures]") {
+  Fixture f;
+  const StepResult result = f.step(0).get();
+  REQUIRE(result.ranks.size() == 2);
+  for (const RankTimes& t : result.ranks) {
+    CHECK(t.forward > 0.0);
+    CHECK(t.backward > 0.0);
+    CHECK(t.update > 0.0);
+    CHECK(t.forward + t.backward + t.update <= result.seconds);
+    CHECK(t.peak_bytes > 0);
+  }
+  CHECK(result.bubble > 0.0);
+  CHECK(result.bubble < 1.0);
+}
+
+}  // namespace
+}  // namespace stagecraft::tests

@@ -1,0 +1,160 @@
+#include "stagecraft/tests/integration/models.h"
+
+#include <algorithm>
+
+#include <torch/torch.h>
+
+namespace stagecraft::tests {
+namespace {
+
+constexpr std::int64_t kTokens = 16;
+constexpr std::int64_t kWidth = 8;
+constexpr std::int64_t kRows = 12;  // of a batch
+constexpr int kLayers = 4;
+
+struct Classifier : torch::nn::Module {
+  explicit Classifier(const ModelOptions& o) : options(o) {
+    embed = register_module("embed", torch::nn::Embedding(kTokens, kWidth));
+    for (int i = 0; i < kLayers; ++i) {
+      layers.push_back(
+          register_module("layer" + std::to_string(i), torch::nn::Linear(kWidth, kWidth)));
+    }
+    norm = register_module("norm", torch::nn::BatchNorm1d(kWidth));
+    head = register_module("head", torch::nn::Linear(kWidth, o.classes));
+    register_parameter("spare", torch::ones({3}));
+  }
+
+  torch::Tensor run_layers(torch::Tensor x, int first, int last) {
+    for (int i = first; i < last; ++i) {
+      x = x + torch::tanh(layers[static_cast<std::size_t>(i)]->forward(x));
+      if (options.dropout > 0.0) {
+        x = torch::dropout(x, options.dropout, /*train=*/true);
+      }
+    }
+    return x;
+  }
+
+  torch::Tensor run_stage(int stage, torch::Tensor x) {
+    const int each = kLayers / options.stages;
+    if (stage == 0) {
+      x = embed->forward(x);
+    }
+    x = run_layers(x, stage * each, (stage + 1) * each);
+    if (stage + 1 == options.stages) {
+      if (options.steep) {
+        x = x + torch::sqrt(torch::abs(x - x));  // the slope at 0 is infinite, times 0
+      }
+      x = head->forward(norm->forward(x));
+    }
+    return x;
+  }
+
+  torch::Tensor forward(torch::Tensor tokens) {
+    torch::Tensor x = tokens;
+    for (int s = 0; s < options.stages; ++s) {
+      x = sc_stage(s, x);
+    }
+    return x;
+  }
+
+  torch::Tensor sc_stage(int s, const torch::Tensor& x) {
+    return stagecraft::stage("part" + std::to_string(s), [&] { return run_stage(s, x); });
+  }
+
+  ModelOptions options;
+  torch::nn::Embedding embed{nullptr};
+  std::vector<torch::nn::Linear> layers;
+  torch::nn::BatchNorm1d norm{nullptr};
+  torch::nn::Linear head{nullptr};
+};
+
+Data batch_of(const torch::Tensor& tokens) {
+  return {.inputs = {tokens}, .labels = {tokens.remainder(3)}};
+}
+
+Cell task(CellKind kind, int stage, int microbatch) {
+  return kind == CellKind::Forward ? cells::F(stage, microbatch) : cells::B(stage, microbatch);
+}
+
+Schedule two_stages_to_a_row(int stages) {
+  const int rows = std::max(1, stages / 2);
+  const int each = stages / rows;
+  std::vector<Schedule::Row> list(static_cast<std::size_t>(rows));
+  for (int r = 0; r < rows; ++r) {
+    Schedule::Row& row = list[static_cast<std::size_t>(r)];
+    for (const CellKind kind : {CellKind::Forward, CellKind::Backward}) {
+      for (int m = 0; m < kMicrobatches; ++m) {
+        for (int i = 0; i < each; ++i) {
+          const int within = kind == CellKind::Forward ? i : each - 1 - i;
+          row.push_back(task(kind, r * each + within, m));
+        }
+      }
+    }
+  }
+  return {Schedule::Form::List, list};
+}
+
+}  // namespace
+
+Program make_program(const ModelOptions& options) {
+  torch::manual_seed(1);
+  Classifier model(options);
+  const Data example = data(0);
+  return compile(
+      model,
+      {.inputs = example.inputs,
+       .labels = example.labels,
+       .loss = [](const at::Tensor& out,
+                  const at::Tensor& label) { return torch::cross_entropy_loss(out, label); },
+       .microbatches = kMicrobatches});
+}
+
+Data data(std::int64_t step) {
+  return batch_of((torch::arange(kRows) * 7 + step * 5 + 3).remainder(kTokens));
+}
+
+Data data_with_bad_token() {
+  Data batch = data(0);
+  batch.inputs[0].tensor[kRows - 1] = kTokens + 1;
+  return batch;
+}
+
+Schedule make_schedule(const std::string& name, const Program& program) {
+  const StageGraph& graph = program.stage_graph();
+  if (name == "gpipe") {
+    return gpipe(graph, kMicrobatches);
+  }
+  if (name == "1f1b") {
+    return one_f_one_b(graph, kMicrobatches);
+  }
+  return two_stages_to_a_row(graph.size());
+}
+
+bool same_bits(const StateDict& a, const StateDict& b) {
+  return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
+    return x.first == y.first && x.second.sizes() == y.second.sizes() &&
+           std::memcmp(x.second.contiguous().const_data_ptr(),
+                       y.second.contiguous().const_data_ptr(),
+                       x.second.nbytes()) == 0;
+  });
+}
+
+StateDict weights_of(const Reference& reference) {
+  constexpr std::string_view kPrefix = "weight:";
+  StateDict weights;
+  for (const StateTensor& state : reference.state()) {
+    if (state.name.starts_with(kPrefix)) {
+      weights.emplace_back(state.name.substr(kPrefix.size()), state.tensor);
+    }
+  }
+  std::ranges::sort(weights, {}, [](const auto& w) { return w.first; });
+  return weights;
+}
+
+StateDict without_spare(StateDict weights) {
+  std::erase_if(weights, [](const auto& w) { return w.first == "spare"; });
+  std::ranges::sort(weights, {}, [](const auto& w) { return w.first; });
+  return weights;
+}
+
+}  // namespace stagecraft::tests

@@ -1,0 +1,51 @@
+/// The small model of the integration tests, its data and its schedules; LibTorch's module headers
+/// stay in models.cc.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "stagecraft/actors/executor/reference.h"
+#include "stagecraft/stagecraft.h"
+
+namespace stagecraft::tests {
+
+inline constexpr int kMicrobatches = 4;
+
+struct ModelOptions {
+  int stages = 2;  ///< 1, 2 or 4
+  double dropout = 0.0;
+  bool steep = false;        ///< a finite loss whose gradient is not a number
+  std::int64_t classes = 5;  ///< another number is another model
+};
+
+/// Classifies tokens 0 to 15: embedding, four layers over the stages, batch statistics, head. The
+/// same weights for every number of stages. One parameter, "spare", is used by no stage.
+[[nodiscard]] Program make_program(const ModelOptions& options = {});
+
+struct Data {
+  Batch inputs, labels;
+};
+
+/// The batch of a step: the same on every call.
+[[nodiscard]] Data data(std::int64_t step);
+
+/// Tokens of which the last, in the last microbatch, has no embedding: the first stage's operator
+/// throws.
+[[nodiscard]] Data data_with_bad_token();
+
+/// "gpipe", "1f1b", or "own": two stages to a row where there are several, all forwards, then all
+/// backwards.
+[[nodiscard]] Schedule make_schedule(const std::string& name, const Program& program);
+
+/// True when both have the same names and the same bits.
+[[nodiscard]] bool same_bits(const StateDict& a, const StateDict& b);
+
+/// A reference's weights as Trainer::state_dict gives them, "spare" left out.
+[[nodiscard]] StateDict weights_of(const Reference& reference);
+[[nodiscard]] StateDict without_spare(StateDict weights);
+
+}  // namespace stagecraft::tests

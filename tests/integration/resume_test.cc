@@ -1,0 +1,148 @@
+#include <filesystem>
+
+#include "stagecraft/tests/futures/waiting.h"
+#include "stagecraft/tests/integration/models.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/command.h"
+
+namespace stagecraft::tests {
+namespace {
+
+const ModelOptions kModel{.dropout = 0.2};
+
+/// A trainer of that many stages, with whatever else it needs.
+struct Run {
+  explicit Run(int stages,
+               const std::string& schedule = "1f1b",
+               const Optimizer& optimizer = AdamW{.lr = 1e-2},
+               ModelOptions model = kModel,
+               std::uint64_t seed = 9)
+      : program(make_program([&] {
+          model.stages = stages;
+          return model;
+        }())),
+        cluster(Cluster::local(stages)),
+        trainer(
+            cluster,
+            program,
+            make_schedule(schedule, program),
+            optimizer,
+            {.learning_rate = {.kind = LearningRate::Kind::Cosine, .warmup = 1, .total_steps = 10},
+             .clip = 1.0,
+             .seed = seed}) {}
+
+  void train(std::int64_t until) {
+    while (trainer.steps() < until) {
+      const Data batch = data(trainer.steps());
+      (void)trainer.step(batch.inputs, batch.labels).get();
+    }
+  }
+
+  Program program;
+  Cluster cluster;
+  Trainer trainer;
+};
+
+TEST_CASE("a resumed run equals the unbroken one bit by bit, also with another cut and schedule",
+          "[integration][checkpoint]") {
+  const int before = GENERATE(1, 2);
+  const int after = GENERATE(1, 2, 4);
+  CAPTURE(before, after);
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+
+  Run unbroken(before);
+  unbroken.train(2);
+  unbroken.trainer.save(path);
+  unbroken.train(5);
+
+  Run resumed(after, "gpipe");
+  resumed.train(1);  // something to be replaced
+  resumed.trainer.load(path);
+  CHECK(resumed.trainer.steps() == 2);
+  resumed.train(5);
+  CHECK(same_bits(resumed.trainer.state_dict(), unbroken.trainer.state_dict()));
+  // Buffers too: both write the same checkpoint but for the order of its entries.
+  const Data batch = data(0);
+  CHECK(resumed.trainer.evaluate(batch.inputs, batch.labels) ==
+        unbroken.trainer.evaluate(batch.inputs, batch.labels));
+}
+
+TEST_CASE("saving and loading change nothing by themselves", "[integration][checkpoint]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  Run a(2), b(2);
+  a.train(3);
+  b.train(2);
+  b.trainer.save(path);
+  b.trainer.load(path);
+  b.train(3);
+  CHECK(same_bits(a.trainer.state_dict(), b.trainer.state_dict()));
+}
+
+TEST_CASE("a checkpoint that does not fit changes nothing", "[integration][checkpoint]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  Run run(2);
+  run.train(1);
+  const StateDict before = run.trainer.state_dict();
+  Errc expected = Errc::CheckpointMismatch;
+  SECTION("of another model") {
+    ModelOptions other = kModel;
+    other.classes = 7;
+    Run(2, "1f1b", AdamW{}, other).trainer.save(path);
+  }
+  SECTION("of another optimizer") {
+    Run(2, "1f1b", Sgd{.momentum = 0.9}).trainer.save(path);
+  }
+  SECTION("of another seed") {
+    Run(2, "1f1b", AdamW{}, kModel, 8).trainer.save(path);
+  }
+  SECTION("cut short") {
+    run.trainer.save(path);
+    std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
+    expected = Errc::CheckpointFormat;
+  }
+  SECTION("foreign") {
+    folder.write("a.ckpt", "not a checkpoint");
+    expected = Errc::CheckpointFormat;
+  }
+  SECTION("absent") {
+    expected = Errc::UsageFile;
+  }
+  CHECK(thrown_by([&] { run.trainer.load(path); }) == expected);
+  CHECK(run.trainer.steps() == 1);
+  CHECK(same_bits(run.trainer.state_dict(), before));
+  run.train(2);
+}
+
+TEST_CASE("a parameter no stage uses is kept, saved and loaded", "[integration][checkpoint]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  Run run(2);
+  const StateDict weights = run.trainer.state_dict();
+  const std::vector<std::string> names = run.program.parameter_names();
+  REQUIRE(weights.size() == names.size());
+  bool spare = false;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    CHECK(weights[i].first == names[i]);
+    spare = spare || names[i] == "spare";
+  }
+  CHECK(spare);
+  run.trainer.save(path);
+  run.trainer.load(path);
+  CHECK(same_bits(run.trainer.state_dict(), weights));
+}
+
+TEST_CASE("what state_dict returns is a copy", "[integration][checkpoint]") {
+  Run run(2);
+  const StateDict before = run.trainer.state_dict();
+  StateDict scratch = run.trainer.state_dict();
+  for (auto& [name, tensor] : scratch) {
+    tensor.zero_();
+  }
+  CHECK(same_bits(run.trainer.state_dict(), before));
+}
+
+}  // namespace
+}  // namespace stagecraft::tests
