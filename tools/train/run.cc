@@ -39,7 +39,7 @@ std::vector<RankTotals> empty_totals(const ScheduleChoice& choice) {
   for (int row = 0; row < placement.rows(); ++row) {
     std::string& stages = totals[static_cast<std::size_t>(row)].stages;
     for (const StageId stage : placement.stages(row)) {
-      stages += (stages.empty() ? "" : ",") + to_string(stage);
+      stages += fmt::format("{}{}", stages.empty() ? "" : ",", stage.value);
     }
   }
   return totals;
@@ -55,7 +55,7 @@ std::string slowest_of(const std::vector<RankTimes>& ranks, const std::vector<Ra
         return compute_seconds(a) < compute_seconds(b);
       });
   const std::string& stages = totals[static_cast<std::size_t>(slowest - ranks.begin())].stages;
-  return (stages.find(',') == std::string::npos ? "stage " : "stages ") + stages;
+  return fmt::format("{} {}", stages.find(',') == std::string::npos ? "stage" : "stages", stages);
 }
 
 /// The reference names its weights as in a checkpoint; state_dict() names them as the module does.
@@ -87,7 +87,7 @@ std::string stage_of(const CompiledProgram& program, const std::string& paramete
   for (const StageProgram& stage : program.partition.stages) {
     for (const int p : stage.parameters) {
       if (program.graph.parameters[static_cast<std::size_t>(p)].name == parameter) {
-        return "stage " + to_string(stage.id);
+        return fmt::format("stage {}", stage.id.value);
       }
     }
   }
