@@ -74,6 +74,7 @@ class Cell {
 /// Short makers for schedules written by hand: `using namespace stagecraft::cells;`.
 namespace cells {
 
+// NOLINTBEGIN(readability-identifier-naming): the letters of the text form, and a bubble
 [[nodiscard]] Cell F(int stage, int microbatch);
 [[nodiscard]] Cell B(int stage, int microbatch);
 [[nodiscard]] Cell I(int stage, int microbatch);
@@ -86,6 +87,7 @@ template <class... Cells>
   return overlap({first, rest...});
 }
 inline const Cell idle;
+// NOLINTEND(readability-identifier-naming)
 
 }  // namespace cells
 }  // namespace stagecraft

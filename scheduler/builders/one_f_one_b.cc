@@ -1,7 +1,6 @@
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include "stagecraft/base/check.h"
 #include "stagecraft/scheduler/builders/row_list.h"
@@ -31,9 +30,9 @@ std::vector<int> in_flight_counts(const StageGraph& stages) {
   const auto order = stages.topological_order();
   SC_CHECK(order.has_value(), "in_flight_counts() of a stage graph with a cycle");
   std::vector<int> count(static_cast<std::size_t>(stages.size()), 1);
-  for (const StageId s : std::views::reverse(*order)) {
-    for (const StageId c : stages.succs(s)) {
-      count[s.index()] = std::max(count[s.index()], count[c.index()] + 1);
+  for (auto s = order->rbegin(); s != order->rend(); ++s) {
+    for (const StageId c : stages.succs(*s)) {
+      count[s->index()] = std::max(count[s->index()], count[c.index()] + 1);
     }
   }
   return count;

@@ -69,8 +69,7 @@ Stuck stuck_entries(const Input& in, const std::vector<bool>& done) {
     });
   }
   std::ranges::sort(edges);
-  const auto twice = std::ranges::unique(edges);
-  edges.erase(twice.begin(), twice.end());
+  edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
   for (const auto& [from, to] : edges) {
     stuck.graph.begin.resize(static_cast<std::size_t>(from) + 1,
                              static_cast<int>(stuck.graph.targets.size()));
@@ -195,7 +194,7 @@ void check_deadlock(const Input& in, Violations& out) {
     vertex = stuck.entries[static_cast<std::size_t>(vertex)];
   }
   Violation v = describe(in, cycle);
-  v.repair = find_exchange(in, cycle);
+  v.repair = find_exchange(in, cycle, done);
   if (v.repair) {
     const auto& row = in.schedule.rows()[static_cast<std::size_t>(v.repair->row)];
     v.message += fmt::format("; exchange {} and {} of row {} (positions {} and {})",

@@ -153,6 +153,41 @@ TEST_CASE("the proposed exchange repairs the deadlock", "[scheduler][validate][d
   CHECK(codes(check(Schedule(Schedule::Form::List, rows))).empty());
 }
 
+TEST_CASE("one exchange of any two cells of a row is found again",
+          "[scheduler][validate][deadlock]") {
+  const Schedule list = one_f_one_b(4, 6).to_list();
+  int deadlocks = 0;
+  for (std::size_t r = 0; r < 4; ++r) {
+    for (std::size_t i = 0; i < 12; ++i) {
+      for (std::size_t j = i + 1; j < 12; ++j) {
+        auto rows = list.rows();
+        std::swap(rows[r][i], rows[r][j]);
+        const auto found = check(Schedule(Schedule::Form::List, rows));
+        if (found.empty()) {
+          continue;
+        }
+        ++deadlocks;
+        CAPTURE(r, i, j);
+        REQUIRE(codes(found) == Rules{"V29"});
+        REQUIRE(found[0].repair.has_value());
+        auto& row = rows[static_cast<std::size_t>(found[0].repair->row)];
+        std::swap(row[static_cast<std::size_t>(found[0].repair->first)],
+                  row[static_cast<std::size_t>(found[0].repair->second)]);
+        REQUIRE(codes(check(Schedule(Schedule::Form::List, rows))).empty());
+      }
+    }
+  }
+  CHECK(deadlocks > 100);
+}
+
+TEST_CASE("a far exchange in a long schedule is found", "[scheduler][validate][deadlock]") {
+  auto rows = one_f_one_b(8, 2000).to_list().rows();
+  std::swap(rows[3][2000], rows[3][2009]);
+  const auto found = check(Schedule(Schedule::Form::List, rows));
+  REQUIRE(codes(found) == Rules{"V29"});
+  CHECK(found[0].repair.has_value());
+}
+
 TEST_CASE("where one exchange is not enough none is proposed", "[scheduler][validate][deadlock]") {
   const auto found = check("@form list\n0B0 0F0 0B1 0F1\n1B0 1F0 1B1 1F1", kTwo);
   REQUIRE(codes(found) == Rules{"V29"});
