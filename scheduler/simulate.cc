@@ -48,12 +48,14 @@ double Simulation::arrival(const Task& task, const Task& prerequisite, int from,
 
 void Simulation::run_entry(int number) {
   const Entry& entry = tasks_.entry(number);
-  double start = 0;
+  EntryTime time;
+  time.cell = entry.cell;
   int cause = kNothing;
   if (number > tasks_.row_begin(entry.row)) {
     cause = number - 1;
-    start = times_[static_cast<std::size_t>(cause)].end;
+    time.start = times_[static_cast<std::size_t>(cause)].end;
   }
+  const double free = time.start;
   for (const Task& task : entry.cell->tasks()) {
     if (!tasks_.in_range(task)) {
       throw Error(
@@ -72,14 +74,18 @@ void Simulation::run_entry(int number) {
                         to_string(prerequisite)));
       }
       const double ready = arrival(task, prerequisite, holder, number);
-      if (ready > start) {
-        start = ready;
+      if (ready > time.start) {
+        time.start = ready;
+        time.waited_for = prerequisite;
         cause = holder;
       }
     });
   }
-  times_[static_cast<std::size_t>(number)] = {
-      entry.cell, start, start + costs_.duration(*entry.cell)};
+  if (time.waited_for) {
+    time.in_transfer = time.start - std::max(free, times_[static_cast<std::size_t>(cause)].end);
+  }
+  time.end = time.start + costs_.duration(*entry.cell);
+  times_[static_cast<std::size_t>(number)] = time;
   cause_[static_cast<std::size_t>(number)] = cause;
 }
 
@@ -115,6 +121,21 @@ std::vector<Task> Simulation::critical_path() const {
   return path;
 }
 
+Bubbles bubbles_of(const std::vector<EntryTime>& entries, double makespan) {
+  Bubbles bubbles;
+  if (entries.empty()) {
+    bubbles.warm_up = makespan;
+    return bubbles;
+  }
+  bubbles.warm_up = entries.front().start;
+  for (std::size_t i = 1; i < entries.size(); ++i) {
+    bubbles.transfer += entries[i].in_transfer;
+    bubbles.dependency += entries[i].start - entries[i - 1].end - entries[i].in_transfer;
+  }
+  bubbles.drain = makespan - entries.back().end;
+  return bubbles;
+}
+
 RowTimeline Simulation::row_timeline(int row, double makespan) const {
   RowTimeline out;
   out.entries.assign(times_.begin() + tasks_.row_begin(row), times_.begin() + tasks_.row_end(row));
@@ -122,6 +143,7 @@ RowTimeline Simulation::row_timeline(int row, double makespan) const {
     out.busy += time.end - time.start;
   }
   out.idle = makespan - out.busy;
+  out.bubbles = bubbles_of(out.entries, makespan);
   if (!out.entries.empty()) {
     out.span_idle = out.entries.back().end - out.entries.front().start - out.busy;
   }

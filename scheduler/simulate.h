@@ -5,6 +5,7 @@
 /// together. Columns play no part. Pure; any thread.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "stagecraft/scheduler/cost_model.h"
@@ -17,12 +18,23 @@ struct EntryTime {
   const Cell* cell = nullptr;  ///< in the simulated schedule, which must outlive the timeline
   double start = 0;
   double end = 0;
+  std::optional<Task> waited_for;  ///< whose result came last, where the row stood idle for it
+  double in_transfer = 0;          ///< how much of that wait the result spent on its way
+};
+
+/// Why a row was idle; the parts add up to its idle time.
+struct Bubbles {
+  double warm_up = 0;     ///< before its first task
+  double dependency = 0;  ///< between tasks, until another row had made what was needed
+  double transfer = 0;    ///< between tasks, until that had arrived
+  double drain = 0;       ///< after its last task
 };
 
 struct RowTimeline {
   std::vector<EntryTime> entries;  ///< in list order
   double busy = 0;
   double idle = 0;  ///< makespan - busy
+  Bubbles bubbles;
   double span_idle =
       0;  ///< (last end - first start) - busy: what stays when steps overlap their ramps
   int peak_in_flight = 0;  ///< most activations held at once, in stages x microbatches

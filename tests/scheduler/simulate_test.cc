@@ -83,6 +83,27 @@ TEST_CASE("the critical path leads without a gap to the last task", "[scheduler]
   CHECK(path_text(timeline) == "0F0 1F0 1B0 1F1 1B1 0B1");
 }
 
+TEST_CASE("every idle moment has a cause", "[scheduler][simulate]") {
+  const Schedule schedule = one_f_one_b(2, 2);
+  CostModel costs;
+  costs.transfer = 0.5;
+  const Timeline timeline = simulate(schedule, schedule.stage_graph(), costs);
+  // Row 1 gets its input at 1.5 and runs F0 B0 F1 B1 until 7.5; row 0 waits for both gradients.
+  const Bubbles& first = timeline.rows[0].bubbles;
+  CHECK(first.warm_up == 0);
+  CHECK(first.dependency == 2.5 + 0.5);
+  CHECK(first.transfer == 0.5 + 0.5);
+  CHECK(first.drain == 0);
+  CHECK(timeline.rows[0].entries[2].waited_for ==
+        Task{CellKind::Backward, StageId(1), Microbatch(0)});
+  CHECK(timeline.rows[1].bubbles.warm_up == 1.5);
+  CHECK(timeline.rows[1].bubbles.drain == 2.5);
+  for (const RowTimeline& row : timeline.rows) {
+    const Bubbles& b = row.bubbles;
+    CHECK(b.warm_up + b.dependency + b.transfer + b.drain == Catch::Approx(row.idle));
+  }
+}
+
 TEST_CASE("an update waits for every weight gradient of its stage", "[scheduler][simulate]") {
   const Schedule schedule = Schedule::parse("@form list\n0F0 0I0 0F1 0I1 0W1 0W0 0U");
   const Timeline timeline = simulate(schedule, schedule.stage_graph(), CostModel::unit());
