@@ -1,8 +1,5 @@
 #include "stagecraft/actors/checkpoint.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -20,9 +17,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <msgpack.hpp>
-#include <openssl/evp.h>
 
-#include "stagecraft/base/check.h"
+#include "stagecraft/actors/sealed_file.h"
+#include "stagecraft/actors/sha256.h"
 #include "stagecraft/base/error.h"
 
 namespace stagecraft {
@@ -32,8 +29,8 @@ constexpr std::string_view kMagic = "STGCRAFT";
 constexpr std::uint64_t kVersion = 1;
 constexpr std::size_t kPreamble = 24;
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kDigest = 32;
-using Digest = std::array<unsigned char, kDigest>;
+constexpr std::array<char, kAlignment> kZeros{};
+constexpr std::size_t kDigest = std::tuple_size_v<Sha256::Digest>;
 
 struct TensorEntry {
   std::string name;
@@ -56,25 +53,6 @@ struct Header {
 constexpr std::size_t aligned(std::size_t at) {
   return (at + kAlignment - 1) / kAlignment * kAlignment;
 }
-
-class Sha256 {
- public:
-  Sha256() { SC_CHECK(EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1, "SHA-256"); }
-
-  void add(std::span<const char> bytes) {
-    SC_CHECK(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1, "SHA-256");
-  }
-
-  Digest finish() {
-    Digest digest{};
-    SC_CHECK(EVP_DigestFinal_ex(context_.get(), digest.data(), nullptr) == 1, "SHA-256");
-    return digest;
-  }
-
- private:
-  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_{EVP_MD_CTX_new(),
-                                                                   &EVP_MD_CTX_free};
-};
 
 // ---- types by name ------------------------------------------------------------------------------
 
@@ -99,82 +77,6 @@ std::optional<at::ScalarType> type_named(std::string_view name) {
 }
 
 // ---- writing ------------------------------------------------------------------------------------
-
-[[noreturn]] void throw_unwritable(const std::string& path) {
-  throw Error(Errc::UsageFile,
-              fmt::format("the checkpoint {} cannot be written: {}", path, std::strerror(errno)));
-}
-
-/// A file that is deleted again unless it was moved to its place (keeps CK-1).
-class FileBeside {
- public:
-  explicit FileBeside(const std::string& place)
-      : place_(place), path_(fmt::format("{}.{}.part", place, getpid())) {
-    fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd_ < 0) {
-      throw_unwritable(place_);
-    }
-  }
-  ~FileBeside() {
-    if (fd_ >= 0) {
-      close(fd_);
-    }
-    if (!moved_) {
-      unlink(path_.c_str());
-    }
-  }
-  FileBeside(const FileBeside&) = delete;
-  FileBeside& operator=(const FileBeside&) = delete;
-
-  void add(std::span<const char> bytes) {
-    sha_.add(bytes);
-    write_all(bytes);
-    size_ += bytes.size();
-  }
-
-  void pad() {
-    static constexpr std::array<char, kAlignment> kZeros{};
-    add(std::span(kZeros).first(aligned(size_) - size_));
-  }
-
-  void move_to_its_place() {
-    const Digest digest = sha_.finish();
-    write_all({reinterpret_cast<const char*>(digest.data()), digest.size()});
-    if (fsync(fd_) != 0 || close(std::exchange(fd_, -1)) != 0 ||
-        std::rename(path_.c_str(), place_.c_str()) != 0) {
-      throw_unwritable(place_);
-    }
-    moved_ = true;
-    synchronize_folder();
-  }
-
- private:
-  void write_all(std::span<const char> bytes) {
-    while (!bytes.empty()) {
-      const ssize_t count = write(fd_, bytes.data(), bytes.size());
-      if (count < 0 && errno != EINTR) {
-        throw_unwritable(place_);
-      }
-      bytes = bytes.subspan(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
-    }
-  }
-
-  /// So that the new name survives a power cut too; not every file system can.
-  void synchronize_folder() const {
-    const std::string folder = std::filesystem::absolute(place_).parent_path().string();
-    const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-      fsync(fd);
-      close(fd);
-    }
-  }
-
-  const std::string place_, path_;
-  int fd_ = -1;
-  std::size_t size_ = 0;
-  Sha256 sha_;
-  bool moved_ = false;
-};
 
 std::array<char, 8> little_endian(std::uint64_t value) {
   std::array<char, 8> bytes{};
@@ -242,7 +144,7 @@ std::span<const char> checked_content(const std::string& path, const std::vector
   }
   Sha256 sha;
   sha.add(content);
-  const Digest digest = sha.finish();
+  const Sha256::Digest digest = sha.finish();
   if (std::memcmp(digest.data(), file.data() + content.size(), kDigest) != 0) {
     throw_format(path, "its checksum is wrong, so it was cut short or changed");
   }
@@ -312,16 +214,16 @@ void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
   msgpack::sbuffer packed;
   msgpack::pack(packed, header);
 
-  FileBeside file(path);
+  SealedFile file(path);
   file.add(kMagic);
   file.add(little_endian(kVersion));
   file.add(little_endian(packed.size()));
   file.add({packed.data(), packed.size()});
   for (const at::Tensor& tensor : tensors) {
-    file.pad();
+    file.add(std::span(kZeros).first(aligned(file.size()) - file.size()));
     file.add(bytes_of_tensor(tensor));
   }
-  file.move_to_its_place();
+  file.seal();  // keeps CK-1
 }
 
 Checkpoint read_checkpoint(const std::string& path) {

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/actors/late_step.h"
 #include "stagecraft/actors/step_round.h"
 #include "stagecraft/base/clock.h"
 #include "stagecraft/base/log.h"
@@ -222,66 +223,11 @@ class Driver {
     }
     statuses_.push_back(reply);
     if (statuses_.size() == asked_) {
-      round_->blame(late_error());
+      const Plan& plan = round_->training() ? *setup_.train : *setup_.evaluate;
+      round_->blame(late_step(std::move(statuses_), plan, setup_.step_deadline)
+                        .with({.step = round_->step()}));
       advance_round();
     }
-  }
-
-  /// Blames the first silent rank that waits for nobody.
-  Error late_error() {
-    std::ranges::sort(statuses_, {}, &StatusReply::rank);
-    std::string found;
-    const StatusReply* culprit = nullptr;
-    for (const StatusReply& s : statuses_) {
-      found += (found.empty() ? "" : "; ") + describe(s);
-      if (culprit == nullptr && s.waiting_for == kWaitsForNobody) {
-        culprit = &s;
-      }
-    }
-    Error error(
-        Errc::ClusterTimeout,
-        fmt::format(
-            "the step was not done within {} ms: {}; find out what holds that rank up, or set a "
-            "longer step_deadline",
-            setup_.step_deadline.count(),
-            found));
-    ErrorContext where{.step = round_->step()};
-    if (culprit != nullptr) {
-      where.rank = culprit->rank;
-      if (const Instruction* i = instruction_of(*culprit)) {
-        where.stage = i->task.stage;
-        where.microbatch = i->task.microbatch;
-        where.task = to_string(*i);
-      }
-    }
-    return error.with(where);
-  }
-
-  const Instruction* instruction_of(const StatusReply& s) const {
-    const Plan& plan = round_->training() ? *setup_.train : *setup_.evaluate;
-    if (s.rank.index() >= plan.ranks.size() || s.instruction < 0) {
-      return nullptr;
-    }
-    const auto& instructions = plan.ranks[s.rank.index()].instructions;
-    const auto position = static_cast<std::size_t>(s.instruction);
-    return position < instructions.size() ? &instructions[position] : nullptr;
-  }
-
-  std::string describe(const StatusReply& s) const {
-    const Instruction* i = instruction_of(s);
-    if (i == nullptr) {
-      return fmt::format("rank {} is in none of its instructions", s.rank.value);
-    }
-    return fmt::format(
-        "rank {} has been in \"{}\" for {:.1f} s{}",
-        s.rank.value,
-        to_string(*i),
-        s.seconds,
-        s.waiting_for == kWaitsForNobody
-            ? ""
-            : fmt::format(", waiting for {}",
-                          s.waiting_for == kDriver.value ? "the driver"
-                                                         : fmt::format("rank {}", s.waiting_for)));
   }
 
   // ---- -> Idle --------------------------------------------------------------------------------
@@ -362,8 +308,6 @@ class Driver {
       self_->delayed_send(self_, caf::timespan(wait), caf::tick_atom::value);
     }
   }
-
-  static constexpr std::int32_t kWaitsForNobody = -2;
 
   const Self self_;
   const DriverSetup setup_;

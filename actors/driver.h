@@ -4,7 +4,8 @@
 ///   Idle --Submit--> Running --all answered--> Idle
 ///                     |
 ///                     +--deadline--> Asking --statuses--> Aborting
-///                     +--a rank failed or ended---------> Aborting --all answered or deadline--> Idle
+///                     +--a rank failed or ended---------> Aborting
+///   Aborting --all answered or deadline--> Idle
 ///
 /// Made by the crew of a trainer; a scheduled actor that never blocks. It is a peer of the data
 /// plane: inputs and labels leave from here.

@@ -3,9 +3,9 @@
 ///   plan thread   detached, with a thread of its own; owns the executor, inside it for whole steps
 ///   agent         scheduled; takes Abort, Status, Fetch and Release meanwhile
 ///
-///   Idle --LoadPlan--> Ready --RunStep, SendState, TakeState--> Ready   failed or not ...
+///   Idle --LoadPlan--> Ready --RunStep, SendState, TakeState--> Ready   failed or not
 ///                       ^ |
-///              TakeState| |... but for WorkerLost: weights are undefined until replaced
+///              TakeState| |WorkerLost: weights are undefined until replaced
 ///                       | v
 ///                      Failed
 ///

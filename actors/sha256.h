@@ -1,0 +1,27 @@
+/// Sha256: the checksum of a stream of bytes (FIPS 180-4), computed by OpenSSL.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <span>
+
+struct evp_md_ctx_st;
+
+namespace stagecraft {
+
+class Sha256 {
+ public:
+  using Digest = std::array<unsigned char, 32>;
+
+  Sha256();
+
+  void add(std::span<const char> bytes);
+
+  /// Once, after everything was added.
+  [[nodiscard]] Digest finish();
+
+ private:
+  std::unique_ptr<evp_md_ctx_st, void (*)(evp_md_ctx_st*)> context_;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,169 @@
+/// A stage worker alone, without the actor around it: what it does with each message in each phase.
+#include "stagecraft/actors/stage_worker.h"
+
+#include <stdexcept>
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/mean.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/sub.h>
+
+#include "stagecraft/actors/data_tags.h"
+#include "stagecraft/compiler/compile.h"
+#include "stagecraft/compiler/lower/lower.h"
+#include "stagecraft/futures/transport/inproc.h"
+#include "stagecraft/scheduler/builders/gpipe.h"
+#include "stagecraft/tests/futures/waiting.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft {
+namespace {
+
+/// loss = mean(w * x - y), one stage, two microbatches.
+Program tiny_program() {
+  Workload workload;
+  const at::Tensor w = at::ones({3}).set_requires_grad(true);
+  workload.parameters = {{"w", w}};
+  workload.forward = [w](const Tensors& x) { return Tensors{at::mul(w, x[0])}; };
+  workload.loss = [](const Tensors& out, const Tensors& y) {
+    return at::mean(at::sub(out[0], y[0]));
+  };
+  return compile_workload(
+      workload,
+      {.inputs = {at::ones({4, 3})}, .labels = {at::ones({4, 3})}, .loss = {}, .microbatches = 2});
+}
+
+struct Fixture {
+  Fixture() {
+    desk->rank = Rank(0);
+    desk->transport = network.endpoint(Rank(0));
+    ExecutorSetup setup;
+    setup.rank = Rank(0);
+    setup.program = program.shared();
+    const Schedule schedule = gpipe(program.stage_graph(), 2);
+    setup.train = train = std::make_shared<const Plan>(lower_schedule(program, schedule, true));
+    setup.evaluate = std::make_shared<const Plan>(lower_schedule(program, schedule, false));
+    setup.optimizer = Sgd{.lr = 1.0};
+    setup.before_instruction = [this](const Instruction& i) {
+      if (i.op == fails_at) {
+        throw std::runtime_error("injected");
+      }
+    };
+    worker.emplace(desk, setup);
+  }
+
+  Ready load() { return worker->load({.rank = Rank(0)}); }
+
+  StepDone run(std::int64_t submission) {
+    for (const Feed& feed : train->feeds) {
+      here->send(Rank(0),
+                 {.step = Step(submission), .edge = feed.edge, .microbatch = feed.microbatch},
+                 at::ones({2, 3}));
+    }
+    return worker->run({.submission = Step(submission), .learning_rate = 1.0});
+  }
+
+  StateTaken take(const at::Tensor& tensor, std::vector<std::string> names = {"weight:w"}) {
+    const Step request(1000 + requests++);
+    here->send(Rank(0), data_tag(kStateEdge, request, 0), tensor);
+    return worker->take_state({.request = request, .names = std::move(names)});
+  }
+
+  at::Tensor weight() {
+    const Step request(1000 + requests++);
+    const StateListing listing = worker->send_state({.request = request});
+    REQUIRE(listing.error.empty());
+    return here->receive(Rank(0), data_tag(kStateEdge, request, 0)).get();
+  }
+
+  const Program program = tiny_program();
+  const InprocNetwork network{1};
+  const std::shared_ptr<Transport> here = network.endpoint(kDriver);
+  const std::shared_ptr<WorkerDesk> desk = std::make_shared<WorkerDesk>();
+  std::shared_ptr<const Plan> train;
+  std::optional<Op> fails_at;
+  std::optional<StageWorker> worker;
+  int requests = 0;
+};
+
+Errc code_of(const ErrorChain& chain) {
+  REQUIRE_FALSE(chain.empty());
+  CHECK(to_error(chain).context().rank == Rank(0));
+  return to_error(chain).code();
+}
+
+TEST_CASE("a worker without a plan does nothing but take one", "[actors][worker]") {
+  Fixture f;
+  CHECK(code_of(f.run(0).error) == Errc::WorkerPhase);
+  CHECK(code_of(f.worker->send_state({}).error) == Errc::WorkerPhase);
+  CHECK(code_of(f.worker->take_state({}).error) == Errc::WorkerPhase);
+  CHECK(code_of(f.worker->load({.rank = Rank(1)}).error) == Errc::WorkerPhase);
+  CHECK(f.load().error.empty());
+  CHECK(f.run(1).committed);
+}
+
+TEST_CASE("a ready worker runs steps and keeps their losses", "[actors][worker]") {
+  Fixture f;
+  REQUIRE(f.load().error.empty());
+  const StepDone done = f.run(7);
+  REQUIRE(done.error.empty());
+  CHECK(done.submission == Step(7));
+  CHECK(done.losses.size() == 2);
+  CHECK(f.desk->results.bytes() == 8);
+  CHECK(f.desk->executor.load() != nullptr);
+}
+
+TEST_CASE("a failure is a value with its place, and the worker stays ready (W-2)",
+          "[actors][worker]") {
+  Fixture f;
+  REQUIRE(f.load().error.empty());
+  f.fails_at = Op::Accumulate;
+  const StepDone done = f.run(0);
+  CHECK(code_of(done.error) == Errc::WorkerFailed);
+  CHECK(done.submission == Step(0));
+  CHECK_FALSE(done.committed);
+  f.fails_at.reset();
+  CHECK(f.run(1).committed);
+}
+
+TEST_CASE("a worker lost inside its update takes no step until it is given a state",
+          "[actors][worker]") {
+  Fixture f;
+  REQUIRE(f.load().error.empty());
+  f.fails_at = Op::Update;
+  CHECK(code_of(f.run(0).error) == Errc::WorkerLost);
+  f.fails_at.reset();
+  CHECK(code_of(f.run(1).error) == Errc::WorkerPhase);
+  CHECK(code_of(f.worker->send_state({}).error) == Errc::WorkerPhase);
+  const StateListing listing = f.worker->send_state({.tensors = false});
+  REQUIRE(listing.error.empty());
+  CHECK(listing.names == std::vector<std::string>{"weight:w"});
+  CHECK(listing.shapes == std::vector<std::vector<std::int64_t>>{{3}});
+  CHECK(listing.types == std::vector<std::string>{"Float"});
+
+  REQUIRE(f.take(at::full({3}, 5.0)).error.empty());
+  CHECK(f.weight().equal(at::full({3}, 5.0)));
+  CHECK(f.run(2).committed);
+}
+
+TEST_CASE("a state that does not fit changes nothing (W-3)", "[actors][worker]") {
+  Fixture f;
+  REQUIRE(f.load().error.empty());
+  CHECK(code_of(f.take(at::full({3}, 5.0), {"weight:v"}).error) == Errc::Internal);
+  CHECK(code_of(f.take(at::full({4}, 5.0)).error) == Errc::Internal);
+  CHECK(code_of(f.take(at::full({3}, 5, at::kLong)).error) == Errc::Internal);
+  CHECK(f.weight().equal(at::ones({3})));
+}
+
+TEST_CASE("the state a worker sends is a copy", "[actors][worker]") {
+  Fixture f;
+  REQUIRE(f.load().error.empty());
+  const at::Tensor before = f.weight();
+  REQUIRE(f.run(0).committed);
+  CHECK(before.equal(at::ones({3})));
+  CHECK_FALSE(f.weight().equal(before));
+}
+
+}  // namespace
+}  // namespace stagecraft
