@@ -35,8 +35,8 @@ struct RowTimeline {
   double busy = 0;
   double idle = 0;  ///< makespan - busy
   Bubbles bubbles;
-  double span_idle =
-      0;  ///< (last end - first start) - busy: what stays when steps overlap their ramps
+  /// (last end - first start) - busy: what stays when consecutive steps overlap their ramps.
+  double span_idle = 0;
   int peak_in_flight = 0;  ///< most activations held at once, in stages x microbatches
 };
 
