@@ -5,7 +5,6 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include <unordered_map>
 #include <unordered_set>
 
 #include "stagecraft/base/check.h"
@@ -129,13 +128,17 @@ std::vector<Node*> frontier_of(const Reach& reach) {
   return frontier;
 }
 
-/// Removes the edges of the input path for good: the weight half then runs the weight parts only, and what only
-/// the input half needed is freed.
-void cut_input_path(const Reach& reach) {
+/// Removes the edges of the input path for good: the weight half then runs the weight parts only. What only the
+/// input half needed is freed, also where a value that the weight half reads still holds the node that made it.
+void cut_input_path(const Reach& reach, const std::vector<Node*>& frontier) {
+  const std::unordered_set<const Node*> runs_again(frontier.begin(), frontier.end());
   std::vector<std::shared_ptr<Node>> released;  // freed together at the end, not one inside the other
   for (Node* node : reach.nodes()) {
     if (!reach.to_input(node)) {
       continue;
+    }
+    if (!runs_again.contains(node)) {
+      node->release_variables();
     }
     for (Edge& edge : node->next_edges()) {
       if (edge.function != nullptr && reach.to_input(edge.function.get())) {
@@ -180,7 +183,8 @@ Tensors backward_input(Saved& saved, const Tensors& output_gradients, const std:
     }
   }
   std::vector<Edge> wanted = inputs;
-  for (Node* node : frontier_of(reach)) {
+  const std::vector<Node*> frontier = frontier_of(reach);
+  for (Node* node : frontier) {
     for (std::uint32_t i = 0; i < node->num_inputs(); ++i) {
       wanted.emplace_back(node->getptr(), i);
     }
@@ -192,7 +196,7 @@ Tensors backward_input(Saved& saved, const Tensors& output_gradients, const std:
       saved.frontier_gradients.push_back(all[i]);
     }
   }
-  cut_input_path(reach);
+  cut_input_path(reach, frontier);
   saved.outputs.clear();
   saved.loss.reset();
   saved.leaves.clear();

@@ -1,6 +1,7 @@
 #include "stagecraft/actors/executor/stage_executor.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/zeros_like.h>
@@ -90,6 +91,8 @@ Error as_error(const std::exception_ptr& failure) {
     return {Errc::DeviceOutOfMemory, "the worker is out of memory; use smaller microbatches or more stages"};
   } catch (const std::exception& e) {
     return {Errc::WorkerFailed, e.what()};
+  } catch (...) {
+    return {Errc::WorkerFailed, "the worker threw something that is no exception"};
   }
 }
 

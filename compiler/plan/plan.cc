@@ -40,7 +40,7 @@ std::string to_string(const Instruction& i) {
   std::string text = fmt::format("i{} {}", i.id.value, kOps[static_cast<std::size_t>(i.op)]);
   switch (i.op) {
     case Op::Run:
-    case Op::Accumulate: text += " " + to_string(i.task); break;
+    case Op::Accumulate: text += fmt::format(" {}", to_string(i.task)); break;
     case Op::Update: text += fmt::format(" stage {}", i.task.stage.value); break;
     case Op::Send:
     case Op::Recv:
@@ -67,7 +67,7 @@ std::string to_string(const Plan& plan) {
   for (const RankPlan& rank : plan.ranks) {
     text += fmt::format("rank {}: {} slots\n", rank.rank.value, rank.slots);
     for (const Instruction& i : rank.instructions) {
-      text += "  " + to_string(i) + "\n";
+      text += fmt::format("  {}\n", to_string(i));
     }
   }
   return text;

@@ -1,0 +1,32 @@
+#include "stagecraft/bench/hardware.h"
+
+#include <ATen/Version.h>
+#include <fmt/format.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <fstream>
+#include <thread>
+
+namespace stagecraft::bench {
+
+std::string hardware() {
+  std::ifstream info("/proc/cpuinfo");
+  std::string line, model = "unknown processor";
+  while (std::getline(info, line)) {
+    if (line.starts_with("model name")) {
+      model = line.substr(line.find(':') + 2);
+      break;
+    }
+  }
+  return fmt::format("{}, {} processors, g++ {}, LibTorch {} ({})", model, std::thread::hardware_concurrency(), __VERSION__,
+                     TORCH_VERSION, at::get_cpu_capability());
+}
+
+double median(std::vector<double> samples) {
+  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
+  std::nth_element(samples.begin(), middle, samples.end());
+  return *middle;
+}
+
+}  // namespace stagecraft::bench

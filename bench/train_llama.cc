@@ -1,0 +1,170 @@
+/// How near does a pipelined Llama come to what its schedule allows?
+///
+/// The ideal is the simulator's makespan for the same schedule, fed with forward, backward and update times of each
+/// stage measured alone on one thread, in this run. Beside it: what replaying a captured stage costs over calling the module.
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include <chrono>
+#include <functional>
+
+#include "stagecraft/actors/executor/backward.h"
+#include "stagecraft/actors/executor/bucket.h"
+#include "stagecraft/bench/hardware.h"
+#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/interpreter.h"
+#include "stagecraft/examples/models/llama.h"
+#include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/scheduler/simulate.h"
+#include "stagecraft/stagecraft.h"
+
+namespace sc = stagecraft;
+using Tensors = std::vector<torch::Tensor>;
+
+namespace {
+
+constexpr int kStages = 2, kMicrobatches = 8, kRepetitions = 12, kSteps = 10;
+constexpr std::int64_t kVocabulary = 96, kSequence = 128, kSequences = 4;
+
+double seconds_of(const std::function<void()>& body) {
+  const auto start = std::chrono::steady_clock::now();
+  body();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+torch::Tensor cross_entropy(torch::Tensor logits, torch::Tensor targets) {
+  return torch::nn::functional::cross_entropy(logits.flatten(0, 1), targets.flatten());
+}
+
+Tensors buffers_of(const sc::CompiledProgram& program, const sc::StageProgram& stage) {
+  Tensors buffers;
+  for (const int b : stage.buffers) {
+    buffers.push_back(program.graph.buffers[static_cast<std::size_t>(b)].tensor);
+  }
+  return buffers;
+}
+
+struct StageTimes {
+  double forward = 0.0, backward = 0.0, update = 0.0;
+};
+
+/// One stage alone: what a rank does for a microbatch, and its update.
+StageTimes time_stage(const sc::Program& program, const sc::StageProgram& stage) {
+  const sc::CompiledProgram& compiled = program.compiled();
+  const sc::Optimizer optimizer = sc::AdamW{.lr = 0.0};
+  const sc::StageInterpreter interpreter(compiled.graph, stage);
+  sc::Bucket bucket(compiled, stage, optimizer);
+  const sc::StageState state{bucket.parameters(), buffers_of(compiled, stage)};
+  Tensors inputs;
+  for (const sc::StageInput& input : stage.inputs) {
+    const sc::Value& value = compiled.graph.at(input.value);
+    inputs.push_back(value.dtype == at::kLong ? torch::randint(kVocabulary, value.sizes) : torch::randn(value.sizes));
+  }
+  std::vector<double> forward, backward, update;
+  for (int repetition = 0; repetition < kRepetitions; ++repetition) {
+    sc::Saved saved;
+    Tensors arguments, gradients;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      arguments.push_back(stage.inputs[i].owes_gradient ? inputs[i].detach().requires_grad_() : inputs[i]);
+      if (stage.inputs[i].owes_gradient) {
+        saved.leaves.push_back(arguments.back());
+      }
+    }
+    forward.push_back(seconds_of([&] {
+      sc::StageResult result = interpreter.run(arguments, state, {});
+      saved.outputs = std::move(result.outputs);
+      saved.loss = std::move(result.loss);
+    }));
+    for (const torch::Tensor& output : saved.outputs) {
+      gradients.push_back(torch::randn_like(output) * 1e-3);
+    }
+    backward.push_back(seconds_of([&] {
+      bucket.accumulate(sc::backward(saved, gradients, bucket.gradient_edges()).parameters);
+      saved = {};
+    }));
+    update.push_back(seconds_of([&] {
+      (void)bucket.average(kMicrobatches);
+      bucket.update(optimizer, 0.0, 1.0, repetition + 1);
+    }));
+  }
+  return {sc::bench::median(forward), sc::bench::median(backward), sc::bench::median(update)};
+}
+
+double ideal_step(const sc::Program& program, const sc::Schedule& schedule) {
+  sc::CostModel costs;
+  double update = 0.0;
+  for (const sc::StageProgram& stage : program.compiled().partition.stages) {
+    const StageTimes times = time_stage(program, stage);
+    fmt::print("  stage {} alone: forward {:.1f} ms, backward {:.1f} ms, update {:.1f} ms\n", stage.id.value,
+               times.forward * 1e3, times.backward * 1e3, times.update * 1e3);
+    costs.stages.push_back({.forward = times.forward, .backward = times.backward});
+    update = std::max(update, times.update);
+  }
+  return sc::simulate(schedule, program.stage_graph(), costs).makespan + update;
+}
+
+sc::examples::LlamaOptions llama_options(int stages) {
+  return {.vocabulary = kVocabulary, .layers = 8, .dim = 256, .heads = 8, .ffn = 688, .sequence = kSequence, .stages = stages};
+}
+
+void measure_pipeline() {
+  sc::examples::Llama model(llama_options(kStages));
+  const auto tokens = torch::randint(kVocabulary, {kSequences * kMicrobatches, kSequence});
+  const auto program =
+      sc::compile(model, {.inputs = {tokens}, .labels = {tokens}, .loss = cross_entropy, .microbatches = kMicrobatches});
+  const sc::Schedule schedule = sc::one_f_one_b(program.stage_graph(), kMicrobatches);
+  auto cluster = sc::Cluster::local(kStages);
+  sc::Trainer trainer(cluster, program, schedule, sc::AdamW{});
+  std::vector<double> steps;
+  const double before = ideal_step(program, schedule);
+  (void)trainer.step({tokens}, {tokens}).get();
+  for (int step = 0; step < kSteps; ++step) {
+    steps.push_back(seconds_of([&] { (void)trainer.step({tokens}, {tokens}).get(); }));
+  }
+  const double after = ideal_step(program, schedule);
+  const double ideal = (before + after) / 2;
+  const double best = *std::min_element(steps.begin(), steps.end());
+  fmt::print("step {:.0f} ms (best {:.0f}), ideal {:.0f} ms (before {:.0f}, after {:.0f}); ratio {:.3f}, best {:.3f}; "
+             "{:.0f} tokens/s\n",
+             sc::bench::median(steps) * 1e3, best * 1e3, ideal * 1e3, before * 1e3, after * 1e3,
+             sc::bench::median(steps) / ideal, best / ideal,
+             static_cast<double>(tokens.numel()) / sc::bench::median(steps));
+}
+
+/// Forward and backward of the whole model as one stage, module and replay in turn.
+void measure_replay() {
+  sc::examples::Llama model(llama_options(1));
+  const auto tokens = torch::randint(kVocabulary, {kSequences, kSequence});
+  const auto program =
+      sc::compile(model, {.inputs = {tokens}, .labels = {tokens}, .loss = cross_entropy, .microbatches = 1});
+  const sc::CompiledProgram& compiled = program.compiled();
+  const sc::StageProgram& stage = compiled.partition.stages.front();
+  const sc::StageInterpreter interpreter(compiled.graph, stage);
+  sc::StageState state{{}, buffers_of(compiled, stage)};
+  for (const int p : stage.parameters) {
+    state.parameters.push_back(compiled.graph.parameters[static_cast<std::size_t>(p)].tensor);
+  }
+  Tensors arguments;
+  for (std::size_t i = 0; i < stage.inputs.size(); ++i) {
+    arguments.push_back(tokens);
+  }
+  std::vector<double> eager, replay, ratios;
+  for (int repetition = 0; repetition < 3 * kRepetitions; ++repetition) {
+    eager.push_back(seconds_of([&] { cross_entropy(model->forward(tokens), tokens).backward(); }));
+    replay.push_back(seconds_of([&] { interpreter.run(arguments, state, {}).loss.backward(); }));
+    ratios.push_back(replay.back() / eager.back());
+  }
+  fmt::print("forward and backward of one microbatch: module {:.1f} ms, replay {:.1f} ms, ratio {:.3f}\n",
+             sc::bench::median(eager) * 1e3, sc::bench::median(replay) * 1e3, sc::bench::median(ratios));
+}
+
+}  // namespace
+
+int main() {
+  at::set_num_threads(1);
+  fmt::print("{}\nLlama, dim 256, 8 layers, ffn 688, seq {}, microbatch {} x {}, {} stages, 1F1B, 1 thread each\n",
+             sc::bench::hardware(), kSequence, kSequences, kMicrobatches, kStages);
+  measure_pipeline();
+  measure_replay();
+}

@@ -1,0 +1,152 @@
+/// A pipeline without actors: each rank's executor on a thread of its own, the driver's part done by the test.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <map>
+#include <optional>
+#include <thread>
+
+#include "stagecraft/actors/executor/reference.h"
+#include "stagecraft/actors/executor/stage_executor.h"
+#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/lower/lower.h"
+#include "stagecraft/futures/transport/inproc.h"
+
+namespace stagecraft::testing {
+
+struct PipelineOptions {
+  Optimizer optimizer = Sgd{.lr = 0.1, .momentum = 0.9};
+  std::optional<double> clip;
+  std::map<Rank, std::function<void(const Instruction&)>> faults;
+};
+
+class Pipeline {
+ public:
+  Pipeline(const Program& program, const Schedule& schedule, PipelineOptions options = {})
+      : program_(program),
+        plan_(std::make_shared<const Plan>(lower_schedule(program, schedule, true))),
+        evaluate_(std::make_shared<const Plan>(lower_schedule(program, schedule, false))),
+        options_(std::move(options)),
+        network_(static_cast<int>(plan_->ranks.size())) {
+    const std::size_t ranks = plan_->ranks.size();
+    results_ = std::vector<Results>(ranks);
+    executors_.resize(ranks);
+    on_all([&](std::size_t r) {
+      const Rank rank(r);
+      ExecutorSetup setup{.rank = rank, .program = program_.shared(), .train = plan_, .evaluate = evaluate_,
+                          .optimizer = options_.optimizer, .clip = options_.clip, .seed = 5,
+                          .patience = std::chrono::seconds(60)};
+      if (options_.faults.contains(rank)) {
+        setup.before_instruction = options_.faults.at(rank);
+      }
+      executors_[r] = std::make_unique<StageExecutor>(std::move(setup), network_.endpoint(rank), results_[r]);
+    });
+  }
+
+  struct Outcome {
+    std::vector<StepReport> reports;
+    std::vector<std::optional<Error>> errors;
+    std::vector<double> losses;
+  };
+
+  Outcome step(const Batch& inputs, const Batch& labels, bool training = true) {
+    const CompiledProgram& compiled = program_.compiled();
+    const Plan& plan = training ? *plan_ : *evaluate_;
+    const auto x = split_batch(inputs, compiled.inputs, compiled.microbatches, "input");
+    const auto y = split_batch(labels, compiled.labels, compiled.microbatches, "label");
+    const StepOrder order{.step = Step(committed_), .submission = Step(submitted_++), .epoch = epoch_,
+                          .learning_rate = base_learning_rate(options_.optimizer), .training = training};
+    for (const Feed& feed : plan.feeds) {
+      const auto& parts = feed.label ? y : x;
+      network_.endpoint(kDriver)->send(
+          feed.to, {.epoch = epoch_, .step = order.submission, .edge = feed.edge, .microbatch = feed.microbatch},
+          parts[feed.microbatch.index()][static_cast<std::size_t>(feed.position)]);
+    }
+    Outcome outcome;
+    outcome.reports.resize(executors_.size());
+    outcome.errors.resize(executors_.size());
+    on_all([&](std::size_t r) {
+      try {
+        outcome.reports[r] = executors_[r]->run(order);
+      } catch (const Error& e) {
+        outcome.errors[r] = e;
+        abort(e);
+      }
+    });
+    finish(outcome, training);
+    return outcome;
+  }
+
+  StageExecutor& executor(int rank) { return *executors_[static_cast<std::size_t>(rank)]; }
+  Results& results(int rank) { return results_[static_cast<std::size_t>(rank)]; }
+
+  std::map<std::string, torch::Tensor> state() {
+    std::map<std::string, torch::Tensor> all;
+    for (const auto& executor : executors_) {
+      for (const StateTensor& t : executor->state()) {
+        all[t.name] = t.tensor.clone();
+      }
+    }
+    return all;
+  }
+
+ private:
+  template <class F>
+  void on_all(F&& body) {
+    std::vector<std::thread> threads;
+    for (std::size_t r = 0; r < executors_.size(); ++r) {
+      threads.emplace_back([&body, r] { body(r); });
+    }
+    for (std::thread& t : threads) {
+      t.join();
+    }
+  }
+
+  void abort(const Error& why) {
+    for (std::size_t r = 0; r < executors_.size(); ++r) {
+      network_.endpoint(Rank(r))->advance(Epoch(epoch_.value + 1), why);
+    }
+  }
+
+  void finish(Outcome& outcome, bool training) {
+    bool failed = false;
+    for (const auto& error : outcome.errors) {
+      failed = failed || error.has_value();
+    }
+    if (failed) {
+      epoch_ = Epoch(epoch_.value + 1);
+      return;
+    }
+    committed_ += training ? 1 : 0;
+    for (std::size_t r = 0; r < executors_.size(); ++r) {
+      for (const RefId id : outcome.reports[r].losses) {
+        outcome.losses.push_back(results_[r].take(id).template item<double>());
+      }
+    }
+  }
+
+  Program program_;
+  std::shared_ptr<const Plan> plan_, evaluate_;
+  PipelineOptions options_;
+  InprocNetwork network_;
+  std::vector<Results> results_;
+  std::vector<std::unique_ptr<StageExecutor>> executors_;
+  Epoch epoch_;
+  std::int64_t committed_ = 0, submitted_ = 0;
+};
+
+/// Names of state tensors whose bits differ.
+inline std::vector<std::string> differing(const std::map<std::string, torch::Tensor>& a,
+                                          const std::vector<StateTensor>& b) {
+  std::vector<std::string> names;
+  for (const StateTensor& t : b) {
+    const auto found = a.find(t.name);
+    if (found == a.end() || !torch::equal(found->second, t.tensor)) {
+      names.push_back(t.name);
+    }
+  }
+  return names;
+}
+
+}  // namespace stagecraft::testing
