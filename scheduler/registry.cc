@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <numeric>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/base/nearest.h"
 #include "stagecraft/scheduler/builders/chimera.h"
 #include "stagecraft/scheduler/builders/dualpipe.h"
 #include "stagecraft/scheduler/builders/dualpipev.h"
@@ -165,22 +166,6 @@ const std::vector<BuilderInfo>& table() {
   return kTable;
 }
 
-/// Levenshtein distance: how many letters must change.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
-
 void check_parameters(const BuilderInfo& builder, const BuildRequest& request) {
   for (const auto& [name, value] : request.set) {
     if (std::ranges::find(builder.parameters, name, &BuilderParameter::name) ==
@@ -275,17 +260,15 @@ const BuilderInfo& find_builder(std::string_view name) {
   if (found != table().end()) {
     return *found;
   }
-  const auto nearest = std::ranges::min_element(
-      table(), {}, [&](const BuilderInfo& b) { return distance(name, b.name); });
-  std::string all;
+  std::vector<std::string> names;
   for (const BuilderInfo& b : table()) {
-    all += fmt::format("{}{}", all.empty() ? "" : ", ", b.name);
+    names.emplace_back(b.name);
   }
   throw Error(Errc::UsageArgument,
-              fmt::format("no schedule is called '{}'; did you mean {}? There are {}",
+              fmt::format("no schedule is called '{}'; {}there are {}",
                           name.substr(0, 40),
-                          nearest->name,
-                          all));
+                          did_you_mean(name, names),
+                          fmt::join(names, ", ")));
 }
 
 Schedule build_schedule(std::string_view name, const BuildRequest& request) {

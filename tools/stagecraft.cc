@@ -12,7 +12,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/tools/exit_code.h"
-#include "stagecraft/tools/nearest.h"
+#include "stagecraft/base/nearest.h"
 #include "stagecraft/tools/sub_command.h"
 #include "stagecraft/tools/train/train.h"
 

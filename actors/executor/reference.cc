@@ -2,7 +2,6 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/isfinite.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <map>

@@ -3,12 +3,11 @@
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/isfinite.h>
 #include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
+#include <cmath>
 #include <map>
 #include <new>
 
@@ -380,7 +379,7 @@ struct StageExecutor::Impl {
   void cast_vote() {
     Ballot ballot;
     for (const auto& [m, loss] : losses) {
-      if (!at::isfinite(loss).item<bool>()) {
+      if (!std::isfinite(loss.item<double>())) {
         const StageId stage = loss_stage();
         throw Error(Errc::NonFinite,
                     fmt::format("the loss of microbatch {} is {}; lower the learning rate, or clip gradients",

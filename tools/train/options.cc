@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/tools/nearest.h"
+#include "stagecraft/base/nearest.h"
 #include "stagecraft/tools/train/number.h"
 
 namespace stagecraft::tools {

@@ -17,7 +17,7 @@
 #include "stagecraft/scheduler/render/terminal.h"
 #include "stagecraft/scheduler/stage_graph.h"
 #include "stagecraft/scheduler/validate.h"
-#include "stagecraft/tools/nearest.h"
+#include "stagecraft/base/nearest.h"
 
 namespace stagecraft::tools {
 namespace {

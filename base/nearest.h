@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace stagecraft::tools {
+namespace stagecraft {
 
 /// Returns the first known word that `word` begins, else the one at the smallest edit distance (the
 /// first of several). None when all are further away than half the word's length (at least two
@@ -19,4 +19,4 @@ namespace stagecraft::tools {
 [[nodiscard]] std::string did_you_mean(std::string_view word,
                                        const std::vector<std::string>& known);
 
-}  // namespace stagecraft::tools
+}  // namespace stagecraft

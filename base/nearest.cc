@@ -1,9 +1,9 @@
-#include "stagecraft/tools/nearest.h"
+#include "stagecraft/base/nearest.h"
 
 #include <algorithm>
 #include <numeric>
 
-namespace stagecraft::tools {
+namespace stagecraft {
 namespace {
 
 /// Levenshtein's distance, one row at a time.
@@ -48,4 +48,4 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   return guess ? "did you mean " + *guess + "? " : std::string();
 }
 
-}  // namespace stagecraft::tools
+}  // namespace stagecraft

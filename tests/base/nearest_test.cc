@@ -1,10 +1,10 @@
-#include "stagecraft/tools/nearest.h"
+#include "stagecraft/base/nearest.h"
 
 #include "stagecraft/tests/support/catch.h"
 
-namespace stagecraft::tools {
+namespace stagecraft {
 
-TEST_CASE("a mistyped word finds the known word it was meant to be", "[tools]") {
+TEST_CASE("a mistyped word finds the known word it was meant to be", "[base]") {
   const std::vector<std::string> known{"--layers", "--steps", "--stages", "--optimizer"};
   CHECK(nearest("--layer", known) == "--layers");
   CHECK(nearest("--lyaers", known) == "--layers");
@@ -12,11 +12,11 @@ TEST_CASE("a mistyped word finds the known word it was meant to be", "[tools]") 
   CHECK(nearest("--opti", known) == "--optimizer");
 }
 
-TEST_CASE("a word far from all others gets no guess", "[tools]") {
+TEST_CASE("a word far from all others gets no guess", "[base]") {
   CHECK(nearest("--completely-else", {"--layers", "--lr"}) == std::nullopt);
   CHECK(nearest("launch", {}) == std::nullopt);
   CHECK(did_you_mean("launch", {"train"}).empty());
   CHECK(did_you_mean("trian", {"train"}) == "did you mean train? ");
 }
 
-}  // namespace stagecraft::tools
+}  // namespace stagecraft
