@@ -10,10 +10,9 @@
 #include <functional>
 
 #include "stagecraft/actors/executor/backward.h"
-#include "stagecraft/actors/executor/bucket.h"
+#include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/bench/hardware.h"
 #include "stagecraft/compiler/compiled_program.h"
-#include "stagecraft/compiler/interpreter.h"
 #include "stagecraft/examples/models/llama.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/simulate.h"
@@ -37,14 +36,6 @@ torch::Tensor cross_entropy(torch::Tensor logits, torch::Tensor targets) {
   return torch::nn::functional::cross_entropy(logits.flatten(0, 1), targets.flatten());
 }
 
-Tensors buffers_of(const sc::CompiledProgram& program, const sc::StageProgram& stage) {
-  Tensors buffers;
-  for (const int b : stage.buffers) {
-    buffers.push_back(program.graph.buffers[static_cast<std::size_t>(b)].tensor);
-  }
-  return buffers;
-}
-
 struct StageTimes {
   double forward = 0.0, backward = 0.0, update = 0.0;
 };
@@ -53,9 +44,8 @@ struct StageTimes {
 StageTimes time_stage(const sc::Program& program, const sc::StageProgram& stage) {
   const sc::CompiledProgram& compiled = program.compiled();
   const sc::Optimizer optimizer = sc::AdamW{.lr = 0.0};
-  const sc::StageInterpreter interpreter(compiled.graph, stage);
-  sc::Bucket bucket(compiled, stage, optimizer);
-  const sc::StageState state{bucket.parameters(), buffers_of(compiled, stage)};
+  sc::StageRuntime runtime(compiled, stage.id, optimizer);
+  sc::Bucket& bucket = runtime.bucket;
   Tensors inputs;
   for (const sc::StageInput& input : stage.inputs) {
     const sc::Value& value = compiled.graph.at(input.value);
@@ -72,7 +62,7 @@ StageTimes time_stage(const sc::Program& program, const sc::StageProgram& stage)
       }
     }
     forward.push_back(seconds_of([&] {
-      sc::StageResult result = interpreter.run(arguments, state, {});
+      sc::StageResult result = runtime.interpreter.run(arguments, runtime.state, {});
       saved.outputs = std::move(result.outputs);
       saved.loss = std::move(result.loss);
     }));
@@ -140,11 +130,7 @@ void measure_replay() {
       sc::compile(model, {.inputs = {tokens}, .labels = {tokens}, .loss = cross_entropy, .microbatches = 1});
   const sc::CompiledProgram& compiled = program.compiled();
   const sc::StageProgram& stage = compiled.partition.stages.front();
-  const sc::StageInterpreter interpreter(compiled.graph, stage);
-  sc::StageState state{{}, buffers_of(compiled, stage)};
-  for (const int p : stage.parameters) {
-    state.parameters.push_back(compiled.graph.parameters[static_cast<std::size_t>(p)].tensor);
-  }
+  const sc::StageRuntime runtime(compiled, stage.id, sc::AdamW{});
   Tensors arguments;
   for (std::size_t i = 0; i < stage.inputs.size(); ++i) {
     arguments.push_back(tokens);
@@ -152,7 +138,7 @@ void measure_replay() {
   std::vector<double> eager, replay, ratios;
   for (int repetition = 0; repetition < 3 * kRepetitions; ++repetition) {
     eager.push_back(seconds_of([&] { cross_entropy(model->forward(tokens), tokens).backward(); }));
-    replay.push_back(seconds_of([&] { interpreter.run(arguments, state, {}).loss.backward(); }));
+    replay.push_back(seconds_of([&] { runtime.interpreter.run(arguments, runtime.state, {}).loss.backward(); }));
     ratios.push_back(replay.back() / eager.back());
   }
   fmt::print("forward and backward of one microbatch: module {:.1f} ms, replay {:.1f} ms, ratio {:.3f}\n",

@@ -129,8 +129,8 @@ void Bucket::update(const Optimizer& optimizer, double learning_rate, double sca
   apply(optimizer, learning_rate, step, trained_);
 }
 
-std::vector<Bucket::Named> Bucket::state() const {
-  std::vector<Named> result;
+std::vector<NamedTensor> Bucket::state() const {
+  std::vector<NamedTensor> result;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     result.push_back({"weight:" + names_[i], parameters_[i].detach()});
   }

@@ -42,11 +42,7 @@ class Bucket {
   void update(const Optimizer& optimizer, double learning_rate, double scale, std::int64_t step);
 
   /// Parameters first ("weight:NAME"), then the optimizer's state; the living tensors.
-  struct Named {
-    std::string name;
-    at::Tensor tensor;
-  };
-  [[nodiscard]] std::vector<Named> state() const;
+  [[nodiscard]] std::vector<NamedTensor> state() const;
 
   /// The gradient buffers, one view per trained parameter.
   [[nodiscard]] std::vector<at::Tensor> gradients() const;

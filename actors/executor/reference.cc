@@ -8,10 +8,9 @@
 #include <thread>
 
 #include "stagecraft/actors/executor/backward.h"
-#include "stagecraft/actors/executor/bucket.h"
 #include "stagecraft/actors/executor/commit.h"
+#include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/compiler/compiled_program.h"
-#include "stagecraft/compiler/interpreter.h"
 #include "stagecraft/futures/collective/over_transport.h"
 #include "stagecraft/futures/transport/inproc.h"
 
@@ -46,13 +45,6 @@ void on_own_thread(int threads, F&& body) {
   }
 }
 
-struct Stage {
-  const StageProgram* program;
-  StageInterpreter interpreter;
-  Bucket bucket;
-  StageState state;
-};
-
 }  // namespace
 
 struct Reference::Impl {
@@ -61,19 +53,14 @@ struct Reference::Impl {
   ReferenceOptions options;
   InprocNetwork network{1};
   TransportCollective collective{network.endpoint(Rank(0))};
-  std::vector<Stage> stages;  // in an order in which they can run
+  std::vector<StageRuntime> stages;  // in an order in which they can run
   std::vector<torch::autograd::Edge> edges;
   std::int64_t done = 0;
 
   Impl(Program p, Optimizer o, ReferenceOptions opt) : program(std::move(p)), optimizer(o), options(std::move(opt)) {
     const CompiledProgram& compiled = program.compiled();
     for (const StageId id : compiled.partition.order) {
-      const StageProgram& stage = compiled.partition.stages[id.index()];
-      stages.push_back({&stage, StageInterpreter(compiled.graph, stage), Bucket(compiled, stage, optimizer), {}});
-      stages.back().state.parameters = stages.back().bucket.parameters();
-      for (const int b : stage.buffers) {
-        stages.back().state.buffers.push_back(compiled.graph.buffers[static_cast<std::size_t>(b)].tensor.detach().clone());
-      }
+      stages.emplace_back(compiled, id, optimizer);
       for (const auto& edge : stages.back().bucket.gradient_edges()) {
         edges.push_back(edge);
       }
@@ -82,7 +69,7 @@ struct Reference::Impl {
 
   ReferenceStep step(const std::vector<Tensors>& inputs, const std::vector<Tensors>& labels) {
     ReferenceStep result;
-    for (Stage& stage : stages) {
+    for (StageRuntime& stage : stages) {
       stage.bucket.begin_step();
     }
     for (std::size_t m = 0; m < inputs.size(); ++m) {
@@ -101,7 +88,7 @@ struct Reference::Impl {
     const at::AutoGradMode grad(true);
     std::map<ValueId, at::Tensor> crossing;
     at::Tensor loss;
-    for (Stage& stage : stages) {
+    for (StageRuntime& stage : stages) {
       Tensors arguments;
       for (const StageInput& input : stage.program->inputs) {
         switch (input.source) {
@@ -129,7 +116,7 @@ struct Reference::Impl {
     Saved saved{.leaves = {}, .outputs = {}, .loss = loss};
     const Tensors gradients = backward(saved, {}, edges).parameters;
     auto next = gradients.begin();
-    for (Stage& stage : stages) {
+    for (StageRuntime& stage : stages) {
       const auto count = static_cast<std::ptrdiff_t>(stage.bucket.gradient_edges().size());
       if (count > 0) {
         stage.bucket.accumulate({next, next + count});
@@ -140,7 +127,7 @@ struct Reference::Impl {
 
   double update(int microbatches) {
     Ballot ballot;
-    for (Stage& stage : stages) {
+    for (StageRuntime& stage : stages) {
       for (const SquaredNorm& norm : stage.bucket.average(microbatches)) {
         ballot.squared_norms.push_back(norm);
       }
@@ -149,7 +136,7 @@ struct Reference::Impl {
     const VoteResult verdict = vote(collective, Group{{Rank(0)}}, {.epoch = Epoch(0), .step = Step(done)}, ballot, deadline);
     refuse_non_finite(program.compiled(), verdict, Step(done));
     const double rate = learning_rate_at(options.learning_rate, base_learning_rate(optimizer), done);
-    for (Stage& stage : stages) {
+    for (StageRuntime& stage : stages) {
       stage.bucket.update(optimizer, rate, clip_scale(options.clip, verdict.total_norm), done + 1);
     }
     ++done;
@@ -173,21 +160,15 @@ ReferenceStep Reference::step(const Batch& inputs, const Batch& labels) {
 
 std::vector<StateTensor> Reference::state() const {
   std::vector<StateTensor> result;
-  for (const Stage& stage : impl_->stages) {
-    for (const Bucket::Named& n : stage.bucket.state()) {
-      result.push_back({n.name, n.tensor});
-    }
-    for (std::size_t b = 0; b < stage.program->buffers.size(); ++b) {
-      const auto position = static_cast<std::size_t>(stage.program->buffers[b]);
-      result.push_back({"buffer:" + impl_->program.compiled().graph.buffers[position].name, stage.state.buffers[b]});
-    }
+  for (const StageRuntime& stage : impl_->stages) {
+    stage.append_state(impl_->program.compiled(), result);
   }
   return result;
 }
 
 std::vector<StateTensor> Reference::gradients() const {
   std::vector<StateTensor> result;
-  for (const Stage& stage : impl_->stages) {
+  for (const StageRuntime& stage : impl_->stages) {
     const std::vector<at::Tensor> gradients = stage.bucket.gradients();
     std::size_t next = 0;
     for (std::size_t i = 0; i < stage.program->parameters.size(); ++i) {

@@ -12,10 +12,9 @@
 #include <new>
 
 #include "stagecraft/actors/executor/backward.h"
-#include "stagecraft/actors/executor/bucket.h"
 #include "stagecraft/actors/executor/commit.h"
+#include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/base/check.h"
-#include "stagecraft/compiler/interpreter.h"
 #include "stagecraft/futures/collective/over_transport.h"
 #include "stagecraft/futures/store.h"
 
@@ -36,14 +35,6 @@ class Stopwatch {
  private:
   double& seconds_;
   Clock::time_point start_;
-};
-
-/// A stage as this rank runs it.
-struct StageRuntime {
-  const StageProgram* program;
-  StageInterpreter interpreter;
-  Bucket bucket;
-  StageState state;
 };
 
 /// What one plan needs while it runs: a list of instructions and the slots they use.
@@ -126,14 +117,7 @@ struct StageExecutor::Impl {
       group.ranks.push_back(rank.rank);
     }
     for (const StageId id : train.rank->stages) {
-      const StageProgram& program = setup.program->partition.stages[id.index()];
-      StageRuntime runtime{&program, StageInterpreter(setup.program->graph, program),
-                           Bucket(*setup.program, program, setup.optimizer), {}};
-      runtime.state.parameters = runtime.bucket.parameters();
-      for (const int b : program.buffers) {
-        runtime.state.buffers.push_back(setup.program->graph.buffers[static_cast<std::size_t>(b)].tensor.detach().clone());
-      }
-      stages.emplace(id, std::move(runtime));
+      stages.emplace(id, StageRuntime(*setup.program, id, setup.optimizer));
     }
   }
 
@@ -484,13 +468,7 @@ StepReport StageExecutor::run(const StepOrder& order) { return impl_->run(order)
 std::vector<StateTensor> StageExecutor::state() const {
   std::vector<StateTensor> result;
   for (const auto& [id, stage] : impl_->stages) {
-    for (const Bucket::Named& n : stage.bucket.state()) {
-      result.push_back({n.name, n.tensor});
-    }
-    for (std::size_t b = 0; b < stage.program->buffers.size(); ++b) {
-      const auto position = static_cast<std::size_t>(stage.program->buffers[b]);
-      result.push_back({"buffer:" + impl_->setup.program->graph.buffers[position].name, stage.state.buffers[b]});
-    }
+    stage.append_state(*impl_->setup.program, result);
   }
   return result;
 }

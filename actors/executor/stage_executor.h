@@ -76,10 +76,7 @@ struct Progress {
 
 /// One tensor of a rank's state with the name it has in checkpoints:
 /// "weight:NAME", "exp_avg:NAME", ..., "buffer:NAME".
-struct StateTensor {
-  std::string name;
-  at::Tensor tensor;
-};
+using StateTensor = NamedTensor;
 
 class StageExecutor {
  public:
