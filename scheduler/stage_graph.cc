@@ -139,7 +139,7 @@ std::vector<StageId> StageGraph::find_cycle() const {
   }
   std::vector<StageId> cycle(walk.begin() + visited[at.index()], walk.end());
   std::ranges::reverse(cycle);
-  std::ranges::rotate(cycle, std::ranges::min_element(cycle));
+  std::rotate(cycle.begin(), std::ranges::min_element(cycle), cycle.end());
   return cycle;
 }
 

@@ -173,8 +173,8 @@ PytorchSchedule CsvReader::run() {
     line(rest_.substr(0, newline));
     rest_.remove_prefix(std::min(newline + 1, rest_.size()));
   }
-  const bool any =
-      std::ranges::any_of(rows_, [](const Schedule::Row& row) { return !row.empty(); });
+  const bool any = std::ranges::any_of(
+      rows_, [](const Schedule::Row& row) { return !std::ranges::all_of(row, &Cell::idle); });
   if (!any) {
     throw Error(Errc::ScheduleParse,
                 "the file has no compute cell; write one line per rank, e.g. 0F0,0B0");

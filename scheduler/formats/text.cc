@@ -196,6 +196,34 @@ std::string pairs_text(const std::vector<StageGraph::Edge>& pairs, char joint) {
   return text;
 }
 
+/// The largest stage that the text would name, and one more.
+int stages_named(const Schedule& schedule, const StageGraph& graph) {
+  int stages = Schedule(schedule.form(), schedule.rows()).stages();
+  for (const auto& pairs : {graph.edges(), graph.replica_pairs()}) {
+    for (const auto& [first, second] : pairs) {
+      stages = std::max({stages, first + 1, second + 1});
+    }
+  }
+  return stages;
+}
+
+/// Nothing for what a reader assumes anyway: one chain over the stages seen.
+std::string graph_text(const Schedule& schedule, const StageGraph& graph) {
+  std::string text;
+  const int seen =
+      schedule.headers().stages.value_or(Schedule(schedule.form(), schedule.rows()).stages());
+  if (!schedule.headers().stages && graph.size() != stages_named(schedule, graph)) {
+    text += fmt::format("@stages {}\n", graph.size());
+  }
+  if (!graph.is_chain() || graph.size() != seen) {
+    text += fmt::format("@edges {}\n", pairs_text(graph.edges(), '-'));
+  }
+  if (!graph.replica_pairs().empty()) {
+    text += fmt::format("@replicas {}\n", pairs_text(graph.replica_pairs(), '='));
+  }
+  return text;
+}
+
 std::string header_text(const Schedule& schedule) {
   const Schedule::Headers& headers = schedule.headers();
   std::string text = schedule.form() == Schedule::Form::List ? "@form list\n" : "";
@@ -208,13 +236,7 @@ std::string header_text(const Schedule& schedule) {
       text += fmt::format("@{} {}\n", name, **value);
     }
   }
-  if (headers.graph && !headers.graph->is_chain()) {
-    text += fmt::format("@edges {}\n", pairs_text(headers.graph->edges(), '-'));
-  }
-  if (headers.graph && !headers.graph->replica_pairs().empty()) {
-    text += fmt::format("@replicas {}\n", pairs_text(headers.graph->replica_pairs(), '='));
-  }
-  return text;
+  return headers.graph ? text + graph_text(schedule, *headers.graph) : text;
 }
 
 }  // namespace

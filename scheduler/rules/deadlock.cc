@@ -141,7 +141,7 @@ std::optional<std::pair<Task, Task>> data_link(const Input& in, int from, int to
 }
 
 Violation describe(const Input& in, std::vector<int> cycle) {
-  std::ranges::rotate(cycle, std::ranges::min_element(cycle));
+  std::rotate(cycle.begin(), std::ranges::min_element(cycle), cycle.end());
   Violation v =
       at("V29", in.tasks.entry(cycle.front()), in.tasks.entry(cycle.front()).cell->tasks().front());
   v.cells.clear();

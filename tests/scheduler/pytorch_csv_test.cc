@@ -111,6 +111,7 @@ TEST_CASE("a file without compute cells is refused", "[scheduler][pytorch_csv]")
   CHECK(complaint("") != "no error");
   CHECK(complaint("\n\n") != "no error");
   CHECK(complaint("0UNSHARD") != "no error");
+  CHECK(complaint(",,") != "no error");
 }
 
 TEST_CASE("what the format cannot say is refused", "[scheduler][pytorch_csv]") {

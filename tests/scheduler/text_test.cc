@@ -44,14 +44,26 @@ TEST_CASE("headers are kept", "[scheduler][text]") {
 TEST_CASE("what is printed parses back to the same schedule", "[scheduler][text]") {
   const char* text = GENERATE("0F0 0F1 .   0B0 .   0B1\n.   1F0 1B0 1F1 1B1 .\n",
                               "@form list\n@rows 2\n@microbatches 12\n0F0|1B0 0F11\n.\n",
-                              "@edges 0-1,2-3\n@replicas 0=2,1=3\n0F0 . 3F0\n2F0 1F0\n");
+                              "@edges 0-1,2-3\n@replicas 0=2,1=3\n0F0 . 3F0\n2F0 1F0\n",
+                              "@edges 0-1,1-2\n0F0\n1F0\n",
+                              "@stages 3\n@edges\n0F0\n1F0\n");
   const Schedule once = Schedule::parse(text);
   const Schedule twice = Schedule::parse(to_string(once));
   CHECK(once == twice);
   CHECK(to_string(once) == to_string(twice));
+  CHECK(once.stage_graph().size() == twice.stage_graph().size());
   CHECK(once.stage_graph().edges() == twice.stage_graph().edges());
   CHECK(once.stage_graph().replica_pairs() == twice.stage_graph().replica_pairs());
   CHECK(once.microbatches() == twice.microbatches());
+}
+
+TEST_CASE("a graph of more stages than the cells and edges name keeps them in the text",
+          "[scheduler][text]") {
+  const Schedule schedule(
+      Schedule::Form::List, {{F(0, 0)}}, {.graph = StageGraph::from_edges(4, {{0, 1}})});
+  CHECK(Schedule::parse(to_string(schedule)).stage_graph().size() == 4);
+  const Schedule chain(Schedule::Form::List, {{F(0, 0)}}, {.graph = StageGraph::chain(2)});
+  CHECK(Schedule::parse(to_string(chain)).stage_graph().size() == 2);
 }
 
 TEST_CASE("ragged rows are a rule's business, not the parser's", "[scheduler][text]") {

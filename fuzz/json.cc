@@ -1,0 +1,47 @@
+/// The JSON form: whatever is accepted is JSON to others too, is printed and read back the same.
+#include "stagecraft/scheduler/formats/json.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/fuzz/exercise.h"
+#include "stagecraft/fuzz/target.h"
+
+namespace sc = stagecraft;
+
+namespace {
+
+/// A cell of a shape or kind that breaks V03 or V06 has no JSON of its own to be printed as.
+bool printable(const sc::Schedule& schedule) {
+  for (const sc::Schedule::Row& row : schedule.rows()) {
+    for (const sc::Cell& cell : row) {
+      for (const sc::Task& task : cell.tasks()) {
+        if (task.kind < sc::CellKind::Forward || task.kind > sc::CellKind::Update) {
+          return false;
+        }
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  std::optional<sc::Schedule> read;
+  try {
+    read = sc::parse_json({reinterpret_cast<const char*>(data), size});
+  } catch (const sc::Error& error) {
+    sc::fuzz::require(error.code() == sc::Errc::ScheduleParse, "a text is refused as such");
+    return 0;
+  }
+  const sc::Schedule again = sc::parse_json(to_json(*read));
+  sc::fuzz::require(!printable(*read) || again == *read, "printed JSON reads back the same cells");
+  sc::fuzz::require(sc::fuzz::same_headers(again, *read),
+                    "printed JSON reads back the same headers");
+  sc::fuzz::exercise(*read);
+  return 0;
+}

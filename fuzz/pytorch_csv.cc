@@ -1,0 +1,52 @@
+/// PyTorch's CSV: the compute cells of whatever is accepted are printed and read back the same.
+#include "stagecraft/scheduler/formats/pytorch_csv.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/fuzz/exercise.h"
+#include "stagecraft/fuzz/target.h"
+
+namespace sc = stagecraft;
+
+namespace {
+
+std::optional<sc::PytorchSchedule> read_csv(std::string_view text) {
+  try {
+    return sc::parse_pytorch_csv(text);
+  } catch (const sc::Error& error) {
+    sc::fuzz::require(error.code() == sc::Errc::ScheduleParse, "a text is refused as such");
+    return std::nullopt;
+  }
+}
+
+/// Nothing for what the format reads but does not write: a group that is not one F with one B.
+std::optional<std::string> printed(const sc::Schedule& schedule) {
+  try {
+    return to_pytorch_csv(schedule);
+  } catch (const sc::Error& error) {
+    sc::fuzz::require(error.code() == sc::Errc::ScheduleParameter,
+                      "what has no word is refused as such");
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto read = read_csv({reinterpret_cast<const char*>(data), size});
+  if (!read) {
+    return 0;
+  }
+  if (const auto text = printed(read->schedule)) {
+    const auto again = read_csv(*text);
+    sc::fuzz::require(again.has_value(), "printed CSV is read");
+    sc::fuzz::require(again->schedule == read->schedule, "printed CSV reads back the same cells");
+  }
+  sc::fuzz::exercise(read->schedule);
+  return 0;
+}

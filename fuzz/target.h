@@ -1,0 +1,9 @@
+/// The entry point of every fuzz target: called with one input by libFuzzer, or by replay.cc with
+/// each file of a corpus.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+/// Returns 0; a fault ends the program.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
