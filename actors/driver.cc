@@ -27,6 +27,14 @@ struct DriverState {
 
 using Self = DriverActor::stateful_pointer<DriverState>;
 
+std::vector<RefId> ids_of(const std::vector<MicrobatchLoss>& losses) {
+  std::vector<RefId> ids;
+  for (const MicrobatchLoss& loss : losses) {
+    ids.push_back(loss.id);
+  }
+  return ids;
+}
+
 class Driver {
  public:
   Driver(Self self, DriverSetup setup) : self_(self), setup_(std::move(setup)) {
@@ -263,7 +271,7 @@ class Driver {
   void fail(const StepRound& round) {
     for (const auto& answer : round.answers()) {
       if (answer && !answer->losses.empty()) {
-        setup_.release(answer->rank, answer->losses);
+        setup_.release(answer->rank, ids_of(answer->losses));
       }
     }
     std::optional<Error> lost = round.lost();
@@ -280,13 +288,15 @@ class Driver {
     outcome.seconds = seconds;
     for (const auto& answer : round.answers()) {
       outcome.ranks.push_back(answer->times);
+      outcome.timelines.push_back(answer->timeline);
       outcome.gradient_norm = answer->gradient_norm;
       if (!answer->losses.empty()) {
-        outcome.loss_rank = answer->rank;
-        outcome.losses = answer->losses;
-        outcome.keeps_losses = RemoteValue({answer->rank, answer->losses.front()},
-                                           [release = setup_.release, losses = answer->losses](
-                                               const Ref& ref) { release(ref.owner, losses); });
+        outcome.losses.push_back(
+            {.rank = answer->rank,
+             .losses = answer->losses,
+             .keeps = RemoteValue({answer->rank, answer->losses.front().id},
+                                  [release = setup_.release, ids = ids_of(answer->losses)](
+                                      const Ref& ref) { release(ref.owner, ids); })});
       }
     }
     return outcome;

@@ -49,8 +49,9 @@ struct StepDone {
   Step submission;
   bool committed = false;  ///< weights have changed
   RankTimes times;
-  std::vector<RefId> losses;
+  std::vector<MicrobatchLoss> losses;
   double gradient_norm = 0.0;
+  std::vector<InstructionTime> timeline;  ///< empty unless the trainer records
   ErrorChain error;
 };
 
@@ -120,7 +121,16 @@ struct Submit {
 
 template <class V>
 decltype(auto) visit_fields(RankTimes& m, V&& v) {
-  return v(m.forward, m.backward, m.update, m.waiting, m.wall, m.peak_bytes);
+  return v(
+      m.forward, m.backward, m.update, m.waiting, m.wall, m.peak_bytes, m.peak_in_flight);
+}
+template <class V>
+decltype(auto) visit_fields(MicrobatchLoss& m, V&& v) {
+  return v(m.microbatch, m.id);
+}
+template <class V>
+decltype(auto) visit_fields(InstructionTime& m, V&& v) {
+  return v(m.start, m.end, m.arrived, m.bytes, m.held, m.in_flight);
 }
 template <class V>
 decltype(auto) visit_fields(LoadPlan& m, V&& v) {
@@ -136,7 +146,14 @@ decltype(auto) visit_fields(RunStep& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(StepDone& m, V&& v) {
-  return v(m.rank, m.submission, m.committed, m.times, m.losses, m.gradient_norm, m.error);
+  return v(m.rank,
+           m.submission,
+           m.committed,
+           m.times,
+           m.losses,
+           m.gradient_norm,
+           m.timeline,
+           m.error);
 }
 template <class V>
 decltype(auto) visit_fields(Abort& m, V&& v) {

@@ -156,6 +156,7 @@ StepDone StageWorker::run(const RunStep& m) {
     done.times = report.times;
     done.losses = std::move(report.losses);
     done.gradient_norm = report.gradient_norm;
+    done.timeline = std::move(report.timeline);
   });
 }
 

@@ -28,6 +28,7 @@ StepResult result_of(const StepOutcome& outcome, std::vector<double> losses) {
   result.gradient_norm = outcome.gradient_norm;
   result.seconds = outcome.seconds;
   result.ranks = outcome.ranks;
+  result.timelines = outcome.timelines;
   result.bubble = bubble_of(outcome.ranks, outcome.seconds);
   return result;
 }

@@ -33,14 +33,20 @@ struct StepInput {
   std::vector<std::vector<at::Tensor>> inputs, labels;  ///< per microbatch
 };
 
+/// The losses that one rank has made.
+struct RankLosses {
+  Rank rank;
+  std::vector<MicrobatchLoss> losses;
+  RemoteValue keeps;  ///< dropping the last copy releases them
+};
+
 struct StepOutcome {
   Step step;  ///< the number of updates made with this step; for an evaluation, before it
-  Rank loss_rank;
-  std::vector<RefId> losses;  ///< on loss_rank, per microbatch
-  RemoteValue keeps_losses;   ///< dropping the last copy releases them
+  std::vector<RankLosses> losses;  ///< one rank's, or one per replica
   double gradient_norm = 0.0;
   double seconds = 0.0;
   std::vector<RankTimes> ranks;
+  std::vector<std::vector<InstructionTime>> timelines;  ///< by rank; each empty unless recorded
 };
 
 struct EnteredStep {

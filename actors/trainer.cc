@@ -10,6 +10,8 @@
 #include "stagecraft/actors/crew.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/lower/lower.h"
+#include "stagecraft/compiler/replicate.h"
+#include "stagecraft/scheduler/replicas.h"
 
 namespace stagecraft {
 namespace {
@@ -92,11 +94,22 @@ std::vector<double> read_losses(const std::weak_ptr<Crew>& crew, const StepOutco
         Errc::ClusterClosed,
         "the losses were on workers of a trainer that is gone: call get() while the trainer lives");
   }
-  std::vector<double> losses;
-  for (const at::Tensor& loss : reachable->fetch(outcome.loss_rank, outcome.losses)) {
-    losses.push_back(loss.item<double>());
+  std::map<Microbatch, double> losses;
+  for (const RankLosses& of_rank : outcome.losses) {
+    std::vector<RefId> ids;
+    for (const MicrobatchLoss& loss : of_rank.losses) {
+      ids.push_back(loss.id);
+    }
+    const std::vector<at::Tensor> values = reachable->fetch(of_rank.rank, ids);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      losses[of_rank.losses[i].microbatch] = values[i].item<double>();
+    }
   }
-  return losses;
+  std::vector<double> in_order;
+  for (const auto& [microbatch, loss] : losses) {
+    in_order.push_back(loss);
+  }
+  return in_order;
 }
 
 std::string optimizer_name(const Optimizer& optimizer) {
@@ -106,7 +119,7 @@ std::string optimizer_name(const Optimizer& optimizer) {
 }  // namespace
 
 struct Trainer::Impl {
-  Program program;
+  Program program;  ///< laid out for the schedule's replicas
   TrainerOptions options;
   Optimizer optimizer;
   std::shared_ptr<const Plan> train, evaluate;
@@ -114,10 +127,11 @@ struct Trainer::Impl {
   std::shared_ptr<Crew> crew;
   std::vector<StateTensor> unused;  ///< parameters and buffers that no stage has: they live here
 
-  Impl(Cluster& cluster, Program p, const Schedule& schedule, Optimizer o, TrainerOptions t)
-      : program(std::move(p)), options(std::move(t)), optimizer(o) {
+  Impl(Cluster& cluster, const Program& p, const Schedule& schedule, Optimizer o, TrainerOptions t)
+      : program(p), options(std::move(t)), optimizer(o) {
     check_options(options);
-    check(program, schedule).or_throw();
+    check(p, schedule).or_throw();
+    program = replicate(p, Replicas(schedule));
     train = std::make_shared<const Plan>(lower_schedule(program, schedule, true));
     evaluate = std::make_shared<const Plan>(lower_schedule(program, schedule, false));
     check_ranks(*train, schedule, cluster.ranks());
@@ -135,6 +149,7 @@ struct Trainer::Impl {
     setup.worker.clip = options.clip;
     setup.worker.seed = options.seed;
     setup.worker.threads = options.threads_per_worker;
+    setup.worker.record_timeline = options.record_timeline;
     // The driver's deadline comes first: it knows which rank holds up the others.
     setup.worker.patience = 2 * options.step_deadline;
     setup.before_instruction = options.before_instruction;
@@ -259,7 +274,7 @@ Trainer::Trainer(Cluster& cluster,
                  Optimizer optimizer,
                  TrainerOptions options)
     : impl_(std::make_unique<Impl>(
-          cluster, std::move(program), schedule, optimizer, std::move(options))) {}
+          cluster, program, schedule, optimizer, std::move(options))) {}
 
 Trainer::~Trainer() = default;
 Trainer::Trainer(Trainer&&) noexcept = default;

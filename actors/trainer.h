@@ -37,6 +37,7 @@ struct TrainerOptions {
   std::optional<double> clip;  ///< largest norm of the whole model's gradient
   std::uint64_t seed = 0;      ///< of random operators
   int threads_per_worker = 1;  ///< of LibTorch; results are bit-equal at equal counts
+  bool record_timeline = false;  ///< every step says when each instruction of each rank ran
   int outstanding = 2;         ///< steps under way before step() waits
   std::chrono::milliseconds step_deadline{std::chrono::minutes(5)};  ///< longest a step may take
   std::chrono::milliseconds end_deadline{std::chrono::seconds(20)};  ///< longest its end may take

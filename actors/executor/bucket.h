@@ -44,6 +44,9 @@ class Bucket {
   /// Parameters first ("weight:NAME"), then the optimizer's state; the living tensors.
   [[nodiscard]] std::vector<NamedTensor> state() const;
 
+  /// The gradients of all trained parameters, one buffer per dtype; copies of a stage have equal ones.
+  [[nodiscard]] const std::vector<at::Tensor>& flat_gradients() const { return flat_gradients_; }
+
   /// The gradient buffers, one view per trained parameter.
   [[nodiscard]] std::vector<at::Tensor> gradients() const;
 

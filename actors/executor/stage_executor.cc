@@ -15,6 +15,7 @@
 #include "stagecraft/actors/executor/commit.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/base/check.h"
+#include "stagecraft/futures/collective/all_reduce.h"
 #include "stagecraft/futures/collective/over_transport.h"
 #include "stagecraft/futures/store.h"
 
@@ -23,6 +24,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using Tensors = std::vector<at::Tensor>;
+
+constexpr std::int32_t kFirstReplicaGroup = 1;  // group 0 is all ranks, for the vote
 
 /// Adds the time of its scope to a counter of seconds.
 class Stopwatch {
@@ -105,6 +108,9 @@ struct StageExecutor::Impl {
   StepReport report;
   std::map<Microbatch, at::Tensor> losses;
   std::optional<VoteResult> verdict;
+  std::int64_t in_flight = 0;
+  TimelineRecorder recorder;
+  bool recording = false;
 
   Impl(ExecutorSetup s, std::shared_ptr<Transport> t, Results& r)
       : setup(std::move(s)),
@@ -112,7 +118,8 @@ struct StageExecutor::Impl {
         results(r),
         collective(transport),
         train(*setup.train, setup.rank),
-        evaluate(*setup.evaluate, setup.rank) {
+        evaluate(*setup.evaluate, setup.rank),
+        recorder(train.rank->instructions.size()) {
     for (const RankPlan& rank : setup.train->ranks) {
       group.ranks.push_back(rank.rank);
     }
@@ -127,12 +134,14 @@ struct StageExecutor::Impl {
     report = {.rank = setup.rank};
     losses.clear();
     verdict.reset();
+    in_flight = 0;
+    recording = setup.record_timeline && step.training;
     const std::vector<Tensors> buffers = copy_buffers();
     try {
       const Stopwatch wall(report.times.wall);
       begin();
-      for (std::size_t i = 0; i < plan->rank->instructions.size(); ++i) {
-        execute_at(i);
+      for (std::size_t i = 0; i < plan->rank->instructions.size();) {
+        i = plan->rank->instructions[i].overlap < 0 ? execute_at(i) : execute_group(i);
       }
     } catch (...) {
       const Error error = failure(std::current_exception());
@@ -148,6 +157,9 @@ struct StageExecutor::Impl {
 
   /// Receives are posted ahead, in plan order: a peer's tensor is taken in while this rank still computes.
   void begin() {
+    if (recording) {
+      recorder.begin_step();
+    }
     for (auto& [id, stage] : stages) {
       stage.bucket.begin_step();
     }
@@ -155,14 +167,61 @@ struct StageExecutor::Impl {
       const Instruction& instruction = plan->rank->instructions[i];
       if (instruction.op == Op::Recv) {
         plan->received[i] = transport->receive(instruction.peer, tag_of(instruction));
+        if (recording) {
+          recorder.expect(i, plan->received[i]);
+        }
       }
     }
   }
 
-  void execute_at(std::size_t position) {
+  /// Tasks that overlap are issued one after the other, whoever's tensors are here first: the transfers of one hide
+  /// behind the compute of the others. Each task is a block of instructions; returns where the group ends.
+  std::size_t execute_group(std::size_t begin) {
+    const std::vector<Instruction>& list = plan->rank->instructions;
+    struct Block {
+      std::size_t begin, end;
+    };
+    std::vector<Block> left;
+    std::size_t end = begin;
+    for (; end < list.size() && list[end].overlap == list[begin].overlap; ++end) {
+      if (end == begin || list[end].task != list[end - 1].task) {
+        left.push_back({end, end});
+      }
+      left.back().end = end + 1;
+    }
+    while (!left.empty()) {
+      auto next = left.begin();
+      for (auto b = left.begin(); b != left.end(); ++b) {
+        // Two tasks of one stage keep their order, and with it the order in which gradients are added.
+        const bool first_of_stage = std::none_of(left.begin(), b, [&](const Block& earlier) {
+          return list[earlier.begin].task.stage == list[b->begin].task.stage;
+        });
+        if (first_of_stage && has_arrived(b->begin, b->end)) {
+          next = b;
+          break;
+        }
+      }
+      for (std::size_t i = next->begin; i < next->end; ++i) {
+        execute_at(i);
+      }
+      left.erase(next);
+    }
+    return end;
+  }
+
+  /// Whether all that the instructions receive is here.
+  [[nodiscard]] bool has_arrived(std::size_t begin, std::size_t end) const {
+    const auto arrived = [](const Future<at::Tensor>& f) { return !f.valid() || f.ready(); };
+    return std::all_of(plan->received.begin() + static_cast<std::ptrdiff_t>(begin),
+                       plan->received.begin() + static_cast<std::ptrdiff_t>(end), arrived);
+  }
+
+  /// Returns the position behind it.
+  std::size_t execute_at(std::size_t position) {
     const Instruction& instruction = plan->rank->instructions[position];
     progress.instruction.store(static_cast<std::int32_t>(position), std::memory_order_relaxed);
-    progress.since_ns.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+    const Clock::time_point start = Clock::now();
+    progress.since_ns.store(start.time_since_epoch().count(), std::memory_order_relaxed);
     try {
       if (setup.before_instruction) {
         setup.before_instruction(instruction);
@@ -171,6 +230,18 @@ struct StageExecutor::Impl {
     } catch (...) {
       throw with_place(as_error(std::current_exception()), instruction);
     }
+    if (recording) {
+      recorder.record(position, start, Clock::now(), bytes_moved(instruction), plan->store->bytes(), in_flight);
+    }
+    return position + 1;
+  }
+
+  [[nodiscard]] std::int64_t bytes_moved(const Instruction& i) const {
+    if (i.op != Op::Send && i.op != Op::Recv) {
+      return 0;
+    }
+    const SlotUse& moved = i.op == Op::Send ? i.reads.front() : i.writes.front();
+    return static_cast<std::int64_t>(plan->store->get(moved.slot).nbytes());
   }
 
   Error with_place(Error error, const Instruction& instruction) const {
@@ -200,7 +271,7 @@ struct StageExecutor::Impl {
       case Op::Accumulate: accumulate(instruction); break;
       case Op::Vote: cast_vote(); break;
       case Op::Update: update(instruction.task.stage); break;
-      case Op::Collective:
+      case Op::Collective: reduce(instruction.group); break;
       case Op::Alloc: SC_CHECK(false, "lowering makes no " + to_string(instruction));
     }
   }
@@ -227,6 +298,7 @@ struct StageExecutor::Impl {
     const std::size_t slot = use.slot.index();
     if (use.value.role == Role::Saved) {
       plan->saved[slot].reset();
+      --in_flight;
       plan->store->account(-setup.program->partition.stages[use.value.stage.index()].saved_bytes);
     } else if (use.value.role == Role::ParameterGradient) {
       plan->gradients[slot].reset();
@@ -298,6 +370,7 @@ struct StageExecutor::Impl {
       saved.loss = std::move(result.loss);
       const SlotUse* use = find_use(instruction.writes, kNoValue, Role::Saved, program.id);
       plan->saved[use->slot.index()] = std::move(saved);
+      report.times.peak_in_flight = std::max(report.times.peak_in_flight, ++in_flight);
       plan->store->account(program.saved_bytes);
     }
   }
@@ -360,6 +433,33 @@ struct StageExecutor::Impl {
     stages.at(instruction.task.stage).bucket.accumulate(*plan->gradients[instruction.reads.front().slot.index()]);
   }
 
+  /// Sums the gradients of a stage's copies; every copy goes on with the sum. What is sent is a copy: peers read it
+  /// while this rank writes the sum.
+  void reduce(int number) {
+    const ReplicaGroup& copies = setup.train->replica_groups[static_cast<std::size_t>(number)];
+    std::vector<const Bucket*> mine;
+    for (const StageId id : copies.stages) {
+      const auto stage = stages.find(id);
+      if (stage != stages.end()) {
+        mine.push_back(&stage->second.bucket);
+      }
+    }
+    const Stopwatch waiting(report.times.waiting);
+    const at::NoGradGuard no_grad;
+    for (std::size_t b = 0; b < mine.front()->flat_gradients().size(); ++b) {
+      at::Tensor own = mine.front()->flat_gradients()[b].clone();
+      for (std::size_t i = 1; i < mine.size(); ++i) {
+        own.add_(mine[i]->flat_gradients()[b]);
+      }
+      const at::Tensor sum = all_reduce(collective, {.ranks = copies.ranks, .id = kFirstReplicaGroup + number},
+                                        {.epoch = order.epoch, .step = order.submission, .number = static_cast<std::int32_t>(b)},
+                                        std::move(own), Clock::now() + setup.patience);
+      for (const Bucket* bucket : mine) {
+        bucket->flat_gradients()[b].copy_(sum);
+      }
+    }
+  }
+
   void cast_vote() {
     Ballot ballot;
     for (const auto& [m, loss] : losses) {
@@ -374,8 +474,9 @@ struct StageExecutor::Impl {
     {
       const Stopwatch watch(report.times.update);
       for (auto& [id, stage] : stages) {
-        for (const SquaredNorm& norm : stage.bucket.average(setup.train->microbatches)) {
-          ballot.squared_norms.push_back(norm);
+        const std::vector<SquaredNorm> norms = stage.bucket.average(setup.train->microbatches);
+        if (setup.program->stage_graph.replica_of(id) == 0) {  // the others have the same gradients
+          ballot.squared_norms.insert(ballot.squared_norms.end(), norms.begin(), norms.end());
         }
       }
     }
@@ -407,9 +508,12 @@ struct StageExecutor::Impl {
     for (const auto& [m, loss] : losses) {
       const RefId id{++next_result};
       results.hold(id, loss);
-      report.losses.push_back(id);
+      report.losses.push_back({m, id});
     }
     losses.clear();
+    if (recording) {
+      report.timeline = recorder.take();
+    }
     progress.instruction.store(-1, std::memory_order_relaxed);
   }
 

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "stagecraft/actors/executor/optimizer.h"
+#include "stagecraft/actors/executor/timeline.h"
 #include "stagecraft/base/ids.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/plan/plan.h"
@@ -39,6 +40,7 @@ struct ExecutorSetup {
   std::optional<double> clip;  ///< largest norm of the whole model's gradient
   std::uint64_t seed = 0;
   int threads = 1;
+  bool record_timeline = false;  ///< of training steps
   std::chrono::milliseconds patience{std::chrono::minutes(5)};  ///< longest wait for a peer
   /// Called before every instruction; may throw. For tests that make a rank fail.
   std::function<void(const Instruction&)> before_instruction;
@@ -57,14 +59,24 @@ struct StepOrder {
 struct RankTimes {
   double forward = 0.0, backward = 0.0, update = 0.0, waiting = 0.0, wall = 0.0;
   std::int64_t peak_bytes = 0;  ///< of activations and what autograd keeps
+  std::int64_t peak_in_flight = 0;  ///< most (stage, microbatch) kept for a backward at once
+};
+
+/// Where the loss of a microbatch waits to be read: in the Results of the rank that made it.
+struct MicrobatchLoss {
+  Microbatch microbatch;
+  RefId id;
+
+  friend bool operator==(const MicrobatchLoss&, const MicrobatchLoss&) = default;
 };
 
 struct StepReport {
   Rank rank;
   bool committed = false;  ///< weights have changed
   RankTimes times;
-  std::vector<RefId> losses;  ///< per microbatch, in Results; empty where another rank computes the loss
+  std::vector<MicrobatchLoss> losses;  ///< ascending; empty where other ranks compute the loss
   double gradient_norm = 0.0;
+  std::vector<InstructionTime> timeline;  ///< by position in the rank's plan; empty unless recorded
 };
 
 /// What a rank is doing, for whoever asks while it does it.

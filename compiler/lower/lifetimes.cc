@@ -45,6 +45,8 @@ void assign_slots(RankPlan& rank) {
   SlotPool tensors(rank.slots), bundles(rank.slots);
   std::map<ValueKey, SlotId> slot_of;
   std::vector<Instruction> result;
+  // Inside an overlap group nothing is freed: its blocks run in any order, so none may take over another's slot.
+  std::map<ValueKey, std::pair<InstructionId, Stream>> ended;
   int next_id = static_cast<int>(rank.instructions.size());
   for (std::size_t i = 0; i < rank.instructions.size(); ++i) {
     Instruction instruction = std::move(rank.instructions[i]);
@@ -55,23 +57,28 @@ void assign_slots(RankPlan& rank) {
       use.slot = (is_bundle(use.value.role) ? bundles : tensors).take();
       slot_of[use.value] = use.slot;
     }
-    std::set<ValueKey> ended;
+    const Stream stream = instruction.stream == Stream::Receive ? Stream::Compute : instruction.stream;
     for (const auto* uses : {&instruction.reads, &instruction.writes}) {
       for (const SlotUse& use : *uses) {
         if (last_use.at(use.value) == i) {
-          ended.insert(use.value);
+          ended[use.value] = {instruction.id, stream};
         }
       }
     }
-    const InstructionId user = instruction.id;
-    const Stream stream = instruction.stream == Stream::Receive ? Stream::Compute : instruction.stream;
+    const int overlap = instruction.overlap;
     result.push_back(std::move(instruction));
-    for (const ValueKey& value : ended) {
+    const bool inside = overlap >= 0 && i + 1 < rank.instructions.size() && rank.instructions[i + 1].overlap == overlap;
+    if (inside) {
+      continue;
+    }
+    for (const auto& [value, user] : ended) {
       const SlotId slot = slot_of.at(value);
-      result.push_back({.id = InstructionId(next_id++), .stream = stream, .op = Op::Free, .waits = {user}, .reads = {{slot, value}}});
+      result.push_back({.id = InstructionId(next_id++), .stream = user.second, .op = Op::Free, .waits = {user.first},
+                        .reads = {{slot, value}}});
       (is_bundle(value.role) ? bundles : tensors).give_back(slot);
       slot_of.erase(value);
     }
+    ended.clear();
   }
   rank.instructions = std::move(result);
 }

@@ -12,6 +12,7 @@
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/lower/lifetimes.h"
 #include "stagecraft/scheduler/placement.h"
+#include "stagecraft/scheduler/replicas.h"
 
 namespace stagecraft {
 namespace {
@@ -44,6 +45,12 @@ class RankLowering {
           stages.insert(node.task.stage);
           emit_compute(n, node);
           break;
+        case DagKind::Reduce: {
+          Instruction& reduce = emit(Stream::Compute, Op::Collective);
+          reduce.group = node.group;
+          reduce.waits = accumulates_;
+          break;
+        }
         case DagKind::Vote: emit(Stream::Compute, Op::Vote).waits = accumulates_; break;
         case DagKind::Update: emit(Stream::Compute, Op::Update).task = node.task; break;
         case DagKind::Send:
@@ -118,6 +125,7 @@ class RankLowering {
 
   void emit_compute(int n, const DagNode& node) {
     const Task& task = node.task;
+    const std::size_t first = plan_.instructions.size();
     std::map<EdgeId, bool> arrived;  // edge -> by a receive
     for (const std::size_t e : incoming_[static_cast<std::size_t>(n)]) {
       const DagEdge& edge = dag_.edges[e];
@@ -144,6 +152,9 @@ class RankLowering {
         send.task = task;
         read(send, key_of(tensor(to.edge), task.microbatch, false));
       }
+    }
+    for (std::size_t i = first; i < plan_.instructions.size(); ++i) {
+      plan_.instructions[i].overlap = node.overlap;
     }
   }
 
@@ -218,6 +229,7 @@ Plan lower(const TrainingDag& dag, const CompiledProgram& program) {
   plan.training = dag.training;
   plan.microbatches = dag.microbatches;
   plan.edges = dag.tensors;
+  plan.replica_groups = dag.replica_groups;
   std::set<Rank> ranks;
   for (const DagNode& node : dag.nodes) {
     ranks.insert(*node.rank);
@@ -233,7 +245,8 @@ Plan lower(const TrainingDag& dag, const CompiledProgram& program) {
   return plan;
 }
 
-Plan lower_schedule(const Program& program, const Schedule& schedule, bool training) {
+Plan lower_schedule(const Program& program, const Schedule& given, bool training) {
+  const Schedule schedule = Replicas(given).with_step_microbatches(given);
   const CompiledProgram& compiled = program.compiled();
   const int stages = compiled.stage_graph.size();
   const Placement placement = Placement::of(schedule, stages);

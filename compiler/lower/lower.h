@@ -15,7 +15,7 @@ namespace stagecraft {
 [[nodiscard]] Plan lower(const TrainingDag& dag, const CompiledProgram& program);
 
 /// The whole way: build, place, order, lower. `training` false keeps the forwards only.
-/// Requires: validate() finds nothing in the schedule.
+/// Requires: validate() finds nothing in the schedule; the program is laid out for its replicas (replicate.h).
 [[nodiscard]] Plan lower_schedule(const Program& program, const Schedule& schedule, bool training);
 
 }  // namespace stagecraft

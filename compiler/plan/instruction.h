@@ -1,7 +1,8 @@
 /// Instruction: one thing a rank does in a step. Made by lowering, run by the executor, printed by to_string(Plan).
 ///
 /// P-1: dependencies are ids of instructions of the same rank, never positions.
-/// P-2: a stream is an in-order queue; between streams only `waits` orders.
+/// P-2: a stream is an in-order queue; between streams only `waits` orders. Tasks of one overlap group are the
+///      exception: their blocks (receives, run, sends) may be issued in any order.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ enum class Op : std::uint8_t {
   Run,         ///< a stage's forward or backward of one microbatch
   Send,        ///< hands a slot's tensor to a peer
   Recv,        ///< fills a slot from a peer
-  Collective,  ///< an exchange of a group
+  Collective,  ///< sums the gradients of the copies of a stage, over the ranks that hold one
   Alloc,       ///< makes a buffer that no Run returns
   Free,        ///< empties a slot
   Accumulate,  ///< adds a microbatch's parameter gradients into a stage's bucket
@@ -55,9 +56,11 @@ struct Instruction {
   Op op = Op::Run;
   std::vector<InstructionId> waits;
   std::vector<SlotUse> reads, writes;
-  Task task;       ///< Run, Accumulate; its stage for Update
-  Rank peer;       ///< Send, Recv
-  EdgeId edge;     ///< Send, Recv
+  Task task;        ///< Run, Accumulate; its stage for Update
+  Rank peer;        ///< Send, Recv
+  EdgeId edge;      ///< Send, Recv
+  int group = -1;   ///< Collective: which of the plan's replica groups
+  int overlap = -1; ///< equal for the tasks of one overlap group of the rank; -1: in none
 };
 
 }  // namespace stagecraft

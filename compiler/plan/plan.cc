@@ -41,6 +41,7 @@ std::string to_string(const Instruction& i) {
   switch (i.op) {
     case Op::Run:
     case Op::Accumulate: text += fmt::format(" {}", to_string(i.task)); break;
+    case Op::Collective: text += fmt::format(" replica group {}", i.group); break;
     case Op::Update: text += fmt::format(" stage {}", i.task.stage.value); break;
     case Op::Send:
     case Op::Recv:
@@ -50,6 +51,9 @@ std::string to_string(const Instruction& i) {
     default: break;
   }
   text += uses_text("reads", i.reads) + uses_text("writes", i.writes);
+  if (i.overlap >= 0) {
+    text += fmt::format(" overlap {}", i.overlap);
+  }
   if (!i.waits.empty()) {
     std::vector<std::string> ids;
     for (const InstructionId w : i.waits) {

@@ -5,6 +5,8 @@
 /// P-4: every slot that is written is freed exactly once, after its last use and before its next write.
 /// P-5: run in their order, with sends that never wait, the lists cannot deadlock.
 /// P-6: an instruction waits only for earlier ones of its rank, and for the one that fills each slot it reads.
+/// P-7: every rank of a replica group has one Collective of it, behind its last task, and enters its groups in
+///      ascending order: so ranks that share several groups cannot wait for each other.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +36,12 @@ struct Feed {
   int position = 0;  ///< which input or label
 };
 
+/// One stage of the model and its copies: their gradients are summed before the vote.
+struct ReplicaGroup {
+  std::vector<StageId> stages;  ///< by replica
+  std::vector<Rank> ranks;      ///< where they are; ascending, each once
+};
+
 struct RankPlan {
   Rank rank;
   std::vector<StageId> stages;  ///< ascending
@@ -47,6 +55,7 @@ struct Plan {
   std::vector<PlanEdge> edges;  ///< by id
   std::vector<RankPlan> ranks;  ///< by rank
   std::vector<Feed> feeds;      ///< in sending order
+  std::vector<ReplicaGroup> replica_groups;  ///< empty with one replica
 
   [[nodiscard]] std::size_t instruction_count() const;
 };
@@ -55,7 +64,7 @@ struct Plan {
 [[nodiscard]] std::string to_string(const Plan& plan);
 [[nodiscard]] std::string to_string(const Instruction& instruction);
 
-/// Everything that breaks P-1 to P-6, one sentence each; empty for a sound plan.
+/// Everything that breaks P-1 to P-7, one sentence each; empty for a sound plan.
 [[nodiscard]] std::vector<std::string> verify(const Plan& plan);
 
 }  // namespace stagecraft

@@ -1,6 +1,8 @@
-/// The rules P-1 to P-6 of plan.h, checked over the whole plan.
+/// The rules P-1 to P-7 of plan.h, checked over the whole plan.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
@@ -88,7 +90,32 @@ void check_waits(const RankPlan& rank, std::vector<std::string>& faults) {
   }
 }
 
-/// Runs all lists together: a receive passes when its send has been issued, a vote when every rank has reached its own.
+void check_replica_groups(const Plan& plan, std::vector<std::string>& faults) {
+  for (const RankPlan& rank : plan.ranks) {
+    std::vector<int> entered, expected;
+    bool reduced = false;
+    for (const Instruction& i : rank.instructions) {
+      if (i.op == Op::Collective) {
+        entered.push_back(i.group);
+        reduced = true;
+      } else if (i.op == Op::Run && reduced) {
+        faults.push_back(fmt::format("P-7: rank {}, {}: a task behind a reduction", rank.rank.value, to_string(i)));
+      }
+    }
+    for (std::size_t g = 0; g < plan.replica_groups.size(); ++g) {
+      if (std::ranges::find(plan.replica_groups[g].ranks, rank.rank) != plan.replica_groups[g].ranks.end()) {
+        expected.push_back(static_cast<int>(g));
+      }
+    }
+    if (entered != expected) {
+      faults.push_back(fmt::format("P-7: rank {} enters the replica groups [{}], expected [{}]", rank.rank.value,
+                                   fmt::join(entered, ", "), fmt::join(expected, ", ")));
+    }
+  }
+}
+
+/// Runs all lists together: a receive passes when its send has been issued; reductions and the vote come behind all
+/// tasks and in one order everywhere (P-7), so they need no account of their own.
 void check_progress(const Plan& plan, std::vector<std::string>& faults) {
   std::set<Transfer> sent;
   for (const Feed& feed : plan.feeds) {
@@ -140,6 +167,7 @@ std::vector<std::string> verify(const Plan& plan) {
     check_slots(rank, faults);
     check_waits(rank, faults);
   }
+  check_replica_groups(plan, faults);
   check_progress(plan, faults);
   return faults;
 }

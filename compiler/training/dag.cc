@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "stagecraft/base/check.h"
@@ -56,8 +57,10 @@ class Builder {
   }
 
   TrainingDag build() {
+    const int share = dag_.microbatches / program_.stage_graph.replicas();
     for (const PlanEdge& tensor : dag_.tensors) {
-      for (int m = 0; m < dag_.microbatches; ++m) {
+      const int first = program_.stage_graph.replica_of(tensor.to) * share;
+      for (int m = first; m < first + share; ++m) {
         connect(tensor, Microbatch(m));
       }
     }
@@ -70,6 +73,7 @@ class Builder {
     }
     if (dag_.training) {
       add_updates();
+      add_replica_groups();
     }
     return std::move(dag_);
   }
@@ -116,6 +120,21 @@ class Builder {
     }
   }
 
+  void add_replica_groups() {
+    std::map<StageId, std::size_t> group_of;
+    for (const auto& [first, second] : program_.stage_graph.replica_pairs()) {
+      if (!program_.stage_graph.needs_weight_grad(StageId(first))) {
+        continue;
+      }
+      const auto [entry, added] = group_of.try_emplace(StageId(first), dag_.replica_groups.size());
+      if (added) {
+        dag_.replica_groups.push_back({.stages = {StageId(first)}});
+      }
+      dag_.replica_groups[entry->second].stages.emplace_back(second);
+      group_of.emplace(StageId(second), entry->second);
+    }
+  }
+
   const CompiledProgram& program_;
   TrainingDag dag_;
   std::map<Task, int> node_of_;
@@ -138,12 +157,38 @@ void add_feeds(TrainingDag& dag) {
   }
 }
 
+/// Keeps P-7: behind every task of the rank, in ascending order of the groups.
+void add_reductions(TrainingDag& dag, const std::vector<Rank>& rank_of_stage) {
+  std::map<Rank, std::vector<int>> tasks_of;
+  for (std::size_t n = 0; n < dag.nodes.size(); ++n) {
+    if (dag.nodes[n].kind == DagKind::Compute) {
+      tasks_of[*dag.nodes[n].rank].push_back(static_cast<int>(n));
+    }
+  }
+  for (std::size_t g = 0; g < dag.replica_groups.size(); ++g) {
+    ReplicaGroup& group = dag.replica_groups[g];
+    std::set<Rank> ranks;
+    for (const StageId stage : group.stages) {
+      ranks.insert(rank_of_stage[stage.index()]);
+    }
+    group.ranks.assign(ranks.begin(), ranks.end());
+    for (const Rank rank : ranks) {
+      const int self = static_cast<int>(dag.nodes.size());
+      dag.nodes.push_back({.kind = DagKind::Reduce, .rank = rank, .group = static_cast<int>(g)});
+      for (const int before : tasks_of[rank]) {
+        dag.edges.push_back({before, self, false});
+      }
+      tasks_of[rank] = {self};
+    }
+  }
+}
+
 void add_votes(TrainingDag& dag) {
   std::map<Rank, int> vote_of;
   const std::size_t before = dag.nodes.size();
   for (std::size_t n = 0; n < before; ++n) {
     const DagNode node = dag.nodes[n];
-    if (node.kind != DagKind::Compute && node.kind != DagKind::Update) {
+    if (node.kind == DagKind::Send || node.kind == DagKind::Receive) {
       continue;
     }
     const auto [entry, added] = vote_of.try_emplace(*node.rank, static_cast<int>(dag.nodes.size()));
@@ -151,8 +196,8 @@ void add_votes(TrainingDag& dag) {
       dag.nodes.push_back({.kind = DagKind::Vote, .rank = node.rank});
     }
     const int self = static_cast<int>(n);
-    dag.edges.push_back(node.kind == DagKind::Compute ? DagEdge{self, entry->second, false}
-                                                      : DagEdge{entry->second, self, false});
+    dag.edges.push_back(node.kind == DagKind::Update ? DagEdge{entry->second, self, false}
+                                                     : DagEdge{self, entry->second, false});
   }
 }
 
@@ -183,6 +228,7 @@ void place(TrainingDag& dag, const std::vector<Rank>& rank_of_stage) {
   dag.edges = std::move(placed);
   add_feeds(dag);
   if (dag.training) {
+    add_reductions(dag, rank_of_stage);
     add_votes(dag);
   }
 }
@@ -196,7 +242,9 @@ void order(TrainingDag& dag, const Schedule& schedule) {
   }
   for (const auto& row : schedule.rows()) {
     int before = -1;
+    int groups = 0;
     for (const Cell& cell : row) {
+      const int overlap = cell.tasks().size() > 1 ? groups++ : -1;
       for (const Task& task : cell.tasks()) {
         const auto node = node_of.find(task);
         if (node == node_of.end()) {
@@ -205,6 +253,7 @@ void order(TrainingDag& dag, const Schedule& schedule) {
         if (before >= 0) {
           dag.edges.push_back({before, node->second, false});
         }
+        dag.nodes[static_cast<std::size_t>(node->second)].overlap = overlap;
         before = node->second;
       }
     }
@@ -212,7 +261,7 @@ void order(TrainingDag& dag, const Schedule& schedule) {
 }
 
 std::string TrainingDag::text() const {
-  constexpr std::array kNames{"compute", "send", "receive", "vote", "update"};
+  constexpr std::array kNames{"compute", "send", "receive", "reduce", "vote", "update"};
   std::string text;
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     const DagNode& node = nodes[n];
@@ -220,7 +269,9 @@ std::string TrainingDag::text() const {
     text += fmt::format("n{} {} {}{}{}\n",
                         n,
                         kNames[static_cast<std::size_t>(node.kind)],
-                        node.kind == DagKind::Vote ? std::string() : to_string(node.task),
+                        node.kind == DagKind::Vote     ? std::string()
+                        : node.kind == DagKind::Reduce ? fmt::format("group {}", node.group)
+                                                       : to_string(node.task),
                         node.rank ? fmt::format(" on rank {}", node.rank->value) : std::string(),
                         transfer ? fmt::format(" edge {} peer {}", node.edge.value, node.peer.value) : std::string());
   }

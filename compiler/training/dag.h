@@ -21,7 +21,7 @@
 
 namespace stagecraft {
 
-enum class DagKind : std::uint8_t { Compute, Send, Receive, Vote, Update };
+enum class DagKind : std::uint8_t { Compute, Send, Receive, Reduce, Vote, Update };
 
 struct DagNode {
   DagKind kind = DagKind::Compute;
@@ -29,6 +29,8 @@ struct DagNode {
   std::optional<Rank> rank;  ///< set by place
   EdgeId edge;               ///< Send, Receive: what is transferred
   Rank peer;                 ///< Send, Receive
+  int group = -1;            ///< Reduce: which of the replica groups
+  int overlap = -1;          ///< Compute: equal for the tasks of one overlap group of a row; set by order
 };
 
 struct DagEdge {
@@ -41,6 +43,7 @@ struct TrainingDag {
   std::vector<DagNode> nodes;
   std::vector<DagEdge> edges;
   std::vector<PlanEdge> tensors;  ///< what can cross, by EdgeId: activations first, then gradients
+  std::vector<ReplicaGroup> replica_groups;  ///< their ranks are set by place
   int microbatches = 1;
   bool training = true;
 
@@ -50,12 +53,14 @@ struct TrainingDag {
 
 /// Compute nodes for every task of the schedule (forwards only when not `training`), data edges between them,
 /// and in training one Update per stage behind all its backwards.
+/// Requires: the program is laid out for the schedule's replicas, whose tasks carry the step's microbatches.
 [[nodiscard]] TrainingDag build_training_dag(const CompiledProgram& program, const Schedule& schedule, bool training);
 
-/// Directive: puts every node on the rank of its stage and makes transfers explicit (D-1); in training adds a Vote per rank.
+/// Directive: puts every node on the rank of its stage and makes transfers explicit (D-1); in training adds a Vote per
+/// rank and before it one Reduce per replica group with a stage there.
 void place(TrainingDag& dag, const std::vector<Rank>& rank_of_stage);
 
-/// Directive: the tasks of a row run in the order of the row.
+/// Directive: the tasks of a row run in the order of the row; those of an overlap group are marked as one.
 void order(TrainingDag& dag, const Schedule& schedule);
 
 }  // namespace stagecraft

@@ -62,8 +62,8 @@ StepDone play(Act act, Rank rank, const RunStep& m, Transport& transport, Script
       return {.rank = rank,
               .submission = m.submission,
               .committed = m.training,
-              .losses = rank == Rank(0) ? std::vector{RefId(m.submission.value + 1)}
-                                        : std::vector<RefId>{},
+              .losses = rank == Rank(0) ? std::vector<MicrobatchLoss>{{.id = RefId(m.submission.value + 1)}}
+                                        : std::vector<MicrobatchLoss>{},
               .gradient_norm = 2.0};
   }
 }

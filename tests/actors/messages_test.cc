@@ -119,7 +119,7 @@ TEST_CASE("a message survives being written to bytes and read back", "[actors][m
                 .submission = Step(17),
                 .committed = true,
                 .times = {.forward = 0.25, .peak_bytes = 4096},
-                .losses = {RefId(1), RefId(2)},
+                .losses = {{Microbatch(0), RefId(1)}, {Microbatch(1), RefId(2)}},
                 .gradient_norm = 1.5,
                 .error = to_chain(Error(Errc::WorkerFailed, "no").with({.task = "1B0"}))};
   ActorHost host;

@@ -11,6 +11,7 @@
 #include "stagecraft/actors/executor/stage_executor.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/lower/lower.h"
+#include "stagecraft/compiler/replicate.h"
 #include "stagecraft/futures/transport/inproc.h"
 
 namespace stagecraft::testing {
@@ -19,14 +20,15 @@ struct PipelineOptions {
   Optimizer optimizer = Sgd{.lr = 0.1, .momentum = 0.9};
   std::optional<double> clip;
   std::map<Rank, std::function<void(const Instruction&)>> faults;
+  bool record_timeline = false;
 };
 
 class Pipeline {
  public:
   Pipeline(const Program& program, const Schedule& schedule, PipelineOptions options = {})
-      : program_(program),
-        plan_(std::make_shared<const Plan>(lower_schedule(program, schedule, true))),
-        evaluate_(std::make_shared<const Plan>(lower_schedule(program, schedule, false))),
+      : program_(replicate(program, Replicas(schedule))),
+        plan_(std::make_shared<const Plan>(lower_schedule(program_, schedule, true))),
+        evaluate_(std::make_shared<const Plan>(lower_schedule(program_, schedule, false))),
         options_(std::move(options)),
         network_(static_cast<int>(plan_->ranks.size())) {
     const std::size_t ranks = plan_->ranks.size();
@@ -119,10 +121,14 @@ class Pipeline {
       return;
     }
     committed_ += training ? 1 : 0;
+    std::map<Microbatch, double> losses;
     for (std::size_t r = 0; r < executors_.size(); ++r) {
-      for (const RefId id : outcome.reports[r].losses) {
-        outcome.losses.push_back(results_[r].take(id).template item<double>());
+      for (const MicrobatchLoss& loss : outcome.reports[r].losses) {
+        losses[loss.microbatch] = results_[r].take(loss.id).template item<double>();
       }
+    }
+    for (const auto& [microbatch, loss] : losses) {
+      outcome.losses.push_back(loss);
     }
   }
 

@@ -1,0 +1,72 @@
+#include "stagecraft/compiler/replicate.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/compiler/compiled_program.h"
+
+namespace stagecraft {
+namespace {
+
+/// Running statistics would see half of the microbatches in each copy.
+void refuse_written_buffers(const Graph& graph, const StageProgram& stage) {
+  std::set<int> written;
+  for (const Node& node : stage.nodes) {
+    for (const ValueId id : node.writes) {
+      written.insert(graph.at(id).alias_set);
+    }
+  }
+  for (const Value& value : graph.values) {
+    if (value.kind == ValueKind::Buffer && written.contains(value.alias_set)) {
+      throw Error(Errc::UsageArgument,
+                  fmt::format("stage \"{}\" writes the buffer {} in its forward; two replicas of it would keep two different "
+                              "ones: use a schedule of one replica, or a normalization without running statistics",
+                              stage.name,
+                              graph.buffers[static_cast<std::size_t>(value.position)].name));
+    }
+  }
+}
+
+StageProgram copy_of(const StageProgram& stage, int replica, const Replicas& replicas) {
+  StageProgram copy = stage;
+  copy.id = replicas.stage(stage.id, replica);
+  for (StageInput& input : copy.inputs) {
+    if (input.source == StageInput::Source::Stage) {
+      input.from = replicas.stage(input.from, replica);
+    }
+  }
+  for (StageOutput& output : copy.outputs) {
+    for (StageId& consumer : output.consumers) {
+      consumer = replicas.stage(consumer, replica);
+    }
+  }
+  return copy;
+}
+
+}  // namespace
+
+Program replicate(const Program& program, const Replicas& replicas) {
+  if (replicas.count() == 1) {
+    return program;
+  }
+  const CompiledProgram& model = program.compiled();
+  auto compiled = std::make_shared<CompiledProgram>(model);
+  compiled->stage_graph = replicas.expand(model.stage_graph);
+  compiled->partition.stages.resize(static_cast<std::size_t>(replicas.stages()));
+  compiled->partition.order.clear();
+  for (int replica = 0; replica < replicas.count(); ++replica) {
+    for (const StageProgram& stage : model.partition.stages) {
+      refuse_written_buffers(model.graph, stage);
+      StageProgram copy = copy_of(stage, replica, replicas);
+      compiled->partition.stages[copy.id.index()] = std::move(copy);
+    }
+    for (const StageId id : model.partition.order) {
+      compiled->partition.order.push_back(replicas.stage(id, replica));
+    }
+  }
+  return Program(std::move(compiled));
+}
+
+}  // namespace stagecraft

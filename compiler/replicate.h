@@ -1,0 +1,18 @@
+/// replicate: a program whose stages are laid out once per replica of a schedule, so that lowering and executor see
+/// nothing but stages.
+///
+/// RL-1: copies of a stage share graph values, parameters and constants by position; they differ in their own number
+///       and in those of their neighbours.
+#pragma once
+
+#include "stagecraft/compiler/program.h"
+#include "stagecraft/scheduler/replicas.h"
+
+namespace stagecraft {
+
+/// Returns `program` itself for one replica.
+/// Errors: ScheduleParameter when the program has another number of stages than each of several replicas;
+///         UsageArgument for a stage whose forward writes a buffer: two replicas would keep two different ones.
+[[nodiscard]] Program replicate(const Program& program, const Replicas& replicas);
+
+}  // namespace stagecraft
