@@ -38,7 +38,7 @@ class Pipeline {
       const Rank rank(r);
       ExecutorSetup setup{.rank = rank, .program = program_.shared(), .train = plan_, .evaluate = evaluate_,
                           .optimizer = options_.optimizer, .clip = options_.clip, .seed = 5,
-                          .patience = std::chrono::seconds(60)};
+                          .record_timeline = options_.record_timeline, .patience = std::chrono::seconds(60)};
       if (options_.faults.contains(rank)) {
         setup.before_instruction = options_.faults.at(rank);
       }
