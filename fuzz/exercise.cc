@@ -58,7 +58,7 @@ bool same_headers(const Schedule& a, const Schedule& b) {
          left.replica_pairs() == right.replica_pairs();
 }
 
-void exercise(const Schedule& schedule) {
+void exercise(const Schedule& schedule, std::span<const CommAction> communication) {
   if (cells(schedule) > kMostCells || schedule.stages() > kMostStages) {
     return;
   }
@@ -68,7 +68,8 @@ void exercise(const Schedule& schedule) {
                          graph,
                          {.microbatch_order = true,
                           .memory = MemoryModel{.activations = {1, 2}, .budget = 3},
-                          .ordered_transfers = TransferStreams::OnePerRank}));
+                          .ordered_transfers = TransferStreams::OnePerRank,
+                          .communication = communication}));
   const std::vector<Violation> found = validate(schedule, graph);
   check_reports(schedule, found);
   if (found.empty()) {

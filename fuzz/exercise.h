@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "stagecraft/scheduler/communication.h"
 #include "stagecraft/scheduler/schedule.h"
 
 namespace stagecraft::fuzz {
@@ -17,6 +18,6 @@ void require(bool holds, std::string_view promise);
 
 /// Checks a schedule with every rule on; a valid one is simulated, and a repair that is proposed
 /// must repair. Passes over schedules too large for a fuzzer's pace.
-void exercise(const Schedule& schedule);
+void exercise(const Schedule& schedule, std::span<const CommAction> communication = {});
 
 }  // namespace stagecraft::fuzz

@@ -10,6 +10,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/fuzz/exercise.h"
 #include "stagecraft/fuzz/target.h"
+#include "stagecraft/scheduler/validate.h"
 
 namespace sc = stagecraft;
 
@@ -22,6 +23,20 @@ std::optional<sc::PytorchSchedule> read_csv(std::string_view text) {
     sc::fuzz::require(error.code() == sc::Errc::ScheduleParse, "a text is refused as such");
     return std::nullopt;
   }
+}
+
+/// What the writer makes of a valid schedule breaks no rule.
+void check_written(const sc::Schedule& schedule) {
+  const sc::StageGraph graph = schedule.stage_graph();
+  if (schedule.columns() > 200 || schedule.stages() > 200 || !validate(schedule, graph).empty()) {
+    return;
+  }
+  const auto again = read_csv(to_pytorch_comms_csv(schedule, graph));
+  sc::fuzz::require(again && again->schedule == schedule.to_list(),
+                    "written communication keeps the tasks");
+  sc::fuzz::require(
+      validate(again->schedule, graph, {.communication = again->communication}).empty(),
+      "written communication breaks no rule");
 }
 
 /// Nothing for what the format reads but does not write: a group that is not one F with one B.
@@ -46,7 +61,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const auto again = read_csv(*text);
     sc::fuzz::require(again.has_value(), "printed CSV is read");
     sc::fuzz::require(again->schedule == read->schedule, "printed CSV reads back the same cells");
+    check_written(read->schedule);
   }
-  sc::fuzz::exercise(read->schedule);
+  sc::fuzz::exercise(read->schedule, read->communication);
   return 0;
 }

@@ -35,7 +35,10 @@ std::vector<Violation> validate(const Schedule& schedule,
   if (options.memory) {
     rules::check_memory(in, *options.memory, out);
   }
-  if (options.ordered_transfers) {
+  if (!options.communication.empty()) {
+    rules::check_communication(in, out);
+    rules::check_sharding(in, out);
+  } else if (options.ordered_transfers) {
     rules::check_transfers(in, *options.ordered_transfers, out);
   }
   rules::check_stage_graph(in, out);

@@ -11,9 +11,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "stagecraft/scheduler/communication.h"
 #include "stagecraft/scheduler/memory_model.h"
 #include "stagecraft/scheduler/schedule.h"
 #include "stagecraft/scheduler/stage_graph.h"
@@ -59,6 +61,10 @@ struct ValidateOptions {
   /// V31, V35: transfers are matched by order alone, on these streams. Absent: by name, in any
   /// order.
   std::optional<TransferStreams> ordered_transfers;
+  /// What a file lists beside the tasks, row by row: judged in its own order, on one stream per row
+  /// unless `ordered_transfers` says otherwise. Empty: none listed; transfers follow from the
+  /// tasks.
+  std::span<const CommAction> communication;
 };
 
 /// Returns all violations, by rule; empty when the schedule is valid for the graph.

@@ -1,8 +1,6 @@
 #include "stagecraft/scheduler/formats/pytorch_csv.h"
 
 #include <algorithm>
-#include <array>
-#include <map>
 #include <optional>
 #include <utility>
 
@@ -10,7 +8,6 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/formats/cell_text.h"
-#include "stagecraft/scheduler/placement.h"
 
 namespace stagecraft {
 namespace {
@@ -23,24 +20,6 @@ constexpr std::string_view kOverlap = "OVERLAP_F_B";
 constexpr std::string_view kHelp =
     "an action is <stage><F|B|I|W><microbatch>, <stage><SEND_F|RECV_F|SEND_B|RECV_B><microbatch>, "
     "<stage><UNSHARD|RESHARD|REDUCE_GRAD>, or (a;b)OVERLAP_F_B";
-
-struct CommWord {
-  std::string_view word;
-  CommKind kind;
-  bool per_microbatch;
-};
-
-constexpr std::array kCommWords{CommWord{"SEND_F", CommKind::SendForward, true},
-                                CommWord{"RECV_F", CommKind::RecvForward, true},
-                                CommWord{"SEND_B", CommKind::SendBackward, true},
-                                CommWord{"RECV_B", CommKind::RecvBackward, true},
-                                CommWord{"UNSHARD", CommKind::Unshard, false},
-                                CommWord{"RESHARD", CommKind::Reshard, false},
-                                CommWord{"REDUCE_GRAD", CommKind::ReduceGrad, false}};
-
-const CommWord& word_of(CommKind kind) {
-  return *std::ranges::find(kCommWords, kind, &CommWord::kind);
-}
 
 class CsvReader {
  public:
@@ -83,21 +62,22 @@ bool CsvReader::communication(std::string_view text, Location at) {
   if (!stage) {
     return false;
   }
-  for (const CommWord& word : kCommWords) {
-    if (!rest.starts_with(word.word)) {
+  for (const CommKind kind : kCommKinds) {
+    const std::string_view word = to_string(kind);
+    if (!rest.starts_with(word)) {
       continue;
     }
-    const std::string_view number = rest.substr(word.word.size());
-    const auto microbatch = word.per_microbatch ? formats::whole_number(number)
-                            : number.empty()    ? std::optional<int>(0)
-                                                : std::nullopt;
+    const std::string_view number = rest.substr(word.size());
+    const auto microbatch = is_transfer(kind) ? formats::whole_number(number)
+                            : number.empty()  ? std::optional<int>(0)
+                                              : std::nullopt;
     if (!microbatch) {
       fail(at, fmt::format("{} is no action; {}", quoted(text), kHelp));
     }
     const Task sane{CellKind::Forward, StageId(*stage), Microbatch(*microbatch)};
     formats::require_sane(sane, text, at);
     comms_.push_back(
-        {word.kind, sane.stage, sane.microbatch, static_cast<int>(rows_.size()) - 1, position_});
+        {kind, sane.stage, sane.microbatch, static_cast<int>(rows_.size()) - 1, position_});
     return true;
   }
   return false;
@@ -191,160 +171,10 @@ PytorchSchedule CsvReader::run() {
           std::move(comms_)};
 }
 
-std::string cell_csv(const Cell& cell) {
-  if (cell.idle()) {
-    return "";
-  }
-  const auto tasks = cell.tasks();
-  for (const Task& task : tasks) {
-    if (task.kind == CellKind::Update || task.kind == CellKind::Idle) {
-      throw Error(
-          Errc::ScheduleParameter,
-          fmt::format("PyTorch's CSV has no word for {}; leave updates out or write text or JSON",
-                      to_string(task)));
-    }
-  }
-  if (!cell.is_group()) {
-    return to_string(tasks.front());
-  }
-  const bool pair = tasks.size() == 2 && tasks[0].kind == CellKind::Forward &&
-                    tasks[1].kind == CellKind::Backward;
-  if (!pair) {
-    throw Error(
-        Errc::ScheduleParameter,
-        fmt::format(
-            "PyTorch's CSV overlaps one forward with one backward, not {}; write text or JSON",
-            to_string(cell)));
-  }
-  return fmt::format("({};{}){}", to_string(tasks[0]), to_string(tasks[1]), kOverlap);
-}
-
-std::string join(const std::vector<std::string>& cells) {
-  std::string line;
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    line += i == 0 ? "" : ",";
-    line += cells[i];
-  }
-  return line + '\n';
-}
-
-/// The only neighbour on that side, or nothing; PyTorch's pipelines are chains.
-std::optional<StageId> single(std::span<const StageId> neighbours, StageId s) {
-  if (neighbours.size() > 1) {
-    throw Error(Errc::ScheduleParameter,
-                fmt::format("PyTorch's CSV can name one producer and one consumer, stage {} has "
-                            "{}; write text or JSON",
-                            s.value,
-                            neighbours.size()));
-  }
-  return neighbours.empty() ? std::nullopt : std::optional<StageId>(neighbours.front());
-}
-
-/// Writes one row with its communication.
-class CommsRow {
- public:
-  CommsRow(const StageGraph& graph, const Placement& placement, int row)
-      : graph_(graph), placement_(placement), row_(row) {}
-  std::string write(const Schedule::Row& cells);
-
- private:
-  void add(CommKind kind, StageId s, Microbatch m) {
-    out_.push_back(to_string(CommAction{kind, s, m}));
-  }
-  [[nodiscard]] bool elsewhere(std::optional<StageId> s) const {
-    return s && placement_.row(*s) != row_;
-  }
-  void receives(const Task& task);
-  void sends(const Task& task);
-
-  const StageGraph& graph_;
-  const Placement& placement_;
-  int row_;
-  std::vector<std::string> out_;
-};
-
-void CommsRow::receives(const Task& task) {
-  const StageId s = task.stage;
-  if (task.kind == CellKind::Forward) {
-    if (elsewhere(single(graph_.preds(s), s))) {
-      add(CommKind::RecvForward, s, task.microbatch);
-    }
-  } else if (task.kind != CellKind::BackwardWeight && elsewhere(single(graph_.succs(s), s))) {
-    add(CommKind::RecvBackward, s, task.microbatch);
-  }
-}
-
-void CommsRow::sends(const Task& task) {
-  const StageId s = task.stage;
-  if (task.kind == CellKind::Forward) {
-    if (elsewhere(single(graph_.succs(s), s))) {
-      add(CommKind::SendForward, s, task.microbatch);
-    }
-  } else if (task.kind != CellKind::BackwardWeight && elsewhere(single(graph_.preds(s), s))) {
-    add(CommKind::SendBackward, s, task.microbatch);
-  }
-}
-
-std::string CommsRow::write(const Schedule::Row& cells) {
-  std::map<StageId, std::size_t> last;  // entry of each stage's last task
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    for (const Task& task : cells[i].tasks()) {
-      last[task.stage] = i;
-    }
-  }
-  for (const auto& [stage, end] : last) {
-    add(CommKind::Unshard, stage, Microbatch(0));
-  }
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    for (const Task& task : cells[i].tasks()) {
-      receives(task);
-    }
-    if (!cells[i].idle()) {
-      out_.push_back(cell_csv(cells[i]));
-    }
-    for (const Task& task : cells[i].tasks()) {
-      sends(task);
-    }
-    for (const auto& [stage, end] : last) {
-      if (end == i) {
-        add(CommKind::ReduceGrad, stage, Microbatch(0));
-        add(CommKind::Reshard, stage, Microbatch(0));
-      }
-    }
-  }
-  return join(out_);
-}
-
 }  // namespace
-
-std::string to_string(const CommAction& action) {
-  const CommWord& word = word_of(action.kind);
-  return word.per_microbatch
-             ? fmt::format("{}{}{}", action.stage.value, word.word, action.microbatch.value)
-             : fmt::format("{}{}", action.stage.value, word.word);
-}
 
 PytorchSchedule parse_pytorch_csv(std::string_view text) {
   return CsvReader(text).run();
-}
-
-std::string to_pytorch_csv(const Schedule& schedule) {
-  std::string text;
-  for (const Schedule::Row& row : schedule.rows()) {
-    std::vector<std::string> cells;
-    std::ranges::transform(row, std::back_inserter(cells), cell_csv);
-    text += join(cells);
-  }
-  return text;
-}
-
-std::string to_pytorch_comms_csv(const Schedule& schedule, const StageGraph& graph) {
-  const Placement placement = Placement::of(schedule, graph.size());
-  std::string text;
-  for (std::size_t r = 0; r < schedule.rows().size(); ++r) {
-    text += CommsRow(graph, placement, static_cast<int>(r)).write(schedule.rows()[r]);
-  }
-  return text;
 }
 
 }  // namespace stagecraft

@@ -9,42 +9,18 @@
 /// stage graph: one chain unless the caller knows better. Any thread.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "stagecraft/scheduler/communication.h"
 #include "stagecraft/scheduler/schedule.h"
 
 namespace stagecraft {
 
-enum class CommKind : std::uint8_t {
-  SendForward,
-  RecvForward,
-  SendBackward,
-  RecvBackward,
-  Unshard,
-  Reshard,
-  ReduceGrad
-};
-
-/// One communication cell: `position` compute cells of its row come before it.
-struct CommAction {
-  CommKind kind = CommKind::SendForward;
-  StageId stage;
-  Microbatch microbatch;  ///< 0 for the three that belong to a whole stage
-  int row = 0;
-  int position = 0;
-
-  friend bool operator==(const CommAction&, const CommAction&) = default;
-};
-
-/// Returns "0SEND_F3" or "1UNSHARD".
-[[nodiscard]] std::string to_string(const CommAction& action);
-
 struct PytorchSchedule {
-  Schedule schedule;  ///< an array when the file has blanks, else a list
-  std::vector<CommAction> communication;
+  Schedule schedule;                      ///< an array when the file has blanks, else a list
+  std::vector<CommAction> communication;  ///< for ValidateOptions, which judges it
 };
 
 /// Errors: ScheduleParse with line, column and cell.
@@ -54,10 +30,11 @@ struct PytorchSchedule {
 /// one F with one B.
 [[nodiscard]] std::string to_pytorch_csv(const Schedule& schedule);
 
-/// Returns the list with its communication: parameters gathered first, receives before and sends
-/// after their task, gradients reduced and parameters released after a stage's last backward.
-/// `graph`: of the schedule. Errors: ScheduleParameter as above, and for a stage with several
-/// producers or consumers.
+/// Returns the list with its communication in an order that runs on one stream per rank: parameters
+/// gathered first, each value sent once it is made and its receive issued at that moment, gradients
+/// reduced and parameters released after a stage's last backward. `graph`: of the schedule.
+/// Errors: ScheduleParameter as above, and for a stage with several producers or consumers;
+/// ScheduleInvalid when the rows wait for each other for ever.
 [[nodiscard]] std::string to_pytorch_comms_csv(const Schedule& schedule, const StageGraph& graph);
 
 }  // namespace stagecraft

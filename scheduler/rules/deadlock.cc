@@ -68,14 +68,7 @@ Stuck stuck_entries(const Input& in, const std::vector<bool>& done) {
       }
     });
   }
-  std::ranges::sort(edges);
-  edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
-  for (const auto& [from, to] : edges) {
-    stuck.graph.begin.resize(static_cast<std::size_t>(from) + 1,
-                             static_cast<int>(stuck.graph.targets.size()));
-    stuck.graph.targets.push_back(to);
-  }
-  stuck.graph.begin.resize(stuck.entries.size() + 1, static_cast<int>(stuck.graph.targets.size()));
+  stuck.graph = digraph(static_cast<int>(stuck.entries.size()), std::move(edges));
   return stuck;
 }
 

@@ -1,8 +1,9 @@
 /// The rules, one function per theme. Each appends what it finds; validate() is the list of them.
 ///
 /// Rules by number: V01-V02 shape, V03-V06 entries, V07 placement, V08-V12 counts, V20-V23 columns,
-/// V24-V26 updates, V27 microbatch order, V28 groups, V29 deadlock, V32 stage graph, V33 tied
-/// parameters.
+/// V24-V26 updates, V27 microbatch order, V28 groups, V29 deadlock, V30 memory, V31 and V35
+/// transfers, derived or as a file lists them, V32 stage graph, V33 tied parameters. V34 is the
+/// builders' own.
 #pragma once
 
 #include <string>
@@ -38,6 +39,8 @@ void check_groups(const Input& in, Violations& out);
 void check_deadlock(const Input& in, Violations& out);
 void check_memory(const Input& in, const MemoryModel& model, Violations& out);
 void check_transfers(const Input& in, TransferStreams streams, Violations& out);
+void check_communication(const Input& in, Violations& out);
+void check_sharding(const Input& in, Violations& out);
 void check_stage_graph(const Input& in, Violations& out);
 void check_tied_parameters(const Input& in, Violations& out);
 

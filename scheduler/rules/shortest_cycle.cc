@@ -172,6 +172,20 @@ std::vector<int> CycleSearch::run(std::size_t max_searches) {
 
 }  // namespace
 
+Digraph digraph(int size, std::vector<std::pair<int, int>> edges) {
+  std::ranges::sort(edges);
+  edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
+  Digraph graph;
+  graph.begin.assign(static_cast<std::size_t>(size) + 1, 0);
+  graph.targets.reserve(edges.size());
+  for (const auto& [from, to] : edges) {
+    ++graph.begin[static_cast<std::size_t>(from) + 1];
+    graph.targets.push_back(to);
+  }
+  std::partial_sum(graph.begin.begin(), graph.begin.end(), graph.begin.begin());
+  return graph;
+}
+
 std::vector<int> shortest_cycle(const Digraph& graph,
                                 const std::vector<int>& roots,
                                 std::size_t max_searches) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 namespace stagecraft::rules {
@@ -18,6 +19,9 @@ struct Digraph {
 
   [[nodiscard]] int size() const { return static_cast<int>(begin.size()) - 1; }
 };
+
+/// Returns the graph of `size` vertices with these edges (from, to); an edge twice counts once.
+[[nodiscard]] Digraph digraph(int size, std::vector<std::pair<int, int>> edges);
 
 /// Returns the vertices of a cycle in order, or nothing when there is none. `roots` are searched
 /// first: the closer they come to lying on every cycle, the sooner it ends. Ensures: shortest,

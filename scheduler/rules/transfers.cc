@@ -109,15 +109,7 @@ Digraph rendezvous_graph(const Input& in,
       edges.emplace_back(queues[i - 1].vertex, queues[i].vertex);
     }
   }
-  std::ranges::sort(edges);
-  Digraph graph;
-  for (const auto& [from, to] : edges) {
-    graph.begin.resize(static_cast<std::size_t>(from) + 1, static_cast<int>(graph.targets.size()));
-    graph.targets.push_back(to);
-  }
-  graph.begin.resize(static_cast<std::size_t>(entries) + transfers.size() + 1,
-                     static_cast<int>(graph.targets.size()));
-  return graph;
+  return digraph(entries + static_cast<int>(transfers.size()), std::move(edges));
 }
 
 void check_streams(const Input& in,

@@ -1,0 +1,156 @@
+/// The gathering and reducing of parameters that a file lists, against the tasks that need it.
+///
+/// Codes, as no rule is about sharding alone: V25, a task of a stage runs while its parameters are
+/// not gathered (judged for stages that the file gathers at all); V24, gradients are reduced before
+/// the stage's last backward has added to them; V26, they are reduced twice; V08, parameters are
+/// gathered while they are, or freed while they are not.
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "stagecraft/scheduler/rules/rules.h"
+
+namespace stagecraft::rules {
+namespace {
+
+/// Where one stage is while its row runs.
+struct StageState {
+  bool sharded = false;  // the file gathers its parameters somewhere
+  bool gathered = false;
+  bool reported = false;  // one report per time its parameters are away
+  const CommAction* reduce = nullptr;
+  bool too_early = false;  // and that has been reported
+};
+
+class Sharding {
+ public:
+  Sharding(const Input& in, Violations& out)
+      : in_(in), out_(out), stages_(static_cast<std::size_t>(in.graph.size())) {}
+  void check();
+
+ private:
+  void run(const CommAction& action);
+  void run(const Entry& entry, const Task& task);
+  Violation& report(const char* rule, const CommAction& action, std::string message);
+
+  const Input& in_;
+  Violations& out_;
+  std::vector<StageState> stages_;
+};
+
+bool belongs(const Input& in, const CommAction& action) {
+  return !is_transfer(action.kind) && action.row >= 0 && action.row < in.tasks.rows() &&
+         action.stage.value >= 0 && action.stage.value < in.graph.size() &&
+         in.placement.row(action.stage).value_or(action.row) == action.row;
+}
+
+Violation& Sharding::report(const char* rule, const CommAction& action, std::string message) {
+  Violation v;
+  v.rule = rule;
+  v.row = action.row;
+  v.missing = to_string(action);
+  v.message = std::move(message);
+  out_.push_back(std::move(v));
+  return out_.back();
+}
+
+void Sharding::run(const CommAction& action) {
+  StageState& stage = stages_[action.stage.index()];
+  const int s = action.stage.value;
+  if (action.kind == CommKind::ReduceGrad) {
+    if (stage.reduce != nullptr) {
+      report("V26",
+             action,
+             fmt::format(
+                 "{} stands twice on row {}: gradients are reduced once per step, keep the last",
+                 to_string(action),
+                 action.row));
+    }
+    stage.reduce = &action;
+    stage.too_early = false;
+    return;
+  }
+  const bool gather = action.kind == CommKind::Unshard;
+  if (stage.gathered == gather) {
+    report("V08",
+           action,
+           fmt::format("{} on row {}: the parameters of stage {} are {} there; remove it",
+                       to_string(action),
+                       action.row,
+                       s,
+                       gather ? "gathered already" : "not gathered"));
+  }
+  stage.gathered = gather;
+  stage.reported = false;
+}
+
+void Sharding::run(const Entry& entry, const Task& task) {
+  StageState& stage = stages_[task.stage.index()];
+  const int s = task.stage.value;
+  if (stage.sharded && !stage.gathered && !stage.reported) {
+    stage.reported = true;
+    Violation v = at("V25", entry, task);
+    v.missing = fmt::format("{}UNSHARD", s);
+    v.message = fmt::format(
+        "{} (row {}) runs while the parameters of stage {} are not gathered; put {}UNSHARD before "
+        "it, and {}RESHARD "
+        "behind the stage's last task",
+        to_string(task),
+        entry.row,
+        s,
+        s,
+        s);
+    out_.push_back(std::move(v));
+  }
+  const bool adds = task.kind == CellKind::Backward || task.kind == CellKind::BackwardWeight;
+  if (adds && stage.reduce != nullptr && !stage.too_early) {
+    stage.too_early = true;
+    Violation& v =
+        report("V24",
+               *stage.reduce,
+               fmt::format("{} comes before {} (row {}) has added its gradient; move it behind the "
+                           "stage's last backward",
+                           to_string(*stage.reduce),
+                           to_string(task),
+                           entry.row));
+    v.column = entry.column;
+    v.cells = {{entry.row, entry.column}};
+    v.task = task;
+  }
+}
+
+void Sharding::check() {
+  std::vector<std::vector<const CommAction*>> of_row(static_cast<std::size_t>(in_.tasks.rows()));
+  for (const CommAction& action : in_.options.communication) {
+    if (belongs(in_, action)) {
+      of_row[static_cast<std::size_t>(action.row)].push_back(&action);
+      stages_[action.stage.index()].sharded |= action.kind == CommKind::Unshard;
+    }
+  }
+  for (int row = 0; row < in_.tasks.rows(); ++row) {
+    const auto& actions = of_row[static_cast<std::size_t>(row)];
+    auto next = actions.begin();
+    for (int e = in_.tasks.row_begin(row); e < in_.tasks.row_end(row); ++e) {
+      for (; next != actions.end() && (*next)->position <= e - in_.tasks.row_begin(row); ++next) {
+        run(**next);
+      }
+      for (const Task& task : in_.tasks.entry(e).cell->tasks()) {
+        if (in_.tasks.in_range(task) && in_.placement.row(task.stage) == row) {
+          run(in_.tasks.entry(e), task);
+        }
+      }
+    }
+    for (; next != actions.end(); ++next) {
+      run(**next);
+    }
+  }
+}
+
+}  // namespace
+
+void check_sharding(const Input& in, Violations& out) {
+  Sharding(in, out).check();
+}
+
+}  // namespace stagecraft::rules
