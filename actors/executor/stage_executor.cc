@@ -192,10 +192,12 @@ struct StageExecutor::Impl {
     while (!left.empty()) {
       auto next = left.begin();
       for (auto b = left.begin(); b != left.end(); ++b) {
-        // Two tasks of one stage keep their order, and with it the order in which gradients are added.
-        const bool first_of_stage = std::none_of(left.begin(), b, [&](const Block& earlier) {
-          return list[earlier.begin].task.stage == list[b->begin].task.stage;
-        });
+        // Forwards of one stage keep their order (batch statistics), and backwards theirs.
+        const auto is_before = [&, &task = list[b->begin].task](const Block& earlier) {
+          const Task& other = list[earlier.begin].task;
+          return other.stage == task.stage && (other.kind == CellKind::Forward) == (task.kind == CellKind::Forward);
+        };
+        const bool first_of_stage = std::none_of(left.begin(), b, is_before);
         if (first_of_stage && has_arrived(b->begin, b->end)) {
           next = b;
           break;

@@ -102,6 +102,37 @@ TEST_CASE("every builder's schedule trains as one process does, within its bound
   }
 }
 
+TEST_CASE("of an overlap group the task whose tensors are here goes first", "[executor][builders]") {
+  Batch inputs, labels;
+  const Program program = chain_program(2, 2, inputs, labels);
+  // Rank 1 cannot run 1F1 before rank 0 has sent it, and rank 0 holds it back until 1B0 has run.
+  const Schedule schedule = Schedule::parse("@form list\n0F0 0F1 0B0 0B1\n1F0 1F1|1B0 1B1\n");
+  Promise<bool> backward_ran;
+  const Future<bool> seen = backward_ran.future();
+  std::vector<std::string> order;
+  testing::PipelineOptions options;
+  options.faults[Rank(0)] = [&](const Instruction& i) {
+    if (i.op == Op::Run && to_string(i.task) == "0F1") {
+      CHECK(seen.wait_until(std::chrono::steady_clock::now() + std::chrono::seconds(30)));
+    }
+  };
+  options.faults[Rank(1)] = [&](const Instruction& i) {
+    if (i.op == Op::Run) {
+      order.push_back(to_string(i.task));
+    }
+    if (i.op == Op::Send && to_string(i.task) == "1B0") {
+      backward_ran.set_value(true);
+    }
+  };
+  Pipeline pipeline(program, schedule, options);
+  Reference reference(program, options.optimizer, {.seed = 5});
+  const auto outcome = pipeline.step(inputs, labels);
+  REQUIRE_FALSE(outcome.errors[1].has_value());
+  CHECK((order == std::vector<std::string>{"1F0", "1B0", "1F1", "1B1"}));
+  CHECK((outcome.losses == reference.step(inputs, labels).losses));
+  CHECK((differing(pipeline.state(), reference.state()) == std::vector<std::string>{}));
+}
+
 TEST_CASE("both copies of a stage hold the same bits after an update", "[executor][builders]") {
   const Schedule schedule = build_schedule("dualpipe", {.devices = 4, .microbatches = 8});
   Batch inputs, labels;
