@@ -1,0 +1,195 @@
+#include "stagecraft/tools/trace/report.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace stagecraft::tools {
+namespace {
+
+using Object = nlohmann::ordered_json;
+
+constexpr double kMillisecond = 1e-3;
+
+std::string deviation(double measured, double planned) {
+  return planned > 0 ? fmt::format("{:+.1f} %", (measured / planned - 1) * 100) : "";
+}
+
+std::string bill_line(std::string_view rank, std::string_view what, const Bill& bill) {
+  const auto ms = [](double seconds) { return seconds / kMillisecond; };
+  return fmt::format(
+      "{:>4}  {:<8}  {:>9.2f}  {:>9.2f}  {:>9.2f}  {:>10.2f}  {:>9.2f}  {:>9.2f}  {:>9.2f}\n",
+      rank,
+      what,
+      ms(bill.busy),
+      ms(bill.idle()),
+      ms(bill.bubbles.warm_up),
+      ms(bill.bubbles.dependency),
+      ms(bill.bubbles.transfer),
+      ms(bill.overhead),
+      ms(bill.bubbles.drain));
+}
+
+Bill sum(const std::vector<RowComparison>& rows, Bill RowComparison::*which) {
+  Bill total;
+  for (const RowComparison& row : rows) {
+    const Bill& bill = row.*which;
+    total.busy += bill.busy;
+    total.bubbles.warm_up += bill.bubbles.warm_up;
+    total.bubbles.dependency += bill.bubbles.dependency;
+    total.bubbles.transfer += bill.bubbles.transfer;
+    total.bubbles.drain += bill.bubbles.drain;
+    total.overhead += bill.overhead;
+  }
+  return total;
+}
+
+/// Every rank is through with a step when the slowest is: of the parts outside the makespan each
+/// is told as the mean over the ranks, so that they add up.
+Surroundings mean_surroundings(const Measurements& measured) {
+  Surroundings mean;
+  const auto rows = static_cast<double>(measured.rows());
+  for (std::size_t row = 0; row < measured.rows(); ++row) {
+    const Surroundings s = measured.surroundings(row);
+    mean.start += s.start / rows;
+    mean.vote += s.vote / rows;
+    mean.update += s.update / rows;
+    mean.other += s.other / rows;
+  }
+  return mean;
+}
+
+std::string shared_processors(const TraceHeader& run) {
+  const auto threads = static_cast<int>(run.ranks.size()) * run.threads_per_worker;
+  if (threads <= run.processors) {
+    return "";
+  }
+  return fmt::format(
+      "{} ranks with {} thread{} each share {} processor{}: tasks wait for a processor while they "
+      "count as busy, so the measured run cannot be as short as the plan.\n",
+      run.ranks.size(),
+      run.threads_per_worker,
+      run.threads_per_worker == 1 ? "" : "s",
+      run.processors,
+      run.processors == 1 ? "" : "s");
+}
+
+Object json_of(const Bill& bill) {
+  return {{"busy", bill.busy},
+          {"idle", bill.idle()},
+          {"warm_up", bill.bubbles.warm_up},
+          {"dependency", bill.bubbles.dependency},
+          {"transfer", bill.bubbles.transfer},
+          {"overhead", bill.overhead},
+          {"drain", bill.bubbles.drain}};
+}
+
+Object json_of(const Surroundings& s) {
+  return {{"start", s.start}, {"vote", s.vote}, {"update", s.update}, {"other", s.other}};
+}
+
+}  // namespace
+
+std::string report_text(const Comparison& comparison,
+                        const Measurements& measured,
+                        const TraceHeader& run) {
+  const double planned = comparison.planned_makespan;
+  std::string text = fmt::format(
+      "planned against measured, mean of {} step{}, milliseconds\n"
+      "makespan: planned {:.2f}, measured {:.2f} ({})\n\n"
+      "{:>4}  {:<8}  {:>9}  {:>9}  {:>9}  {:>10}  {:>9}  {:>9}  {:>9}\n",
+      measured.steps(),
+      measured.steps() == 1 ? "" : "s",
+      planned / kMillisecond,
+      comparison.measured_makespan / kMillisecond,
+      deviation(comparison.measured_makespan, planned),
+      "rank",
+      "",
+      "busy",
+      "idle",
+      "= warm-up",
+      "dependency",
+      "transfer",
+      "overhead",
+      "drain");
+  for (std::size_t row = 0; row < comparison.rows.size(); ++row) {
+    text += bill_line(fmt::format("{}", row), "planned", comparison.rows[row].planned);
+    text += bill_line("", "measured", comparison.rows[row].measured);
+  }
+  text += bill_line("all", "planned", sum(comparison.rows, &RowComparison::planned));
+  text += bill_line("", "measured", sum(comparison.rows, &RowComparison::measured));
+  const Surroundings s = mean_surroundings(measured);
+  text += fmt::format(
+      "a step takes {:.2f}: start {:.2f}, makespan {:.2f}, vote {:.2f}, update {:.2f}, other "
+      "{:.2f}\n",
+      (s.start + comparison.measured_makespan + s.vote + s.update + s.other) / kMillisecond,
+      s.start / kMillisecond,
+      comparison.measured_makespan / kMillisecond,
+      s.vote / kMillisecond,
+      s.update / kMillisecond,
+      s.other / kMillisecond);
+  return text + shared_processors(run);
+}
+
+std::string cells_text(const Comparison& comparison, std::size_t limit) {
+  std::string text = fmt::format("{:>4}  {:<12}  {:>13}  {:>14}  {:>12}  {:>13}  {:>9}\n",
+                                 "rank",
+                                 "cell",
+                                 "planned start",
+                                 "measured start",
+                                 "planned time",
+                                 "measured time",
+                                 "late by");
+  for (std::size_t i = 0; i < std::min(limit, comparison.cells.size()); ++i) {
+    const CellComparison& cell = comparison.cells[i];
+    text += fmt::format("{:>4}  {:<12}  {:>13.2f}  {:>14.2f}  {:>12.2f}  {:>13.2f}  {:>+9.2f}\n",
+                        cell.row,
+                        to_string(cell.cell),
+                        cell.planned.start / kMillisecond,
+                        cell.measured.start / kMillisecond,
+                        cell.planned.length() / kMillisecond,
+                        cell.measured.length() / kMillisecond,
+                        cell.late() / kMillisecond);
+  }
+  if (comparison.cells.size() > limit) {
+    text += fmt::format("{} more cells deviate less; --limit shows more\n",
+                        comparison.cells.size() - limit);
+  }
+  return text;
+}
+
+std::string report_json(const Comparison& comparison,
+                        const Measurements& measured,
+                        const TraceHeader& run,
+                        std::size_t limit) {
+  Object ranks = Object::array();
+  for (std::size_t row = 0; row < comparison.rows.size(); ++row) {
+    ranks.push_back({{"rank", row},
+                     {"planned", json_of(comparison.rows[row].planned)},
+                     {"measured", json_of(comparison.rows[row].measured)},
+                     {"outside", json_of(measured.surroundings(row))}});
+  }
+  Object object{{"event", "planned_against_measured"},
+                {"steps", measured.steps()},
+                {"processors", run.processors},
+                {"threads_per_worker", run.threads_per_worker},
+                {"planned_makespan", comparison.planned_makespan},
+                {"measured_makespan", comparison.measured_makespan},
+                {"ranks", std::move(ranks)}};
+  Object cells = Object::array();
+  for (std::size_t i = 0; i < std::min(limit, comparison.cells.size()); ++i) {
+    const CellComparison& cell = comparison.cells[i];
+    cells.push_back({{"rank", cell.row},
+                     {"cell", to_string(cell.cell)},
+                     {"planned", {cell.planned.start, cell.planned.end}},
+                     {"measured", {cell.measured.start, cell.measured.end}},
+                     {"late", cell.late()}});
+  }
+  if (limit > 0) {
+    object["cells"] = std::move(cells);
+  }
+  return object.dump();
+}
+
+}  // namespace stagecraft::tools

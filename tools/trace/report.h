@@ -1,0 +1,30 @@
+/// The report on planned against measured, as text for people and as JSON for programs.
+///
+/// `stagecraft train` closes with it, `stagecraft trace compare` is about it.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "stagecraft/scheduler/comparison.h"
+#include "stagecraft/scheduler/measurements.h"
+#include "stagecraft/tools/trace/trace_file.h"
+
+namespace stagecraft::tools {
+
+/// Makespan, then how each rank spent it, planned and measured, then what a step takes besides.
+/// Ends in a newline.
+[[nodiscard]] std::string report_text(const Comparison& comparison,
+                                      const Measurements& measured,
+                                      const TraceHeader& run);
+
+/// The `limit` cells that are furthest from their plan. Ends in a newline.
+[[nodiscard]] std::string cells_text(const Comparison& comparison, std::size_t limit);
+
+/// One object; seconds. With the `limit` cells that are furthest from their plan, if any.
+[[nodiscard]] std::string report_json(const Comparison& comparison,
+                                      const Measurements& measured,
+                                      const TraceHeader& run,
+                                      std::size_t limit);
+
+}  // namespace stagecraft::tools

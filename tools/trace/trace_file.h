@@ -1,0 +1,72 @@
+/// The trace file: a run's steps in the format that chrome://tracing and ui.perfetto.dev open.
+///
+///     process  a rank                       complete events  every instruction, named for its task
+///     thread   compute, send or receive     flow events      from each send to its receive
+///                                           counters         bytes held, activations in flight
+///
+/// Written by `stagecraft train --trace`, read by `stagecraft trace compare`.
+/// TF-1: steps are written as they end and none is kept: a run may be of any length.
+/// TF-2: behind every step the file is complete JSON, however the run ends (a pipe: at its end).
+/// TF-3: what was written is read back to the nanosecond.
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <istream>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "stagecraft/tools/trace/trace_step.h"
+
+namespace stagecraft::tools {
+
+/// What a reader needs to know of the run beside its steps.
+struct TraceHeader {
+  std::vector<std::string> ranks;  ///< the stages of each, "0" or "0,3"
+  int threads_per_worker = 1;
+  int processors = 1;  ///< of the host
+};
+
+class TraceWriter {
+ public:
+  /// Errors: UsageFile for a file that cannot be written.
+  TraceWriter(const std::string& path, const TraceHeader& header);
+  ~TraceWriter();
+  TraceWriter(const TraceWriter&) = delete;
+  TraceWriter& operator=(const TraceWriter&) = delete;
+
+  /// A disk that is full does not end the run: close() tells.
+  void write(const TraceStep& step);
+  /// Errors: UsageFile when not everything could be written.
+  void close();
+
+ private:
+  void write_header(const TraceHeader& header);
+  void write_event(int rank, const TraceEvent& event, std::int64_t step);
+  void write_flow(int rank, const TraceEvent& event);
+  void write_counters(int rank, const TraceEvent& event);
+  void finish();
+
+  std::string path_;
+  std::ofstream out_;
+  std::string text_;  ///< of the step being written
+  std::ofstream::pos_type
+      end_;  ///< of the last event: the file's own end is written behind it again and again
+  std::map<std::pair<EdgeId, Microbatch>, std::int64_t> flows_;  ///< of the step being written
+  std::int64_t last_flow_ = 0;
+  std::int64_t begin_ns_ = -1;                  ///< of the first step; the trace starts at 0
+  std::vector<std::int64_t> held_, in_flight_;  ///< last told, by rank
+};
+
+/// Calls `step` for every step of a trace, in order, and returns what stands before them.
+/// Errors: UsageFile, naming `name` and what is wrong: cut off, no JSON, no trace of ours, a bad
+/// event.
+TraceHeader read_trace(std::istream& in,
+                       std::string_view name,
+                       const std::function<void(const TraceStep&)>& step);
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,181 @@
+#include <cmath>
+#include <optional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/formats/cell_text.h"
+#include "stagecraft/tools/trace/trace_file.h"
+#include "stagecraft/tools/trace/trace_words.h"
+
+namespace stagecraft::tools {
+namespace {
+
+using Json = nlohmann::json;
+
+// Where the parser's callback finds things: {"otherData":{},"traceEvents":[{},{}]}.
+constexpr int kMemberDepth = 1;
+constexpr int kEventDepth = 2;
+
+std::int64_t nanoseconds(const Json& microseconds) {
+  return std::llround(microseconds.get<double>() * 1000.0);
+}
+
+Op op_of(const std::string& name) {
+  for (const Category& known : kCategories) {
+    if (known.name == name) {
+      return known.op;
+    }
+  }
+  return Op::Run;
+}
+
+/// Puts the steps together from events that come one by one; keeps one step at a time.
+class Reader {
+ public:
+  Reader(std::string_view name, const std::function<void(const TraceStep&)>& step)
+      : name_(name), on_step_(step) {}
+
+  TraceHeader read(std::istream& in) {
+    try {
+      (void)Json::parse(in, [this](int depth, Json::parse_event_t what, Json& parsed) {
+        return see(depth, what, parsed);
+      });
+    } catch (const Json::parse_error& error) {
+      refuse(error);
+    }
+    if (!ours_) {
+      fail("it is no trace of 'stagecraft train --trace': name the file that it wrote");
+    }
+    end_step();
+    return std::move(header_);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& why) const {
+    throw Error(Errc::UsageFile, fmt::format("the trace '{}' cannot be read: {}", name_, why));
+  }
+
+  [[noreturn]] void refuse(const Json::parse_error& error) const {
+    const std::string_view what = error.what();
+    if (what.find("unexpected end of input") != std::string_view::npos) {
+      fail(
+          fmt::format("it was cut off after {} bytes, inside a step or in copying; trace again, or "
+                      "copy it again",
+                      error.byte));
+    }
+    fail(fmt::format("byte {} is no JSON", error.byte));
+  }
+
+  /// Returns whether the parser is to keep what it has parsed.
+  bool see(int depth, Json::parse_event_t what, Json& parsed) {
+    using Event = Json::parse_event_t;
+    if (depth == kMemberDepth && what == Event::key) {
+      member_ = parsed.get<std::string>();
+    } else if (depth == kMemberDepth && what == Event::object_end && member_ == "otherData") {
+      see_header(parsed);
+    } else if (depth == kEventDepth && what == Event::object_end && member_ == "traceEvents") {
+      see_event(parsed);
+      return false;
+    }
+    return true;
+  }
+
+  void see_header(const Json& header) {
+    const auto version = header.find(kTraceVersionKey);
+    if (version == header.end()) {
+      return;
+    }
+    if (*version != kTraceVersion) {
+      fail(fmt::format(
+          "it is of version {}, this program reads {}", version->dump(), kTraceVersion));
+    }
+    ours_ = true;
+    header_.threads_per_worker = header.value("threads_per_worker", 1);
+    header_.processors = header.value("processors", 1);
+  }
+
+  void see_event(const Json& event) {
+    if (!ours_) {
+      return;
+    }
+    ++events_;
+    try {
+      const std::string& kind = event.at("ph").get_ref<const std::string&>();
+      if (kind == "X") {
+        add(event);
+      } else if (kind == "M" && event.at("name") == "process_name") {
+        header_.ranks.push_back(event.at("args").at("stages"));
+      }
+    } catch (const Json::exception& error) {
+      fail(fmt::format(
+          "event {} is none that 'stagecraft train' writes ({})", events_, error.what()));
+    }
+  }
+
+  void add(const Json& event) {
+    const Json& args = event.at("args");
+    const auto step = args.at("step").get<std::int64_t>();
+    if (!step_ || step_->step != step) {
+      end_step();
+      step_.emplace(TraceStep{.step = step, .ranks = {}});
+      step_->ranks.resize(header_.ranks.size());
+    }
+    const auto rank = event.at("pid").get<std::size_t>();
+    if (rank >= step_->ranks.size()) {
+      fail(fmt::format("event {} is of rank {}, but {} ranks are named before it",
+                       events_,
+                       event.at("pid").dump(),
+                       header_.ranks.size()));
+    }
+    step_->ranks[rank].push_back(event_of(event, args));
+  }
+
+  TraceEvent event_of(const Json& event, const Json& args) const {
+    TraceEvent out;
+    out.op = op_of(event.at("cat"));
+    out.time.start = nanoseconds(event.at("ts"));
+    out.time.end = out.time.start + nanoseconds(event.at("dur"));
+    if (const auto kind = args.find("kind"); kind != args.end()) {
+      const auto& letters = kind->get_ref<const std::string&>();
+      out.task = {formats::kind_of(letters.empty() ? '?' : letters[0]).value_or(CellKind::Idle),
+                  StageId(args.at("stage").get<int>()),
+                  Microbatch(args.at("microbatch").get<int>())};
+    }
+    if (out.op == Op::Send || out.op == Op::Recv) {
+      out.peer = Rank(args.at("peer").get<int>());
+      out.edge = EdgeId(args.at("edge").get<int>());
+      out.time.bytes = args.at("bytes");
+    }
+    if (out.op == Op::Recv) {
+      out.time.arrived = nanoseconds(args.at("arrived"));
+    }
+    return out;
+  }
+
+  void end_step() {
+    if (step_) {
+      on_step_(*step_);
+      step_.reset();
+    }
+  }
+
+  const std::string name_;
+  const std::function<void(const TraceStep&)>& on_step_;
+  std::string member_;
+  bool ours_ = false;
+  TraceHeader header_;
+  std::int64_t events_ = 0;
+  std::optional<TraceStep> step_;
+};
+
+}  // namespace
+
+TraceHeader read_trace(std::istream& in,
+                       std::string_view name,
+                       const std::function<void(const TraceStep&)>& step) {
+  return Reader(name, step).read(in);
+}
+
+}  // namespace stagecraft::tools

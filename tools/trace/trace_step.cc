@@ -1,0 +1,140 @@
+#include "stagecraft/tools/trace/trace_step.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace stagecraft::tools {
+namespace {
+
+constexpr double kSecond = 1e-9;  // in nanoseconds
+
+using TransferKey = std::pair<EdgeId, Microbatch>;
+
+/// Where a tensor comes from and when the task that made it had ended.
+struct Origin {
+  int row = 0;
+  double made = 0;
+};
+using Origins = std::map<TransferKey, Origin>;
+
+/// A task as its schedule calls it: replicas count their microbatches from 0 (RP-1).
+Task own_number(Task task, const Plan& plan, const Replicas& replicas) {
+  if (task.kind != CellKind::Idle && task.kind != CellKind::Update) {
+    task.microbatch.value -= replicas.replica(task.stage) * (plan.microbatches / replicas.count());
+  }
+  return task;
+}
+
+TimeSpan span_of(const TraceEvent& event) {
+  return {static_cast<double>(event.time.start) * kSecond,
+          static_cast<double>(event.time.end) * kSecond};
+}
+
+MeasuredInput measured_input(const TraceEvent& receive, const Origins& origins) {
+  MeasuredInput input;
+  input.arrived = static_cast<double>(receive.time.arrived) * kSecond;
+  input.bytes = static_cast<double>(receive.time.bytes);
+  const auto origin = origins.find({receive.edge, receive.task.microbatch});
+  if (receive.peer != kDriver && origin != origins.end()) {
+    input.from_row = origin->second.row;
+    input.made = origin->second.made;
+  }
+  return input;
+}
+
+/// A send stands behind the task that made what it sends.
+Origins origins_of(const TraceStep& step) {
+  Origins origins;
+  for (std::size_t rank = 0; rank < step.ranks.size(); ++rank) {
+    std::map<Task, double> ended;
+    for (const TraceEvent& event : step.ranks[rank]) {
+      if (event.op == Op::Run || event.op == Op::Accumulate) {
+        ended[event.task] = span_of(event).end;
+      } else if (event.op == Op::Send) {
+        origins[{event.edge, event.task.microbatch}] = {static_cast<int>(rank), ended[event.task]};
+      }
+    }
+  }
+  return origins;
+}
+
+TimeSpan whole_span(const TraceStep& step) {
+  std::optional<TimeSpan> whole;
+  for (const auto& events : step.ranks) {
+    if (!events.empty()) {
+      const TimeSpan rank{span_of(events.front()).start, span_of(events.back()).end};
+      whole = whole ? TimeSpan{std::min(whole->start, rank.start), std::max(whole->end, rank.end)}
+                    : rank;
+    }
+  }
+  return whole.value_or(TimeSpan{});
+}
+
+MeasuredRow measured_row(const std::vector<TraceEvent>& events, const Origins& origins) {
+  MeasuredRow row;
+  std::vector<MeasuredInput> inputs;
+  for (const TraceEvent& event : events) {
+    switch (event.op) {
+      case Op::Run:
+        row.tasks.push_back({event.task, span_of(event), std::exchange(inputs, {})});
+        break;
+      case Op::Accumulate:
+        if (!row.tasks.empty() && row.tasks.back().task == event.task) {
+          row.tasks.back().time.end = span_of(event).end;
+        }
+        break;
+      case Op::Recv:
+        inputs.push_back(measured_input(event, origins));
+        break;
+      case Op::Vote:
+      case Op::Collective:
+        row.votes.push_back(span_of(event));
+        break;
+      case Op::Update:
+        row.updates.push_back(span_of(event));
+        break;
+      case Op::Send:
+      case Op::Alloc:
+      case Op::Free:
+        break;
+    }
+  }
+  return row;
+}
+
+}  // namespace
+
+TraceStep trace_step(std::int64_t step,
+                     const Plan& plan,
+                     const Replicas& replicas,
+                     const std::vector<std::vector<InstructionTime>>& timelines) {
+  TraceStep out{.step = step, .ranks = {}};
+  for (std::size_t rank = 0; rank < plan.ranks.size(); ++rank) {
+    const std::vector<Instruction>& instructions = plan.ranks[rank].instructions;
+    std::vector<TraceEvent>& events = out.ranks.emplace_back();
+    for (std::size_t i = 0; i < instructions.size(); ++i) {
+      const Instruction& instruction = instructions[i];
+      events.push_back({.op = instruction.op,
+                        .task = own_number(instruction.task, plan, replicas),
+                        .peer = instruction.peer,
+                        .edge = instruction.edge,
+                        .time = timelines[rank][i]});
+    }
+    // An overlap group may have run its tasks in another order than the plan's.
+    std::ranges::stable_sort(events, {}, [](const TraceEvent& e) { return e.time.start; });
+  }
+  return out;
+}
+
+MeasuredStep measured_step(const TraceStep& step) {
+  const Origins origins = origins_of(step);
+  MeasuredStep out{.rows = {}, .time = whole_span(step)};
+  for (const auto& events : step.ranks) {
+    out.rows.push_back(measured_row(events, origins));
+  }
+  return out;
+}
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,42 @@
+/// TraceStep: everything the ranks recorded in one step, instruction by instruction, in plain
+/// words.
+///
+/// Made from a plan and the timelines of a step, or by reading a trace file; written to one, and
+/// turned into the scheduler's MeasuredStep. A value.
+/// TS-1: the events of a rank are in the order in which they ran; one thread ran them, so they do
+/// not overlap.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "stagecraft/actors/executor/timeline.h"
+#include "stagecraft/compiler/plan/plan.h"
+#include "stagecraft/scheduler/measured_step.h"
+#include "stagecraft/scheduler/replicas.h"
+
+namespace stagecraft::tools {
+
+struct TraceEvent {
+  Op op = Op::Run;
+  Task task;    ///< by the schedule's own numbers; a vote, a free and a sum have none
+  Rank peer;    ///< Send, Recv
+  EdgeId edge;  ///< Send, Recv
+  InstructionTime time;
+};
+
+struct TraceStep {
+  std::int64_t step = 0;  ///< the number of updates made with it
+  std::vector<std::vector<TraceEvent>> ranks;
+};
+
+/// Requires: `timelines` has a list per rank of the plan, each with a time per instruction.
+[[nodiscard]] TraceStep trace_step(std::int64_t step,
+                                   const Plan& plan,
+                                   const Replicas& replicas,
+                                   const std::vector<std::vector<InstructionTime>>& timelines);
+
+/// A task lasts from the start of its run until its gradients are added up.
+[[nodiscard]] MeasuredStep measured_step(const TraceStep& step);
+
+}  // namespace stagecraft::tools

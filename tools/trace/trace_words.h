@@ -1,0 +1,56 @@
+/// The words of a trace file that its writer and its reader share.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "stagecraft/tools/trace/trace_step.h"
+
+namespace stagecraft::tools {
+
+inline constexpr std::string_view kTraceVersionKey = "stagecraft_trace";
+inline constexpr int kTraceVersion = 1;
+
+/// The threads of each process, by tid.
+inline constexpr std::array<std::string_view, 3> kThreads{"compute", "send", "receive"};
+
+[[nodiscard]] constexpr int thread_of(Op op) {
+  return op == Op::Send ? 1 : op == Op::Recv ? 2 : 0;
+}
+
+/// The category of an instruction that is no Run; a Run's says what kind of task it is.
+struct Category {
+  Op op;
+  std::string_view name;
+};
+inline constexpr std::array kCategories{Category{Op::Send, "send"},
+                                        Category{Op::Recv, "receive"},
+                                        Category{Op::Collective, "sum over replicas"},
+                                        Category{Op::Alloc, "alloc"},
+                                        Category{Op::Free, "free"},
+                                        Category{Op::Accumulate, "accumulate"},
+                                        Category{Op::Vote, "vote"},
+                                        Category{Op::Update, "update"}};
+
+[[nodiscard]] constexpr std::string_view category(const TraceEvent& event) {
+  if (event.op == Op::Run) {
+    switch (event.task.kind) {
+      case CellKind::Forward:
+        return "forward";
+      case CellKind::BackwardInput:
+        return "backward of the input";
+      case CellKind::BackwardWeight:
+        return "backward of the weights";
+      default:
+        return "backward";
+    }
+  }
+  for (const Category& known : kCategories) {
+    if (known.op == event.op) {
+      return known.name;
+    }
+  }
+  return "";
+}
+
+}  // namespace stagecraft::tools
