@@ -79,6 +79,12 @@ void exercise(const Schedule& schedule, std::span<const CommAction> communicatio
     require(validate(array, graph).empty(), "the earliest array of a valid schedule is valid");
     return;
   }
+  for (const Violation& v : found) {
+    if (v.repair) {
+      const std::vector<Violation> left = validate(apply(schedule, *v.repair), graph);
+      require(!breaks(left, v.rule) || left.size() < found.size(), "a repair repairs");
+    }
+  }
   const Schedule list = schedule.to_list();
   const bool runs = !breaks(validate(list, graph), "V29");
   if (breaks(found, "V29")) {

@@ -1,14 +1,20 @@
 #include "stagecraft/scheduler/validate.h"
 
+#include <algorithm>
+#include <utility>
+
 #include <fmt/format.h>
 
+#include "stagecraft/scheduler/rules/repair.h"
 #include "stagecraft/scheduler/rules/rules.h"
 
 namespace stagecraft {
+namespace {
 
-std::vector<Violation> validate(const Schedule& schedule,
-                                const StageGraph& graph,
-                                const ValidateOptions& options) {
+/// All violations, repairs of deadlocks with them.
+std::vector<Violation> judge(const Schedule& schedule,
+                             const StageGraph& graph,
+                             const ValidateOptions& options) {
   const int microbatches = options.microbatches.value_or(schedule.microbatches());
   const TaskGraph tasks(schedule.rows(), graph, microbatches);
   const Placement placement = Placement::of(schedule, graph.size());
@@ -43,7 +49,33 @@ std::vector<Violation> validate(const Schedule& schedule,
   }
   rules::check_stage_graph(in, out);
   rules::check_tied_parameters(in, out);
+  std::ranges::stable_sort(out, {}, &Violation::rule);
   return out;
+}
+
+}  // namespace
+
+std::vector<Violation> validate(const Schedule& schedule,
+                                const StageGraph& graph,
+                                const ValidateOptions& options) {
+  std::vector<Violation> found = judge(schedule, graph, options);
+  const auto again = [&](const Schedule& s) { return judge(s, graph, options); };
+  const auto first = std::ranges::find_if(found, rules::about_order);
+  if (first != found.end()) {
+    first->repair = rules::find_repair(schedule, graph, options, found, again);
+    if (first->repair) {
+      first->message += rules::exchange_text(schedule, *first->repair);
+    }
+  }
+  return found;
+}
+
+Schedule apply(const Schedule& schedule, const Exchange& exchange) {
+  std::vector<Schedule::Row> rows = schedule.rows();
+  Schedule::Row& row = rows.at(static_cast<std::size_t>(exchange.row));
+  std::swap(row.at(static_cast<std::size_t>(exchange.first)),
+            row.at(static_cast<std::size_t>(exchange.second)));
+  return Schedule(schedule.form(), std::move(rows), schedule.headers());
 }
 
 std::string to_string(const Violation& violation) {

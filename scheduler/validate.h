@@ -22,7 +22,8 @@
 
 namespace stagecraft {
 
-/// Exchanging the cells at `first` and `second` of `row` makes the list run.
+/// Exchanging the cells at `first` and `second` of `row` (columns, or positions of a list) repairs
+/// a violation.
 struct Exchange {
   int row = 0;
   int first = 0;
@@ -42,7 +43,9 @@ struct Violation {
   std::string message;       ///< what was expected, what was found, what to do
   std::vector<Task> cycle;   ///< V29, V35: each waits for the one before it, the first for the last
   std::vector<std::pair<int, int>> cells;  ///< row and column of all cells involved, for drawing
-  std::optional<Exchange> repair;          ///< V29: where one exchange is enough
+  /// Where one exchange is enough: V29, and the first of all others that are about order (V20 to
+  /// V25, V27, V31), which it repairs together.
+  std::optional<Exchange> repair;
 };
 
 /// How many queues a row has for what it sends and receives.
@@ -71,6 +74,9 @@ struct ValidateOptions {
 [[nodiscard]] std::vector<Violation> validate(const Schedule& schedule,
                                               const StageGraph& graph,
                                               const ValidateOptions& options = {});
+
+/// Returns the schedule with the two cells exchanged. Requires: they exist.
+[[nodiscard]] Schedule apply(const Schedule& schedule, const Exchange& exchange);
 
 /// Returns "V22 row 0 column 2 (0B0): message" for one violation.
 [[nodiscard]] std::string to_string(const Violation& violation);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/scheduler/rules/exchange.h"
+#include "stagecraft/scheduler/rules/repair.h"
 #include "stagecraft/scheduler/rules/rules.h"
 #include "stagecraft/scheduler/rules/shortest_cycle.h"
 
@@ -189,13 +190,7 @@ void check_deadlock(const Input& in, Violations& out) {
   Violation v = describe(in, cycle);
   v.repair = find_exchange(in, cycle, done);
   if (v.repair) {
-    const auto& row = in.schedule.rows()[static_cast<std::size_t>(v.repair->row)];
-    v.message += fmt::format("; exchange {} and {} of row {} (positions {} and {})",
-                             to_string(row[static_cast<std::size_t>(v.repair->first)]),
-                             to_string(row[static_cast<std::size_t>(v.repair->second)]),
-                             v.repair->row,
-                             v.repair->first,
-                             v.repair->second);
+    v.message += exchange_text(in.schedule, *v.repair);
   } else {
     v.message += "; no single exchange within a row was found to help, reorder one of these rows";
   }

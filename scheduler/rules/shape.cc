@@ -35,6 +35,11 @@ void check_rectangle(const Input& in, Violations& out) {
         {.rule = "V01", .message = "the schedule has no row; it needs one row per device"});
     return;
   }
+  if (in.tasks.entries().empty()) {
+    out.push_back(
+        {.rule = "V01",
+         .message = "the schedule holds bubbles alone; give its rows tasks, e.g. 0F0 0B0"});
+  }
   if (in.schedule.form() == Schedule::Form::List || in.options.pad_rows) {
     return;
   }

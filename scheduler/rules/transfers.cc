@@ -58,6 +58,9 @@ void check_crossing(const Input& in, const std::vector<Transfer>& transfers, Vio
       Violation v = at("V31", to, t.needed_by);
       v.missing = to_string(t.made);
       v.cells.emplace_back(from.row, from.column);
+      for (const int e : {previous->from, previous->to}) {
+        v.cells.emplace_back(in.tasks.entry(e).row, in.tasks.entry(e).column);
+      }
       v.message = fmt::format(
           "row {} makes {} before {}, but row {} needs them the other way round; one ordered "
           "channel from row {} to row {} cannot serve both, exchange them on one of the rows",

@@ -188,6 +188,79 @@ TEST_CASE("a far exchange in a long schedule is found", "[scheduler][validate][d
   CHECK(found[0].repair.has_value());
 }
 
+TEST_CASE("an exchange of two cells of an array is found again", "[scheduler][validate][repair]") {
+  const Schedule array = one_f_one_b(3, 4);
+  const auto width = static_cast<int>(array.columns());
+  int broken = 0;
+  for (int r = 0; r < 3; ++r) {
+    for (int i = 0; i < width; ++i) {
+      for (int j = i + 1; j < width; ++j) {
+        const Schedule wrong = apply(array, {r, i, j});
+        const auto found = check(wrong);
+        if (found.empty()) {
+          continue;
+        }
+        ++broken;
+        CAPTURE(r, i, j);
+        REQUIRE(found[0].repair.has_value());
+        REQUIRE(std::ranges::count_if(
+                    found, [](const Violation& v) { return v.repair.has_value(); }) == 1);
+        REQUIRE_THAT(found[0].message, ContainsSubstring("; exchange "));
+        REQUIRE(codes(check(apply(wrong, *found[0].repair))).empty());
+      }
+    }
+  }
+  CHECK(broken > 100);
+}
+
+TEST_CASE("an exchange in an array is proposed for each of its rules",
+          "[scheduler][validate][repair]") {
+  const auto repaired = [](const char* text, const char* rule) {
+    const auto found = check(text);
+    (void)only(found, rule);
+    const auto v =
+        std::ranges::find_if(found, [](const Violation& x) { return x.repair.has_value(); });
+    REQUIRE(v != found.end());
+    CHECK(codes(check(apply(Schedule::parse(text), *v->repair))).empty());
+  };
+  repaired("0F0 0F1 . 0B0 . 0B1\n1F0 . 1B0 1F1 1B1 .", "V20");
+  repaired("0F0 0F1 . 0B0 . 0B1\n. 1B0 1F0 1F1 1B1 .", "V21");
+  repaired("0F0 0F1 0B0 . . 0B1\n. 1F0 1B0 1F1 1B1 .", "V22");
+  repaired("0F0 0W0 0I0", "V23");
+  repaired("0F0 0F1 0B0 0U 0B1", "V24");
+}
+
+TEST_CASE("an exchange is proposed only where it repairs everything about order",
+          "[scheduler][validate][repair]") {
+  // Two faults apart: neither exchange mends both.
+  const auto two = check("0F0 0F1 0B0 . . 0B1\n1F0 . 1B0 1F1 1B1 .", kTwo);
+  CHECK(codes(two) == Rules{"V20", "V22"});
+  CHECK(std::ranges::none_of(two, [](const Violation& v) { return v.repair.has_value(); }));
+  // What is missing stays missing, the order is repaired all the same.
+  const char* missing = "0F0 0F1 0B0 . . .\n. 1F0 1B0 1F1 1B1 .";
+  const auto found = check(missing, kTwo);
+  CHECK(codes(found) == Rules{"V10", "V22"});
+  const auto repair = only(found, "V22").repair;
+  REQUIRE(repair.has_value());
+  CHECK(codes(check(apply(Schedule::parse(missing), *repair), kTwo)) == Rules{"V10"});
+  // Nothing to exchange with when all that is late is missing.
+  CHECK_FALSE(only(check(". 0F1 . . . 0B1\n1F0 . 1B0 1F1 1B1 .", kTwo), "V20").repair.has_value());
+}
+
+TEST_CASE("an exchange that would break the budget is not proposed",
+          "[scheduler][validate][repair]") {
+  const char* text = "0F0 0B1 0F1 0B0";
+  const MemoryModel memory{.activations = {1}, .budget = 1};
+  const auto free = only(check(text), "V21").repair;
+  REQUIRE(free.has_value());
+  CHECK(codes(check(apply(Schedule::parse(text), *free))).empty());
+  // In turn, F0 B0 F1 B1 holds one activation only.
+  const auto tight = only(check(text, {.memory = memory}), "V21").repair;
+  if (tight) {
+    CHECK(codes(check(apply(Schedule::parse(text), *tight), {.memory = memory})).empty());
+  }
+}
+
 TEST_CASE("where one exchange is not enough none is proposed", "[scheduler][validate][deadlock]") {
   const auto found = check("@form list\n0B0 0F0 0B1 0F1\n1B0 1F0 1B1 1F1", kTwo);
   REQUIRE(codes(found) == Rules{"V29"});
@@ -222,6 +295,7 @@ TEST_CASE("rows of unequal length break V01 in an array only", "[scheduler][vali
   CHECK(codes("0F0 . . 0B0\n. 1F0 1B0", {.pad_rows = true}).empty());
   CHECK(codes("@form list\n0F0 0B0 0U\n1F0 1B0").empty());
   CHECK(codes(check(Schedule(Schedule::Form::Array, {}))) == Rules{"V01"});
+  CHECK(codes(". .\n. .") == Rules{"V01"});
 }
 
 TEST_CASE("rows and devices that differ break V02", "[scheduler][validate]") {
@@ -361,6 +435,20 @@ TEST_CASE("V31: values needed in another order than made cross on an ordered cha
   CHECK_THAT(only(found, "V31").message, ContainsSubstring("0F0") && ContainsSubstring("0F1"));
   CHECK(std::ranges::count(found, "V31", &Violation::rule) == 1);
   CHECK(std::ranges::count(found, "V35", &Violation::rule) == 1);
+  const auto repair = only(found, "V31").repair;
+  REQUIRE(repair.has_value());
+  CHECK(codes(check(apply(Schedule(Schedule::Form::List, crossing.rows()), *repair),
+                    {.ordered_transfers = TransferStreams::PerPeerAndDirection}))
+            .empty());
+}
+
+TEST_CASE("a late cell of a long array is repaired", "[scheduler][validate][repair]") {
+  const Schedule array = one_f_one_b(8, 20'000);
+  const Schedule wrong = apply(array, {3, 20'000, 20'017});
+  const auto found = check(wrong);
+  REQUIRE_FALSE(found.empty());
+  REQUIRE(found[0].repair.has_value());
+  CHECK(check(apply(wrong, *found[0].repair)).empty());
 }
 
 TEST_CASE("V35: 1F1B with one stream for everything blocks, with one per direction it does not",
