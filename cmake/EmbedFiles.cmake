@@ -1,0 +1,33 @@
+# Writes render/page/ as the string constants of scheduler/render/html_assets.h:
+#
+#   cmake -DPAGE=<folder> -DSTYLES=<name;name> -DSCRIPTS=<name;name> -DOUTPUT=<file.cc> -P EmbedFiles.cmake
+#
+# The scripts become one, in the order given, in a scope of their own.
+
+function(read_source result)
+  set(all "")
+  foreach(name IN LISTS ARGN)
+    file(READ "${PAGE}/${name}" content)
+    string(APPEND all "${content}")
+  endforeach()
+  set(${result} "${all}" PARENT_SCOPE)
+endfunction()
+
+read_source(page page.html)
+read_source(style ${STYLES})
+read_source(script ${SCRIPTS})
+
+file(WRITE "${OUTPUT}" "// Made from ${PAGE} by cmake/EmbedFiles.cmake: edit the files there.
+#include \"stagecraft/scheduler/render/html_assets.h\"
+
+namespace stagecraft::render {
+
+const std::string_view kPage = R\"embedded(${page})embedded\";
+const std::string_view kStyle = R\"embedded(${style})embedded\";
+const std::string_view kScript = R\"embedded((() => {
+\"use strict\";
+${script}})();
+)embedded\";
+
+}  // namespace stagecraft::render
+")

@@ -1,0 +1,37 @@
+/// A schedule as one HTML file: the grid in simulated time or in columns, with why each row waits,
+/// what each task depends on, what is wrong, and the activations each row holds below.
+///
+/// Self-contained: the page's parts (render/page/) are built into the library, the schedule is
+/// embedded as JSON, and the page forbids itself all network. A fragment of the address chooses
+/// what it shows first: `#select=1F3`, `#view=columns`, `#violation=0`, `#theme=dark`, joined by
+/// `&`. Pure.
+/// H-1: no text of the schedule, its stages or its title can end the element it is embedded in.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/scheduler/simulate.h"
+#include "stagecraft/scheduler/stage_graph.h"
+#include "stagecraft/scheduler/validate.h"
+
+namespace stagecraft {
+
+/// A page of this many entries has some 35 MB and still moves smoothly; more are refused.
+inline constexpr std::size_t kMaxHtmlEntries = 1'000'000;
+/// So many violations are listed and marked; the rest is counted.
+inline constexpr std::size_t kMaxHtmlViolations = 1'000;
+
+/// Returns the page. Without a timeline it shows columns (positions of a list) alone.
+/// Requires: `timeline`, where given, is the schedule's own.
+/// Errors: ScheduleParameter for more than kMaxHtmlEntries entries, or times that are not finite.
+[[nodiscard]] std::string render_html(const Schedule& schedule,
+                                      const StageGraph& graph,
+                                      const Timeline* timeline,
+                                      const std::vector<Violation>& violations = {},
+                                      std::string_view title = "Schedule");
+
+}  // namespace stagecraft

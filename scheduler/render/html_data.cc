@@ -1,0 +1,212 @@
+#include "stagecraft/scheduler/render/html_data.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/hash.h"
+#include "stagecraft/scheduler/render/html.h"
+#include "stagecraft/scheduler/render/palette.h"
+
+namespace stagecraft::render {
+namespace {
+
+/// Of one violation; a cycle or a clash longer than this is told, not drawn.
+constexpr std::size_t kMaxPlaces = 1'000;
+
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (code < 0x20 || c == '<' || c == '>' || c == '&') {
+      out += fmt::format("\\u{:04x}", code);
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+std::string number(double value) {
+  if (!std::isfinite(value)) {
+    throw Error(Errc::ScheduleParameter,
+                "a page shows finite times only, the timeline has one that is not; look for an "
+                "infinite duration or a bandwidth of 0 in the costs");
+  }
+  return fmt::format("{:.10g}", value);
+}
+
+/// Writes "[a,b,...]" of what `write` makes of each item.
+template <class Items, class Write>
+std::string list(const Items& items, Write&& write) {
+  std::string out = "[";
+  for (const auto& item : items) {
+    if (out.size() > 1) {
+      out += ',';
+    }
+    out += write(item);
+  }
+  return out + ']';
+}
+
+std::string row_cells(const Schedule::Row& row) {
+  std::string out;
+  std::size_t idle = 0;
+  const auto flush_idle = [&] {
+    if (idle > 0) {
+      out += fmt::format("{} ", std::exchange(idle, 0));
+    }
+  };
+  for (const Cell& cell : row) {
+    if (cell.idle()) {
+      ++idle;
+      continue;
+    }
+    flush_idle();
+    out += to_string(cell) + ' ';
+  }
+  flush_idle();
+  return quoted(out.empty() ? out : out.substr(0, out.size() - 1));
+}
+
+/// Those that say more than the number.
+std::string stage_names(const StageGraph& graph) {
+  std::string out;
+  for (int s = 0; s < graph.size(); ++s) {
+    const std::string& name = graph.name(StageId(s));
+    if (!name.empty() && name != fmt::format("stage {}", s)) {
+      out += fmt::format("{}\"{}\":{}", out.empty() ? "" : ",", s, quoted(name));
+    }
+  }
+  return '{' + out + '}';
+}
+
+std::string edges(const StageGraph& graph) {
+  return list(graph.edges(), [&](const StageGraph::Edge& edge) {
+    const bool gradient = graph.sends_gradient(StageId(edge.second), StageId(edge.first));
+    return fmt::format("[{},{},{}]", edge.first, edge.second, gradient ? 1 : 0);
+  });
+}
+
+/// The stages whose forwards leave something behind.
+std::string keeping_stages(const StageGraph& graph) {
+  std::vector<int> stages;
+  for (int s = 0; s < graph.size(); ++s) {
+    if (graph.has_backward(StageId(s))) {
+      stages.push_back(s);
+    }
+  }
+  return list(stages, [](int s) { return fmt::to_string(s); });
+}
+
+std::string colours(ColourScheme scheme) {
+  constexpr std::array kKinds{CellKind::Forward,
+                              CellKind::Backward,
+                              CellKind::BackwardInput,
+                              CellKind::BackwardWeight,
+                              CellKind::Update};
+  std::vector<Task> tasks;
+  for (int s = 0; s < kStageColours; ++s) {
+    for (const CellKind kind : kKinds) {
+      tasks.push_back({.kind = kind, .stage = StageId(s)});
+    }
+  }
+  return list(tasks, [&](const Task& task) { return quoted(task_colour(task, scheme)); });
+}
+
+std::string row_times(const RowTimeline& row) {
+  std::string waits;
+  bool transfers = false;
+  for (const EntryTime& entry : row.entries) {
+    waits += (entry.waited_for ? to_string(*entry.waited_for) : ".") + ' ';
+    transfers = transfers || entry.in_transfer > 0;
+  }
+  const auto field = [&](double EntryTime::*member) {
+    return list(row.entries, [&](const EntryTime& entry) { return number(entry.*member); });
+  };
+  return fmt::format(R"({{"starts":{},"ends":{},"waits":{},"transfers":{},"idle":{},"spanIdle":{},)"
+                     R"("bubbles":[{},{},{},{}],"peak":{}}})",
+                     field(&EntryTime::start),
+                     field(&EntryTime::end),
+                     quoted(waits.substr(0, waits.empty() ? 0 : waits.size() - 1)),
+                     transfers ? field(&EntryTime::in_transfer) : "null",
+                     number(row.idle),
+                     number(row.span_idle),
+                     number(row.bubbles.warm_up),
+                     number(row.bubbles.dependency),
+                     number(row.bubbles.transfer),
+                     number(row.bubbles.drain),
+                     row.peak_in_flight);
+}
+
+std::string times(const Timeline* timeline) {
+  if (timeline == nullptr) {
+    return "null";
+  }
+  return fmt::format(R"({{"makespan":{},"rows":{}}})",
+                     number(timeline->makespan),
+                     list(timeline->rows, row_times));
+}
+
+template <class Item>
+std::vector<Item> first_places(const std::vector<Item>& items) {
+  return {items.begin(),
+          items.begin() + static_cast<std::ptrdiff_t>(std::min(items.size(), kMaxPlaces))};
+}
+
+std::string violation(const Violation& v) {
+  const auto task_name = [](const Task& task) { return quoted(to_string(task)); };
+  const auto place = [](const std::pair<int, int>& cell) {
+    return fmt::format("[{},{}]", cell.first, cell.second);
+  };
+  return fmt::format(
+      R"({{"rule":{},"row":{},"column":{},"task":{},"message":{},"cycle":{},"cells":{},"repair":{}}})",
+      quoted(v.rule),
+      v.row,
+      v.column,
+      v.task ? task_name(*v.task) : "null",
+      quoted(v.message),
+      list(first_places(v.cycle), task_name),
+      list(first_places(v.cells), place),
+      v.repair ? fmt::format("[{},{},{}]", v.repair->row, v.repair->first, v.repair->second)
+               : "null");
+}
+
+}  // namespace
+
+std::string html_data(const Schedule& schedule,
+                      const StageGraph& graph,
+                      const Timeline* timeline,
+                      const std::vector<Violation>& violations,
+                      std::string_view title) {
+  const auto listed = std::span(violations).first(std::min(violations.size(), kMaxHtmlViolations));
+  std::string out = fmt::format(
+      R"({{"title":{},"hash":"{:016x}","form":"{}","stages":{},"microbatches":{},"share":{},)",
+      quoted(title),
+      schedule_hash(schedule),
+      schedule.form() == Schedule::Form::Array ? "array" : "list",
+      schedule.stages(),
+      schedule.microbatches(),
+      graph.microbatches_per_replica(schedule.microbatches()));
+  out += fmt::format("\"columns\":{},\"names\":{},\"edges\":{},\"keeps\":{},\n",
+                     schedule.columns(),
+                     stage_names(graph),
+                     edges(graph),
+                     keeping_stages(graph));
+  out += fmt::format("\"colours\":{{\"light\":{},\"dark\":{}}},\n",
+                     colours(ColourScheme::Light),
+                     colours(ColourScheme::Dark));
+  out += "\"rows\":" + list(schedule.rows(), row_cells) + ",\n";
+  out += "\"times\":" + times(timeline) + ",\n";
+  out += "\"violations\":" + list(listed, violation);
+  return out + fmt::format(",\n\"unlisted\":{}}}", violations.size() - listed.size());
+}
+
+}  // namespace stagecraft::render

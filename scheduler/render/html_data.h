@@ -1,0 +1,33 @@
+/// What the page of render_html() knows, as the JSON it embeds.
+///
+///     {"title", "hash", "form", "stages", "microbatches", "share", "columns",
+///      "names": {stage: name}, "edges": [[producer, consumer, owes a gradient]], "keeps": [stage],
+///      "colours": {"light": ["#..."], "dark": ["#..."]},          // by stage colour, then FBIWU
+///      "rows": ["0F0 0F1 3 0B0"],                                 // a bare number: idle cells
+///      "times": {"makespan", "rows": [{"starts", "ends", "waits", "transfers", "idle", ...}]},
+///      "violations": [{"rule", "row", "column", "task", "message", "cycle", "cells", "repair"}],
+///      "unlisted": violations beyond those}
+///
+/// Private to render/. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/scheduler/simulate.h"
+#include "stagecraft/scheduler/stage_graph.h"
+#include "stagecraft/scheduler/validate.h"
+
+namespace stagecraft::render {
+
+/// Returns JSON without a '<', so that it may stand in a script element (H-1).
+/// Errors: ScheduleParameter for a time that is not finite.
+[[nodiscard]] std::string html_data(const Schedule& schedule,
+                                    const StageGraph& graph,
+                                    const Timeline* timeline,
+                                    const std::vector<Violation>& violations,
+                                    std::string_view title);
+
+}  // namespace stagecraft::render

@@ -1,0 +1,305 @@
+// The texts beside the grid: the selected task, what is wrong, where the time goes.
+
+const kListed = 200;  // of a chain; the rest is counted
+
+// Makes an element: make("p", {class: "note"}, "text", child, ...).
+function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    element.setAttribute(name, value);
+  }
+  element.append(...children.filter((child) => child !== null));
+  return element;
+}
+
+function taskButton(task) {
+  const swatch = make("span", {class: "swatch"});
+  swatch.style.background = theme.tasks[colourOf(task)];
+  return make("button", {class: "task", "data-task": nameOf(task)}, swatch, nameOf(task));
+}
+
+function placeOf(entry) {
+  const {begin, end} = places();
+  return state.view === "time" ? `${formatTime(begin[entry])} to ${formatTime(end[entry])}`
+                               : `${positionWord()} ${begin[entry]}`;
+}
+
+const positionWord = () => (data.form === "array" ? "column" : "position");
+
+function definitions(pairs) {
+  return make("dl", {}, ...pairs.filter(Boolean).flatMap(([term, ...what]) =>
+      [make("dt", {}, term), make("dd", {}, ...what)]));
+}
+
+// ---- facts above the grid --------------------------------------------------------------------
+
+function showFacts() {
+  byId("title").textContent = data.title;
+  const facts = [
+    [formatCount(model.rows), model.rows === 1 ? "rank" : "ranks"],
+    [formatCount(data.stages), data.stages === 1 ? "stage" : "stages"],
+    [formatCount(data.microbatches), data.microbatches === 1 ? "microbatch" : "microbatches"],
+    [formatCount(data.columns), positionWord() + (data.columns === 1 ? "" : "s")],
+  ];
+  if (data.times) {
+    const idle = data.times.rows.reduce((sum, row) => sum + row.idle, 0);
+    facts.push([formatTime(data.times.makespan), "makespan"]);
+    facts.push([formatShare(idle, data.times.makespan * model.rows), "idle"]);
+  }
+  const items = facts.map(([value, name]) => make("li", {}, make("b", {}, value), " " + name));
+  items.push(make("li", {class: "hash", title: "Hash of the list form"}, data.hash));
+  const faults = data.violations.length + data.unlisted;
+  items.push(make("li", {class: faults ? "badge wrong" : "badge right"}, faults === 0
+      ? "valid" : `${formatCount(faults)} violation${faults === 1 ? "" : "s"}`));
+  byId("facts").replaceChildren(...items);
+}
+
+// ---- the selected entry ----------------------------------------------------------------------
+
+function showSelection() {
+  const entry = state.selected;
+  if (entry === kNone) {
+    byId("selection").replaceChildren(
+        make("p", {class: "note"}, "Click a task, or move to it with the arrow keys, to see what "
+             + "held it up, back to the start, and what it holds up."));
+    return;
+  }
+  const parts = [make("h2", {}, entryName(entry))];
+  parts.push(...tasksOf(entry).map((task) => make("p", {}, describeTask(task))));
+  parts.push(definitions(factsOf(entry)));
+  parts.push(...tasksOf(entry).flatMap(prerequisiteList));
+  parts.push(...dependantList(entry), ...chainList());
+  byId("selection").replaceChildren(...parts);
+}
+
+function factsOf(entry) {
+  const facts = [["Rank", String(model.row[entry])]];
+  if (data.times) {
+    const {begin, end} = model.views.time;
+    facts.push(["Start", formatTime(begin[entry])], ["End", formatTime(end[entry])],
+               ["Duration", formatTime(end[entry] - begin[entry])],
+               ["Waited", ...waitText(entry)]);
+  }
+  const word = positionWord();
+  facts.push([word[0].toUpperCase() + word.slice(1), String(model.views.columns.begin[entry])]);
+  return facts;
+}
+
+function waitText(entry) {
+  const wait = waitOf(entry);
+  if (!wait) {
+    return ["not at all: ready when its rank was"];
+  }
+  const why = kCauses.find((cause) => cause.id === wait.cause).name;
+  const way = wait.transfer > 0 ? `, ${formatTime(wait.transfer)} of it on its way` : "";
+  return [`${formatTime(wait.total)} for `, taskButton(wait.task), ` (${why}${way})`];
+}
+
+function prerequisiteList(task) {
+  const items = [];
+  forEachPrerequisite(task, (kind, stage, microbatch) => {
+    const number = findTask({kind, stage, microbatch});
+    const entry = number === kNone ? kNone : model.taskEntry[number];
+    items.push(number === kNone
+        ? make("li", {class: "wrong"}, `${taskName(kind, stage, microbatch)} is missing`)
+        : make("li", {}, taskButton(number), ` rank ${model.row[entry]}, ${placeOf(entry)}`));
+  });
+  return items.length === 0
+      ? [] : [make("h3", {}, `${nameOf(task)} needs`), shortList("ul", items)];
+}
+
+function dependantList(entry) {
+  const items = dependantsOf(entry).map((task) => {
+    const holder = model.taskEntry[task];
+    return make("li", {}, taskButton(task), ` rank ${model.row[holder]}, ${placeOf(holder)}`);
+  });
+  return items.length === 0
+      ? [] : [make("h3", {class: "next"}, "Directly waiting for it"), shortList("ul", items)];
+}
+
+function shortList(tag, items) {
+  const list = make(tag, {}, ...items.slice(0, kListed));
+  if (items.length > kListed) {
+    list.append(make("li", {class: "note"}, `and ${formatCount(items.length - kListed)} more`));
+  }
+  return list;
+}
+
+function chainList() {
+  const chain = state.chain;
+  if (chain.length < 2) {
+    return [];
+  }
+  const latest = chain.slice(-kListed).reverse();
+  const items = latest.map((entry, i) => {
+    const next = latest[i - 1];
+    const why = next === undefined ? "" : linkText(entry, next);
+    return make("li", {}, taskButton(model.taskBegin[entry]),
+                ` rank ${model.row[entry]}, ${placeOf(entry)}${why}`);
+  });
+  const list = make("ol", {id: "chain"}, ...items);
+  if (chain.length > kListed) {
+    list.append(make("li", {class: "note"}, `and ${formatCount(chain.length - kListed)} before`));
+  }
+  return [make("h3", {class: "accent"}, "What held it up, back to the start"), list];
+}
+
+// Why `next` could not start before `entry` was done.
+function linkText(entry, next) {
+  if (state.view === "time" && model.row[entry] === model.row[next] &&
+      model.awaited[next] === kNone) {
+    return ": rank busy";
+  }
+  const wait = state.view === "time" ? waitOf(next) : null;
+  return wait && wait.transfer > 0 ? ": result, then its transfer" : ": result";
+}
+
+// ---- what is wrong ---------------------------------------------------------------------------
+
+function showViolations() {
+  if (data.violations.length === 0) {
+    return;
+  }
+  const items = data.violations.map((violation, i) => {
+    const place = violation.row < 0 ? "" : ` rank ${violation.row}`
+        + (violation.column < 0 ? "" : `, ${positionWord()} ${violation.column}`);
+    const button = make("button",
+        {class: "violation", "data-violation": i, "aria-pressed": i === state.violation},
+        make("b", {}, violation.rule), place + (violation.task ? ` (${violation.task})` : ""),
+        make("span", {}, violation.message), repairText(violation));
+    return make("li", {}, button);
+  });
+  if (data.unlisted > 0) {
+    items.push(make("li", {class: "note"}, `and ${formatCount(data.unlisted)} more`));
+  }
+  byId("violations").replaceChildren(make("h2", {}, "Violations"), make("ol", {}, ...items));
+}
+
+function repairText({repair}) {
+  if (!repair) {
+    return null;
+  }
+  const [row, first, second] = repair;
+  const name = (column) => {
+    const entry = entryInColumn(row, column);
+    return entry === kNone ? `${positionWord()} ${column}` : entryName(entry);
+  };
+  return make("span", {class: "repair"},
+              `Exchanging ${name(first)} and ${name(second)} on rank ${row} repairs it.`);
+}
+
+// ---- where the time goes ---------------------------------------------------------------------
+
+function showBill() {
+  if (!data.times) {
+    byId("bill").replaceChildren(make("p", {class: "note"},
+        "Without a simulated timeline there are columns only, and no idle time to explain."));
+    return;
+  }
+  const rows = data.times.rows;
+  const whole = data.times.makespan * model.rows;
+  const totals = kCauses.map((cause, i) => rows.reduce((sum, row) => sum + row.bubbles[i], 0));
+  const bar = make("div", {class: "bar", "aria-hidden": "true"});
+  const items = kCauses.map((cause, i) => {
+    const part = make("span", {class: cause.id});
+    part.style.width = formatShare(totals[i], whole);
+    bar.append(part);
+    return make("tr", {}, make("th", {scope: "row", title: cause.meaning},
+                               make("span", {class: `swatch ${cause.id}`}), cause.name),
+                make("td", {}, formatTime(totals[i])), make("td", {}, formatShare(totals[i], whole)));
+  });
+  byId("bill").replaceChildren(
+      make("h2", {}, "Idle time by cause"), bar,
+      make("table", {}, make("tbody", {}, ...items)), rankTable(rows));
+}
+
+function rankTable(rows) {
+  const head = ["rank", ...kCauses.map((cause) => cause.name.replace("unication", "")), "idle",
+                "peak held"];
+  const body = rows.slice(0, kListed).map((row, r) => make("tr", {}, make("th", {scope: "row"}, `d${r}`),
+      ...row.bubbles.map((bubble) => make("td", {}, formatTime(bubble))),
+      make("td", {}, formatShare(row.idle, data.times.makespan)),
+      make("td", {}, String(row.peak))));
+  return make("details", {}, make("summary", {}, "By rank"), make("table", {class: "ranks"},
+      make("thead", {}, make("tr", {}, ...head.map((name) => make("th", {scope: "col"}, name)))),
+      make("tbody", {}, ...body)));
+}
+
+// ---- legend and tooltip ----------------------------------------------------------------------
+
+function showLegend() {
+  const swatch = (colour) => {
+    const element = make("span", {class: "swatch"});
+    element.style.background = colour;
+    return element;
+  };
+  const stages = Array.from({length: Math.min(data.stages, kStageColours)}, (unused, stage) =>
+      make("span", {class: "item"}, swatch(theme.tasks[stage * kKinds.length]),
+           data.names[stage] || `stage ${stage}`));
+  if (data.stages > kStageColours) {
+    stages.push(make("span", {class: "item"}, `and so on, ${kStageColours} colours in turn`));
+  }
+  const used = new Set(model.kind);
+  const kinds = kKindNames.map((name, kind) => !used.has(kind) ? null
+      : make("span", {class: "item"}, swatch(theme.tasks[kind]), `${kKinds[kind]} ${name.toLowerCase()}`));
+  const causes = !data.times ? [] : kCauses.map((cause) =>
+      make("span", {class: "item"}, make("span", {class: `swatch ${cause.id}`}), `idle: ${cause.name}`));
+  byId("legend").replaceChildren(make("div", {}, ...stages), make("div", {}, ...kinds.filter(Boolean)),
+                                 make("div", {}, ...causes));
+}
+
+function showTooltip(lines, x, y) {
+  const tooltip = byId("tooltip");
+  tooltip.hidden = lines.length === 0;
+  if (tooltip.hidden) {
+    return;
+  }
+  const [head, ...rest] = lines;
+  tooltip.replaceChildren(make("b", {}, head), ...rest.map((text) => make("div", {}, text)));
+  const box = tooltip.getBoundingClientRect();
+  const left = x + 16 + box.width > window.innerWidth ? x - box.width - 12 : x + 16;
+  const top = y + 16 + box.height > window.innerHeight ? y - box.height - 12 : y + 16;
+  tooltip.style.left = `${Math.max(4, left)}px`;
+  tooltip.style.top = `${Math.max(4, top)}px`;
+}
+
+function entryLines(entry) {
+  const lines = [entryName(entry), ...tasksOf(entry).map(describeTask), `rank ${model.row[entry]}`];
+  if (data.times) {
+    const {begin, end} = model.views.time;
+    lines.push(`${formatTime(begin[entry])} to ${formatTime(end[entry])}, lasts `
+               + formatTime(end[entry] - begin[entry]));
+    const wait = waitOf(entry);
+    lines.push(wait ? waitLine(wait) : "did not wait: ready when its rank was");
+  }
+  if (state.view === "columns") {
+    lines.push(`${positionWord()} ${model.views.columns.begin[entry]}`);
+  }
+  if (marked.entries.has(entry)) {
+    lines.push(...data.violations.filter((violation) => violation.cells.some(([row, column]) =>
+        entryInColumn(row, column) === entry)).slice(0, 3).map((v) => `${v.rule}: ${v.message}`));
+  }
+  return lines;
+}
+
+function waitLine({task, total, transfer, cause}) {
+  const why = kCauses.find((c) => c.id === cause).name;
+  const way = transfer > 0 ? `, ${formatTime(transfer)} of it in transfer` : "";
+  return `waited ${formatTime(total)} for ${nameOf(task)} (${why}${way})`;
+}
+
+// What the row does at a moment at which it runs nothing.
+function gapLines(row, at) {
+  if (state.view !== "time" || row < 0 || row >= model.rows || at < 0 || at > places().length) {
+    return [];
+  }
+  const next = firstAfter(row, at);
+  const {begin, end, length} = places();
+  const from = next === model.rowBegin[row] ? 0 : end[next - 1];
+  if (next === model.rowBegin[row + 1]) {
+    return [`rank ${row} idle`, `${formatTime(from)} to ${formatTime(length)} (drain): nothing left to do`];
+  }
+  const wait = waitOf(next);
+  return [`rank ${row} idle`, `${formatTime(from)} to ${formatTime(begin[next])}`,
+          `${entryName(next)} ${wait ? waitLine(wait) : "follows"}`];
+}

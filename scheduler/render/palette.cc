@@ -1,0 +1,74 @@
+#include "stagecraft/scheduler/render/palette.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+
+#include <fmt/format.h>
+
+namespace stagecraft {
+namespace {
+
+/// Degrees, in the order of the terminal's colours.
+constexpr std::array<double, kStageColours> kHues{
+    250, 62, 150, 312, 98, 205, 350, 125, 282, 45, 175, 228};
+
+struct Shade {
+  double lightness = 0;
+  double chroma = 0;
+};
+
+Shade shade(CellKind kind, ColourScheme scheme) {
+  const bool light = scheme == ColourScheme::Light;
+  switch (kind) {
+    case CellKind::Forward:
+      return light ? Shade{0.84, 0.09} : Shade{0.62, 0.10};
+    case CellKind::Backward:
+      return light ? Shade{0.69, 0.13} : Shade{0.47, 0.11};
+    case CellKind::BackwardInput:
+      return light ? Shade{0.76, 0.12} : Shade{0.54, 0.11};
+    case CellKind::BackwardWeight:
+      return light ? Shade{0.91, 0.05} : Shade{0.71, 0.06};
+    default:
+      return light ? Shade{0.80, 0} : Shade{0.55, 0};
+  }
+}
+
+using Rgb = std::array<double, 3>;
+
+Rgb linear_rgb(const Shade& shade, double hue) {
+  const double a = shade.chroma * std::cos(hue * std::numbers::pi / 180);
+  const double b = shade.chroma * std::sin(hue * std::numbers::pi / 180);
+  const double l = std::pow(shade.lightness + 0.3963377774 * a + 0.2158037573 * b, 3);
+  const double m = std::pow(shade.lightness - 0.1055613458 * a - 0.0638541728 * b, 3);
+  const double s = std::pow(shade.lightness - 0.0894841775 * a - 1.2914855480 * b, 3);
+  return {4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s,
+          -1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s,
+          -0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s};
+}
+
+bool displayable(const Rgb& rgb) {
+  return std::ranges::all_of(rgb, [](double part) { return part >= 0 && part <= 1; });
+}
+
+int to_byte(double linear) {
+  const double encoded =
+      linear <= 0.0031308 ? 12.92 * linear : 1.055 * std::pow(linear, 1 / 2.4) - 0.055;
+  return static_cast<int>(std::lround(255 * std::clamp(encoded, 0.0, 1.0)));
+}
+
+}  // namespace
+
+std::string task_colour(const Task& task, ColourScheme scheme) {
+  const int stages = std::max(task.stage.value, 0) % kStageColours;
+  Shade wanted = shade(task.kind, scheme);
+  Rgb rgb = linear_rgb(wanted, kHues[static_cast<std::size_t>(stages)]);
+  while (!displayable(rgb) && wanted.chroma > 0) {  // paler, but of the same hue and lightness
+    wanted.chroma = std::max(0.0, wanted.chroma - 0.005);
+    rgb = linear_rgb(wanted, kHues[static_cast<std::size_t>(stages)]);
+  }
+  return fmt::format("#{:02x}{:02x}{:02x}", to_byte(rgb[0]), to_byte(rgb[1]), to_byte(rgb[2]));
+}
+
+}  // namespace stagecraft
