@@ -14,6 +14,7 @@
 #include "stagecraft/tools/exit_code.h"
 #include "stagecraft/base/nearest.h"
 #include "stagecraft/tools/sub_command.h"
+#include "stagecraft/tools/trace/trace.h"
 #include "stagecraft/tools/train/train.h"
 
 namespace stagecraft::tools {
@@ -21,6 +22,7 @@ namespace {
 
 const std::vector<SubCommand>& sub_commands() {
   static const std::vector<SubCommand> commands{
+      {"trace", "hold what a run recorded against its schedule", &trace},
       {"train", "train a small Llama on the bytes of a text, by pipeline", &train},
   };
   return commands;

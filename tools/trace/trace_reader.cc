@@ -1,5 +1,4 @@
 #include <cmath>
-#include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -39,11 +38,13 @@ class Reader {
 
   TraceHeader read(std::istream& in) {
     try {
-      (void)Json::parse(in, [this](int depth, Json::parse_event_t what, Json& parsed) {
+      const Json rest = Json::parse(in, [this](int depth, Json::parse_event_t what, Json& parsed) {
         return see(depth, what, parsed);
       });
     } catch (const Json::parse_error& error) {
       refuse(error);
+    } catch (const Json::exception& error) {
+      fail(fmt::format("its header is none that 'stagecraft train' writes ({})", error.what()));
     }
     if (!ours_) {
       fail("it is no trace of 'stagecraft train --trace': name the file that it wrote");
@@ -117,19 +118,20 @@ class Reader {
   void add(const Json& event) {
     const Json& args = event.at("args");
     const auto step = args.at("step").get<std::int64_t>();
-    if (!step_ || step_->step != step) {
+    if (!inside_ || step_.step != step) {
       end_step();
-      step_.emplace(TraceStep{.step = step, .ranks = {}});
-      step_->ranks.resize(header_.ranks.size());
+      step_.step = step;
+      step_.ranks.resize(header_.ranks.size());
+      inside_ = true;
     }
     const auto rank = event.at("pid").get<std::size_t>();
-    if (rank >= step_->ranks.size()) {
+    if (rank >= step_.ranks.size()) {
       fail(fmt::format("event {} is of rank {}, but {} ranks are named before it",
                        events_,
                        event.at("pid").dump(),
                        header_.ranks.size()));
     }
-    step_->ranks[rank].push_back(event_of(event, args));
+    step_.ranks[rank].push_back(event_of(event, args));
   }
 
   TraceEvent event_of(const Json& event, const Json& args) const {
@@ -155,9 +157,10 @@ class Reader {
   }
 
   void end_step() {
-    if (step_) {
-      on_step_(*step_);
-      step_.reset();
+    if (inside_) {
+      on_step_(step_);
+      step_.ranks.clear();
+      inside_ = false;
     }
   }
 
@@ -167,7 +170,8 @@ class Reader {
   bool ours_ = false;
   TraceHeader header_;
   std::int64_t events_ = 0;
-  std::optional<TraceStep> step_;
+  bool inside_ = false;  ///< some of step_ has been read
+  TraceStep step_;
 };
 
 }  // namespace

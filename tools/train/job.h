@@ -24,7 +24,7 @@ struct TrainJob {
 };
 
 /// Reads the text, settles the schedule and compiles the model: whatever fails fast, first.
-/// Errors: those of the three, and UsageFile for a --save that could not be written later.
+/// Errors: those of the three, and UsageFile for a --save or --trace that could not be written later.
 [[nodiscard]] TrainJob make_job(const TrainOptions& options);
 
 [[nodiscard]] Optimizer make_optimizer(const TrainOptions& options);

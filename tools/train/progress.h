@@ -33,6 +33,9 @@ struct EvalLine {
 
 struct VerifyLine {
   bool bit_equal = false;
+  bool good = false;     ///< bit-equal, or within `bound` where the schedule reorders sums
+  std::string reordered; ///< why it reorders them; empty where bits must be equal
+  double bound = 0.0;    ///< largest allowed difference, over max(1, the value)
   double max_abs_diff = 0.0;
   std::int64_t losses = 0;       ///< steps compared
   std::int64_t parameters = 0;   ///< parameters compared
@@ -55,6 +58,8 @@ class Progress {
   virtual void interrupted(std::int64_t step) = 0;
   virtual void verified(const VerifyLine& line) = 0;
   virtual void done(const DoneLine& line) = 0;
+  /// Tells the same twice over: as text, ending in a newline, and as one JSON object.
+  virtual void report(const std::string& text, const std::string& json) = 0;
   /// Prints text meant for people as it is; the JSON form leaves it out.
   virtual void text(const std::string& text) = 0;
 };

@@ -1,0 +1,48 @@
+#include "stagecraft/tools/train/run_timeline.h"
+
+#include <thread>
+
+#include "stagecraft/scheduler/comparison.h"
+#include "stagecraft/tools/trace/report.h"
+#include "stagecraft/tools/trace/trace_step.h"
+
+namespace stagecraft::tools {
+
+RunTimeline::RunTimeline(const TrainJob& job,
+                         const Plan& plan,
+                         const std::vector<std::string>& stages)
+    : job_(job),
+      plan_(plan),
+      replicas_(job.choice.schedule),
+      header_{.ranks = stages,
+              .threads_per_worker = static_cast<int>(job.options.threads_per_worker),
+              .processors = static_cast<int>(std::thread::hardware_concurrency())} {
+  if (job.options.trace) {
+    trace_.emplace(*job.options.trace, header_);
+  }
+}
+
+void RunTimeline::add(const StepResult& result) {
+  const TraceStep step = trace_step(result.step, plan_, replicas_, result.timelines);
+  measured_.add(measured_step(step));
+  if (trace_) {
+    trace_->write(step);
+  }
+}
+
+void RunTimeline::report(Progress& progress) const {
+  const Comparison comparison = compare(job_.choice.schedule,
+                                        replicas_.expand(job_.program.stage_graph()),
+                                        measured_.costs(),
+                                        measured_);
+  progress.report(report_text(comparison, measured_, header_) + "\n",
+                  report_json(comparison, measured_, header_, 0));
+}
+
+void RunTimeline::close() {
+  if (trace_) {
+    trace_->close();
+  }
+}
+
+}  // namespace stagecraft::tools

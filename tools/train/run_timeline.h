@@ -1,0 +1,45 @@
+/// RunTimeline: what becomes of the timelines that the ranks of a training run record: the trace
+/// file, where one is asked for, and the report on planned against measured.
+///
+/// Made by the run, fed with every step, used on its thread alone.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stagecraft/actors/step_future.h"
+#include "stagecraft/compiler/plan/plan.h"
+#include "stagecraft/scheduler/measurements.h"
+#include "stagecraft/scheduler/replicas.h"
+#include "stagecraft/tools/trace/trace_file.h"
+#include "stagecraft/tools/train/job.h"
+#include "stagecraft/tools/train/progress.h"
+
+namespace stagecraft::tools {
+
+class RunTimeline {
+ public:
+  /// `stages`: of each rank, as text. `job` and `plan` outlive it.
+  /// Errors: UsageFile for a --trace that cannot be written.
+  RunTimeline(const TrainJob& job, const Plan& plan, const std::vector<std::string>& stages);
+
+  /// Requires: the step was recorded.
+  void add(const StepResult& result);
+
+  /// Tells planned against measured. Requires: a step was added.
+  void report(Progress& progress) const;
+
+  /// Errors: UsageFile when the trace could not be written to its end.
+  void close();
+
+ private:
+  const TrainJob& job_;
+  const Plan& plan_;
+  Replicas replicas_;
+  TraceHeader header_;
+  std::optional<TraceWriter> trace_;
+  Measurements measured_;
+};
+
+}  // namespace stagecraft::tools
