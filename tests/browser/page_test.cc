@@ -274,7 +274,7 @@ TEST_CASE("a deadlock is shown in positions, with its cycle in red", "[browser]"
   Page page = pages.open(Schedule::parse(kDeadlock));
   CHECK(page.evaluate("document.getElementById('view-time').disabled") == true);
   CHECK_THAT(page.text("#violations"),
-             ContainsSubstring("V29") && ContainsSubstring("Exchanging 0B0 and 0F1 on rank 0"));
+             ContainsSubstring("V29") && ContainsSubstring("exchange 0B0 and 0F1 of row 0"));
   CHECK(page.count(".violation[aria-pressed=true]") == 1);
   const char* red =
       "(() => { const c = document.getElementById('grid');"

@@ -1,7 +1,7 @@
 // The grid: boxes where they are wide enough to tell apart, else the mean colour of what lies
 // under each pixel, which keeps a picture of a million tasks smooth.
 
-const kPixelsPerBox = 2.5;  // narrower than this on average: means
+const kPixelsPerBox = 3;  // narrower than this on average: means
 
 function drawGrid() {
   const surface = surfaces.grid;
@@ -20,6 +20,7 @@ function drawGrid() {
       const shown = Math.min(last + 1, model.rowBegin[row + 1]);
       if ((shown - first) * kPixelsPerBox > layout.plotWidth) {
         drawMeans(context, row, first, shown);
+        drawGaps(context, row, first, shown, 3);
       } else {
         drawGaps(context, row, first, shown);
         drawBoxes(context, row, first, shown);
@@ -46,7 +47,7 @@ function visibleRows(height) {
   return rows;
 }
 
-const rowGap = () => (layout.row >= 16 ? 2 : layout.row >= 8 ? 1 : 0);
+const rowGap = () => (layout.row >= 16 ? 2 : layout.row >= 8 ? 1 : 0.5);
 
 function boxOf(entry) {
   const {begin, end} = places();
@@ -95,7 +96,7 @@ function drawBox(context, entry) {
 }
 
 // Idle time of the simulated schedule, hatched by its cause.
-function drawGaps(context, row, first, shown) {
+function drawGaps(context, row, first, shown, narrowest = 0.5) {
   if (state.view !== "time") {
     return;
   }
@@ -104,14 +105,14 @@ function drawGaps(context, row, first, shown) {
   const y = toY(row) + rowGap();
   const height = layout.row - 2 * rowGap();
   const fill = (from, to, cause) => {
-    if ((to - from) * state.scale > 0.5) {
+    if ((to - from) * state.scale > narrowest) {
       context.fillStyle = hatch(cause);
       context.fillRect(toX(from), y, (to - from) * state.scale, height);
     }
   };
   for (let entry = first; entry < shown; ++entry) {
     const before = entry === model.rowBegin[row] ? 0 : end[entry - 1];
-    const wait = begin[entry] > before && waitOf(entry);
+    const wait = (begin[entry] - before) * state.scale > narrowest && waitOf(entry);
     if (!wait) {
       continue;
     }

@@ -134,8 +134,8 @@ function rememberInAddress() {
   if (state.violation !== kNone) {
     words.push(`violation=${state.violation}`);
   }
-  if (state.view === "columns" && data.times) {
-    words.push("view=columns");
+  if (state.view !== kUsualView) {
+    words.push(`view=${state.view}`);
   }
   if (state.scheme) {
     words.push(`theme=${state.scheme}`);
@@ -234,7 +234,7 @@ function hoverGrid(event) {
 }
 
 function hoverMemory(event) {
-  const row = Math.floor((event.offsetY + state.memoryTop) / layout.strip);
+  const row = Math.floor((event.offsetY - stripTop(0)) / layout.strip);
   const at = fromX(event.offsetX);
   const inside = row >= 0 && row < model.rows && event.offsetX >= layout.plotLeft &&
       event.offsetX <= layout.plotLeft + layout.plotWidth;

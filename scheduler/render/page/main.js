@@ -14,7 +14,7 @@ function resize() {
   layout.gridHeight = Math.min(layout.axis + rows * layout.row + 4, Math.floor(tall * 0.66));
   const rest = tall - layout.gridHeight;
   layout.strip = Math.min(64, Math.max(4, Math.floor(rest / rows)));
-  layout.memoryHeight = Math.min(rows * layout.strip + 2, rest);
+  layout.memoryHeight = Math.min(rows * layout.strip + 10, rest);
   resizeSurface("overview", width, layout.overviewHeight);
   resizeSurface("grid", width, layout.gridHeight);
   resizeSurface("memory", width, layout.memoryHeight);

@@ -64,7 +64,7 @@ function countUntil(at, moment) {
   return low;
 }
 
-const stripTop = (row) => row * layout.strip - state.memoryTop;
+const stripTop = (row) => row * layout.strip - state.memoryTop + 4;
 
 function drawMemory() {
   const {context, width, height} = surfaces.memory;
@@ -116,18 +116,28 @@ function drawPeakLine(context, y) {
   context.setLineDash([]);
 }
 
-// Steps, from pixel to pixel; where several fall on one, the highest of them.
+// Steps, from pixel to pixel; where several fall on one, the highest of them. Equal neighbours are
+// one rectangle: rectangles are what painting costs.
 function drawCurve(context, {at, held}, bottom, unit) {
   const right = layout.plotLeft + layout.plotWidth;
   const pixelOf = (i) => (i < at.length ? Math.round(toX(at[i])) : right);
   let i = countUntil(at, state.left);
   let value = i > 0 ? held[i - 1] : 0;
   let x = layout.plotLeft;
+  let from = x;
+  let drawn = value;
+  const until = (next, high) => {
+    if (high !== drawn) {
+      context.fillRect(from, bottom - drawn * unit, x - from, drawn * unit);
+      from = x;
+      drawn = high;
+    }
+    x = next;
+  };
   while (x < right) {
-    if (pixelOf(i) > x) {
-      const next = Math.min(pixelOf(i), right);
-      context.fillRect(x, bottom - value * unit, next - x, value * unit);
-      x = next;
+    const next = pixelOf(i);
+    if (next > x) {
+      until(Math.min(next, right), value);
       continue;
     }
     let high = 0;
@@ -135,7 +145,7 @@ function drawCurve(context, {at, held}, bottom, unit) {
       value = held[i++];
       high = Math.max(high, value);
     }
-    context.fillRect(x, bottom - high * unit, 1, high * unit);
-    x += 1;
+    until(x + 1, high);
   }
+  until(right, -1);
 }

@@ -49,7 +49,7 @@ function drawMarks(context) {
   for (const entry of marked.entries) {
     const box = boxOf(entry);
     context.save();
-    context.globalAlpha = 0.25;
+    context.globalAlpha = 0.14;
     context.fillStyle = theme.bad;
     context.fillRect(box.x, box.y, Math.max(box.width, 2), box.height);
     context.restore();
@@ -63,6 +63,10 @@ function drawMarks(context) {
       context.setLineDash([]);
     }
   }
+}
+
+function inset({x, y, width, height}, by) {
+  return {x: x + by, y: y + by, width: width - 2 * by, height: height - 2 * by};
 }
 
 function idleBox(row, column) {
@@ -203,6 +207,18 @@ function drawViolation(context, violation) {
   }
   const cycle = violation.cycle.map((name) => findTask(parseTask(name)))
                     .filter((task) => task !== kNone).map((task) => model.taskEntry[task]);
+  if (violation.repair) {
+    const [row, first, second] = violation.repair;
+    context.setLineDash([5, 3]);
+    for (const column of [first, second]) {
+      const entry = entryInColumn(row, column);
+      const box = entry === kNone ? idleBox(row, column) : boxOf(entry);
+      if (entry !== kNone || state.view === "columns") {
+        frame(context, inset(box, 5), theme.next, 2);
+      }
+    }
+    context.setLineDash([]);
+  }
   cycle.forEach((entry, i) => {
     const before = cycle[(i + cycle.length - 1) % cycle.length];
     if (before !== entry) {

@@ -91,10 +91,11 @@ function inPlot(context, top, height, draw) {
   context.restore();
 }
 
-// Numbers along the top: in steps of 1, 2 or 5 times a power of ten, at least 70 pixels apart.
+// Numbers along the top: in steps of 1, 2 or 5 times a power of ten, not too close to each other.
 function drawAxis({context, height}) {
-  let step = 10 ** Math.floor(Math.log10(70 / state.scale));
-  step *= [1, 2, 5, 10].find((factor) => factor * step * state.scale >= 70);
+  const apart = state.view === "columns" ? 34 : 70;
+  let step = 10 ** Math.floor(Math.log10(apart / state.scale));
+  step *= [1, 2, 5, 10].find((factor) => factor * step * state.scale >= apart * 0.999);
   if (state.view === "columns") {
     step = Math.max(1, Math.round(step));
   }

@@ -166,7 +166,7 @@ function showViolations() {
     const button = make("button",
         {class: "violation", "data-violation": i, "aria-pressed": i === state.violation},
         make("b", {}, violation.rule), place + (violation.task ? ` (${violation.task})` : ""),
-        make("span", {}, violation.message), repairText(violation));
+        make("span", {}, violation.message.replaceAll("->", "\u2192")), repairText(violation));
     return make("li", {}, button);
   });
   if (data.unlisted > 0) {
@@ -176,16 +176,8 @@ function showViolations() {
 }
 
 function repairText({repair}) {
-  if (!repair) {
-    return null;
-  }
-  const [row, first, second] = repair;
-  const name = (column) => {
-    const entry = entryInColumn(row, column);
-    return entry === kNone ? `${positionWord()} ${column}` : entryName(entry);
-  };
-  return make("span", {class: "repair"},
-              `Exchanging ${name(first)} and ${name(second)} on rank ${row} repairs it.`);
+  return repair && make("span", {class: "repair"},
+                        "The two cells in dashed frames, exchanged, repair it.");
 }
 
 // ---- where the time goes ---------------------------------------------------------------------

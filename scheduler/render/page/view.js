@@ -7,8 +7,11 @@ const kCauses = [
   {id: "drain", name: "drain", meaning: "after the row's last task"},
 ];
 
+// Most faults are about columns, and show there.
+const kUsualView = data.times && data.violations.length === 0 ? "time" : "columns";
+
 const state = {
-  view: data.times ? "time" : "columns",
+  view: kUsualView,
   left: 0,       // at the plot's left edge, in columns or units of time
   scale: 1,      // pixels per column or unit
   top: 0,        // pixels of the rows scrolled away above
@@ -61,7 +64,7 @@ function clampView() {
   const hidden = (height, axis, row) => Math.max(0, model.rows * row - (height - axis));
   state.top = Math.min(Math.max(state.top, 0), hidden(layout.gridHeight, layout.axis, layout.row));
   state.memoryTop =
-      Math.min(Math.max(state.memoryTop, 0), hidden(layout.memoryHeight, 0, layout.strip));
+      Math.min(Math.max(state.memoryTop, 0), hidden(layout.memoryHeight, 10, layout.strip));
 }
 
 function fit() {
