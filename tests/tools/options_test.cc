@@ -24,12 +24,22 @@ std::string failure_of(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
+TEST_CASE("a setting is a key and a value, each key once", "[tools][options]") {
+  CHECK_THAT(failure_of({"--set", "k"}), ContainsSubstring("--set expects KEY=VALUE, found 'k'"));
+  CHECK_THAT(failure_of({"--set", "=2"}), ContainsSubstring("found '=2'"));
+  CHECK_THAT(failure_of({"--set", "k=1", "--set", "k=2"}), ContainsSubstring("names k twice"));
+}
+
 TEST_CASE("without arguments the main job's defaults hold", "[tools][options]") {
   const TrainOptions o = options_of({});
   CHECK(o.text == "/usr/share/common-licenses/GPL-3");
-  CHECK(std::vector{o.layers, o.dim, o.heads, o.ffn, o.sequence, o.microbatch_size, o.steps} ==
-        std::vector<std::int64_t>{4, 128, 4, 344, 64, 4, 50});
+  CHECK(std::vector{o.dim, o.heads, o.ffn, o.sequence, o.microbatch_size, o.steps} ==
+        std::vector<std::int64_t>{128, 4, 344, 64, 4, 50});
+  CHECK_FALSE(o.layers.has_value());
   CHECK_FALSE(o.stages.has_value());
+  CHECK_FALSE(o.ranks.has_value());
+  CHECK_FALSE(o.chunks.has_value());
+  CHECK(o.set.empty());
   CHECK_FALSE(o.microbatches.has_value());
   CHECK(o.optimizer == OptimizerKind::AdamW);
   CHECK(o.rate == 3e-4);
@@ -57,6 +67,14 @@ TEST_CASE("every option arrives where it belongs", "[tools][options]") {
                                      "5",
                                      "--stages",
                                      "3",
+                                     "--ranks",
+                                     "7",
+                                     "--chunks",
+                                     "9",
+                                     "--set",
+                                     "k=2",
+                                     "--set",
+                                     "extra=2,1",
                                      "--schedule",
                                      "gpipe",
                                      "--steps",
@@ -88,14 +106,17 @@ TEST_CASE("every option arrives where it belongs", "[tools][options]") {
                                      "--dry-run",
                                      "--verify",
                                      "--json"});
-  CHECK(std::vector{o.layers,
+  CHECK(o.set == std::map<std::string, std::string>{{"k", "2"}, {"extra", "2,1"}});
+  CHECK(std::vector{*o.layers,
                     o.dim,
                     o.heads,
                     o.ffn,
                     o.sequence,
                     o.microbatch_size,
                     *o.microbatches,
-                    *o.stages} == std::vector<std::int64_t>{6, 32, 2, 48, 16, 2, 5, 3});
+                    *o.stages,
+                    *o.ranks,
+                    *o.chunks} == std::vector<std::int64_t>{6, 32, 2, 48, 16, 2, 5, 3, 7, 9});
   CHECK(std::vector{o.text, o.schedule, *o.save, *o.load} ==
         std::vector<std::string>{"t", "gpipe", "s", "l"});
   CHECK(std::vector{o.steps, o.warmup, o.threads_per_worker, *o.eval_every} ==

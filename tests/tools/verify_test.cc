@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/tensor.h>
 
@@ -69,6 +70,35 @@ TEST_CASE("runs of different shape are not bit-equal", "[tools][verify]") {
   Verifier counts;
   counts.step(1, {1.0}, {1.0, 1.0}, 1.0, 1.0);
   CHECK_FALSE(counts.result().bit_equal);
+}
+
+TEST_CASE("where sums are reordered, a difference within the bound is good", "[tools][verify]") {
+  Verifier verifier("two shares");
+  verifier.step(1, {1.0, 2.0}, {1.0, 2.0 + 1e-6}, 1.5, 1.5);
+  CHECK_FALSE(verifier.result().bit_equal);
+  CHECK(verifier.result().good);
+  verifier.parameters({{"head", at::full({4}, 1.00005F)}}, {{"head", at::ones({4})}}, stage_of);
+  CHECK(verifier.result().good);
+  CHECK(verifier.result().reordered == "two shares");
+}
+
+TEST_CASE("where sums are reordered, a difference beyond the bound is not good",
+          "[tools][verify]") {
+  Verifier losses("two shares"), weights("two shares"), count("two shares"), nan("two shares");
+  losses.step(1, {1.0}, {1.001}, 1.0, 1.0);
+  CHECK_FALSE(losses.result().good);
+  weights.parameters({{"head", at::full({4}, 1.001F)}}, {{"head", at::ones({4})}}, stage_of);
+  CHECK_FALSE(weights.result().good);
+  count.step(1, {1.0, 2.0}, {1.0}, 1.0, 1.0);
+  CHECK_FALSE(count.result().good);
+  nan.step(1, {std::numeric_limits<double>::quiet_NaN()}, {1.0}, 1.0, 1.0);
+  CHECK_FALSE(nan.result().good);
+}
+
+TEST_CASE("where sums are not reordered, any difference is bad", "[tools][verify]") {
+  Verifier verifier;
+  verifier.step(1, {1.0}, {1.0 + 1e-12}, 1.0, 1.0);
+  CHECK_FALSE(verifier.result().good);
 }
 
 }  // namespace stagecraft::tools

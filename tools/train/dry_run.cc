@@ -6,6 +6,7 @@
 
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/lower/lower.h"
+#include "stagecraft/compiler/replicate.h"
 #include "stagecraft/scheduler/render/terminal.h"
 #include "stagecraft/tools/train/planned_bytes.h"
 #include "stagecraft/tools/train/rank_table.h"
@@ -36,7 +37,7 @@ std::vector<RankFacts> facts_of(const Plan& plan, const CompiledProgram& program
 }
 
 std::string as_json(const TrainJob& job, const Plan& plan, const std::vector<RankFacts>& ranks) {
-  const CompiledProgram& program = job.program.compiled();
+  const CompiledProgram& program = job.program.compiled();  // every stage once, whatever the replicas
   nlohmann::ordered_json object{{"event", "dry_run"},
                                 {"microbatches", job.choice.microbatches},
                                 {"instructions", plan.instruction_count()},
@@ -82,8 +83,9 @@ std::string as_text(const TrainJob& job, const Plan& plan, const std::vector<Ran
 }  // namespace
 
 std::string dry_run(const TrainJob& job) {
-  const Plan plan = lower_schedule(job.program, job.choice.schedule, /*training=*/true);
-  const std::vector<RankFacts> ranks = facts_of(plan, job.program.compiled());
+  const Program program = replicate(job.program, Replicas(job.choice.schedule));
+  const Plan plan = lower_schedule(program, job.choice.schedule, /*training=*/true);
+  const std::vector<RankFacts> ranks = facts_of(plan, program.compiled());
   return job.options.json ? as_json(job, plan, ranks) : as_text(job, plan, ranks);
 }
 

@@ -14,7 +14,7 @@ namespace stagecraft::tools {
 namespace {
 
 /// A run of hours must not end with a place that was never there.
-void check_place_to_save(const std::string& file) {
+void check_place_for(const char* option, const std::string& file) {
   std::filesystem::path folder = std::filesystem::path(file).parent_path();
   if (folder.empty()) {
     folder = ".";
@@ -23,26 +23,29 @@ void check_place_to_save(const std::string& file) {
   const bool is_folder = std::filesystem::is_directory(folder, ignored);
   if (!is_folder || access(folder.c_str(), W_OK) != 0) {
     throw Error(Errc::UsageFile,
-                fmt::format("--save expects a file in a folder that can be written, found {} '{}'; "
+                fmt::format("{} expects a file in a folder that can be written, found {} '{}'; "
                             "make the folder or name another file",
+                            option,
                             is_folder ? "the protected folder" : "no folder",
                             folder.string()));
   }
   if (std::filesystem::is_directory(file, ignored)) {
     throw Error(
         Errc::UsageFile,
-        fmt::format("--save expects a file, found the folder '{}'; name a file in it", file));
+        fmt::format("{} expects a file, found the folder '{}'; name a file in it", option, file));
   }
 }
 
-examples::Llama make_model(const TrainOptions& o, std::int64_t vocabulary, int stages) {
+examples::Llama make_model(const TrainOptions& o,
+                           std::int64_t vocabulary,
+                           const ScheduleChoice& choice) {
   return examples::Llama(examples::LlamaOptions{.vocabulary = vocabulary,
-                                                .layers = o.layers,
+                                                .layers = choice.layers,
                                                 .dim = o.dim,
                                                 .heads = o.heads,
                                                 .ffn = o.ffn,
                                                 .sequence = o.sequence,
-                                                .stages = stages,
+                                                .stages = choice.stages,
                                                 .seed = o.seed});
 }
 
@@ -58,11 +61,14 @@ std::int64_t TrainJob::tokens_per_step() const {
 
 TrainJob make_job(const TrainOptions& options) {
   if (options.save) {
-    check_place_to_save(*options.save);
+    check_place_for("--save", *options.save);
+  }
+  if (options.trace) {
+    check_place_for("--trace", *options.trace);
   }
   ByteText text = ByteText::read(options.text, options.sequence);
   ScheduleChoice choice = choose_schedule(options);
-  examples::Llama model = make_model(options, text.vocabulary(), choice.stages);
+  examples::Llama model = make_model(options, text.vocabulary(), choice);
   const TextBatch example =
       text.batch(options.seed, 0, options.microbatch_size * choice.microbatches);
   Program program = compile(model,

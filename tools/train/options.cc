@@ -26,7 +26,8 @@ constexpr const char* kFooter =
 
 void add_model(CLI::App& app, TrainOptions& o) {
   const std::string group = "Model";
-  app.add_option("--layers", o.layers, "decoder layers")->check(whole_number(1))->group(group);
+  app.add_option("--layers", o.layers, "decoder layers [4, or one per stage]")
+      ->check(whole_number(1))->group(group);
   app.add_option("--dim", o.dim, "width of the model")->check(whole_number(1))->group(group);
   app.add_option("--heads", o.heads, "attention heads; divides dim")
       ->check(whole_number(1))
@@ -35,14 +36,26 @@ void add_model(CLI::App& app, TrainOptions& o) {
   app.add_option("--seq", o.sequence, "bytes per sequence")->check(whole_number(1))->group(group);
 }
 
-void add_pipeline(CLI::App& app, TrainOptions& o) {
+void add_pipeline(CLI::App& app, TrainOptions& o, std::vector<std::string>& set) {
   const std::string group = "Pipeline";
-  app.add_option(
-         "--stages", o.stages, "stages, layers split evenly over them [4, or the schedule file's]")
+  app.add_option("--schedule", o.schedule, "a name from stagecraft schedule list, or a file")
+      ->type_name("NAME|FILE")
+      ->group(group);
+  app.add_option("--ranks", o.ranks, "workers, one per row [4, or the schedule file's]")
       ->check(whole_number(1))
       ->group(group);
-  app.add_option("--schedule", o.schedule, "gpipe, 1f1b or a schedule file")
-      ->type_name("NAME|FILE")
+  app.add_option("--stages",
+                 o.stages,
+                 "stages, layers split evenly over them [what the schedule makes of the ranks]")
+      ->check(whole_number(1))
+      ->group(group);
+  app.add_option("--chunks", o.chunks, "stages per rank, where the schedule leaves that open")
+      ->check(whole_number(1))
+      ->group(group);
+  app.add_option("--set", set, "a parameter of the schedule, e.g. k=2; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->group(group);
   app.add_option(
          "--microbatches", o.microbatches, "microbatches per step [8, or the schedule file's]")
@@ -91,6 +104,9 @@ void add_run(CLI::App& app, TrainOptions& o) {
       ->type_name("FILE")
       ->group(group);
   app.add_option("--load", o.load, "checkpoint to go on from")->type_name("FILE")->group(group);
+  app.add_option("--trace", o.trace, "timeline to write, for ui.perfetto.dev and stagecraft trace")
+      ->type_name("FILE")
+      ->group(group);
   app.add_flag("--dry-run", o.dry_run, "compile, check and print the plan; run nothing")
       ->group(group);
   app.add_flag("--verify", o.verify, "also train in one process and compare bit by bit")
@@ -142,6 +158,20 @@ Kind choose(const std::string& option,
   wrong_usage(fmt::format("{} expects {}, found '{}'", option, fmt::join(names, " or "), word));
 }
 
+std::map<std::string, std::string> settings(const std::vector<std::string>& words) {
+  std::map<std::string, std::string> set;
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      wrong_usage(fmt::format("--set expects KEY=VALUE, found '{}'", word));
+    }
+    if (!set.emplace(word.substr(0, equals), word.substr(equals + 1)).second) {
+      wrong_usage(fmt::format("--set names {} twice", word.substr(0, equals)));
+    }
+  }
+  return set;
+}
+
 void check_together(const TrainOptions& o, const CLI::App& app) {
   if (o.dim % o.heads != 0) {
     wrong_usage(fmt::format("--heads expects a divisor of --dim {}, found {}", o.dim, o.heads));
@@ -182,13 +212,14 @@ std::variant<TrainOptions, HelpText> parse_train_options(
   TrainOptions options;
   std::string optimizer = "adamw";
   std::string rate_kind = "constant";
+  std::vector<std::string> set;
   CLI::App app(kAbout, "stagecraft train");
   app.option_defaults()->always_capture_default();
   app.footer(kFooter);
   app.allow_extras();
   add_training(app, options, optimizer, rate_kind);
   add_model(app, options);
-  add_pipeline(app, options);
+  add_pipeline(app, options, set);
   add_run(app, options);
   try {
     // CLI11 takes a vector from its back.
@@ -204,6 +235,7 @@ std::variant<TrainOptions, HelpText> parse_train_options(
       "--optimizer", optimizer, {{"adamw", OptimizerKind::AdamW}, {"sgd", OptimizerKind::Sgd}});
   options.rate_kind = choose<RateKind>(
       "--lr-schedule", rate_kind, {{"constant", RateKind::Constant}, {"cosine", RateKind::Cosine}});
+  options.set = settings(set);
   check_together(options, app);
   return options;
 }

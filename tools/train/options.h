@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -18,14 +19,17 @@ enum class RateKind { Constant, Cosine };
 
 struct TrainOptions {
   std::string text = "/usr/share/common-licenses/GPL-3";
-  std::int64_t layers = 4;
+  std::optional<std::int64_t> layers;  ///< none: 4, or one per stage where there are more
   std::int64_t dim = 128;
   std::int64_t heads = 4;
   std::int64_t ffn = 344;
   std::int64_t sequence = 64;
   std::int64_t microbatch_size = 4;
   std::optional<std::int64_t> microbatches;  ///< none: 8, or what the schedule file says
-  std::optional<std::int64_t> stages;        ///< none: 4, or what the schedule file says
+  std::optional<std::int64_t> stages;        ///< none: what the schedule makes of the ranks
+  std::optional<std::int64_t> ranks;         ///< none: 4, or --stages, or what the file says
+  std::optional<std::int64_t> chunks;        ///< stages per rank, for builders that leave it open
+  std::map<std::string, std::string> set;    ///< further parameters of the builder
   std::string schedule = "1f1b";             ///< a builder's name or a file
   std::int64_t steps = 50;                   ///< the step at which the run ends
   OptimizerKind optimizer = OptimizerKind::AdamW;
@@ -40,6 +44,7 @@ struct TrainOptions {
   std::optional<std::int64_t> eval_every;
   std::optional<std::string> save;
   std::optional<std::string> load;
+  std::optional<std::string> trace;
   bool dry_run = false;
   bool verify = false;
   bool json = false;

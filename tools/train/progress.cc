@@ -71,8 +71,19 @@ class TextProgress : public Progress {
       text(fmt::format("verify: bit-equal to one process ({} losses, {} parameters)\n",
                        line.losses,
                        line.parameters));
+    } else if (line.good) {
+      text(
+          fmt::format("verify: within {:g} of one process ({} losses, {} parameters; largest "
+                      "difference {:g}); not its bits, because {}\n",
+                      line.bound,
+                      line.losses,
+                      line.parameters,
+                      line.max_abs_diff,
+                      line.reordered));
     } else {
-      text(fmt::format("verify: NOT bit-equal to one process: {}; largest difference {:g}\n",
+      text(fmt::format("verify: NOT {} one process: {}; largest difference {:g}\n",
+                       line.reordered.empty() ? "bit-equal to"
+                                              : fmt::format("within {:g} of", line.bound),
                        line.first_difference,
                        line.max_abs_diff));
     }
@@ -85,6 +96,8 @@ class TextProgress : public Progress {
                      line.tokens_per_second,
                      line.weights_sha256));
   }
+
+  void report(const std::string& text, const std::string&) override { this->text(text); }
 
   void text(const std::string& text) override {
     if (open_line_) {
@@ -135,6 +148,11 @@ class JsonProgress : public Progress {
     if (!line.bit_equal) {
       object["first_difference"] = line.first_difference;
     }
+    if (!line.reordered.empty()) {
+      object["bound"] = line.bound;
+      object["within_bound"] = line.good;
+      object["reordered"] = line.reordered;
+    }
     write(object);
   }
 
@@ -145,6 +163,8 @@ class JsonProgress : public Progress {
            {"tokens_per_second", line.tokens_per_second},
            {"weights_sha256", line.weights_sha256}});
   }
+
+  void report(const std::string&, const std::string& json) override { out_ << json << std::endl; }
 
   void text(const std::string&) override {}
 

@@ -9,7 +9,9 @@
 #include "stagecraft/actors/checkpoint.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/scheduler/accumulation.h"
 #include "stagecraft/scheduler/placement.h"
+#include "stagecraft/scheduler/replicas.h"
 #include "stagecraft/tools/train/weights_hash.h"
 
 namespace stagecraft::tools {
@@ -29,20 +31,31 @@ TrainerOptions trainer_options(const TrainOptions& options) {
   return {.learning_rate = make_learning_rate(options),
           .clip = options.clip,
           .seed = options.seed,
-          .threads_per_worker = static_cast<int>(options.threads_per_worker)};
+          .threads_per_worker = static_cast<int>(options.threads_per_worker),
+          .record_timeline = true};
 }
 
-/// "2" or "0,3": the stages of each rank.
+/// "2" or "0,3": the stages of the model that each rank holds.
 std::vector<RankTotals> empty_totals(const ScheduleChoice& choice) {
-  const Placement placement = Placement::of(choice.schedule, choice.stages);
+  const Replicas replicas(choice.schedule);
+  const Placement placement = Placement::of(choice.schedule, replicas.stages());
   std::vector<RankTotals> totals(static_cast<std::size_t>(placement.rows()));
   for (int row = 0; row < placement.rows(); ++row) {
     std::string& stages = totals[static_cast<std::size_t>(row)].stages;
     for (const StageId stage : placement.stages(row)) {
-      stages += fmt::format("{}{}", stages.empty() ? "" : ",", stage.value);
+      stages +=
+          fmt::format("{}{}", stages.empty() ? "" : ",", replicas.model_stage(stage).value);
     }
   }
   return totals;
+}
+
+std::vector<std::string> stages_of(const std::vector<RankTotals>& ranks) {
+  std::vector<std::string> stages;
+  for (const RankTotals& rank : ranks) {
+    stages.push_back(rank.stages);
+  }
+  return stages;
 }
 
 double compute_seconds(const RankTimes& times) {
@@ -105,7 +118,9 @@ TrainRun::TrainRun(const TrainJob& job, std::ostream& out)
                job.choice.schedule,
                make_optimizer(job.options),
                trainer_options(job.options)),
-      totals_(empty_totals(job.choice)) {
+      verifier_(reordered_accumulation(job.choice.schedule)),
+      totals_(empty_totals(job.choice)),
+      timeline_(job_, trainer_.plan(), stages_of(totals_)) {
   if (job.options.verify) {
     reference_.emplace(job.program, make_optimizer(job.options), reference_options(job.options));
   }
@@ -140,9 +155,11 @@ ExitCode TrainRun::run() {
   if (trainer_.steps() < job_.options.steps) {
     progress_->interrupted(trainer_.steps());
     save();
+    timeline_.close();
     return ExitCode::Interrupted;
   }
   save();
+  timeline_.close();
   const bool good = verify();
   finish();
   return good ? ExitCode::Good : ExitCode::Failed;
@@ -191,6 +208,7 @@ void TrainRun::report(const StepResult& result) {
   ++done_;
   seconds_ += result.seconds;
   last_loss_ = result.mean_loss;
+  timeline_.add(result);
   for (std::size_t rank = 0; rank < totals_.size(); ++rank) {
     const RankTimes& times = result.ranks[rank];
     RankTotals& total = totals_[rank];
@@ -234,11 +252,12 @@ bool TrainRun::verify() {
         return stage_of(job_.program.compiled(), name);
       });
   progress_->verified(verifier_.result());
-  return verifier_.result().bit_equal;
+  return verifier_.result().good;
 }
 
 void TrainRun::finish() {
   progress_->text(fmt::format("\n{}\n", rank_table(totals_)));
+  timeline_.report(*progress_);
   progress_->done(
       {.steps = trainer_.steps(),
        .loss = last_loss_,

@@ -19,6 +19,7 @@
 #include "stagecraft/tools/train/job.h"
 #include "stagecraft/tools/train/progress.h"
 #include "stagecraft/tools/train/rank_table.h"
+#include "stagecraft/tools/train/run_timeline.h"
 #include "stagecraft/tools/train/verify.h"
 
 namespace stagecraft::tools {
@@ -52,6 +53,7 @@ class TrainRun {
   std::optional<Reference> reference_;
   Verifier verifier_;
   std::vector<RankTotals> totals_;
+  RunTimeline timeline_;
   std::int64_t done_ = 0;  ///< steps of this run, without those of a checkpoint
   double seconds_ = 0.0;   ///< of these steps
   double last_loss_ = 0.0;

@@ -1,38 +1,43 @@
 #include "stagecraft/tools/train/schedule_choice.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <iterator>
-#include <map>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/builders/gpipe.h"
-#include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/base/nearest.h"
+#include "stagecraft/scheduler/registry.h"
 #include "stagecraft/scheduler/render/terminal.h"
+#include "stagecraft/scheduler/replicas.h"
 #include "stagecraft/scheduler/stage_graph.h"
 #include "stagecraft/scheduler/validate.h"
-#include "stagecraft/base/nearest.h"
 
 namespace stagecraft::tools {
 namespace {
 
-constexpr int kDefaultStages = 4;
+constexpr int kDefaultRanks = 4;
+constexpr int kDefaultLayers = 4;
 constexpr int kDefaultMicrobatches = 8;
 
-using Builder = std::function<Schedule(const StageGraph&, int)>;
+/// Builders refuse what no machine can hold, so the largest number there is stays too large.
+int to_int(std::int64_t n) {
+  return static_cast<int>(std::min<std::int64_t>(n, std::numeric_limits<int>::max()));
+}
 
-const std::map<std::string, Builder>& builders() {
-  static const std::map<std::string, Builder> all{
-      {"1f1b", [](const StageGraph& graph, int m) { return one_f_one_b(graph, m); }},
-      {"gpipe", [](const StageGraph& graph, int m) { return gpipe(graph, m); }},
-  };
-  return all;
+std::vector<std::string> builder_names() {
+  std::vector<std::string> names;
+  for (const BuilderInfo& builder : builders()) {
+    names.emplace_back(builder.name);
+  }
+  return names;
 }
 
 std::string read_file(const std::string& path) {
@@ -43,24 +48,29 @@ std::string read_file(const std::string& path) {
     const bool looks_like_a_name = path.find_first_of("/.") == std::string::npos;
     throw Error(
         looks_like_a_name ? Errc::UsageArgument : Errc::UsageFile,
-        fmt::format("--schedule expects gpipe, 1f1b or a readable schedule file, found '{}'; {}"
+        fmt::format("--schedule expects a readable schedule file or one of {}, found '{}'; {}"
                     "see stagecraft train --help",
+                    fmt::join(builder_names(), ", "),
                     path,
-                    did_you_mean(path, {"1f1b", "gpipe"})));
+                    did_you_mean(path, builder_names())));
   }
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-void check_stages(int stages, const TrainOptions& options) {
-  if (stages > options.layers) {
+int layers_of(const TrainOptions& options, int stages) {
+  if (!options.layers) {
+    return std::max(kDefaultLayers, stages);
+  }
+  if (stages > *options.layers) {
     throw Error(
         Errc::UsageArgument,
         fmt::format(
-            "--stages expects at most --layers {} (a stage holds at least one layer), found {}; "
-            "give fewer stages or more layers",
-            options.layers,
-            stages));
+            "--layers expects at least {}, one for each of the schedule's stages, found {}; give "
+            "more layers, or fewer --ranks or --stages",
+            stages,
+            *options.layers));
   }
+  return static_cast<int>(*options.layers);
 }
 
 void check_flag(const char* flag,
@@ -83,8 +93,10 @@ void check_flag(const char* flag,
 
 /// Throws with the grid on which every violation is marked and told below. Keeps S-1.
 void check_rules(const ScheduleChoice& choice, const std::string& name) {
-  const std::vector<Violation> violations = validate(
-      choice.schedule, StageGraph::chain(choice.stages), {.microbatches = choice.microbatches});
+  const std::vector<Violation> violations =
+      validate(choice.schedule,
+               Replicas(choice.schedule).expand(StageGraph::chain(choice.stages)),
+               {.microbatches = choice.microbatches});
   if (violations.empty()) {
     return;
   }
@@ -96,6 +108,13 @@ void check_rules(const ScheduleChoice& choice, const std::string& name) {
                           violations.size(),
                           violations.size() == 1 ? "" : "s",
                           grid));
+}
+
+/// A Llama is a chain, once or once per replica.
+bool is_chain(const Schedule& schedule) {
+  const Replicas replicas(schedule);
+  return schedule.stage_graph().edges() ==
+         replicas.expand(StageGraph::chain(replicas.model_stages())).edges();
 }
 
 ScheduleChoice from_file(const TrainOptions& options) {
@@ -111,42 +130,67 @@ ScheduleChoice from_file(const TrainOptions& options) {
                   fmt::format("the schedule file '{}': {}", file, error.message()));
     }
   }();
-  ScheduleChoice choice{schedule, schedule.stages(), schedule.microbatches()};
-  if (choice.stages < 1 || choice.microbatches < 1) {
+  if (schedule.stages() < 1 || schedule.microbatches() < 1) {
     throw Error(
         Errc::ScheduleParse,
         fmt::format(
             "the schedule file '{}' expects rows of cells such as 0F0, found none; see README.md",
             file));
   }
-  if (!schedule.stage_graph().is_chain()) {
+  if (!is_chain(schedule)) {
     throw Error(
         Errc::UsageArgument,
-        fmt::format(
-            "a Llama's stages are one chain, the schedule file '{}' names other edges; leave its "
-            "@edges and @replicas out",
-            file));
+        fmt::format("a Llama's stages are one chain, the schedule file '{}' names other edges; "
+                    "leave its @edges out",
+                    file));
   }
-  check_flag("--stages", options.stages, choice.stages, file);
-  check_flag("--microbatches", options.microbatches, choice.microbatches, file);
-  return choice;
+  const int stages = Replicas(schedule).model_stages();
+  if (options.chunks || !options.set.empty()) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("--chunks and --set are for schedules by name, found the file '{}'; "
+                            "leave them out",
+                            file));
+  }
+  check_flag("--stages", options.stages, stages, file);
+  check_flag("--ranks", options.ranks, static_cast<int>(schedule.rows().size()), file);
+  check_flag("--microbatches", options.microbatches, schedule.microbatches(), file);
+  return {schedule, stages, layers_of(options, stages), schedule.microbatches()};
+}
+
+ScheduleChoice from_builder(const TrainOptions& options, const BuilderInfo& builder) {
+  // With one stage per rank, naming the stages names the ranks.
+  const bool stages_are_ranks = builder.chunks == ChunkRule::One && !options.ranks;
+  const int ranks = to_int(options.ranks.value_or(
+      stages_are_ranks ? options.stages.value_or(kDefaultRanks) : kDefaultRanks));
+  const int microbatches = to_int(options.microbatches.value_or(kDefaultMicrobatches));
+  BuildRequest request{.devices = ranks, .microbatches = microbatches, .set = options.set};
+  if (options.chunks) {
+    request.chunks = to_int(*options.chunks);
+  }
+  if (builder.takes_graph) {
+    request.graph = StageGraph::chain(ranks);
+  }
+  Schedule schedule = build_schedule(builder.name, request);
+  const int stages = Replicas(schedule).model_stages();
+  if (options.stages && *options.stages != stages) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("--stages expects {}, as {} makes them of {} ranks, found {}; leave it "
+                            "out or change --ranks or --chunks",
+                            stages,
+                            builder.name,
+                            ranks,
+                            *options.stages));
+  }
+  return {std::move(schedule), stages, layers_of(options, stages), microbatches};
 }
 
 }  // namespace
 
 ScheduleChoice choose_schedule(const TrainOptions& options) {
-  const auto builder = builders().find(options.schedule);
-  if (builder == builders().end()) {
-    ScheduleChoice choice = from_file(options);
-    check_stages(choice.stages, options);
-    check_rules(choice, options.schedule);
-    return choice;
-  }
-  const int stages = static_cast<int>(options.stages.value_or(kDefaultStages));
-  const int microbatches = static_cast<int>(options.microbatches.value_or(kDefaultMicrobatches));
-  check_stages(stages, options);
-  ScheduleChoice choice{
-      builder->second(StageGraph::chain(stages), microbatches), stages, microbatches};
+  const auto all = builders();
+  const auto builder = std::ranges::find(all, options.schedule, &BuilderInfo::name);
+  ScheduleChoice choice =
+      builder == all.end() ? from_file(options) : from_builder(options, *builder);
   check_rules(choice, options.schedule);
   return choice;
 }

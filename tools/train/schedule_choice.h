@@ -1,7 +1,7 @@
 /// Which schedule a run follows: a builder's by name, or the user's own from a file.
 ///
-/// S-1: what comes back has passed validate() on a chain of `stages` stages; nobody need check it
-/// again.
+/// S-1: what comes back has passed validate() on a chain of `stages` stages, once per replica;
+/// nobody need check it again.
 #pragma once
 
 #include "stagecraft/scheduler/schedule.h"
@@ -11,15 +11,15 @@ namespace stagecraft::tools {
 
 struct ScheduleChoice {
   Schedule schedule;
-  int stages = 0;
+  int stages = 0;  ///< of the model; a schedule of two replicas has twice as many
+  int layers = 0;
   int microbatches = 0;
 };
 
-/// Errors: UsageArgument for an unknown name, more stages than layers, or a flag that contradicts
-/// the
-///         file; UsageFile for a file that cannot be opened; ScheduleParse for one that is no
-///         schedule; ScheduleInvalid, with the grid and every violation, for one that breaks a
-///         rule.
+/// Errors: UsageArgument for an unknown name or parameter, more stages than layers, or a flag that
+///         contradicts the file; ScheduleParameter (V34) for values the builder cannot take;
+///         UsageFile for a file that cannot be opened; ScheduleParse for one that is no schedule;
+///         ScheduleInvalid, with the grid and every violation, for one that breaks a rule.
 [[nodiscard]] ScheduleChoice choose_schedule(const TrainOptions& options);
 
 }  // namespace stagecraft::tools

@@ -4,7 +4,12 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
+#include <ATen/ops/abs.h>
+#include <ATen/ops/clamp_min.h>
+#include <ATen/ops/div.h>
+#include <ATen/ops/max.h>
 #include <ATen/ops/sub.h>
 #include <fmt/format.h>
 
@@ -19,7 +24,16 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   return std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
+constexpr double kIncomparable = std::numeric_limits<double>::infinity();
+
 }  // namespace
+
+Verifier::Verifier(const std::optional<std::string>& reordered) {
+  if (reordered) {
+    result_.reordered = *reordered;
+    result_.bound = kReorderedBound;
+  }
+}
 
 void Verifier::step(std::int64_t step,
                     const std::vector<double>& pipeline,
@@ -31,27 +45,24 @@ void Verifier::step(std::int64_t step,
     differ(told_loss_,
            fmt::format(
                "step {}: {} losses, one process has {}", step, pipeline.size(), one_process.size()),
-           0.0);
+           0.0,
+           kIncomparable);
     return;
   }
   for (std::size_t m = 0; m < pipeline.size(); ++m) {
-    if (!same_bits(pipeline[m], one_process[m])) {
-      differ(told_loss_,
-             fmt::format("step {}, microbatch {}: loss {:.17g}, one process has {:.17g}",
-                         step,
-                         m,
-                         pipeline[m],
-                         one_process[m]),
-             std::abs(pipeline[m] - one_process[m]));
-    }
+    compare_losses(
+        fmt::format("step {}, microbatch {}: loss", step, m), pipeline[m], one_process[m]);
   }
-  if (!same_bits(pipeline_mean, one_process_mean)) {
+  compare_losses(fmt::format("step {}: mean loss", step), pipeline_mean, one_process_mean);
+}
+
+void Verifier::compare_losses(const std::string& where, double pipeline, double one_process) {
+  if (!same_bits(pipeline, one_process)) {
+    const double by = std::abs(pipeline - one_process);
     differ(told_loss_,
-           fmt::format("step {}: mean loss {:.17g}, one process has {:.17g}",
-                       step,
-                       pipeline_mean,
-                       one_process_mean),
-           std::abs(pipeline_mean - one_process_mean));
+           fmt::format("{} {:.17g}, one process has {:.17g}", where, pipeline, one_process),
+           by,
+           by / std::max(1.0, std::abs(one_process)));
   }
 }
 
@@ -61,7 +72,8 @@ void Verifier::parameters(const NamedTensors& pipeline,
   if (pipeline.size() != one_process.size()) {
     differ(told_parameter_,
            fmt::format("{} parameters, one process has {}", pipeline.size(), one_process.size()),
-           0.0);
+           0.0,
+           kIncomparable);
     return;
   }
   for (std::size_t i = 0; i < pipeline.size(); ++i) {
@@ -77,17 +89,22 @@ void Verifier::parameters(const NamedTensors& pipeline,
                          name,
                          stage_of(name),
                          one_process[i].first),
-             0.0);
+             0.0,
+             kIncomparable);
     } else if (!same_bits(a, b)) {
+      const at::Tensor by = at::sub(a, b).abs();
       differ(told_parameter_,
              fmt::format("parameter {} of {} after the last step", name, stage_of(name)),
-             at::sub(a, b).abs().max().item().toDouble());
+             by.max().item().toDouble(),
+             at::div(by, b.abs().clamp_min(1.0)).max().item().toDouble());
     }
   }
 }
 
-void Verifier::differ(bool& told, const std::string& where, double by) {
+/// Not-a-number is within no bound.
+void Verifier::differ(bool& told, const std::string& where, double by, double relative) {
   result_.bit_equal = false;
+  result_.good = result_.good && !result_.reordered.empty() && relative <= result_.bound;
   result_.max_abs_diff = std::max(result_.max_abs_diff, by);
   if (!told) {
     told = true;

@@ -1,11 +1,14 @@
 /// Verifier: holds a pipelined run against one process that trained on the same microbatches.
 ///
-/// "Equal" means every bit, so that a NaN equals itself and 0 does not equal -0. Fed by the
-/// sub-command step by step and once at the end; knows nothing of how either side computes.
+/// "Equal" means every bit, so that a NaN equals itself and 0 does not equal -0. A schedule that
+/// adds gradients in another order than one process cannot give its bits: there, every loss and
+/// every weight must lie within kReorderedBound of it. Fed by the sub-command step by step and once
+/// at the end; knows nothing of how either side computes.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,10 +19,17 @@
 
 namespace stagecraft::tools {
 
+/// Of |a - b| / max(1, |b|). Rounding alone moves single precision by 1e-7 a step; a wrong gradient
+/// moves a weight by the learning rate.
+inline constexpr double kReorderedBound = 1e-4;
+
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
 class Verifier {
  public:
+  /// `reordered`: why the schedule's sums differ from one process's, if they do.
+  explicit Verifier(const std::optional<std::string>& reordered = std::nullopt);
+
   /// Compares the losses of the microbatches of one step and their mean.
   void step(std::int64_t step,
             const std::vector<double>& pipeline,
@@ -35,9 +45,12 @@ class Verifier {
   [[nodiscard]] const VerifyLine& result() const { return result_; }
 
  private:
-  void differ(bool& told, const std::string& where, double by);
+  /// Notes a difference of `by`, which is `relative` to the value; infinite where nothing can be
+  /// compared.
+  void differ(bool& told, const std::string& where, double by, double relative);
+  void compare_losses(const std::string& where, double pipeline, double one_process);
 
-  VerifyLine result_{.bit_equal = true};
+  VerifyLine result_{.bit_equal = true, .good = true};
   // The first of either kind is told: a loss says when, a parameter says where.
   bool told_loss_ = false;
   bool told_parameter_ = false;
