@@ -20,6 +20,19 @@ class CycleSearch {
   void remove(int vertex);
   void search_through(int root);
   [[nodiscard]] int next_root();
+  [[nodiscard]] std::vector<int> measure_to(int landmark);
+  void forget_landmark();
+  [[nodiscard]] int length_limit() const {
+    return best_.empty() ? std::numeric_limits<int>::max() : static_cast<int>(best_.size()) - 1;
+  }
+  /// The least number of edges from `vertex` to `root`, as far as the landmark tells.
+  [[nodiscard]] int least_between(int vertex, int root) const {
+    if (measured_.empty()) {
+      return 1;
+    }
+    const int from_vertex = to_landmark_[index(vertex)];
+    return (from_vertex == kNone ? beyond_ : from_vertex) - to_landmark_[index(root)];
+  }
 
   template <class Visit>
   void for_each(const Digraph& edges, int vertex, Visit&& visit) const {
@@ -40,6 +53,10 @@ class CycleSearch {
   std::vector<int> best_;
   std::vector<int> latest_;  // the cycle the last search found, if it found one
   std::vector<int> undrawn_;
+  std::vector<bool> given_;       // by vertex: among the given roots
+  std::vector<int> to_landmark_;  // edges to it; kNone where there are beyond_ or more
+  std::vector<int> measured_;     // the vertices that are nearer; none: no landmark
+  int beyond_ = 0;
   std::uint64_t random_ = 1;
 };
 
@@ -50,8 +67,13 @@ CycleSearch::CycleSearch(const Digraph& graph, const std::vector<int>& roots)
       in_degree_(index(graph.size()), 0),
       alive_(index(graph.size()), true),
       distance_(index(graph.size()), kNone),
-      parent_(index(graph.size()), kNone) {
+      parent_(index(graph.size()), kNone),
+      given_(index(graph.size()), false),
+      to_landmark_(index(graph.size()), kNone) {
   const int n = graph.size();
+  for (const int v : roots) {
+    given_[index(v)] = true;
+  }
   for (int v = 0; v < n; ++v) {
     for_each(out_, v, [&](int to) {
       ++out_degree_[index(v)];
@@ -96,8 +118,7 @@ void CycleSearch::remove(int vertex) {
 }
 
 void CycleSearch::search_through(int root) {
-  const int limit =
-      best_.empty() ? std::numeric_limits<int>::max() : static_cast<int>(best_.size()) - 1;
+  const int limit = length_limit();
   frontier_.assign(1, root);
   distance_[index(root)] = 0;
   int last = kNone;
@@ -109,7 +130,8 @@ void CycleSearch::search_through(int root) {
     for_each(out_, v, [&](int to) {
       if (to == root && last == kNone) {
         last = v;
-      } else if (alive_[index(to)] && distance_[index(to)] == kNone) {
+      } else if (alive_[index(to)] && distance_[index(to)] == kNone &&
+                 least_between(to, root) <= limit - distance_[index(v)] - 1) {
         distance_[index(to)] = distance_[index(v)] + 1;
         parent_[index(to)] = v;
         frontier_.push_back(to);
@@ -158,6 +180,42 @@ int CycleSearch::next_root() {
   return kNone;
 }
 
+/// Counts the edges from every vertex nearby to `landmark` and returns the roots among the nearest,
+/// nearest first.
+std::vector<int> CycleSearch::measure_to(int landmark) {
+  const int limit = length_limit();
+  const int near = limit / 4 + 1;
+  beyond_ = limit + near;
+  measured_.assign(1, landmark);
+  to_landmark_[index(landmark)] = 0;
+  std::vector<int> roots;
+  const bool any = next_given_ >= roots_.size();
+  for (std::size_t next = 0; next < measured_.size(); ++next) {
+    const int v = measured_[next];
+    const int distance = to_landmark_[index(v)];
+    if (distance > 0 && distance <= near && (any || given_[index(v)])) {
+      roots.push_back(v);
+    }
+    if (distance + 1 >= beyond_) {
+      break;
+    }
+    for_each(in_, v, [&](int from) {
+      if (alive_[index(from)] && to_landmark_[index(from)] == kNone) {
+        to_landmark_[index(from)] = distance + 1;
+        measured_.push_back(from);
+      }
+    });
+  }
+  return roots;
+}
+
+void CycleSearch::forget_landmark() {
+  for (const int v : measured_) {
+    to_landmark_[index(v)] = kNone;
+  }
+  measured_.clear();
+}
+
 std::vector<int> CycleSearch::run(std::size_t max_searches) {
   for (std::size_t n = 0; n < max_searches; ++n) {
     const int root = next_root();
@@ -165,7 +223,18 @@ std::vector<int> CycleSearch::run(std::size_t max_searches) {
       break;
     }
     search_through(root);
-    remove(root);
+    if (!best_.empty()) {
+      for (const int near : measure_to(root)) {
+        if (alive_[index(near)]) {
+          search_through(near);
+          remove(near);
+        }
+      }
+      forget_landmark();
+    }
+    if (alive_[index(root)]) {
+      remove(root);
+    }
   }
   return best_;
 }

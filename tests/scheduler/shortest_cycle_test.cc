@@ -9,19 +9,6 @@
 namespace stagecraft::rules {
 namespace {
 
-Digraph graph_of(int size, std::vector<std::pair<int, int>> edges) {
-  std::ranges::sort(edges);
-  Digraph graph;
-  std::size_t next = 0;
-  for (int v = 0; v < size; ++v) {
-    for (; next < edges.size() && edges[next].first == v; ++next) {
-      graph.targets.push_back(edges[next].second);
-    }
-    graph.begin.push_back(static_cast<int>(graph.targets.size()));
-  }
-  return graph;
-}
-
 constexpr std::size_t kExact = std::numeric_limits<std::size_t>::max();
 
 /// Length of the shortest cycle by powers of reachability; 0 when there is none.
@@ -46,13 +33,13 @@ std::size_t brute_force(int size, const std::vector<std::pair<int, int>>& edges)
 }
 
 TEST_CASE("a graph without a cycle has none", "[scheduler][deadlock]") {
-  CHECK(shortest_cycle(graph_of(4, {{0, 1}, {0, 2}, {1, 3}, {2, 3}}), {}, kExact).empty());
-  CHECK(shortest_cycle(graph_of(0, {}), {}, kExact).empty());
+  CHECK(shortest_cycle(digraph(4, {{0, 1}, {0, 2}, {1, 3}, {2, 3}}), {}, kExact).empty());
+  CHECK(shortest_cycle(digraph(0, {}), {}, kExact).empty());
 }
 
 TEST_CASE("the smaller of two cycles is returned in order", "[scheduler][deadlock]") {
   const auto cycle = shortest_cycle(
-      graph_of(7, {{0, 1}, {1, 2}, {2, 3}, {3, 0}, {4, 5}, {5, 6}, {6, 4}}), {}, kExact);
+      digraph(7, {{0, 1}, {1, 2}, {2, 3}, {3, 0}, {4, 5}, {5, 6}, {6, 4}}), {}, kExact);
   REQUIRE(cycle.size() == 3);
   CHECK((cycle[0] % 3 + 1) % 3 == cycle[1] % 3);
 }
@@ -71,12 +58,44 @@ TEST_CASE("the shortest cycle is exact on random graphs", "[scheduler][deadlock]
       }
     }
     const std::vector<int> roots{static_cast<int>(random() % static_cast<unsigned>(size))};
-    const auto cycle = shortest_cycle(graph_of(size, edges), roots, kExact);
+    const auto cycle = shortest_cycle(digraph(size, edges), roots, kExact);
     REQUIRE(cycle.size() == brute_force(size, edges));
     for (std::size_t i = 0; i < cycle.size(); ++i) {
       REQUIRE(std::ranges::find(edges, std::pair(cycle[i], cycle[(i + 1) % cycle.size()])) !=
               edges.end());
     }
+  }
+}
+
+TEST_CASE("the shortest cycle is exact among many long ones", "[scheduler][deadlock]") {
+  // Rows of a schedule: chains, edges between them, and edges back over some distance.
+  std::mt19937 random(11);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  for (int round = 0; round < 120; ++round) {
+    const int rows = 1 + below(4);
+    const int length = 8 + below(22);
+    const int back = 2 + below(length - 2);
+    std::vector<std::pair<int, int>> edges;
+    for (int r = 0; r < rows; ++r) {
+      for (int i = 0; i + 1 < length; ++i) {
+        edges.emplace_back(r * length + i, r * length + i + 1);
+      }
+    }
+    for (int i = below(30); i > 0; --i) {
+      const int from = below(length);
+      const int to = std::clamp(from - back + below(5), 0, length - 1);
+      edges.emplace_back(below(rows) * length + from, below(rows) * length + to);
+    }
+    std::erase_if(edges, [](const auto& edge) { return edge.first == edge.second; });
+    std::ranges::sort(edges);
+    edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
+    std::vector<int> roots;
+    for (int i = below(6); i > 0; --i) {
+      roots.push_back(below(rows * length));
+    }
+    const auto cycle = shortest_cycle(digraph(rows * length, edges), roots, kExact);
+    CAPTURE(round, rows, length, back);
+    REQUIRE(cycle.size() == brute_force(rows * length, edges));
   }
 }
 
@@ -91,7 +110,7 @@ TEST_CASE("many overlapping long cycles take few searches", "[scheduler][deadloc
   for (int v = 0; v < kHalf; ++v) {
     edges.emplace_back(v + kHalf, v);
   }
-  CHECK(shortest_cycle(graph_of(2 * kHalf, edges), {}, kExact).size() == kHalf + 1);
+  CHECK(shortest_cycle(digraph(2 * kHalf, edges), {}, kExact).size() == kHalf + 1);
 }
 
 }  // namespace
