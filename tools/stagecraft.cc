@@ -13,6 +13,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/tools/exit_code.h"
 #include "stagecraft/base/nearest.h"
+#include "stagecraft/tools/schedule/schedule.h"
 #include "stagecraft/tools/sub_command.h"
 #include "stagecraft/tools/trace/trace.h"
 #include "stagecraft/tools/train/train.h"
@@ -24,6 +25,7 @@ const std::vector<SubCommand>& sub_commands() {
   static const std::vector<SubCommand> commands{
       {"trace", "hold what a run recorded against its schedule", &trace},
       {"train", "train a small Llama on the bytes of a text, by pipeline", &train},
+      {"schedule", "make, check, simulate, show, convert, compare and repair schedules", &schedule},
   };
   return commands;
 }

@@ -1,0 +1,84 @@
+#include "stagecraft/tools/command_line.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/base/nearest.h"
+
+namespace stagecraft::tools {
+namespace {
+
+std::vector<std::string> long_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      names.push_back("--" + name);
+    }
+  }
+  return names;
+}
+
+void refuse_unknown(const CLI::App& app) {
+  const std::vector<std::string> unknown = app.remaining();
+  const auto option = std::find_if(unknown.begin(), unknown.end(), [](const std::string& word) {
+    return word.starts_with("-") && word != "-";
+  });
+  if (option != unknown.end()) {
+    const std::string name = option->substr(0, option->find('='));
+    wrong_usage(app.get_name(),
+                fmt::format("expected an option of {}, found '{}'{}", app.get_name(), name, [&] {
+                  const std::string hint = did_you_mean(name, long_names(app));
+                  return hint.empty() ? hint : "; " + hint.substr(0, hint.size() - 1);
+                }()));
+  }
+  if (!unknown.empty()) {
+    wrong_usage(app.get_name(),
+                fmt::format("expected no further argument, found '{}'", unknown.front()));
+  }
+}
+
+/// CLI11 says what is wrong in words of its own; this keeps the part after the option's name.
+std::string reworded(const CLI::ParseError& error) {
+  std::string message = error.what();
+  message.erase(message.find_last_not_of("\n ") + 1);
+  if (const std::size_t required = message.find(" is required"); required != std::string::npos) {
+    return fmt::format("expected {}, found none", message.substr(0, required));
+  }
+  const std::size_t colon = message.find(": ");
+  const bool about_option = message.starts_with("-") && colon != std::string::npos;
+  if (about_option && message.find("expects") != std::string::npos) {
+    return message.erase(colon, 1);
+  }
+  if (about_option) {
+    const bool missing = message.find("missing") != std::string::npos;
+    return fmt::format(
+        "{} expects one value, found {}", message.substr(0, colon), missing ? "none" : "several");
+  }
+  return message;
+}
+
+}  // namespace
+
+std::optional<std::string> parse_command_line(CLI::App& app,
+                                              const std::vector<std::string>& arguments) {
+  app.allow_extras();
+  try {
+    // CLI11 takes a vector from its back.
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::CallForHelp&) {
+    return app.help();
+  } catch (const CLI::ParseError& error) {
+    refuse_unknown(app);
+    wrong_usage(app.get_name(), reworded(error));
+  }
+  refuse_unknown(app);
+  return std::nullopt;
+}
+
+void wrong_usage(const std::string& command, const std::string& message) {
+  throw Error(Errc::UsageArgument, fmt::format("{}; see {} --help", message, command));
+}
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,22 @@
+/// What the sub-commands share when they read their words: help, unknown options with a suggestion,
+/// and messages in our own words instead of CLI11's.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace stagecraft::tools {
+
+/// Fills what `app` names from the words, or returns the help text where they ask for it.
+/// Requires: the name of `app` is the whole command, e.g. "stagecraft schedule list".
+/// Errors: UsageArgument for an unknown option or argument, a missing or a malformed one.
+[[nodiscard]] std::optional<std::string> parse_command_line(
+    CLI::App& app, const std::vector<std::string>& arguments);
+
+/// Throws UsageArgument: the message, and where to read on. `command`: as in parse_command_line.
+[[noreturn]] void wrong_usage(const std::string& command, const std::string& message);
+
+}  // namespace stagecraft::tools

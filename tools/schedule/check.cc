@@ -1,0 +1,105 @@
+/// `stagecraft schedule check`
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/schedule/commands.h"
+#include "stagecraft/tools/schedule/input.h"
+#include "stagecraft/tools/schedule/number_text.h"
+#include "stagecraft/tools/schedule/output.h"
+#include "stagecraft/tools/schedule/verdict.h"
+
+namespace stagecraft::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json place_json(int place) {
+  return place == Violation::kNowhere ? Json(nullptr) : Json(place);
+}
+
+/// The two cells, or nothing.
+Json repair_json(const Schedule& schedule, const Violation& v) {
+  Json cells = Json::array();
+  if (v.repair) {
+    for (const int column : {v.repair->first, v.repair->second}) {
+      const auto& row = schedule.rows()[static_cast<std::size_t>(v.repair->row)];
+      cells.push_back({{"row", v.repair->row},
+                       {"column", column},
+                       {"task", to_string(row[static_cast<std::size_t>(column)])}});
+    }
+  }
+  return cells;
+}
+
+Json violation_json(const Schedule& schedule, const Violation& v) {
+  Json cycle = Json::array();
+  for (const Task& task : v.cycle) {
+    cycle.push_back(to_string(task));
+  }
+  return {{"rule", v.rule},
+          {"row", place_json(v.row)},
+          {"column", place_json(v.column)},
+          {"task", v.task ? Json(to_string(*v.task)) : Json(nullptr)},
+          {"message", v.message},
+          {"cycle", cycle},
+          {"repair", repair_json(schedule, v)}};
+}
+
+std::string verdict_json(const ScheduleFile& file, const std::vector<Violation>& violations) {
+  Json list = Json::array();
+  for (const Violation& v : violations) {
+    list.push_back(violation_json(file.schedule, v));
+  }
+  const Json verdict{{"valid", violations.empty()}, {"violations", list}};
+  return verdict.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+/// Between two pipes the verdict goes past them, so that what is valid can be read by the next
+/// command and what is not does not vanish in it.
+void pass_on(const ScheduleFile& file, const std::vector<Violation>& violations, Console& console) {
+  if (violations.empty()) {
+    console.err << fmt::format("valid: {}\n", size_text(file));
+    write_output("", file.text, console);
+    return;
+  }
+  console.err << report_text(file, violations, console);
+}
+
+}  // namespace
+
+ExitCode check_schedule(const Words& words, Console& console) {
+  std::string path;
+  ReadOptions read;
+  bool json = false;
+  CLI::App app("Proves that a schedule can run, or shows every rule it breaks.",
+               "stagecraft schedule check");
+  app.footer(
+      "From standard input into a pipe, a valid schedule is passed on unchanged and the verdict "
+      "goes to\nstandard error. Exit status: 0 valid, 1 violations, 2 unreadable or wrong usage.");
+  add_file_argument(app, path);
+  app.add_flag("--json", json, "as one JSON object");
+  add_read_options(app, read);
+  if (const auto help = parse_command_line(app, words)) {
+    write_output("", *help, console);
+    return ExitCode::Good;
+  }
+  const ScheduleFile file = read_schedule(path, read, console);
+  const std::vector<Violation> violations = violations_of(file);
+  if (json) {
+    write_output("", verdict_json(file, violations), console);
+  } else if (path == "-" && !console.out_is_terminal) {
+    pass_on(file, violations, console);
+  } else if (violations.empty()) {
+    write_output("", fmt::format("valid: {}\n", size_text(file)), console);
+  } else {
+    write_output("", report_text(file, violations, console), console);
+  }
+  return violations.empty() ? ExitCode::Good : ExitCode::Failed;
+}
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,35 @@
+/// The words after `stagecraft schedule`, one file each.
+///
+/// Each takes the words after its name, reads and writes through the console, and returns the exit
+/// status: 0 good, 1 the schedule is wrong or differs. Errors: Error, printed by main as one
+/// message; unreadable files and wrong usage end with 2.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "stagecraft/tools/exit_code.h"
+#include "stagecraft/tools/schedule/console.h"
+
+namespace stagecraft::tools {
+
+using Words = std::vector<std::string>;
+
+/// `list [--json]`: the builders.
+[[nodiscard]] ExitCode list_schedules(const Words& words, Console& console);
+/// `make NAME`: a builder's schedule.
+[[nodiscard]] ExitCode make_schedule(const Words& words, Console& console);
+/// `check FILE`: every rule it breaks. A valid schedule from standard input goes on into a pipe.
+[[nodiscard]] ExitCode check_schedule(const Words& words, Console& console);
+/// `simulate FILE`: makespan, bubbles and what they wait for.
+[[nodiscard]] ExitCode simulate_schedule(const Words& words, Console& console);
+/// `show FILE`: the grid, in the terminal or as a picture.
+[[nodiscard]] ExitCode show_schedule(const Words& words, Console& console);
+/// `convert FILE --to FORMAT`.
+[[nodiscard]] ExitCode convert_schedule(const Words& words, Console& console);
+/// `diff A B`: where two schedules part, and what it does to time and memory.
+[[nodiscard]] ExitCode diff_schedules(const Words& words, Console& console);
+/// `fix FILE`: the exchange that check proposes, made.
+[[nodiscard]] ExitCode fix_schedule(const Words& words, Console& console);
+
+}  // namespace stagecraft::tools

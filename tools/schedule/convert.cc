@@ -1,0 +1,37 @@
+/// `stagecraft schedule convert`
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/schedule/commands.h"
+#include "stagecraft/tools/schedule/format.h"
+#include "stagecraft/tools/schedule/input.h"
+#include "stagecraft/tools/schedule/output.h"
+
+namespace stagecraft::tools {
+
+ExitCode convert_schedule(const Words& words, Console& console) {
+  std::string path;
+  ReadOptions read;
+  std::string to;
+  std::string output;
+  CLI::App app("Writes a schedule in another format.", "stagecraft schedule convert");
+  app.footer(
+      "What the format cannot express is an error that names the first such cell. Communication "
+      "that a file\nlists is not carried over: pytorch-comms lays it out anew.");
+  add_file_argument(app, path);
+  app.add_option("--to", to, std::string(kFormatNames))->required()->type_name("FORMAT");
+  app.add_option("-o,--output", output, "where to write [standard output]")->type_name("FILE");
+  add_read_options(app, read);
+  if (const auto help = parse_command_line(app, words)) {
+    write_output("", *help, console);
+    return ExitCode::Good;
+  }
+  const ScheduleFormat format = format_of("--to", to);
+  const ScheduleFile file = read_schedule(path, read, console);
+  write_output(output, write_schedule(file.schedule, file.graph, format), console);
+  return ExitCode::Good;
+}
+
+}  // namespace stagecraft::tools

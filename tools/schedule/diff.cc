@@ -1,0 +1,196 @@
+/// `stagecraft schedule diff`
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "stagecraft/scheduler/hash.h"
+#include "stagecraft/scheduler/simulate.h"
+#include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/schedule/commands.h"
+#include "stagecraft/tools/schedule/input.h"
+#include "stagecraft/tools/schedule/number_text.h"
+#include "stagecraft/tools/schedule/output.h"
+#include "stagecraft/tools/schedule/table.h"
+#include "stagecraft/tools/schedule/time_options.h"
+#include "stagecraft/tools/schedule/verdict.h"
+
+namespace stagecraft::tools {
+namespace {
+
+constexpr std::size_t kRowsShown = 32;
+
+/// One of the two schedules, as workers follow it.
+struct Side {
+  ScheduleFile file;
+  Schedule list;
+  std::optional<Timeline> timeline;  ///< of a valid schedule
+  std::size_t violations = 0;
+};
+
+Side side_of(ScheduleFile read, const CostModel& costs) {
+  Side side{std::move(read), Schedule(Schedule::Form::List, {})};
+  side.list = side.file.schedule.to_list();
+  side.violations = violations_of(side.file).size();
+  if (side.violations == 0) {
+    side.timeline = simulate(side.list, side.file.graph, costs);
+  }
+  return side;
+}
+
+/// What two schedules can differ in beside their cells.
+std::string graph_difference(const Side& a, const Side& b) {
+  if (a.file.graph.size() != b.file.graph.size() || a.file.graph.edges() != b.file.graph.edges() ||
+      a.file.graph.replica_pairs() != b.file.graph.replica_pairs()) {
+    return "their stage graphs differ\n";
+  }
+  return a.file.schedule.microbatches() != b.file.schedule.microbatches()
+             ? "their numbers of microbatches differ\n"
+             : "";
+}
+
+const Schedule::Row& row_of(const Side& side, std::size_t r) {
+  static const Schedule::Row kNone;
+  return r < side.list.rows().size() ? side.list.rows()[r] : kNone;
+}
+
+/// The position of the first task in which the rows differ, or nothing.
+std::optional<std::size_t> first_difference(const Schedule::Row& a, const Schedule::Row& b) {
+  const auto [in_a, in_b] = std::ranges::mismatch(a, b);
+  return in_a == a.end() && in_b == b.end()
+             ? std::nullopt
+             : std::optional(static_cast<std::size_t>(in_a - a.begin()));
+}
+
+std::string task_at(const Schedule::Row& row, std::size_t position) {
+  return position < row.size() ? to_string(row[position]) : "(end)";
+}
+
+std::string change_text(double a, double b) {
+  return a == b ? number_text(a)
+                : fmt::format("{} -> {} ({}{})",
+                              number_text(a),
+                              number_text(b),
+                              b > a ? "+" : "",
+                              number_text(b - a));
+}
+
+/// What becomes of the row: idle time and peak in flight, where both sides have it.
+std::vector<std::string> effects(const Side& a, const Side& b, std::size_t r) {
+  const bool both =
+      a.timeline && b.timeline && r < a.timeline->rows.size() && r < b.timeline->rows.size();
+  if (!both) {
+    return {"", ""};
+  }
+  const RowTimeline& of_a = a.timeline->rows[r];
+  const RowTimeline& of_b = b.timeline->rows[r];
+  return {change_text(of_a.idle, of_b.idle), change_text(of_a.peak_in_flight, of_b.peak_in_flight)};
+}
+
+/// One line per row that differs; empty when none does.
+std::string rows_text(const Side& a, const Side& b) {
+  std::vector<std::vector<std::string>> lines;
+  std::size_t differing = 0;
+  const std::size_t rows = std::max(a.list.rows().size(), b.list.rows().size());
+  for (std::size_t r = 0; r < rows; ++r) {
+    const auto position = first_difference(row_of(a, r), row_of(b, r));
+    if (!position || ++differing > kRowsShown) {
+      continue;
+    }
+    std::vector<std::string> line{fmt::format("d{}", r),
+                                  std::to_string(*position),
+                                  task_at(row_of(a, r), *position),
+                                  task_at(row_of(b, r), *position)};
+    std::ranges::move(effects(a, b, r), std::back_inserter(line));
+    lines.push_back(std::move(line));
+  }
+  if (differing == 0) {
+    return "";
+  }
+  std::string text = fmt::format("{} of {} differ\n", differing, count_text(rows, "row"));
+  text += table_text({"row", "position", "A", "B", "idle", "in flight"}, lines);
+  if (differing > kRowsShown) {
+    text += fmt::format("({} more rows differ)\n", differing - kRowsShown);
+  }
+  return text;
+}
+
+int peak_of(const Timeline& timeline) {
+  int peak = 0;
+  for (const RowTimeline& row : timeline.rows) {
+    peak = std::max(peak, row.peak_in_flight);
+  }
+  return peak;
+}
+
+std::string totals_text(const Side& a, const Side& b) {
+  std::string text;
+  for (const Side* side : {&a, &b}) {
+    if (!side->timeline) {
+      text += fmt::format(
+          "{} breaks {} and cannot be simulated; stagecraft schedule check shows "
+          "all\n",
+          side->file.name,
+          count_text(side->violations, "rule"));
+    }
+  }
+  if (!text.empty()) {
+    return text;
+  }
+  return fmt::format("makespan            {}\nlargest in flight   {}\n",
+                     change_text(a.timeline->makespan, b.timeline->makespan),
+                     change_text(peak_of(*a.timeline), peak_of(*b.timeline)));
+}
+
+}  // namespace
+
+ExitCode diff_schedules(const Words& words, Console& console) {
+  std::string path_a;
+  std::string path_b;
+  ReadOptions read;
+  TimeOptions times;
+  CLI::App app(
+      "Shows where two schedules part on each device, and what that does to time and "
+      "memory.",
+      "stagecraft schedule diff");
+  app.footer(
+      "Lists are compared: columns play no part when a schedule runs. Exit status: 0 equal, "
+      "1 different,\n2 unreadable or wrong usage.");
+  app.add_option("A", path_a, "a schedule file; - is standard input")->required()->type_name("");
+  app.add_option("B", path_b, "another")->required()->type_name("");
+  add_time_options(app, times);
+  add_read_options(app, read);
+  if (const auto help = parse_command_line(app, words)) {
+    write_output("", *help, console);
+    return ExitCode::Good;
+  }
+  const CostModel costs = cost_model(times);
+  const Side a = side_of(read_schedule(path_a, read, console), costs);
+  const Side b = side_of(read_schedule(path_b, read, console), costs);
+  const std::string differences = graph_difference(a, b) + rows_text(a, b);
+  if (differences.empty()) {
+    const bool same_columns = a.file.schedule == b.file.schedule;
+    write_output(
+        "",
+        fmt::format(
+            "equal{}: {}\n", same_columns ? "" : " (only columns differ)", size_text(a.file)),
+        console);
+    return ExitCode::Good;
+  }
+  write_output("",
+               fmt::format("A: {}: {}\nB: {}: {}\n\n{}\n{}",
+                           a.file.name,
+                           size_text(a.file),
+                           b.file.name,
+                           size_text(b.file),
+                           differences,
+                           totals_text(a, b)),
+               console);
+  return ExitCode::Failed;
+}
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,190 @@
+#include "stagecraft/tools/schedule/input.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/formats/cell_text.h"
+#include "stagecraft/scheduler/formats/json.h"
+#include "stagecraft/scheduler/formats/pytorch_csv.h"
+#include "stagecraft/scheduler/formats/text.h"
+#include "stagecraft/tools/schedule/format.h"
+
+namespace stagecraft::tools {
+namespace {
+
+[[noreturn]] void unreadable(const std::string& path,
+                             const std::string& what,
+                             const std::string& found) {
+  throw Error(Errc::UsageFile,
+              fmt::format("{} expects a readable file, found {} at '{}'", what, found, path));
+}
+
+/// Reads one byte more than parsers take at most, so that they see that it is too long.
+std::string read_stream(std::istream& stream) {
+  std::string bytes;
+  std::array<char, 65536> buffer{};
+  while (bytes.size() <= formats::kMaxBytes &&
+         (stream.read(buffer.data(), buffer.size()), stream.gcount() > 0)) {
+    bytes.append(buffer.data(), static_cast<std::size_t>(stream.gcount()));
+  }
+  return bytes;
+}
+
+std::string read_file(const std::string& path, const std::string& what) {
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path, ignored);
+  if (!std::filesystem::exists(status)) {
+    unreadable(path, what, "no file");
+  }
+  if (std::filesystem::is_directory(status)) {
+    unreadable(path, what, "a directory");
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    unreadable(path, what, "a file that may not be opened");
+  }
+  std::string bytes = read_stream(file);
+  if (file.bad()) {
+    unreadable(path, what, "a file that broke off while being read");
+  }
+  return bytes;
+}
+
+Schedule with_graph(const Schedule& schedule, StageGraph graph) {
+  Schedule::Headers headers = schedule.headers();
+  headers.graph = std::move(graph);
+  return Schedule(schedule.form(), schedule.rows(), std::move(headers));
+}
+
+/// The edges of the option over the stages of both, and the file's replicas.
+StageGraph over_stages_of(const Schedule& schedule, const StageGraph& option) {
+  StageGraph graph =
+      StageGraph::from_edges(std::max(schedule.stages(), option.size()), option.edges());
+  if (schedule.headers().graph) {
+    graph.set_replica_pairs(schedule.headers().graph->replica_pairs());
+  }
+  return graph;
+}
+
+PytorchSchedule parse(const std::string& text, ScheduleFormat format) {
+  switch (format) {
+    case ScheduleFormat::Json:
+      return {parse_json(text), {}};
+    case ScheduleFormat::Pytorch:
+    case ScheduleFormat::PytorchComms:
+      return parse_pytorch_csv(text);
+    case ScheduleFormat::List:
+      return {Schedule::parse(text).to_list(), {}};
+    case ScheduleFormat::Text:
+      break;
+  }
+  return {Schedule::parse(text), {}};
+}
+
+/// Edges one per line or joined by commas; `#` begins a comment.
+std::string edges_of_lines(const std::string& text) {
+  std::istringstream lines(text);
+  std::string edges;
+  for (std::string line; std::getline(lines, line);) {
+    line.resize(std::min(line.find('#'), line.size()));
+    const std::string_view part = formats::trim(line);
+    if (!part.empty()) {
+      edges += edges.empty() || edges.ends_with(',') ? "" : ",";
+      edges += part;
+    }
+  }
+  return edges;
+}
+
+}  // namespace
+
+void add_file_argument(CLI::App& app, std::string& path) {
+  app.add_option("FILE", path, "a schedule file; - is standard input")->required()->type_name("");
+}
+
+void add_read_options(CLI::App& app, ReadOptions& options) {
+  app.add_option(
+         "--from",
+         options.from,
+         fmt::format("the file's format, where it is not what it looks like: {}", kFormatNames))
+      ->type_name("FORMAT");
+  app.add_option("--graph",
+                 options.graph,
+                 "which stage feeds which, e.g. 0-2,1-2 [the file's own, or one chain]")
+      ->type_name("EDGES|@FILE");
+}
+
+std::string source_name(const std::string& path) {
+  return path == "-" ? "standard input" : fmt::format("'{}'", path);
+}
+
+std::string read_source(const std::string& path, const std::string& what, Console& console) {
+  if (path != "-") {
+    return read_file(path, what);
+  }
+  if (std::exchange(console.in_is_taken, true)) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("{} expects a file, found - a second time; standard input can be read "
+                            "once",
+                            what));
+  }
+  return read_stream(console.in);
+}
+
+StageGraph read_graph(const std::string& option, Console& console) {
+  const bool in_file = option.starts_with('@');
+  const std::string edges =
+      in_file ? edges_of_lines(read_source(option.substr(1), "--graph", console)) : option;
+  try {
+    StageGraph graph = parse_stage_graph(edges);
+    if (graph.size() > 0) {
+      return graph;
+    }
+  } catch (const Error& error) {
+    throw Error(Errc::UsageArgument, fmt::format("--graph: {}", error.message()));
+  }
+  throw Error(Errc::UsageArgument, "--graph expects edges such as 0-2,1-2, found none");
+}
+
+ScheduleFile read_schedule(const std::string& path, const ReadOptions& options, Console& console) {
+  const std::string name = source_name(path);
+  std::string text = read_source(path, "FILE", console);
+  if (text.starts_with("\xEF\xBB\xBF")) {
+    text.erase(0, 3);  // what some editors put in front
+  }
+  if (formats::trim(text).find_first_not_of('\n') == std::string_view::npos) {
+    throw Error(Errc::ScheduleParse,
+                fmt::format("expected a schedule, found nothing in {}; write one line per row, "
+                            "e.g. \"0F0 0B0\"",
+                            name));
+  }
+  const ScheduleFormat format =
+      options.from.empty() ? detect_format(text, path) : format_of("--from", options.from);
+  try {
+    PytorchSchedule read = parse(text, format);
+    if (!options.graph.empty()) {
+      read.schedule = with_graph(read.schedule,
+                                 over_stages_of(read.schedule, read_graph(options.graph, console)));
+    }
+    StageGraph graph = read.schedule.stage_graph();
+    return {name,
+            std::move(text),
+            std::move(read.schedule),
+            std::move(graph),
+            std::move(read.communication)};
+  } catch (const Error& error) {
+    if (error.code() != Errc::ScheduleParse) {
+      throw;
+    }
+    throw Error(Errc::ScheduleParse, fmt::format("{}: {}", name, error.message()));
+  }
+}
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,55 @@
+/// Reading what a scheduling command is given: a schedule file of any format, standard input for
+/// "-", and stage edges from a word or a file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "stagecraft/scheduler/communication.h"
+#include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/scheduler/stage_graph.h"
+#include "stagecraft/tools/schedule/console.h"
+
+namespace stagecraft::tools {
+
+/// How a schedule file is to be read.
+struct ReadOptions {
+  std::string from;   ///< the format's name; empty: seen from the file
+  std::string graph;  ///< "0-1,1-2" or "@FILE"; empty: the file's own, or one chain
+};
+
+struct ScheduleFile {
+  std::string name;  ///< for messages
+  std::string text;  ///< as read
+  Schedule schedule;
+  StageGraph graph;
+  std::vector<CommAction> communication;  ///< that a CSV lists
+};
+
+/// Adds the argument FILE. `path` must outlive the parse.
+void add_file_argument(CLI::App& app, std::string& path);
+/// Adds --from and --graph.
+void add_read_options(CLI::App& app, ReadOptions& options);
+
+/// Returns the content of a file, or of standard input for "-", up to the size that parsers take.
+/// `what` is said where it fails: "FILE", "--costs".
+/// Errors: UsageFile.
+[[nodiscard]] std::string read_source(const std::string& path,
+                                      const std::string& what,
+                                      Console& console);
+
+/// Returns "standard input" or the path in quotes.
+[[nodiscard]] std::string source_name(const std::string& path);
+
+/// Returns the stage graph of a --graph option.
+/// Errors: UsageFile for an unreadable file, UsageArgument for what is no edges.
+[[nodiscard]] StageGraph read_graph(const std::string& option, Console& console);
+
+/// Errors: UsageFile; ScheduleParse with file, line, column and cell.
+[[nodiscard]] ScheduleFile read_schedule(const std::string& path,
+                                         const ReadOptions& options,
+                                         Console& console);
+
+}  // namespace stagecraft::tools

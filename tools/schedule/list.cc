@@ -1,0 +1,91 @@
+/// `stagecraft schedule list`
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "stagecraft/scheduler/registry.h"
+#include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/schedule/commands.h"
+#include "stagecraft/tools/schedule/output.h"
+
+namespace stagecraft::tools {
+namespace {
+
+std::string_view name_of(ChunkRule rule) {
+  switch (rule) {
+    case ChunkRule::One:
+      return "one";
+    case ChunkRule::Two:
+      return "two";
+    case ChunkRule::Open:
+      return "open";
+    case ChunkRule::ByParameter:
+      return "by-parameter";
+  }
+  return "";
+}
+
+std::string as_json() {
+  using Json = nlohmann::ordered_json;
+  Json list = Json::array();
+  for (const BuilderInfo& builder : builders()) {
+    Json parameters = Json::array();
+    for (const BuilderParameter& p : builder.parameters) {
+      parameters.push_back({{"name", p.name}, {"meaning", p.meaning}, {"default", p.fallback}});
+    }
+    list.push_back({{"name", builder.name},
+                    {"summary", builder.summary},
+                    {"constraint", builder.constraint},
+                    {"chunks", name_of(builder.chunks)},
+                    {"takes_graph", builder.takes_graph},
+                    {"parameters", parameters}});
+  }
+  return list.dump(2) + '\n';
+}
+
+/// "what it needs: how to give it", one line each.
+std::string details(const BuilderInfo& builder) {
+  std::string text;
+  const auto line = [&](std::string_view what, std::string_view meaning) {
+    text += fmt::format("                  {:<21} {}\n", what, meaning);
+  };
+  if (!builder.constraint.empty()) {
+    line("needs", builder.constraint);
+  }
+  if (builder.takes_graph) {
+    line("--graph EDGES", "the stages, one device each");
+  }
+  if (builder.chunks == ChunkRule::Open) {
+    line("--chunks V", "stages per device [2]");
+  }
+  for (const BuilderParameter& p : builder.parameters) {
+    line(fmt::format("--set {}=...", p.name), fmt::format("{} [{}]", p.meaning, p.fallback));
+  }
+  return text;
+}
+
+std::string for_people() {
+  std::string text;
+  for (const BuilderInfo& builder : builders()) {
+    text += fmt::format("{:<16}  {}\n{}", builder.name, builder.summary, details(builder));
+  }
+  return text +
+         "\nP: --devices, M: --microbatches. In brackets what holds where nothing is said.\n";
+}
+
+}  // namespace
+
+ExitCode list_schedules(const Words& words, Console& console) {
+  bool json = false;
+  CLI::App app("Lists the schedules that `stagecraft schedule make` knows.",
+               "stagecraft schedule list");
+  app.add_flag("--json", json, "as one JSON array");
+  if (const auto help = parse_command_line(app, words)) {
+    write_output("", *help, console);
+    return ExitCode::Good;
+  }
+  write_output("", json ? as_json() : for_people(), console);
+  return ExitCode::Good;
+}
+
+}  // namespace stagecraft::tools

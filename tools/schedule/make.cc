@@ -1,0 +1,107 @@
+/// `stagecraft schedule make`
+#include <map>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/registry.h"
+#include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/schedule/commands.h"
+#include "stagecraft/tools/schedule/format.h"
+#include "stagecraft/tools/schedule/input.h"
+#include "stagecraft/tools/schedule/output.h"
+#include "stagecraft/tools/train/number.h"
+
+namespace stagecraft::tools {
+namespace {
+
+constexpr const char* kCommand = "stagecraft schedule make";
+
+struct MakeOptions {
+  std::string name;
+  int devices = 0;
+  int microbatches = 0;
+  int chunks = 0;
+  std::string graph;
+  std::vector<std::string> set;
+  std::string format = "text";
+  std::string output;
+};
+
+void add_options(CLI::App& app, MakeOptions& o) {
+  app.add_option("NAME", o.name, "which; stagecraft schedule list says what there is")
+      ->required()
+      ->type_name("");
+  app.add_option("--devices", o.devices, "rows of the schedule; of dag-..., one per stage")
+      ->check(whole_number(1))
+      ->type_name("P");
+  app.add_option("--microbatches", o.microbatches, "microbatches of one step")
+      ->check(whole_number(1))
+      ->type_name("M");
+  app.add_option("--chunks", o.chunks, "stages per device")->check(whole_number(1))->type_name("V");
+  app.add_option("--graph", o.graph, "which stage feeds which, e.g. 0-2,1-2")
+      ->type_name("EDGES|@FILE");
+  app.add_option("--set", o.set, "a parameter of the schedule; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  app.add_option("--format", o.format, std::string(kFormatNames))->type_name("FORMAT");
+  app.add_option("-o,--output", o.output, "where to write [standard output]")->type_name("FILE");
+}
+
+std::map<std::string, std::string> parameters(const std::vector<std::string>& words) {
+  std::map<std::string, std::string> set;
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      wrong_usage(kCommand, fmt::format("--set expects KEY=VALUE, found '{}'", word));
+    }
+    const std::string key = word.substr(0, equals);
+    if (!set.emplace(key, word.substr(equals + 1)).second) {
+      wrong_usage(kCommand, fmt::format("--set expects each key once, found '{}' twice", key));
+    }
+  }
+  return set;
+}
+
+BuildRequest request_of(const MakeOptions& o, const CLI::App& app, Console& console) {
+  const BuilderInfo& builder = find_builder(o.name);
+  if (o.microbatches == 0) {
+    wrong_usage(kCommand, "expected --microbatches M, found none");
+  }
+  if (o.devices == 0 && !builder.takes_graph) {
+    wrong_usage(kCommand, "expected --devices P, found none");
+  }
+  BuildRequest request{.devices = o.devices, .microbatches = o.microbatches};
+  if (app.count("--chunks") > 0) {
+    request.chunks = o.chunks;
+  }
+  if (!o.graph.empty()) {
+    request.graph = read_graph(o.graph, console);
+  }
+  request.set = parameters(o.set);
+  return request;
+}
+
+}  // namespace
+
+ExitCode make_schedule(const Words& words, Console& console) {
+  MakeOptions options;
+  CLI::App app("Makes a schedule.", kCommand);
+  app.option_defaults()->always_capture_default(false);
+  app.footer(
+      "Example: stagecraft schedule make interleaved --devices 4 --microbatches 8 --chunks 2");
+  add_options(app, options);
+  if (const auto help = parse_command_line(app, words)) {
+    write_output("", *help, console);
+    return ExitCode::Good;
+  }
+  const ScheduleFormat format = format_of("--format", options.format);
+  const Schedule schedule = build_schedule(options.name, request_of(options, app, console));
+  write_output(options.output, write_schedule(schedule, schedule.stage_graph(), format), console);
+  return ExitCode::Good;
+}
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,110 @@
+#include "stagecraft/tools/schedule/verdict.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/render/terminal.h"
+#include "stagecraft/tools/schedule/number_text.h"
+
+namespace stagecraft::tools {
+namespace {
+
+constexpr std::size_t kCyclesShown = 3;
+constexpr std::size_t kCycleCellsShown = 40;
+
+std::string place_text(const Schedule& schedule, const std::pair<int, int>& place) {
+  const bool list = schedule.form() == Schedule::Form::List;
+  return fmt::format("row {}, {} {}", place.first, list ? "position" : "column", place.second);
+}
+
+/// One line per task: what it waits for is the one before it, the first waits for the last.
+std::string cycle_text(const Schedule& schedule, const Violation& v) {
+  std::string text = fmt::format(
+      "\n{}: {} that wait for each other\n", v.rule, count_text(v.cycle.size(), "task"));
+  const std::size_t shown = std::min(v.cycle.size(), kCycleCellsShown);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const Task& before = v.cycle[i == 0 ? v.cycle.size() - 1 : i - 1];
+    const std::string place =
+        i < v.cells.size() ? fmt::format(" ({})", place_text(schedule, v.cells[i])) : "";
+    text += fmt::format("  {}{} waits for {}\n", to_string(v.cycle[i]), place, to_string(before));
+  }
+  if (shown < v.cycle.size()) {
+    text += fmt::format("  ... and {} more\n", v.cycle.size() - shown);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<Violation> violations_of(const ScheduleFile& file) {
+  return validate(file.schedule, file.graph, {.communication = file.communication});
+}
+
+void require_valid(const ScheduleFile& file) {
+  const std::vector<Violation> violations = violations_of(file);
+  if (!violations.empty()) {
+    throw Error(Errc::ScheduleInvalid,
+                fmt::format("{} breaks {}, the first: {}; stagecraft schedule check shows all",
+                            file.name,
+                            count_text(violations.size(), "rule"),
+                            to_string(violations.front())));
+  }
+}
+
+std::string size_text(const ScheduleFile& file) {
+  const auto count = [](auto number, const char* noun) {
+    return count_text(static_cast<std::size_t>(number), noun);
+  };
+  std::string text = fmt::format(
+      "{}, {}", count(file.schedule.rows().size(), "device"), count(file.graph.size(), "stage"));
+  if (file.graph.replicas() > 1) {
+    text += fmt::format(" in {} replicas", file.graph.replicas());
+  }
+  text += ", " + count(file.schedule.microbatches(), "microbatch");
+  if (file.schedule.microbatches() != 1) {
+    text.insert(text.size() - 1, "e");
+  }
+  if (!file.communication.empty()) {
+    text += fmt::format(", {} of communication", count(file.communication.size(), "action"));
+  }
+  return text;
+}
+
+std::string report_text(const ScheduleFile& file,
+                        const std::vector<Violation>& violations,
+                        const Console& console) {
+  std::string text =
+      render(file.schedule, violations, {.width = console.width, .colour = console.colour});
+  std::size_t cycles = 0;
+  for (const Violation& v : violations) {
+    if (!v.cycle.empty() && cycles++ < kCyclesShown) {
+      text += cycle_text(file.schedule, v);
+    }
+  }
+  if (const auto exchange = proposed_exchange(violations)) {
+    text += fmt::format("\nrepair: exchange {}; stagecraft schedule fix does it\n",
+                        exchange_text(file.schedule, *exchange));
+  }
+  return text;
+}
+
+std::optional<Exchange> proposed_exchange(const std::vector<Violation>& violations) {
+  const auto found =
+      std::ranges::find_if(violations, [](const Violation& v) { return v.repair.has_value(); });
+  return found == violations.end() ? std::nullopt : found->repair;
+}
+
+std::string exchange_text(const Schedule& schedule, const Exchange& exchange) {
+  const auto& row = schedule.rows()[static_cast<std::size_t>(exchange.row)];
+  return fmt::format("{} and {} of row {} ({} {} and {})",
+                     to_string(row[static_cast<std::size_t>(exchange.first)]),
+                     to_string(row[static_cast<std::size_t>(exchange.second)]),
+                     exchange.row,
+                     schedule.form() == Schedule::Form::List ? "positions" : "columns",
+                     exchange.first,
+                     exchange.second);
+}
+
+}  // namespace stagecraft::tools
