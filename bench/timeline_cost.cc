@@ -1,0 +1,160 @@
+/// What does it cost to record when every instruction began and ended? On and off, turn by turn, in one run.
+///
+/// First the recorder alone, around nothing: what is left is its clock reads and stores. Then a whole step of one rank
+/// whose stages do nothing, on this thread, without actors or peers, so that nobody else's scheduling is measured.
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <limits>
+
+#include "stagecraft/actors/executor/stage_executor.h"
+#include "stagecraft/actors/executor/timeline.h"
+#include "stagecraft/bench/hardware.h"
+#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/lower/lower.h"
+#include "stagecraft/futures/transport/inproc.h"
+#include "stagecraft/stagecraft.h"
+
+namespace sc = stagecraft;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr std::size_t kInstructions = 1000;
+constexpr int kRounds = 1000;
+constexpr int kStages = 4, kMicrobatches = 16;
+
+double nanoseconds_of(const std::function<void()>& body) {
+  const auto start = Clock::now();
+  body();
+  return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
+}
+
+/// Off and on in turns, many short rounds; the best of either counts, because whatever else the machine does only adds.
+void compare(const char* what, double instructions, const std::function<void()>& off, const std::function<void()>& on) {
+  double best_off = std::numeric_limits<double>::infinity(), best_on = best_off;
+  for (int round = 0; round < kRounds; ++round) {
+    best_off = std::min(best_off, nanoseconds_of(off));
+    best_on = std::min(best_on, nanoseconds_of(on));
+  }
+  fmt::print("{:<52} off {:>7.1f} ns, on {:>7.1f} ns, recording {:>6.1f} ns\n", what, best_off / instructions,
+             best_on / instructions, (best_on - best_off) / instructions);
+}
+
+/// What the executor does around an instruction: it notes when it began, recording or not.
+void around_nothing() {
+  sc::TimelineRecorder recorder(kInstructions);
+  std::atomic<std::int64_t> since{0};
+  const auto begin = [&] {
+    const auto start = Clock::now();
+    since.store(start.time_since_epoch().count(), std::memory_order_relaxed);
+    return start;
+  };
+  const auto off = [&] {
+    for (std::size_t i = 0; i < kInstructions; ++i) {
+      (void)begin();
+    }
+  };
+  const auto on = [&] {
+    recorder.begin_step();
+    for (std::size_t i = 0; i < kInstructions; ++i) {
+      const auto start = begin();
+      recorder.record(i, start, Clock::now(), 0, 0, 0);
+    }
+    (void)recorder.take();
+  };
+  compare("an instruction that does nothing", kInstructions, off, on);
+}
+
+void around_receives() {
+  sc::TimelineRecorder recorder(kInstructions);
+  const at::Tensor tensor = torch::ones({1});
+  const auto receive = [&](bool recorded) {
+    recorder.begin_step();
+    for (std::size_t i = 0; i < kInstructions; ++i) {
+      sc::Promise<at::Tensor> promise;
+      if (recorded) {
+        recorder.expect(i, promise.future());
+      }
+      promise.set_value(tensor);
+    }
+    (void)recorder.take();
+  };
+  compare("a receive, for its time of arrival", kInstructions, [&] { receive(false); }, [&] { receive(true); });
+}
+
+/// Every stage hands its input on; the first owns one number, so that gradients flow all the way back.
+struct Nothing : torch::nn::Module {
+  torch::Tensor one;
+  Nothing() { one = register_parameter("one", torch::ones({1})); }
+  torch::Tensor forward(torch::Tensor x) {
+    for (int s = 0; s < kStages; ++s) {
+      x = sc::stage(fmt::format("s{}", s), [&] { return s == 0 ? x * one : x.view_as(x); });
+    }
+    return x;
+  }
+};
+
+/// All stages on one rank, all forwards first.
+sc::Schedule one_rank() {
+  sc::Schedule::Row row;
+  for (int m = 0; m < kMicrobatches; ++m) {
+    for (int s = 0; s < kStages; ++s) {
+      row.push_back(sc::cells::F(s, m));
+    }
+  }
+  for (int m = 0; m < kMicrobatches; ++m) {
+    for (int s = kStages; s-- > 0;) {
+      row.push_back(sc::cells::B(s, m));
+    }
+  }
+  return {sc::Schedule::Form::List, {row}};
+}
+
+void around_a_step() {
+  Nothing module;
+  const auto x = torch::ones({kMicrobatches, 1});
+  const auto loss = [](torch::Tensor output, torch::Tensor label) { return (output - label).sum(); };
+  const auto program = sc::compile(module, {.inputs = {x}, .labels = {x}, .loss = loss, .microbatches = kMicrobatches});
+  const auto plan = std::make_shared<const sc::Plan>(sc::lower_schedule(program, one_rank(), true));
+  const sc::InprocNetwork network(1);
+  sc::Results results;
+  std::int64_t step = 0;
+  const auto make = [&](bool record) {
+    return std::make_unique<sc::StageExecutor>(
+        sc::ExecutorSetup{.rank = sc::Rank(0), .program = program.shared(), .train = plan, .evaluate = plan,
+                          .optimizer = sc::Sgd{.lr = 0.0}, .record_timeline = record},
+        network.endpoint(sc::Rank(0)), results);
+  };
+  const auto run = [&](sc::StageExecutor& executor) {
+    for (const sc::Feed& feed : plan->feeds) {
+      network.endpoint(sc::kDriver)
+          ->send(sc::Rank(0), {.step = sc::Step(step), .edge = feed.edge, .microbatch = feed.microbatch},
+                 torch::ones({1, 1}));
+    }
+    for (const sc::MicrobatchLoss& made : executor.run({.submission = sc::Step(step)}).losses) {
+      results.release(made.id);
+    }
+    ++step;
+  };
+  const auto off = make(false), on = make(true);
+  run(*off);
+  run(*on);
+  const auto instructions = static_cast<double>(plan->instruction_count());
+  compare(fmt::format("a step of one rank, by each of its {:.0f} instructions", instructions).c_str(), instructions,
+          [&] { run(*off); }, [&] { run(*on); });
+}
+
+}  // namespace
+
+int main() {
+  at::set_num_threads(1);
+  fmt::print("{}\nbest of {} rounds each, on and off in turns\n", sc::bench::hardware(), kRounds);
+  around_nothing();
+  around_receives();
+  around_a_step();
+}
