@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/render/escape.h"
 #include "stagecraft/scheduler/render/html_assets.h"
 #include "stagecraft/scheduler/render/html_data.h"
 
@@ -17,26 +18,6 @@ std::size_t count_entries(const Schedule& schedule) {
     }
   }
   return entries;
-}
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
 }
 
 /// Moves `rest` behind `mark` and returns what stood before it.
@@ -64,7 +45,7 @@ std::string render_html(const Schedule& schedule,
   }
   std::string_view rest = render::kPage;
   std::string page(take_until(rest, "{{title}}"));
-  page += escaped(title);
+  page += render::escaped(title);
   page += take_until(rest, "{{style}}");
   page += render::kStyle;
   page += take_until(rest, "{{data}}");

@@ -10,7 +10,7 @@
 namespace stagecraft {
 namespace {
 
-/// Degrees, in the order of the terminal's colours.
+/// Degrees.
 constexpr std::array<double, kStageColours> kHues{
     250, 62, 150, 312, 98, 205, 350, 125, 282, 45, 175, 228};
 

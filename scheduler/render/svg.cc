@@ -1,22 +1,39 @@
 #include "stagecraft/scheduler/render/svg.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/render/escape.h"
+#include "stagecraft/scheduler/render/palette.h"
 
 namespace stagecraft {
 namespace {
 
-constexpr double kColumn = 40;  // pixels per column, or per unit of a timeline
+constexpr double kColumn = 40;      // pixels per column
+constexpr double kMeanTask = 54;    // pixels of a timeline's mean task
+constexpr double kWidest = 16'000;  // pixels; longer ones are drawn to a smaller scale
+constexpr double kNarrowest = 640;  // where there are violations to read
 constexpr double kRow = 28;
+constexpr double kRowOfGroups = 38;
 constexpr double kLabel = 40;
-constexpr double kTop = 24;
-constexpr double kIdleNote = 80;
-constexpr double kWidest = 16'000;  // pixels; longer timelines are drawn to a smaller scale
+constexpr double kTop = 26;
+constexpr double kIdleNote = 84;
+constexpr double kLine = 16;
+constexpr double kLetter = 6.3;  // pixels, on average
+constexpr std::size_t kMaxListed = 20;
+constexpr std::size_t kMaxDrawnCycle = 200;
+
+constexpr std::string_view kStyle =
+    "text{font:11px 'DejaVu Sans',Verdana,sans-serif;text-anchor:middle;fill:#14181d}"
+    ".label{text-anchor:end;fill:#5c6773}.note{text-anchor:start}.axis{fill:#5c6773}"
+    ".row{fill:#f3f5f8}.tick{stroke:#d5dae1}.group{fill:none;stroke:#14181d;stroke-width:.75}"
+    ".bad{fill:none;stroke:#d3122a;stroke-width:2.5}.bad-text{fill:#d3122a}";
 
 /// One entry in place. Units: columns, or the timeline's own.
 struct Box {
@@ -24,23 +41,11 @@ struct Box {
   double begin = 0;
   double end = 0;
   const Cell* cell = nullptr;
-  bool marked = false;
+  std::size_t column = 0;
 };
 
-using Places = std::set<std::pair<int, int>>;
-
-Places marked_places(const std::vector<Violation>& violations) {
-  Places places;
-  for (const Violation& v : violations) {
-    places.insert(v.cells.begin(), v.cells.end());
-  }
-  return places;
-}
-
 /// All entries of the schedule, in columns or, with a timeline, in time.
-std::vector<Box> boxes_of(const Schedule& schedule,
-                          const Timeline* timeline,
-                          const Places& marked) {
+std::vector<Box> boxes_of(const Schedule& schedule, const Timeline* timeline) {
   std::vector<Box> boxes;
   for (std::size_t r = 0; r < schedule.rows().size(); ++r) {
     const Schedule::Row& row = schedule.rows()[r];
@@ -52,12 +57,12 @@ std::vector<Box> boxes_of(const Schedule& schedule,
       Box box{.row = r,
               .begin = static_cast<double>(c),
               .end = static_cast<double>(c + 1),
-              .cell = &row[c]};
+              .cell = &row[c],
+              .column = c};
       if (timeline != nullptr) {
         box.begin = timeline->rows[r].entries[entry].start;
         box.end = timeline->rows[r].entries[entry].end;
       }
-      box.marked = marked.contains({static_cast<int>(r), static_cast<int>(c)});
       boxes.push_back(box);
       ++entry;
     }
@@ -72,46 +77,37 @@ std::vector<Box> boxes_of(const Schedule& schedule,
   return boxes;
 }
 
-/// Hue by stage, lightness by kind; neighbouring stages get hues far apart.
-std::string colour(const Task& task) {
-  const int hue = static_cast<int>((task.stage.index() * 137) % 360);
-  int lightness = 78;
-  switch (task.kind) {
-    case CellKind::Backward:
-      lightness = 58;
-      break;
-    case CellKind::BackwardInput:
-      lightness = 66;
-      break;
-    case CellKind::BackwardWeight:
-      lightness = 86;
-      break;
-    case CellKind::Update:
-      return "hsl(0,0%,80%)";
-    default:
-      break;
+/// Such that names fit into the usual task, in whatever unit the times are.
+double time_scale(const std::vector<Box>& boxes) {
+  double busy = 0;
+  for (const Box& box : boxes) {
+    busy += box.end - box.begin;
   }
-  return fmt::format("hsl({},60%,{}%)", hue, lightness);
+  return busy > 0 ? kMeanTask * static_cast<double>(boxes.size()) / busy : kColumn;
 }
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      default:
-        out += c;
+/// The smallest of 1, 2, 5, 10, ... that is not below `least`.
+double round_step(double least) {
+  const double power = std::pow(10, std::floor(std::log10(least)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (factor * power >= least) {
+      return factor * power;
     }
   }
-  return out;
+  return 10 * power;
+}
+
+/// Breaks at blanks into lines of at most `width` letters.
+std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
+  std::vector<std::string> lines;
+  while (text.size() > width) {
+    std::size_t at = text.rfind(' ', width);
+    at = at == std::string_view::npos || at == 0 ? width : at;
+    lines.emplace_back(text.substr(0, at));
+    text.remove_prefix(std::min(text.size(), text[at] == ' ' ? at + 1 : at));
+  }
+  lines.emplace_back(text);
+  return lines;
 }
 
 class Picture {
@@ -122,17 +118,39 @@ class Picture {
       : schedule_(schedule),
         timeline_(timeline),
         violations_(violations),
-        boxes_(boxes_of(schedule, timeline, marked_places(violations))),
+        boxes_(boxes_of(schedule, timeline)),
         length_(timeline != nullptr ? timeline->makespan : static_cast<double>(schedule.columns())),
-        scale_(std::min(kColumn, kWidest / std::max(length_, 1.0))) {}
+        scale_(timeline != nullptr ? time_scale(boxes_) : kColumn) {
+    const bool groups =
+        std::ranges::any_of(boxes_, [](const Box& box) { return box.cell->is_group(); });
+    row_height_ = groups ? kRowOfGroups : kRow;
+    for (const Violation& v : violations) {
+      if (cycle_.empty() && !v.cycle.empty()) {
+        cycle_ = v.cycle;
+        scale_ *= 2;  // room for arrows between the names
+        row_height_ = 2 * kRow;
+      }
+    }
+    scale_ = std::min(scale_, kWidest / std::max(length_, 1e-300));
+  }
   [[nodiscard]] std::string draw() const;
 
  private:
   [[nodiscard]] double x(double at) const { return kLabel + at * scale_; }
-  [[nodiscard]] static double y(std::size_t row) { return kTop + kRow * static_cast<double>(row); }
-  [[nodiscard]] std::string draw_box(const Box& box) const;
+  [[nodiscard]] double y(std::size_t row) const {
+    return kTop + row_height_ * static_cast<double>(row);
+  }
+  [[nodiscard]] double bottom() const { return y(schedule_.rows().size()); }
+  [[nodiscard]] double width() const {
+    return std::max(x(length_) + (timeline_ != nullptr ? kIdleNote : 16),
+                    violations_.empty() ? 0.0 : kNarrowest);
+  }
+  [[nodiscard]] std::string draw_axis() const;
   [[nodiscard]] std::string draw_row(std::size_t row) const;
-  [[nodiscard]] std::string draw_violations(double top) const;
+  [[nodiscard]] std::string draw_box(const Box& box) const;
+  [[nodiscard]] std::string draw_marks() const;
+  [[nodiscard]] std::string draw_cycle() const;
+  [[nodiscard]] std::vector<std::string> violation_lines() const;
 
   const Schedule& schedule_;
   const Timeline* timeline_;
@@ -140,89 +158,183 @@ class Picture {
   std::vector<Box> boxes_;
   double length_;
   double scale_;
+  double row_height_ = kRow;
+  std::vector<Task> cycle_;  ///< the first that a violation names
 };
 
-std::string Picture::draw_box(const Box& box) const {
-  const auto tasks = box.cell->tasks();
-  const double width = (box.end - box.begin) * scale_;
-  const double height = (kRow - 4) / static_cast<double>(tasks.size());
-  std::string when = timeline_ != nullptr ? fmt::format(", {:g} to {:g}", box.begin, box.end)
-                                          : fmt::format(", column {:g}", box.begin);
-  std::string text =
-      fmt::format("<g><title>{} on row {}{}</title>", to_string(*box.cell), box.row, when);
-  for (std::size_t i = 0; i < tasks.size(); ++i) {
-    const double top = y(box.row) + 2 + height * static_cast<double>(i);
-    text += fmt::format(R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill="{}"/>)",
-                        x(box.begin),
-                        top,
-                        width,
-                        height,
-                        colour(tasks[i]));
-    const std::string name = to_string(tasks[i]);
-    if (width >= 6.5 * static_cast<double>(name.size())) {
-      text += fmt::format(R"(<text x="{:.1f}" y="{:.1f}">{}</text>)",
-                          x(box.begin) + width / 2,
-                          top + height / 2 + 4,
-                          name);
+std::string Picture::draw_axis() const {
+  const bool columns = timeline_ == nullptr;
+  const double step = columns ? std::max(1.0, round_step(24 / scale_)) : round_step(70 / scale_);
+  std::string text;
+  const auto ticks = static_cast<std::size_t>(std::floor(length_ / step * (1 + 1e-9)));
+  for (std::size_t i = 0; i <= ticks; ++i) {
+    const double at = step * static_cast<double>(i);
+    if (columns && at >= length_) {
+      break;
+    }
+    text += fmt::format(R"(<text x="{:.1f}" y="15" class="axis">{:g}</text>)",
+                        x(at) + (columns ? scale_ / 2 : 0),
+                        at);
+    if (!columns) {
+      text += fmt::format(
+          R"(<path d="M{0:.1f} 20V{1:.1f}" class="tick"/>)", x(at), std::max(bottom(), kTop));
     }
   }
-  text +=
-      fmt::format(R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" class="{}"/></g>)",
-                  x(box.begin),
-                  y(box.row) + 2,
-                  width,
-                  kRow - 4,
-                  box.marked ? "bad" : "frame");
   return text + '\n';
 }
 
 std::string Picture::draw_row(std::size_t row) const {
-  std::string text = fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"label\">d{}</text>\n",
-                                 kLabel - 8,
-                                 y(row) + kRow / 2 + 4,
-                                 row);
+  const double middle = y(row) + row_height_ / 2 + 4;
+  std::string text =
+      fmt::format(R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" class="row"/>)",
+                  x(0),
+                  y(row) + 2,
+                  length_ * scale_,
+                  row_height_ - 4);
+  text += fmt::format(
+      R"(<text x="{:.1f}" y="{:.1f}" class="label">d{}</text>)", kLabel - 8, middle, row);
   if (timeline_ != nullptr) {
-    text += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"note\">{:.1f}% idle</text>\n",
+    text += fmt::format(R"(<text x="{:.1f}" y="{:.1f}" class="note">{:.1f}% idle</text>)",
                         x(length_) + 8,
-                        y(row) + kRow / 2 + 4,
+                        middle,
                         100 * timeline_->bubble_fraction(row));
+  }
+  return text + '\n';
+}
+
+std::string Picture::draw_box(const Box& box) const {
+  const auto tasks = box.cell->tasks();
+  const double wide = std::max((box.end - box.begin) * scale_ - 1, 0.2);
+  const double high = (row_height_ - 4) / static_cast<double>(tasks.size());
+  const std::string when = timeline_ != nullptr ? fmt::format("{:g} to {:g}", box.begin, box.end)
+                                                : fmt::format("column {}", box.column);
+  std::string text = fmt::format(
+      "<g class=\"entry\"><title>{} on row {}, {}</title>", to_string(*box.cell), box.row, when);
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const double top = y(box.row) + 2 + high * static_cast<double>(i);
+    text += fmt::format(R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill="{}"/>)",
+                        x(box.begin),
+                        top,
+                        wide,
+                        high,
+                        task_colour(tasks[i]));
+    const std::string name = to_string(tasks[i]);
+    if (wide >= kLetter * static_cast<double>(name.size()) + 2) {
+      text += fmt::format(R"(<text x="{:.1f}" y="{:.1f}">{}</text>)",
+                          x(box.begin) + wide / 2,
+                          top + high / 2 + 4,
+                          name);
+    }
+  }
+  if (tasks.size() > 1) {
+    text +=
+        fmt::format(R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" class="group"/>)",
+                    x(box.begin),
+                    y(box.row) + 2,
+                    wide,
+                    row_height_ - 4);
+  }
+  return text + "</g>\n";
+}
+
+/// Above all boxes, so that no neighbour hides a frame.
+std::string Picture::draw_marks() const {
+  std::set<std::pair<int, int>> marked;
+  for (const Violation& v : violations_) {
+    marked.insert(v.cells.begin(), v.cells.end());
+  }
+  std::string text;
+  for (const Box& box : boxes_) {
+    if (marked.contains({static_cast<int>(box.row), static_cast<int>(box.column)})) {
+      text += fmt::format(
+          "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" class=\"bad\"/>\n",
+          x(box.begin),
+          y(box.row) + 2,
+          std::max((box.end - box.begin) * scale_ - 1, 1.0),
+          row_height_ - 4);
+    }
+  }
+  return text + draw_cycle();
+}
+
+/// Arrows from task to task, bowed so that there and back stay apart.
+std::string Picture::draw_cycle() const {
+  const auto middle_of = [&](const Task& task) -> std::pair<double, double> {
+    const auto box = std::ranges::find_if(boxes_, [&](const Box& b) {
+      return std::ranges::find(b.cell->tasks(), task) != b.cell->tasks().end();
+    });
+    return box == boxes_.end()
+               ? std::pair(0.0, 0.0)
+               : std::pair(x((box->begin + box->end) / 2), y(box->row) + row_height_ / 2);
+  };
+  std::string text;
+  for (std::size_t i = 0; i < std::min(cycle_.size(), kMaxDrawnCycle); ++i) {
+    const auto [x0, y0] = middle_of(cycle_[i == 0 ? cycle_.size() - 1 : i - 1]);
+    const auto [x1, y1] = middle_of(cycle_[i]);
+    const double far = std::hypot(x1 - x0, y1 - y0);
+    if (far < 1) {
+      continue;  // both in one group
+    }
+    const double bow = 2 * std::min(12.0, far * 0.2) / far;
+    const double end = std::min(18.0, far * 0.25) / far;  // leaves the names readable
+    text += fmt::format(
+        "<path d=\"M{:.1f} {:.1f}Q{:.1f} {:.1f} {:.1f} {:.1f}\" class=\"bad\" "
+        "marker-end=\"url(#head)\"/>\n",
+        x0 + (x1 - x0) * end,
+        y0 + (y1 - y0) * end,
+        (x0 + x1) / 2 - bow * (y1 - y0),
+        (y0 + y1) / 2 + bow * (x1 - x0),
+        x1 - (x1 - x0) * end,
+        y1 - (y1 - y0) * end);
   }
   return text;
 }
 
-std::string Picture::draw_violations(double top) const {
-  std::string text;
-  for (std::size_t i = 0; i < violations_.size() && i < 20; ++i) {
-    text += fmt::format("<text x=\"8\" y=\"{:.1f}\" class=\"note bad-text\">{}</text>\n",
-                        top + 16 * static_cast<double>(i + 1),
-                        escaped(to_string(violations_[i])));
+std::vector<std::string> Picture::violation_lines() const {
+  std::vector<std::string> lines;
+  const std::size_t listed = std::min(violations_.size(), kMaxListed);
+  for (const Violation& v : std::span(violations_).first(listed)) {
+    const auto wide = static_cast<std::size_t>((width() - 24) / kLetter);
+    for (std::string& line : wrapped(to_string(v), wide)) {
+      lines.push_back(std::move(line));
+    }
   }
-  return text;
+  if (listed < violations_.size()) {
+    lines.push_back(fmt::format("... and {} more", violations_.size() - listed));
+  }
+  return lines;
 }
 
 std::string Picture::draw() const {
-  const double bottom = y(schedule_.rows().size());
-  const double width = std::max(x(length_) + (timeline_ != nullptr ? kIdleNote : 16),
-                                violations_.empty() ? 0.0 : 900.0);
-  const double height =
-      bottom + 12 + 16 * static_cast<double>(std::min<std::size_t>(violations_.size(), 20));
+  const std::vector<std::string> lines = violation_lines();
+  const double height = bottom() + 12 + kLine * static_cast<double>(lines.size());
   std::string text = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 "
-      "0 {0:.0f} {1:.0f}\">\n"
-      "<style>text{{font:11px "
-      "sans-serif;text-anchor:middle}}.label{{text-anchor:end}}.note{{text-anchor:start}}"
-      ".frame{{fill:none;stroke:#666;stroke-width:.5}}.bad{{fill:none;stroke:#d00;stroke-width:2.5}"
-      "}.bad-text{{fill:#d00}}"
-      "</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
-      width,
-      height);
+      "0 {0:.0f} {1:.0f}\" role=\"img\" aria-label=\"Schedule of {2} rows, {3} stages, {4} "
+      "microbatches\">\n<style>{5}</style>\n<defs><marker id=\"head\" markerWidth=\"8\" "
+      "markerHeight=\"8\" refX=\"6\" refY=\"4\" orient=\"auto\" "
+      "markerUnits=\"userSpaceOnUse\"><path d=\"M0 0L8 4L0 8z\" "
+      "fill=\"#d3122a\"/></marker></defs>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
+      width(),
+      height,
+      schedule_.rows().size(),
+      schedule_.stages(),
+      schedule_.microbatches(),
+      kStyle);
   for (std::size_t row = 0; row < schedule_.rows().size(); ++row) {
     text += draw_row(row);
   }
+  text += draw_axis();
   for (const Box& box : boxes_) {
     text += draw_box(box);
   }
-  return text + draw_violations(bottom) + "</svg>\n";
+  text += draw_marks();
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    text += fmt::format("<text x=\"12\" y=\"{:.1f}\" class=\"note bad-text\">{}</text>\n",
+                        bottom() + kLine * static_cast<double>(i + 1),
+                        render::escaped(lines[i]));
+  }
+  return text + "</svg>\n";
 }
 
 }  // namespace

@@ -13,7 +13,8 @@ namespace {
 constexpr std::size_t kMaxBlocks =
     6;  // of a long schedule; blocks with marks are shown beyond that
 constexpr std::size_t kMaxRows = 64;
-constexpr std::array kStageColours{39, 208, 42, 171, 220, 75, 203, 118, 141, 45, 215, 84};
+/// The hues of palette.h among the 256 of terminals, in its order.
+constexpr std::array kTerminalColours{39, 208, 42, 171, 220, 51, 211, 118, 105, 216, 37, 117};
 
 class Grid {
  public:
@@ -66,6 +67,15 @@ std::string centred(const std::string& text, std::size_t width) {
   return fmt::format("{:^{}}", text, width);
 }
 
+/// Backwards, and the input half of one, stand on their stage's colour, all else is written in it.
+std::string in_colour(const Task& task) {
+  const std::size_t stage = static_cast<std::size_t>(std::max(task.stage.value, 0));
+  const int colour = kTerminalColours[stage % kTerminalColours.size()];
+  const bool filled = task.kind == CellKind::Backward || task.kind == CellKind::BackwardInput;
+  return filled ? fmt::format("\x1b[38;5;16;48;5;{}m{}\x1b[0m", colour, to_string(task))
+                : fmt::format("\x1b[38;5;{}m{}\x1b[0m", colour, to_string(task));
+}
+
 std::string Grid::cell(std::size_t row, std::size_t column) const {
   const Cell& content = schedule_.rows()[row][column];
   const bool marked = is_marked(row, column);
@@ -80,8 +90,12 @@ std::string Grid::cell(std::size_t row, std::size_t column) const {
   if (content.idle()) {
     return fmt::format("\x1b[2m{}\x1b[0m", padded);
   }
-  const std::size_t stage = content.tasks().front().stage.index();
-  return fmt::format("\x1b[38;5;{}m{}\x1b[0m", kStageColours[stage % kStageColours.size()], padded);
+  const std::size_t before = padded.find_first_not_of(' ');
+  std::string coloured = padded.substr(0, before);
+  for (const Task& task : content.tasks()) {
+    coloured += fmt::format("{}{}", coloured.size() > before ? "|" : "", in_colour(task));
+  }
+  return coloured + padded.substr(before + text.size());
 }
 
 bool Grid::row_is_shown(std::size_t row) const {

@@ -17,8 +17,8 @@
 namespace stagecraft {
 
 struct RenderOptions {
-  int width = 100;                  ///< wider grids continue in further blocks of columns
-  bool colour = false;              ///< ANSI colours: one per stage, offending cells on red
+  int width = 100;      ///< wider grids continue in further blocks of columns
+  bool colour = false;  ///< ANSI colours: one per stage, backwards filled, offending cells on red
   std::size_t max_violations = 50;  ///< listed below the grid; the rest is counted
 };
 

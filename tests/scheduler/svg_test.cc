@@ -1,5 +1,6 @@
 #include "stagecraft/scheduler/render/svg.h"
 
+#include <sstream>
 #include <string>
 
 #include "stagecraft/base/error.h"
@@ -23,8 +24,7 @@ std::size_t count(const std::string& text, const std::string& part) {
 
 TEST_CASE("a schedule is drawn with one box per entry", "[scheduler][render]") {
   const std::string svg = render_svg(one_f_one_b(2, 2));
-  CHECK(count(svg, "class=\"frame\"") == 8);
-  CHECK(count(svg, "<g>") == count(svg, "</g>"));
+  CHECK(count(svg, "class=\"entry\"") == 8);
   check_golden("one_f_one_b_2_2.svg", svg);
 }
 
@@ -33,6 +33,35 @@ TEST_CASE("offending cells are framed in red and named below", "[scheduler][rend
   const std::string svg = render_svg(bad, validate(bad, bad.stage_graph()));
   CHECK(count(svg, "class=\"bad\"") == 2);
   CHECK_THAT(svg, ContainsSubstring("V22"));
+}
+
+TEST_CASE("a deadlock's cycle is drawn with one arrow per step", "[scheduler][render]") {
+  const Schedule bad = Schedule::parse("@form list\n0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1");
+  const std::string svg = render_svg(bad, validate(bad, bad.stage_graph()));
+  CHECK(count(svg, "marker-end") == 4);
+}
+
+TEST_CASE("long messages are broken into lines", "[scheduler][render]") {
+  const Schedule bad = Schedule::parse("@form list\n0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1");
+  const std::string svg = render_svg(bad, validate(bad, bad.stage_graph()));
+  std::istringstream lines(svg);
+  std::size_t texts = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("bad-text\">") != std::string::npos) {
+      ++texts;
+      CHECK(line.size() < 200);
+    }
+  }
+  CHECK(texts > 1);
+}
+
+TEST_CASE("boxes are wide enough for names, whatever the unit of time", "[scheduler][render]") {
+  const Schedule schedule = one_f_one_b(2, 2);
+  CostModel milliseconds;
+  milliseconds.usual = {.forward = 0.001, .backward = 0.002};
+  const std::string svg =
+      render_svg(schedule, simulate(schedule, schedule.stage_graph(), milliseconds));
+  CHECK_THAT(svg, ContainsSubstring(">0F0</text>") && ContainsSubstring("0.004 to 0.006"));
 }
 
 TEST_CASE("a timeline draws boxes as long as they take", "[scheduler][render]") {

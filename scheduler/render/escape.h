@@ -1,0 +1,13 @@
+/// Text as the content of an XML or HTML element. Used by render_svg() and render_html(). Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace stagecraft::render {
+
+/// Returns the text with '&', '<' and '>' as references, and control characters, which XML cannot
+/// hold, as '?'.
+[[nodiscard]] std::string escaped(std::string_view text);
+
+}  // namespace stagecraft::render
