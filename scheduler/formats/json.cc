@@ -1,201 +1,321 @@
 #include "stagecraft/scheduler/formats/json.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdint>
-#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/base/nearest.h"
 #include "stagecraft/scheduler/formats/cell_text.h"
+#include "stagecraft/scheduler/formats/json_reader.h"
 
 namespace stagecraft {
 namespace {
 
-using Json = nlohmann::json;
+using formats::JsonReader;
+using formats::quoted;
+using Pairs = std::vector<StageGraph::Edge>;
 
-constexpr std::array kFields{
-    "form", "devices", "stages", "microbatches", "edges", "replicas", "rows"};
 /// What no kind is: validate() answers it with V06.
 constexpr auto kUnknownKind = static_cast<CellKind>(255);
 
-[[noreturn]] void refuse(const std::string& what) {
-  throw Error(Errc::ScheduleParse, what);
-}
+/// Reads one schedule; its fields may come in any order.
+class Document {
+ public:
+  explicit Document(std::string_view text) : json_(text) {}
+  Schedule read();
 
-std::optional<int> small_integer(const Json& value) {
-  if (!value.is_number_integer() ||
-      (value.is_number_unsigned() &&
-       value.get<std::uint64_t>() > std::numeric_limits<int>::max())) {
-    return std::nullopt;
+ private:
+  template <class T>
+  struct Field {
+    std::optional<T> value;
+    std::size_t offset = 0;  // of the value
+  };
+
+  void field(const std::string& name);
+  template <class T, class Read>
+  void once(Field<T>& field, const std::string& name, Read&& read);
+  [[nodiscard]] int count(const std::string& name, int largest);
+  [[nodiscard]] Pairs pairs(const std::string& name);
+  [[nodiscard]] Schedule::Form form();
+  [[nodiscard]] std::vector<Schedule::Row> rows();
+  [[nodiscard]] Cell cell();
+  [[nodiscard]] Task task();
+  [[nodiscard]] Task task_elements(std::size_t begin);
+  void assemble_graph(Schedule::Headers& headers) const;
+
+  JsonReader json_;
+  Field<Schedule::Form> form_;
+  Field<int> devices_, stages_, microbatches_;
+  Field<Pairs> edges_, replicas_;
+  Field<std::vector<Schedule::Row>> rows_;
+};
+
+template <class T, class Read>
+void Document::once(Field<T>& field, const std::string& name, Read&& read) {
+  if (field.value) {
+    json_.refuse(json_.key_offset(), fmt::format("field \"{}\" appears twice; keep one", name));
   }
-  const auto number = value.get<std::int64_t>();
-  const bool fits =
-      number >= std::numeric_limits<int>::min() && number <= std::numeric_limits<int>::max();
-  return fits ? std::optional<int>(static_cast<int>(number)) : std::nullopt;
+  field.offset = json_.offset();
+  field.value = read();
 }
 
-int count_field(const Json& value, const std::string& name, int largest) {
-  const auto number = small_integer(value);
+void Document::field(const std::string& name) {
+  if (name == "form") {
+    once(form_, name, [&] { return form(); });
+  } else if (name == "devices") {
+    once(devices_, name, [&] { return count(name, kMaxStages); });
+  } else if (name == "stages") {
+    once(stages_, name, [&] { return count(name, kMaxStages); });
+  } else if (name == "microbatches") {
+    once(microbatches_, name, [&] { return count(name, kMaxMicrobatches); });
+  } else if (name == "edges") {
+    once(edges_, name, [&] { return pairs(name); });
+  } else if (name == "replicas") {
+    once(replicas_, name, [&] { return pairs(name); });
+  } else if (name == "rows") {
+    once(rows_, name, [&] { return rows(); });
+  } else {
+    const std::vector<std::string> known{
+        "form", "devices", "stages", "microbatches", "edges", "replicas", "rows"};
+    json_.refuse(json_.key_offset(),
+                 fmt::format("unknown field {}; {}there are form, devices, stages, microbatches, "
+                             "edges, replicas and rows",
+                             quoted(name),
+                             did_you_mean(name, known)));
+  }
+}
+
+int Document::count(const std::string& name, int largest) {
+  const std::size_t at = json_.offset();
+  JsonReader value = json_;
+  const auto number = json_.integer();
   if (!number || *number < 1 || *number > largest) {
-    refuse(fmt::format("field \"{}\" wants a whole number from 1 to {}, got {}",
-                       name,
-                       largest,
-                       formats::quoted(value.dump())));
+    json_.refuse(at,
+                 fmt::format("field \"{}\" wants a whole number from 1 to {}, got {}",
+                             name,
+                             largest,
+                             quoted(value.skip())));
   }
   return *number;
 }
 
-std::vector<StageGraph::Edge> pairs_field(const Json& value, const std::string& name) {
-  std::vector<StageGraph::Edge> pairs;
-  for (const Json& pair : value.is_array() ? value : Json::array({nullptr})) {
-    const bool two = pair.is_array() && pair.size() == 2;
-    const auto first = two ? small_integer(pair[0]) : std::nullopt;
-    const auto second = two ? small_integer(pair[1]) : std::nullopt;
-    if (!first || !second || std::min(*first, *second) < 0 ||
-        std::max(*first, *second) >= kMaxStages) {
-      refuse(fmt::format("field \"{}\" wants pairs of stages below {}, e.g. [[0, 1]], got {}",
-                         name,
-                         kMaxStages,
-                         formats::quoted(value.dump())));
-    }
-    pairs.emplace_back(*first, *second);
+Pairs Document::pairs(const std::string& name) {
+  Pairs list;
+  const auto wrong = [&](std::size_t at) {
+    json_.refuse(
+        at,
+        fmt::format(
+            "field \"{}\" wants pairs of stages below {}, e.g. [[0, 1]]", name, kMaxStages));
+  };
+  if (json_.next() != JsonReader::Kind::Array) {
+    wrong(json_.offset());
   }
-  return pairs;
+  json_.open();
+  while (json_.next_element()) {
+    const std::size_t at = json_.offset();
+    if (json_.next() != JsonReader::Kind::Array) {
+      wrong(at);
+    }
+    json_.open();
+    std::vector<int> ends;
+    while (json_.next_element()) {
+      const int end = json_.integer().value_or(-1);
+      if (end < 0 || end >= kMaxStages || ends.size() == 2) {
+        wrong(at);
+      }
+      ends.push_back(end);
+    }
+    if (ends.size() != 2) {
+      wrong(at);
+    }
+    list.emplace_back(ends[0], ends[1]);
+  }
+  return list;
+}
+
+Schedule::Form Document::form() {
+  const std::size_t at = json_.offset();
+  const auto form = json_.string();
+  if (form != "array" && form != "list") {
+    json_.refuse(at, "field \"form\" wants \"array\" or \"list\"");
+  }
+  return form == "list" ? Schedule::Form::List : Schedule::Form::Array;
 }
 
 /// A task without a kind where the entry has another shape: validate() answers it with V03.
-Task task_of(const Json& entry) {
-  const bool three = entry.is_array() && entry.size() == 3 && entry[2].is_string();
-  const auto stage = three ? small_integer(entry[0]) : std::nullopt;
-  const auto microbatch = three ? small_integer(entry[1]) : std::nullopt;
-  if (!stage || !microbatch) {
-    return Task{};
+/// Requires: its array is open and has a first element.
+Task Document::task_elements(std::size_t begin) {
+  const auto stage = json_.integer();
+  std::optional<int> microbatch;
+  std::optional<std::string> letters;
+  std::size_t elements = 1;
+  for (; json_.next_element(); ++elements) {
+    if (elements == 1) {
+      microbatch = json_.integer();
+    } else if (elements == 2) {
+      letters = json_.string();
+    } else {
+      (void)json_.skip();
+    }
   }
-  const auto letters = entry[2].get<std::string>();
-  const auto kind = letters.size() == 1 ? formats::kind_of(letters.front()) : std::nullopt;
+  if (elements != 3 || !stage || !microbatch || !letters) {
+    return {};
+  }
+  if (*stage >= kMaxStages || *microbatch >= kMaxMicrobatches) {
+    json_.refuse(begin,
+                 fmt::format("the cell [{}, {}, ...] is beyond what a schedule may name: stages go "
+                             "up to {}, microbatches up to {}; correct the number",
+                             *stage,
+                             *microbatch,
+                             kMaxStages - 1,
+                             kMaxMicrobatches - 1));
+  }
+  const auto kind = letters->size() == 1 ? formats::kind_of(letters->front()) : std::nullopt;
   const bool update = kind == CellKind::Update;
   return {kind.value_or(kUnknownKind), StageId(*stage), Microbatch(update ? 0 : *microbatch)};
 }
 
-Cell cell_of(const Json& entry) {
-  if (entry.is_null()) {
-    return Cell();
+Task Document::task() {
+  const std::size_t begin = json_.offset();
+  if (json_.next() != JsonReader::Kind::Array) {
+    (void)json_.skip();
+    return {};
   }
-  if (!entry.is_array() || entry.empty() || !entry.front().is_array()) {
-    return Cell(task_of(entry));
+  json_.open();
+  return json_.next_element() ? task_elements(begin) : Task{};
+}
+
+Cell Document::cell() {
+  const std::size_t begin = json_.offset();
+  const JsonReader::Kind kind = json_.next();
+  if (kind != JsonReader::Kind::Array) {
+    (void)json_.skip();
+    return kind == JsonReader::Kind::Null ? Cell() : Cell(Task{});
+  }
+  json_.open();
+  if (!json_.next_element()) {
+    return Cell(Task{});
+  }
+  if (json_.next() != JsonReader::Kind::Array) {
+    return Cell(task_elements(begin));
   }
   std::vector<Task> group;
-  for (const Json& member : entry) {
-    group.push_back(task_of(member));
-  }
+  do {
+    group.push_back(task());
+  } while (json_.next_element());
   return Cell(std::move(group));
 }
 
-std::vector<Schedule::Row> rows_of(const Json& document) {
-  if (!document.contains("rows") || !document["rows"].is_array() || document["rows"].empty()) {
-    refuse("field \"rows\" wants one list of cells per row, e.g. [[[0, 0, \"F\"], null]]");
-  }
-  std::vector<Schedule::Row> rows;
-  for (const Json& list : document["rows"]) {
-    if (!list.is_array()) {
-      refuse(fmt::format("row {} of \"rows\" wants a list of cells, got {}",
-                         rows.size(),
-                         formats::quoted(list.dump())));
+std::vector<Schedule::Row> Document::rows() {
+  std::vector<Schedule::Row> list;
+  const std::size_t at = json_.offset();
+  if (json_.next() == JsonReader::Kind::Array) {
+    json_.open();
+    while (json_.next_element()) {
+      if (json_.next() != JsonReader::Kind::Array) {
+        json_.refuse(json_.offset(),
+                     fmt::format("row {} of \"rows\" wants a list of cells, e.g. [[0, 0, \"F\"]]",
+                                 list.size()));
+      }
+      json_.open();
+      Schedule::Row& row = list.emplace_back();
+      while (json_.next_element()) {
+        row.push_back(cell());
+      }
     }
-    Schedule::Row& row = rows.emplace_back();
-    std::ranges::transform(list, std::back_inserter(row), cell_of);
   }
-  return rows;
+  if (list.empty()) {
+    json_.refuse(at,
+                 "field \"rows\" wants one list of cells per row, e.g. [[[0, 0, \"F\"], null]]");
+  }
+  return list;
 }
 
-Schedule::Headers headers_of(const Json& document, const std::vector<Schedule::Row>& rows) {
-  Schedule::Headers headers;
-  const auto count = [&](const char* name, int largest) -> std::optional<int> {
-    return document.contains(name) ? std::optional<int>(count_field(document[name], name, largest))
-                                   : std::nullopt;
-  };
-  headers.rows = count("devices", kMaxStages);
-  headers.stages = count("stages", kMaxStages);
-  headers.microbatches = count("microbatches", kMaxMicrobatches);
-  if (!document.contains("edges") && !document.contains("replicas")) {
-    return headers;
+void Document::assemble_graph(Schedule::Headers& headers) const {
+  if (!edges_.value && !replicas_.value) {
+    return;
   }
-  const auto edges = document.contains("edges") ? pairs_field(document["edges"], "edges")
-                                                : std::vector<StageGraph::Edge>{};
-  const auto replicas = document.contains("replicas")
-                            ? pairs_field(document["replicas"], "replicas")
-                            : std::vector<StageGraph::Edge>{};
-  int stages = Schedule(Schedule::Form::Array, rows).stages();
-  for (const auto* pairs : {&edges, &replicas}) {
-    for (const auto& [first, second] : *pairs) {
+  int stages = Schedule(Schedule::Form::Array, *rows_.value).stages();
+  for (const auto* field : {&edges_, &replicas_}) {
+    for (const auto& [first, second] : field->value.value_or(Pairs{})) {
       stages = std::max({stages, first + 1, second + 1});
     }
   }
   stages = headers.stages.value_or(stages);
+  std::size_t at = edges_.offset;
   try {
-    headers.graph = document.contains("edges") ? StageGraph::from_edges(stages, edges)
-                                               : StageGraph::chain(stages);
-    headers.graph->set_replica_pairs(replicas);
+    headers.graph =
+        edges_.value ? StageGraph::from_edges(stages, *edges_.value) : StageGraph::chain(stages);
+    at = replicas_.offset;
+    headers.graph->set_replica_pairs(replicas_.value.value_or(Pairs{}));
   } catch (const Error& error) {
-    refuse(error.message());
+    json_.refuse(at, error.message());
   }
-  return headers;
 }
 
-Json task_json(const Task& task) {
-  return Json::array({task.stage.value, task.microbatch.value, std::string(1, letter(task.kind))});
+Schedule Document::read() {
+  if (json_.next() != JsonReader::Kind::Object) {
+    json_.refuse(json_.offset(), "a schedule is a JSON object with a field \"rows\"");
+  }
+  const std::size_t begin = json_.offset();
+  json_.open();
+  while (const auto name = json_.next_key()) {
+    field(*name);
+  }
+  json_.finish();
+  if (!rows_.value) {
+    json_.refuse(begin, "the object has no field \"rows\"; it holds one list of cells per row");
+  }
+  Schedule::Headers headers{
+      .rows = devices_.value, .stages = stages_.value, .microbatches = microbatches_.value};
+  assemble_graph(headers);
+  return Schedule(
+      form_.value.value_or(Schedule::Form::Array), std::move(*rows_.value), std::move(headers));
 }
 
-Json cell_json(const Cell& cell) {
+void append_task(std::string& text, const Task& task) {
+  fmt::format_to(std::back_inserter(text),
+                 "[{},{},\"{}\"]",
+                 task.stage.value,
+                 task.microbatch.value,
+                 letter(task.kind));
+}
+
+void append_cell(std::string& text, const Cell& cell) {
   if (cell.idle()) {
-    return nullptr;
+    text += "null";
+    return;
   }
   if (!cell.is_group()) {
-    return task_json(cell.tasks().front());
+    append_task(text, cell.tasks().front());
+    return;
   }
-  Json group = Json::array();
+  char separator = '[';
   for (const Task& task : cell.tasks()) {
-    group.push_back(task_json(task));
+    text += separator;
+    append_task(text, task);
+    separator = ',';
   }
-  return group;
+  text += ']';
+}
+
+std::string pairs_text(const Pairs& pairs) {
+  std::string text;
+  for (const auto& [first, second] : pairs) {
+    text += fmt::format("{}[{},{}]", text.empty() ? "" : ",", first, second);
+  }
+  return '[' + text + ']';
 }
 
 }  // namespace
 
 Schedule parse_json(std::string_view text) {
   formats::require_size(text);
-  Json document;
-  try {
-    document = Json::parse(text);
-  } catch (const Json::exception& error) {
-    refuse(fmt::format("this is no JSON: {}", error.what()));
-  }
-  if (!document.is_object()) {
-    refuse("a schedule is a JSON object with a field \"rows\"");
-  }
-  for (const auto& [name, value] : document.items()) {
-    if (std::ranges::find(kFields, name) == kFields.end()) {
-      refuse(fmt::format("unknown field {}; there are {}",
-                         formats::quoted(name),
-                         "form, devices, stages, microbatches, edges, replicas and rows"));
-    }
-  }
-  const Json form = document.value("form", Json("array"));
-  if (form != "array" && form != "list") {
-    refuse(fmt::format("field \"form\" wants \"array\" or \"list\", got {}",
-                       formats::quoted(form.dump())));
-  }
-  std::vector<Schedule::Row> rows = rows_of(document);
-  Schedule::Headers headers = headers_of(document, rows);
-  return Schedule(form == "list" ? Schedule::Form::List : Schedule::Form::Array,
-                  std::move(rows),
-                  std::move(headers));
+  return Document(text).read();
 }
 
 std::string to_json(const Schedule& schedule) {
@@ -212,19 +332,21 @@ std::string to_json(const Schedule& schedule) {
     }
   }
   if (headers.graph) {
-    text += fmt::format("  \"edges\": {},\n", Json(headers.graph->edges()).dump());
+    text += fmt::format("  \"edges\": {},\n", pairs_text(headers.graph->edges()));
     if (!headers.graph->replica_pairs().empty()) {
-      text += fmt::format("  \"replicas\": {},\n", Json(headers.graph->replica_pairs()).dump());
+      text += fmt::format("  \"replicas\": {},\n", pairs_text(headers.graph->replica_pairs()));
     }
   }
   text += "  \"rows\": [";
   for (std::size_t r = 0; r < schedule.rows().size(); ++r) {
-    Json row = Json::array();
+    text += r == 0 ? "\n    [" : ",\n    [";
+    bool first = true;
     for (const Cell& cell : schedule.rows()[r]) {
-      row.push_back(cell_json(cell));
+      text += first ? "" : ",";
+      first = false;
+      append_cell(text, cell);
     }
-    text += r == 0 ? "\n    " : ",\n    ";
-    text += row.dump();
+    text += ']';
   }
   return text + "\n  ]\n}\n";
 }

@@ -16,8 +16,8 @@
 
 namespace stagecraft {
 
-/// Errors: ScheduleParse for a text that is no JSON (with its line and column), an unknown or
-/// ill-typed field, or no rows.
+/// Errors: ScheduleParse with line and column for a text that is no JSON, an unknown or ill-typed
+/// field, a number beyond what a schedule may name, or no rows.
 [[nodiscard]] Schedule parse_json(std::string_view text);
 
 /// Returns the schedule with one line per row; parse_json() reads it back.

@@ -21,6 +21,27 @@ constexpr std::string_view kHelp =
     "an action is <stage><F|B|I|W><microbatch>, <stage><SEND_F|RECV_F|SEND_B|RECV_B><microbatch>, "
     "<stage><UNSHARD|RESHARD|REDUCE_GRAD>, or (a;b)OVERLAP_F_B";
 
+/// What was probably meant, or what there is.
+std::string advice(std::string_view text) {
+  const std::size_t letters = text.find_first_not_of("0123456789");
+  const std::string_view word = letters == std::string_view::npos ? "" : text.substr(letters);
+  if (word.starts_with("BW")) {
+    return "BW is the weight half to some writers and the whole backward to others; write W or B";
+  }
+  if (word.starts_with("BI")) {
+    return "the input half of a backward is I";
+  }
+  if (word.starts_with("U") && !word.starts_with("UNSHARD")) {
+    return "this format has no updates; leave them out, each stage's comes after its last task";
+  }
+  std::string upper(text);
+  std::ranges::transform(upper, upper.begin(), [](char c) {
+    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+  });
+  return upper == text ? std::string(kHelp)
+                       : fmt::format("actions are capital letters: {}", quoted(upper));
+}
+
 class CsvReader {
  public:
   explicit CsvReader(std::string_view text) : rest_(text) {}
@@ -48,7 +69,7 @@ Task CsvReader::compute(std::string_view text, Location at) const {
   const auto microbatch =
       kind && *kind != CellKind::Update ? formats::whole_number(rest.substr(1)) : std::nullopt;
   if (!microbatch) {
-    fail(at, fmt::format("{} is no action; {}", quoted(text), kHelp));
+    fail(at, fmt::format("{} is no action; {}", quoted(text), advice(text)));
   }
   const Task task{*kind, StageId(*stage), Microbatch(*microbatch)};
   formats::require_sane(task, text, at);
@@ -72,7 +93,7 @@ bool CsvReader::communication(std::string_view text, Location at) {
                             : number.empty()  ? std::optional<int>(0)
                                               : std::nullopt;
     if (!microbatch) {
-      fail(at, fmt::format("{} is no action; {}", quoted(text), kHelp));
+      fail(at, fmt::format("{} is no action; {}", quoted(text), advice(text)));
     }
     const Task sane{CellKind::Forward, StageId(*stage), Microbatch(*microbatch)};
     formats::require_sane(sane, text, at);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/base/nearest.h"
 #include "stagecraft/scheduler/formats/cell_text.h"
 
 namespace stagecraft {
@@ -120,10 +121,13 @@ void Parser::header(std::string_view line, Location at) {
       fail(at, error.message());
     }
   } else {
+    const std::vector<std::string> known{
+        "@form", "@rows", "@stages", "@microbatches", "@edges", "@replicas"};
     fail(at,
-         fmt::format("unknown header {}; there are @form, @rows, @stages, @microbatches, @edges "
+         fmt::format("unknown header {}; {}there are @form, @rows, @stages, @microbatches, @edges "
                      "and @replicas",
-                     quoted(name)));
+                     quoted(name),
+                     did_you_mean(name, known)));
   }
 }
 

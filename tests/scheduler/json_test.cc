@@ -95,6 +95,64 @@ TEST_CASE("what is no schedule is refused", "[scheduler][json]") {
   CHECK(complaint(bad) != "no error");
 }
 
+TEST_CASE("every complaint about JSON says where", "[scheduler][json]") {
+  CHECK_THAT(complaint("{\n  \"rows\": [[null]],\n  \"stage\": 1}"),
+             ContainsSubstring("line 3, column 3") && ContainsSubstring("did you mean stages?"));
+  CHECK_THAT(complaint("{\"stages\":\n 1000000000, \"rows\": [[null]]}"),
+             ContainsSubstring("line 2, column 2") && ContainsSubstring("'1000000000'"));
+  CHECK_THAT(complaint("{\"rows\": [[null],\n 3]}"),
+             ContainsSubstring("line 2, column 2") && ContainsSubstring("row 1"));
+  CHECK_THAT(complaint("{\"rows\": [[null,\n  [70000, 0, \"F\"]]]}"),
+             ContainsSubstring("line 2, column 3") && ContainsSubstring("70000"));
+  CHECK_THAT(complaint("{\"rows\": [[[0, 999999999, \"F\"]]]}"),
+             ContainsSubstring("line 1, column 12"));
+  CHECK_THAT(complaint("{\"rows\": [[null]], \"rows\": [[null]]}"), ContainsSubstring("twice"));
+  CHECK_THAT(complaint("{\"rows\": [[null]], \"edges\": [[0, 1],\n [0, 1, 2]]}"),
+             ContainsSubstring("line 2, column 2"));
+  CHECK_THAT(complaint("{\"rows\": [[null]], \"stages\": 2,\n \"edges\": [[0, 5]]}"),
+             ContainsSubstring("line 2, column 11"));
+}
+
+TEST_CASE("what is not quite JSON is refused", "[scheduler][json]") {
+  const char* bad = GENERATE("{\"rows\": [[null,]]}",
+                             "{\"rows\": [[null]],}",
+                             "{\"rows\": [[null]]} x",
+                             "{\"rows\" [[null]]}",
+                             "{rows: [[null]]}",
+                             "{\"rows\": [[nul]]}",
+                             "{\"rows\": [[[01, 0, \"F\"]]]}",
+                             "{\"rows\": [[[0, 0., \"F\"]]]}",
+                             "{\"rows\": [[[0, 1e, \"F\"]]]}",
+                             "{\"rows\": [[[0, -, \"F\"]]]}",
+                             "{\"rows\": [[\"a\nb\"]]}",
+                             "{\"rows\": [[\"\\x\"]]}",
+                             "{\"rows\": [[\"\\u12g4\"]]}",
+                             "{\"rows\": [[\"",
+                             "{\"rows\": [[null]]",
+                             "{\"rows\": [[null null]]}");
+  CAPTURE(bad);
+  CHECK_THAT(complaint(bad), ContainsSubstring("no JSON") && ContainsSubstring("line 1, column"));
+}
+
+TEST_CASE("anything that is JSON may stand in a cell and breaks V03", "[scheduler][json]") {
+  const char* odd = GENERATE("{\"a\": [1, {\"b\": true}], \"c\": null}",
+                             "\"\\u0041\\n\\\"\\u20ac\"",
+                             "-12.5e+3",
+                             "false",
+                             "[0, 0, \"F\", 1]",
+                             "[0, 0.0, \"F\"]",
+                             "[[0, 0, \"F\"]]",
+                             "[0, [0], \"F\"]");
+  CAPTURE(odd);
+  const auto broken =
+      rules(std::string("{\"rows\": [[[0, 0, \"F\"], [0, 0, \"B\"], ") + odd + "]]}");
+  CHECK(std::ranges::count(broken, "V03") == 1);
+}
+
+TEST_CASE("escapes spell the same words", "[scheduler][json]") {
+  CHECK(parse_json("\xEF\xBB\xBF{\"\\u0072ows\": [[[0, 0, \"\\u0046\"]]]}") == Schedule{{F(0, 0)}});
+}
+
 TEST_CASE("deep nesting does not reach the stack", "[scheduler][json]") {
   CHECK(complaint(std::string(200'000, '[')) != "no error");
   CHECK_NOTHROW(

@@ -107,6 +107,14 @@ TEST_CASE("what PyTorch's reader takes silently is named with its place",
   CHECK_THAT(complaint(bad), ContainsSubstring("line 1, column 1"));
 }
 
+TEST_CASE("words of other dialects are answered with ours", "[scheduler][pytorch_csv]") {
+  CHECK_THAT(complaint("0BW1"), ContainsSubstring("write W or B"));
+  CHECK_THAT(complaint("0BI1"), ContainsSubstring("is I"));
+  CHECK_THAT(complaint("0F0,0U"),
+             ContainsSubstring("line 1, column 5") && ContainsSubstring("no updates"));
+  CHECK_THAT(complaint("0send_f1"), ContainsSubstring("'0SEND_F1'"));
+}
+
 TEST_CASE("a file without compute cells is refused", "[scheduler][pytorch_csv]") {
   CHECK(complaint("") != "no error");
   CHECK(complaint("\n\n") != "no error");

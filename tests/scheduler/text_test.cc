@@ -114,6 +114,11 @@ TEST_CASE("a header that cannot be understood is refused", "[scheduler][text]") 
   CHECK_THAT(complaint(bad), ContainsSubstring("line "));
 }
 
+TEST_CASE("a mistyped header is answered with the nearest", "[scheduler][text]") {
+  CHECK_THAT(complaint("0F0\n  @stage 2\n"), ContainsSubstring("line 2, column 3"));
+  CHECK_THAT(complaint("@stage 2\n0F0\n"), ContainsSubstring("did you mean @stages?"));
+}
+
 TEST_CASE("a text without rows is refused", "[scheduler][text]") {
   CHECK_THAT(complaint(""), ContainsSubstring("no row"));
   CHECK_THAT(complaint("# nothing\n@rows 2\n"), ContainsSubstring("no row"));
