@@ -27,11 +27,12 @@ void refuse_unknown(const CLI::App& app) {
   });
   if (option != unknown.end()) {
     const std::string name = option->substr(0, option->find('='));
-    wrong_usage(app.get_name(),
-                fmt::format("expected an option of {}, found '{}'{}", app.get_name(), name, [&] {
-                  const std::string hint = did_you_mean(name, long_names(app));
-                  return hint.empty() ? hint : "; " + hint.substr(0, hint.size() - 1);
-                }()));
+    throw Error(Errc::UsageArgument,
+                fmt::format("expected an option of {}, found '{}'; {}see {} --help",
+                            app.get_name(),
+                            name,
+                            did_you_mean(name, long_names(app)),
+                            app.get_name()));
   }
   if (!unknown.empty()) {
     wrong_usage(app.get_name(),

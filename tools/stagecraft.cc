@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/tools/exit_code.h"
 #include "stagecraft/base/nearest.h"
+#include "stagecraft/tools/exit_code.h"
 #include "stagecraft/tools/schedule/schedule.h"
 #include "stagecraft/tools/sub_command.h"
 #include "stagecraft/tools/trace/trace.h"

@@ -132,10 +132,10 @@ std::string totals_text(const Side& a, const Side& b) {
   for (const Side* side : {&a, &b}) {
     if (!side->timeline) {
       text += fmt::format(
-          "{} breaks {} and cannot be simulated; stagecraft schedule check shows "
+          "{} has {} and cannot be simulated; stagecraft schedule check shows "
           "all\n",
           side->file.name,
-          count_text(side->violations, "rule"));
+          count_text(side->violations, "violation"));
     }
   }
   if (!text.empty()) {

@@ -122,9 +122,10 @@ Schedule as_array(const Schedule& schedule, const StageGraph& graph) {
       return schedule.to_array(graph);
     }
   } catch (const Error& error) {
-    throw Error(
-        Errc::ScheduleInvalid,
-        fmt::format("the list has no columns: {}; write it as list or json", error.message()));
+    throw Error(Errc::ScheduleInvalid,
+                fmt::format("the list has no columns, as it cannot run to its end ({}); stagecraft "
+                            "schedule check says why, the formats list and json take it as it is",
+                            error.message()));
   }
   throw Error(Errc::ScheduleParameter,
               fmt::format("the array of this list would have more than {} cells; write it as list "

@@ -85,6 +85,17 @@ BuildRequest request_of(const MakeOptions& o, const CLI::App& app, Console& cons
   return request;
 }
 
+Schedule build(const MakeOptions& o, const BuildRequest& request) {
+  try {
+    return build_schedule(o.name, request);
+  } catch (const Error& error) {
+    if (error.code() != Errc::ScheduleParameter) {
+      throw;
+    }
+    throw Error(Errc::ScheduleParameter, fmt::format("V34: {}", error.message()));
+  }
+}
+
 }  // namespace
 
 ExitCode make_schedule(const Words& words, Console& console) {
@@ -99,7 +110,7 @@ ExitCode make_schedule(const Words& words, Console& console) {
     return ExitCode::Good;
   }
   const ScheduleFormat format = format_of("--format", options.format);
-  const Schedule schedule = build_schedule(options.name, request_of(options, app, console));
+  const Schedule schedule = build(options, request_of(options, app, console));
   write_output(options.output, write_schedule(schedule, schedule.stage_graph(), format), console);
   return ExitCode::Good;
 }

@@ -1,6 +1,7 @@
 #include "stagecraft/tools/schedule/timeline_text.h"
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include <fmt/format.h>
@@ -31,11 +32,11 @@ std::vector<std::string> row_cells(const Timeline& timeline, std::size_t r) {
           number_text(row.idle),
           percent_text(timeline.bubble_fraction(r)),
           number_text(row.span_idle),
+          std::to_string(row.peak_in_flight),
           number_text(row.bubbles.warm_up),
           number_text(row.bubbles.dependency),
           number_text(row.bubbles.transfer),
-          number_text(row.bubbles.drain),
-          std::to_string(row.peak_in_flight)};
+          number_text(row.bubbles.drain)};
 }
 
 std::vector<std::string> total_cells(const Timeline& timeline) {
@@ -55,35 +56,59 @@ std::vector<std::string> total_cells(const Timeline& timeline) {
           number_text(all.idle),
           percent_text(whole > 0 ? all.idle / whole : 0),
           number_text(all.span_idle),
+          "",
           number_text(all.bubbles.warm_up),
           number_text(all.bubbles.dependency),
           number_text(all.bubbles.transfer),
-          number_text(all.bubbles.drain),
-          ""};
+          number_text(all.bubbles.drain)};
 }
 
-std::string rows_text(const Timeline& timeline) {
+const std::vector<std::string> kHead{"row",
+                                     "busy",
+                                     "idle",
+                                     "bubble",
+                                     "span idle",
+                                     "in flight",
+                                     "warm-up",
+                                     "dependency",
+                                     "communication",
+                                     "drain"};
+constexpr std::ptrdiff_t kFirstCause = 6;
+
+/// On narrow screens the causes of idle time make a table of their own.
+std::string tables_text(const std::vector<std::vector<std::string>>& rows, int width) {
+  std::string whole = table_text(kHead, rows);
+  if (whole.find('\n') <= static_cast<std::size_t>(width)) {
+    return whole;
+  }
+  const auto part = [&](bool causes) {
+    const auto columns = [&](const std::vector<std::string>& cells) {
+      const auto middle = cells.begin() + kFirstCause;
+      std::vector<std::string> kept(causes ? middle : cells.begin(), causes ? cells.end() : middle);
+      if (causes) {
+        kept.insert(kept.begin(), cells.front());
+      }
+      return kept;
+    };
+    std::vector<std::vector<std::string>> kept;
+    std::ranges::transform(rows, std::back_inserter(kept), columns);
+    return table_text(columns(kHead), kept);
+  };
+  return part(false) + '\n' + part(true);
+}
+
+std::string rows_text(const Timeline& timeline, int width) {
   std::vector<std::vector<std::string>> rows;
   const std::size_t shown = std::min(timeline.rows.size(), kRowsShown);
   for (std::size_t r = 0; r < shown; ++r) {
     rows.push_back(row_cells(timeline, r));
   }
   rows.push_back(total_cells(timeline));
-  const std::string table = table_text({"row",
-                                        "busy",
-                                        "idle",
-                                        "bubble",
-                                        "span idle",
-                                        "warm-up",
-                                        "dependency",
-                                        "communication",
-                                        "drain",
-                                        "in flight"},
-                                       rows);
-  return shown == timeline.rows.size()
-             ? table
-             : fmt::format(
-                   "{}({} rows not shown; --json has them)\n", table, timeline.rows.size() - shown);
+  const std::string tables = tables_text(rows, width);
+  return shown == timeline.rows.size() ? tables
+                                       : fmt::format("{}({} rows not shown; --json has them)\n",
+                                                     tables,
+                                                     timeline.rows.size() - shown);
 }
 
 /// "0F0 -> 1F0 -> ... -> 0B7": whole when it fits three lines, else both ends.
@@ -175,7 +200,7 @@ std::string largest_bubbles_text(const Timeline& timeline) {
 std::string timeline_text(const Timeline& timeline, int width) {
   return fmt::format("makespan {}\n\n{}{}\ncritical path, {}\n{}\n",
                      number_text(timeline.makespan),
-                     rows_text(timeline),
+                     rows_text(timeline, width),
                      largest_bubbles_text(timeline),
                      count_text(timeline.critical_path.size(), "task"),
                      path_text(timeline.critical_path, width));

@@ -46,9 +46,9 @@ void require_valid(const ScheduleFile& file) {
   const std::vector<Violation> violations = violations_of(file);
   if (!violations.empty()) {
     throw Error(Errc::ScheduleInvalid,
-                fmt::format("{} breaks {}, the first: {}; stagecraft schedule check shows all",
+                fmt::format("{} has {}, the first: {}; stagecraft schedule check shows all",
                             file.name,
-                            count_text(violations.size(), "rule"),
+                            count_text(violations.size(), "violation"),
                             to_string(violations.front())));
   }
 }

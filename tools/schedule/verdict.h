@@ -14,7 +14,7 @@ namespace stagecraft::tools {
 /// Returns all violations, those of the communication that the file lists included.
 [[nodiscard]] std::vector<Violation> violations_of(const ScheduleFile& file);
 
-/// Errors: ScheduleInvalid when the file breaks a rule, with how many and the first of them.
+/// Errors: ScheduleInvalid when the file breaks a rule, with the first violation and how many.
 void require_valid(const ScheduleFile& file);
 
 /// Returns "4 devices, 4 stages, 8 microbatches", replicas and listed communication where there are
