@@ -1,6 +1,8 @@
 // The grid: boxes where they are wide enough to tell apart, else the mean colour of what lies
 // under each pixel, which keeps a picture of a million tasks smooth.
 
+// In narrow boxes the microbatch stands alone, where the largest one fits: all or none.
+const kMicrobatchDigits = String(Math.max(0, data.share - 1)).length;
 const kPixelsPerBox = 3;  // narrower than this on average: means
 
 function drawGrid() {
@@ -81,8 +83,9 @@ function drawBox(context, entry) {
     context.fillRect(x, y + i * part, width - gap, part);
     if (part >= 10 && width >= 9) {
       const name = nameOf(from + i);
-      const text = name.length * 6.4 + 4 <= width ? name : String(model.microbatch[from + i]);
-      if (text.length * 6.4 + 2 <= width) {
+      const whole = name.length * 6.4 + 4 <= width;
+      if (whole || kMicrobatchDigits * 6.4 + 2 <= width) {
+        const text = whole ? name : String(model.microbatch[from + i]);
         context.fillStyle = theme.texts[colour];
         context.fillText(text, x + (width - gap) / 2, y + (i + 0.5) * part + 0.5);
       }

@@ -24,8 +24,8 @@ function select(entry, task = kNone) {
   if (entry !== kNone) {
     const {begin, end} = places();
     reveal(begin[entry], end[entry], model.row[entry]);
-    byId("grid").setAttribute("aria-label", gridLabel(entryLines(entry).join(", ")));
   }
+  byId("status").textContent = entry === kNone ? "" : entryLines(entry).join(", ");
   showSelection();
   showViolations();
   rememberInAddress();
@@ -49,6 +49,7 @@ function setView(view) {
   for (const button of document.querySelectorAll("[data-view]")) {
     button.setAttribute("aria-pressed", String(button.dataset.view === view));
   }
+  byId("grid").setAttribute("aria-label", gridLabel());
   byId("memory").setAttribute("aria-label", memoryLabel());
   if (state.violation === kNone) {
     select(state.selected, state.member);

@@ -29,8 +29,8 @@ function onResize() {
   redraw();
 }
 
-function gridLabel(what) {
-  return `Grid of ${model.rows} ranks by ${state.view === "time" ? "time" : positionWord()}. ${what}`;
+function gridLabel() {
+  return `Grid of ${model.rows} ranks by ${state.view === "time" ? "time" : positionWord()}`;
 }
 
 function memoryLabel() {
@@ -116,7 +116,6 @@ showFacts();
 showBill();
 byId("view-columns").textContent = data.form === "array" ? "Columns" : "Positions";
 byId("view-time").disabled = !data.times;
-byId("grid").setAttribute("aria-label", gridLabel(""));
 resize();
 const wantedFirst = location.hash;  // setView() will write the address
 setView(state.view);

@@ -20,7 +20,7 @@ function taskButton(task) {
 
 function placeOf(entry) {
   const {begin, end} = places();
-  return state.view === "time" ? `${formatTime(begin[entry])} to ${formatTime(end[entry])}`
+  return state.view === "time" ? `${formatTime(begin[entry])}\u2013${formatTime(end[entry])}`
                                : `${positionWord()} ${begin[entry]}`;
 }
 
@@ -148,10 +148,10 @@ function chainList() {
 function linkText(entry, next) {
   if (state.view === "time" && model.row[entry] === model.row[next] &&
       model.awaited[next] === kNone) {
-    return ": rank busy";
+    return ", busy";
   }
   const wait = state.view === "time" ? waitOf(next) : null;
-  return wait && wait.transfer > 0 ? ": result, then its transfer" : ": result";
+  return wait && wait.transfer > 0 ? ", then its transfer" : "";
 }
 
 // ---- what is wrong ---------------------------------------------------------------------------
