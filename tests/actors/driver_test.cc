@@ -174,8 +174,9 @@ TEST_CASE("a step is one RunStep and one StepDone per rank", "[actors][driver]")
   const StepOutcome outcome = step.get();
   CHECK(outcome.step == Step(1));
   CHECK(outcome.ranks.size() == 2);
-  CHECK((outcome.losses == std::vector{RefId(1)}));
-  CHECK(outcome.loss_rank == Rank(0));
+  REQUIRE(outcome.losses.size() == 1);
+  CHECK(outcome.losses[0].rank == Rank(0));
+  CHECK((outcome.losses[0].losses == std::vector<MicrobatchLoss>{{.id = RefId(1)}}));
   CHECK(outcome.gradient_norm == 2.0);
   CHECK(stage.ledger->committed() == 1);
   for (int rank = 0; rank < Stage::kRanks; ++rank) {

@@ -1,9 +1,15 @@
 /// Lowering: counts, printed form, and the rules a plan must keep.
 #include <torch/torch.h>
 
+#include <map>
+#include <set>
+
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/compiler/lower/lower.h"
+#include "stagecraft/compiler/replicate.h"
+#include "stagecraft/scheduler/builders/chimera.h"
+#include "stagecraft/scheduler/builders/dualpipev.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/modules.h"
@@ -152,6 +158,72 @@ TEST_CASE("verify finds every way to break a plan", "[compiler][plan]") {
     std::rotate(order.begin(), receive, receive + 1);
   }
   CHECK(mentions(verify(crossed), "P-5"));
+}
+
+/// A plan of two replicas of two stages on two ranks.
+Plan chimera_plan() {
+  const Schedule schedule = chimera(2, 4);
+  return lower_schedule(replicate(chain_program(2, 4), Replicas(schedule)), schedule, true);
+}
+
+TEST_CASE("with two replicas every rank reduces its stages before it votes", "[compiler][plan][replicas]") {
+  const Plan plan = chimera_plan();
+  CHECK(verify(plan).empty());
+  REQUIRE(plan.replica_groups.size() == 2);
+  CHECK((plan.replica_groups[0].ranks == std::vector<Rank>{Rank(0), Rank(1)}));
+  CHECK(plan.feeds.size() == 2 * 4);  // every microbatch's input and label goes to one replica
+  for (const RankPlan& rank : plan.ranks) {
+    std::vector<Op> end;
+    for (const Instruction& i : rank.instructions) {
+      if (i.op == Op::Collective || i.op == Op::Vote) {
+        end.push_back(i.op);
+      }
+    }
+    CHECK((end == std::vector<Op>{Op::Collective, Op::Collective, Op::Vote}));
+  }
+}
+
+TEST_CASE("two replicas of a stage on one rank need no other rank", "[compiler][plan][replicas]") {
+  const Schedule both = Schedule::parse(
+      "@form list\n@edges 0-1,2-3\n@replicas 0=2,1=3\n"
+      "0F0 2F0 2B0 0B0\n"
+      "1F0 3F0 3B0 1B0\n");
+  const Plan plan = lower_schedule(replicate(chain_program(2, 2), Replicas(both)), both, true);
+  CHECK(verify(plan).empty());
+  CHECK((plan.replica_groups[1].ranks == std::vector<Rank>{Rank(1)}));
+}
+
+TEST_CASE("verify finds a reduction that is missing, out of order or early", "[compiler][plan][replicas]") {
+  const auto faults_of = [](auto&& spoil) {
+    Plan plan = chimera_plan();
+    auto& list = plan.ranks[1].instructions;
+    spoil(list, std::ranges::find(list, Op::Collective, &Instruction::op));
+    const std::vector<std::string> faults = verify(plan);
+    return std::ranges::count_if(faults, [](const std::string& f) { return f.starts_with("P-7: rank 1"); });
+  };
+  CHECK(faults_of([](auto& list, auto first) { list.erase(first); }) == 1);
+  CHECK(faults_of([](auto&, auto first) { std::swap(first->group, (first + 1)->group); }) == 1);
+  CHECK(faults_of([](auto& list, auto first) { std::rotate(list.begin(), first, first + 1); }) > 1);
+}
+
+TEST_CASE("tasks of an overlap group share no slot, so they may run in any order", "[compiler][plan]") {
+  const Schedule schedule = dualpipev(2, 4);
+  const Plan plan = lower_schedule(chain_program(4, 4), schedule, true);
+  int groups = 0;
+  for (const RankPlan& rank : plan.ranks) {
+    std::map<int, std::set<SlotId>> written;
+    for (const Instruction& i : rank.instructions) {
+      if (i.overlap < 0) {
+        continue;
+      }
+      CHECK(i.op != Op::Free);
+      for (const SlotUse& use : i.writes) {
+        CHECK(written[i.overlap].insert(use.slot).second);
+      }
+    }
+    groups += static_cast<int>(written.size());
+  }
+  CHECK(groups > 0);
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ struct Classifier : torch::nn::Module {
       if (options.steep) {
         x = x + torch::sqrt(torch::abs(x - x));  // the slope at 0 is infinite, times 0
       }
-      x = head->forward(norm->forward(x));
+      x = head->forward(options.statistics ? norm->forward(x) : x);
     }
     return x;
   }

@@ -18,6 +18,7 @@ inline constexpr int kMicrobatches = 4;
 struct ModelOptions {
   int stages = 2;  ///< 1, 2 or 4
   double dropout = 0.0;
+  bool statistics = true;    ///< batch normalization, which writes its running statistics
   bool steep = false;        ///< a finite loss whose gradient is not a number
   std::int64_t classes = 5;  ///< another number is another model
 };
