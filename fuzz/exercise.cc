@@ -14,8 +14,8 @@
 namespace stagecraft::fuzz {
 namespace {
 
-constexpr std::size_t kMostCells = 2000;
-constexpr int kMostStages = 200;
+constexpr std::size_t kMostCells = 300;
+constexpr int kMostStages = 100;
 
 std::size_t cells(const Schedule& schedule) {
   std::size_t count = 0;

@@ -50,6 +50,7 @@ class CsvReader {
  private:
   void line(std::string_view text);
   void cell(std::string_view text, Location at);
+  [[nodiscard]] static std::optional<Task> task(std::string_view text);
   [[nodiscard]] Task compute(std::string_view text, Location at) const;
   [[nodiscard]] bool communication(std::string_view text, Location at);
   [[nodiscard]] Cell overlap(std::string_view text, Location at) const;
@@ -62,18 +63,23 @@ class CsvReader {
   int position_ = 0;  // compute cells so far in this row
 };
 
-Task CsvReader::compute(std::string_view text, Location at) const {
-  std::string_view rest = text;
-  const auto stage = formats::leading_number(rest);
-  const auto kind = stage && !rest.empty() ? formats::kind_of(rest.front()) : std::nullopt;
+/// Returns the task of "0F1", or nothing.
+std::optional<Task> CsvReader::task(std::string_view text) {
+  const auto stage = formats::leading_number(text);
+  const auto kind = stage && !text.empty() ? formats::kind_of(text.front()) : std::nullopt;
   const auto microbatch =
-      kind && *kind != CellKind::Update ? formats::whole_number(rest.substr(1)) : std::nullopt;
-  if (!microbatch) {
+      kind && *kind != CellKind::Update ? formats::whole_number(text.substr(1)) : std::nullopt;
+  return microbatch ? std::optional<Task>({*kind, StageId(*stage), Microbatch(*microbatch)})
+                    : std::nullopt;
+}
+
+Task CsvReader::compute(std::string_view text, Location at) const {
+  const auto found = task(text);
+  if (!found) {
     fail(at, fmt::format("{} is no action; {}", quoted(text), advice(text)));
   }
-  const Task task{*kind, StageId(*stage), Microbatch(*microbatch)};
-  formats::require_sane(task, text, at);
-  return task;
+  formats::require_sane(*found, text, at);
+  return *found;
 }
 
 /// Whether the cell was a communication action; it has been kept then.
@@ -135,10 +141,14 @@ void CsvReader::cell(std::string_view text, Location at) {
     row.emplace_back();
     return;
   }
-  if (communication(text, at)) {
+  if (const auto plain = task(text)) {  // nearly every cell
+    formats::require_sane(*plain, text, at);
+    row.emplace_back(*plain);
+  } else if (communication(text, at)) {
     return;
+  } else {
+    row.push_back(text.front() == '(' ? overlap(text, at) : Cell(compute(text, at)));
   }
-  row.push_back(text.front() == '(' ? overlap(text, at) : Cell(compute(text, at)));
   ++position_;
 }
 

@@ -131,7 +131,7 @@ Digraph ListedOrder::rendezvous_graph(TransferStreams streams) const {
       previous->second = transfer_of[i];
     }
   }
-  return digraph(entries + static_cast<int>(transfers_.size()), std::move(edges));
+  return digraph(entries + static_cast<int>(transfers_.size()), edges);
 }
 
 void ListedOrder::report_cycle(const std::vector<int>& cycle) {

@@ -69,7 +69,7 @@ Stuck stuck_entries(const Input& in, const std::vector<bool>& done) {
       }
     });
   }
-  stuck.graph = digraph(static_cast<int>(stuck.entries.size()), std::move(edges));
+  stuck.graph = digraph(static_cast<int>(stuck.entries.size()), edges);
   return stuck;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -241,17 +242,28 @@ std::vector<int> CycleSearch::run(std::size_t max_searches) {
 
 }  // namespace
 
-Digraph digraph(int size, std::vector<std::pair<int, int>> edges) {
-  std::ranges::sort(edges);
-  edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
-  Digraph graph;
-  graph.begin.assign(static_cast<std::size_t>(size) + 1, 0);
-  graph.targets.reserve(edges.size());
+Digraph digraph(int size, const std::vector<std::pair<int, int>>& edges) {
+  const auto index = [](int i) { return static_cast<std::size_t>(i); };
+  std::vector<int> end(index(size) + 1, 0);
   for (const auto& [from, to] : edges) {
-    ++graph.begin[static_cast<std::size_t>(from) + 1];
-    graph.targets.push_back(to);
+    ++end[index(from) + 1];
   }
-  std::partial_sum(graph.begin.begin(), graph.begin.end(), graph.begin.begin());
+  std::partial_sum(end.begin(), end.end(), end.begin());
+  std::vector<int> targets(edges.size());
+  for (const auto& [from, to] : edges) {
+    targets[index(end[index(from)]++)] = to;  // afterwards end[v] is where v's targets end
+  }
+  Digraph graph;
+  graph.begin.reserve(index(size) + 1);
+  graph.targets.reserve(edges.size());
+  auto first = targets.begin();
+  for (int v = 0; v < size; ++v) {
+    const auto last = targets.begin() + end[index(v)];
+    std::sort(first, last);
+    std::unique_copy(first, last, std::back_inserter(graph.targets));
+    graph.begin.push_back(static_cast<int>(graph.targets.size()));
+    first = last;
+  }
   return graph;
 }
 

@@ -26,7 +26,7 @@ struct Digraph {
 };
 
 /// Returns the graph of `size` vertices with these edges (from, to); an edge twice counts once.
-[[nodiscard]] Digraph digraph(int size, std::vector<std::pair<int, int>> edges);
+[[nodiscard]] Digraph digraph(int size, const std::vector<std::pair<int, int>>& edges);
 
 /// Returns the vertices of a cycle in order, or nothing when there is none. `roots` are searched
 /// first: the closer they come to lying on every cycle, the sooner it ends. Ensures: shortest,

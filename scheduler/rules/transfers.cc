@@ -112,7 +112,7 @@ Digraph rendezvous_graph(const Input& in,
       edges.emplace_back(queues[i - 1].vertex, queues[i].vertex);
     }
   }
-  return digraph(entries + static_cast<int>(transfers.size()), std::move(edges));
+  return digraph(entries + static_cast<int>(transfers.size()), edges);
 }
 
 void check_streams(const Input& in,
