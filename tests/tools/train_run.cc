@@ -45,6 +45,8 @@ TrainOutput train_json(const std::vector<std::string>& more) {
       output.steps.push_back(object);
     } else if (event == "verify") {
       output.verify = object;
+    } else if (event == "planned_against_measured") {
+      output.timeline = object;
     } else if (event == "done") {
       output.done = object;
     } else {

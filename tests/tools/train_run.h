@@ -21,6 +21,7 @@ namespace stagecraft::tests {
 struct TrainOutput {
   std::vector<nlohmann::json> steps;
   nlohmann::json verify;
+  nlohmann::json timeline;  ///< planned against measured
   nlohmann::json done;
   std::vector<nlohmann::json> others;
 

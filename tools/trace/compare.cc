@@ -1,79 +1,111 @@
 #include "stagecraft/tools/trace/compare.h"
 
+#include <filesystem>
 #include <fstream>
-#include <iterator>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/comparison.h"
-#include "stagecraft/scheduler/validate.h"
+#include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/schedule/input.h"
+#include "stagecraft/tools/schedule/output.h"
+#include "stagecraft/tools/schedule/verdict.h"
 #include "stagecraft/tools/trace/report.h"
 #include "stagecraft/tools/trace/trace_file.h"
+#include "stagecraft/tools/train/number.h"
 
 namespace stagecraft::tools {
 namespace {
 
-std::ifstream open(const std::string& path, const char* what) {
+struct CompareOptions {
+  std::string plan;
+  std::string trace;
+  ReadOptions read;
+  std::size_t limit = 10;
+  bool json = false;
+};
+
+/// What a trace holds, once every step has been found to be of the plan.
+struct TracedRun {
+  TraceHeader header;
+  Measurements measured;
+};
+
+std::ifstream open_trace(const std::string& path) {
+  std::error_code ignored;
   std::ifstream file(path, std::ios::binary);
-  if (!file || file.peek() == std::ifstream::traits_type::eof()) {
-    throw Error(
-        Errc::UsageFile,
-        fmt::format("expected {} that can be read and is not empty, found '{}'", what, path));
+  if (!file || std::filesystem::is_directory(path, ignored)) {
+    throw Error(Errc::UsageFile,
+                fmt::format("TRACE expects a file that stagecraft train --trace wrote, found {} "
+                            "'{}'",
+                            file ? "the directory" : "none that can be read at",
+                            path));
   }
   return file;
 }
 
-Schedule read_plan(const std::string& path) {
-  std::ifstream file = open(path, "a schedule file");
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  return Schedule::parse(text);
-}
-
-void check_plan(const Schedule& plan, const std::string& path) {
-  const std::vector<Violation> violations = validate(plan, plan.stage_graph(), {});
-  if (!violations.empty()) {
-    throw Error(Errc::ScheduleInvalid,
-                fmt::format("the plan '{}' breaks {} rule{}, so it has no durations: {}; see "
-                            "stagecraft schedule check",
-                            path,
-                            violations.size(),
-                            violations.size() == 1 ? "" : "s",
-                            violations.front().message));
+TracedRun read_run(const std::string& path, const ScheduleFile& plan) {
+  std::ifstream file = open_trace(path);
+  TracedRun run;
+  run.header = read_trace(file, path, [&](const TraceStep& traced) {
+    const MeasuredStep step = measured_step(traced);
+    if (const auto difference = first_difference(plan.schedule, step)) {
+      throw Error(Errc::UsageFile,
+                  fmt::format("the trace '{}' is not of the schedule {}: {} (step {}); name the "
+                              "schedule that was trained with",
+                              path,
+                              plan.name,
+                              *difference,
+                              traced.step));
+    }
+    run.measured.add(step);
+  });
+  if (run.measured.steps() == 0) {
+    throw Error(
+        Errc::UsageFile,
+        fmt::format("the trace '{}' holds no step: the run ended before its first did", path));
   }
+  return run;
 }
 
 }  // namespace
 
-void compare_files(const CompareOptions& options, std::ostream& out) {
-  const Schedule plan = read_plan(options.plan);
-  check_plan(plan, options.plan);
-  std::ifstream file = open(options.trace, "a trace");
-  Measurements measured;
-  const TraceHeader run = read_trace(file, options.trace, [&](const TraceStep& traced) {
-    const MeasuredStep step = measured_step(traced);
-    if (const auto difference = first_difference(plan, step)) {
-      throw Error(Errc::UsageFile,
-                  fmt::format("the trace '{}' is not of the schedule '{}': {} (step {}); name the "
-                              "schedule that was trained with",
-                              options.trace,
-                              options.plan,
-                              *difference,
-                              traced.step));
-    }
-    measured.add(step);
-  });
-  if (measured.steps() == 0) {
-    throw Error(Errc::UsageFile,
-                fmt::format("the trace '{}' holds no step: none had ended when the run did",
-                            options.trace));
+ExitCode compare_trace(const std::vector<std::string>& words, Console& console) {
+  CompareOptions o;
+  CLI::App app(
+      "Holds a traced run against its schedule: makespan, how each rank spent it, and the cells "
+      "that "
+      "are furthest from their plan.",
+      "stagecraft trace compare");
+  app.add_option("PLAN", o.plan, "a schedule file; - is standard input")->required()->type_name("");
+  app.add_option("TRACE", o.trace, "what stagecraft train --trace wrote")
+      ->required()
+      ->type_name("");
+  app.add_option("--limit", o.limit, "cells to print, the furthest from plan first [10]")
+      ->check(whole_number(0))
+      ->type_name("N");
+  app.add_flag("--json", o.json, "as one JSON object");
+  add_read_options(app, o.read);
+  app.footer(
+      "Exit status: 0 compared, however far apart; 1 the schedule breaks a rule; 2 a file that "
+      "cannot be read, was cut off or is of another schedule.");
+  if (const auto help = parse_command_line(app, words)) {
+    write_output("", *help, console);
+    return ExitCode::Good;
   }
-  const Comparison comparison = compare(plan, plan.stage_graph(), measured.costs(), measured);
-  if (options.json) {
-    out << report_json(comparison, measured, run, options.limit) << '\n';
-  } else {
-    out << report_text(comparison, measured, run) << '\n' << cells_text(comparison, options.limit);
-  }
+  const ScheduleFile plan = read_schedule(o.plan, o.read, console);
+  require_valid(plan);
+  const TracedRun run = read_run(o.trace, plan);
+  const Comparison comparison =
+      compare(plan.schedule, plan.graph, run.measured.costs(), run.measured);
+  write_output("",
+               o.json ? comparison_json(comparison, run.measured, run.header, o.limit) + '\n'
+                      : comparison_text(comparison, run.measured, run.header) + '\n' +
+                            cells_text(comparison, o.limit),
+               console);
+  return ExitCode::Good;
 }
 
 }  // namespace stagecraft::tools

@@ -91,9 +91,9 @@ Object json_of(const Surroundings& s) {
 
 }  // namespace
 
-std::string report_text(const Comparison& comparison,
-                        const Measurements& measured,
-                        const TraceHeader& run) {
+std::string comparison_text(const Comparison& comparison,
+                            const Measurements& measured,
+                            const TraceHeader& run) {
   const double planned = comparison.planned_makespan;
   std::string text = fmt::format(
       "planned against measured, mean of {} step{}, milliseconds\n"
@@ -159,10 +159,10 @@ std::string cells_text(const Comparison& comparison, std::size_t limit) {
   return text;
 }
 
-std::string report_json(const Comparison& comparison,
-                        const Measurements& measured,
-                        const TraceHeader& run,
-                        std::size_t limit) {
+std::string comparison_json(const Comparison& comparison,
+                            const Measurements& measured,
+                            const TraceHeader& run,
+                            std::size_t limit) {
   Object ranks = Object::array();
   for (std::size_t row = 0; row < comparison.rows.size(); ++row) {
     ranks.push_back({{"rank", row},

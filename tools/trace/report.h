@@ -14,17 +14,17 @@ namespace stagecraft::tools {
 
 /// Makespan, then how each rank spent it, planned and measured, then what a step takes besides.
 /// Ends in a newline.
-[[nodiscard]] std::string report_text(const Comparison& comparison,
-                                      const Measurements& measured,
-                                      const TraceHeader& run);
+[[nodiscard]] std::string comparison_text(const Comparison& comparison,
+                                          const Measurements& measured,
+                                          const TraceHeader& run);
 
 /// The `limit` cells that are furthest from their plan. Ends in a newline.
 [[nodiscard]] std::string cells_text(const Comparison& comparison, std::size_t limit);
 
 /// One object; seconds. With the `limit` cells that are furthest from their plan, if any.
-[[nodiscard]] std::string report_json(const Comparison& comparison,
-                                      const Measurements& measured,
-                                      const TraceHeader& run,
-                                      std::size_t limit);
+[[nodiscard]] std::string comparison_json(const Comparison& comparison,
+                                          const Measurements& measured,
+                                          const TraceHeader& run,
+                                          std::size_t limit);
 
 }  // namespace stagecraft::tools

@@ -1,60 +1,52 @@
 #include "stagecraft/tools/trace/trace.h"
 
-#include <iostream>
+#include <string_view>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/base/nearest.h"
+#include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/schedule/output.h"
 #include "stagecraft/tools/trace/compare.h"
-#include "stagecraft/tools/train/number.h"
 
 namespace stagecraft::tools {
 namespace {
 
-constexpr const char* kFooter =
-    "Exit status: 0 compared, however far apart; 1 the plan breaks a rule; 2 wrong usage, or a "
-    "file "
-    "that cannot be read, was cut off or is of another schedule.";
-
-void add_compare(CLI::App& app, CompareOptions& o) {
-  CLI::App* compare = app.add_subcommand(
-      "compare",
-      "Holds a traced run against its schedule: makespan, how each rank spent it, and the cells "
-      "that are furthest from their plan.");
-  compare->add_option("PLAN", o.plan, "a schedule file")->required();
-  compare->add_option("TRACE", o.trace, "a file that stagecraft train --trace wrote")->required();
-  compare
-      ->add_option(
-          "--costs", o.costs, "durations to plan with [the trace's mean per stage and kind]")
-      ->type_name("FILE");
-  compare->add_option("--limit", o.limit, "cells to print, furthest from plan first")
-      ->check(whole_number(0))
-      ->capture_default_str();
-  compare->add_flag("--json", o.json, "one JSON object");
-  compare->footer(kFooter);
-}
+constexpr std::string_view kHelp =
+    "Reads the trace files of stagecraft train --trace.\n"
+    "Usage: stagecraft trace COMMAND [OPTIONS]\n\nCommands:\n"
+    "  compare PLAN TRACE   hold a run against its schedule, in all and cell by cell\n"
+    "\nui.perfetto.dev and chrome://tracing draw such a file.\n"
+    "\nExit status: 0 compared, however far apart; 1 the schedule breaks a rule; 2 wrong usage or "
+    "an "
+    "unreadable file.\n"
+    "stagecraft trace COMMAND --help lists the options of a command.\n";
 
 }  // namespace
 
-ExitCode trace(const std::vector<std::string>& arguments) {
-  CompareOptions options;
-  CLI::App app("Reads the trace files of stagecraft train --trace.", "stagecraft trace");
-  app.require_subcommand(1);
-  app.footer("stagecraft trace compare --help lists its options.");
-  add_compare(app, options);
-  try {
-    // CLI11 takes a vector from its back.
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::CallForHelp&) {
-    std::cout << app.help();
-    return ExitCode::Good;
-  } catch (const CLI::ParseError& error) {
-    throw Error(Errc::UsageArgument,
-                fmt::format("{}; see stagecraft trace compare --help", error.what()));
+ExitCode trace(const std::vector<std::string>& arguments, Console& console) {
+  if (arguments.empty()) {
+    wrong_usage("stagecraft trace", "expected a command, found none");
   }
-  compare_files(options, std::cout);
-  return ExitCode::Good;
+  const std::string& name = arguments.front();
+  if (name == "--help" || name == "-h" || name == "help") {
+    write_output("", std::string(kHelp), console);
+    return ExitCode::Good;
+  }
+  if (name != "compare") {
+    throw Error(Errc::UsageArgument,
+                fmt::format("expected a command of stagecraft trace, found '{}'; {}see stagecraft "
+                            "trace --help",
+                            name,
+                            did_you_mean(name, {"compare"})));
+  }
+  return compare_trace({arguments.begin() + 1, arguments.end()}, console);
+}
+
+ExitCode trace(const std::vector<std::string>& arguments) {
+  Console console = process_console();
+  return trace(arguments, console);
 }
 
 }  // namespace stagecraft::tools

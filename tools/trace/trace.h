@@ -6,11 +6,15 @@
 #include <vector>
 
 #include "stagecraft/tools/exit_code.h"
+#include "stagecraft/tools/schedule/console.h"
 
 namespace stagecraft::tools {
 
-/// Errors: UsageArgument for wrong words; those of reading the files; UsageFile for a trace of
-/// another schedule.
+/// Runs the command of the first word on this process's console.
+/// Errors: UsageArgument for wrong words, and those of the command.
 [[nodiscard]] ExitCode trace(const std::vector<std::string>& arguments);
+
+/// The same on a console of the caller's.
+[[nodiscard]] ExitCode trace(const std::vector<std::string>& arguments, Console& console);
 
 }  // namespace stagecraft::tools

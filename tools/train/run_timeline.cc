@@ -35,8 +35,8 @@ void RunTimeline::report(Progress& progress) const {
                                         replicas_.expand(job_.program.stage_graph()),
                                         measured_.costs(),
                                         measured_);
-  progress.report(report_text(comparison, measured_, header_) + "\n",
-                  report_json(comparison, measured_, header_, 0));
+  progress.report(comparison_text(comparison, measured_, header_) + "\n",
+                  comparison_json(comparison, measured_, header_, 0));
 }
 
 void RunTimeline::close() {
