@@ -159,7 +159,7 @@ ScheduleFile read_schedule(const std::string& path, const ReadOptions& options, 
   if (text.starts_with("\xEF\xBB\xBF")) {
     text.erase(0, 3);  // what some editors put in front
   }
-  if (formats::trim(text).find_first_not_of('\n') == std::string_view::npos) {
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
     throw Error(Errc::ScheduleParse,
                 fmt::format("expected a schedule, found nothing in {}; write one line per row, "
                             "e.g. \"0F0 0B0\"",

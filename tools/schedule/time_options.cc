@@ -17,7 +17,7 @@ void add_time_options(CLI::App& app, TimeOptions& options) {
 
 CostModel cost_model(const TimeOptions& options) {
   CostModel costs{.usual = options.durations};
-  costs.transfer = options.latency;
+  costs.link.latency = options.latency;
   return costs;
 }
 

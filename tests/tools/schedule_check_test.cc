@@ -1,0 +1,326 @@
+/// `stagecraft schedule check`, `show` and `fix`: what is wrong is told to people and programs, and
+/// repaired where one exchange does it.
+
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/tools/schedule_run.h"
+
+namespace stagecraft::tests {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using Json = nlohmann::json;
+
+constexpr const char* kValid =
+    "0F0 0F1 .   0B0 .   0B1\n"
+    ".   1F0 1B0 1F1 1B1 .\n";
+// 0B0 in the column of 1B0, which it needs.
+constexpr const char* kLate =
+    "0F0 0F1 0B0 .   .   0B1\n"
+    ".   1F0 1B0 1F1 1B1 .\n";
+constexpr const char* kDeadlock =
+    "@form list\n"
+    "0F0 0B0 0F1 0B1\n"
+    "1F0 1F1 1B0 1B1\n";
+// Both rows begin with a backward: no exchange of two cells helps.
+constexpr const char* kHopeless =
+    "@form list\n"
+    "0B0 0B1 0F0 0F1\n"
+    "1B0 1B1 1F0 1F1\n";
+
+Json check_json(const std::string& text, int exit_code, std::vector<std::string> more = {}) {
+  std::vector<std::string> words{"check", "-", "--json"};
+  words.insert(words.end(), more.begin(), more.end());
+  const CommandResult result = run_schedule(words, text);
+  CAPTURE(text, result.out, result.err);
+  CHECK(result.exit_code == exit_code);
+  REQUIRE(!result.out.empty());
+  return Json::parse(result.out);
+}
+
+}  // namespace
+
+TEST_CASE("a valid schedule is good, and says its size", "[tools][schedule]") {
+  const TemporaryFolder folder;
+  const CommandResult result = run_schedule({"check", folder.write("x", kValid)});
+  CHECK(result.exit_code == 0);
+  CHECK(result.out == "valid: 2 devices, 2 stages, 2 microbatches\n");
+  CHECK(result.err.empty());
+  CHECK(run_schedule({"check", folder.write("y", "0F0 0B0")}).out ==
+        "valid: 1 device, 1 stage, 1 microbatch\n");
+}
+
+TEST_CASE("violations are a grid, a message and exit status 1", "[tools][schedule]") {
+  const TemporaryFolder folder;
+  const CommandResult result = run_schedule({"check", folder.write("x", kLate)});
+  CHECK(result.exit_code == 1);
+  CHECK(result.err.empty());
+  for (const char* part : {"[0B0]", "[1B0]", "V22 row 0 column 2 (0B0): ", "repair: exchange"}) {
+    CHECK_THAT(result.out, ContainsSubstring(part));
+  }
+  CHECK_THAT(result.out, !ContainsSubstring("\x1b["));
+}
+
+TEST_CASE("a deadlock is drawn, listed task by task, and repaired", "[tools][schedule]") {
+  const TemporaryFolder folder;
+  const CommandResult result = run_schedule({"check", folder.write("x", kDeadlock)});
+  CHECK(result.exit_code == 1);
+  for (const char* part : {"d0  0F0 [0B0] [0F1] 0B1\n",
+                           "d1  1F0 [1F1] [1B0] 1B1\n",
+                           "0B0 (row 0, position 1) waits for 1B0\n",
+                           "0F1 (row 0, position 2) waits for 0B0\n",
+                           "1F1 (row 1, position 1) waits for 0F1\n",
+                           "1B0 (row 1, position 2) waits for 1F1\n",
+                           "repair: exchange 0B0 and 0F1 of row 0 (positions 1 and 2)"}) {
+    CHECK_THAT(result.out, ContainsSubstring(part));
+  }
+}
+
+TEST_CASE("check for programs says rule, place, task, message, cycle and repair",
+          "[tools][schedule][json]") {
+  CHECK(check_json(kValid, 0) == Json{{"valid", true}, {"violations", Json::array()}});
+
+  const Json late = check_json(kLate, 1);
+  CHECK(late.at("valid") == false);
+  REQUIRE(late.at("violations").size() == 1);
+  const Json& v22 = late.at("violations")[0];
+  CHECK(v22.size() == 7);
+  CHECK(v22.at("rule") == "V22");
+  CHECK(v22.at("row") == 0);
+  CHECK(v22.at("column") == 2);
+  CHECK(v22.at("task") == "0B0");
+  CHECK_THAT(v22.at("message").get<std::string>(), ContainsSubstring("1B0 is at row 1, column 2"));
+  CHECK(v22.at("cycle") == Json::array());
+  CHECK(v22.at("repair").size() == 2);
+
+  const Json dead = check_json(kDeadlock, 1);
+  REQUIRE(dead.at("violations").size() == 1);
+  const Json& v29 = dead.at("violations")[0];
+  CHECK(v29.at("rule") == "V29");
+  CHECK(v29.at("cycle") == Json{"0B0", "0F1", "1F1", "1B0"});
+  CHECK(v29.at("repair") == Json::array({{{"row", 0}, {"column", 1}, {"task", "0B0"}},
+                                         {{"row", 0}, {"column", 2}, {"task", "0F1"}}}));
+}
+
+TEST_CASE("what is about no cell has none", "[tools][schedule][json]") {
+  const Json answer = check_json("@rows 3\n0F0 0B0\n", 1);
+  CHECK(answer.at("violations")[0].at("rule") == "V02");
+  CHECK(answer.at("violations")[0].at("row").is_null());
+  CHECK(answer.at("violations")[0].at("column").is_null());
+  CHECK(answer.at("violations")[0].at("task").is_null());
+}
+
+TEST_CASE("the first fields come in the order that people read", "[tools][schedule][json]") {
+  const CommandResult result = run_schedule({"check", "-", "--json"}, kLate);
+  CHECK(result.out.starts_with(
+      R"({"valid":false,"violations":[{"rule":"V22","row":0,"column":2,"task":"0B0","message":")"));
+}
+
+TEST_CASE("between two pipes a valid schedule goes through unchanged", "[tools][schedule]") {
+  const std::string commented = std::string("# mine\n") + kValid;
+  const CommandResult good = run_schedule({"check", "-"}, commented);
+  CHECK(good.exit_code == 0);
+  CHECK(good.out == commented);
+  CHECK_THAT(good.err, ContainsSubstring("valid: "));
+
+  const CommandResult bad = run_schedule({"check", "-"}, kLate);
+  CHECK(bad.exit_code == 1);
+  CHECK(bad.out.empty());
+  CHECK_THAT(bad.err, ContainsSubstring("V22"));
+
+  const CommandResult seen = run_schedule({"check", "-"}, kValid, {.terminal = true});
+  CHECK(seen.out == "valid: 2 devices, 2 stages, 2 microbatches\n");
+}
+
+TEST_CASE("a terminal gets colours, and blocks as wide as it is", "[tools][schedule]") {
+  const CommandResult result =
+      run_schedule({"check", "-"}, kLate, {.terminal = true, .colour = true, .width = 20});
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.out, ContainsSubstring("\x1b["));
+  const std::string narrow =
+      run_schedule({"show", "-"}, kValid, {.terminal = true, .width = 14}).out;
+  CHECK(narrow ==
+        "     0   1\n"
+        "d0  0F0 0F1\n"
+        "d1   .  1F0\n"
+        "\n"
+        "     2   3\n"
+        "d0   .  0B0\n"
+        "d1  1B0 1F1\n"
+        "\n"
+        "     4   5\n"
+        "d0   .  0B1\n"
+        "d1  1B1  .\n");
+}
+
+TEST_CASE("edges of an option replace the chain", "[tools][schedule]") {
+  // Two encoders that do not wait for each other: as a chain, 1F0 would come too early.
+  const std::string text =
+      "0F0 .   0B0\n"
+      "1F0 .   1B0\n"
+      ".   2F0 .\n";
+  CHECK(check_json(text, 1).at("violations")[0].at("rule") == "V10");
+  const std::string whole =
+      "0F0 .   .   0B0\n"
+      "1F0 .   .   1B0\n"
+      ".   2F0 2B0 .\n";
+  CHECK(check_json(whole, 1).at("violations")[0].at("rule") == "V20");
+  CHECK(check_json(whole, 0, {"--graph", "0-2,1-2"}).at("valid") == true);
+  const TemporaryFolder folder;
+  CHECK(check_json(whole, 0, {"--graph", "@" + folder.write("e", "0-2\n1-2\n")}).at("valid") ==
+        true);
+}
+
+TEST_CASE("a CSV is a chain unless edges are given, and keeps its own placement",
+          "[tools][schedule]") {
+  const std::string csv = "0F0,,,0B0\n1F0,,,1B0\n,2F0,2B0,\n";
+  CHECK(check_json(csv, 1).at("violations")[0].at("rule") == "V20");
+  CHECK(check_json(csv, 0, {"--graph", "0-2,1-2"}).at("valid") == true);
+  // A V: stages 0 and 3 on the first rank.
+  CHECK(check_json("0F0,,,3F0,3B0,,,0B0\n,1F0,2F0,,,2B0,1B0,\n", 0).at("valid") == true);
+}
+
+TEST_CASE("the communication that a CSV lists is checked too", "[tools][schedule]") {
+  const std::string good =
+      "0F0,0SEND_F0,0F1,0RECV_B0,0SEND_F1,0B0,0RECV_B1,0B1\n"
+      "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n";
+  const CommandResult result = run_schedule({"check", "-"}, good);
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.err, ContainsSubstring("8 actions of communication"));
+  // The second receive is gone: 1F1 computes with what never came.
+  const std::string without =
+      "0F0,0SEND_F0,0F1,0RECV_B0,0SEND_F1,0B0,0RECV_B1,0B1\n"
+      "1RECV_F0,1F0,1B0,1SEND_B0,1F1,1B1,1SEND_B1\n";
+  CHECK(check_json(without, 1).at("violations")[0].at("rule") == "V31");
+}
+
+TEST_CASE("the reader finds the format, or is told", "[tools][schedule]") {
+  CHECK(check_json(R"({"rows": [[[0,0,"F"],[0,0,"B"]]]})", 0).at("valid") == true);
+  CHECK(check_json("0F0,0B0\n", 0).at("valid") == true);
+  CHECK(check_json("0F0 0B0\n", 0).at("valid") == true);
+  CHECK(check_json("# a, b\n@edges 0-1\n0F0 . . 0B0\n. 1F0 1B0 .\n", 0).at("valid") == true);
+  CHECK(check_json("\xEF\xBB\xBF"
+                   "0F0 0B0\n",
+                   0)
+            .at("valid") == true);
+  const TemporaryFolder folder;
+  // One cell a row and no comma: only the name tells that "(0F0;..." is CSV.
+  CHECK(run_schedule({"check", folder.write("x.csv", "0F0\n")}).exit_code == 1);
+  CHECK(check_json("0F0\n1F0\n0B0\n", 2 - 1, {"--from", "pytorch"}).at("valid") == false);
+  check_message(run_schedule({"check", "-", "--from", "json"}, kValid), 2, {"JSON"});
+  check_message(
+      run_schedule({"check", "-", "--from", "jsn"}, kValid), 2, {"--from", "did you mean json?"});
+}
+
+TEST_CASE("what cannot be read is exit status 2, with line, column and cell",
+          "[tools][schedule][bad-input]") {
+  const TemporaryFolder folder;
+  const auto refused = [&](const std::string& text, const std::vector<std::string>& parts) {
+    CAPTURE(text);
+    check_message(run_schedule({"check", folder.write("x", text)}), 2, parts);
+    check_message(run_schedule({"check", "-"}, text), 2, {"standard input"});
+  };
+  refused("0F0 0B0\n1F0 what\n", {"line 2, column 5", "'what'"});
+  refused("0F0,0B0\n1F0,what\n", {"line 2, column 5", "'what'"});
+  refused("@pages 3\n0F0 0B0\n", {"@pages", "line 1"});
+  refused("{\"rows\": [", {"JSON"});
+  refused("[1, 2]", {"JSON"});
+  refused("{\"lines\": []}", {"lines"});
+  refused("", {"found nothing"});
+  refused(" \n\t\n", {"found nothing"});
+  refused("# only a comment\n", {"row"});
+  refused(std::string("\x7f\x45\x4c\x46\0\1\2\xff", 8), {"line 1, column 1"});
+  refused(std::string(100, '\0'), {"line 1"});
+  check_message(run_schedule({"check", "/none/x.txt"}), 2, {"no file at '/none/x.txt'"});
+  check_message(run_schedule({"check", folder.path()}), 2, {"a directory at"});
+  check_message(run_schedule({"check"}), 2, {"expected FILE"});
+  check_message(run_schedule({"check", "a", "b"}), 2, {"'b'"});
+  check_message(
+      run_schedule({"check", "-", "--graph", "@-"}, kValid), 2, {"standard input", "once"});
+  check_message(run_schedule({"check", "-", "--graph", "0:1"}, kValid), 2, {"--graph", "'0:1'"});
+  check_message(run_schedule({"check", "-", "--graph", "@/none"}, kValid), 2, {"'/none'"});
+}
+
+TEST_CASE("fix makes the exchange that check proposes", "[tools][schedule][fix]") {
+  const CommandResult list = run_schedule({"fix", "-"}, kDeadlock);
+  CHECK(list.exit_code == 0);
+  CHECK(list.out ==
+        "@form list\n"
+        "0F0 0F1 0B0 0B1\n"
+        "1F0 1F1 1B0 1B1\n");
+  CHECK_THAT(list.err, ContainsSubstring("exchanged 0B0 and 0F1 of row 0"));
+  const CommandResult array = run_schedule_line("fix - | check -", kLate);
+  CHECK(array.exit_code == 0);
+  CHECK(array.out ==
+        "0F0 0F1 .   0B0 .   0B1\n"
+        ".   1F0 1B0 1F1 1B1 .\n");
+}
+
+TEST_CASE("fix leaves a valid schedule as it is", "[tools][schedule][fix]") {
+  const CommandResult result = run_schedule({"fix", "-"}, kValid);
+  CHECK(result.exit_code == 0);
+  CHECK(result.out == kValid);
+  CHECK_THAT(result.err, ContainsSubstring("nothing to repair"));
+}
+
+TEST_CASE("fix says when one exchange is not enough, and writes nothing",
+          "[tools][schedule][fix]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/out.txt";
+  check_message(
+      run_schedule({"fix", "-", "-o", file}, kHopeless), 1, {"no single exchange", "V29"});
+  CHECK_FALSE(std::filesystem::exists(file));
+  check_message(run_schedule({"fix", "-"}, "0F0 .\n"), 1, {"no single exchange", "V10"});
+}
+
+TEST_CASE("fix names what else helps", "[tools][schedule][fix]") {
+  // Right order, columns too tight throughout: the list is valid.
+  check_message(run_schedule({"fix", "-"}, "0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1\n"),
+                1,
+                {"no single exchange", "--to list"});
+  check_message(run_schedule({"fix", "-"}, "0F0,0B0\n1RECV_F0,1F0,1B0\n"),
+                1,
+                {"communication", "--to pytorch-comms"});
+}
+
+TEST_CASE("show draws a list in columns, and marks what is wrong", "[tools][schedule][show]") {
+  const CommandResult good =
+      run_schedule({"show", "-"}, "@form list\n0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1\n");
+  CHECK(good.exit_code == 0);
+  CHECK(good.out == run_schedule({"show", "-"}, kValid).out);
+  const CommandResult bad = run_schedule({"show", "-"}, kDeadlock);
+  CHECK(bad.exit_code == 0);
+  CHECK_THAT(bad.out, ContainsSubstring("[0B0]") && ContainsSubstring("V29"));
+}
+
+TEST_CASE("show writes a picture and a page", "[tools][schedule][show]") {
+  const TemporaryFolder folder;
+  const std::string svg = folder.path() + "/x.svg";
+  const std::string html = folder.path() + "/x.html";
+  const CommandResult result = run_schedule({"show", "-", "--svg", svg, "--html", html}, kValid);
+  CHECK(result.exit_code == 0);
+  CHECK(result.out.empty());
+  CHECK_THAT(read_text_file(svg), ContainsSubstring("<svg") && ContainsSubstring("1B1"));
+  CHECK_THAT(read_text_file(html), ContainsSubstring("<!") && ContainsSubstring("1B1"));
+  CHECK_THAT(run_schedule({"show", "-", "--svg", "-"}, kLate).out, ContainsSubstring("V22"));
+  CHECK_THAT(run_schedule({"show", "-", "--html", "-"}, kDeadlock).out, ContainsSubstring("V29"));
+}
+
+TEST_CASE("a large schedule is shown in part, and told in few lines", "[tools][schedule][show]") {
+  const CommandResult made = run_schedule_line("make gpipe --devices 200 --microbatches 500");
+  REQUIRE(made.exit_code == 0);
+  for (const char* command : {"show", "simulate"}) {
+    CAPTURE(command);
+    const CommandResult result = run_schedule({command, "-"}, made.out);
+    CHECK(result.exit_code == 0);
+    CHECK(std::count(result.out.begin(), result.out.end(), '\n') < 300);
+    CHECK_THAT(result.out, ContainsSubstring("not shown"));
+  }
+  check_message(run_schedule({"show", "-", "--svg", "-"}, made.out), 2, {"100000 cells"});
+}
+
+}  // namespace stagecraft::tests

@@ -1,0 +1,269 @@
+/// `stagecraft schedule simulate`, `convert` and `diff`: the numbers programs rely on, formats both
+/// ways, and where two schedules part.
+
+#include <nlohmann/json.hpp>
+
+#include "stagecraft/scheduler/registry.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/tools/schedule_run.h"
+
+namespace stagecraft::tests {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using Json = nlohmann::json;
+
+constexpr const char* kValid =
+    "0F0 0F1 .   0B0 .   0B1\n"
+    ".   1F0 1B0 1F1 1B1 .\n";
+
+std::string make(const std::string& words) {
+  const CommandResult result = run_schedule_line("make " + words);
+  CAPTURE(words, result.err);
+  REQUIRE(result.exit_code == 0);
+  return result.out;
+}
+
+Json simulate_json(const std::string& text, std::vector<std::string> more = {}) {
+  std::vector<std::string> words{"simulate", "-", "--json"};
+  words.insert(words.end(), more.begin(), more.end());
+  const CommandResult result = run_schedule(words, text);
+  CAPTURE(text, result.err);
+  REQUIRE(result.exit_code == 0);
+  return Json::parse(result.out);
+}
+
+std::string converted(const std::string& text, const std::string& format) {
+  const CommandResult result = run_schedule({"convert", "-", "--to", format}, text);
+  CAPTURE(format, result.err);
+  REQUIRE(result.exit_code == 0);
+  return result.out;
+}
+
+}  // namespace
+
+TEST_CASE("simulate for programs: eleven fields, whole numbers whole", "[tools][schedule][json]") {
+  const CommandResult result =
+      run_schedule({"simulate", "-", "--json"}, make("1f1b --devices 4 --microbatches 8"));
+  CHECK(result.exit_code == 0);
+  CHECK(result.out ==
+        R"({"devices":4,"stages":4,"microbatches":8,"columns":22,"makespan":33,"idle":[9,9,9,9],)"
+        R"("span_idle":[9,6,3,0],"bubble_fraction":[0.2727272727272727,0.2727272727272727,)"
+        R"(0.2727272727272727,0.2727272727272727],"peak_in_flight":[4,3,2,1],"replicas":1,)"
+        R"("hash":"e668f443e2c0cd9d"})"
+        "\n");
+}
+
+TEST_CASE("two replicas share the microbatches", "[tools][schedule][json]") {
+  const Json answer = simulate_json(make("dualpipe --devices 4 --microbatches 8"));
+  CHECK(answer.at("stages") == 8);
+  CHECK(answer.at("replicas") == 2);
+  CHECK(answer.at("microbatches") == 8);
+  CHECK(answer.at("makespan") == 26);
+  CHECK(answer.at("hash") == "d001237a5a61b8e5");
+}
+
+TEST_CASE("durations and latency decide the times, not the columns", "[tools][schedule]") {
+  const std::string text = make("1f1b --devices 4 --microbatches 8");
+  // (M + P - 1) (F + B), and F + B more per transfer and stage on the way.
+  CHECK(simulate_json(text, {"--f", "2", "--b", "4"}).at("makespan") == 66);
+  CHECK(simulate_json(text, {"--b", "1.5"}).at("makespan") == 27.5);
+  CHECK(simulate_json(text, {"--b", "1.5"}).at("columns") == 22);
+  CHECK(simulate_json(text, {"--latency", "1"}).at("makespan") > 33);
+  const std::string split = make("zb-h1 --devices 4 --microbatches 12");
+  CHECK(simulate_json(split, {"--f", "4", "--i", "5", "--w", "3"}).at("span_idle") ==
+        Json{18, 12, 6, 0});
+}
+
+TEST_CASE("simulate tells people who waits for what", "[tools][schedule]") {
+  const CommandResult result =
+      run_schedule({"simulate", "-"}, make("1f1b --devices 4 --microbatches 8"));
+  CHECK(result.exit_code == 0);
+  for (const char* part : {"4 devices, 4 stages, 8 microbatches\nmakespan 33\n",
+                           "row  busy  idle  bubble  span idle  in flight  warm-up  dependency  "
+                           "communication  drain\n",
+                           "d0     24     9   27.3%          9          4        0           9  "
+                           "            0      0\n",
+                           "  d0  6 from 4 to 10: 0B0 waited for 1B0\n",
+                           "  d3  6 from 27 to 33: nothing left to do\n",
+                           "critical path, 22 tasks\n  0F0 -> 1F0"}) {
+    CHECK_THAT(result.out, ContainsSubstring(part));
+  }
+  const CommandResult late = run_schedule({"simulate", "-", "--latency", "0.5"},
+                                          make("1f1b --devices 4 --microbatches 8"));
+  CHECK_THAT(late.out, ContainsSubstring("1B0, 0.5 of it on its way"));
+}
+
+TEST_CASE("no line is wider than the terminal", "[tools][schedule]") {
+  const std::string text = make("1f1b --devices 4 --microbatches 8");
+  const int width = GENERATE(60, 80, 200);
+  const std::string out =
+      run_schedule({"simulate", "-"}, text, {.terminal = true, .width = width}).out;
+  CAPTURE(width, out);
+  for (std::size_t begin = 0; begin < out.size();) {
+    const std::size_t end = out.find('\n', begin);
+    CHECK(end - begin <= static_cast<std::size_t>(width));
+    begin = end + 1;
+  }
+  CHECK_THAT(out, ContainsSubstring("communication"));
+}
+
+TEST_CASE("what breaks a rule is not simulated", "[tools][schedule]") {
+  check_message(run_schedule({"simulate", "-"}, "0F0 .\n"),
+                1,
+                {"standard input has 1 violation", "V10", "stagecraft schedule check"});
+}
+
+TEST_CASE("durations that are no numbers are wrong usage", "[tools][schedule][bad-input]") {
+  for (const char* value : {"-1", "x", "nan", "inf", "1e999", ""}) {
+    CAPTURE(value);
+    check_message(run_schedule({"simulate", "-", "--f", value}, kValid), 2, {"--f expects"});
+  }
+  check_message(run_schedule({"simulate", "-", "--g", "1"}, kValid), 2, {"'--g'"});
+}
+
+TEST_CASE("every builder's schedule goes through every format that can express it",
+          "[tools][schedule][convert]") {
+  for (const BuilderInfo& builder : builders()) {
+    const std::string words =
+        std::string(builder.name) + (builder.takes_graph ? " --graph 0-2,1-2 --microbatches 4"
+                                                         : " --devices 4 --microbatches 8");
+    CAPTURE(words);
+    const std::string text = make(words);
+    const Json expected = simulate_json(text);
+    for (const char* format : {"text", "list", "json", "pytorch", "pytorch-comms"}) {
+      CAPTURE(format);
+      const CommandResult there = run_schedule({"convert", "-", "--to", format}, text);
+      const bool csv = std::string_view(format).starts_with("pytorch");
+      if (csv && (builder.takes_graph || expected.at("replicas") == 2)) {
+        check_message(there, 2, {"PyTorch's CSV cannot express", "0F0 (row 0, column 0)"});
+        continue;
+      }
+      if (there.exit_code != 0) {
+        // Overlap groups that PyTorch has no word for.
+        check_message(there, 2, {"PyTorch's CSV cannot express", "|", "row", "column"});
+        continue;
+      }
+      CHECK(simulate_json(there.out) == expected);
+      CHECK(converted(there.out, "text") == text);
+      std::string made = "make " + words + " --format " + format;
+      CHECK(run_schedule_line(made).out == there.out);
+    }
+  }
+}
+
+TEST_CASE("what a format cannot express names the first such cell", "[tools][schedule][convert]") {
+  const auto refused = [](const std::string& text,
+                          const std::string& format,
+                          const std::vector<std::string>& parts) {
+    CAPTURE(text, format);
+    check_message(run_schedule({"convert", "-", "--to", format}, text), 2, parts);
+  };
+  refused("0F0 0B0 0U\n", "pytorch", {"0U (row 0, column 2)", "update"});
+  refused("0F0 0F1 0B0|0F2 0B1 0B2\n", "pytorch", {"0B0|0F2 (row 0, column 2)"});
+  refused("@edges 0-2,1-2\n0F0\n1F0\n2F0\n", "pytorch-comms", {"0F0 (row 0, column 0)"});
+  refused("@edges 0-1\n0F0 .\n1F0 .\n2F0 .\n", "pytorch", {"1F0 (row 1, column 0)"});
+  refused(R"({"rows": [[[0,0,"F"],[0,0,"X"]]]})", "text", {"row 0, column 1"});
+  refused(R"({"rows": [[[0,-1,"F"]]]})", "json", {"row 0, column 0"});
+  refused(R"({"rows": [[[0,0,"F"], "x"]]})", "list", {"row 0, column 1"});
+}
+
+TEST_CASE("a list that deadlocks has no array, but stays a list", "[tools][schedule][convert]") {
+  const std::string text = "@form list\n0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1\n";
+  check_message(run_schedule({"convert", "-", "--to", "text"}, text), 1, {"no columns", "list"});
+  CHECK(converted(converted(text, "json"), "list") == text);
+  CHECK(converted(converted(text, "pytorch"), "list") == text);
+}
+
+TEST_CASE("an array that would be the square of its list is refused",
+          "[tools][schedule][convert]") {
+  std::string text = "@form list\n";
+  for (int row = 0; row < 6000; ++row) {
+    text += std::to_string(row) + "F0 " + std::to_string(row) + "B0\n";
+  }
+  check_message(run_schedule({"convert", "-", "--to", "text"}, text), 2, {"cells", "list"});
+  CHECK(run_schedule({"show", "-"}, text).exit_code == 0);
+}
+
+TEST_CASE("converting with edges writes them down", "[tools][schedule][convert]") {
+  const CommandResult result = run_schedule({"convert", "-", "--to", "text", "--graph", "0-2,1-2"},
+                                            "0F0,,,0B0\n1F0,,,1B0\n,2F0,2B0,\n");
+  CHECK(result.out ==
+        "@edges 0-2,1-2\n"
+        "0F0 .   .   0B0\n"
+        "1F0 .   .   1B0\n"
+        ".   2F0 2B0 .\n");
+}
+
+TEST_CASE("convert wants a format it knows", "[tools][schedule][convert][bad-input]") {
+  check_message(run_schedule({"convert", "-"}, kValid), 2, {"--to"});
+  check_message(run_schedule({"convert", "-", "--to", "csv"}, kValid), 2, {"'csv'", "pytorch"});
+}
+
+TEST_CASE("equal schedules are equal, whatever their form and columns", "[tools][schedule][diff]") {
+  const TemporaryFolder folder;
+  const std::string a = folder.write("a", kValid);
+  const std::string list = folder.write("b", converted(kValid, "list"));
+  const std::string wide = folder.write("c", "0F0 0F1 . . 0B0 . 0B1\n. 1F0 . 1B0 1F1 1B1 .\n");
+  const CommandResult same = run_schedule({"diff", a, "-"}, kValid);
+  CHECK(same.exit_code == 0);
+  CHECK(same.out == "equal: 2 devices, 2 stages, 2 microbatches\n");
+  for (const std::string& b : {list, wide}) {
+    const CommandResult result = run_schedule({"diff", a, b});
+    CHECK(result.exit_code == 0);
+    CHECK_THAT(result.out, ContainsSubstring("only columns differ"));
+  }
+}
+
+TEST_CASE("diff names the first task per row that differs, and what it does",
+          "[tools][schedule][diff]") {
+  const TemporaryFolder folder;
+  const std::string a = folder.write("a", make("gpipe --devices 4 --microbatches 8"));
+  const std::string b = folder.write("b", make("1f1b --devices 4 --microbatches 8"));
+  const CommandResult result = run_schedule({"diff", a, b});
+  CHECK(result.exit_code == 1);
+  for (const char* part : {"4 of 4 rows differ\n",
+                           "d0          4  0F4  0B0     9  8 -> 4 (-4)\n",
+                           "d3          1  3F1  3B1     9  8 -> 1 (-7)\n",
+                           "makespan            33\n",
+                           "largest in flight   8 -> 4 (-4)\n"}) {
+    CHECK_THAT(result.out, ContainsSubstring(part) || ContainsSubstring("3F1  3B0"));
+  }
+  // With a split backward the same rows take less time.
+  const std::string c = folder.write("c", make("zb-h1 --devices 4 --microbatches 8"));
+  CHECK_THAT(run_schedule({"diff", b, c}).out,
+             ContainsSubstring("makespan            33 -> 27 (-6)"));
+}
+
+TEST_CASE("only rows that differ are listed, and a shorter one has ended",
+          "[tools][schedule][diff]") {
+  const TemporaryFolder folder;
+  const std::string a = folder.write("a", "0F0 . . 0B0\n. 1F0 1B0 .\n");
+  const std::string b = folder.write("b", "0F0 . . 0I0 0W0\n. 1F0 1B0 . .\n");
+  const CommandResult result = run_schedule({"diff", a, b});
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.out, ContainsSubstring("1 of 2 rows differ"));
+  CHECK_THAT(result.out, ContainsSubstring("0B0  0I0") && !ContainsSubstring("\nd1"));
+  const std::string c = folder.write("c", "0F0 . .\n. 1F0 1B0\n");
+  const CommandResult broken = run_schedule({"diff", a, c});
+  CHECK(broken.exit_code == 1);
+  CHECK_THAT(broken.out, ContainsSubstring("0B0  (end)"));
+  CHECK_THAT(broken.out, ContainsSubstring("has 1 violation and cannot be simulated"));
+}
+
+TEST_CASE("the same lists under another graph differ", "[tools][schedule][diff]") {
+  const TemporaryFolder folder;
+  const std::string rows = "0F0 . . . . 0B0\n. 1F0 . . 1B0 .\n. . 2F0 2B0 . .\n";
+  const CommandResult result =
+      run_schedule({"diff", folder.write("a", rows), folder.write("b", "@edges 0-2,1-2\n" + rows)});
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.out, ContainsSubstring("stage graphs differ"));
+}
+
+TEST_CASE("diff needs two readable files", "[tools][schedule][diff][bad-input]") {
+  check_message(run_schedule({"diff", "-"}, kValid), 2, {"expected B"});
+  check_message(run_schedule({"diff", "-", "-"}, kValid), 2, {"standard input", "once"});
+  check_message(run_schedule({"diff", "-", "/none"}, kValid), 2, {"'/none'"});
+}
+
+}  // namespace stagecraft::tests
