@@ -21,20 +21,37 @@ double Durations::of(CellKind kind) const {
 }
 
 double CostModel::duration(const Cell& cell) const {
-  if (cell.is_group() && group) {
-    return *group;
+  const auto tasks = cell.tasks();
+  if (cell.is_group()) {
+    if (tasks.size() == 2 && !groups.empty()) {
+      const int a = tasks[0].stage.value;
+      const int b = tasks[1].stage.value;
+      for (const Pair& pair : {Pair{a, b}, Pair{b, a}}) {
+        if (const auto found = groups.find(pair); found != groups.end()) {
+          return found->second;
+        }
+      }
+    }
+    if (group) {
+      return *group;
+    }
   }
   double total = 0;
-  for (const Task& task : cell.tasks()) {
+  for (const Task& task : tasks) {
     total +=
         (task.stage.index() < stages.size() ? stages[task.stage.index()] : usual).of(task.kind);
   }
   return total;
 }
 
-double CostModel::transfer_between(StageId producer, StageId consumer) const {
-  const auto found = transfers.find({producer.value, consumer.value});
-  return found == transfers.end() ? transfer : found->second;
+double CostModel::transfer(Pair edge, int from_row, int to_row) const {
+  if (from_row == to_row) {
+    return 0;
+  }
+  const auto size = edge_bytes.find(edge);
+  const auto way = links.find({from_row, to_row});
+  return (way == links.end() ? link : way->second)
+      .time_of(size == edge_bytes.end() ? bytes : size->second);
 }
 
 CostModel CostModel::unit() {

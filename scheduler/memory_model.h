@@ -1,11 +1,15 @@
 /// MemoryModel: the bytes a row holds, so that a schedule can be refused before it runs out of them
-/// (V30).
+/// (V30), and RowMemory, which counts them while a row's list runs.
 ///
-/// Measured by the runtime or stated by a user. A value; lists shorter than the stages count as
+/// Measured by the runtime or stated by a user. Values; lists shorter than the stages count as
 /// zero beyond. Units: bytes.
 #pragma once
 
+#include <span>
 #include <vector>
+
+#include "stagecraft/scheduler/cell.h"
+#include "stagecraft/scheduler/stage_graph.h"
 
 namespace stagecraft {
 
@@ -15,6 +19,29 @@ struct MemoryModel {
   std::vector<double> transient;    ///< by stage: only while one of its tasks runs
   double input_release = 0;         ///< share of the activation that I frees already
   double budget = 0;                ///< of each row
+
+  friend bool operator==(const MemoryModel&, const MemoryModel&) = default;
+};
+
+/// What one row holds while its list runs. Views model and graph.
+class RowMemory {
+ public:
+  RowMemory(const MemoryModel& model, const StageGraph& graph) : model_(&model), graph_(&graph) {}
+
+  /// The stage lives on this row.
+  void hold_fixed(StageId stage);
+  /// Runs one cell and returns the bytes held meanwhile: a group's forwards are kept before its
+  /// backwards release. Requires: stages of the graph.
+  double run(std::span<const Task> tasks);
+
+  [[nodiscard]] double held() const { return held_; }
+
+ private:
+  [[nodiscard]] double released(const Task& task) const;
+
+  const MemoryModel* model_;
+  const StageGraph* graph_;
+  double held_ = 0;
 };
 
 }  // namespace stagecraft

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/placement.h"
 #include "stagecraft/scheduler/task_graph.h"
 
 namespace stagecraft {
@@ -37,13 +38,11 @@ class Simulation {
 };
 
 double Simulation::arrival(const Task& task, const Task& prerequisite, int from, int to) const {
-  const double end = times_[static_cast<std::size_t>(from)].end;
-  if (tasks_.entry(from).row == tasks_.entry(to).row) {
-    return end;
-  }
   const bool gradient = prerequisite.kind != CellKind::Forward;
-  return end + (gradient ? costs_.transfer_between(task.stage, prerequisite.stage)
-                         : costs_.transfer_between(prerequisite.stage, task.stage));
+  const int producer = (gradient ? task : prerequisite).stage.value;
+  const int consumer = (gradient ? prerequisite : task).stage.value;
+  return times_[static_cast<std::size_t>(from)].end +
+         costs_.transfer({producer, consumer}, tasks_.entry(from).row, tasks_.entry(to).row);
 }
 
 void Simulation::run_entry(int number) {
@@ -121,19 +120,50 @@ std::vector<Task> Simulation::critical_path() const {
   return path;
 }
 
+/// Hands every bubble of a row to `visit`, in order of time.
+template <class Visit>
+void for_each_bubble(int row,
+                     const std::vector<EntryTime>& entries,
+                     double makespan,
+                     Visit&& visit) {
+  double free = 0;
+  const auto add = [&](double end, BubbleCause cause, const EntryTime* next) {
+    if (end > free) {
+      visit(Bubble{row, free, end, cause, next});
+      free = end;
+    }
+  };
+  for (const EntryTime& entry : entries) {
+    if (&entry == &entries.front()) {
+      add(entry.start, BubbleCause::WarmUp, &entry);
+    } else {
+      add(entry.start - entry.in_transfer, BubbleCause::Dependency, &entry);
+      add(entry.start, BubbleCause::Transfer, &entry);
+    }
+    free = entry.end;
+  }
+  add(makespan, entries.empty() ? BubbleCause::WarmUp : BubbleCause::Drain, nullptr);
+}
+
 Bubbles bubbles_of(const std::vector<EntryTime>& entries, double makespan) {
-  Bubbles bubbles;
-  if (entries.empty()) {
-    bubbles.warm_up = makespan;
-    return bubbles;
-  }
-  bubbles.warm_up = entries.front().start;
-  for (std::size_t i = 1; i < entries.size(); ++i) {
-    bubbles.transfer += entries[i].in_transfer;
-    bubbles.dependency += entries[i].start - entries[i - 1].end - entries[i].in_transfer;
-  }
-  bubbles.drain = makespan - entries.back().end;
-  return bubbles;
+  Bubbles sums;
+  for_each_bubble(0, entries, makespan, [&](const Bubble& bubble) {
+    switch (bubble.cause) {
+      case BubbleCause::WarmUp:
+        sums.warm_up += bubble.length();
+        break;
+      case BubbleCause::Dependency:
+        sums.dependency += bubble.length();
+        break;
+      case BubbleCause::Transfer:
+        sums.transfer += bubble.length();
+        break;
+      case BubbleCause::Drain:
+        sums.drain += bubble.length();
+        break;
+    }
+  });
+  return sums;
 }
 
 RowTimeline Simulation::row_timeline(int row, double makespan) const {
@@ -182,7 +212,33 @@ int peak_in_flight(const Schedule::Row& row, const StageGraph& graph) {
   return peak;
 }
 
-Timeline simulate(const Schedule& schedule, const StageGraph& graph, const CostModel& costs) {
+namespace {
+
+void add_memory(const Schedule& schedule,
+                const StageGraph& graph,
+                const MemoryModel& memory,
+                Timeline& timeline) {
+  const Placement placement = Placement::of(schedule, graph.size());
+  for (std::size_t r = 0; r < timeline.rows.size(); ++r) {
+    RowTimeline& row = timeline.rows[r];
+    row.peak_in_flight = peak_in_flight(schedule.rows()[r], graph);
+    RowMemory held(memory, graph);
+    for (const StageId stage : placement.stages(static_cast<int>(r))) {
+      held.hold_fixed(stage);
+    }
+    for (EntryTime& entry : row.entries) {
+      entry.bytes = held.run(entry.cell->tasks());
+      row.peak_bytes = std::max(row.peak_bytes, entry.bytes);
+    }
+  }
+}
+
+}  // namespace
+
+Timeline simulate(const Schedule& schedule,
+                  const StageGraph& graph,
+                  const CostModel& costs,
+                  const MemoryModel& memory) {
   const TaskGraph tasks(schedule.rows(), graph, schedule.microbatches());
   Simulation simulation(tasks, costs);
   const std::size_t ran = tasks.walk([&](int number) { simulation.run_entry(number); });
@@ -194,10 +250,33 @@ Timeline simulate(const Schedule& schedule, const StageGraph& graph, const CostM
                             tasks.entries().size()));
   }
   Timeline timeline = simulation.timeline();
-  for (std::size_t row = 0; row < timeline.rows.size(); ++row) {
-    timeline.rows[row].peak_in_flight = peak_in_flight(schedule.rows()[row], graph);
-  }
+  add_memory(schedule, graph, memory, timeline);
   return timeline;
+}
+
+std::string_view name(BubbleCause cause) {
+  switch (cause) {
+    case BubbleCause::WarmUp:
+      return "warm-up";
+    case BubbleCause::Dependency:
+      return "dependency";
+    case BubbleCause::Transfer:
+      return "communication";
+    case BubbleCause::Drain:
+      break;
+  }
+  return "drain";
+}
+
+std::vector<Bubble> list_bubbles(const Timeline& timeline) {
+  std::vector<Bubble> all;
+  for (std::size_t r = 0; r < timeline.rows.size(); ++r) {
+    for_each_bubble(static_cast<int>(r),
+                    timeline.rows[r].entries,
+                    timeline.makespan,
+                    [&](const Bubble& bubble) { all.push_back(bubble); });
+  }
+  return all;
 }
 
 }  // namespace stagecraft

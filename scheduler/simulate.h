@@ -5,10 +5,13 @@
 /// together. Columns play no part. Pure; any thread.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "stagecraft/scheduler/cost_model.h"
+#include "stagecraft/scheduler/memory_model.h"
 #include "stagecraft/scheduler/schedule.h"
 #include "stagecraft/scheduler/stage_graph.h"
 
@@ -20,6 +23,7 @@ struct EntryTime {
   double end = 0;
   std::optional<Task> waited_for;  ///< whose result came last, where the row stood idle for it
   double in_transfer = 0;          ///< how much of that wait the result spent on its way
+  double bytes = 0;                ///< held by the row meanwhile, as the memory model has it
 };
 
 /// Why a row was idle; the parts add up to its idle time.
@@ -38,6 +42,7 @@ struct RowTimeline {
   /// (last end - first start) - busy: what stays when consecutive steps overlap their ramps.
   double span_idle = 0;
   int peak_in_flight = 0;  ///< most activations held at once, in stages x microbatches
+  double peak_bytes = 0;   ///< by the memory model
 };
 
 struct Timeline {
@@ -56,7 +61,28 @@ struct Timeline {
 /// Cost: linear in the cells.
 [[nodiscard]] Timeline simulate(const Schedule& schedule,
                                 const StageGraph& graph,
-                                const CostModel& costs = {});
+                                const CostModel& costs = {},
+                                const MemoryModel& memory = {});
+
+enum class BubbleCause : std::uint8_t { WarmUp, Dependency, Transfer, Drain };
+
+/// Returns "warm-up", "dependency", "communication" or "drain".
+[[nodiscard]] std::string_view name(BubbleCause cause);
+
+/// A time in which a row stood idle, for one reason.
+struct Bubble {
+  int row = 0;
+  double start = 0;
+  double end = 0;
+  BubbleCause cause = BubbleCause::Drain;
+  const EntryTime* next = nullptr;  ///< what ran then, and says what it waited for; none for drain
+
+  [[nodiscard]] double length() const { return end - start; }
+};
+
+/// Every bubble, row by row in order of time; those of a row add up to its `bubbles`. A wait for a
+/// result that had still to be made and then to travel is two. Views the timeline.
+[[nodiscard]] std::vector<Bubble> list_bubbles(const Timeline& timeline);
 
 /// The most activations `row` holds at once: one more at F, one less at B or W; a group's F counts
 /// first. Stages without a backward keep nothing.

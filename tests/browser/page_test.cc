@@ -163,7 +163,7 @@ TEST_CASE("transfers are told apart from dependencies", "[browser]") {
   const Schedule schedule = built("1f1b", 2, 2);
   const StageGraph graph = schedule.stage_graph();
   CostModel costs;
-  costs.transfer = 0.5;
+  costs.link.latency = 0.5;
   const Timeline timeline = simulate(schedule, graph, costs);
   Pages pages;
   Page page = pages.open_html(render_html(schedule, graph, &timeline));

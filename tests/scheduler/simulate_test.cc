@@ -33,12 +33,25 @@ TEST_CASE("tasks start when their row is free and their data is there", "[schedu
 TEST_CASE("a transfer delays the other row, not its own", "[scheduler][simulate]") {
   const Schedule schedule = one_f_one_b(2, 1);
   CostModel costs;
-  costs.transfer = 0.5;
+  costs.link.latency = 0.5;
   CHECK(simulate(schedule, schedule.stage_graph(), costs).makespan == 7);
-  costs.transfers[{0, 1}] = 2;
-  CHECK(simulate(schedule, schedule.stage_graph(), costs).makespan == 10);
+  costs.links[{0, 1}] = {.latency = 2};  // the other direction stays
+  CHECK(simulate(schedule, schedule.stage_graph(), costs).makespan == 8.5);
   const Schedule one_row = Schedule::parse("0F0 1F0 1B0 0B0");
   CHECK(simulate(one_row, one_row.stage_graph(), costs).makespan == 6);
+}
+
+TEST_CASE("a transfer takes its link's latency and its bytes over the link's bandwidth",
+          "[scheduler][simulate]") {
+  const Schedule schedule = one_f_one_b(3, 1);
+  CostModel costs;
+  costs.link = {.latency = 0.5, .bandwidth = 10};
+  costs.bytes = 20;  // 2.5 each, four transfers
+  CHECK(simulate(schedule, schedule.stage_graph(), costs).makespan == 9 + 4 * 2.5);
+  costs.edge_bytes[{1, 2}] = 5;  // 1 each, there and back
+  CHECK(simulate(schedule, schedule.stage_graph(), costs).makespan == 9 + 2 * 2.5 + 2 * 1);
+  costs.links[{2, 1}] = {.bandwidth = 5};  // back: 1, without latency
+  CHECK(simulate(schedule, schedule.stage_graph(), costs).makespan == 9 + 2 * 2.5 + 1 + 1);
 }
 
 TEST_CASE("stages of unequal cost are simulated with their own durations",
@@ -46,7 +59,7 @@ TEST_CASE("stages of unequal cost are simulated with their own durations",
   const Schedule schedule = one_f_one_b(2, 2);
   CostModel costs;
   costs.stages = {{.forward = 15, .backward = 30}, {.forward = 10, .backward = 20}};
-  costs.transfer = 1;
+  costs.link.latency = 1;
   CHECK(simulate(schedule, schedule.stage_graph(), costs).makespan == 107);
   const Timeline all_first = simulate(gpipe(2, 2), StageGraph::chain(2), costs);
   CHECK(all_first.makespan == 122);
@@ -59,6 +72,8 @@ TEST_CASE("a group lasts as long as its members, or as stated", "[scheduler][sim
   const Schedule schedule = Schedule::parse("@form list\n0F0 0F1|0B0 0B1");
   CHECK(simulate(schedule, schedule.stage_graph()).makespan == 6);
   CHECK(simulate(schedule, schedule.stage_graph(), {.group = 2.5}).makespan == 5.5);
+  CHECK(simulate(schedule, schedule.stage_graph(), {.group = 2.5, .groups = {{{0, 0}, 2}}})
+            .makespan == 5);
   CHECK(peak_in_flight(schedule.rows()[0], schedule.stage_graph()) == 2);
 }
 
@@ -86,7 +101,7 @@ TEST_CASE("the critical path leads without a gap to the last task", "[scheduler]
 TEST_CASE("every idle moment has a cause", "[scheduler][simulate]") {
   const Schedule schedule = one_f_one_b(2, 2);
   CostModel costs;
-  costs.transfer = 0.5;
+  costs.link.latency = 0.5;
   const Timeline timeline = simulate(schedule, schedule.stage_graph(), costs);
   // Row 1 gets its input at 1.5 and runs F0 B0 F1 B1 until 7.5; row 0 waits for both gradients.
   const Bubbles& first = timeline.rows[0].bubbles;
