@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/simulate.h"
 
 namespace stagecraft {
@@ -71,6 +74,14 @@ Schedule Schedule::to_list() const {
 Schedule Schedule::to_array(const StageGraph& graph) const {
   const Timeline timeline = simulate(*this, graph, CostModel::unit());
   const auto width = static_cast<std::size_t>(timeline.makespan);
+  if (width * rows_.size() > kMaxCells) {
+    throw Error(Errc::ScheduleInvalid,
+                fmt::format("as an array the schedule has {} rows of {} columns, at most {} cells "
+                            "are laid out; keep it a list",
+                            rows_.size(),
+                            width,
+                            kMaxCells));
+  }
   std::vector<Row> rows(rows_.size());
   for (std::size_t r = 0; r < rows_.size(); ++r) {
     rows[r].assign(width, Cell());

@@ -11,6 +11,7 @@
 /// a schedule may break every rule there is; validate() finds out, nothing here throws for it.
 #pragma once
 
+#include <cstddef>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -59,7 +60,8 @@ class Schedule {
   /// The same without bubbles; headers stay.
   [[nodiscard]] Schedule to_list() const;
   /// Every entry in the earliest column its row order and its data allow.
-  /// Errors: ScheduleInvalid when an entry waits for ever; validate() says for what.
+  /// Errors: ScheduleInvalid when an entry waits for ever (validate() says for what) or the array
+  /// would have more than kMaxCells.
   [[nodiscard]] Schedule to_array(const StageGraph& graph) const;
 
   /// Equal form and cells; headers may differ.
@@ -81,5 +83,7 @@ class Schedule {
 /// Largest numbers a schedule may name: a guard against memory in proportion to a typing error.
 inline constexpr int kMaxStages = 65536;
 inline constexpr int kMaxMicrobatches = 16777216;
+/// The most cells that are read or laid out, bubbles included; rows end at kMaxStages too.
+inline constexpr std::size_t kMaxCells = 16777216;
 
 }  // namespace stagecraft

@@ -8,12 +8,13 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/schedule.h"
 
 namespace stagecraft::formats {
 [[noreturn]] void fail(Location at, std::string_view what) {
   throw Error(Errc::ScheduleParse, fmt::format("line {}, column {}: {}", at.line, at.column, what));
 }
+
+static_assert(kMaxStages == 65536 && kMaxCells == 16777216, "kNoRoom says so");
 
 void require_size(std::string_view text) {
   if (text.size() > kMaxBytes) {

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "stagecraft/scheduler/cell.h"
+#include "stagecraft/scheduler/schedule.h"
 
 namespace stagecraft::formats {
 
@@ -26,6 +27,13 @@ struct Location {
 [[noreturn]] void fail(Location at, std::string_view what);
 /// Errors: ScheduleParse for a text longer than kMaxBytes.
 void require_size(std::string_view text);
+
+/// Whether one more row or cell may be read; kNoRoom is what to say where not.
+[[nodiscard]] inline bool has_room(std::size_t rows, std::size_t cells) {
+  return rows < static_cast<std::size_t>(kMaxStages) && cells < kMaxCells;
+}
+inline constexpr std::string_view kNoRoom =
+    "a schedule has at most 65536 rows and 16777216 cells, bubbles included; split it";
 
 /// Returns the text in quotes, short and printable whatever it was.
 [[nodiscard]] std::string quoted(std::string_view text);

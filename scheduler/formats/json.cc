@@ -212,6 +212,7 @@ Cell Document::cell() {
 
 std::vector<Schedule::Row> Document::rows() {
   std::vector<Schedule::Row> list;
+  std::size_t cells = 0;
   const std::size_t at = json_.offset();
   if (json_.next() == JsonReader::Kind::Array) {
     json_.open();
@@ -221,9 +222,15 @@ std::vector<Schedule::Row> Document::rows() {
                      fmt::format("row {} of \"rows\" wants a list of cells, e.g. [[0, 0, \"F\"]]",
                                  list.size()));
       }
+      if (!formats::has_room(list.size(), cells)) {
+        json_.refuse(json_.offset(), formats::kNoRoom);
+      }
       json_.open();
       Schedule::Row& row = list.emplace_back();
       while (json_.next_element()) {
+        if (!formats::has_room(0, ++cells)) {
+          json_.refuse(json_.offset(), formats::kNoRoom);
+        }
         row.push_back(cell());
       }
     }

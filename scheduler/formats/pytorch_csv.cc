@@ -57,6 +57,7 @@ class CsvReader {
 
   std::string_view rest_;
   std::size_t line_ = 0;
+  std::size_t cells_ = 0;
   bool blanks_ = false;
   std::vector<Schedule::Row> rows_;
   std::vector<CommAction> comms_;
@@ -135,6 +136,9 @@ void CsvReader::cell(std::string_view text, Location at) {
   if (text.size() >= 2 && text.front() == '"' && text.back() == '"') {
     text = formats::trim(text.substr(1, text.size() - 2));
   }
+  if (!formats::has_room(rows_.size() - 1, ++cells_)) {
+    fail(at, formats::kNoRoom);
+  }
   Schedule::Row& row = rows_.back();
   if (text.empty()) {
     blanks_ = true;
@@ -153,6 +157,9 @@ void CsvReader::cell(std::string_view text, Location at) {
 }
 
 void CsvReader::line(std::string_view text) {
+  if (!formats::has_room(rows_.size(), cells_)) {
+    fail({line_, 1}, formats::kNoRoom);
+  }
   rows_.emplace_back();
   position_ = 0;
   if (formats::trim(text).empty()) {
@@ -194,6 +201,9 @@ PytorchSchedule CsvReader::run() {
   std::size_t width = 0;
   for (const Schedule::Row& row : rows_) {
     width = std::max(width, row.size());
+  }
+  if (array && !formats::has_room(0, width * rows_.size())) {
+    fail({line_, 1}, formats::kNoRoom);
   }
   for (Schedule::Row& row : rows_) {
     row.resize(array ? width : row.size());  // ranks may stop early

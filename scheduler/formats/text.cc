@@ -64,6 +64,7 @@ class Parser {
 
   std::string_view rest_;
   std::size_t line_ = 0;
+  std::size_t cells_ = 0;
   std::optional<Schedule::Form> form_;
   Schedule::Headers headers_;
   std::optional<std::vector<StageGraph::Edge>> edges_;
@@ -136,6 +137,9 @@ void Parser::row(std::string_view line) {
   std::size_t at = 0;
   while ((at = line.find_first_not_of(kBlanks, at)) != std::string_view::npos) {
     const std::size_t end = std::min(line.find_first_of(kBlanks, at), line.size());
+    if (!formats::has_room(rows_.size(), ++cells_)) {
+      fail({line_, at + 1}, formats::kNoRoom);
+    }
     cells.push_back(formats::parse_cell(line.substr(at, end - at), rows_.size(), {line_, at + 1}));
     at = end;
   }

@@ -84,11 +84,17 @@ void check_columns(const Input& in, Violations& out) {
 
 void check_microbatch_order(const Input& in, Violations& out) {
   for_each_task(in, [&](const Entry& entry, const Task& task) {
-    if (task.kind == CellKind::Update || task.microbatch.value == 0) {
+    const bool weight = task.kind == CellKind::BackwardWeight;  // nothing waits for it
+    if (weight || task.kind == CellKind::Update || task.microbatch.value == 0) {
       return;
     }
-    const Task before{task.kind, task.stage, Microbatch(task.microbatch.value - 1)};
-    const int holder = in.tasks.find(before);
+    Task before{task.kind, task.stage, Microbatch(task.microbatch.value - 1)};
+    int holder = in.tasks.find(before);
+    if (holder == TaskGraph::kMissing && task.kind != CellKind::Forward) {
+      const bool split = task.kind == CellKind::BackwardInput;  // the other may be whole
+      before.kind = split ? CellKind::Backward : CellKind::BackwardInput;
+      holder = in.tasks.find(before);
+    }
     if (holder == TaskGraph::kMissing) {
       return;  // V09 or V10 has said so
     }

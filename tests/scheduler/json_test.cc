@@ -153,6 +153,21 @@ TEST_CASE("escapes spell the same words", "[scheduler][json]") {
   CHECK(parse_json("\xEF\xBB\xBF{\"\\u0072ows\": [[[0, 0, \"\\u0046\"]]]}") == Schedule{{F(0, 0)}});
 }
 
+TEST_CASE("a number in JSON buys no memory", "[scheduler][json]") {
+  for (const char* field : {"devices", "stages", "microbatches"}) {
+    CAPTURE(field);
+    CHECK_THAT(complaint(std::string("{\"") + field + "\": 2000000000, \"rows\": [[null]]}"),
+               ContainsSubstring(field) && ContainsSubstring("'2000000000'"));
+  }
+  CHECK_THAT(complaint("{\"edges\": [[0, 65536]], \"rows\": [[null]]}"),
+             ContainsSubstring("below 65536"));
+  std::string rows = "{\"rows\": [[]";
+  for (int r = 0; r < kMaxStages; ++r) {
+    rows += ",[]";
+  }
+  CHECK_THAT(complaint(rows + "]}"), ContainsSubstring("at most 65536 rows"));
+}
+
 TEST_CASE("deep nesting does not reach the stack", "[scheduler][json]") {
   CHECK(complaint(std::string(200'000, '[')) != "no error");
   CHECK_NOTHROW(

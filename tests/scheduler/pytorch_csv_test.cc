@@ -122,6 +122,14 @@ TEST_CASE("a file without compute cells is refused", "[scheduler][pytorch_csv]")
   CHECK(complaint(",,") != "no error");
 }
 
+TEST_CASE("blanks are not multiplied into more cells than a schedule has",
+          "[scheduler][pytorch_csv]") {
+  CHECK_THAT(complaint("0F0" + std::string(20'000, ',') + std::string(20'000, '\n')),
+             ContainsSubstring("16777216 cells"));
+  CHECK_THAT(complaint("0F0" + std::string(70'000, '\n')),
+             ContainsSubstring("line 65537, column 1"));
+}
+
 TEST_CASE("what the format cannot say is refused", "[scheduler][pytorch_csv]") {
   CHECK_THROWS_AS(to_pytorch_csv(Schedule::parse("0F0 0B0 0U")), Error);
   CHECK_THROWS_AS(to_pytorch_csv(Schedule::parse("0F0|1F0")), Error);

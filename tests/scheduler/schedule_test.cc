@@ -55,5 +55,14 @@ TEST_CASE("microbatches count all replicas", "[scheduler][schedule]") {
   CHECK(two_ways.microbatches() == 2);
 }
 
+TEST_CASE("a list that would fill the machine as an array stays a list", "[scheduler][schedule]") {
+  std::vector<Schedule::Row> rows;
+  for (int s = 0; s < 4000; ++s) {
+    rows.push_back({F(s, 0), B(s, 0)});
+  }
+  const Schedule list(Schedule::Form::List, rows);
+  CHECK_THROWS_AS(list.to_array(list.stage_graph()), Error);
+}
+
 }  // namespace
 }  // namespace stagecraft

@@ -124,6 +124,31 @@ TEST_CASE("a text without rows is refused", "[scheduler][text]") {
   CHECK_THAT(complaint("# nothing\n@rows 2\n"), ContainsSubstring("no row"));
 }
 
+TEST_CASE("a number in a file buys no memory", "[scheduler][text]") {
+  CHECK_THAT(complaint("@rows 2000000000\n0F0"),
+             ContainsSubstring("line 1") && ContainsSubstring("65536"));
+  CHECK_THAT(complaint("@stages 2000000000\n0F0"), ContainsSubstring("65536"));
+  CHECK_THAT(complaint("@microbatches 2000000000\n0F0"), ContainsSubstring("16777216"));
+  CHECK_THAT(complaint("@edges 0-65536\n0F0"), ContainsSubstring("65536"));
+  CHECK_THAT(complaint("@replicas 0=99999999999\n0F0"), ContainsSubstring("99999999999"));
+  CHECK(Schedule::parse("@edges 0-65535\n0F0").stage_graph().size() == 65536);
+  CHECK(Schedule::parse("@microbatches 16777216\n0F0").microbatches() == 16777216);
+}
+
+TEST_CASE("more rows or cells than a schedule has are refused", "[scheduler][text]") {
+  std::string rows;
+  for (int r = 0; r <= kMaxStages; ++r) {
+    rows += ".\n";
+  }
+  CHECK_THAT(complaint(rows),
+             ContainsSubstring("line 65537, column 1") && ContainsSubstring("at most 65536 rows"));
+  std::string dots;
+  for (std::size_t c = 0; c <= kMaxCells; ++c) {
+    dots += ". ";
+  }
+  CHECK_THAT(complaint(dots), ContainsSubstring("16777216 cells"));
+}
+
 TEST_CASE("unprintable input is shown harmless and short", "[scheduler][text]") {
   const std::string message = complaint(std::string("0F\x1b[31m") + std::string(5000, 'x'));
   CHECK(message.size() < 400);

@@ -345,6 +345,12 @@ TEST_CASE("V27 is asked for, not assumed", "[scheduler][validate]") {
   const auto found = check(text, {.microbatch_order = true});
   CHECK(codes(found) == Rules{"V27"});
   CHECK(codes("0F0 0F1 0B1 0B0", {.microbatch_order = true}) == Rules{"V27"});
+  // One split, one whole: the input half is what others wait for; the weight half has no order.
+  CHECK(codes("0F0 0F1 0I1 0B0 0W1", {.microbatch_order = true}) == Rules{"V27"});
+  CHECK(codes("0F0 0F1 0I0 0I1 0W1 0W0", {.microbatch_order = true}).empty());
+  const auto list = check("@form list\n0F1 0F0 0B1 0B0", {.microbatch_order = true});
+  CHECK(codes(list) == Rules{"V27", "V27"});
+  CHECK_THAT(list[0].message, ContainsSubstring("microbatches 0 and 1"));
 }
 
 TEST_CASE("members of a group must not wait for each other", "[scheduler][validate]") {
@@ -379,6 +385,20 @@ TEST_CASE("a parameter of stages on two rows breaks V33 until it is reduced",
   StageGraph reduced = StageGraph::chain(2);
   reduced.add_tied({.name = "wte.weight", .stages = {StageId(0), StageId(1)}, .reduced = true});
   CHECK(codes(validate(schedule, reduced)).empty());
+}
+
+TEST_CASE("V33 names every stage that the parameter reaches on another row",
+          "[scheduler][validate]") {
+  StageGraph graph = StageGraph::chain(4);
+  graph.add_tied({.name = "head", .stages = {StageId(0), StageId(1), StageId(3)}});
+  graph.add_tied({.name = "bias", .stages = {StageId(2), StageId(3)}});
+  const Schedule schedule = Schedule::parse("0F0 1F0 . . . . 1B0 0B0\n. . 2F0 3F0 3B0 2B0 . .");
+  for (const Schedule& form : {schedule, schedule.to_list()}) {
+    const auto found = validate(form, graph);
+    REQUIRE(codes(found) == Rules{"V33"});  // 0 and 1 share a row, and so do 2 and 3
+    CHECK_THAT(found[0].message, ContainsSubstring("'head'") && ContainsSubstring("stage 3"));
+    CHECK(found[0].row == 0);
+  }
 }
 
 TEST_CASE("a frozen prefix needs no backward and gets no gradient", "[scheduler][validate]") {
@@ -416,6 +436,31 @@ TEST_CASE("V30 names the row, the task and the bytes over its budget",
   CHECK(found[0].missing == "15 bytes");
   memory.transient = {0, 0, 0, 30};
   CHECK(codes(validate(schedule, chain, {.memory = memory})) == Rules{"V30", "V30", "V30"});
+}
+
+TEST_CASE("V30 holds for lists, groups and stages without a backward",
+          "[scheduler][validate][memory]") {
+  const Schedule list = one_f_one_b(4, 8).to_list();
+  const MemoryModel memory{.activations = {10, 10, 10, 10}, .budget = 25};
+  const auto found = validate(list, StageGraph::chain(4), {.memory = memory});
+  REQUIRE(codes(found) == Rules{"V30", "V30"});
+  CHECK_THAT(found[0].message, ContainsSubstring("position"));
+  // A group holds its forward before its backward frees.
+  const Schedule group = Schedule::parse("0F0 0F1|0B0 0B1");
+  CHECK(codes(validate(group,
+                       StageGraph::chain(1),
+                       {.memory = MemoryModel{.activations = {10}, .budget = 15}})) ==
+        Rules{"V30"});
+  CHECK(codes(validate(group,
+                       StageGraph::chain(1),
+                       {.memory = MemoryModel{.activations = {10}, .budget = 20}}))
+            .empty());
+  StageGraph frozen = StageGraph::chain(1);
+  frozen.set_needs_weight_grad(StageId(0), false);
+  CHECK(codes(validate(Schedule::parse("0F0 0F1"),
+                       frozen,
+                       {.memory = MemoryModel{.activations = {10}, .budget = 5}}))
+            .empty());
 }
 
 TEST_CASE("an input half that frees its share lowers the peak", "[scheduler][validate][memory]") {
