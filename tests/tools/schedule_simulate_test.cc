@@ -84,14 +84,15 @@ TEST_CASE("simulate tells people who waits for what", "[tools][schedule]") {
                            "communication  drain\n",
                            "d0     24     9   27.3%          9          4        0           9  "
                            "            0      0\n",
-                           "  d0  6 from 4 to 10: 0B0 waited for 1B0\n",
-                           "  d3  6 from 27 to 33: nothing left to do\n",
+                           "  d0  6 from 4 to 10: dependency, 0B0 waited for 1B0\n",
+                           "  d3  6 from 27 to 33: drain\n",
                            "critical path, 22 tasks\n  0F0 -> 1F0"}) {
     CHECK_THAT(result.out, ContainsSubstring(part));
   }
-  const CommandResult late = run_schedule({"simulate", "-", "--latency", "0.5"},
-                                          make("1f1b --devices 4 --microbatches 8"));
-  CHECK_THAT(late.out, ContainsSubstring("1B0, 0.5 of it on its way"));
+  // The input of 1F0 is 50 on its way.
+  const CommandResult far = run_schedule({"simulate", "-", "--latency", "50"}, kValid);
+  CHECK_THAT(far.out, ContainsSubstring("d1  51 from 0 to 51: warm-up, 1F0 waited for 0F0\n"));
+  CHECK_THAT(far.out, ContainsSubstring("communication, 0B0 waited for 1B0\n"));
 }
 
 TEST_CASE("no line is wider than the terminal", "[tools][schedule]") {

@@ -15,16 +15,6 @@ namespace {
 constexpr std::size_t kRowsShown = 32;
 constexpr std::size_t kBubblesShown = 5;
 
-/// One time in which a row stood idle.
-struct Bubble {
-  std::size_t row;
-  double begin;
-  double end;
-  const EntryTime* next;  ///< what ran then; nothing at the end of a step
-
-  [[nodiscard]] double length() const { return end - begin; }
-};
-
 std::vector<std::string> row_cells(const Timeline& timeline, std::size_t r) {
   const RowTimeline& row = timeline.rows[r];
   return {fmt::format("d{}", r),
@@ -141,44 +131,24 @@ std::string path_text(const std::vector<Task>& path, int width) {
   return text;
 }
 
-std::vector<Bubble> bubbles_of(const Timeline& timeline) {
-  std::vector<Bubble> bubbles;
-  for (std::size_t r = 0; r < timeline.rows.size(); ++r) {
-    double free = 0;
-    for (const EntryTime& entry : timeline.rows[r].entries) {
-      if (entry.start > free) {
-        bubbles.push_back({r, free, entry.start, &entry});
-      }
-      free = entry.end;
-    }
-    if (timeline.makespan > free) {
-      bubbles.push_back({r, free, timeline.makespan, nullptr});
-    }
-  }
-  return bubbles;
-}
-
 std::string bubble_text(const Bubble& bubble) {
-  std::string text = fmt::format("  d{}  {} from {} to {}",
+  std::string text = fmt::format("  d{}  {} from {} to {}: {}",
                                  bubble.row,
                                  number_text(bubble.length()),
-                                 number_text(bubble.begin),
-                                 number_text(bubble.end));
-  if (bubble.next == nullptr) {
-    return text + ": nothing left to do\n";
-  }
-  text += fmt::format(": {}", to_string(*bubble.next->cell));
-  if (bubble.next->waited_for) {
-    text += fmt::format(" waited for {}", to_string(*bubble.next->waited_for));
-  }
-  if (bubble.next->in_transfer > 0) {
-    text += fmt::format(", {} of it on its way", number_text(bubble.next->in_transfer));
+                                 number_text(bubble.start),
+                                 number_text(bubble.end),
+                                 name(bubble.cause));
+  if (bubble.next != nullptr) {
+    text += fmt::format(", {}", to_string(*bubble.next->cell));
+    if (bubble.next->waited_for) {
+      text += fmt::format(" waited for {}", to_string(*bubble.next->waited_for));
+    }
   }
   return text + '\n';
 }
 
 std::string largest_bubbles_text(const Timeline& timeline) {
-  std::vector<Bubble> bubbles = bubbles_of(timeline);
+  std::vector<Bubble> bubbles = list_bubbles(timeline);
   const std::size_t shown = std::min(bubbles.size(), kBubblesShown);
   std::partial_sort(bubbles.begin(),
                     bubbles.begin() + static_cast<std::ptrdiff_t>(shown),
@@ -186,7 +156,7 @@ std::string largest_bubbles_text(const Timeline& timeline) {
                     [](const Bubble& a, const Bubble& b) {
                       return a.length() != b.length() ? a.length() > b.length()
                              : a.row != b.row         ? a.row < b.row
-                                                      : a.begin < b.begin;
+                                                      : a.start < b.start;
                     });
   std::string text = shown > 0 ? "\nlargest bubbles\n" : "\nno bubble at all\n";
   for (std::size_t i = 0; i < shown; ++i) {
