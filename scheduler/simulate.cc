@@ -228,6 +228,7 @@ void add_memory(const Schedule& schedule,
     }
     for (EntryTime& entry : row.entries) {
       entry.bytes = held.run(entry.cell->tasks());
+      entry.bytes_after = held.held();
       row.peak_bytes = std::max(row.peak_bytes, entry.bytes);
     }
   }

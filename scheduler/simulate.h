@@ -24,6 +24,7 @@ struct EntryTime {
   std::optional<Task> waited_for;  ///< whose result came last, where the row stood idle for it
   double in_transfer = 0;          ///< how much of that wait the result spent on its way
   double bytes = 0;                ///< held by the row meanwhile, as the memory model has it
+  double bytes_after = 0;          ///< still held when it has ended
 };
 
 /// Why a row was idle; the parts add up to its idle time.

@@ -20,7 +20,7 @@
 
 namespace stagecraft {
 
-/// A page of this many entries has some 35 MB and still moves smoothly; more are refused.
+/// A page of this many entries has 20 to 60 MB and still moves smoothly; more are refused.
 inline constexpr std::size_t kMaxHtmlEntries = 1'000'000;
 /// So many violations are listed and marked; the rest is counted.
 inline constexpr std::size_t kMaxHtmlViolations = 1'000;

@@ -131,19 +131,22 @@ std::string row_times(const RowTimeline& row) {
   const auto field = [&](double EntryTime::*member) {
     return list(row.entries, [&](const EntryTime& entry) { return number(entry.*member); });
   };
-  return fmt::format(R"({{"starts":{},"ends":{},"waits":{},"transfers":{},"idle":{},"spanIdle":{},)"
-                     R"("bubbles":[{},{},{},{}],"peak":{}}})",
-                     field(&EntryTime::start),
-                     field(&EntryTime::end),
-                     quoted(waits.substr(0, waits.empty() ? 0 : waits.size() - 1)),
-                     transfers ? field(&EntryTime::in_transfer) : "null",
-                     number(row.idle),
-                     number(row.span_idle),
-                     number(row.bubbles.warm_up),
-                     number(row.bubbles.dependency),
-                     number(row.bubbles.transfer),
-                     number(row.bubbles.drain),
-                     row.peak_in_flight);
+  const bool bytes = row.peak_bytes > 0;
+  return fmt::format(
+      R"({{"starts":{},"ends":{},"waits":{},"transfers":{},"bytes":{},"bytesAfter":{},)"
+      R"("idle":{},"bubbles":[{},{},{},{}],"peak":{}}})",
+      field(&EntryTime::start),
+      field(&EntryTime::end),
+      quoted(waits.substr(0, waits.empty() ? 0 : waits.size() - 1)),
+      transfers ? field(&EntryTime::in_transfer) : "null",
+      bytes ? field(&EntryTime::bytes) : "null",
+      bytes ? field(&EntryTime::bytes_after) : "null",
+      number(row.idle),
+      number(row.bubbles.warm_up),
+      number(row.bubbles.dependency),
+      number(row.bubbles.transfer),
+      number(row.bubbles.drain),
+      row.peak_in_flight);
 }
 
 std::string times(const Timeline* timeline) {

@@ -4,7 +4,7 @@
 ///      "names": {stage: name}, "edges": [[producer, consumer, owes a gradient]], "keeps": [stage],
 ///      "colours": {"light": ["#..."], "dark": ["#..."]},          // by stage colour, then FBIWU
 ///      "rows": ["0F0 0F1 3 0B0"],                                 // a bare number: idle cells
-///      "times": {"makespan", "rows": [{"starts", "ends", "waits", "transfers", "idle", ...}]},
+///      "times": {"makespan", "rows": [{"starts", "ends", "waits", "transfers", "bytes", "bytesAfter", ...}]},
 ///      "violations": [{"rule", "row", "column", "task", "message", "cycle", "cells", "repair"}],
 ///      "unlisted": violations beyond those}
 ///

@@ -172,6 +172,31 @@ TEST_CASE("transfers are told apart from dependencies", "[browser]") {
              ContainsSubstring("waited 1.5 for 0F0 (warm-up, 0.5 of it in transfer)"));
 }
 
+TEST_CASE("held bytes are shown where they are known, else activations", "[browser]") {
+  const Schedule schedule = built("1f1b", 2, 4);
+  const StageGraph graph = schedule.stage_graph();
+  const MemoryModel memory{.fixed = {3e9, 2e9}, .activations = {5e8, 25e7}};
+  const Timeline timeline = simulate(schedule, graph, {}, memory);
+  Pages pages;
+  Page bytes = pages.open_html(render_html(schedule, graph, &timeline));
+  CHECK(bytes.text("#memory-title") == "Memory held");
+  CHECK_THAT(
+      std::string(bytes.evaluate("document.getElementById('memory').ariaLabel")),
+      ContainsSubstring("rank 0 4 GB, 2 held") && ContainsSubstring("rank 1 2.25 GB, 1 held"));
+  const Point middle = bytes.middle_of("#memory");
+  bytes.move_to({middle.x, middle.y - 15});
+  CHECK_THAT(
+      bytes.text("#tooltip"),
+      ContainsSubstring("holds 4 GB, 2 activations") && ContainsSubstring("at most 4 GB, 2"));
+  save(bytes.screenshot(), "bytes");
+  CHECK(bytes.complaints() == std::vector<std::string>());
+
+  Page counts = pages.open(schedule);
+  CHECK(counts.text("#memory-title") == "Held activations");
+  counts.move_to({middle.x, middle.y - 15});
+  CHECK_THAT(counts.text("#tooltip"), ContainsSubstring("holds 2 activations"));
+}
+
 TEST_CASE("a clicked task shows the simulator's critical path to it", "[browser]") {
   Pages pages;
   for (const Schedule& schedule : {built("1f1b", 4, 8),

@@ -34,6 +34,17 @@ TEST_CASE("a page knows cells, times, and what each task waited for", "[schedule
   CHECK(row["peak"] == 2);
 }
 
+TEST_CASE("a page knows the bytes that the simulation counted", "[scheduler][render]") {
+  const Schedule schedule = one_f_one_b(2, 2);
+  const MemoryModel memory{.fixed = {100, 200}, .activations = {10, 20}, .transient = {1, 2}};
+  const Timeline timeline = simulate(schedule, schedule.stage_graph(), {}, memory);
+  const auto data = data_of(render_html(schedule, schedule.stage_graph(), &timeline));
+  const auto& row = data["times"]["rows"][0];
+  CHECK(row["bytes"] == nlohmann::json{111, 121, 121, 111});  // 0F0 0F1 0B0 0B1
+  CHECK(row["bytesAfter"] == nlohmann::json{110, 120, 110, 100});
+  CHECK(data_of(html_of(schedule))["times"]["rows"][0]["bytes"].is_null());
+}
+
 TEST_CASE("a page names both tasks of a group", "[scheduler][render]") {
   CHECK_THAT(std::string(data_of(html_of(dualpipev(2, 4)))["rows"][0]),
              ContainsSubstring("0F3|3B1"));

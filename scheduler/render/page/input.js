@@ -240,10 +240,17 @@ function hoverMemory(event) {
   const inside = row >= 0 && row < model.rows && event.offsetX >= layout.plotLeft &&
       event.offsetX <= layout.plotLeft + layout.plotWidth;
   const moment = state.view === "time" ? `at ${formatTime(at)}` : `in ${positionWord()} ${Math.floor(at)}`;
-  showTooltip(!inside ? [] : [
-    `rank ${row} holds ${heldAt(row, at)}`, `activations ${moment}`,
-    `peak ${curvesOf(state.view)[row].peak}`,
-  ], event.clientX, event.clientY);
+  showTooltip(inside ? heldLines(row, at, moment) : [], event.clientX, event.clientY);
+}
+
+function heldLines(row, at, moment) {
+  const {counts, bytes} = curvesOf(state.view).rows[row];
+  const activations = `${counts.value(at)} activation${counts.value(at) === 1 ? "" : "s"}`;
+  return [
+    `rank ${row} ${moment}`,
+    kBytesKnown ? `holds ${formatBytes(bytes.value(at))}, ${activations}` : `holds ${activations}`,
+    kBytesKnown ? `at most ${formatBytes(bytes.peak)}, ${counts.peak}` : `at most ${counts.peak}`,
+  ];
 }
 
 // ---- keys ------------------------------------------------------------------------------------

@@ -34,8 +34,9 @@ function gridLabel() {
 }
 
 function memoryLabel() {
-  const peaks = curvesOf(state.view).slice(0, kListed).map((curve, row) => `rank ${row} ${curve.peak}`);
-  return `Most activations held at once: ${peaks.join(", ")}`;
+  const peaks = curvesOf(state.view).rows.slice(0, kListed)
+                    .map((row, r) => `rank ${r} ${peakText(row)}`);
+  return `Activations held over time: ${peaks.join(", ")}`;
 }
 
 function listen() {
@@ -111,6 +112,7 @@ window.locateTask = (name) => {
   return {x: corner.x + box.x + box.width / 2, y: corner.y + box.y + box.height / 2};
 };
 
+byId("memory-title").textContent = kBytesKnown ? "Memory held" : "Held activations";
 setTheme();
 showFacts();
 showBill();

@@ -1,52 +1,76 @@
-// Below the grid: how many activations each row holds, from the forwards that made them to the
-// backwards (or weight gradients) that free them.
+// Below the grid: what each row holds. Activations are counted from the forwards that made them to
+// the backwards (or weight gradients) that free them; where the simulation knew bytes, the curves
+// are bytes.
 
-const curves = {};  // by view: for each row the moments and the number held from then on
+const kBytesKnown = Boolean(data.times && data.times.rows.some((row) => row.bytes));
+const curves = {};  // by view: for each row {counts, bytes}, and the highest point of all
 
 function curvesOf(view) {
   if (!curves[view]) {
-    curves[view] = [];
+    const rows = [];
     for (let row = 0; row < model.rows; ++row) {
-      curves[view].push(curveOfRow(row, model.views[view]));
+      rows.push({counts: countsOf(row, model.views[view]), bytes: bytesOf(row, model.views[view])});
     }
-    curves[view].peak = Math.max(1, ...curves[view].map((curve) => curve.peak));
+    curves[view] = {rows, peak: rows.reduce((most, row) => Math.max(most, shownOf(row).peak), 1e-300)};
   }
   return curves[view];
 }
 
-function curveOfRow(row, {begin, end}) {
-  const at = [];
-  const held = [];
-  let now = 0;
-  let peak = 0;
-  const step = (moment, change) => {
-    if (change !== 0) {
-      now += change;
-      at.push(moment);
-      held.push(now);
-      peak = Math.max(peak, now);
+const shownOf = (row) => (kBytesKnown ? row.bytes : row.counts);
+
+// A curve: `held` from each moment on, until the next.
+class Curve {
+  constructor(before) {
+    this.at = [-Infinity];
+    this.held = [before];
+    this.peak = before;
+  }
+
+  add(moment, held) {
+    if (held !== this.held[this.held.length - 1]) {
+      this.at.push(moment);
+      this.held.push(held);
+      this.peak = Math.max(this.peak, held);
     }
-  };
+  }
+
+  value(moment) {
+    return this.held[countUntil(this.at, moment) - 1];
+  }
+}
+
+function countsOf(row, {begin, end}) {
+  const curve = new Curve(0);
+  let now = 0;
   for (let entry = model.rowBegin[row]; entry < model.rowBegin[row + 1]; ++entry) {
-    let made = 0;
     let freed = 0;
     for (let task = model.taskBegin[entry]; task < model.taskBegin[entry + 1]; ++task) {
       const kind = model.kind[task];
       if (model.keeps.has(model.stage[task])) {
-        made += kind === kForward ? 1 : 0;
+        now += kind === kForward ? 1 : 0;
         freed += kind === kBackward || kind === kWeight ? 1 : 0;
       }
     }
-    step(begin[entry], made);
-    step(end[entry], -freed);
+    curve.add(begin[entry], now);
+    now -= freed;
+    curve.add(end[entry], now);
   }
-  return {at: Float64Array.from(at), held: Int32Array.from(held), peak};
+  return curve;
 }
 
-function heldAt(row, moment) {
-  const {at, held} = curvesOf(state.view)[row];
-  const i = countUntil(at, moment);
-  return i > 0 ? held[i - 1] : 0;
+// What stays after the last task was there before the first.
+function bytesOf(row, {begin, end}) {
+  const times = data.times?.rows[row];
+  if (!times?.bytes) {
+    return new Curve(0);
+  }
+  const curve = new Curve(times.bytesAfter.at(-1) ?? 0);
+  times.bytes.forEach((bytes, i) => {
+    const entry = model.rowBegin[row] + i;
+    curve.add(begin[entry], bytes);
+    curve.add(end[entry], times.bytesAfter[i]);
+  });
+  return curve;
 }
 
 // How many of the ascending moments are not after `moment`.
@@ -62,6 +86,16 @@ function countUntil(at, moment) {
     }
   }
   return low;
+}
+
+function formatBytes(bytes) {
+  const units = ["B", "kB", "MB", "GB", "TB", "PB"];
+  const unit = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(bytes) / 3));
+  return `${Number((bytes / 1000 ** unit).toPrecision(3))} ${units[unit]}`;
+}
+
+function peakText({counts, bytes}) {
+  return kBytesKnown ? `${formatBytes(bytes.peak)}, ${counts.peak} held` : `peak ${counts.peak}`;
 }
 
 const stripTop = (row) => row * layout.strip - state.memoryTop + 4;
@@ -85,13 +119,14 @@ function drawStrip(context, row, all) {
   const top = stripTop(row) + gap;
   const bottom = stripTop(row) + layout.strip;
   const unit = (bottom - top) / all.peak;
+  const curve = shownOf(all.rows[row]);
   context.fillStyle = theme.plot;
   context.fillRect(layout.plotLeft, top, layout.plotWidth, bottom - top);
   inPlot(context, top, bottom - top, () => {
     context.fillStyle = theme.curve;
-    drawCurve(context, all[row], bottom, unit);
+    drawCurve(context, curve, bottom, unit);
     if (layout.strip >= 16) {
-      drawPeakLine(context, Math.max(top + 0.5, bottom - all[row].peak * unit + 0.5));
+      drawPeakLine(context, Math.max(top + 0.5, bottom - curve.peak * unit + 0.5));
     }
   });
   if (row % Math.max(1, Math.ceil(12 / layout.strip)) === 0) {
@@ -99,7 +134,8 @@ function drawStrip(context, row, all) {
     context.textAlign = "left";
     context.textBaseline = "middle";
     context.fillStyle = theme.text;
-    const label = layout.noteWidth > 80 ? `peak ${all[row].peak}` : String(all[row].peak);
+    const label = layout.noteWidth > 80 ? peakText(all.rows[row])
+        : kBytesKnown ? formatBytes(curve.peak) : String(curve.peak);
     context.fillText(label, layout.plotLeft + layout.plotWidth + 10,
                      (stripTop(row) + gap + bottom) / 2);
   }
