@@ -37,6 +37,17 @@ bool plain(std::string_view text) {
          std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
+/// A number beyond what a double holds is JSON all the same.
+bool is_json(std::string_view text) {
+  try {
+    return nlohmann::json::parse(text) != nullptr;
+  } catch (const nlohmann::json::out_of_range&) {
+    return true;
+  } catch (const nlohmann::json::parse_error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -48,8 +59,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     return 0;
   }
   const std::string_view text{reinterpret_cast<const char*>(data), size};
-  sc::fuzz::require(!plain(text) || nlohmann::json::accept(text),
-                    "what is accepted is JSON to others too");
+  sc::fuzz::require(!plain(text) || is_json(text), "what is accepted is JSON to others too");
   const sc::Schedule again = sc::parse_json(to_json(*read));
   sc::fuzz::require(!printable(*read) || again == *read, "printed JSON reads back the same cells");
   sc::fuzz::require(sc::fuzz::same_headers(again, *read),
