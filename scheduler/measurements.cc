@@ -171,6 +171,9 @@ CostModel Measurements::costs() const {
                             .backward_weight = mean(s, CellKind::BackwardWeight),
                             .update = mean(s, CellKind::Update)});
   }
+  for (const auto& [rows, latency] : links_) {
+    costs.links[rows].latency = latency.value();
+  }
   return costs;
 }
 

@@ -59,7 +59,7 @@ MeasuredStep simulated_step(const Schedule& schedule,
     MeasuredRow& out = step.rows.emplace_back();
     for (const EntryTime& entry : timeline.rows[row].entries) {
       MeasuredTask ran{entry.cell->tasks().front(), {entry.start + delay, entry.end + delay}, {}};
-      if (entry.waited_for) {
+      if (entry.waited_for) {  // and the link is told by these alone
         const auto [from, made] = ends.at(*entry.waited_for);
         ran.inputs.push_back({.from_row = from, .made = made, .arrived = entry.start + delay});
       }
@@ -165,6 +165,9 @@ TEST_CASE("measured costs are the mean durations of each stage's tasks",
   CHECK(costs.stages[0].backward == 1);
   CHECK(costs.stages[0].backward_weight == 0);  // never ran
   CHECK(costs.stages[1].forward == 1);
+  CHECK(costs.links.size() == 2);
+  CHECK(costs.links.at({0, 1}).time_of(1e9) == 3);  // made at 2, there at 5, whatever its bytes
+  CHECK(costs.links.at({1, 0}).latency == 2);
 }
 
 TEST_CASE(
@@ -176,6 +179,7 @@ TEST_CASE(
     const Schedule schedule = build_schedule(name, request);
     CostModel costs;
     costs.usual = {.forward = 1.25, .backward = 3, .backward_input = 1.5, .backward_weight = 1};
+    costs.link.latency = 0.5;
     const StageGraph graph = schedule.stage_graph();
     const MeasuredStep step = simulated_step(schedule.to_list(), graph, costs, 7.5);
     REQUIRE_FALSE(first_difference(schedule, step).has_value());
@@ -188,6 +192,7 @@ TEST_CASE(
       CHECK_THAT(row.measured.idle(), WithinAbs(row.planned.idle(), 1e-9));
       CHECK_THAT(row.measured.bubbles.warm_up, WithinAbs(row.planned.bubbles.warm_up, 1e-9));
       CHECK_THAT(row.measured.bubbles.dependency, WithinAbs(row.planned.bubbles.dependency, 1e-9));
+      CHECK_THAT(row.measured.bubbles.transfer, WithinAbs(row.planned.bubbles.transfer, 1e-9));
       CHECK_THAT(row.measured.bubbles.drain, WithinAbs(row.planned.bubbles.drain, 1e-9));
       CHECK_THAT(row.measured.busy + row.measured.idle(),
                  WithinAbs(comparison.measured_makespan, 1e-9));

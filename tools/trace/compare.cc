@@ -2,12 +2,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/comparison.h"
+#include "stagecraft/scheduler/formats/costs_json.h"
 #include "stagecraft/tools/command_line.h"
 #include "stagecraft/tools/schedule/input.h"
 #include "stagecraft/tools/schedule/output.h"
@@ -23,6 +25,7 @@ struct CompareOptions {
   std::string plan;
   std::string trace;
   ReadOptions read;
+  std::optional<std::string> costs;
   std::size_t limit = 10;
   bool json = false;
 };
@@ -32,6 +35,15 @@ struct TracedRun {
   TraceHeader header;
   Measurements measured;
 };
+
+CostModel read_costs(const std::string& path, Console& console) {
+  const std::string text = read_source(path, "--costs", console);
+  try {
+    return parse_costs(text).times;
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("--costs {}: {}", source_name(path), error.message()));
+  }
+}
 
 std::ifstream open_trace(const std::string& path) {
   std::error_code ignored;
@@ -83,6 +95,8 @@ ExitCode compare_trace(const std::vector<std::string>& words, Console& console) 
   app.add_option("TRACE", o.trace, "what stagecraft train --trace wrote")
       ->required()
       ->type_name("");
+  app.add_option("--costs", o.costs, "costs to plan with [what the trace measured]")
+      ->type_name("FILE");
   app.add_option("--limit", o.limit, "cells to print, the furthest from plan first [10]")
       ->check(whole_number(0))
       ->type_name("N");
@@ -98,8 +112,8 @@ ExitCode compare_trace(const std::vector<std::string>& words, Console& console) 
   const ScheduleFile plan = read_schedule(o.plan, o.read, console);
   require_valid(plan);
   const TracedRun run = read_run(o.trace, plan);
-  const Comparison comparison =
-      compare(plan.schedule, plan.graph, run.measured.costs(), run.measured);
+  const CostModel costs = o.costs ? read_costs(*o.costs, console) : run.measured.costs();
+  const Comparison comparison = compare(plan.schedule, plan.graph, costs, run.measured);
   write_output("",
                o.json ? comparison_json(comparison, run.measured, run.header, o.limit) + '\n'
                       : comparison_text(comparison, run.measured, run.header) + '\n' +

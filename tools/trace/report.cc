@@ -19,7 +19,7 @@ std::string deviation(double measured, double planned) {
 std::string bill_line(std::string_view rank, std::string_view what, const Bill& bill) {
   const auto ms = [](double seconds) { return seconds / kMillisecond; };
   return fmt::format(
-      "{:>4}  {:<8}  {:>9.2f}  {:>9.2f}  {:>9.2f}  {:>10.2f}  {:>9.2f}  {:>9.2f}  {:>9.2f}\n",
+      "{:>4}  {:<8}  {:>9.2f}  {:>9.2f}  {:>9.2f}  {:>10.2f}  {:>13.2f}  {:>9.2f}  {:>9.2f}\n",
       rank,
       what,
       ms(bill.busy),
@@ -80,7 +80,7 @@ Object json_of(const Bill& bill) {
           {"idle", bill.idle()},
           {"warm_up", bill.bubbles.warm_up},
           {"dependency", bill.bubbles.dependency},
-          {"transfer", bill.bubbles.transfer},
+          {"communication", bill.bubbles.transfer},
           {"overhead", bill.overhead},
           {"drain", bill.bubbles.drain}};
 }
@@ -98,7 +98,7 @@ std::string comparison_text(const Comparison& comparison,
   std::string text = fmt::format(
       "planned against measured, mean of {} step{}, milliseconds\n"
       "makespan: planned {:.2f}, measured {:.2f} ({})\n\n"
-      "{:>4}  {:<8}  {:>9}  {:>9}  {:>9}  {:>10}  {:>9}  {:>9}  {:>9}\n",
+      "{:>4}  {:<8}  {:>9}  {:>9}  {:>9}  {:>10}  {:>13}  {:>9}  {:>9}\n",
       measured.steps(),
       measured.steps() == 1 ? "" : "s",
       planned / kMillisecond,
@@ -110,7 +110,7 @@ std::string comparison_text(const Comparison& comparison,
       "idle",
       "= warm-up",
       "dependency",
-      "transfer",
+      "communication",
       "overhead",
       "drain");
   for (std::size_t row = 0; row < comparison.rows.size(); ++row) {

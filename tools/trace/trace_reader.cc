@@ -42,7 +42,7 @@ class Reader {
         return see(depth, what, parsed);
       });
     } catch (const Json::parse_error& error) {
-      refuse(error);
+      refuse(error, in);
     } catch (const Json::exception& error) {
       fail(fmt::format("its header is none that 'stagecraft train' writes ({})", error.what()));
     }
@@ -58,13 +58,14 @@ class Reader {
     throw Error(Errc::UsageFile, fmt::format("the trace '{}' cannot be read: {}", name_, why));
   }
 
-  [[noreturn]] void refuse(const Json::parse_error& error) const {
-    const std::string_view what = error.what();
-    if (what.find("unexpected end of input") != std::string_view::npos) {
-      fail(
-          fmt::format("it was cut off after {} bytes, inside a step or in copying; trace again, or "
-                      "copy it again",
-                      error.byte));
+  /// The parser was in the middle of something when nothing was left, or else met what is no JSON.
+  [[noreturn]] void refuse(const Json::parse_error& error, std::istream& in) const {
+    in.clear();
+    if (in.peek() == std::istream::traits_type::eof()) {
+      fail(fmt::format(
+          "it was cut off after {} bytes, inside a step or in copying; copy it again, or "
+          "trace again",
+          error.byte));
     }
     fail(fmt::format("byte {} is no JSON", error.byte));
   }

@@ -1,0 +1,178 @@
+/// What a trace file promises: every nanosecond back, complete JSON behind every step, and a clear
+/// word for every file that is none of ours.
+
+#include "stagecraft/tools/trace/trace_file.h"
+
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/command.h"
+
+namespace stagecraft::tests {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using tools::read_trace;
+using tools::TraceEvent;
+using tools::TraceHeader;
+using tools::TraceStep;
+using tools::TraceWriter;
+
+const TraceHeader kHeader{.ranks = {"0", "1,2"}, .threads_per_worker = 3, .processors = 8};
+constexpr std::int64_t kBoot = 123'456'789'012'345;  // clocks start with the machine
+
+/// Rank 0 makes something at `begin`, rank 1 receives it and answers.
+TraceStep step_at(std::int64_t number, std::int64_t begin) {
+  const Task forward{CellKind::Forward, StageId(0), Microbatch(7)};
+  const Task next{CellKind::Forward, StageId(1), Microbatch(7)};
+  const Task weight{CellKind::BackwardWeight, StageId(1), Microbatch(7)};
+  const Task update{CellKind::Update, StageId(1), Microbatch(0)};
+  TraceStep step{.step = number, .ranks = {{}, {}}};
+  step.ranks[0] = {
+      {.op = Op::Recv,
+       .task = forward,
+       .peer = kDriver,
+       .edge = EdgeId(0),
+       .time = {begin, begin + 2, begin - 1999, 64, 64, 0}},
+      {.op = Op::Run, .task = forward, .time = {begin + 2, begin + 5001, 0, 0, 4096, 1}},
+      {.op = Op::Send,
+       .task = forward,
+       .peer = Rank(1),
+       .edge = EdgeId(3),
+       .time = {begin + 5001, begin + 5003, 0, 256, 4096, 1}},
+      {.op = Op::Vote, .time = {begin + 5003, begin + 8000, 0, 0, 4096, 1}}};
+  step.ranks[1] = {
+      {.op = Op::Recv,
+       .task = next,
+       .peer = Rank(0),
+       .edge = EdgeId(3),
+       .time = {begin + 1, begin + 5002, begin + 5002, 256, 256, 0}},
+      {.op = Op::Run, .task = weight, .time = {begin + 5010, begin + 7000, 0, 0, 256, 0}},
+      {.op = Op::Accumulate, .task = weight, .time = {begin + 7000, begin + 7001, 0, 0, 256, 0}},
+      {.op = Op::Free, .time = {begin + 7001, begin + 7002, 0, 0, 0, 0}},
+      {.op = Op::Collective, .time = {begin + 7002, begin + 7003, 0, 0, 0, 0}},
+      {.op = Op::Update, .task = update, .time = {begin + 7003, begin + 7004, 0, 0, 0, 0}}};
+  return step;
+}
+
+std::string written(const TemporaryFolder& folder) {
+  const std::string path = folder.path() + "/trace.json";
+  TraceWriter writer(path, kHeader);
+  writer.write(step_at(4, kBoot));
+  writer.write(step_at(5, kBoot + 10'000));
+  writer.close();
+  return read_text_file(path);
+}
+
+/// What reading says is wrong; nothing when it is read.
+std::string complaint(const std::string& text) {
+  std::istringstream in(text);
+  try {
+    (void)read_trace(in, "it", [](const TraceStep&) {});
+  } catch (const Error& error) {
+    CHECK(error.code() == Errc::UsageFile);
+    return error.message();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a trace is read back to the nanosecond", "[tools][trace]") {
+  const TemporaryFolder folder;
+  std::istringstream in(written(folder));
+  std::vector<TraceStep> steps;
+  const TraceHeader header =
+      read_trace(in, "it", [&](const TraceStep& step) { steps.push_back(step); });
+  CHECK(header.ranks == kHeader.ranks);
+  CHECK(header.threads_per_worker == 3);
+  CHECK(header.processors == 8);
+  REQUIRE(steps.size() == 2);
+  for (std::size_t s = 0; s < 2; ++s) {
+    const TraceStep expected = step_at(static_cast<std::int64_t>(4 + s), s == 0 ? 0 : 10'000);
+    CHECK(steps[s].step == expected.step);
+    REQUIRE(steps[s].ranks.size() == 2);
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      REQUIRE(steps[s].ranks[rank].size() == expected.ranks[rank].size());
+      for (std::size_t i = 0; i < expected.ranks[rank].size(); ++i) {
+        const TraceEvent& found = steps[s].ranks[rank][i];
+        const TraceEvent& event = expected.ranks[rank][i];
+        CAPTURE(s, rank, i);
+        CHECK((found.op == event.op));
+        CHECK((found.task == event.task));
+        CHECK(found.time.start == event.time.start);
+        CHECK(found.time.end == event.time.end);
+        CHECK(found.time.arrived == event.time.arrived);
+        CHECK(found.time.bytes == event.time.bytes);
+        if (event.op == Op::Send || event.op == Op::Recv) {
+          CHECK((found.peer == event.peer));
+          CHECK((found.edge == event.edge));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a trace is complete JSON behind every step (TF-2)", "[tools][trace]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/trace.json";
+  const auto events = [&] {
+    return nlohmann::json::parse(read_text_file(path)).at("traceEvents").size();
+  };
+  TraceWriter writer(path, kHeader);
+  writer.write(step_at(1, kBoot));
+  const std::size_t first = events();
+  writer.write(step_at(2, kBoot + 10'000));
+  const std::size_t second = events();
+  CHECK(second > first);
+  writer.close();
+  CHECK(events() == second);
+}
+
+TEST_CASE("a trace that is cut off anywhere is refused", "[tools][trace]") {
+  const TemporaryFolder folder;
+  const std::string whole = written(folder);
+  REQUIRE(complaint(whole).empty());
+  for (std::size_t size = 0; size + 2 < whole.size(); ++size) {
+    CAPTURE(size);
+    REQUIRE_THAT(complaint(whole.substr(0, size)), ContainsSubstring("cut off after"));
+  }
+}
+
+TEST_CASE("what is no trace of ours is refused, and why is said", "[tools][trace]") {
+  CHECK_THAT(complaint("once upon a time"), ContainsSubstring("byte 1 is no JSON"));
+  for (const char* other : {"{}", "[]", "3", R"({"traceEvents":[{"ph":"X","name":"x"}]})"}) {
+    CHECK_THAT(complaint(other), ContainsSubstring("no trace of 'stagecraft train --trace'"));
+  }
+  const std::string head = R"({"otherData":{"stagecraft_trace":)";
+  CHECK_THAT(complaint(head + "2}}"), ContainsSubstring("of version 2, this program reads 1"));
+  CHECK_THAT(complaint(head + R"(1,"processors":"many"}})"), ContainsSubstring("header"));
+  const std::string events = head +
+                             R"(1},"traceEvents":[{"ph":"M","name":"process_name","pid":0,)" +
+                             R"("args":{"name":"rank 0","stages":"0"}},)";
+  CHECK(complaint(events + R"({"ph":"C"}]})").empty());
+  CHECK_THAT(complaint(events + R"({"name":"x"}]})"), ContainsSubstring("event 2"));
+  CHECK_THAT(complaint(events + R"({"ph":"X","cat":"vote","args":{}}]})"),
+             ContainsSubstring("event 2"));
+  const std::string vote = R"({"ph":"X","cat":"vote","ts":1,"dur":1,"args":{"step":1},"pid":)";
+  CHECK(complaint(events + vote + "0}]}").empty());
+  CHECK_THAT(complaint(events + vote + "1}]}"), ContainsSubstring("is of rank 1"));
+  CHECK_THAT(complaint(events + vote + "-1}]}"), ContainsSubstring("is of rank -1"));
+  CHECK_THAT(complaint(events + vote + "9999999999}]}"),
+             ContainsSubstring("is of rank 9999999999"));
+  CHECK_THAT(complaint(events + vote + "\"x\"}]}"), ContainsSubstring("event 2"));
+}
+
+TEST_CASE("a trace that cannot be written is an error at once, and on a full disk at the end",
+          "[tools][trace]") {
+  CHECK_THROWS_WITH(TraceWriter("/nowhere/trace.json", kHeader),
+                    ContainsSubstring("'/nowhere/trace.json'"));
+  TraceWriter full("/dev/full", kHeader);
+  full.write(step_at(1, kBoot));
+  CHECK_THROWS_WITH(full.close(), ContainsSubstring("is the disk full?"));
+}
+
+}  // namespace stagecraft::tests
