@@ -1,8 +1,12 @@
 #include "stagecraft/scheduler/simulate.h"
 
+#include <fmt/format.h>
+
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/scheduler/registry.h"
+#include "stagecraft/scheduler/validate.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft {
@@ -132,6 +136,76 @@ TEST_CASE("what cannot run is refused", "[scheduler][simulate]") {
   CHECK_THROWS_AS(simulate(headless, headless.stage_graph()), Error);
   const Schedule stuck = Schedule::parse("@form list\n0B0 0F0");
   CHECK_THROWS_AS(simulate(stuck, stuck.stage_graph()), Error);
+}
+
+TEST_CASE("every bubble is listed with its cause and what it waited for",
+          "[scheduler][simulate]") {
+  const Schedule schedule = one_f_one_b(2, 2);
+  CostModel costs;
+  costs.link.latency = 0.5;
+  const Timeline timeline = simulate(schedule, schedule.stage_graph(), costs);
+  std::vector<std::string> found;
+  for (const Bubble& bubble : list_bubbles(timeline)) {
+    const bool waited = bubble.next != nullptr && bubble.next->waited_for.has_value();
+    found.push_back(fmt::format("d{} {}-{} {} {}",
+                                bubble.row,
+                                bubble.start,
+                                bubble.end,
+                                name(bubble.cause),
+                                waited ? to_string(*bubble.next->waited_for) : "-"));
+  }
+  CHECK(found == std::vector<std::string>{"d0 2-4.5 dependency 1B0",
+                                          "d0 4.5-5 communication 1B0",
+                                          "d0 7-7.5 dependency 1B1",
+                                          "d0 7.5-8 communication 1B1",
+                                          "d1 0-1.5 warm-up 0F0",
+                                          "d1 7.5-10 drain -"});
+}
+
+TEST_CASE("the bubbles of every builder's schedule add up to its idle time",
+          "[scheduler][simulate]") {
+  CostModel costs{.usual = {.forward = 2, .backward = 5, .backward_input = 3, .backward_weight = 2}};
+  costs.link = {.latency = 0.5, .bandwidth = 4};
+  costs.bytes = 3;
+  for (const BuilderInfo& builder : builders()) {
+    BuildRequest request{.devices = 4, .microbatches = 8};
+    if (builder.takes_graph) {
+      request.graph = StageGraph::chain(4);
+    }
+    CAPTURE(builder.name);
+    const Schedule schedule = build_schedule(builder.name, request);
+    const Timeline timeline = simulate(schedule, schedule.stage_graph(), costs);
+    std::vector<double> sums(timeline.rows.size());
+    for (const Bubble& bubble : list_bubbles(timeline)) {
+      CHECK(bubble.end > bubble.start);
+      sums[static_cast<std::size_t>(bubble.row)] += bubble.length();
+    }
+    for (std::size_t r = 0; r < sums.size(); ++r) {
+      const RowTimeline& row = timeline.rows[r];
+      CHECK(sums[r] == Catch::Approx(row.idle));
+      CHECK(row.busy + row.idle == Catch::Approx(timeline.makespan));
+      CHECK(row.bubbles.warm_up + row.bubbles.dependency + row.bubbles.transfer +
+                row.bubbles.drain ==
+            Catch::Approx(row.idle));
+    }
+  }
+}
+
+TEST_CASE("bytes peak where most activations are held, as V30 counts them",
+          "[scheduler][simulate]") {
+  const Schedule schedule = one_f_one_b(4, 8);
+  const MemoryModel memory{
+      .fixed = {100, 0, 0, 0}, .activations = {10, 10, 10, 10}, .transient = {1, 1, 1, 1}};
+  const Timeline timeline = simulate(schedule, schedule.stage_graph(), {}, memory);
+  CHECK(timeline.rows[0].peak_bytes == 100 + 4 * 10 + 1);
+  CHECK(timeline.rows[3].peak_bytes == 10 + 1);
+  CHECK(timeline.rows[0].entries[0].bytes == 100 + 10 + 1);
+  for (const double budget : {140.0, 141.0}) {
+    MemoryModel limited = memory;
+    limited.budget = budget;
+    CHECK(validate(schedule, schedule.stage_graph(), {.memory = limited}).empty() ==
+          (budget == 141.0));
+  }
 }
 
 }  // namespace
