@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cstdlib>
-#include <filesystem>
 #include <sstream>
 #include <stdexcept>
 

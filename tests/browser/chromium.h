@@ -1,10 +1,4 @@
-/// A headless Chromium that a test drives as a user would, over its DevTools pipe.
-///
-///     Chromium browser;                    // SKIPs the test where there is none
-///     Page page(browser, folder.write("page.html", html), {.width = 1200});
-///     page.click(page.locate("1F3"));
-///     CHECK(page.text("#selection h2") == "1F3");
-///     CHECK(page.complaints().empty());
+/// A headless Chromium that a test drives over its DevTools pipe; page.h says what it shows.
 ///
 /// Messages are JSON ended by a zero byte (https://chromedevtools.github.io/devtools-protocol/).
 /// Thread: the test's own.
@@ -57,62 +51,6 @@ class Chromium {
   int last_id_ = 0;
   std::string received_;
   std::vector<nlohmann::json> events_;
-};
-
-struct Point {
-  double x = 0;
-  double y = 0;
-};
-
-struct Screenshot {
-  std::string png;
-  int width = 0;
-  int height = 0;
-  int colours = 0;  ///< how many different ones
-};
-
-struct PageOptions {
-  int width = 1280;
-  int height = 800;
-  bool dark = false;
-};
-
-/// One tab with one loaded page.
-class Page {
- public:
-  /// Opens `path`, which may end in a fragment, and waits until it is loaded.
-  Page(Chromium& browser, const std::string& path, const PageOptions& options = {});
-
-  /// The value of an expression, after the page has painted.
-  nlohmann::json evaluate(const std::string& expression);
-  /// The text of the first element that matches, "" where none does.
-  std::string text(const std::string& selector);
-  std::size_t count(const std::string& selector);
-  /// The middle of an element.
-  Point middle_of(const std::string& selector);
-  /// Where the page draws a task.
-  Point locate(const std::string& task);
-
-  void move_to(Point at);
-  void click(Point at);
-  void drag(Point from, Point to);
-  void wheel(Point at, double down);
-  /// A key by its name ("ArrowRight", "+").
-  void press(const std::string& key);
-
-  Screenshot screenshot();
-  /// What the console, the page's errors and the browser's log said.
-  [[nodiscard]] std::vector<std::string> complaints() const;
-  /// The addresses that the page asked for, its own first.
-  [[nodiscard]] std::vector<std::string> requests() const;
-
- private:
-  nlohmann::json call(const std::string& method,
-                      const nlohmann::json& parameters = nlohmann::json::object());
-  void mouse(const char* type, Point at, int buttons);
-
-  Chromium& browser_;
-  std::string session_;
 };
 
 }  // namespace stagecraft::tests

@@ -1,6 +1,6 @@
-#include <stdexcept>
+#include "stagecraft/tests/browser/page.h"
 
-#include "stagecraft/tests/browser/chromium.h"
+#include <stdexcept>
 
 namespace stagecraft::tests {
 namespace {

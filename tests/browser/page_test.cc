@@ -1,5 +1,7 @@
 /// The page of render_html() in a real browser: what it shows, and what mouse, keys and address do.
 /// Each test leaves its pictures in the build folder's screenshots/, for people to look at.
+#include "stagecraft/tests/browser/page.h"
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -9,7 +11,6 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/registry.h"
 #include "stagecraft/scheduler/render/html.h"
-#include "stagecraft/tests/browser/chromium.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft::tests {
