@@ -15,6 +15,8 @@
 namespace stagecraft::rules {
 namespace {
 
+constexpr std::size_t kMostMembers = 64;  // each pair is looked at
+
 using Path = std::vector<Task>;
 
 /// B and I release the same tasks.
@@ -134,6 +136,17 @@ void check_groups(const Input& in, Violations& out) {
   PathFinder finder(in);
   for (const Entry& entry : in.tasks.entries()) {
     const auto members = entry.cell->tasks();
+    if (members.size() > kMostMembers) {
+      Violation v = at("V28", entry, members.front());
+      v.missing = fmt::format("{} members too many", members.size() - kMostMembers);
+      v.message =
+          fmt::format("{}: a group of {} members; at most {} can be issued together, split it",
+                      where(in, entry),
+                      members.size(),
+                      kMostMembers);
+      out.push_back(std::move(v));
+      continue;
+    }
     for (std::size_t i = 0; i + 1 < members.size(); ++i) {
       for (std::size_t j = i + 1; j < members.size(); ++j) {
         if (in.tasks.in_range(members[i]) && in.tasks.in_range(members[j])) {

@@ -26,11 +26,21 @@ struct RowPeak {
   }
 };
 
+/// In an evaluation nothing is kept for a backward.
+StageGraph without_backward(StageGraph graph) {
+  for (StageId s; s.value < graph.size(); ++s.value) {
+    graph.set_needs_input_grad(s, false);
+    graph.set_needs_weight_grad(s, false);
+  }
+  return graph;
+}
+
 }  // namespace
 
 void check_memory(const Input& in, const MemoryModel& model, Violations& out) {
+  const StageGraph graph = in.options.forward_only ? without_backward(in.graph) : in.graph;
   std::vector<RowPeak> rows(static_cast<std::size_t>(in.tasks.rows()),
-                            RowPeak{RowMemory(model, in.graph)});
+                            RowPeak{RowMemory(model, graph)});
   for (StageId s; s.value < in.graph.size(); ++s.value) {
     if (const auto row = in.placement.row(s)) {
       rows[static_cast<std::size_t>(*row)].memory.hold_fixed(s);

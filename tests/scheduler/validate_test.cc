@@ -409,9 +409,22 @@ TEST_CASE("a frozen prefix needs no backward and gets no gradient", "[scheduler]
         Rules{"V10"});
 }
 
+TEST_CASE("a group of very many members is refused, not searched", "[scheduler][validate]") {
+  std::vector<Task> members;
+  for (int m = 0; m < 100'000; ++m) {
+    members.push_back({CellKind::Forward, StageId(0), Microbatch(m)});
+  }
+  const auto found = check(Schedule{{Cell(members)}}, {.forward_only = true});
+  REQUIRE(codes(found) == Rules{"V28"});
+  CHECK_THAT(found[0].message, ContainsSubstring("100000 members"));
+}
+
 TEST_CASE("evaluation runs forwards alone", "[scheduler][validate]") {
   CHECK(codes("0F0 0F1 .\n. 1F0 1F1", {.forward_only = true}).empty());
   CHECK(codes("0F0 0F1 .\n. 1F0 1F1") == Rules{"V10", "V10"});
+  // and keeps no activations
+  const MemoryModel memory{.activations = {10, 10}, .transient = {1, 1}, .budget = 5};
+  CHECK(codes("0F0 0F1 .\n. 1F0 1F1", {.forward_only = true, .memory = memory}).empty());
 }
 
 TEST_CASE("each replica has its own share of the microbatches", "[scheduler][validate]") {
