@@ -138,24 +138,25 @@ void ListedOrder::report_cycle(const std::vector<int>& cycle) {
   const auto entries = in_.tasks.entries().size();
   Violation v;
   v.rule = "V35";
+  std::vector<std::string> steps;
   for (const int vertex : cycle) {
     const bool is_entry = index(vertex) < entries;
     const ListedTransfer* t = is_entry ? nullptr : &transfers_[index(vertex) - entries];
     const Entry& entry = in_.tasks.entry(is_entry ? vertex : t->from);
     v.cells.emplace_back(entry.row, entry.column);
     v.cycle.push_back(is_entry ? entry.cell->tasks().front() : t->made);
-    v.missing += is_entry ? to_string(*entry.cell)
-                          : fmt::format("{} with {}", to_string(send(*t)), to_string(receive(*t)));
-    v.missing += " -> ";
+    steps.push_back(is_entry
+                        ? to_string(*entry.cell)
+                        : fmt::format("{} with {}", to_string(send(*t)), to_string(receive(*t))));
   }
-  v.missing.resize(v.missing.size() - 4);
+  v.missing = circle(steps);
   v.row = v.cells.front().first;
   v.column = v.cells.front().second;
   v.task = v.cycle.front();
   v.message = fmt::format(
       "in the order of the file the rows wait for each other for ever: {}; move one of these "
-      "receives later or one of "
-      "these sends earlier, or give every peer and direction a stream of its own",
+      "receives later or one of these sends earlier, or give every peer and direction a stream of "
+      "its own",
       v.missing);
   out_.push_back(std::move(v));
 }

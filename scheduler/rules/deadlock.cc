@@ -4,6 +4,7 @@
 /// alone: edges to the next entry of the row and to the entries that need a result. Updates wait
 /// for all of their stage, which V24 judges, so their edges are left out here.
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -159,10 +160,10 @@ Violation describe(const Input& in, std::vector<int> cycle) {
     }
   }
   v.task = v.cycle.front();
-  for (const Task& task : v.cycle) {
-    v.missing += to_string(task) + " -> ";
-  }
-  v.missing += to_string(v.cycle.front());
+  std::vector<std::string> steps;
+  std::ranges::transform(
+      v.cycle, std::back_inserter(steps), [](const Task& task) { return to_string(task); });
+  v.missing = circle(steps);
   v.message = fmt::format(
       "the rows wait for each other for ever: {}, where each must end before the next{}",
       v.missing,

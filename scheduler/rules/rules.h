@@ -51,6 +51,9 @@ void check_tied_parameters(const Input& in, Violations& out);
 /// Returns a violation of `rule` by `task` in `entry`, its message still empty.
 [[nodiscard]] Violation at(const char* rule, const Entry& entry, const Task& task);
 
+/// Returns "0B0 -> 0F1 -> 0B0" of the steps of a cycle; of a long one its beginning and its length.
+[[nodiscard]] std::string circle(const std::vector<std::string>& steps);
+
 /// Calls visit(entry, task) for every task that exists, row by row.
 template <class Visit>
 void for_each_task(const Input& in, Visit&& visit) {

@@ -1,4 +1,6 @@
 /// V01 to V06: the array is a rectangle of the right height, and what its cells name exists.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "stagecraft/scheduler/rules/rules.h"
@@ -24,6 +26,18 @@ Violation at(const char* rule, const Entry& entry, const Task& task) {
   violation.task = task;
   violation.cells = {{entry.row, entry.column}};
   return violation;
+}
+
+std::string circle(const std::vector<std::string>& steps) {
+  constexpr std::size_t kTold = 24;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(steps.size(), kTold); ++i) {
+    text += steps[i] + " -> ";
+  }
+  if (steps.size() > kTold) {
+    text += fmt::format("... ({} in all) -> ", steps.size());
+  }
+  return text + steps.front();
 }
 
 namespace {

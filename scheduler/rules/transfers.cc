@@ -128,16 +128,17 @@ void check_streams(const Input& in,
   const auto entries = in.tasks.entries().size();
   Violation v;
   v.rule = "V35";
+  std::vector<std::string> steps;
   for (const int vertex : cycle) {
     const auto i = static_cast<std::size_t>(vertex);
     const bool is_entry = i < entries;
     const Entry& entry = in.tasks.entry(is_entry ? vertex : transfers[i - entries].from);
     v.cells.emplace_back(entry.row, entry.column);
     v.cycle.push_back(is_entry ? entry.cell->tasks().front() : transfers[i - entries].made);
-    v.missing += is_entry ? to_string(*entry.cell) + " -> "
-                          : fmt::format("transfer of {} -> ", name(transfers[i - entries]));
+    steps.push_back(is_entry ? to_string(*entry.cell)
+                             : fmt::format("transfer of {}", name(transfers[i - entries])));
   }
-  v.missing.resize(v.missing.size() - 4);
+  v.missing = circle(steps);
   v.row = v.cells.front().first;
   v.column = v.cells.front().second;
   v.task = v.cycle.front();

@@ -549,6 +549,8 @@ TEST_CASE("a deadlock of long rows is found and explained", "[scheduler][validat
   const auto found = check(Schedule(Schedule::Form::List, {row}));
   REQUIRE(codes(found) == Rules{"V29"});
   CHECK(found[0].cycle.size() == kMany + 1);
+  CHECK(found[0].message.size() < 2000);
+  CHECK_THAT(found[0].message, ContainsSubstring("(20001 in all)"));
 }
 
 }  // namespace
