@@ -198,6 +198,25 @@ TEST_CASE("the communication that a CSV lists is checked too", "[tools][schedule
   CHECK(check_json(without, 1).at("violations")[0].at("rule") == "V31");
 }
 
+TEST_CASE("a budget that a row would exceed breaks V30", "[tools][schedule][costs]") {
+  const TemporaryFolder folder;
+  const std::string costs =
+      folder.write("c.json", R"({"stages": [{"stage": 0, "activations": 600}, {"stage": 1}]})");
+  CHECK(check_json(kValid, 0, {"--costs", costs, "--budget", "1200"}).at("valid") == true);
+  const Json over = check_json(kValid, 1, {"--costs", costs, "--budget", "1199"});
+  REQUIRE(over.at("violations").size() == 1);
+  CHECK(over.at("violations")[0].at("rule") == "V30");
+  CHECK(over.at("violations")[0].at("row") == 0);
+  CHECK(over.at("violations")[0].at("task") == "0F1");
+  for (const char* alone : {"--costs", "--budget"}) {
+    check_message(
+        run_schedule({"check", "-", alone, "1"}, kValid), 2, {"--costs FILE and --budget"});
+  }
+  check_message(run_schedule({"check", "-", "--costs", costs, "--budget", "8GB"}, kValid),
+                2,
+                {"--budget expects", "'8GB'"});
+}
+
 TEST_CASE("the reader finds the format, or is told", "[tools][schedule]") {
   CHECK(check_json(R"({"rows": [[[0,0,"F"],[0,0,"B"]]]})", 0).at("valid") == true);
   CHECK(check_json("0F0,0B0\n", 0).at("valid") == true);

@@ -95,6 +95,43 @@ TEST_CASE("simulate tells people who waits for what", "[tools][schedule]") {
   CHECK_THAT(far.out, ContainsSubstring("communication, 0B0 waited for 1B0\n"));
 }
 
+TEST_CASE("a costs file gives times by stage, transfers by bytes, and peaks in bytes",
+          "[tools][schedule][costs]") {
+  const TemporaryFolder folder;
+  const std::string costs = folder.write(
+      "costs.json",
+      R"({"stages": [{"stage": 0, "F": 3, "fixed": 1000, "activations": 500, "transient": 10},
+                     {"stage": 1, "activations": 2048}],
+          "link": {"bandwidth": 2}, "edge_bytes": 1})");
+  const std::string one = "0F0 . . 0B0\n. 1F0 1B0 .\n";
+  const Json answer = simulate_json(one, {"--costs", costs});
+  // 3, half a unit on the way, 1, 2, half a unit back, 2.
+  CHECK(answer.at("makespan") == 9);
+  CHECK(answer.at("peak_bytes") == Json{1510, 2048});
+  CHECK(answer.size() == 12);
+  const CommandResult people = run_schedule({"simulate", "-", "--costs", costs}, one);
+  CHECK_THAT(people.out, ContainsSubstring("peak bytes") && ContainsSubstring("2.0 KiB"));
+  const CommandResult page = run_schedule({"show", "-", "--html", "-", "--costs", costs}, one);
+  CHECK(page.exit_code == 0);
+  CHECK_THAT(page.out, ContainsSubstring("\"makespan\":9"));
+}
+
+TEST_CASE("a costs file that cannot be used is named", "[tools][schedule][costs][bad-input]") {
+  const TemporaryFolder folder;
+  const auto with = [&](const std::string& text, std::vector<std::string> more = {}) {
+    std::vector<std::string> words{"simulate", "-", "--costs", folder.write("c.json", text)};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_schedule(words, kValid);
+  };
+  check_message(with("{"), 2, {"--costs", "c.json", "line 1"});
+  check_message(with(R"({"stage": []})"), 2, {"stage", "stages"});
+  check_message(with(R"({"group": -1})"), 2, {"group"});
+  check_message(with("{}", {"--f", "2"}), 2, {"--costs or --f", "both"});
+  check_message(
+      run_schedule({"simulate", "-", "--costs", "/none"}, kValid), 2, {"--costs", "/none"});
+  check_message(run_schedule({"simulate", "-", "--costs", "-"}, kValid), 2, {"once"});
+}
+
 TEST_CASE("no line is wider than the terminal", "[tools][schedule]") {
   const std::string text = make("1f1b --devices 4 --microbatches 8");
   const int width = GENERATE(60, 80, 200);
@@ -250,6 +287,20 @@ TEST_CASE("only rows that differ are listed, and a shorter one has ended",
   CHECK(broken.exit_code == 1);
   CHECK_THAT(broken.out, ContainsSubstring("0B0  (end)"));
   CHECK_THAT(broken.out, ContainsSubstring("has 1 violation and cannot be simulated"));
+}
+
+TEST_CASE("with costs, diff compares bytes too", "[tools][schedule][diff][costs]") {
+  const TemporaryFolder folder;
+  const std::string costs =
+      folder.write("c.json", R"({"stages": [{"stage": 0, "activations": 512}]})");
+  const CommandResult result =
+      run_schedule({"diff",
+                    folder.write("a", make("gpipe --devices 2 --microbatches 4")),
+                    folder.write("b", make("1f1b --devices 2 --microbatches 4")),
+                    "--costs",
+                    costs});
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.out, ContainsSubstring("largest peak bytes  2.0 KiB -> 1.0 KiB (-1.0 KiB)\n"));
 }
 
 TEST_CASE("the same lists under another graph differ", "[tools][schedule][diff]") {

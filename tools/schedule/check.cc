@@ -1,4 +1,5 @@
 /// `stagecraft schedule check`
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,10 +9,12 @@
 
 #include "stagecraft/tools/command_line.h"
 #include "stagecraft/tools/schedule/commands.h"
+#include "stagecraft/tools/schedule/cost_options.h"
 #include "stagecraft/tools/schedule/input.h"
 #include "stagecraft/tools/schedule/number_text.h"
 #include "stagecraft/tools/schedule/output.h"
 #include "stagecraft/tools/schedule/verdict.h"
+#include "stagecraft/tools/train/number.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -76,20 +79,35 @@ ExitCode check_schedule(const Words& words, Console& console) {
   std::string path;
   ReadOptions read;
   bool json = false;
+  std::string costs;
+  double budget = 0;
   CLI::App app("Proves that a schedule can run, or shows every rule it breaks.",
                "stagecraft schedule check");
   app.footer(
       "From standard input into a pipe, a valid schedule is passed on unchanged and the verdict "
       "goes to\nstandard error. Exit status: 0 valid, 1 violations, 2 unreadable or wrong usage.");
   add_file_argument(app, path);
+  app.add_option("--costs", costs, "a costs.json, which knows what a row holds; for --budget")
+      ->type_name("FILE");
+  app.add_option("--budget", budget, "what each row may hold, in bytes; needs --costs")
+      ->check(number_from_zero())
+      ->type_name("BYTES");
   app.add_flag("--json", json, "as one JSON object");
   add_read_options(app, read);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;
   }
+  if ((app.count("--costs") > 0) != (app.count("--budget") > 0)) {
+    wrong_usage(app.get_name(), "expected --costs FILE and --budget BYTES, found one of the two");
+  }
   const ScheduleFile file = read_schedule(path, read, console);
-  const std::vector<Violation> violations = violations_of(file);
+  std::optional<MemoryModel> memory;
+  if (!costs.empty()) {
+    memory = read_costs(costs, console).memory;
+    memory->budget = budget;
+  }
+  const std::vector<Violation> violations = violations_of(file, memory);
   if (json) {
     write_output("", verdict_json(file, violations), console);
   } else if (path == "-" && !console.out_is_terminal) {

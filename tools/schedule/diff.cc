@@ -1,5 +1,6 @@
 /// `stagecraft schedule diff`
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,11 +13,11 @@
 #include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/tools/command_line.h"
 #include "stagecraft/tools/schedule/commands.h"
+#include "stagecraft/tools/schedule/cost_options.h"
 #include "stagecraft/tools/schedule/input.h"
 #include "stagecraft/tools/schedule/number_text.h"
 #include "stagecraft/tools/schedule/output.h"
 #include "stagecraft/tools/schedule/table.h"
-#include "stagecraft/tools/schedule/time_options.h"
 #include "stagecraft/tools/schedule/verdict.h"
 
 namespace stagecraft::tools {
@@ -32,12 +33,12 @@ struct Side {
   std::size_t violations = 0;
 };
 
-Side side_of(ScheduleFile read, const CostModel& costs) {
+Side side_of(ScheduleFile read, const Costs& costs) {
   Side side{std::move(read), Schedule(Schedule::Form::List, {})};
   side.list = side.file.schedule.to_list();
   side.violations = violations_of(side.file).size();
   if (side.violations == 0) {
-    side.timeline = simulate(side.list, side.file.graph, costs);
+    side.timeline = simulate(side.list, side.file.graph, costs.times, costs.memory);
   }
   return side;
 }
@@ -70,29 +71,35 @@ std::string task_at(const Schedule::Row& row, std::size_t position) {
   return position < row.size() ? to_string(row[position]) : "(end)";
 }
 
-std::string change_text(double a, double b) {
-  return a == b ? number_text(a)
-                : fmt::format("{} -> {} ({}{})",
-                              number_text(a),
-                              number_text(b),
-                              b > a ? "+" : "",
-                              number_text(b - a));
+/// `text`: how such a number is written.
+template <class Text>
+std::string change_text(double a, double b, Text&& text) {
+  return a == b
+             ? text(a)
+             : fmt::format(
+                   "{} -> {} ({}{})", text(a), text(b), b > a ? "+" : "-", text(std::abs(b - a)));
 }
 
-/// What becomes of the row: idle time and peak in flight, where both sides have it.
-std::vector<std::string> effects(const Side& a, const Side& b, std::size_t r) {
+/// What becomes of the row: idle time, peak in flight and bytes, where both sides have it.
+std::vector<std::string> effects(const Side& a, const Side& b, std::size_t r, bool bytes) {
   const bool both =
       a.timeline && b.timeline && r < a.timeline->rows.size() && r < b.timeline->rows.size();
+  std::vector<std::string> cells(bytes ? 3 : 2);
   if (!both) {
-    return {"", ""};
+    return cells;
   }
   const RowTimeline& of_a = a.timeline->rows[r];
   const RowTimeline& of_b = b.timeline->rows[r];
-  return {change_text(of_a.idle, of_b.idle), change_text(of_a.peak_in_flight, of_b.peak_in_flight)};
+  cells[0] = change_text(of_a.idle, of_b.idle, number_text);
+  cells[1] = change_text(of_a.peak_in_flight, of_b.peak_in_flight, number_text);
+  if (bytes) {
+    cells[2] = change_text(of_a.peak_bytes, of_b.peak_bytes, bytes_text);
+  }
+  return cells;
 }
 
 /// One line per row that differs; empty when none does.
-std::string rows_text(const Side& a, const Side& b) {
+std::string rows_text(const Side& a, const Side& b, bool bytes) {
   std::vector<std::vector<std::string>> lines;
   std::size_t differing = 0;
   const std::size_t rows = std::max(a.list.rows().size(), b.list.rows().size());
@@ -105,29 +112,34 @@ std::string rows_text(const Side& a, const Side& b) {
                                   std::to_string(*position),
                                   task_at(row_of(a, r), *position),
                                   task_at(row_of(b, r), *position)};
-    std::ranges::move(effects(a, b, r), std::back_inserter(line));
+    std::ranges::move(effects(a, b, r, bytes), std::back_inserter(line));
     lines.push_back(std::move(line));
   }
   if (differing == 0) {
     return "";
   }
   std::string text = fmt::format("{} of {} differ\n", differing, count_text(rows, "row"));
-  text += table_text({"row", "position", "A", "B", "idle", "in flight"}, lines);
+  std::vector<std::string> head{"row", "position", "A", "B", "idle", "in flight"};
+  if (bytes) {
+    head.emplace_back("peak bytes");
+  }
+  text += table_text(head, lines);
   if (differing > kRowsShown) {
     text += fmt::format("({} more rows differ)\n", differing - kRowsShown);
   }
   return text;
 }
 
-int peak_of(const Timeline& timeline) {
-  int peak = 0;
+template <class Value>
+double largest(const Timeline& timeline, Value RowTimeline::*value) {
+  double peak = 0;
   for (const RowTimeline& row : timeline.rows) {
-    peak = std::max(peak, row.peak_in_flight);
+    peak = std::max(peak, static_cast<double>(row.*value));
   }
   return peak;
 }
 
-std::string totals_text(const Side& a, const Side& b) {
+std::string totals_text(const Side& a, const Side& b, bool bytes) {
   std::string text;
   for (const Side* side : {&a, &b}) {
     if (!side->timeline) {
@@ -141,9 +153,16 @@ std::string totals_text(const Side& a, const Side& b) {
   if (!text.empty()) {
     return text;
   }
-  return fmt::format("makespan            {}\nlargest in flight   {}\n",
-                     change_text(a.timeline->makespan, b.timeline->makespan),
-                     change_text(peak_of(*a.timeline), peak_of(*b.timeline)));
+  const auto change = [&](auto value, auto&& written) {
+    return change_text(largest(*a.timeline, value), largest(*b.timeline, value), written);
+  };
+  text = fmt::format("makespan            {}\nlargest in flight   {}\n",
+                     change_text(a.timeline->makespan, b.timeline->makespan, number_text),
+                     change(&RowTimeline::peak_in_flight, number_text));
+  if (bytes) {
+    text += fmt::format("largest peak bytes  {}\n", change(&RowTimeline::peak_bytes, bytes_text));
+  }
+  return text;
 }
 
 }  // namespace
@@ -152,7 +171,7 @@ ExitCode diff_schedules(const Words& words, Console& console) {
   std::string path_a;
   std::string path_b;
   ReadOptions read;
-  TimeOptions times;
+  CostOptions options;
   CLI::App app(
       "Shows where two schedules part on each device, and what that does to time and "
       "memory.",
@@ -162,16 +181,18 @@ ExitCode diff_schedules(const Words& words, Console& console) {
       "1 different,\n2 unreadable or wrong usage.");
   app.add_option("A", path_a, "a schedule file; - is standard input")->required()->type_name("");
   app.add_option("B", path_b, "another")->required()->type_name("");
-  add_time_options(app, times);
+  add_cost_options(app, options);
   add_read_options(app, read);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;
   }
-  const CostModel costs = cost_model(times);
-  const Side a = side_of(read_schedule(path_a, read, console), costs);
-  const Side b = side_of(read_schedule(path_b, read, console), costs);
-  const std::string differences = graph_difference(a, b) + rows_text(a, b);
+  ScheduleFile file_a = read_schedule(path_a, read, console);
+  ScheduleFile file_b = read_schedule(path_b, read, console);
+  const Costs costs = costs_of(app, options, console);
+  const Side a = side_of(std::move(file_a), costs);
+  const Side b = side_of(std::move(file_b), costs);
+  const std::string differences = graph_difference(a, b) + rows_text(a, b, knows_memory(costs));
   if (differences.empty()) {
     const bool same_columns = a.file.schedule == b.file.schedule;
     write_output(
@@ -188,7 +209,7 @@ ExitCode diff_schedules(const Words& words, Console& console) {
                            b.file.name,
                            size_text(b.file),
                            differences,
-                           totals_text(a, b)),
+                           totals_text(a, b, knows_memory(costs))),
                console);
   return ExitCode::Failed;
 }

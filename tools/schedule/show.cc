@@ -11,6 +11,7 @@
 #include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/tools/command_line.h"
 #include "stagecraft/tools/schedule/commands.h"
+#include "stagecraft/tools/schedule/cost_options.h"
 #include "stagecraft/tools/schedule/format.h"
 #include "stagecraft/tools/schedule/input.h"
 #include "stagecraft/tools/schedule/output.h"
@@ -35,11 +36,11 @@ Drawing drawing_of(ScheduleFile file) {
   return drawing;
 }
 
-std::string html_of(const Drawing& drawing) {
+std::string html_of(const Drawing& drawing, const Costs& costs) {
   const ScheduleFile& file = drawing.file;
   std::optional<Timeline> timeline;
   if (drawing.violations.empty()) {
-    timeline = simulate(file.schedule, file.graph);
+    timeline = simulate(file.schedule, file.graph, costs.times, costs.memory);
   }
   return render_html(
       file.schedule, file.graph, timeline ? &*timeline : nullptr, drawing.violations, file.name);
@@ -52,23 +53,28 @@ ExitCode show_schedule(const Words& words, Console& console) {
   ReadOptions read;
   std::string svg;
   std::string html;
+  CostOptions options;
   CLI::App app("Draws a schedule, with what is wrong marked on it.", "stagecraft schedule show");
-  app.footer("Colour says the stage; it is left out where NO_COLOR is set.");
+  app.footer(
+      "Colour says the stage; it is left out where NO_COLOR is set. Durations and costs are for "
+      "the page.");
   add_file_argument(app, path);
   app.add_option("--svg", svg, "write a picture instead")->type_name("FILE");
   app.add_option("--html", html, "write a page instead, to look around in with a browser")
       ->type_name("FILE");
+  add_cost_options(app, options);
   add_read_options(app, read);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;
   }
   const Drawing drawing = drawing_of(read_schedule(path, read, console));
+  const Costs costs = costs_of(app, options, console);
   if (!svg.empty()) {
     write_output(svg, render_svg(drawing.file.schedule, drawing.violations), console);
   }
   if (!html.empty()) {
-    write_output(html, html_of(drawing), console);
+    write_output(html, html_of(drawing, costs), console);
   }
   if (svg.empty() && html.empty()) {
     write_output("", report_text(drawing.file, drawing.violations, console), console);

@@ -11,10 +11,10 @@
 #include "stagecraft/scheduler/hash.h"
 #include "stagecraft/tools/command_line.h"
 #include "stagecraft/tools/schedule/commands.h"
+#include "stagecraft/tools/schedule/cost_options.h"
 #include "stagecraft/tools/schedule/input.h"
 #include "stagecraft/tools/schedule/number_text.h"
 #include "stagecraft/tools/schedule/output.h"
-#include "stagecraft/tools/schedule/time_options.h"
 #include "stagecraft/tools/schedule/timeline_text.h"
 #include "stagecraft/tools/schedule/verdict.h"
 
@@ -23,29 +23,35 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string as_json(const ScheduleFile& file, const Timeline& timeline) {
+/// `bytes`: whether the costs know what is held.
+std::string as_json(const ScheduleFile& file, const Timeline& timeline, bool bytes) {
   Json idle = Json::array();
   Json span_idle = Json::array();
   Json bubble = Json::array();
   Json peak = Json::array();
+  Json peak_bytes = Json::array();
   for (std::size_t r = 0; r < timeline.rows.size(); ++r) {
     idle.push_back(number_json(timeline.rows[r].idle));
     span_idle.push_back(number_json(timeline.rows[r].span_idle));
     bubble.push_back(number_json(timeline.bubble_fraction(r)));
     peak.push_back(timeline.rows[r].peak_in_flight);
+    peak_bytes.push_back(number_json(timeline.rows[r].peak_bytes));
   }
   const Timeline unit = simulate(file.schedule, file.graph, CostModel::unit());
-  const Json answer{{"devices", file.schedule.rows().size()},
-                    {"stages", file.graph.size()},
-                    {"microbatches", file.schedule.microbatches()},
-                    {"columns", std::llround(unit.makespan)},
-                    {"makespan", number_json(timeline.makespan)},
-                    {"idle", idle},
-                    {"span_idle", span_idle},
-                    {"bubble_fraction", bubble},
-                    {"peak_in_flight", peak},
-                    {"replicas", file.graph.replicas()},
-                    {"hash", fmt::format("{:016x}", schedule_hash(file.schedule))}};
+  Json answer{{"devices", file.schedule.rows().size()},
+              {"stages", file.graph.size()},
+              {"microbatches", file.schedule.microbatches()},
+              {"columns", std::llround(unit.makespan)},
+              {"makespan", number_json(timeline.makespan)},
+              {"idle", idle},
+              {"span_idle", span_idle},
+              {"bubble_fraction", bubble},
+              {"peak_in_flight", peak},
+              {"replicas", file.graph.replicas()},
+              {"hash", fmt::format("{:016x}", schedule_hash(file.schedule))}};
+  if (bytes) {
+    answer["peak_bytes"] = peak_bytes;
+  }
   return answer.dump() + '\n';
 }
 
@@ -54,13 +60,13 @@ std::string as_json(const ScheduleFile& file, const Timeline& timeline) {
 ExitCode simulate_schedule(const Words& words, Console& console) {
   std::string path;
   ReadOptions read;
-  TimeOptions times;
+  CostOptions options;
   bool json = false;
   CLI::App app("Says how long a schedule takes, how busy each device is and what it waits for.",
                "stagecraft schedule simulate");
   app.footer("Durations have any one unit; results come in the same.");
   add_file_argument(app, path);
-  add_time_options(app, times);
+  add_cost_options(app, options);
   app.add_flag("--json", json, "as one JSON object");
   add_read_options(app, read);
   if (const auto help = parse_command_line(app, words)) {
@@ -68,12 +74,15 @@ ExitCode simulate_schedule(const Words& words, Console& console) {
     return ExitCode::Good;
   }
   const ScheduleFile file = read_schedule(path, read, console);
+  const Costs costs = costs_of(app, options, console);
   require_valid(file);
-  const Timeline timeline = simulate(file.schedule, file.graph, cost_model(times));
-  write_output("",
-               json ? as_json(file, timeline)
-                    : size_text(file) + '\n' + timeline_text(timeline, console.width),
-               console);
+  const Timeline timeline = simulate(file.schedule, file.graph, costs.times, costs.memory);
+  write_output(
+      "",
+      json ? as_json(file, timeline, knows_memory(costs))
+           : size_text(file) + '\n' +
+                 timeline_text(timeline, {.width = console.width, .bytes = knows_memory(costs)}),
+      console);
   return ExitCode::Good;
 }
 

@@ -1,7 +1,7 @@
 #include "stagecraft/tools/schedule/timeline_text.h"
 
 #include <algorithm>
-#include <iterator>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -15,21 +15,53 @@ namespace {
 constexpr std::size_t kRowsShown = 32;
 constexpr std::size_t kBubblesShown = 5;
 
-std::vector<std::string> row_cells(const Timeline& timeline, std::size_t r) {
-  const RowTimeline& row = timeline.rows[r];
-  return {fmt::format("d{}", r),
-          number_text(row.busy),
-          number_text(row.idle),
-          percent_text(timeline.bubble_fraction(r)),
-          number_text(row.span_idle),
-          std::to_string(row.peak_in_flight),
-          number_text(row.bubbles.warm_up),
-          number_text(row.bubbles.dependency),
-          number_text(row.bubbles.transfer),
-          number_text(row.bubbles.drain)};
+using Cells = std::vector<std::string>;
+
+/// One line of the table, in the two parts that a narrow screen separates.
+struct Line {
+  std::string label;
+  Cells figures;
+  Cells causes;
+};
+
+Line head_line(bool bytes) {
+  Line line{"row",
+            {"busy", "idle", "bubble", "span idle", "in flight"},
+            {"warm-up", "dependency", "communication", "drain"}};
+  if (bytes) {
+    line.figures.emplace_back("peak bytes");
+  }
+  return line;
 }
 
-std::vector<std::string> total_cells(const Timeline& timeline) {
+/// `peaks`: what is left of the peaks, which do not add up.
+Line figures_line(const std::string& label,
+                  const RowTimeline& row,
+                  double fraction,
+                  const Cells& peaks) {
+  Line line{label,
+            {number_text(row.busy),
+             number_text(row.idle),
+             percent_text(fraction),
+             number_text(row.span_idle)},
+            {number_text(row.bubbles.warm_up),
+             number_text(row.bubbles.dependency),
+             number_text(row.bubbles.transfer),
+             number_text(row.bubbles.drain)}};
+  line.figures.insert(line.figures.end(), peaks.begin(), peaks.end());
+  return line;
+}
+
+Line row_line(const Timeline& timeline, std::size_t r, bool bytes) {
+  const RowTimeline& row = timeline.rows[r];
+  Cells peaks{std::to_string(row.peak_in_flight)};
+  if (bytes) {
+    peaks.push_back(bytes_text(row.peak_bytes));
+  }
+  return figures_line(fmt::format("d{}", r), row, timeline.bubble_fraction(r), peaks);
+}
+
+Line total_line(const Timeline& timeline, bool bytes) {
   RowTimeline all;
   for (const RowTimeline& row : timeline.rows) {
     all.busy += row.busy;
@@ -41,60 +73,43 @@ std::vector<std::string> total_cells(const Timeline& timeline) {
     all.bubbles.drain += row.bubbles.drain;
   }
   const double whole = timeline.makespan * static_cast<double>(timeline.rows.size());
-  return {"all",
-          number_text(all.busy),
-          number_text(all.idle),
-          percent_text(whole > 0 ? all.idle / whole : 0),
-          number_text(all.span_idle),
-          "",
-          number_text(all.bubbles.warm_up),
-          number_text(all.bubbles.dependency),
-          number_text(all.bubbles.transfer),
-          number_text(all.bubbles.drain)};
+  return figures_line("all", all, whole > 0 ? all.idle / whole : 0, Cells(bytes ? 2 : 1));
 }
 
-const std::vector<std::string> kHead{"row",
-                                     "busy",
-                                     "idle",
-                                     "bubble",
-                                     "span idle",
-                                     "in flight",
-                                     "warm-up",
-                                     "dependency",
-                                     "communication",
-                                     "drain"};
-constexpr std::ptrdiff_t kFirstCause = 6;
+/// `part`: the cells of a line behind its label. The first line is the head.
+template <class Part>
+std::string part_text(const std::vector<Line>& lines, Part&& part) {
+  std::vector<Cells> rows;
+  for (const Line& line : lines) {
+    Cells cells = part(line);
+    cells.insert(cells.begin(), line.label);
+    rows.push_back(std::move(cells));
+  }
+  return table_text(rows.front(), {rows.begin() + 1, rows.end()});
+}
 
 /// On narrow screens the causes of idle time make a table of their own.
-std::string tables_text(const std::vector<std::vector<std::string>>& rows, int width) {
-  std::string whole = table_text(kHead, rows);
+std::string tables_text(const std::vector<Line>& lines, int width) {
+  std::string whole = part_text(lines, [](const Line& line) {
+    Cells cells = line.figures;
+    cells.insert(cells.end(), line.causes.begin(), line.causes.end());
+    return cells;
+  });
   if (whole.find('\n') <= static_cast<std::size_t>(width)) {
     return whole;
   }
-  const auto part = [&](bool causes) {
-    const auto columns = [&](const std::vector<std::string>& cells) {
-      const auto middle = cells.begin() + kFirstCause;
-      std::vector<std::string> kept(causes ? middle : cells.begin(), causes ? cells.end() : middle);
-      if (causes) {
-        kept.insert(kept.begin(), cells.front());
-      }
-      return kept;
-    };
-    std::vector<std::vector<std::string>> kept;
-    std::ranges::transform(rows, std::back_inserter(kept), columns);
-    return table_text(columns(kHead), kept);
-  };
-  return part(false) + '\n' + part(true);
+  return part_text(lines, [](const Line& line) { return line.figures; }) + '\n' +
+         part_text(lines, [](const Line& line) { return line.causes; });
 }
 
-std::string rows_text(const Timeline& timeline, int width) {
-  std::vector<std::vector<std::string>> rows;
+std::string rows_text(const Timeline& timeline, const TimelineTextOptions& options) {
+  std::vector<Line> lines{head_line(options.bytes)};
   const std::size_t shown = std::min(timeline.rows.size(), kRowsShown);
   for (std::size_t r = 0; r < shown; ++r) {
-    rows.push_back(row_cells(timeline, r));
+    lines.push_back(row_line(timeline, r, options.bytes));
   }
-  rows.push_back(total_cells(timeline));
-  const std::string tables = tables_text(rows, width);
+  lines.push_back(total_line(timeline, options.bytes));
+  const std::string tables = tables_text(lines, options.width);
   return shown == timeline.rows.size() ? tables
                                        : fmt::format("{}({} rows not shown; --json has them)\n",
                                                      tables,
@@ -167,13 +182,13 @@ std::string largest_bubbles_text(const Timeline& timeline) {
 
 }  // namespace
 
-std::string timeline_text(const Timeline& timeline, int width) {
+std::string timeline_text(const Timeline& timeline, const TimelineTextOptions& options) {
   return fmt::format("makespan {}\n\n{}{}\ncritical path, {}\n{}\n",
                      number_text(timeline.makespan),
-                     rows_text(timeline, width),
+                     rows_text(timeline, options),
                      largest_bubbles_text(timeline),
                      count_text(timeline.critical_path.size(), "task"),
-                     path_text(timeline.critical_path, width));
+                     path_text(timeline.critical_path, options.width));
 }
 
 }  // namespace stagecraft::tools

@@ -7,7 +7,13 @@
 
 namespace stagecraft::tools {
 
-/// Long schedules are cut to what fits a screen, and say so. `width`: of the screen.
-[[nodiscard]] std::string timeline_text(const Timeline& timeline, int width);
+struct TimelineTextOptions {
+  int width = 100;     ///< of the screen
+  bool bytes = false;  ///< whether the costs know what is held
+};
+
+/// Long schedules are cut to what fits a screen, and say so.
+[[nodiscard]] std::string timeline_text(const Timeline& timeline,
+                                        const TimelineTextOptions& options);
 
 }  // namespace stagecraft::tools

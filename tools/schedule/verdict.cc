@@ -1,6 +1,7 @@
 #include "stagecraft/tools/schedule/verdict.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -38,8 +39,10 @@ std::string cycle_text(const Schedule& schedule, const Violation& v) {
 
 }  // namespace
 
-std::vector<Violation> violations_of(const ScheduleFile& file) {
-  return validate(file.schedule, file.graph, {.communication = file.communication});
+std::vector<Violation> violations_of(const ScheduleFile& file, std::optional<MemoryModel> memory) {
+  return validate(file.schedule,
+                  file.graph,
+                  {.memory = std::move(memory), .communication = file.communication});
 }
 
 void require_valid(const ScheduleFile& file) {

@@ -5,14 +5,17 @@
 #include <string>
 #include <vector>
 
+#include "stagecraft/scheduler/memory_model.h"
 #include "stagecraft/scheduler/validate.h"
 #include "stagecraft/tools/schedule/console.h"
 #include "stagecraft/tools/schedule/input.h"
 
 namespace stagecraft::tools {
 
-/// Returns all violations, those of the communication that the file lists included.
-[[nodiscard]] std::vector<Violation> violations_of(const ScheduleFile& file);
+/// Returns all violations, those of the communication that the file lists included. `memory`: what
+/// a row may hold.
+[[nodiscard]] std::vector<Violation> violations_of(const ScheduleFile& file,
+                                                   std::optional<MemoryModel> memory = {});
 
 /// Errors: ScheduleInvalid when the file breaks a rule, with the first violation and how many.
 void require_valid(const ScheduleFile& file);

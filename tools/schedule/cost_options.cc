@@ -1,0 +1,62 @@
+#include "stagecraft/tools/schedule/cost_options.h"
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/schedule/input.h"
+#include "stagecraft/tools/train/number.h"
+
+namespace stagecraft::tools {
+namespace {
+
+constexpr const char* kTimes[] = {"--f", "--b", "--i", "--w", "--latency"};
+
+}  // namespace
+
+void add_cost_options(CLI::App& app, CostOptions& options) {
+  const auto add = [&](const char* name, double& value, const char* meaning) {
+    app.add_option(name, value, meaning)->check(number_from_zero())->type_name("X");
+  };
+  add("--f", options.durations.forward, "duration of a forward [1]");
+  add("--b", options.durations.backward, "duration of a whole backward [2]");
+  add("--i", options.durations.backward_input, "duration of its input half [1]");
+  add("--w", options.durations.backward_weight, "duration of its weight half [1]");
+  add("--latency", options.latency, "duration of a transfer between two devices [0]");
+  app.add_option("--costs", options.file, "a costs.json instead: also bytes, links and stages")
+      ->type_name("FILE");
+}
+
+Costs costs_of(const CLI::App& app, const CostOptions& options, Console& console) {
+  if (options.file.empty()) {
+    Costs costs;
+    costs.times.usual = options.durations;
+    costs.times.link.latency = options.latency;
+    return costs;
+  }
+  for (const char* time : kTimes) {
+    if (app.count(time) > 0) {
+      wrong_usage(app.get_name(),
+                  fmt::format("expected --costs or {}, found both; the file says how long tasks "
+                              "take",
+                              time));
+    }
+  }
+  return read_costs(options.file, console);
+}
+
+Costs read_costs(const std::string& path, Console& console) {
+  const std::string text = read_source(path, "--costs", console);
+  try {
+    return parse_costs(text);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("--costs {}: {}", source_name(path), error.message()));
+  }
+}
+
+bool knows_memory(const Costs& costs) {
+  return !costs.memory.fixed.empty() || !costs.memory.activations.empty() ||
+         !costs.memory.transient.empty();
+}
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,35 @@
+/// What tasks, transfers and activations are to cost, as a command is told it: durations on the
+/// command line, or a costs.json.
+#pragma once
+
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "stagecraft/scheduler/cost_model.h"
+#include "stagecraft/scheduler/formats/costs_json.h"
+#include "stagecraft/tools/schedule/console.h"
+
+namespace stagecraft::tools {
+
+struct CostOptions {
+  Durations durations;
+  double latency = 0;
+  std::string file;
+};
+
+/// Adds --f, --b, --i, --w, --latency and --costs. `options` must outlive the parse.
+void add_cost_options(CLI::App& app, CostOptions& options);
+
+/// Returns what the parsed options state.
+/// Errors: UsageArgument for a file together with durations; as read_costs.
+[[nodiscard]] Costs costs_of(const CLI::App& app, const CostOptions& options, Console& console);
+
+/// Returns the costs of a file, or of standard input for "-".
+/// Errors: UsageFile; ScheduleParse with file, line and column.
+[[nodiscard]] Costs read_costs(const std::string& path, Console& console);
+
+/// Whether the costs say anything about bytes that are held.
+[[nodiscard]] bool knows_memory(const Costs& costs);
+
+}  // namespace stagecraft::tools
