@@ -121,6 +121,7 @@ TEST_CASE("a message survives being written to bytes and read back", "[actors][m
                 .times = {.forward = 0.25, .peak_bytes = 4096},
                 .losses = {{Microbatch(0), RefId(1)}, {Microbatch(1), RefId(2)}},
                 .gradient_norm = 1.5,
+                .timeline = {{}, {.start = 5, .end = 9, .arrived = 7, .bytes = 64, .held = 128}},
                 .error = to_chain(Error(Errc::WorkerFailed, "no").with({.task = "1B0"}))};
   ActorHost host;
   std::vector<char> bytes;
@@ -136,6 +137,10 @@ TEST_CASE("a message survives being written to bytes and read back", "[actors][m
   CHECK(read.times.peak_bytes == 4096);
   CHECK((read.losses == sent.losses));
   CHECK(read.gradient_norm == 1.5);
+  REQUIRE(read.timeline.size() == 2);
+  CHECK(read.timeline[1].end == 9);
+  CHECK(read.timeline[1].arrived == 7);
+  CHECK(read.timeline[1].held == 128);
   REQUIRE(read.error.size() == 1);
   CHECK(read.error[0].task == "1B0");
 }

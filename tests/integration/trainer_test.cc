@@ -117,6 +117,30 @@ TEST_CASE("a trainer may outlive its cluster, and be moved", "[integration][trai
   CHECK(trainer.plan().ranks.size() == 2);
 }
 
+TEST_CASE("a trainer that records says of every step when each instruction of its plan ran",
+          "[integration][trainer]") {
+  const bool record = GENERATE(true, false);
+  const Program program = make_program();
+  Cluster cluster = Cluster::local(2);
+  Trainer trainer(
+      cluster, program, make_schedule("1f1b", program), AdamW{}, {.record_timeline = record});
+  const Data batch = data(0);
+  std::int64_t before = 0;
+  for (int step = 0; step < 2; ++step) {
+    const StepResult result = trainer.step(batch.inputs, batch.labels).get();
+    REQUIRE(result.timelines.size() == 2);
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      const std::vector<InstructionTime>& times = result.timelines[rank];
+      REQUIRE(times.size() == (record ? trainer.plan().ranks[rank].instructions.size() : 0));
+      if (record) {
+        CHECK(times.front().start > before);
+      }
+    }
+    before = record ? result.timelines[1].back().end : 0;
+  }
+  CHECK(trainer.evaluate(batch.inputs, batch.labels) > 0);
+}
+
 TEST_CASE("ranks without a step under way are in no instruction", "[integration][trainer]") {
   const Program program = make_program();
   Cluster cluster = Cluster::local(2);
