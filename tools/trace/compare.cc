@@ -9,8 +9,8 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/comparison.h"
-#include "stagecraft/scheduler/formats/costs_json.h"
 #include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/schedule/cost_options.h"
 #include "stagecraft/tools/schedule/input.h"
 #include "stagecraft/tools/schedule/output.h"
 #include "stagecraft/tools/schedule/verdict.h"
@@ -35,15 +35,6 @@ struct TracedRun {
   TraceHeader header;
   Measurements measured;
 };
-
-CostModel read_costs(const std::string& path, Console& console) {
-  const std::string text = read_source(path, "--costs", console);
-  try {
-    return parse_costs(text).times;
-  } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("--costs {}: {}", source_name(path), error.message()));
-  }
-}
 
 std::ifstream open_trace(const std::string& path) {
   std::error_code ignored;
@@ -112,7 +103,7 @@ ExitCode compare_trace(const std::vector<std::string>& words, Console& console) 
   const ScheduleFile plan = read_schedule(o.plan, o.read, console);
   require_valid(plan);
   const TracedRun run = read_run(o.trace, plan);
-  const CostModel costs = o.costs ? read_costs(*o.costs, console) : run.measured.costs();
+  const CostModel costs = o.costs ? read_costs(*o.costs, console).times : run.measured.costs();
   const Comparison comparison = compare(plan.schedule, plan.graph, costs, run.measured);
   write_output("",
                o.json ? comparison_json(comparison, run.measured, run.header, o.limit) + '\n'
