@@ -1,0 +1,106 @@
+/// `stagecraft schedule` as a shell runs it: pipes, exit statuses, terminals and full disks.
+
+#include <nlohmann/json.hpp>
+
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/command.h"
+
+namespace stagecraft::tests {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+constexpr const char* kLate =
+    "0F0 0F1 0B0 .   .   0B1\n"
+    ".   1F0 1B0 1F1 1B1 .\n";
+
+/// Runs a line of bash in which `schedule` is the command.
+CommandResult run_shell(const std::string& line, const std::string& folder = "") {
+  const std::string function = std::string("set -o pipefail; schedule() { '") + STAGECRAFT_COMMAND +
+                               "' schedule \"$@\"; }; ";
+  return run_command({"bash", "-c", function + line}, folder);
+}
+
+/// The same on a terminal of that many columns.
+CommandResult run_terminal(const std::string& words, int columns, const std::string& folder) {
+  const std::string line =
+      "stty cols " + std::to_string(columns) + "; '" + STAGECRAFT_COMMAND + "' schedule " + words;
+  return run_command({"env", "-u", "NO_COLOR", "TERM=xterm", "script", "-qec", line, "/dev/null"},
+                     folder);
+}
+
+}  // namespace
+
+TEST_CASE("make, check and simulate can be piped", "[tools][schedule]") {
+  const CommandResult result = run_shell(
+      "schedule make 1f1b --devices 4 --microbatches 8 | schedule check - | "
+      "schedule simulate - --json");
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 0);
+  const auto answer = nlohmann::json::parse(result.out);
+  CHECK(answer.at("columns") == 22);
+  CHECK(answer.at("makespan") == 33);
+  CHECK(answer.at("hash") == "e668f443e2c0cd9d");
+}
+
+TEST_CASE("a pipe with a broken schedule fails, and says why", "[tools][schedule]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("late.txt", kLate);
+  const CommandResult result =
+      run_shell("schedule check - < late.txt | schedule simulate -", folder.path());
+  CHECK(result.exit_code == 2);
+  CHECK(result.out.empty());
+  CHECK_THAT(result.err, ContainsSubstring("V22 row 0 column 2 (0B0)"));
+  CHECK_THAT(result.err, ContainsSubstring("found nothing in standard input"));
+}
+
+TEST_CASE("exit statuses: 0 valid, 1 violations, 2 unreadable", "[tools][schedule]") {
+  const TemporaryFolder folder;
+  (void)folder.write("late.txt", kLate);
+  (void)folder.write("no.txt", "what is this\n");
+  CHECK(run_shell("schedule fix late.txt -o good.txt && schedule check good.txt", folder.path())
+            .exit_code == 0);
+  CHECK(run_shell("schedule check late.txt", folder.path()).exit_code == 1);
+  CHECK(run_shell("schedule check no.txt", folder.path()).exit_code == 2);
+  CHECK(run_shell("schedule check none.txt", folder.path()).exit_code == 2);
+  CHECK(run_shell("schedule diff good.txt late.txt", folder.path()).exit_code == 0);
+  CHECK(run_shell("schedule make gpipe --devices 2 --microbatches 2 | schedule diff good.txt -",
+                  folder.path())
+            .exit_code == 1);
+  CHECK(run_shell("schedule", folder.path()).exit_code == 2);
+  CHECK(run_shell("schedule --help", folder.path()).exit_code == 0);
+}
+
+TEST_CASE("an output that is full is noticed", "[tools][schedule][bad-input]") {
+  const CommandResult result = run_shell("schedule list > /dev/full");
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err, ContainsSubstring("standard output cannot be written"));
+}
+
+TEST_CASE("devices are written to, not replaced", "[tools][schedule]") {
+  const CommandResult result =
+      run_shell("schedule make 1f1b --devices 1 --microbatches 1 -o /dev/stdout");
+  CHECK(result.exit_code == 0);
+  CHECK(result.out == "0F0 0B0\n");
+}
+
+TEST_CASE("a terminal gets colours and its own width, unless NO_COLOR is set",
+          "[tools][schedule]") {
+  const TemporaryFolder folder;
+  (void)folder.write("late.txt", kLate);
+  const CommandResult plain = run_terminal("check late.txt", 20, folder.path());
+  CAPTURE(plain.out, plain.err);
+  CHECK(plain.exit_code == 1);
+  CHECK_THAT(plain.out, ContainsSubstring("\x1b["));
+  const CommandResult piped = run_terminal("show late.txt | cat", 20, folder.path());
+  CHECK_THAT(piped.out, ContainsSubstring("[0B0]") && !ContainsSubstring("\x1b["));
+  const std::string line =
+      std::string("stty cols 20; NO_COLOR=1 '") + STAGECRAFT_COMMAND + "' schedule check late.txt";
+  const CommandResult colourless =
+      run_command({"script", "-qec", line, "/dev/null"}, folder.path());
+  CHECK_THAT(colourless.out, !ContainsSubstring("\x1b["));
+  // 20 columns hold three cells, so the fourth begins a block of its own.
+  CHECK_THAT(colourless.out, ContainsSubstring("\r\n     3   4   5\r\n"));
+}
+
+}  // namespace stagecraft::tests
