@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
-#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -15,22 +14,19 @@ constexpr int kNone = -1;
 class CycleSearch {
  public:
   CycleSearch(const Digraph& graph, const std::vector<int>& roots);
-  std::vector<int> run(std::size_t max_searches);
+  std::vector<int> run(std::size_t max_landmarks);
 
  private:
   void remove(int vertex);
-  void search_through(int root);
+  [[nodiscard]] std::vector<int> any_cycle() const;
+  std::size_t search_through(int root);
   [[nodiscard]] int next_root();
   [[nodiscard]] std::vector<int> measure_to(int landmark);
   void forget_landmark();
-  [[nodiscard]] int length_limit() const {
-    return best_.empty() ? std::numeric_limits<int>::max() : static_cast<int>(best_.size()) - 1;
-  }
+  /// The length of a cycle that is worth finding.
+  [[nodiscard]] int length_limit() const { return static_cast<int>(best_.size()) - 1; }
   /// The least number of edges from `vertex` to `root`, as far as the landmark tells.
   [[nodiscard]] int least_between(int vertex, int root) const {
-    if (measured_.empty()) {
-      return 1;
-    }
     const int from_vertex = to_landmark_[index(vertex)];
     return (from_vertex == kNone ? beyond_ : from_vertex) - to_landmark_[index(root)];
   }
@@ -45,25 +41,26 @@ class CycleSearch {
 
   const Digraph& out_;
   const std::vector<int>& roots_;
-  std::size_t next_given_ = 0;
+  std::size_t given_left_;
   Digraph in_;
   std::vector<int> out_degree_, in_degree_;
   std::vector<bool> alive_;
   std::vector<int> distance_, parent_,
       frontier_;  // of the current search; distances are reset after it
   std::vector<int> best_;
-  std::vector<int> latest_;  // the cycle the last search found, if it found one
   std::vector<int> undrawn_;
   std::vector<bool> given_;       // by vertex: among the given roots
   std::vector<int> to_landmark_;  // edges to it; kNone where there are beyond_ or more
-  std::vector<int> measured_;     // the vertices that are nearer; none: no landmark
+  std::vector<int> measured_;     // the vertices that are nearer
   int beyond_ = 0;
   std::uint64_t random_ = 1;
+  bool draw_ = true;
 };
 
 CycleSearch::CycleSearch(const Digraph& graph, const std::vector<int>& roots)
     : out_(graph),
       roots_(roots),
+      given_left_(roots.size()),
       out_degree_(index(graph.size()), 0),
       in_degree_(index(graph.size()), 0),
       alive_(index(graph.size()), true),
@@ -118,7 +115,29 @@ void CycleSearch::remove(int vertex) {
   }
 }
 
-void CycleSearch::search_through(int root) {
+/// Whoever is left has somebody before it, so walking backwards must come round.
+std::vector<int> CycleSearch::any_cycle() const {
+  const auto start = std::ranges::find(alive_, true);
+  if (start == alive_.end()) {
+    return {};
+  }
+  std::vector<int> walk;
+  std::vector<int> step(alive_.size(), kNone);
+  int v = static_cast<int>(start - alive_.begin());
+  while (step[index(v)] == kNone) {
+    step[index(v)] = static_cast<int>(walk.size());
+    walk.push_back(v);
+    int before = kNone;
+    for_each(in_, v, [&](int from) { before = alive_[index(from)] ? from : before; });
+    v = before;
+  }
+  std::vector<int> cycle(walk.begin() + step[index(v)], walk.end());
+  std::ranges::reverse(cycle);
+  return cycle;
+}
+
+/// Looks for a shorter cycle through `root` and returns how many vertices that took.
+std::size_t CycleSearch::search_through(int root) {
   const int limit = length_limit();
   frontier_.assign(1, root);
   distance_[index(root)] = 0;
@@ -146,27 +165,22 @@ void CycleSearch::search_through(int root) {
     }
     best_.push_back(root);
     std::ranges::reverse(best_);
-    latest_ = best_;
   }
   for (const int v : frontier_) {
     distance_[index(v)] = kNone;
   }
+  return frontier_.size();
 }
 
-/// A root the caller gave. Then halfway round a cycle just found, because of many that overlap most
-/// pass there; else any vertex, drawn evenly (and the same each time) for the same reason.
+/// By turns a root the caller gave, the last first (others are upstream of it, which is what a
+/// landmark is good for), and any vertex: where cycles are long and overlap, a few of those are on
+/// all of them. Drawn evenly, and the same each time.
 int CycleSearch::next_root() {
-  while (next_given_ < roots_.size()) {
-    const int v = roots_[next_given_++];
+  draw_ = !draw_;
+  while (!draw_ && given_left_ > 0) {
+    const int v = roots_[--given_left_];
     if (alive_[index(v)]) {
       return v;
-    }
-  }
-  if (!latest_.empty()) {
-    const int middle = latest_[latest_.size() / 2];
-    latest_.clear();
-    if (alive_[index(middle)]) {
-      return middle;
     }
   }
   while (!undrawn_.empty()) {
@@ -182,23 +196,22 @@ int CycleSearch::next_root() {
 }
 
 /// Counts the edges from every vertex nearby to `landmark` and returns the roots among the nearest,
-/// nearest first.
+/// nearest first, itself before all.
 std::vector<int> CycleSearch::measure_to(int landmark) {
-  const int limit = length_limit();
-  const int near = limit / 4 + 1;
-  beyond_ = limit + near;
+  const int near = length_limit() / 2 + 1;
+  beyond_ = length_limit() + near;
   measured_.assign(1, landmark);
   to_landmark_[index(landmark)] = 0;
-  std::vector<int> roots;
-  const bool any = next_given_ >= roots_.size();
+  std::vector<int> roots{landmark};
+  const bool any = given_left_ == 0;
   for (std::size_t next = 0; next < measured_.size(); ++next) {
     const int v = measured_[next];
     const int distance = to_landmark_[index(v)];
-    if (distance > 0 && distance <= near && (any || given_[index(v)])) {
+    if (v != landmark && distance <= near && (any || given_[index(v)])) {
       roots.push_back(v);
     }
     if (distance + 1 >= beyond_) {
-      break;
+      continue;
     }
     for_each(in_, v, [&](int from) {
       if (alive_[index(from)] && to_landmark_[index(from)] == kNone) {
@@ -217,25 +230,25 @@ void CycleSearch::forget_landmark() {
   measured_.clear();
 }
 
-std::vector<int> CycleSearch::run(std::size_t max_searches) {
-  for (std::size_t n = 0; n < max_searches; ++n) {
-    const int root = next_root();
-    if (root == kNone) {
+std::vector<int> CycleSearch::run(std::size_t max_landmarks) {
+  best_ = any_cycle();
+  for (std::size_t n = 0; n < max_landmarks; ++n) {
+    const int landmark = next_root();
+    if (landmark == kNone) {
       break;
     }
-    search_through(root);
-    if (!best_.empty()) {
-      for (const int near : measure_to(root)) {
-        if (alive_[index(near)]) {
-          search_through(near);
-          remove(near);
-        }
+    // As long as it pays: the further from the landmark, the less it tells.
+    std::size_t cost = 0;
+    for (const int root : measure_to(landmark)) {
+      if (alive_[index(root)]) {
+        cost += search_through(root);
+        remove(root);
       }
-      forget_landmark();
+      if (cost > measured_.size()) {
+        break;
+      }
     }
-    if (alive_[index(root)]) {
-      remove(root);
-    }
+    forget_landmark();
   }
   return best_;
 }
@@ -269,8 +282,8 @@ Digraph digraph(int size, const std::vector<std::pair<int, int>>& edges) {
 
 std::vector<int> shortest_cycle(const Digraph& graph,
                                 const std::vector<int>& roots,
-                                std::size_t max_searches) {
-  return CycleSearch(graph, roots).run(max_searches);
+                                std::size_t max_landmarks) {
+  return CycleSearch(graph, roots).run(max_landmarks);
 }
 
 }  // namespace stagecraft::rules

@@ -3,12 +3,12 @@
 ///
 /// A breadth-first search from a vertex finds the shortest cycle through it. That vertex is then
 /// removed, and with it everything no longer between two cycles, so a deadlock with one cause ends
-/// after few searches; each search is cut at the best length so far.
-/// A vertex searched in full also serves as a landmark for those just before it: who is k edges
-/// away from the landmark is at least k - j edges away from a vertex that is j edges away. Their
-/// searches turn back wherever that cannot give a shorter cycle, which is nearly everywhere, so a
-/// deadlock with as many long cycles as microbatches is searched in a second too. Pure; no
-/// recursion.
+/// after few searches. Each search is cut at the best length so far, and by a landmark: the
+/// distances of all vertices to one of them are measured, and who is k edges away from it is at
+/// least k - j edges away from a vertex that is j edges away. The searches of vertices just before
+/// the landmark turn back wherever that leaves no shorter cycle, which is nearly everywhere, so
+/// that even a deadlock with a long cycle for every microbatch takes less than a second at 10^5
+/// cells. Pure; no recursion.
 #pragma once
 
 #include <cstddef>
@@ -30,9 +30,9 @@ struct Digraph {
 
 /// Returns the vertices of a cycle in order, or nothing when there is none. `roots` are searched
 /// first: the closer they come to lying on every cycle, the sooner it ends. Ensures: shortest,
-/// unless more than `max_searches` full searches would have been needed.
+/// unless more than `max_landmarks` would have been needed.
 [[nodiscard]] std::vector<int> shortest_cycle(const Digraph& graph,
                                               const std::vector<int>& roots,
-                                              std::size_t max_searches);
+                                              std::size_t max_landmarks);
 
 }  // namespace stagecraft::rules
