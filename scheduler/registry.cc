@@ -237,7 +237,10 @@ void check_size(const BuilderInfo& builder, const BuildRequest& request) {
     chunks = std::max(chunks, 2.0 * number(request, name, 1));
   }
   const double stages = request.graph ? request.graph->size() : request.devices * chunks;
-  if (stages > kMaxStages || 3 * stages * request.microbatches > kMaxCells) {
+  const double rows = request.graph ? request.graph->size() : request.devices;
+  // Tasks, and the ramps of the array: every row waits while the others fill and drain.
+  const double cells = 3 * stages * request.microbatches + 2 * rows * stages;
+  if (stages > kMaxStages || cells > kMaxCells) {
     throw Error(Errc::ScheduleParameter,
                 fmt::format("{} with {} devices and {} microbatches would have over {} stages or "
                             "{:.0f} cells; use smaller numbers",

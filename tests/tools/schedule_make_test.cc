@@ -165,6 +165,7 @@ TEST_CASE("illegal parameters name the rule, the constraint and the nearest lega
   refused("dag-gpipe --devices 4 --graph 0-2,1-2 --microbatches 8", {"V34", "nearest: 3"});
   refused("interleaved --devices 2 --microbatches 9", {"V34", "nearest"});
   refused("gpipe --devices 60000 --microbatches 60000", {"V34", "smaller numbers"});
+  refused("gpipe --devices 30000 --microbatches 1", {"V34", "smaller numbers"});
 }
 
 TEST_CASE("parameters that are unknown, twice or no numbers are wrong usage",
