@@ -1,9 +1,15 @@
 /// `stagecraft train --schedule NAME --verify` for every builder there is, and what is wrong usage of it.
+#include <map>
 #include <set>
+#include <sstream>
 
+#include <fmt/format.h>
+
+#include "stagecraft/scheduler/accumulation.h"
 #include "stagecraft/scheduler/registry.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/tools/train_run.h"
+#include "stagecraft/tools/train/verify.h"
 
 namespace stagecraft::tests {
 namespace {
@@ -33,6 +39,37 @@ TEST_CASE("every builder trains as one process does, bit by bit unless replicas 
     CHECK(result.at("bit_equal") == !two_replicas.contains(builder.name));
     CHECK(result.contains("within_bound") == two_replicas.contains(builder.name));
     CHECK(result.value("within_bound", true) == true);
+  }
+}
+
+TEST_CASE("the documentation's table says of every builder what --verify finds",
+          "[tools][docs][builders]") {
+  const std::string text = read_text_file(STAGECRAFT_SOURCE_DIR "/docs/schedules.md");
+  const std::size_t begin = text.find("\n## What trains bit-equal\n");
+  REQUIRE(begin != std::string::npos);
+  std::istringstream section(text.substr(begin, text.find("\n## ", begin + 1) - begin));
+  std::map<std::string, std::string> promised;  // by builder without parameters
+  for (std::string line; std::getline(section, line);) {
+    if (!line.starts_with("| `") || line.find("--set") != std::string::npos) {
+      continue;
+    }
+    const std::size_t bar = line.find('|', 1);
+    const std::string promise = line.substr(bar + 2, line.find('|', bar + 1) - bar - 3);
+    for (const BuilderInfo& builder : builders()) {
+      if (line.substr(0, bar).find(fmt::format("`{}`", builder.name)) != std::string::npos) {
+        promised[std::string(builder.name)] = promise;
+      }
+    }
+  }
+  for (const BuilderInfo& builder : builders()) {
+    CAPTURE(builder.name);
+    BuildRequest request{.devices = 4, .microbatches = 8};
+    if (builder.takes_graph) {
+      request.graph = StageGraph::chain(4);
+    }
+    const bool reordered = reordered_accumulation(build_schedule(builder.name, request)).has_value();
+    CHECK(promised[std::string(builder.name)] ==
+          (reordered ? fmt::format("within {:g}", tools::kReorderedBound) : "the same bits"));
   }
 }
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <optional>
 #include <string>
@@ -19,6 +17,8 @@
 #include "stagecraft/scheduler/replicas.h"
 #include "stagecraft/scheduler/stage_graph.h"
 #include "stagecraft/scheduler/validate.h"
+#include "stagecraft/tools/schedule/console.h"
+#include "stagecraft/tools/schedule/input.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -40,11 +40,11 @@ std::vector<std::string> builder_names() {
   return names;
 }
 
-std::string read_file(const std::string& path) {
+/// Reads a schedule of any format; what is neither a builder's name nor a file may be a misspelt
+/// name.
+Schedule read_file(const std::string& path) {
   std::error_code ignored;
-  std::ifstream file(path, std::ios::binary);
-  if (!std::filesystem::exists(path, ignored) || std::filesystem::is_directory(path, ignored) ||
-      !file) {
+  if (path != "-" && !std::filesystem::exists(path, ignored)) {
     const bool looks_like_a_name = path.find_first_of("/.") == std::string::npos;
     throw Error(
         looks_like_a_name ? Errc::UsageArgument : Errc::UsageFile,
@@ -54,7 +54,8 @@ std::string read_file(const std::string& path) {
                     path,
                     did_you_mean(path, builder_names())));
   }
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  Console console = process_console();
+  return read_schedule(path, {}, console).schedule;
 }
 
 int layers_of(const TrainOptions& options, int stages) {
@@ -119,17 +120,7 @@ bool is_chain(const Schedule& schedule) {
 
 ScheduleChoice from_file(const TrainOptions& options) {
   const std::string& file = options.schedule;
-  Schedule schedule = [&] {
-    try {
-      return Schedule::parse(read_file(file));
-    } catch (const Error& error) {
-      if (error.code() != Errc::ScheduleParse) {
-        throw;
-      }
-      throw Error(Errc::ScheduleParse,
-                  fmt::format("the schedule file '{}': {}", file, error.message()));
-    }
-  }();
+  const Schedule schedule = read_file(file);
   if (schedule.stages() < 1 || schedule.microbatches() < 1) {
     throw Error(
         Errc::ScheduleParse,
