@@ -135,7 +135,7 @@ class Reader {
     step_.ranks[rank].push_back(event_of(event, args));
   }
 
-  TraceEvent event_of(const Json& event, const Json& args) const {
+  [[nodiscard]] TraceEvent event_of(const Json& event, const Json& args) const {
     TraceEvent out;
     out.op = op_of(event.at("cat"));
     out.time.start = nanoseconds(event.at("ts"));

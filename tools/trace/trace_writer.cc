@@ -19,7 +19,7 @@ std::string microseconds(std::int64_t ns) {
 }
 
 std::string name_of(const TraceEvent& event) {
-  const std::string task = to_string(event.task);
+  std::string task = to_string(event.task);
   const std::string peer = event.peer == kDriver ? "driver" : to_string(event.peer);
   switch (event.op) {
     case Op::Run:
