@@ -46,6 +46,14 @@ TEST_CASE("a JSON verify that failed names the first difference", "[tools][progr
   CHECK(nlohmann::json::parse(out.str()).at("first_difference") == "step 2");
 }
 
+TEST_CASE("a report is text for people and one object for programs", "[tools][progress]") {
+  std::ostringstream people, programs;
+  make_progress(ProgressForm::Plain, people)->report("the makespan\n", R"({"makespan":1})");
+  make_progress(ProgressForm::Json, programs)->report("the makespan\n", R"({"makespan":1})");
+  CHECK(people.str() == "the makespan\n");
+  CHECK(programs.str() == "{\"makespan\":1}\n");
+}
+
 TEST_CASE("a plain run prints a line per step", "[tools][progress]") {
   std::ostringstream out;
   const auto progress = make_progress(ProgressForm::Plain, out);
