@@ -78,6 +78,23 @@ std::optional<std::string> parse_command_line(CLI::App& app,
   return std::nullopt;
 }
 
+std::map<std::string, std::string> key_values(const std::string& command,
+                                              const std::string& option,
+                                              const std::vector<std::string>& words) {
+  std::map<std::string, std::string> values;
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      wrong_usage(command, fmt::format("{} expects KEY=VALUE, found '{}'", option, word));
+    }
+    const std::string key = word.substr(0, equals);
+    if (!values.emplace(key, word.substr(equals + 1)).second) {
+      wrong_usage(command, fmt::format("{} names {} twice", option, key));
+    }
+  }
+  return values;
+}
+
 void wrong_usage(const std::string& command, const std::string& message) {
   throw Error(Errc::UsageArgument, fmt::format("{}; see {} --help", message, command));
 }

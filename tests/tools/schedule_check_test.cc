@@ -79,6 +79,29 @@ TEST_CASE("a deadlock is drawn, listed task by task, and repaired", "[tools][sch
   }
 }
 
+TEST_CASE("of a long cycle both ends of each row's part are told", "[tools][schedule]") {
+  // Row 0 wants its first backward before its last forward, which row 1 runs first.
+  std::string rows[] = {"0F0 0B0", "1F9"};
+  for (int m = 1; m < 10; ++m) {
+    rows[0] += " 0F" + std::to_string(m);
+  }
+  for (int m = 0; m < 9; ++m) {
+    rows[1] += " 1F" + std::to_string(m);
+  }
+  for (int m = 0; m < 10; ++m) {
+    rows[0] += m > 0 ? " 0B" + std::to_string(m) : "";
+    rows[1] += " 1B" + std::to_string(m);
+  }
+  const CommandResult result = run_schedule(
+      {"check", "-"}, "@form list\n" + rows[0] + "\n" + rows[1] + "\n", {.terminal = true});
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.out,
+             ContainsSubstring("  0B0 (row 0, position 1) waits for 1B0\n"
+                               "  ... 7 more of row 0, each for the one before\n"
+                               "  0F8 (row 0, position 9) waits for 0F7\n"));
+  CHECK_THAT(result.out, !ContainsSubstring("0F5 (row 0"));
+}
+
 TEST_CASE("check for programs says rule, place, task, message, cycle and repair",
           "[tools][schedule][json]") {
   CHECK(check_json(kValid, 0) == Json{{"valid", true}, {"violations", Json::array()}});

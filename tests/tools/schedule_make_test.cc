@@ -177,7 +177,7 @@ TEST_CASE("parameters that are unknown, twice or no numbers are wrong usage",
   refused("--set kk=2", {"'kk'", "it has k"});
   refused("--set k", {"KEY=VALUE", "'k'"});
   refused("--set =2", {"KEY=VALUE", "'=2'"});
-  refused("--set k=2 --set k=3", {"once", "'k' twice"});
+  refused("--set k=2 --set k=3", {"names k twice"});
   refused("--set k=two", {"whole number", "'two'"});
   refused("--set k=", {"whole number"});
   refused("--chunks 0", {"--chunks expects", "'0'"});

@@ -1,5 +1,4 @@
 /// `stagecraft schedule make`
-#include <map>
 #include <string>
 #include <vector>
 
@@ -51,21 +50,6 @@ void add_options(CLI::App& app, MakeOptions& o) {
   app.add_option("-o,--output", o.output, "where to write [standard output]")->type_name("FILE");
 }
 
-std::map<std::string, std::string> parameters(const std::vector<std::string>& words) {
-  std::map<std::string, std::string> set;
-  for (const std::string& word : words) {
-    const std::size_t equals = word.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      wrong_usage(kCommand, fmt::format("--set expects KEY=VALUE, found '{}'", word));
-    }
-    const std::string key = word.substr(0, equals);
-    if (!set.emplace(key, word.substr(equals + 1)).second) {
-      wrong_usage(kCommand, fmt::format("--set expects each key once, found '{}' twice", key));
-    }
-  }
-  return set;
-}
-
 BuildRequest request_of(const MakeOptions& o, const CLI::App& app, Console& console) {
   const BuilderInfo& builder = find_builder(o.name);
   if (o.microbatches == 0) {
@@ -81,7 +65,7 @@ BuildRequest request_of(const MakeOptions& o, const CLI::App& app, Console& cons
   if (!o.graph.empty()) {
     request.graph = read_graph(o.graph, console);
   }
-  request.set = parameters(o.set);
+  request.set = key_values(kCommand, "--set", o.set);
   return request;
 }
 

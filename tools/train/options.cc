@@ -1,18 +1,17 @@
 #include "stagecraft/tools/train/options.h"
 
-#include <algorithm>
 #include <map>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "stagecraft/base/error.h"
-#include "stagecraft/base/nearest.h"
+#include "stagecraft/tools/command_line.h"
 #include "stagecraft/tools/train/number.h"
 
 namespace stagecraft::tools {
 namespace {
 
+constexpr const char* kCommand = "stagecraft train";
 constexpr const char* kAbout =
     "Trains a small Llama on the bytes of a text, cut into pipeline stages, one worker per row of "
     "the schedule.";
@@ -21,13 +20,14 @@ constexpr const char* kFooter =
     "interrupted.";
 
 [[noreturn]] void wrong_usage(const std::string& message) {
-  throw Error(Errc::UsageArgument, message + "; see stagecraft train --help");
+  tools::wrong_usage(kCommand, message);
 }
 
 void add_model(CLI::App& app, TrainOptions& o) {
   const std::string group = "Model";
   app.add_option("--layers", o.layers, "decoder layers [4, or one per stage]")
-      ->check(whole_number(1))->group(group);
+      ->check(whole_number(1))
+      ->group(group);
   app.add_option("--dim", o.dim, "width of the model")->check(whole_number(1))->group(group);
   app.add_option("--heads", o.heads, "attention heads; divides dim")
       ->check(whole_number(1))
@@ -114,35 +114,6 @@ void add_run(CLI::App& app, TrainOptions& o) {
   app.add_flag("--json", o.json, "one JSON object per line")->group(group);
 }
 
-std::vector<std::string> long_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) {
-      names.push_back("--" + name);
-    }
-  }
-  return names;
-}
-
-void refuse_unknown(const CLI::App& app) {
-  const std::vector<std::string> unknown = app.remaining();
-  const auto option = std::find_if(unknown.begin(), unknown.end(), [](const std::string& word) {
-    return word.starts_with("-");
-  });
-  if (option != unknown.end()) {
-    const std::string name = option->substr(0, option->find('='));
-    throw Error(
-        Errc::UsageArgument,
-        fmt::format(
-            "expected an option of stagecraft train, found '{}'; {}see stagecraft train --help",
-            name,
-            did_you_mean(name, long_names(app))));
-  }
-  if (!unknown.empty()) {
-    wrong_usage(fmt::format("expected options only, found the argument '{}'", unknown.front()));
-  }
-}
-
 template <class Kind>
 Kind choose(const std::string& option,
             const std::string& word,
@@ -156,20 +127,6 @@ Kind choose(const std::string& option,
     names.push_back(name);
   }
   wrong_usage(fmt::format("{} expects {}, found '{}'", option, fmt::join(names, " or "), word));
-}
-
-std::map<std::string, std::string> settings(const std::vector<std::string>& words) {
-  std::map<std::string, std::string> set;
-  for (const std::string& word : words) {
-    const std::size_t equals = word.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      wrong_usage(fmt::format("--set expects KEY=VALUE, found '{}'", word));
-    }
-    if (!set.emplace(word.substr(0, equals), word.substr(equals + 1)).second) {
-      wrong_usage(fmt::format("--set names {} twice", word.substr(0, equals)));
-    }
-  }
-  return set;
 }
 
 void check_together(const TrainOptions& o, const CLI::App& app) {
@@ -189,22 +146,6 @@ void check_together(const TrainOptions& o, const CLI::App& app) {
   }
 }
 
-/// CLI11 says what is wrong in words of its own; this keeps the part after the option's name.
-std::string reworded(const CLI::ParseError& error) {
-  std::string message = error.what();
-  const std::size_t colon = message.find(": ");
-  const bool about_option = message.starts_with("--") && colon != std::string::npos;
-  if (about_option && message.find("expects") != std::string::npos) {
-    return message.erase(colon, 1);
-  }
-  if (about_option) {
-    const bool missing = message.find("missing") != std::string::npos;
-    return fmt::format(
-        "{} expects one value, found {}", message.substr(0, colon), missing ? "none" : "several");
-  }
-  return message;
-}
-
 }  // namespace
 
 std::variant<TrainOptions, HelpText> parse_train_options(
@@ -213,29 +154,21 @@ std::variant<TrainOptions, HelpText> parse_train_options(
   std::string optimizer = "adamw";
   std::string rate_kind = "constant";
   std::vector<std::string> set;
-  CLI::App app(kAbout, "stagecraft train");
+  CLI::App app(kAbout, kCommand);
   app.option_defaults()->always_capture_default();
   app.footer(kFooter);
-  app.allow_extras();
   add_training(app, options, optimizer, rate_kind);
   add_model(app, options);
   add_pipeline(app, options, set);
   add_run(app, options);
-  try {
-    // CLI11 takes a vector from its back.
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::CallForHelp&) {
-    return HelpText{app.help()};
-  } catch (const CLI::ParseError& error) {
-    refuse_unknown(app);
-    wrong_usage(reworded(error));
+  if (const auto help = parse_command_line(app, arguments)) {
+    return HelpText{*help};
   }
-  refuse_unknown(app);
   options.optimizer = choose<OptimizerKind>(
       "--optimizer", optimizer, {{"adamw", OptimizerKind::AdamW}, {"sgd", OptimizerKind::Sgd}});
   options.rate_kind = choose<RateKind>(
       "--lr-schedule", rate_kind, {{"constant", RateKind::Constant}, {"cosine", RateKind::Cosine}});
-  options.set = settings(set);
+  options.set = key_values(kCommand, "--set", set);
   check_together(options, app);
   return options;
 }
