@@ -348,6 +348,7 @@ TEST_CASE("show writes a picture and a page", "[tools][schedule][show]") {
   CHECK(result.out.empty());
   CHECK_THAT(read_text_file(svg), ContainsSubstring("<svg") && ContainsSubstring("1B1"));
   CHECK_THAT(read_text_file(html), ContainsSubstring("<!") && ContainsSubstring("1B1"));
+  CHECK_THAT(read_text_file(html), ContainsSubstring("<title>Schedule</title>"));
   CHECK_THAT(run_schedule({"show", "-", "--svg", "-"}, kLate).out, ContainsSubstring("V22"));
   CHECK_THAT(run_schedule({"show", "-", "--html", "-"}, kDeadlock).out, ContainsSubstring("V29"));
 }

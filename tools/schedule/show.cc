@@ -36,14 +36,17 @@ Drawing drawing_of(ScheduleFile file) {
   return drawing;
 }
 
-std::string html_of(const Drawing& drawing, const Costs& costs) {
+std::string html_of(const Drawing& drawing, const Costs& costs, const std::string& path) {
   const ScheduleFile& file = drawing.file;
   std::optional<Timeline> timeline;
   if (drawing.violations.empty()) {
     timeline = simulate(file.schedule, file.graph, costs.times, costs.memory);
   }
-  return render_html(
-      file.schedule, file.graph, timeline ? &*timeline : nullptr, drawing.violations, file.name);
+  return render_html(file.schedule,
+                     file.graph,
+                     timeline ? &*timeline : nullptr,
+                     drawing.violations,
+                     path == "-" ? "Schedule" : path);
 }
 
 }  // namespace
@@ -74,7 +77,7 @@ ExitCode show_schedule(const Words& words, Console& console) {
     write_output(svg, render_svg(drawing.file.schedule, drawing.violations), console);
   }
   if (!html.empty()) {
-    write_output(html, html_of(drawing, costs), console);
+    write_output(html, html_of(drawing, costs, path), console);
   }
   if (svg.empty() && html.empty()) {
     write_output("", report_text(drawing.file, drawing.violations, console), console);
