@@ -36,6 +36,24 @@ TaskGraph::TaskGraph(const std::vector<Schedule::Row>& rows,
     for (const Task& task : entries_[e].cell->tasks()) {
       if (in_range(task)) {
         record(task, static_cast<int>(e));
+        if (task.kind == CellKind::Update) {
+          backwards_.try_emplace(task.stage);
+        }
+      }
+    }
+  }
+  collect_backwards();
+}
+
+void TaskGraph::collect_backwards() {
+  for (std::size_t e = 0; e < entries_.size() && !backwards_.empty(); ++e) {
+    for (const Task& task : entries_[e].cell->tasks()) {
+      const bool feeds = task.kind == CellKind::Backward || task.kind == CellKind::BackwardWeight;
+      if (!feeds || !in_range(task) || find(task) != static_cast<int>(e)) {
+        continue;
+      }
+      if (const auto found = backwards_.find(task.stage); found != backwards_.end()) {
+        found->second.push_back(task);
       }
     }
   }
@@ -78,8 +96,8 @@ void TaskGraph::record(const Task& task, int entry) {
 int TaskGraph::first_unmet(int entry, const std::vector<bool>& done) const {
   int unmet = kMissing;
   for (const Task& task : entries_[static_cast<std::size_t>(entry)].cell->tasks()) {
-    if (!in_range(task)) {
-      continue;  // keeps T-1
+    if (!in_range(task) || (task.kind == CellKind::Update && find(task) != entry)) {
+      continue;  // keeps T-1; and of updates, which wait for so much, T-2
     }
     for_each_prerequisite(task, [&](const Task& prerequisite) {
       const int holder = find(prerequisite);

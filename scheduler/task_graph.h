@@ -70,6 +70,7 @@ class TaskGraph {
  private:
   [[nodiscard]] std::size_t key(const Task& task) const;
   void record(const Task& task, int entry);
+  void collect_backwards();
   [[nodiscard]] int first_unmet(int entry, const std::vector<bool>& done) const;
 
   const StageGraph* stages_;
@@ -79,6 +80,7 @@ class TaskGraph {
   bool dense_ = true;
   std::vector<int> table_;                       // by key, when dense
   std::unordered_map<std::size_t, int> sparse_;  // when stages x microbatches dwarfs the cells
+  std::unordered_map<StageId, std::vector<Task>> backwards_;  // B and W of stages that are updated
 };
 
 template <class Visit>
@@ -104,11 +106,9 @@ void TaskGraph::for_each_prerequisite(const Task& task, Visit&& visit) const {
       visit(Task{CellKind::BackwardInput, s, task.microbatch});
       return;
     case CellKind::Update:
-      for (Microbatch m; m.value < microbatches_; ++m.value) {
-        for (const CellKind kind : {CellKind::Backward, CellKind::BackwardWeight}) {
-          if (has(kind, s, m)) {
-            visit(Task{kind, s, m});
-          }
+      if (const auto found = backwards_.find(s); found != backwards_.end()) {
+        for (const Task& backward : found->second) {
+          visit(backward);
         }
       }
       return;

@@ -65,8 +65,10 @@ Rerun::Rerun(const Input& in, std::vector<bool> done)
 
 int Rerun::first_unmet(int e) const {
   int unmet = TaskGraph::kMissing;
-  for (const Task& task : in_.tasks.entry(exchanged(e)).cell->tasks()) {
-    if (!in_.tasks.in_range(task)) {
+  const int moved = exchanged(e);
+  for (const Task& task : in_.tasks.entry(moved).cell->tasks()) {
+    if (!in_.tasks.in_range(task) ||
+        (task.kind == CellKind::Update && in_.tasks.find(task) != moved)) {
       continue;
     }
     in_.tasks.for_each_prerequisite(task, [&](const Task& prerequisite) {

@@ -30,46 +30,62 @@ bool same_node(const Task& a, const Task& b) {
 
 class PathFinder {
  public:
-  explicit PathFinder(const Input& in) : in_(in) {}
+  explicit PathFinder(const Input& in)
+      : in_(in), seen_(static_cast<std::size_t>(in.graph.size()) * kKinds, false) {}
 
   /// Tasks from `from` to `to`, each waiting for the one before; empty when `to` does not wait for
   /// `from`.
   Path find(const Task& from, const Task& to);
 
  private:
-  Path search(const Task& from, const Task& to) const;
+  Path search(const Task& from, const Task& to);
+  static std::size_t node(const Task& task) {
+    return task.stage.index() * kKinds + static_cast<std::size_t>(released_like(task.kind));
+  }
+
+  static constexpr std::size_t kKinds = 8;
 
   const Input& in_;
   std::map<std::tuple<CellKind, StageId, CellKind, StageId>, bool> related_;
+  std::vector<bool> seen_;  // by node; false between searches
 };
 
-Path PathFinder::search(const Task& from, const Task& to) const {
+Path PathFinder::search(const Task& from, const Task& to) {
   // Backwards from `to`, breadth first, within one microbatch. `reached[i]` was found through
   // `via[i]`.
   const Microbatch m = from.kind == CellKind::Update ? to.microbatch : from.microbatch;
   std::vector<Task> reached{to};
   std::vector<std::size_t> via{0};
-  std::vector<bool> seen(static_cast<std::size_t>(in_.graph.size()) * 8, false);
-  for (std::size_t next = 0; next < reached.size(); ++next) {
+  Path path;
+  for (std::size_t next = 0; next < reached.size() && path.empty(); ++next) {
     const Task task = reached[next];
     if (next > 0 && same_node(task, from)) {
-      Path path{from};
+      path.push_back(from);
       for (std::size_t i = via[next]; path.back() != to; i = via[i]) {
         path.push_back(reached[i]);
       }
-      return path;
     }
-    in_.tasks.for_each_prerequisite(task, [&](const Task& prerequisite) {
-      const std::size_t node = prerequisite.stage.index() * 8 +
-                               static_cast<std::size_t>(released_like(prerequisite.kind));
-      if (prerequisite.microbatch == m && !seen[node]) {
-        seen[node] = true;
+    const auto reach = [&](const Task& prerequisite) {
+      if (prerequisite.microbatch == m && !seen_[node(prerequisite)]) {
+        seen_[node(prerequisite)] = true;
         reached.push_back(prerequisite);
         via.push_back(next);
       }
-    });
+    };
+    if (task.kind == CellKind::Update) {  // of all that it waits for, only this microbatch matters
+      for (const CellKind kind : {CellKind::Backward, CellKind::BackwardWeight}) {
+        if (in_.tasks.has(kind, task.stage, m)) {
+          reach({kind, task.stage, m});
+        }
+      }
+    } else {
+      in_.tasks.for_each_prerequisite(task, reach);
+    }
   }
-  return {};
+  for (const Task& task : reached) {
+    seen_[node(task)] = false;
+  }
+  return path;
 }
 
 Path PathFinder::find(const Task& from, const Task& to) {

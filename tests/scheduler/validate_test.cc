@@ -536,6 +536,16 @@ TEST_CASE("a number out of all proportion costs no memory", "[scheduler][validat
   CHECK_THAT(only(found, "V09").message, ContainsSubstring("in all"));
 }
 
+TEST_CASE("updates cost what they wait for, not what a microbatch is numbered",
+          "[scheduler][validate]") {
+  std::string text = "0F16000000 0F0|0U";
+  for (int i = 0; i < 20'000; ++i) {
+    text += i % 2 == 0 ? " 0B0|0U" : " 0U";
+  }
+  const auto found = check(("@form list\n" + text).c_str());
+  CHECK(std::ranges::count(found, "V26", &Violation::rule) == 20'000);
+}
+
 TEST_CASE("a deadlock of long rows is found and explained", "[scheduler][validate][deadlock]") {
   // All backwards before all forwards: every cycle is as long as the row.
   constexpr int kMany = 20'000;
