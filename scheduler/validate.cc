@@ -41,9 +41,11 @@ std::vector<Violation> judge(const Schedule& schedule,
   if (options.memory) {
     rules::check_memory(in, *options.memory, out);
   }
-  if (!options.communication.empty()) {
+  const bool transfers_listed = std::ranges::any_of(
+      options.communication, [](const CommAction& action) { return is_transfer(action.kind); });
+  rules::check_sharding(in, out);
+  if (transfers_listed) {
     rules::check_communication(in, out);
-    rules::check_sharding(in, out);
   } else if (options.ordered_transfers) {
     rules::check_transfers(in, *options.ordered_transfers, out);
   }

@@ -64,9 +64,9 @@ struct ValidateOptions {
   /// V31, V35: transfers are matched by order alone, on these streams. Absent: by name, in any
   /// order.
   std::optional<TransferStreams> ordered_transfers;
-  /// What a file lists beside the tasks, row by row: judged in its own order, on one stream per row
-  /// unless `ordered_transfers` says otherwise. Empty: none listed; transfers follow from the
-  /// tasks.
+  /// What a file lists beside the tasks, row by row. Where it lists any transfer, all are judged in
+  /// the file's own order, on one stream per row unless `ordered_transfers` says otherwise; else
+  /// they follow from the tasks.
   std::span<const CommAction> communication;
 };
 

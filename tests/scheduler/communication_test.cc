@@ -152,6 +152,12 @@ TEST_CASE("parameters are there while a stage works and its gradients reduced at
   CHECK(codes(check(with(with(kPair, "0UNSHARD,", ""), ",0RESHARD", ""))).empty());
 }
 
+TEST_CASE("a compute-only order with its reductions lacks no transfer",
+          "[scheduler][communication]") {
+  CHECK(codes(check("0F0,0B0,0REDUCE_GRAD\n1F0,1B0,1REDUCE_GRAD\n")).empty());
+  CHECK(codes(check("0F0,0REDUCE_GRAD,0B0\n1F0,1B0\n")) == Rules{"V24"});
+}
+
 TEST_CASE("a transfer between stages of several neighbours has no name in the file",
           "[scheduler][communication]") {
   const PytorchSchedule read = parse_pytorch_csv("0F0,0SEND_F0,0B0\n1F0,1B0\n2F0,2B0\n");
