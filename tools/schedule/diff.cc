@@ -55,8 +55,8 @@ std::string graph_difference(const Side& a, const Side& b) {
 }
 
 const Schedule::Row& row_of(const Side& side, std::size_t r) {
-  static const Schedule::Row kNone;
-  return r < side.list.rows().size() ? side.list.rows()[r] : kNone;
+  static const Schedule::Row none;
+  return r < side.list.rows().size() ? side.list.rows()[r] : none;
 }
 
 /// The position of the first task in which the rows differ, or nothing.

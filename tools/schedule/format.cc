@@ -150,12 +150,13 @@ std::string_view first_row(std::string_view text) {
 }  // namespace
 
 ScheduleFormat format_of(std::string_view option, std::string_view name) {
-  const auto found =
+  const auto* const found =
       std::ranges::find(kFormats, name, [](const auto& entry) { return entry.first; });
   if (found != kFormats.end()) {
     return found->second;
   }
   std::vector<std::string> names;
+  names.reserve(kFormats.size());
   for (const auto& [known, format] : kFormats) {
     names.emplace_back(known);
   }

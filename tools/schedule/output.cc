@@ -6,9 +6,9 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <ostream>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -20,9 +20,10 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void unwritable(const std::string& path, int error) {
-  throw Error(
-      Errc::UsageFile,
-      fmt::format("'{}' cannot be written: {}; name another place", path, std::strerror(error)));
+  throw Error(Errc::UsageFile,
+              fmt::format("'{}' cannot be written: {}; name another place",
+                          path,
+                          std::generic_category().message(error)));
 }
 
 /// Returns 0 or the errno of what failed.

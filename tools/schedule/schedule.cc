@@ -50,11 +50,12 @@ std::string help() {
 }
 
 const Command& find_command(const std::string& name) {
-  const auto found = std::ranges::find(kCommands, name, &Command::name);
+  const auto* const found = std::ranges::find(kCommands, name, &Command::name);
   if (found != kCommands.end()) {
     return *found;
   }
   std::vector<std::string> names;
+  names.reserve(kCommands.size());
   for (const Command& command : kCommands) {
     names.emplace_back(command.name);
   }
