@@ -1,5 +1,5 @@
 /// costs.json: what a schedule costs, in one file that the simulator, the builders that look at
-/// costs and the memory rule read, and that a measured run writes.
+/// costs and the memory rule read.
 ///
 ///     {"durations": {"F": 0.010, "B": 0.020},          seconds per task, of every stage
 ///      "stages": [{"stage": 3, "F": 0.015,             what one stage does differently, and
