@@ -42,13 +42,13 @@ struct Link {
 struct CostModel {
   using Pair = std::pair<int, int>;
 
-  Durations usual;                 ///< of every stage that `stages` does not reach
-  std::vector<Durations> stages;   ///< by stage
-  std::optional<double> group;     ///< of an overlap group; absent: the sum of its members
-  std::map<Pair, double> groups;   ///< of a group of two, by their stages in either order
-  Link link;                       ///< between two rows, where `links` has no entry
-  std::map<Pair, Link> links;      ///< by (from row, to row); nothing lies within a row
-  double bytes = 0;                ///< of a transfer, where `edge_bytes` has no entry
+  Durations usual;                    ///< of every stage that `stages` does not reach
+  std::vector<Durations> stages;      ///< by stage
+  std::optional<double> group;        ///< of an overlap group; absent: the sum of its members
+  std::map<Pair, double> groups;      ///< of a group of two, by their stages in either order
+  Link link;                          ///< between two rows, where `links` has no entry
+  std::map<Pair, Link> links;         ///< by (from row, to row); nothing lies within a row
+  double bytes = 0;                   ///< of a transfer, where `edge_bytes` has no entry
   std::map<Pair, double> edge_bytes;  ///< by stage edge (producer, consumer), either direction
 
   [[nodiscard]] double duration(const Cell& cell) const;

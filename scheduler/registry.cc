@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,6 +20,7 @@
 #include "stagecraft/scheduler/builders/looped_bfs.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/builders/pfeife.h"
+#include "stagecraft/scheduler/builders/zb_auto.h"
 #include "stagecraft/scheduler/builders/zb_h1.h"
 #include "stagecraft/scheduler/builders/zb_h2.h"
 #include "stagecraft/scheduler/builders/zb_v.h"
@@ -51,6 +53,69 @@ std::vector<int> numbers(const BuildRequest& request, const std::string& name) {
     rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
   }
   return list;
+}
+
+/// One time, or one per stage: "1.5", "1,1,2,1".
+std::vector<double> times(const BuildRequest& request, const std::string& name) {
+  std::vector<double> list;
+  const auto found = request.set.find(name);
+  std::string_view rest = found == request.set.end() ? std::string_view{} : found->second;
+  while (!rest.empty()) {
+    const std::size_t comma = rest.find(',');
+    const std::string_view word = rest.substr(0, comma);
+    double value = -1;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (error != std::errc() || end != word.data() + word.size() || !(value >= 0) ||
+        !std::isfinite(value)) {
+      throw Error(
+          Errc::UsageArgument,
+          fmt::format("parameter {} wants a number of at least 0, got '{}'", name, word));
+    }
+    list.push_back(value);
+    rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
+  }
+  return list;
+}
+
+/// Sets a duration of every stage, or of each.
+void set_times(const BuildRequest& request,
+               const std::string& name,
+               double Durations::*duration,
+               CostModel& costs) {
+  const std::vector<double> given = times(request, name);
+  if (given.empty()) {
+    return;
+  }
+  if (given.size() != 1 && std::ssize(given) != request.devices) {
+    throw Error(Errc::ScheduleParameter,
+                fmt::format("parameter {} wants one time, or one for each of {} devices, got {}",
+                            name,
+                            request.devices,
+                            given.size()));
+  }
+  costs.stages.resize(static_cast<std::size_t>(request.devices), costs.usual);
+  for (std::size_t s = 0; s < costs.stages.size(); ++s) {
+    costs.stages[s].*duration = given.size() == 1 ? given.front() : given[s];
+  }
+}
+
+Schedule build_zb_auto(const BuildRequest& request) {
+  ZbAutoOptions options{.costs = request.costs.value_or(CostModel{}),
+                        .cap = numbers(request, "cap")};
+  if (request.devices > 0) {
+    set_times(request, "f", &Durations::forward, options.costs);
+    set_times(request, "i", &Durations::backward_input, options.costs);
+    set_times(request, "w", &Durations::backward_weight, options.costs);
+  }
+  const std::vector<double> transfer = times(request, "c");
+  if (transfer.size() > 1) {
+    throw Error(Errc::UsageArgument, "parameter c wants one time, of every transfer");
+  }
+  if (!transfer.empty()) {
+    options.costs.link = {.latency = transfer.front()};
+    options.costs.links.clear();
+  }
+  return zb_auto(request.devices, request.microbatches, options);
 }
 
 bool flag(const BuildRequest& request, const std::string& name) {
@@ -114,6 +179,16 @@ const std::vector<BuilderInfo>& table() {
        .chunks = ChunkRule::Open,
        .build =
            [](R r) { return interleaved_zb(r.devices, r.microbatches, r.chunks.value_or(2)); }},
+      {.name = "zb-auto",
+       .summary = "split backward, arranged for given times and memory",
+       .constraint = "cap >= 1",
+       .takes_costs = true,
+       .parameters = {{"cap", "most activations in flight, for all devices or each", "P"},
+                      {"f", "time of a forward, of all stages or each", "1"},
+                      {"i", "of the input half of a backward", "1"},
+                      {"w", "of its weight half", "1"},
+                      {"c", "of a transfer", "0"}},
+       .build = build_zb_auto},
       {.name = "dualpipe",
        .summary = "two replicas run against each other, forwards overlap backwards",
        .constraint = "P even, M even, M >= 2P",
@@ -206,6 +281,14 @@ void check_chunks(const BuilderInfo& builder, const BuildRequest& request) {
   }
 }
 
+void check_costs(const BuilderInfo& builder, const BuildRequest& request) {
+  if (request.costs && !builder.takes_costs) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("{} does not look at costs; leave them out, or use zb-auto",
+                            builder.name));
+  }
+}
+
 void check_graph(const BuilderInfo& builder, const BuildRequest& request) {
   if (builder.takes_graph && !request.graph) {
     throw Error(Errc::UsageArgument,
@@ -278,6 +361,7 @@ Schedule build_schedule(std::string_view name, const BuildRequest& request) {
   const BuilderInfo& builder = find_builder(name);
   check_parameters(builder, request);
   check_chunks(builder, request);
+  check_costs(builder, request);
   check_graph(builder, request);
   check_size(builder, request);
   return builder.build(request);

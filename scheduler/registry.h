@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "stagecraft/scheduler/cost_model.h"
 #include "stagecraft/scheduler/schedule.h"
 #include "stagecraft/scheduler/stage_graph.h"
 
@@ -22,6 +23,7 @@ struct BuildRequest {
   std::optional<int> chunks;               ///< stages per row, for builders that leave it open
   std::optional<StageGraph> graph;         ///< for the builders of stage DAGs
   std::map<std::string, std::string> set;  ///< further parameters by name
+  std::optional<CostModel> costs;          ///< for the builders that look at costs
 };
 
 struct BuilderParameter {
@@ -38,6 +40,7 @@ struct BuilderInfo {
   std::string_view constraint;  ///< on devices P and microbatches M; empty: any from 1 on
   ChunkRule chunks = ChunkRule::One;
   bool takes_graph = false;
+  bool takes_costs = false;
   std::vector<BuilderParameter> parameters;
   Schedule (*build)(const BuildRequest&) = nullptr;
 };

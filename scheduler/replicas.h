@@ -31,8 +31,8 @@ class Replicas {
   [[nodiscard]] StageId stage(StageId model_stage, int replica) const;
 
   /// The model's graph once per replica, under the schedule's stage numbers; with one replica the
-  /// model's own. Errors: ScheduleParameter when the model has another number of stages than each of
-  /// several replicas.
+  /// model's own. Errors: ScheduleParameter when the model has another number of stages than each
+  /// of several replicas.
   [[nodiscard]] StageGraph expand(const StageGraph& model) const;
 
   /// The schedule with the step's microbatch numbers in place of each replica's own (RP-1). Its

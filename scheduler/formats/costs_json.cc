@@ -92,8 +92,7 @@ class Document {
                                  fmt::join(names, ", ")));
       }
       if (!seen.insert(*key).second) {
-        json_.refuse(json_.key_offset(),
-                     fmt::format("field \"{}\" appears twice; keep one", *key));
+        json_.refuse(json_.key_offset(), fmt::format("field \"{}\" appears twice; keep one", *key));
       }
       field->read();
     }
@@ -117,10 +116,8 @@ class Document {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (!is_number || error != std::errc() || end != text.data() + text.size() ||
         !std::isfinite(value) || value < 0) {
-      json_.refuse(at,
-                   fmt::format("field \"{}\" wants a number of at least 0, got {}",
-                               name,
-                               quoted(text)));
+      json_.refuse(
+          at, fmt::format("field \"{}\" wants a number of at least 0, got {}", name, quoted(text)));
     }
     return value;
   }
@@ -139,8 +136,7 @@ class Document {
     const auto value = json_.integer();
     if (!value || *value < 0 || *value >= kMaxStages) {
       json_.refuse(
-          at,
-          fmt::format("field \"{}\" wants a whole number from 0 to {}", name, kMaxStages - 1));
+          at, fmt::format("field \"{}\" wants a whole number from 0 to {}", name, kMaxStages - 1));
     }
     return *value;
   }
@@ -164,9 +160,8 @@ class Document {
     const std::size_t at = json_.offset();
     int number_of = -1;
     Stage stage;
-    std::vector<Field> fields = kind_fields([&](double Durations::*kind, double value) {
-      stage.durations.emplace_back(kind, value);
-    });
+    std::vector<Field> fields = kind_fields(
+        [&](double Durations::*kind, double value) { stage.durations.emplace_back(kind, value); });
     for (const BytesField& field : kBytes) {
       fields.push_back(
           {field.name, [&, field] { stage.bytes.emplace_back(field.bytes, number(field.name)); }});
@@ -234,11 +229,11 @@ class Document {
            {{"stages", [&] { list("stages", [&] { stages.push_back(whole("stages")); }); }},
             {"duration", [&] { duration = number("duration"); }}});
     if (stages.size() != 2 || duration < 0) {
-      json_.refuse(
-          at, "an entry of \"groups\" wants {\"stages\": [0, 7], \"duration\": 0.02}");
+      json_.refuse(at, "an entry of \"groups\" wants {\"stages\": [0, 7], \"duration\": 0.02}");
     }
     if (!costs_.times.groups.emplace(CostModel::Pair{stages[0], stages[1]}, duration).second) {
-      json_.refuse(at, fmt::format("stages {} and {} appear twice; keep one", stages[0], stages[1]));
+      json_.refuse(at,
+                   fmt::format("stages {} and {} appear twice; keep one", stages[0], stages[1]));
     }
   }
 
@@ -324,8 +319,8 @@ Costs parse_costs(std::string_view text) {
 }
 
 std::string to_json(const Costs& costs) {
-  std::string text = fmt::format(R"({{"durations": {{{}}})",
-                                 durations_text(costs.times.usual, nullptr));
+  std::string text =
+      fmt::format(R"({{"durations": {{{}}})", durations_text(costs.times.usual, nullptr));
   add_list(text, "stages", stage_lines(costs));
   if (costs.times.group) {
     text += fmt::format(",\n \"group\": {}", *costs.times.group);
@@ -336,8 +331,8 @@ std::string to_json(const Costs& costs) {
         R"({{"stages": [{}, {}], "duration": {}}})", stages.first, stages.second, duration));
   }
   for (const auto& [ends, link] : costs.times.links) {
-    links.push_back(fmt::format(
-        R"({{"from": {}, "to": {}, {}}})", ends.first, ends.second, link_text(link)));
+    links.push_back(
+        fmt::format(R"({{"from": {}, "to": {}, {}}})", ends.first, ends.second, link_text(link)));
   }
   for (const auto& [ends, bytes] : costs.times.edge_bytes) {
     edges.push_back(

@@ -1,4 +1,5 @@
-/// `stagecraft train --schedule NAME --verify` for every builder there is, and what is wrong usage of it.
+/// `stagecraft train --schedule NAME --verify` for every builder there is, and what is wrong usage
+/// of it.
 #include <map>
 #include <set>
 #include <sstream>
@@ -67,7 +68,8 @@ TEST_CASE("the documentation's table says of every builder what --verify finds",
     if (builder.takes_graph) {
       request.graph = StageGraph::chain(4);
     }
-    const bool reordered = reordered_accumulation(build_schedule(builder.name, request)).has_value();
+    const bool reordered =
+        reordered_accumulation(build_schedule(builder.name, request)).has_value();
     CHECK(promised[std::string(builder.name)] ==
           (reordered ? fmt::format("within {:g}", tools::kReorderedBound) : "the same bits"));
   }
@@ -95,7 +97,8 @@ TEST_CASE("backwards taken newest first stay within the bound, and the reason is
   const nlohmann::json result = verify({"--schedule", "gpipe", "--set", "reverse_bwd=1"});
   CHECK(result.at("bit_equal") == false);
   CHECK(result.at("within_bound") == true);
-  CHECK(result.at("reordered").get<std::string>() == "stage 0 adds microbatch 1 after microbatch 3");
+  CHECK(result.at("reordered").get<std::string>() ==
+        "stage 0 adds microbatch 1 after microbatch 3");
 }
 
 TEST_CASE("a run of two replicas goes on from its checkpoint, also in one replica",

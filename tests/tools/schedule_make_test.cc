@@ -213,4 +213,33 @@ TEST_CASE("help is good everywhere, an unknown command is not", "[tools][schedul
   check_message(run_schedule({"chekc"}), 2, {"'chekc'", "did you mean check?"});
 }
 
+TEST_CASE("make arranges zb-auto for the times of a costs file, and no other builder",
+          "[tools][schedule]") {
+  const TemporaryFolder folder;
+  const std::string costs =
+      folder.write("c.json", R"({"durations": {"F": 4, "I": 5, "W": 3}, "link": {"latency": 1}})");
+  const std::vector<std::string> size{"--devices", "4", "--microbatches", "8"};
+  const auto make = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "make");
+    words.insert(words.end(), size.begin(), size.end());
+    return run_schedule(words);
+  };
+  const CommandResult by_file = make({"zb-auto", "--costs", costs, "--set", "cap=6"});
+  CHECK(by_file.exit_code == 0);
+  CHECK(by_file.out == make({"zb-auto",
+                             "--set",
+                             "f=4",
+                             "--set",
+                             "i=5",
+                             "--set",
+                             "w=3",
+                             "--set",
+                             "c=1",
+                             "--set",
+                             "cap=6"})
+                           .out);
+  check_message(make({"zb-h1", "--costs", costs}), 2, {"zb-h1 does not look at costs", "zb-auto"});
+  check_message(make({"zb-auto", "--set", "cap=0"}), 2, {"V34", "cap >= 1", "nearest: 1"});
+}
+
 }  // namespace stagecraft::tests

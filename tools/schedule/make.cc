@@ -9,6 +9,7 @@
 #include "stagecraft/scheduler/registry.h"
 #include "stagecraft/tools/command_line.h"
 #include "stagecraft/tools/schedule/commands.h"
+#include "stagecraft/tools/schedule/cost_options.h"
 #include "stagecraft/tools/schedule/format.h"
 #include "stagecraft/tools/schedule/input.h"
 #include "stagecraft/tools/schedule/output.h"
@@ -26,6 +27,7 @@ struct MakeOptions {
   int chunks = 0;
   std::string graph;
   std::vector<std::string> set;
+  std::string costs;
   std::string format = "text";
   std::string output;
 };
@@ -46,6 +48,8 @@ void add_options(CLI::App& app, MakeOptions& o) {
   app.add_option("--set", o.set, "a parameter of the schedule; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
+  app.add_option("--costs", o.costs, "what tasks and transfers take, for zb-auto: a costs.json")
+      ->type_name("FILE");
   app.add_option("--format", o.format, std::string(kFormatNames))->type_name("FORMAT");
   app.add_option("-o,--output", o.output, "where to write [standard output]")->type_name("FILE");
 }
@@ -66,6 +70,9 @@ BuildRequest request_of(const MakeOptions& o, const CLI::App& app, Console& cons
     request.graph = read_graph(o.graph, console);
   }
   request.set = key_values(kCommand, "--set", o.set);
+  if (!o.costs.empty()) {
+    request.costs = read_costs(o.costs, console).times;
+  }
   return request;
 }
 
