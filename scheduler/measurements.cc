@@ -79,10 +79,7 @@ Surroundings measured_surroundings(const MeasuredStep& step,
 void add_to(Bill& sum, const Bill& more) {
   sum.busy += more.busy;
   sum.overhead += more.overhead;
-  sum.bubbles.warm_up += more.bubbles.warm_up;
-  sum.bubbles.dependency += more.bubbles.dependency;
-  sum.bubbles.transfer += more.bubbles.transfer;
-  sum.bubbles.drain += more.bubbles.drain;
+  sum.bubbles += more.bubbles;
 }
 
 void add_to(Surroundings& sum, const Surroundings& more) {

@@ -33,6 +33,14 @@ struct Bubbles {
   double dependency = 0;  ///< between tasks, until another row had made what was needed
   double transfer = 0;    ///< between tasks, until that had arrived
   double drain = 0;       ///< after its last task
+
+  Bubbles& operator+=(const Bubbles& more) {
+    warm_up += more.warm_up;
+    dependency += more.dependency;
+    transfer += more.transfer;
+    drain += more.drain;
+    return *this;
+  }
 };
 
 struct RowTimeline {

@@ -13,9 +13,10 @@
 
 #include "stagecraft/actors/executor/backward.h"
 #include "stagecraft/actors/executor/commit.h"
+#include "stagecraft/actors/executor/overlap_group.h"
+#include "stagecraft/actors/executor/replica_sum.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/base/check.h"
-#include "stagecraft/futures/collective/all_reduce.h"
 #include "stagecraft/futures/collective/over_transport.h"
 #include "stagecraft/futures/store.h"
 
@@ -24,8 +25,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using Tensors = std::vector<at::Tensor>;
-
-constexpr std::int32_t kFirstReplicaGroup = 1;  // group 0 is all ranks, for the vote
 
 /// Adds the time of its scope to a counter of seconds.
 class Stopwatch {
@@ -174,41 +173,16 @@ struct StageExecutor::Impl {
     }
   }
 
-  /// Tasks that overlap are issued one after the other, whoever's tensors are here first: the transfers of one hide
-  /// behind the compute of the others. Each task is a block of instructions; returns where the group ends.
+  /// Returns the position behind the group.
   std::size_t execute_group(std::size_t begin) {
-    const std::vector<Instruction>& list = plan->rank->instructions;
-    struct Block {
-      std::size_t begin, end;
-    };
-    std::vector<Block> left;
-    std::size_t end = begin;
-    for (; end < list.size() && list[end].overlap == list[begin].overlap; ++end) {
-      if (end == begin || list[end].task != list[end - 1].task) {
-        left.push_back({end, end});
-      }
-      left.back().end = end + 1;
-    }
-    while (!left.empty()) {
-      auto next = left.begin();
-      for (auto b = left.begin(); b != left.end(); ++b) {
-        // Forwards of one stage keep their order (batch statistics), and backwards theirs.
-        const auto is_before = [&, &task = list[b->begin].task](const Block& earlier) {
-          const Task& other = list[earlier.begin].task;
-          return other.stage == task.stage && (other.kind == CellKind::Forward) == (task.kind == CellKind::Forward);
-        };
-        const bool first_of_stage = std::none_of(left.begin(), b, is_before);
-        if (first_of_stage && has_arrived(b->begin, b->end)) {
-          next = b;
-          break;
-        }
-      }
-      for (std::size_t i = next->begin; i < next->end; ++i) {
+    OverlapGroup tasks(plan->rank->instructions, begin);
+    while (!tasks.done()) {
+      const auto [first, end] = tasks.take([this](const auto& block) { return has_arrived(block.begin, block.end); });
+      for (std::size_t i = first; i < end; ++i) {
         execute_at(i);
       }
-      left.erase(next);
     }
-    return end;
+    return tasks.end();
   }
 
   /// Whether all that the instructions receive is here.
@@ -435,31 +409,17 @@ struct StageExecutor::Impl {
     stages.at(instruction.task.stage).bucket.accumulate(*plan->gradients[instruction.reads.front().slot.index()]);
   }
 
-  /// Sums the gradients of a stage's copies; every copy goes on with the sum. What is sent is a copy: peers read it
-  /// while this rank writes the sum.
   void reduce(int number) {
-    const ReplicaGroup& copies = setup.train->replica_groups[static_cast<std::size_t>(number)];
     std::vector<const Bucket*> mine;
-    for (const StageId id : copies.stages) {
+    for (const StageId id : setup.train->replica_groups[static_cast<std::size_t>(number)].stages) {
       const auto stage = stages.find(id);
       if (stage != stages.end()) {
         mine.push_back(&stage->second.bucket);
       }
     }
     const Stopwatch waiting(report.times.waiting);
-    const at::NoGradGuard no_grad;
-    for (std::size_t b = 0; b < mine.front()->flat_gradients().size(); ++b) {
-      at::Tensor own = mine.front()->flat_gradients()[b].clone();
-      for (std::size_t i = 1; i < mine.size(); ++i) {
-        own.add_(mine[i]->flat_gradients()[b]);
-      }
-      const at::Tensor sum = all_reduce(collective, {.ranks = copies.ranks, .id = kFirstReplicaGroup + number},
-                                        {.epoch = order.epoch, .step = order.submission, .number = static_cast<std::int32_t>(b)},
-                                        std::move(own), Clock::now() + setup.patience);
-      for (const Bucket* bucket : mine) {
-        bucket->flat_gradients()[b].copy_(sum);
-      }
-    }
+    sum_over_replicas(collective, *setup.train, number, mine, {.epoch = order.epoch, .step = order.submission},
+                      Clock::now() + setup.patience);
   }
 
   void cast_vote() {

@@ -67,10 +67,7 @@ Line total_line(const Timeline& timeline, bool bytes) {
     all.busy += row.busy;
     all.idle += row.idle;
     all.span_idle += row.span_idle;
-    all.bubbles.warm_up += row.bubbles.warm_up;
-    all.bubbles.dependency += row.bubbles.dependency;
-    all.bubbles.transfer += row.bubbles.transfer;
-    all.bubbles.drain += row.bubbles.drain;
+    all.bubbles += row.bubbles;
   }
   const double whole = timeline.makespan * static_cast<double>(timeline.rows.size());
   return figures_line("all", all, whole > 0 ? all.idle / whole : 0, Cells(bytes ? 2 : 1));

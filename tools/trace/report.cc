@@ -36,10 +36,7 @@ Bill sum(const std::vector<RowComparison>& rows, Bill RowComparison::*which) {
   for (const RowComparison& row : rows) {
     const Bill& bill = row.*which;
     total.busy += bill.busy;
-    total.bubbles.warm_up += bill.bubbles.warm_up;
-    total.bubbles.dependency += bill.bubbles.dependency;
-    total.bubbles.transfer += bill.bubbles.transfer;
-    total.bubbles.drain += bill.bubbles.drain;
+    total.bubbles += bill.bubbles;
     total.overhead += bill.overhead;
   }
   return total;

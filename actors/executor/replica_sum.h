@@ -1,0 +1,23 @@
+/// The sum of a stage's gradients over its copies, before the vote: each copy has seen its share of the microbatches,
+/// and all go on with the same bits.
+#pragma once
+
+#include <vector>
+
+#include "stagecraft/actors/executor/bucket.h"
+#include "stagecraft/compiler/plan/plan.h"
+#include "stagecraft/futures/collective/collective.h"
+
+namespace stagecraft {
+
+/// Enters the plan's replica group `number`, whose copies on this rank have the buckets `mine`, in the order of their
+/// replicas; replaces their gradients by the sum over all copies.
+/// `step`: epoch and step of the sequence. Errors: those of all_reduce.
+void sum_over_replicas(Collective& collective,
+                       const Plan& plan,
+                       int number,
+                       const std::vector<const Bucket*>& mine,
+                       const Sequence& step,
+                       Deadline deadline);
+
+}  // namespace stagecraft
