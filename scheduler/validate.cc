@@ -68,10 +68,25 @@ std::vector<Violation> validate(const Schedule& schedule,
   if (first != found.end()) {
     first->repair = rules::find_repair(schedule, graph, options, found, again);
     if (first->repair) {
-      first->message += rules::exchange_text(schedule, *first->repair);
+      first->message += "; exchange " + to_string(*first->repair, schedule);
     }
   }
   return found;
+}
+
+std::string to_string(const Exchange& exchange, const Schedule& schedule) {
+  const Schedule::Row& row = schedule.rows()[static_cast<std::size_t>(exchange.row)];
+  const auto called = [&](int column) {
+    const Cell& cell = row[static_cast<std::size_t>(column)];
+    return cell.idle() ? "the bubble" : to_string(cell);
+  };
+  return fmt::format("{} and {} of row {} ({} {} and {})",
+                     called(exchange.first),
+                     called(exchange.second),
+                     exchange.row,
+                     schedule.form() == Schedule::Form::Array ? "columns" : "positions",
+                     exchange.first,
+                     exchange.second);
 }
 
 Schedule apply(const Schedule& schedule, const Exchange& exchange) {

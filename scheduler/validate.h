@@ -77,6 +77,8 @@ struct ValidateOptions {
 
 /// Returns the schedule with the two cells exchanged. Requires: they exist.
 [[nodiscard]] Schedule apply(const Schedule& schedule, const Exchange& exchange);
+/// Returns "0B1 and the bubble of row 0 (columns 4 and 5)".
+[[nodiscard]] std::string to_string(const Exchange& exchange, const Schedule& schedule);
 
 /// Returns "V22 row 0 column 2 (0B0): message" for one violation.
 [[nodiscard]] std::string to_string(const Violation& violation);

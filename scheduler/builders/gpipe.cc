@@ -7,7 +7,7 @@ namespace stagecraft {
 Schedule gpipe(const StageGraph& stages, int microbatches, const GpipeOptions& options) {
   require_positive("gpipe", "stages", stages.size());
   require_positive("gpipe", "microbatches", microbatches);
-  require_acyclic("gpipe", stages);
+  require_acyclic("dag-gpipe", stages);
   std::vector<Schedule::Row> rows;
   for (int s = 0; s < stages.size(); ++s) {
     RowList list;

@@ -41,7 +41,7 @@ std::vector<int> in_flight_counts(const StageGraph& stages) {
 Schedule one_f_one_b(const StageGraph& stages, int microbatches) {
   require_positive("1f1b", "stages", stages.size());
   require_positive("1f1b", "microbatches", microbatches);
-  require_acyclic("1f1b", stages);
+  require_acyclic("dag-1f1b", stages);
   const std::vector<int> warm_up = in_flight_counts(stages);
   std::vector<Schedule::Row> rows;
   for (int s = 0; s < stages.size(); ++s) {

@@ -191,7 +191,7 @@ void check_deadlock(const Input& in, Violations& out) {
   Violation v = describe(in, cycle);
   v.repair = find_exchange(in, cycle, done);
   if (v.repair) {
-    v.message += exchange_text(in.schedule, *v.repair);
+    v.message += "; exchange " + to_string(*v.repair, in.schedule);
   } else {
     v.message += "; no single exchange within a row was found to help, reorder one of these rows";
   }

@@ -69,11 +69,11 @@ bool Matching::accept(const CommAction& action) {
   if (action.stage.value < 0 || action.stage.value >= in_.graph.size()) {
     report("V04",
            action,
-           fmt::format(
-               "{} names stage {}, but there are {} stages; correct the stage or the stage graph",
-               place(action),
-               action.stage.value,
-               in_.graph.size()));
+           fmt::format("{} names stage {}, but stages go from 0 to {}; correct the stage or the "
+                       "stage graph",
+                       place(action),
+                       action.stage.value,
+                       in_.graph.size() - 1));
     return false;
   }
   if (is_transfer(action.kind) &&

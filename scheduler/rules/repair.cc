@@ -195,17 +195,6 @@ bool about_order(const Violation& v) {
   return order && (!is_column_rule(v.rule) || v.cells.size() > 1);
 }
 
-std::string exchange_text(const Schedule& schedule, const Exchange& exchange) {
-  const Schedule::Row& row = schedule.rows()[static_cast<std::size_t>(exchange.row)];
-  return fmt::format("; exchange {} and {} of row {} ({} {} and {})",
-                     to_string(row[static_cast<std::size_t>(exchange.first)]),
-                     to_string(row[static_cast<std::size_t>(exchange.second)]),
-                     exchange.row,
-                     schedule.form() == Schedule::Form::Array ? "columns" : "positions",
-                     exchange.first,
-                     exchange.second);
-}
-
 std::optional<Exchange> find_repair(const Schedule& schedule,
                                     const StageGraph& graph,
                                     const ValidateOptions& options,

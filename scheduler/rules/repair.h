@@ -29,7 +29,4 @@ using Judge = std::function<std::vector<Violation>(const Schedule&)>;
                                                   const std::vector<Violation>& found,
                                                   const Judge& judge);
 
-/// Returns "; exchange 1F0 and 1B0 of row 1 (columns 1 and 2)".
-[[nodiscard]] std::string exchange_text(const Schedule& schedule, const Exchange& exchange);
-
 }  // namespace stagecraft::rules

@@ -102,12 +102,10 @@ void check_task(const Input& in, const Entry& entry, const Task& task, Violation
   if (task.stage.value < 0 || task.stage.value >= in.graph.size()) {
     Violation v = at("V04", entry, task);
     v.message = fmt::format(
-        "{}: {} names stage {}, but there are {} stages (0 to {}); correct the stage or the stage "
-        "graph",
+        "{}: {} names stage {}, but stages go from 0 to {}; correct the stage or the stage graph",
         where(in, entry),
         to_string(task),
         task.stage.value,
-        in.graph.size(),
         in.graph.size() - 1);
     out.push_back(std::move(v));
   }

@@ -59,7 +59,7 @@ Schedule fixed(const ScheduleFile& file, Console& console) {
   if (!left.empty()) {
     not_enough(file, left);
   }
-  console.err << fmt::format("exchanged {}\n", exchange_text(file.schedule, *exchange));
+  console.err << fmt::format("exchanged {}\n", to_string(*exchange, file.schedule));
   return repaired;
 }
 

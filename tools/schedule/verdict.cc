@@ -113,7 +113,7 @@ std::string report_text(const ScheduleFile& file,
   }
   if (const auto exchange = proposed_exchange(violations)) {
     text += fmt::format("\nrepair: exchange {}; stagecraft schedule fix does it\n",
-                        exchange_text(file.schedule, *exchange));
+                        to_string(*exchange, file.schedule));
   }
   return text;
 }
@@ -122,17 +122,6 @@ std::optional<Exchange> proposed_exchange(const std::vector<Violation>& violatio
   const auto found =
       std::ranges::find_if(violations, [](const Violation& v) { return v.repair.has_value(); });
   return found == violations.end() ? std::nullopt : found->repair;
-}
-
-std::string exchange_text(const Schedule& schedule, const Exchange& exchange) {
-  const auto& row = schedule.rows()[static_cast<std::size_t>(exchange.row)];
-  return fmt::format("{} and {} of row {} ({} {} and {})",
-                     to_string(row[static_cast<std::size_t>(exchange.first)]),
-                     to_string(row[static_cast<std::size_t>(exchange.second)]),
-                     exchange.row,
-                     schedule.form() == Schedule::Form::List ? "positions" : "columns",
-                     exchange.first,
-                     exchange.second);
 }
 
 }  // namespace stagecraft::tools

@@ -33,7 +33,4 @@ void require_valid(const ScheduleFile& file);
 /// The first exchange that the violations propose.
 [[nodiscard]] std::optional<Exchange> proposed_exchange(const std::vector<Violation>& violations);
 
-/// Returns "0B0 and 0F1 of row 0 (columns 1 and 2)".
-[[nodiscard]] std::string exchange_text(const Schedule& schedule, const Exchange& exchange);
-
 }  // namespace stagecraft::tools
