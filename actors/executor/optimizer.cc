@@ -48,6 +48,16 @@ void apply_columns(const Sgd& sgd, double lr, double decay, std::int64_t step, C
                   /*dampening=*/0.0, /*nesterov=*/false, /*maximize=*/false, /*is_first_step=*/step == 1);
 }
 
+// One of each per optimizer: a new one does not compile before it has them.
+
+std::string_view name_of(const AdamW&) { return "adamw"; }
+std::string_view name_of(const Sgd&) { return "sgd"; }
+
+std::vector<std::string_view> states_of(const AdamW&) { return {"exp_avg", "exp_avg_sq"}; }
+std::vector<std::string_view> states_of(const Sgd& sgd) {
+  return sgd.momentum != 0.0 ? std::vector<std::string_view>{"momentum"} : std::vector<std::string_view>{};
+}
+
 }  // namespace
 
 double learning_rate_at(const LearningRate& schedule, double base, std::int64_t step) {
@@ -68,12 +78,12 @@ double base_learning_rate(const Optimizer& optimizer) {
   return std::visit([](const auto& o) { return o.lr; }, optimizer);
 }
 
+std::string_view optimizer_name(const Optimizer& optimizer) {
+  return std::visit([](const auto& o) { return name_of(o); }, optimizer);
+}
+
 std::vector<std::string_view> state_names(const Optimizer& optimizer) {
-  if (std::holds_alternative<AdamW>(optimizer)) {
-    return {"exp_avg", "exp_avg_sq"};
-  }
-  return std::get<Sgd>(optimizer).momentum != 0.0 ? std::vector<std::string_view>{"momentum"}
-                                                  : std::vector<std::string_view>{};
+  return std::visit([](const auto& o) { return states_of(o); }, optimizer);
 }
 
 void apply(const Optimizer& optimizer, double learning_rate, std::int64_t step, std::vector<OptimizedParameter>& parameters) {

@@ -40,6 +40,9 @@ struct LearningRate {
 [[nodiscard]] double learning_rate_at(const LearningRate& schedule, double base, std::int64_t step);
 [[nodiscard]] double base_learning_rate(const Optimizer& optimizer);
 
+/// "adamw", "sgd": the name an optimizer has in checkpoints.
+[[nodiscard]] std::string_view optimizer_name(const Optimizer& optimizer);
+
 /// Names of the state tensors an optimizer keeps per parameter, in the order in which they are stored.
 [[nodiscard]] std::vector<std::string_view> state_names(const Optimizer& optimizer);
 
