@@ -1,13 +1,17 @@
 #include "stagecraft/actors/trainer.h"
 
 #include <map>
+#include <mutex>
 #include <set>
+#include <thread>
 
 #include <ATen/core/grad_mode.h>
+#include <c10/util/ParallelGuard.h>
 #include <fmt/format.h>
 
 #include "stagecraft/actors/checkpoint.h"
 #include "stagecraft/actors/crew.h"
+#include "stagecraft/base/log.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/compiler/replicate.h"
@@ -61,13 +65,20 @@ void check_ranks(const Plan& plan, const Schedule& schedule, int available) {
   }
 }
 
+/// What a trainer does on its caller's thread is copying: without gradients, and without a pool of
+/// threads that would outlive it (compiler/thread_count.h).
+struct OnCallersThread {
+  at::NoGradGuard no_grad;
+  c10::ParallelGuard alone{true};
+};
+
 /// The parts of a batch with storage of their own, so that the caller may go on writing to the
 /// batch.
 std::vector<std::vector<at::Tensor>> own_parts(const Batch& batch,
                                                const std::vector<BatchSlice>& expected,
                                                int microbatches,
                                                std::string_view what) {
-  const at::NoGradGuard no_grad;
+  const OnCallersThread scope;
   auto parts = split_batch(batch, expected, microbatches, what);
   std::map<const c10::TensorImpl*, at::Tensor> copies;  // a replicated tensor is copied once
   std::vector<at::Tensor> originals;  // keep their addresses from being used again
@@ -104,6 +115,7 @@ struct Trainer::Impl {
     train = std::make_shared<const Plan>(lower_schedule(program, schedule, true));
     evaluate = std::make_shared<const Plan>(lower_schedule(program, schedule, false));
     check_ranks(*train, schedule, cluster.ranks());
+    warn_of_too_many_threads();
     find_unused();
     crew = std::make_unique<Crew>(ledger, crew_setup());
   }
@@ -130,8 +142,24 @@ struct Trainer::Impl {
     return setup;
   }
 
+  /// Helpers of LibTorch's pools spin while they wait, as long as there is a processor for each.
+  void warn_of_too_many_threads() const {
+    const auto threads = train->ranks.size() * static_cast<std::size_t>(options.threads_per_worker);
+    const auto processors = static_cast<std::size_t>(std::thread::hardware_concurrency());
+    if (options.threads_per_worker > 1 && threads > processors) {
+      static std::once_flag once;
+      std::call_once(once, [&] {
+        log(Level::Warning,
+            "more threads than processors: operators will wait for each other's threads to wake up",
+            {{"ranks", train->ranks.size()},
+             {"threads_per_worker", options.threads_per_worker},
+             {"processors", processors}});
+      });
+    }
+  }
+
   void find_unused() {
-    const at::NoGradGuard no_grad;
+    const OnCallersThread scope;
     const CompiledProgram& compiled = program.compiled();
     std::set<int> parameters, buffers;
     for (const StageProgram& stage : compiled.partition.stages) {
@@ -185,6 +213,7 @@ struct Trainer::Impl {
   }
 
   void save(const std::string& path) {
+    const OnCallersThread scope;
     std::vector<StateTensor> tensors = read_state();  // first: it waits for the steps under way
     write_checkpoint(path,
                      {.step = ledger->committed(),
@@ -211,7 +240,7 @@ struct Trainer::Impl {
   }
 
   void load(const Checkpoint& checkpoint) {
-    const at::NoGradGuard no_grad;
+    const OnCallersThread scope;
     ledger->drain();
     check_same_model(checkpoint, expected_state());
     std::map<std::string, at::Tensor> by_name;
@@ -281,6 +310,7 @@ std::int64_t Trainer::steps() const {
 }
 
 StateDict Trainer::state_dict() {
+  const OnCallersThread scope;
   std::map<std::string, at::Tensor> by_name;
   for (auto& [name, tensor] : impl().read_state()) {
     by_name[name] = tensor;

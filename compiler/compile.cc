@@ -8,6 +8,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/probe.h"
+#include "stagecraft/compiler/thread_count.h"
 
 namespace stagecraft {
 namespace {
@@ -108,6 +109,7 @@ Program compile_workload(const Workload& given, const CompileOptions& options) {
   if (!given.loss) {
     throw Error(Errc::UsageArgument, "CompileOptions::loss is missing; pass a function (output, label) -> scalar tensor");
   }
+  const SingleThreaded alone;
   Workload workload = given;
   workload.parameters = without_aliases(given.parameters);
   workload.buffers = without_aliases(given.buffers);

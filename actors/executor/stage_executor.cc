@@ -1,6 +1,5 @@
 #include "stagecraft/actors/executor/stage_executor.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros_like.h>
@@ -19,6 +18,7 @@
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/process_end.h"
+#include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/futures/collective/over_transport.h"
 #include "stagecraft/futures/store.h"
 
@@ -511,7 +511,7 @@ struct StageExecutor::Impl {
 StageExecutor::StageExecutor(ExecutorSetup setup,
                              std::shared_ptr<Transport> transport,
                              std::shared_ptr<Progress> progress) {
-  at::set_num_threads(setup.threads);  // before any other call into LibTorch on this thread
+  set_own_thread_count(setup.threads);  // before any other call into LibTorch on this thread
   impl_ = std::make_unique<Impl>(std::move(setup), std::move(transport), std::move(progress));
   arm_libtorch_gate();
 }
