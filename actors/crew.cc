@@ -8,7 +8,6 @@
 #include "stagecraft/actors/driver.h"
 #include "stagecraft/actors/stage_worker.h"
 #include "stagecraft/base/home_process.h"
-#include "stagecraft/base/log.h"
 #include "stagecraft/base/process_end.h"
 #include "stagecraft/futures/transport/inproc.h"
 
@@ -217,24 +216,7 @@ void Crew::write_state(const std::vector<std::vector<StateTensor>>& state) {
 }
 
 std::vector<std::optional<StatusReply>> Crew::status() {
-  std::vector<Future<StatusReply>> answers;
-  for (std::size_t r = 0; r < impl_->agents.size(); ++r) {
-    answers.push_back(ask<StatusReply>(impl_->host,
-                                       impl_->agents[r],
-                                       "the agent of " + peer_name(Rank(r)),
-                                       kAgentLimit,
-                                       Status{}));
-  }
-  std::vector<std::optional<StatusReply>> replies;
-  for (const Future<StatusReply>& answer : answers) {
-    try {
-      replies.emplace_back(answer.get());
-    } catch (const Error& error) {
-      log(Level::Warning, "status missing", {{"why", error.what()}});
-      replies.emplace_back(std::nullopt);
-    }
-  }
-  return replies;
+  return ask_status(impl_->host, impl_->agents, kAgentLimit);
 }
 
 }  // namespace stagecraft

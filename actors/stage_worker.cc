@@ -8,6 +8,7 @@
 
 #include "stagecraft/actors/data_tags.h"
 #include "stagecraft/actors/executor/foreign_error.h"
+#include "stagecraft/base/log.h"
 #include "stagecraft/base/process_end.h"
 
 namespace stagecraft {
@@ -200,6 +201,26 @@ PlanActor spawn_plan_thread(ActorHost& host,
 
 AgentActor spawn_agent(ActorHost& host, std::shared_ptr<WorkerDesk> desk) {
   return host.system().spawn(agent, std::move(desk));
+}
+
+std::vector<std::optional<StatusReply>> ask_status(ActorHost& host,
+                                                   const std::vector<AgentActor>& agents,
+                                                   std::chrono::milliseconds limit) {
+  std::vector<Future<StatusReply>> answers;
+  for (std::size_t r = 0; r < agents.size(); ++r) {
+    answers.push_back(
+        ask<StatusReply>(host, agents[r], "the agent of " + peer_name(Rank(r)), limit, Status{}));
+  }
+  std::vector<std::optional<StatusReply>> replies;
+  for (const Future<StatusReply>& answer : answers) {
+    try {
+      replies.emplace_back(answer.get());
+    } catch (const Error& error) {
+      log(Level::Warning, "status missing", {{"why", error.what()}});
+      replies.emplace_back(std::nullopt);
+    }
+  }
+  return replies;
 }
 
 }  // namespace stagecraft

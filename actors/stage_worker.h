@@ -17,7 +17,10 @@
 ///      hold.
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "stagecraft/actors/caf_types.h"
 #include "stagecraft/actors/executor/stage_executor.h"
@@ -65,5 +68,10 @@ class StageWorker {
                                           std::shared_ptr<WorkerDesk> desk,
                                           ExecutorSetup setup);
 [[nodiscard]] AgentActor spawn_agent(ActorHost& host, std::shared_ptr<WorkerDesk> desk);
+
+/// Asks agents, from a thread that is no actor, what their ranks are doing. In their order; nothing for one that is gone
+/// or silent for longer than `limit`.
+[[nodiscard]] std::vector<std::optional<StatusReply>> ask_status(
+    ActorHost& host, const std::vector<AgentActor>& agents, std::chrono::milliseconds limit);
 
 }  // namespace stagecraft

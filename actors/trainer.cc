@@ -110,6 +110,7 @@ struct Trainer::Impl {
   Impl(Cluster& cluster, const Program& p, const Schedule& schedule, Optimizer o, TrainerOptions t)
       : program(p), options(std::move(t)), optimizer(o) {
     check_options(options);
+    check_optimizer(optimizer);
     check(p, schedule).or_throw();
     program = replicate(p, Replicas(schedule));
     train = std::make_shared<const Plan>(lower_schedule(program, schedule, true));

@@ -58,6 +58,7 @@ struct Reference::Impl {
   std::int64_t done = 0;
 
   Impl(Program p, Optimizer o, ReferenceOptions opt) : program(std::move(p)), optimizer(o), options(std::move(opt)) {
+    check_optimizer(optimizer);
     const CompiledProgram& compiled = program.compiled();
     for (const StageId id : compiled.partition.order) {
       stages.emplace_back(compiled, id, optimizer);
