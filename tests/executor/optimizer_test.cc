@@ -81,6 +81,11 @@ TEST_CASE("the learning rate warms up linearly, then stays or falls as half a co
   CHECK(learning_rate_at(cosine, 1.0, 500) == Approx(0.0).margin(1e-12));
 }
 
+TEST_CASE("each optimizer has its own name in checkpoints", "[executor][optimizer]") {
+  CHECK(optimizer_name(AdamW{}) == "adamw");
+  CHECK(optimizer_name(Sgd{.momentum = 0.9}) == "sgd");
+}
+
 TEST_CASE("settings that cannot train are refused, naming the setting", "[executor][optimizer]") {
   using Catch::Matchers::ContainsSubstring;
   const double nan = std::nan("");
