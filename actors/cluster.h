@@ -3,6 +3,9 @@
 /// Ranks are threads of this process. A cluster may be given to several trainers, at once or one
 /// after the other; each has workers and a data plane of its own. It may be destroyed before its
 /// trainers.
+///
+/// CL-1: a Cluster is a handle, and none is empty: copying or moving one gives another of the same
+/// ranks.
 #pragma once
 
 #include <memory>
@@ -13,6 +16,10 @@ class ActorHost;
 
 class Cluster {
  public:
+  Cluster(const Cluster&) = default;  // keeps CL-1: with these there is no move
+  Cluster& operator=(const Cluster&) = default;
+  ~Cluster() = default;
+
   /// Errors: UsageArgument for less than one rank.
   [[nodiscard]] static Cluster local(int ranks);
 

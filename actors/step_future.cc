@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "stagecraft/base/check.h"
+#include "stagecraft/base/error.h"
 
 namespace stagecraft {
 namespace {
@@ -50,7 +50,11 @@ StepFuture::StepFuture(Future<StepOutcome> outcome, ReadLosses read)
 }
 
 StepFuture::Cell& StepFuture::cell() const {
-  SC_CHECK(cell_ != nullptr, "a StepFuture that no step returned was used");
+  if (cell_ == nullptr) {
+    throw Error(Errc::UsageArgument,
+                "this StepFuture is of no step: it was made empty or moved from; assign it what "
+                "Trainer::step returns");
+  }
   return *cell_;
 }
 

@@ -5,6 +5,7 @@
 ///       first.
 /// SF-2: losses stay on their worker until the first get(), and are released there when the last
 ///       handle goes.
+/// SF-3: one that is not valid() (made empty, or moved from) answers all else with a UsageArgument.
 #pragma once
 
 #include <cstdint>

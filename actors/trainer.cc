@@ -61,29 +61,6 @@ void check_ranks(const Plan& plan, const Schedule& schedule, int available) {
   }
 }
 
-/// The parts of a batch with storage of their own, so that the caller may go on writing to the
-/// batch.
-std::vector<std::vector<at::Tensor>> own_parts(const Batch& batch,
-                                               const std::vector<BatchSlice>& expected,
-                                               int microbatches,
-                                               std::string_view what) {
-  const at::NoGradGuard no_grad;
-  auto parts = split_batch(batch, expected, microbatches, what);
-  std::map<const c10::TensorImpl*, at::Tensor> copies;  // a replicated tensor is copied once
-  std::vector<at::Tensor> originals;  // keep their addresses from being used again
-  for (auto& microbatch : parts) {
-    for (at::Tensor& part : microbatch) {
-      at::Tensor& copy = copies[part.unsafeGetTensorImpl()];
-      if (!copy.defined()) {
-        copy = part.detach().clone(at::MemoryFormat::Contiguous);
-        originals.push_back(part);
-      }
-      part = copy;
-    }
-  }
-  return parts;
-}
-
 std::vector<double> read_losses(const std::weak_ptr<Crew>& crew, const StepOutcome& outcome) {
   if (outcome.losses.empty()) {
     return {};
@@ -127,7 +104,11 @@ struct Trainer::Impl {
   std::shared_ptr<Crew> crew;
   std::vector<StateTensor> unused;  ///< parameters and buffers that no stage has: they live here
 
-  Impl(Cluster& cluster, const Program& p, const Schedule& schedule, Optimizer o, TrainerOptions t)
+  Impl(const Cluster& cluster,
+       const Program& p,
+       const Schedule& schedule,
+       Optimizer o,
+       TrainerOptions t)
       : program(p), options(std::move(t)), optimizer(o) {
     check_options(options);
     check(p, schedule).or_throw();
@@ -183,8 +164,8 @@ struct Trainer::Impl {
   EnteredStep enter(const Batch& inputs, const Batch& labels, bool training) {
     const CompiledProgram& compiled = program.compiled();
     StepInput input{.training = training,
-                    .inputs = own_parts(inputs, compiled.inputs, compiled.microbatches, "input"),
-                    .labels = own_parts(labels, compiled.labels, compiled.microbatches, "label")};
+                    .inputs = split_batch(inputs, compiled.inputs, compiled.microbatches, "input"),
+                    .labels = split_batch(labels, compiled.labels, compiled.microbatches, "label")};
     EnteredStep entered = ledger->enter(std::move(input), options.outstanding);
     crew->submit(entered.submission);
     return entered;
@@ -268,62 +249,68 @@ struct Trainer::Impl {
   }
 };
 
-Trainer::Trainer(Cluster& cluster,
+Trainer::Trainer(const Cluster& cluster,
                  Program program,
                  Schedule schedule,
                  Optimizer optimizer,
                  TrainerOptions options)
-    : impl_(std::make_unique<Impl>(
-          cluster, program, schedule, optimizer, std::move(options))) {}
+    : impl_(std::make_unique<Impl>(cluster, program, schedule, optimizer, std::move(options))) {}
 
 Trainer::~Trainer() = default;
 Trainer::Trainer(Trainer&&) noexcept = default;
 Trainer& Trainer::operator=(Trainer&&) noexcept = default;
 
+Trainer::Impl& Trainer::impl() const {
+  if (impl_ == nullptr) {
+    throw Error(Errc::UsageArgument, "this trainer was moved from; use the one it was moved to");
+  }
+  return *impl_;
+}
+
 StepFuture Trainer::step(const Batch& inputs, const Batch& labels) {
-  return impl_->run(inputs, labels, true);
+  return impl().run(inputs, labels, true);
 }
 
 double Trainer::evaluate(const Batch& inputs, const Batch& labels) {
-  return impl_->run(inputs, labels, false).get().mean_loss;
+  return impl().run(inputs, labels, false).get().mean_loss;
 }
 
 std::int64_t Trainer::steps() const {
-  return impl_->ledger->committed();
+  return impl().ledger->committed();
 }
 
 StateDict Trainer::state_dict() {
   std::map<std::string, at::Tensor> by_name;
-  for (auto& [name, tensor] : impl_->read_state()) {
+  for (auto& [name, tensor] : impl().read_state()) {
     by_name[name] = tensor;
   }
   StateDict result;
-  for (const std::string& name : impl_->program.parameter_names()) {
+  for (const std::string& name : impl().program.parameter_names()) {
     result.emplace_back(name, by_name.at(std::string(kWeight) + name).clone());
   }
   return result;
 }
 
 void Trainer::save(const std::string& path) {
-  impl_->save(path);
+  impl().save(path);
 }
 
 void Trainer::load(const std::string& path) {
-  impl_->load(read_checkpoint(path));
+  impl().load(read_checkpoint(path));
 }
 
 const Plan& Trainer::plan() const {
-  return *impl_->train;
+  return *impl().train;
 }
 
 std::vector<RankStatus> Trainer::status() {
   std::vector<RankStatus> result;
-  for (const StatusReply& reply : impl_->crew->status()) {
+  for (const StatusReply& reply : impl().crew->status()) {
     RankStatus status{.rank = reply.rank,
                       .instruction = {},
                       .seconds = reply.seconds,
                       .result_bytes = reply.result_bytes};
-    const auto& instructions = impl_->train->ranks[reply.rank.index()].instructions;
+    const auto& instructions = impl().train->ranks[reply.rank.index()].instructions;
     if (reply.instruction >= 0 &&
         static_cast<std::size_t>(reply.instruction) < instructions.size()) {
       status.instruction = to_string(instructions[static_cast<std::size_t>(reply.instruction)]);

@@ -9,6 +9,8 @@
 /// TR-2: a step that fails before its vote changes no weight, and the next may follow. One that
 ///       fails later leaves weights undefined: every step, save and state_dict fails until load().
 /// TR-3: destroying a trainer cancels the steps under way and takes a bounded time.
+/// TR-4: a trainer that was moved from may be assigned to and destroyed; all else is a
+///       UsageArgument.
 #pragma once
 
 #include <chrono>
@@ -62,7 +64,7 @@ class Trainer {
   /// Copies the program's parameters to the ranks of the schedule, one worker per row.
   /// Errors: ScheduleInvalid with every violation on the grid; ClusterMember for a cluster with
   ///         fewer ranks than the schedule has rows; UsageArgument for options that make no sense.
-  Trainer(Cluster& cluster,
+  Trainer(const Cluster& cluster,
           Program program,
           Schedule schedule,
           Optimizer optimizer,
@@ -102,6 +104,8 @@ class Trainer {
 
  private:
   struct Impl;
+  [[nodiscard]] Impl& impl() const;  ///< keeps TR-4
+
   std::unique_ptr<Impl> impl_;
 };
 
