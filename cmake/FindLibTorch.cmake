@@ -58,17 +58,21 @@ find_package_handle_standard_args(LibTorch
 if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
   find_package(Threads REQUIRED)
 
-  # LibTorch has another fmt among its headers, with which the distribution's spdlog does not compile. A folder of
-  # nothing but the distribution's fmt, searched first (-I comes before -isystem), decides for whoever uses LibTorch.
+  # LibTorch has another fmt among its headers, with which the distribution's spdlog does not compile. A folder that
+  # leads to nothing but the distribution's fmt, searched first (-I comes before -isystem), decides for whoever uses
+  # LibTorch. Headers that lead there, and no link, so that they stay system headers.
   add_library(LibTorch::fmt INTERFACE IMPORTED)
   find_package(fmt QUIET)
   if(TARGET fmt::fmt)
     get_target_property(_libtorch_fmt_places fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
     find_path(_libtorch_fmt fmt/format.h PATHS ${_libtorch_fmt_places} NO_DEFAULT_PATH NO_CACHE)
     if(_libtorch_fmt)
-      set(_libtorch_fmt_alone "${CMAKE_BINARY_DIR}/CMakeFiles/libtorch-fmt")
-      file(MAKE_DIRECTORY "${_libtorch_fmt_alone}")
-      file(CREATE_LINK "${_libtorch_fmt}/fmt" "${_libtorch_fmt_alone}/fmt" SYMBOLIC)
+      set(_libtorch_fmt_alone "${CMAKE_BINARY_DIR}/CMakeFiles/fmt-before-libtorch")
+      file(GLOB _libtorch_fmt_headers RELATIVE "${_libtorch_fmt}" "${_libtorch_fmt}/fmt/*.h")
+      foreach(_header IN LISTS _libtorch_fmt_headers)
+        file(CONFIGURE OUTPUT "${_libtorch_fmt_alone}/${_header}" @ONLY
+          CONTENT "#pragma GCC system_header\n#include \"${_libtorch_fmt}/${_header}\"\n")
+      endforeach()
       set_target_properties(LibTorch::fmt PROPERTIES
         INTERFACE_INCLUDE_DIRECTORIES "${_libtorch_fmt_alone}" SYSTEM OFF)
     endif()

@@ -5,7 +5,8 @@
 /// Captures forward and loss on the first microbatch, checks the record against the module on another one, cuts it
 /// at the markers and measures the stages.
 ///
-/// CO-1: compile changes nothing of its caller's: module, gradients, batch and random numbers are as they were before.
+/// CO-1: parameters, buffers, gradients, modes, batch and random numbers are as they were before. Forward and loss run
+///       twice: what they keep elsewhere has seen that.
 #pragma once
 
 #include <ATen/core/Tensor.h>
