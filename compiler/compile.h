@@ -115,10 +115,10 @@ consteval bool can_be_compiled() {
 
 }  // namespace compiling
 
-/// Compiles `module`: a torch::nn::Module with a `forward` of tensors, a holder of one (AnyModule and Sequential too),
-/// or a pointer to one. `forward` is called with one tensor per input, or with all of them in one std::vector, and
-/// returns what `tensors_in` takes apart. The program copies parameters and buffers: the module need not outlive it, and
-/// what becomes of it changes nothing; `Trainer::state_dict()` has the trained weights.
+/// Compiles `given`: a torch::nn::Module with a `forward` of tensors, a holder of one, or a pointer to one. `forward` is
+/// called with one tensor per input, or with all of them in one std::vector, and returns what `tensors_in` takes apart;
+/// that of a Sequential or AnyModule returns one tensor. The program copies parameters and buffers: the module need not
+/// outlive it, and what becomes of it changes nothing. The trained weights are in `Trainer::state_dict()`.
 /// Errors: UsageArgument, CompileCapture, CompilePartition, CompileShape; each names operator and stage.
 /// Cost: three forwards of one microbatch, and one copy of parameters and buffers.
 template <class Given>

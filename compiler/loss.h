@@ -7,7 +7,7 @@
 ///   [](const std::vector<torch::Tensor>& outputs, const std::vector<torch::Tensor>& labels) { ... }
 ///
 /// LO-1: a loss of tensors gets all outputs, then all labels. One that does not take so many gets the first output and
-///       all labels: what else the module returned does not concern it.
+///       all labels: what else the module returned does not concern it. A template is taken for a loss of tensors.
 /// LO-2: copies of a Loss share what the callable keeps.
 #pragma once
 

@@ -19,7 +19,7 @@ std::string to_string(const TakenNumbers& taken) {
     const std::string_view before = i == 0 ? "" : i + 1 == numbers.size() ? " or " : ", ";
     text += fmt::format("{}{}", before, numbers[i]);
   }
-  return text + " tensors";
+  return text + (text == "1" ? " tensor" : " tensors");
 }
 
 }  // namespace stagecraft
