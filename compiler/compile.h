@@ -120,7 +120,8 @@ consteval bool can_be_compiled() {
 /// that of a Sequential or AnyModule returns one tensor. The program copies parameters and buffers: the module need not
 /// outlive it, and what becomes of it changes nothing. The trained weights are in `Trainer::state_dict()`.
 /// Errors: UsageArgument, CompileCapture, CompilePartition, CompileShape; each names operator and stage.
-/// Cost: three forwards of one microbatch, and one copy of parameters and buffers.
+/// Cost: four forwards and two backwards of one microbatch, on the calling thread alone, and one copy of parameters and
+///       buffers.
 template <class Given>
 [[nodiscard]] Program compile(Given&& given, const CompileOptions& options) {
   using Callee = calls::Callee<std::remove_reference_t<Given>>;

@@ -117,6 +117,30 @@ TEST_CASE("a trainer may outlive its cluster, and be moved", "[integration][trai
   CHECK(trainer.plan().ranks.size() == 2);
 }
 
+TEST_CASE("a trainer that was moved from says so to every call", "[integration][trainer]") {
+  const Program program = make_program();
+  Cluster cluster = Cluster::local(2);
+  Trainer first(cluster, program, make_schedule("gpipe", program), AdamW{});
+  Trainer second = std::move(first);
+  const Data batch = data(0);
+  const auto calls = std::vector<std::function<void()>>{
+      [&] { (void)first.step(batch.inputs, batch.labels); },
+      [&] { (void)first.evaluate(batch.inputs, batch.labels); },
+      [&] { (void)first.steps(); },
+      [&] { (void)first.state_dict(); },
+      [&] { first.save("none"); },
+      [&] { first.load("none"); },
+      [&] { (void)first.plan(); },
+      [&] { (void)first.status(); }};
+  for (const auto& call : calls) {
+    CHECK_THAT(refusal(call, Errc::UsageArgument), ContainsSubstring("moved from"));
+  }
+  first = std::move(second);
+  CHECK(first.step(batch.inputs, batch.labels).get().step == 1);
+  CHECK_THAT(refusal([&] { (void)second.steps(); }, Errc::UsageArgument),
+             ContainsSubstring("moved from"));
+}
+
 TEST_CASE("a trainer that records says of every step when each instruction of its plan ran",
           "[integration][trainer]") {
   const bool record = GENERATE(true, false);

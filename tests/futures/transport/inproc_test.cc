@@ -72,6 +72,20 @@ TEST_CASE("a tensor for a closed rank is counted as refused", "[futures][transpo
   CHECK(net.ranks[0]->refused() == 0);
 }
 
+TEST_CASE("peers are called by their names, the driver too", "[futures][transport]") {
+  using Catch::Matchers::ContainsSubstring;
+  const Endpoints net = make_endpoints(2);
+  const Future<at::Tensor> from_driver = net.ranks[0]->receive(kDriver, kTag);
+  const Future<at::Tensor> from_rank = net.ranks[0]->receive(Rank{1}, kTag);
+  net.ranks[0]->close(Error(Errc::ClusterClosed, "closed"));
+  CHECK_THROWS_WITH(from_driver.get(), ContainsSubstring("peer the driver"));
+  CHECK_THROWS_WITH(from_rank.get(), ContainsSubstring("peer rank 1"));
+  CHECK_THROWS_WITH(net.driver->send(Rank{5}, kTag, number(1)),
+                    ContainsSubstring("expected the driver or a rank from 0 to 1"));
+  CHECK_THROWS_WITH(net.ranks[1]->send(kDriver, kTag, at::Tensor()),
+                    ContainsSubstring("to be sent to the driver"));
+}
+
 TEST_CASE("two ends of one rank are one mailbox", "[futures][transport]") {
   const InprocNetwork network(1);
   network.endpoint(kDriver)->send(Rank{0}, kTag, number(1));
