@@ -72,29 +72,6 @@ struct OnCallersThread {
   c10::ParallelGuard alone{true};
 };
 
-/// The parts of a batch with storage of their own, so that the caller may go on writing to the
-/// batch.
-std::vector<std::vector<at::Tensor>> own_parts(const Batch& batch,
-                                               const std::vector<BatchSlice>& expected,
-                                               int microbatches,
-                                               std::string_view what) {
-  const OnCallersThread scope;
-  auto parts = split_batch(batch, expected, microbatches, what);
-  std::map<const c10::TensorImpl*, at::Tensor> copies;  // a replicated tensor is copied once
-  std::vector<at::Tensor> originals;  // keep their addresses from being used again
-  for (auto& microbatch : parts) {
-    for (at::Tensor& part : microbatch) {
-      at::Tensor& copy = copies[part.unsafeGetTensorImpl()];
-      if (!copy.defined()) {
-        copy = part.detach().clone(at::MemoryFormat::Contiguous);
-        originals.push_back(part);
-      }
-      part = copy;
-    }
-  }
-  return parts;
-}
-
 }  // namespace
 
 struct Trainer::Impl {
@@ -107,7 +84,7 @@ struct Trainer::Impl {
   std::unique_ptr<Crew> crew;
   std::vector<StateTensor> unused;  ///< parameters and buffers that no stage has: they live here
 
-  Impl(Cluster& cluster, const Program& p, const Schedule& schedule, Optimizer o, TrainerOptions t)
+  Impl(const Cluster& cluster, const Program& p, const Schedule& schedule, Optimizer o, TrainerOptions t)
       : program(p), options(std::move(t)), optimizer(o) {
     check_options(options);
     check_optimizer(optimizer);
@@ -182,9 +159,13 @@ struct Trainer::Impl {
 
   EnteredStep enter(const Batch& inputs, const Batch& labels, bool training) {
     const CompiledProgram& compiled = program.compiled();
+    const auto split = [&](const Batch& batch, const std::vector<BatchSlice>& expected, std::string_view what) {
+      const OnCallersThread scope;
+      return split_batch(batch, expected, compiled.microbatches, what);
+    };
     StepInput input{.training = training,
-                    .inputs = own_parts(inputs, compiled.inputs, compiled.microbatches, "input"),
-                    .labels = own_parts(labels, compiled.labels, compiled.microbatches, "label")};
+                    .inputs = split(inputs, compiled.inputs, "input"),
+                    .labels = split(labels, compiled.labels, "label")};
     EnteredStep entered = ledger->enter(std::move(input), options.outstanding);
     crew->submit(entered.submission);
     return entered;
@@ -268,7 +249,7 @@ struct Trainer::Impl {
   }
 };
 
-Trainer::Trainer(Cluster& cluster,
+Trainer::Trainer(const Cluster& cluster,
                  Program program,
                  Schedule schedule,
                  Optimizer optimizer,

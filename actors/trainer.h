@@ -68,7 +68,7 @@ class Trainer {
   /// Copies the program's parameters to the ranks of the schedule, one worker per row.
   /// Errors: ScheduleInvalid with every violation on the grid; ClusterMember for a cluster with
   ///         fewer ranks than the schedule has rows; UsageArgument for options that make no sense.
-  Trainer(Cluster& cluster,
+  Trainer(const Cluster& cluster,
           Program program,
           Schedule schedule,
           Optimizer optimizer,

@@ -1,11 +1,14 @@
 # FindLibTorch: LibTorch as the Python wheel or the zip archive lays it out.
 #
 # The TorchConfig.cmake of a CUDA build insists on a CUDA toolkit; a program that computes on the CPU
-# needs none. Looked for in LibTorch_ROOT (variable or environment), CMAKE_PREFIX_PATH, and the cache
-# folder that tools/setup fills.
+# needs none. Looked for in LibTorch_ROOT (variable or environment), where Torch_DIR is, in
+# CMAKE_PREFIX_PATH, and in the cache folder that tools/setup fills.
+#
+# A project may say find_package(Torch) as well, before or after: both must then find the same copy.
 #
 # Targets: LibTorch::cpu   headers, torch_cpu, c10
 #          LibTorch::cuda  the same and torch_cuda, c10_cuda; only where these are found
+#          LibTorch::fmt   the distribution's fmt, searched before LibTorch's own; part of the others
 # Variables: LibTorch_FOUND, LibTorch_VERSION
 
 if("$ENV{XDG_CACHE_HOME}" STREQUAL "")
@@ -18,6 +21,9 @@ endif()
 string(REPLACE ":" ";" _libtorch_prefixes "$ENV{CMAKE_PREFIX_PATH}")
 list(PREPEND _libtorch_prefixes ${CMAKE_PREFIX_PATH})
 list(TRANSFORM _libtorch_prefixes APPEND "/../..")
+if(Torch_DIR)
+  list(PREPEND _libtorch_prefixes "${Torch_DIR}/../../..")
+endif()
 
 find_path(LibTorch_INCLUDE_DIR ATen/core/Tensor.h
   HINTS ${_libtorch_prefixes} "${_libtorch_cache}/libtorch-2.11.0/torch"
@@ -52,11 +58,32 @@ find_package_handle_standard_args(LibTorch
 if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
   find_package(Threads REQUIRED)
 
+  # LibTorch has another fmt among its headers, with which the distribution's spdlog does not compile. A folder that
+  # leads to nothing but the distribution's fmt, searched first (-I comes before -isystem), decides for whoever uses
+  # LibTorch. Headers that lead there, and no link, so that they stay system headers.
+  add_library(LibTorch::fmt INTERFACE IMPORTED)
+  find_package(fmt QUIET)
+  if(TARGET fmt::fmt)
+    get_target_property(_libtorch_fmt_places fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
+    find_path(_libtorch_fmt fmt/format.h PATHS ${_libtorch_fmt_places} NO_DEFAULT_PATH NO_CACHE)
+    if(_libtorch_fmt)
+      set(_libtorch_fmt_alone "${CMAKE_BINARY_DIR}/CMakeFiles/fmt-before-libtorch")
+      file(GLOB _libtorch_fmt_headers RELATIVE "${_libtorch_fmt}" "${_libtorch_fmt}/fmt/*.h")
+      foreach(_header IN LISTS _libtorch_fmt_headers)
+        file(CONFIGURE OUTPUT "${_libtorch_fmt_alone}/${_header}" @ONLY
+          CONTENT "#pragma GCC system_header\n#include \"${_libtorch_fmt}/${_header}\"\n")
+      endforeach()
+      set_target_properties(LibTorch::fmt PROPERTIES
+        INTERFACE_INCLUDE_DIRECTORIES "${_libtorch_fmt_alone}" SYSTEM OFF)
+    endif()
+  endif()
+
   # The wheel is built with the compiler's default (new) string ABI, so no definition is needed.
   add_library(LibTorch::c10 SHARED IMPORTED)
   set_target_properties(LibTorch::c10 PROPERTIES
     IMPORTED_LOCATION "${LibTorch_c10_LIBRARY}"
-    INTERFACE_INCLUDE_DIRECTORIES "${LibTorch_INCLUDE_DIR};${LibTorch_INCLUDE_DIR}/torch/csrc/api/include")
+    INTERFACE_INCLUDE_DIRECTORIES "${LibTorch_INCLUDE_DIR};${LibTorch_INCLUDE_DIR}/torch/csrc/api/include"
+    INTERFACE_LINK_LIBRARIES LibTorch::fmt)
 
   # What torch_cpu itself links (OpenMP, the two small CUDA libraries) it finds by its own run path.
   add_library(LibTorch::cpu SHARED IMPORTED)
@@ -73,4 +100,26 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
       IMPORTED_LOCATION "${LibTorch_torch_cuda_LIBRARY}"
       INTERFACE_LINK_LIBRARIES "LibTorch::c10_cuda;LibTorch::cpu")
   endif()
+
+  # Two copies in one program register every operator twice and crash before main.
+  function(_libtorch_check_one_copy)
+    if(TARGET torch_cpu)
+      foreach(_property IN ITEMS IMPORTED_LOCATION_RELEASE IMPORTED_LOCATION)
+        get_target_property(_theirs torch_cpu ${_property})
+        if(_theirs)
+          break()
+        endif()
+      endforeach()
+      get_target_property(_ours LibTorch::cpu IMPORTED_LOCATION)
+      if(_theirs)
+        file(REAL_PATH "${_theirs}" _theirs)
+        file(REAL_PATH "${_ours}" _ours)
+      endif()
+      if(_theirs AND NOT _theirs STREQUAL _ours)
+        message(FATAL_ERROR "find_package(Torch) found ${_theirs}, and Stagecraft ${_ours}: a program can have only one "
+          "LibTorch. Name one of them in LibTorch_ROOT and in CMAKE_PREFIX_PATH, in a fresh build folder.")
+      endif()
+    endif()
+  endfunction()
+  cmake_language(DEFER CALL _libtorch_check_one_copy)  # Torch may be found after this
 endif()

@@ -15,11 +15,3 @@ find_path(MSGPACK_INCLUDE_DIR msgpack.hpp REQUIRED)
 add_library(msgpack INTERFACE IMPORTED)
 target_include_directories(msgpack INTERFACE "${MSGPACK_INCLUDE_DIR}")
 target_compile_definitions(msgpack INTERFACE MSGPACK_NO_BOOST)
-
-# LibTorch ships another fmt among its headers, which breaks the distribution's spdlog. A folder with
-# nothing but the distribution's fmt, searched first, decides for every file of ours.
-get_target_property(fmt_include_dirs fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
-find_path(STAGECRAFT_FMT_PARENT fmt/format.h HINTS ${fmt_include_dirs} REQUIRED)
-set(STAGECRAFT_FMT_DIR "${PROJECT_BINARY_DIR}/include-fmt")
-file(MAKE_DIRECTORY "${STAGECRAFT_FMT_DIR}")
-file(CREATE_LINK "${STAGECRAFT_FMT_PARENT}/fmt" "${STAGECRAFT_FMT_DIR}/fmt" SYMBOLIC)

@@ -14,7 +14,6 @@ function(stagecraft_target_defaults target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_include_directories(${target} PUBLIC
     $<BUILD_INTERFACE:${STAGECRAFT_INCLUDE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  target_include_directories(${target} SYSTEM BEFORE PRIVATE "${STAGECRAFT_FMT_DIR}")
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:stagecraft_warnings>)
   # One kind of code everywhere, so that one precompiled header serves libraries and programs.
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)

@@ -137,6 +137,15 @@ void inside_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, to
   op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kInsideKey), stack);
 }
 
+/// Keeps CA-1 where the module writes its inputs, or the loss the labels.
+Tensors copies_of(const Tensors& tensors) {
+  Tensors copies;
+  for (const at::Tensor& t : tensors) {
+    copies.push_back(t.clone());
+  }
+  return copies;
+}
+
 /// Keeps CA-1.
 class StateRestorer {
  public:
@@ -193,11 +202,13 @@ EagerResult run_module(const Workload& workload, const Tensors& inputs, const Te
 
 }  // namespace
 
-Graph capture(const Workload& workload, const Tensors& inputs, const Tensors& labels) {
+Graph capture(const Workload& workload, const Tensors& given_inputs, const Tensors& given_labels) {
   if (c10::InferenceMode::is_enabled()) {
     throw Error(Errc::CompileCapture, "capture runs with gradients, but inference mode is on; leave its guard first");
   }
   const StateRestorer restore(workload.buffers);
+  const Tensors inputs = copies_of(given_inputs);
+  const Tensors labels = copies_of(given_labels);
   Recorder recorder(workload, inputs, labels);
   const Session session(&recorder, RandomKey{});
   const EagerResult result = run_module(workload, inputs, labels);
@@ -210,7 +221,7 @@ EagerResult run_eagerly(const Workload& workload,
                         const RandomKey& key) {
   const StateRestorer restore(workload.buffers);  // behind the backward, which may have saved a buffer
   const Session session(nullptr, key);
-  EagerResult result = run_module(workload, inputs, labels);
+  EagerResult result = run_module(workload, copies_of(inputs), copies_of(labels));
   Tensors parameters;
   for (const NamedTensor& parameter : workload.parameters) {
     parameters.push_back(parameter.tensor);

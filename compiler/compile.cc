@@ -13,11 +13,13 @@
 namespace stagecraft {
 namespace {
 
+/// What each microbatch gets of the example batch.
 std::vector<BatchSlice> slices_of(const Batch& batch, int microbatches, std::string_view what) {
   std::vector<BatchSlice> slices;
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const auto& [tensor, whole] = batch[i];
-    if (!tensor.defined() || (!whole && tensor.dim() == 0)) {
+    check_batch_tensor(tensor, what, i);
+    if (!whole && tensor.dim() == 0) {
       throw Error(Errc::UsageArgument,
                   fmt::format("{} tensor {} cannot be split into microbatches: it has no dimension 0; pass "
                               "sc::replicated(t) to give it whole to every microbatch",
@@ -26,6 +28,12 @@ std::vector<BatchSlice> slices_of(const Batch& batch, int microbatches, std::str
     }
     std::vector<std::int64_t> sizes = tensor.sizes().vec();
     if (!whole) {
+      if (sizes[0] == 0) {
+        throw Error(Errc::CompileShape,
+                    fmt::format("{} tensor {} has no rows; the example batch must be as large as those of training",
+                                what,
+                                i));
+      }
       if (sizes[0] % microbatches != 0) {
         throw Error(Errc::CompileShape,
                     fmt::format("{} microbatches do not divide the batch: {} tensor {} has {} rows; choose a count that "
@@ -63,6 +71,26 @@ std::vector<NamedTensor> without_aliases(const std::vector<NamedTensor>& tensors
   return result;
 }
 
+/// Errors: UsageArgument for a parameter or buffer that no worker could compute with.
+void check_state(const std::vector<NamedTensor>& tensors, std::string_view what) {
+  for (const NamedTensor& t : tensors) {
+    if (const std::string fault = why_unusable(t.tensor); !fault.empty()) {
+      throw Error(Errc::UsageArgument,
+                  fmt::format("the {} {} {}; a program computes with dense tensors on the CPU: make it one first",
+                              what,
+                              t.name,
+                              fault));
+    }
+  }
+}
+
+/// Keeps PR-1. What shares no memory with the module any more can be neither changed through it nor by it.
+void take_copies(std::vector<NamedTensor>& tensors) {
+  for (NamedTensor& t : tensors) {
+    t.tensor = t.tensor.detach().clone().requires_grad_(t.tensor.requires_grad());
+  }
+}
+
 StageGraph stage_graph_of(const Partition& partition) {
   std::vector<std::pair<int, int>> edges;
   for (const StageProgram& stage : partition.stages) {
@@ -96,19 +124,36 @@ void check_trains(const CompiledProgram& compiled) {
 
 }  // namespace
 
-namespace compile_detail {
+namespace compiling {
 
-void check_arity(std::size_t expected, std::size_t found) {
-  if (expected != found) {
+void check_inputs(const TakenNumbers& taken, std::size_t found) {
+  if (found == 0) {
+    throw Error(Errc::UsageArgument, "CompileOptions::inputs is empty; pass the tensors that the module's forward takes");
+  }
+  if (!taken.takes(found)) {
     throw Error(Errc::UsageArgument,
-                fmt::format("the module's forward takes {} tensors, CompileOptions::inputs has {}; pass one per parameter, "
-                            "in order",
-                            expected,
-                            found));
+                fmt::format("the module's forward takes {}, CompileOptions::inputs has {}; pass one per parameter, in "
+                            "order{}",
+                            to_string(taken),
+                            found,
+                            found > kMostArguments ? ", or let forward take them all in one std::vector<at::Tensor>" : ""));
   }
 }
 
-}  // namespace compile_detail
+Tensors not_empty(Tensors outputs) {
+  if (outputs.empty()) {
+    throw Error(Errc::CompileCapture, "the module's forward returned no tensor; return what the loss is computed from");
+  }
+  return outputs;
+}
+
+void refuse_nothing() {
+  throw Error(Errc::UsageArgument,
+              "the module to compile is a null pointer or an empty module holder; construct the module first "
+              "(torch::nn::Linear(nullptr) holds none), and pass none that was moved from");
+}
+
+}  // namespace compiling
 
 Program compile_workload(const Workload& given, const CompileOptions& options) {
   if (options.microbatches < 1) {
@@ -122,6 +167,8 @@ Program compile_workload(const Workload& given, const CompileOptions& options) {
   Workload workload = given;
   workload.parameters = without_aliases(given.parameters);
   workload.buffers = without_aliases(given.buffers);
+  check_state(workload.parameters, "parameter");
+  check_state(workload.buffers, "buffer");
 
   auto compiled = std::make_shared<CompiledProgram>();
   compiled->microbatches = options.microbatches;
@@ -132,6 +179,8 @@ Program compile_workload(const Workload& given, const CompileOptions& options) {
 
   compiled->graph = capture(workload, inputs[0], labels[0]);
   check_against_eager(workload, compiled->graph, with_other_values(inputs.back()), with_other_values(labels.back()));
+  take_copies(compiled->graph.parameters);
+  take_copies(compiled->graph.buffers);
   compiled->partition = partition(compiled->graph);
   measure_stages(compiled->graph, compiled->partition, inputs[0], labels[0]);
   compiled->stage_graph = stage_graph_of(compiled->partition);

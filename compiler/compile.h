@@ -4,47 +4,34 @@
 ///
 /// Captures forward and loss on the first microbatch, checks the record against the module on another one, cuts it
 /// at the markers and measures the stages.
+///
+/// CO-1: parameters, buffers, gradients, modes, batch and random numbers are as they were before. Forward and loss run
+///       twice: what they keep elsewhere has seen that.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <concepts>
-#include <functional>
-#include <tuple>
+#include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
+#include "stagecraft/compiler/call.h"
 #include "stagecraft/compiler/capture.h"
+#include "stagecraft/compiler/loss.h"
 #include "stagecraft/compiler/program.h"
+#include "stagecraft/compiler/spread.h"
+#include "stagecraft/compiler/tensors_in.h"
+
+namespace torch::nn {
+class Module;
+}
 
 namespace stagecraft {
 
-/// loss(output, label) or loss(outputs, labels) -> a scalar tensor.
-class Loss {
- public:
-  Loss() = default;
-
-  template <class F>
-    requires std::is_invocable_r_v<at::Tensor, F&, at::Tensor, at::Tensor>
-  Loss(F f)  // NOLINT(google-explicit-constructor): a function is a loss
-      : call_([f = std::move(f)](const Tensors& outputs, const Tensors& labels) mutable {
-          return f(outputs.at(0), labels.at(0));
-        }) {}
-
-  template <class F>
-    requires(!std::is_same_v<F, Loss> && std::is_invocable_r_v<at::Tensor, F&, const Tensors&, const Tensors&>)
-  Loss(F f) : call_(std::move(f)) {}  // NOLINT(google-explicit-constructor)
-
-  [[nodiscard]] const std::function<at::Tensor(const Tensors&, const Tensors&)>& call() const { return call_; }
-
- private:
-  std::function<at::Tensor(const Tensors&, const Tensors&)> call_;
-};
-
 struct CompileOptions {
-  Batch inputs;          ///< one example batch, as `step` will get them
-  Batch labels;          ///< likewise
+  Batch inputs;          ///< one example batch, as `step` will get them: one tensor per argument of forward
+  Batch labels;          ///< likewise, for the loss; empty where it reads none
   Loss loss;             ///< per microbatch; the step's loss is their mean
   int microbatches = 1;  ///< equal parts in dim 0
 };
@@ -52,68 +39,107 @@ struct CompileOptions {
 /// The part of compile that is no template.
 [[nodiscard]] Program compile_workload(const Workload& workload, const CompileOptions& options);
 
-namespace compile_detail {
+namespace compiling {
 
-template <class T>
-struct ForwardTraits;
-template <class R, class C, class... A>
-struct ForwardTraits<R (C::*)(A...)> {
-  static constexpr std::size_t kArity = sizeof...(A);
+/// Errors: CompileCapture where there is no output.
+[[nodiscard]] Tensors not_empty(Tensors outputs);
+
+struct TakeOutputs {
+  using Result = Tensors;
+  template <MadeOfTensors T>
+  Tensors operator()(const T& outputs) const {
+    return not_empty(tensors_in(outputs));
+  }
 };
-template <class R, class C, class... A>
-struct ForwardTraits<R (C::*)(A...) const> {
-  static constexpr std::size_t kArity = sizeof...(A);
+
+/// For telling why a module does not fit.
+struct TakeAnything {
+  void operator()(const auto&...) const {}
 };
 
-void check_arity(std::size_t expected, std::size_t found);
+/// Errors: UsageArgument for a number of inputs that forward does not take.
+void check_inputs(const TakenNumbers& taken, std::size_t found);
+[[noreturn]] void refuse_nothing();
 
-inline Tensors to_tensors(at::Tensor t) { return {std::move(t)}; }
-inline Tensors to_tensors(Tensors t) { return t; }
-template <class... T>
-Tensors to_tensors(const std::tuple<T...>& t) {
-  return std::apply([](const auto&... each) { return Tensors{each...}; }, t);
-}
-template <class A, class B>
-Tensors to_tensors(const std::pair<A, B>& t) {
-  return {t.first, t.second};
-}
-
-template <class Module, std::size_t... I>
-Tensors call_forward(Module& module, const Tensors& inputs, std::index_sequence<I...>) {
-  return to_tensors(module.forward(inputs[I]...));
-}
-
-template <class Module>
-decltype(auto) module_of(Module& module) {
-  if constexpr (requires { module.get()->named_parameters(); }) {
-    return *module.get();  // a module holder or a shared pointer
+/// What has the parameters: `module` itself, but for AnyModule.
+template <class Callee>
+decltype(auto) owner_of(Callee& module) {
+  if constexpr (calls::Holder<std::remove_const_t<Callee>>) {
+    return *module.ptr();
   } else {
     return (module);
   }
 }
 
-}  // namespace compile_detail
+template <class T>
+concept Module = requires(const T& module) {
+  module.named_parameters().begin()->key();
+  module.named_buffers().begin()->value();
+};
 
-/// Compiles `module`: a torch::nn::Module with one `forward` of tensors, a holder of one, or a shared pointer to one.
-/// The program takes the parameters over: read them later by `Trainer::state_dict()`.
-/// Errors: UsageArgument, CompileCapture, CompilePartition, CompileShape; each names operator and stage.
-/// Cost: four forwards and two backwards of one microbatch, on the calling thread alone.
-template <class Module>
-[[nodiscard]] Program compile(Module& module, const CompileOptions& options) {
-  auto& m = compile_detail::module_of(module);
-  using M = std::remove_reference_t<decltype(m)>;
-  constexpr std::size_t kArity = compile_detail::ForwardTraits<decltype(&M::forward)>::kArity;
-  compile_detail::check_arity(kArity, options.inputs.size());
-  Workload workload;
-  workload.forward = [&m](const Tensors& inputs) {
-    return compile_detail::call_forward(m, inputs, std::make_index_sequence<kArity>{});
-  };
-  workload.loss = options.loss.call();
-  for (const auto& item : m.named_parameters()) {
-    workload.parameters.push_back({item.key(), item.value()});
+/// Says in one sentence what keeps a module from being compiled; true when nothing does.
+template <class Callee>
+consteval bool can_be_compiled() {
+  using Bare = std::remove_const_t<Callee>;
+  using Owner = std::remove_cvref_t<decltype(owner_of(std::declval<Callee&>()))>;
+  if constexpr (std::same_as<Bare, torch::nn::Module>) {
+    static_assert(calls::kNever<Callee>,
+                  "sc::compile: torch::nn::Module, the base class, has no forward: pass the module as its own type, or in "
+                  "a torch::nn::AnyModule");
+    return false;
+  } else if constexpr (!Module<Owner>) {
+    static_assert(calls::kNever<Callee>,
+                  "sc::compile takes a torch::nn::Module (publicly derived from), a holder of one or a pointer to one: "
+                  "this has no named_parameters");
+    return false;
+  } else if constexpr (kTaken<Callee, TakeOutputs>.any()) {
+    return true;
+  } else if constexpr (kTaken<Bare, TakeOutputs>.any()) {
+    static_assert(calls::kNever<Callee>,
+                  "sc::compile: the module is const and its forward is not: make forward const, or pass a module that is "
+                  "not const");
+    return false;
+  } else if constexpr (kTaken<Callee, TakeAnything>.any()) {
+    static_assert(calls::kNever<Callee>,
+                  "sc::compile: forward must return tensors: an at::Tensor, or tuples, pairs, vectors, arrays, optionals or "
+                  "plain structs (no base class, at most 8 members, all of them tensors or such) of them");
+    return false;
+  } else {
+    static_assert(calls::kNever<Callee>,
+                  "sc::compile: forward must be public and callable with 1 to 8 tensors alone, or with one "
+                  "std::vector<at::Tensor>; this module has no such forward, or several that fit equally well: add one, or "
+                  "give its other parameters defaults");
+    return false;
   }
-  for (const auto& item : m.named_buffers()) {
-    workload.buffers.push_back({item.key(), item.value()});
+}
+
+}  // namespace compiling
+
+/// Compiles `given`: a torch::nn::Module with a `forward` of tensors, a holder of one, or a pointer to one. `forward` is
+/// called with one tensor per input, or with all of them in one std::vector, and returns what `tensors_in` takes apart;
+/// that of a Sequential or AnyModule returns one tensor. The program copies parameters and buffers: the module need not
+/// outlive it, and what becomes of it changes nothing. The trained weights are in `Trainer::state_dict()`.
+/// Errors: UsageArgument, CompileCapture, CompilePartition, CompileShape; each names operator and stage.
+/// Cost: four forwards and two backwards of one microbatch, on the calling thread alone, and one copy of parameters and
+///       buffers.
+template <class Given>
+[[nodiscard]] Program compile(Given&& given, const CompileOptions& options) {
+  using Callee = calls::Callee<std::remove_reference_t<Given>>;
+  Workload workload;
+  if constexpr (compiling::can_be_compiled<Callee>()) {
+    if (calls::holds_nothing(given)) {
+      compiling::refuse_nothing();
+    }
+    Callee& module = calls::callee_of(given);
+    compiling::check_inputs(kTaken<Callee, compiling::TakeOutputs>, options.inputs.size());
+    workload.forward = [&module](const Tensors& inputs) { return spread<compiling::TakeOutputs>(module, inputs); };
+    workload.loss = options.loss.call();
+    for (const auto& item : compiling::owner_of(module).named_parameters()) {
+      workload.parameters.push_back({item.key(), item.value()});
+    }
+    for (const auto& item : compiling::owner_of(module).named_buffers()) {
+      workload.buffers.push_back({item.key(), item.value()});
+    }
   }
   return compile_workload(workload, options);
 }

@@ -54,4 +54,16 @@ Annotation AnnotationCounter::enter(std::string_view tag, std::string_view name)
   return seen_.back();
 }
 
+namespace markers {
+
+void refuse_nothing(std::string_view tag, std::string_view name) {
+  throw Error(Errc::UsageArgument,
+              fmt::format("{} \"{}\" was given a null pointer, an empty module holder or an empty function; construct "
+                          "the module first (torch::nn::Linear(nullptr) holds none), and use none that was moved from",
+                          tag == kStageTag ? "stage" : "region",
+                          name));
+}
+
+}  // namespace markers
+
 }  // namespace stagecraft

@@ -12,8 +12,11 @@
 
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
+
+#include "stagecraft/compiler/call.h"
 
 namespace stagecraft {
 
@@ -59,31 +62,44 @@ class AnnotationCounter {
 
 namespace markers {
 
-template <class Callable, class... Args>
-decltype(auto) call(Callable&& callable, Args&&... args) {
-  if constexpr (requires { callable->forward(std::forward<Args>(args)...); }) {
-    return callable->forward(std::forward<Args>(args)...);
-  } else if constexpr (requires { callable.forward(std::forward<Args>(args)...); }) {
-    return callable.forward(std::forward<Args>(args)...);
+/// Errors: UsageArgument.
+[[noreturn]] void refuse_nothing(std::string_view tag, std::string_view name);
+
+template <class Given, class... Args>
+decltype(auto) call(std::string_view tag, std::string_view name, Given& given, Args&&... args) {
+  using Callee = calls::Callee<Given>;
+  if constexpr (calls::Callable<Callee, Args...>) {
+    if (calls::holds_nothing(given)) {
+      refuse_nothing(tag, name);
+    }
+    return calls::call(calls::callee_of(given), std::forward<Args>(args)...);
+  } else if constexpr (calls::Callable<std::remove_const_t<Callee>, Args...>) {
+    static_assert(calls::kNever<Callee>,
+                  "sc::stage: this module or callable is const and its forward or () is not: make that const, or pass "
+                  "one that is not const");
   } else {
-    return callable(std::forward<Args>(args)...);
+    static_assert(calls::kNever<Callee>,
+                  "sc::stage takes a name, a module or callable, and its arguments: this one has neither a forward nor "
+                  "a () that takes these arguments");
   }
 }
 
 }  // namespace markers
 
-/// Runs `callable` (a module or any callable) on `args` as the stage `name`; returns what it returns.
+/// Runs `callable` on `args` as the stage `name`; returns what it returns. A callable is a module, a holder of one
+/// (AnyModule and Sequential too), a pointer to one, or anything with ().
+/// Errors: UsageArgument for a null pointer or an empty holder; CompilePartition as AnnotationScope.
 template <class Callable, class... Args>
 decltype(auto) stage(std::string_view name, Callable&& callable, Args&&... args) {
   const AnnotationScope scope(kStageTag, name);
-  return markers::call(callable, std::forward<Args>(args)...);
+  return markers::call(kStageTag, name, callable, std::forward<Args>(args)...);
 }
 
 /// Runs `callable` under an annotation `tag` of its own (for example "EP"); stages are not affected.
 template <class Callable, class... Args>
 decltype(auto) region(std::string_view tag, Callable&& callable, Args&&... args) {
   const AnnotationScope scope(tag, tag);
-  return markers::call(callable, std::forward<Args>(args)...);
+  return markers::call(tag, tag, callable, std::forward<Args>(args)...);
 }
 
 }  // namespace stagecraft

@@ -1,6 +1,7 @@
 /// Program: a compiled model. A cheap handle to immutable data; made by `compile`, read by planners and trainers.
 ///
-/// PR-1: a Program's parameters keep the values they had when compiled; trainers copy them.
+/// PR-1: a Program owns copies of the module's parameters and buffers, as they were when compiled; trainers copy them.
+/// PR-2: there is no empty Program: moving one copies the handle.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -32,7 +33,11 @@ using Batch = std::vector<BatchTensor>;
 
 class Program {
  public:
+  /// Errors: UsageArgument for null.
   explicit Program(std::shared_ptr<const CompiledProgram> compiled);
+  Program(const Program&) = default;  // keeps PR-2: with these there is no move
+  Program& operator=(const Program&) = default;
+  ~Program() = default;
 
   /// The stages, who feeds whom, and which of them have a backward.
   [[nodiscard]] const StageGraph& stage_graph() const;

@@ -284,7 +284,7 @@ TEST_CASE("wrong arguments of compile say what was expected", "[compiler]") {
   CHECK_THROWS_WITH((void)compile(module, {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = 4}),
                     ContainsSubstring("4 microbatches do not divide") && ContainsSubstring("6 rows"));
   CHECK_THROWS_WITH((void)compile(module, {.inputs = {x, x}, .labels = {x}, .loss = mean_square, .microbatches = 2}),
-                    ContainsSubstring("takes 1 tensors") && ContainsSubstring("has 2"));
+                    ContainsSubstring("takes 1 tensor,") && ContainsSubstring("has 2"));
   CHECK_THROWS_WITH((void)compile(module, {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = 0}),
                     ContainsSubstring("at least 1"));
 }

@@ -1,0 +1,137 @@
+/// Loss: what training minimizes, as a function of the module's outputs and the batch's labels.
+///
+///   [](torch::Tensor output, torch::Tensor label) { return torch::mse_loss(output, label); }
+///   torch::nn::CrossEntropyLoss()           // any loss module: itself, a holder, a pointer, AnyModule
+///   torch::nn::functional::huber_loss       // with its options at their defaults
+///   [](torch::Tensor output) { return output.square().mean(); }    // no labels
+///   [](const std::vector<torch::Tensor>& outputs, const std::vector<torch::Tensor>& labels) { ... }
+///
+/// LO-1: a loss of tensors gets all outputs, then all labels. One that does not take so many gets the first output and
+///       all labels: what else the module returned does not concern it. A template is taken for a loss of tensors.
+/// LO-2: copies of a Loss share what the callable keeps.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <concepts>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "stagecraft/compiler/call.h"
+#include "stagecraft/compiler/spread.h"
+
+namespace stagecraft {
+
+namespace losses {
+
+using Tensors = std::vector<at::Tensor>;
+using Function = std::function<at::Tensor(const Tensors& outputs, const Tensors& labels)>;
+
+struct TakeScalar {
+  using Result = at::Tensor;
+  at::Tensor operator()(at::Tensor loss) const { return loss; }
+};
+
+/// The arguments that LO-1 gives to a loss which takes these numbers.
+/// Errors: UsageArgument where none of them fits, or two do.
+[[nodiscard]] Tensors arguments_of(const TakenNumbers& taken, const Tensors& outputs, const Tensors& labels);
+
+[[noreturn]] void refuse_out_of_range(const Tensors& outputs, const Tensors& labels);
+
+/// The last argument of torch::nn::functional's losses: a pointer to one has lost that it need not be given.
+struct DefaultOptions {
+  template <class T>
+  static consteval bool of_torch() {
+    return std::string_view(__PRETTY_FUNCTION__).find("T = torch::nn::") != std::string_view::npos;
+  }
+
+  template <class T>
+    requires(of_torch<T>() && std::default_initializable<T>)
+  operator T() const {  // NOLINT(google-explicit-constructor): stands for what the function takes
+    return T();
+  }
+};
+
+template <class F>
+struct WithDefaultOptions {
+  F function;
+
+  template <class... T>
+    requires std::invocable<F, T..., DefaultOptions>
+  decltype(auto) operator()(T&&... tensors) const {
+    return function(std::forward<T>(tensors)..., DefaultOptions());
+  }
+};
+
+template <class Callee>
+consteval bool takes_two_lists() {
+  return spreading::fits<Callee, TakeScalar, Tensors&, Tensors&>();
+}
+
+/// A template is asked about tensors first, since its body may not compile with lists. What has one signature is asked
+/// about lists first, since one tensor can pass for a TensorList.
+template <class Callee>
+consteval bool takes_tensors() {
+  if constexpr (calls::kOneSignature<Callee>) {
+    return !takes_two_lists<Callee>() && kTaken<Callee, TakeScalar>.any();
+  } else {
+    return kTaken<Callee, TakeScalar>.any();
+  }
+}
+
+template <class F>
+Function function_of(F given) {
+  using Callee = calls::Callee<F>;
+  if (calls::holds_nothing(given)) {
+    return {};
+  }
+  // Shared, because a std::function can be copied and F perhaps only moved.
+  if constexpr (takes_tensors<Callee>()) {
+    return [loss = std::make_shared<F>(std::move(given))](const Tensors& outputs, const Tensors& labels) {
+      const Tensors arguments = arguments_of(kTaken<Callee, TakeScalar>, outputs, labels);
+      return spread<TakeScalar>(calls::callee_of(*loss), arguments);
+    };
+  } else if constexpr (takes_two_lists<Callee>()) {
+    return [loss = std::make_shared<F>(std::move(given))](Tensors outputs, Tensors labels) -> at::Tensor {
+      try {
+        return calls::call(calls::callee_of(*loss), outputs, labels);
+      } catch (const std::out_of_range&) {
+        refuse_out_of_range(outputs, labels);
+      }
+    };
+  } else if constexpr (std::is_function_v<Callee> && takes_tensors<WithDefaultOptions<F>>()) {
+    return function_of(WithDefaultOptions<F>{given});
+  } else {
+    static_assert(calls::kNever<F>,
+                  "CompileOptions::loss takes (output, label), (output), or (outputs, labels) as std::vector<at::Tensor>, "
+                  "and returns an at::Tensor: pass such a function or a loss module; a function with more parameters, or "
+                  "an overloaded one, goes into a lambda");
+    return {};
+  }
+}
+
+}  // namespace losses
+
+class Loss {
+ public:
+  /// None: compile refuses it.
+  Loss() = default;
+
+  /// A null pointer, an empty holder and an empty std::function are no loss either.
+  template <class F>
+    requires(!std::same_as<F, Loss>)
+  Loss(F f)  // NOLINT(google-explicit-constructor): a function is a loss
+      : call_(losses::function_of(std::move(f))) {}
+
+  [[nodiscard]] const losses::Function& call() const { return call_; }
+
+ private:
+  losses::Function call_;
+};
+
+}  // namespace stagecraft

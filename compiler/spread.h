@@ -1,0 +1,135 @@
+/// spread: calls a module or function with tensors whose number is known only when the program runs.
+///
+/// For each number up to eight the compiler finds out whether the callee can be called with so many tensors: as lvalues
+/// (Tensor, const Tensor&, Tensor&, std::optional<Tensor>) or else as rvalues (Tensor&&). Overloads, templates and
+/// default arguments are thus resolved by the call itself. Where a number does not fit, all tensors go as one list, if
+/// the callee takes one.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "stagecraft/compiler/call.h"
+
+namespace stagecraft {
+
+inline constexpr std::size_t kMostArguments = 8;
+
+/// Which numbers of tensors a callee takes.
+struct TakenNumbers {
+  std::array<bool, kMostArguments + 1> one_by_one{};
+  bool as_list = false;  ///< any number
+
+  [[nodiscard]] constexpr bool takes(std::size_t number) const {
+    return as_list || (number < one_by_one.size() && one_by_one[number]);
+  }
+  [[nodiscard]] constexpr bool any() const {
+    bool some = as_list;
+    for (const bool taken : one_by_one) {
+      some = some || taken;
+    }
+    return some;
+  }
+};
+
+/// "1 or 2 tensors", for messages.
+[[nodiscard]] std::string to_string(const TakenNumbers& taken);
+
+namespace spreading {
+
+template <std::size_t>
+using Lvalue = at::Tensor&;
+template <std::size_t>
+using Rvalue = at::Tensor&&;
+
+/// Whether the callee can be called with `Args`, and `Take` with what it returns (with nothing, if that is void).
+template <class Callee, class Take, class... Args>
+consteval bool fits() {
+  if constexpr (calls::Callable<Callee, Args...>) {
+    using Result = decltype(calls::call(std::declval<Callee&>(), std::declval<Args>()...));
+    if constexpr (std::is_void_v<Result>) {
+      return std::is_invocable_v<Take>;
+    } else {
+      return std::is_invocable_v<Take, Result>;
+    }
+  } else {
+    return false;
+  }
+}
+
+template <class Callee, class Take, std::size_t... I>
+consteval bool fits_number(std::index_sequence<I...>) {
+  if constexpr (fits<Callee, Take, Lvalue<I>...>()) {
+    return true;
+  } else {
+    return fits<Callee, Take, Rvalue<I>...>();
+  }
+}
+
+template <class Callee, class Take, std::size_t... N>
+consteval TakenNumbers find_taken(std::index_sequence<N...>) {
+  TakenNumbers taken{.one_by_one = {false, fits_number<Callee, Take>(std::make_index_sequence<N + 1>())...}};
+  // A template that takes tensors is not asked about lists: its body may not compile with one.
+  if constexpr (calls::kOneSignature<Callee> || !(fits_number<Callee, Take>(std::make_index_sequence<N + 1>()) || ...)) {
+    taken.as_list = fits<Callee, Take, std::vector<at::Tensor>&>() || fits<Callee, Take, std::vector<at::Tensor>&&>();
+  }
+  return taken;
+}
+
+template <class Callee, class Take, std::size_t... I>
+auto call_with(Callee& callee, std::vector<at::Tensor>& tensors, std::index_sequence<I...>) {
+  if constexpr (fits<Callee, Take, Lvalue<I>...>()) {
+    return Take{}(calls::call(callee, tensors[I]...));
+  } else {
+    return Take{}(calls::call(callee, std::move(tensors[I])...));
+  }
+}
+
+template <class Callee, class Take>
+auto call_with_list(Callee& callee, std::vector<at::Tensor>& tensors) {
+  if constexpr (fits<Callee, Take, std::vector<at::Tensor>&>()) {
+    return Take{}(calls::call(callee, tensors));
+  } else {
+    return Take{}(calls::call(callee, std::move(tensors)));
+  }
+}
+
+}  // namespace spreading
+
+/// Which numbers of tensors `Callee` takes. `Take` is a function object for what it returns: a call whose result it
+/// cannot be given does not count.
+template <class Callee, class Take>
+inline constexpr TakenNumbers kTaken =
+    spreading::find_taken<Callee, Take>(std::make_index_sequence<kMostArguments>());
+
+/// Returns what `Take` makes of callee(tensors...). Requires: kTaken<Callee, Take>.takes(tensors.size()).
+template <class Take, class Callee>
+typename Take::Result spread(Callee& callee, std::vector<at::Tensor> tensors) {
+  typename Take::Result result;
+  const auto call_if_so_many = [&]<std::size_t Number>() {
+    if constexpr (kTaken<Callee, Take>.one_by_one[Number]) {
+      if (tensors.size() == Number) {
+        result = spreading::call_with<Callee, Take>(callee, tensors, std::make_index_sequence<Number>());
+        return true;
+      }
+    }
+    return false;
+  };
+  const bool called = [&]<std::size_t... N>(std::index_sequence<N...>) {
+    return (call_if_so_many.template operator()<N + 1>() || ...);
+  }(std::make_index_sequence<kMostArguments>());
+  if constexpr (kTaken<Callee, Take>.as_list) {
+    if (!called) {
+      result = spreading::call_with_list<Callee, Take>(callee, tensors);
+    }
+  }
+  return result;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,269 @@
+/// What a program owns, what compile leaves alone, and which batches are taken.
+#include "stagecraft/compiler/program.h"
+
+#include <torch/torch.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/compiler/compile.h"
+#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/modules.h"
+
+namespace stagecraft {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using testing::mean_square;
+
+/// Weights that are trained, frozen and tied; statistics; dropout; a constant that is registered nowhere.
+struct Net : torch::nn::Module {
+  torch::nn::Linear in{register_module("in", torch::nn::Linear(4, 4))};
+  torch::nn::BatchNorm1d norm{register_module("norm", torch::nn::BatchNorm1d(4))};
+  torch::Tensor tied{register_parameter("tied", in->weight)};
+  torch::nn::Linear frozen{register_module("frozen", torch::nn::Linear(4, 4))};
+  torch::Tensor constant = torch::ones({4});
+
+  Net() { frozen->weight.requires_grad_(false); }
+  torch::Tensor forward(torch::Tensor x) {
+    const auto h = stage("first", [&] {
+      return torch::linear(torch::dropout(norm(in(x)), 0.5, is_training()), tied);
+    });
+    return stage("second", [&] { return frozen(h) * constant; });
+  }
+};
+
+torch::Tensor batch() {
+  torch::manual_seed(11);
+  return torch::randn({8, 4});
+}
+
+template <class Module>
+Program compile_on(Module& module, const Batch& inputs, const Batch& labels, Loss loss = mean_square, int microbatches = 2) {
+  return compile(module, {.inputs = inputs, .labels = labels, .loss = std::move(loss), .microbatches = microbatches});
+}
+
+std::vector<torch::Tensor> values_of(const std::vector<NamedTensor>& tensors) {
+  std::vector<torch::Tensor> values;
+  for (const NamedTensor& t : tensors) {
+    values.push_back(t.tensor.clone());
+  }
+  return values;
+}
+
+bool equal(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>& b) {
+  return std::ranges::equal(a, b, [](const auto& x, const auto& y) { return x.dtype() == y.dtype() && torch::equal(x, y); });
+}
+
+TEST_CASE("PR-1: what becomes of the module does not change the program", "[compiler][program]") {
+  Net net;
+  const auto x = batch();
+  const Program program = compile_on(net, {x}, {x});
+  const Graph& graph = program.compiled().graph;
+  const auto parameters = values_of(graph.parameters);
+  const auto buffers = values_of(graph.buffers);
+  CHECK(torch::equal(parameters[0], net.named_parameters()["tied"]));
+  {
+    const torch::NoGradGuard no_grad;
+    for (auto& p : net.parameters()) {
+      p.zero_();
+    }
+    for (auto& b : net.buffers()) {
+      b.fill_(7);
+    }
+    net.constant.fill_(7);
+  }
+  net.to(torch::kDouble);
+  CHECK(equal(values_of(graph.parameters), parameters));
+  CHECK(equal(values_of(graph.buffers), buffers));
+  REQUIRE(graph.constants.size() == 1);
+  CHECK(torch::equal(graph.constants[0], torch::ones({4})));
+}
+
+TEST_CASE("PR-1: the program has one copy of each parameter, trained where the module's was", "[compiler][program]") {
+  Net net;
+  const auto x = batch();
+  const Program program = compile_on(net, {x}, {x});
+  const auto named = net.named_parameters();
+  CHECK(named.size() == 7);  // with both names of the tied one
+  CHECK(program.parameter_names().size() == 6);
+  std::set<const void*> memory;
+  for (const NamedTensor& p : program.compiled().graph.parameters) {
+    const torch::Tensor& original = named[p.name];
+    CHECK(p.tensor.is_leaf());
+    CHECK(p.tensor.requires_grad() == original.requires_grad());
+    CHECK(p.tensor.strides() == original.strides());
+    CHECK_FALSE(p.tensor.is_alias_of(original));
+    CHECK(p.tensor.storage().nbytes() == p.tensor.nbytes());
+    CHECK(memory.insert(p.tensor.data_ptr()).second);
+  }
+}
+
+/// All that a caller could see of a module.
+struct Snapshot {
+  std::vector<torch::Tensor> tensors, gradients;
+  std::vector<std::int64_t> versions;
+  std::vector<bool> trained, training;
+  torch::Tensor random;
+
+  explicit Snapshot(const torch::nn::Module& module)
+      : random(at::globalContext().defaultGenerator(torch::kCPU).get_state().clone()) {
+    for (const auto& p : module.parameters()) {
+      tensors.push_back(p.clone());
+      gradients.push_back(p.grad().defined() ? p.grad().clone() : torch::Tensor());
+      versions.push_back(p._version());
+      trained.push_back(p.requires_grad());
+    }
+    for (const auto& b : module.buffers()) {
+      tensors.push_back(b.clone());
+    }
+    for (const auto& m : module.modules()) {
+      training.push_back(m->is_training());
+    }
+  }
+};
+
+void check_same(const Snapshot& a, const Snapshot& b) {
+  CHECK(equal(a.tensors, b.tensors));
+  CHECK(a.versions == b.versions);
+  CHECK(a.trained == b.trained);
+  CHECK(a.training == b.training);
+  CHECK(torch::equal(a.random, b.random));
+  REQUIRE(a.gradients.size() == b.gradients.size());
+  for (std::size_t i = 0; i < a.gradients.size(); ++i) {
+    REQUIRE(a.gradients[i].defined() == b.gradients[i].defined());
+    CHECK((!a.gradients[i].defined() || torch::equal(a.gradients[i], b.gradients[i])));
+  }
+}
+
+TEST_CASE("CO-1: compile leaves the module as it was, also where it refuses it", "[compiler][program]") {
+  const auto net = std::make_shared<Net>();
+  net->norm->eval();
+  const auto x = batch();
+  net->in->weight.mutable_grad() = torch::rand({4, 4});
+  torch::manual_seed(4);
+  const Snapshot before(*net);
+  (void)compile_on(net, {x}, {x});
+  check_same(before, Snapshot(*net));
+  CHECK_THROWS((void)compile_on(net, {x}, {x}, [](torch::Tensor o, torch::Tensor l) { return (o - l).sum() * o[0][0].item(); }));
+  check_same(before, Snapshot(*net));
+}
+
+/// Writes its input and then its output, as modules that save memory do.
+struct InPlace : torch::nn::Module {
+  torch::nn::Linear linear{register_module("linear", torch::nn::Linear(4, 4))};
+  torch::Tensor forward(torch::Tensor x, torch::Tensor shift) { return linear(x.mul_(2).add_(shift.neg_())).relu_(); }
+};
+
+TEST_CASE("CO-1: the batch is as it was, also where module and loss write it in place", "[compiler][program]") {
+  const int microbatches = GENERATE(1, 2);
+  InPlace net;
+  const auto x = batch();
+  const auto y = batch();
+  const auto shift = torch::rand({4});
+  const auto shift_before = shift.clone();
+  const auto loss = [](torch::Tensor output, torch::Tensor label) { return (output - label.mul_(3)).square().mean(); };
+  const Program program = compile_on(net, {x, replicated(shift)}, {y}, loss, microbatches);
+  CHECK(torch::equal(x, batch()));
+  CHECK(torch::equal(y, batch()));
+  CHECK(torch::equal(shift, shift_before));
+  CHECK(program.compiled().graph.constants.empty());
+}
+
+TEST_CASE("a tensor given twice is two inputs", "[compiler][program]") {
+  InPlace net;
+  const auto x = batch();
+  const Program program = compile_on(net, {x, x}, {x});
+  CHECK(torch::equal(x, batch()));
+  CHECK(program.compiled().graph.inputs[0] != program.compiled().graph.inputs[1]);
+}
+
+TEST_CASE("PR-2: a program that was moved from is still one", "[compiler][program]") {
+  Net net;
+  const auto x = batch();
+  Program program = compile_on(net, {x}, {x});
+  const Program moved = std::move(program);
+  CHECK(program.microbatches() == moved.microbatches());  // NOLINT(bugprone-use-after-move): what is tested
+  CHECK(program.shared() == moved.shared());
+  CHECK_THROWS_WITH(Program(nullptr), ContainsSubstring("sc::compile"));
+}
+
+struct Misfit {
+  torch::Tensor tensor;
+  const char* says;
+};
+
+Misfit misfit_like(const torch::Tensor& good, int which) {
+  switch (which) {
+    case 0: return {torch::Tensor(), "is undefined"};
+    case 1: return {good.to_sparse(), "layout Sparse"};
+    case 2: return {torch::quantize_per_tensor(good, 0.1, 0, torch::kQInt8), "is quantized"};
+    case 3: return {good.to(torch::kMeta), "device meta"};
+    case 4: return {good.clone().requires_grad_(), "requires a gradient"};
+    case 5: return {good.to_mkldnn(), "layout Mkldnn"};
+    default: return {torch::_nested_tensor_from_tensor_list({good[0], good[1]}), "is nested"};
+  }
+}
+
+TEST_CASE("a batch that no stage could compute with is refused, when compiling and in every step", "[compiler][program]") {
+  const Misfit misfit = misfit_like(batch(), GENERATE(range(0, 7)));
+  const bool whole = GENERATE(false, true);
+  Net net;
+  const auto x = batch();
+  const BatchTensor wrong(misfit.tensor, whole);
+  const auto refused = [&](const auto& work) {
+    try {
+      work();
+    } catch (const Error& error) {
+      CHECK(error.code() == Errc::UsageArgument);
+      CHECK_THAT(error.message(), ContainsSubstring(misfit.says) && ContainsSubstring("tensor 0"));
+      return;
+    }
+    FAIL("it was accepted: " << misfit.says);
+  };
+  refused([&] { (void)compile_on(net, {wrong}, {x}); });
+  refused([&] { (void)compile_on(net, {x}, {wrong}); });
+  const Program program = compile_on(net, {x}, {x});
+  refused([&] { (void)split_batch({wrong}, program.compiled().inputs, 2, "input"); });
+}
+
+TEST_CASE("an example batch without rows is refused", "[compiler][program]") {
+  Net net;
+  const auto x = batch();
+  CHECK_THROWS_WITH(compile_on(net, {x.narrow(0, 0, 0)}, {x}), ContainsSubstring("input tensor 0 has no rows"));
+  CHECK_THROWS_WITH(compile_on(net, {torch::tensor(1.0)}, {x}), ContainsSubstring("no dimension 0"));
+}
+
+TEST_CASE("a module with a parameter or buffer that no worker could compute with is refused", "[compiler][program]") {
+  struct Holder : torch::nn::Module {
+    torch::Tensor forward(torch::Tensor x) { return x; }
+  };
+  const auto x = batch();
+  Holder with_parameter;
+  with_parameter.register_parameter("p", torch::ones({4}, torch::kMeta));
+  CHECK_THROWS_WITH(compile_on(with_parameter, {x}, {x}), ContainsSubstring("the parameter p is on the device meta"));
+  Holder with_buffer;
+  with_buffer.register_buffer("b", torch::eye(4).to_sparse());
+  CHECK_THROWS_WITH(compile_on(with_buffer, {x}, {x}), ContainsSubstring("the buffer b is of layout Sparse"));
+}
+
+TEST_CASE("the parts of a batch are copies, shared by microbatches only where replicated", "[compiler][program]") {
+  InPlace net;
+  auto x = batch();
+  auto shift = torch::rand({4});
+  const Program program = compile_on(net, {x, replicated(shift)}, {x});
+  std::vector<Tensors> parts;
+  {
+    const c10::InferenceMode inference;
+    parts = split_batch({x, replicated(shift)}, program.compiled().inputs, 2, "input");
+  }
+  CHECK_FALSE(parts[0][0].is_inference());  // a stage differentiates through it
+  CHECK(parts[0][1].is_same(parts[1][1]));
+  CHECK_FALSE(parts[0][0].is_alias_of(parts[1][0]));
+  x.zero_();
+  shift.zero_();
+  CHECK(torch::equal(torch::cat({parts[0][0], parts[1][0]}), batch()));
+  CHECK(parts[0][1].abs().sum().item<float>() > 0);
+}
+
+}  // namespace
+}  // namespace stagecraft
