@@ -1,6 +1,5 @@
 #include "stagecraft/base/output_place.h"
 
-#include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
@@ -9,6 +8,7 @@
 #include <system_error>
 
 #include <fmt/format.h>
+#include <linux/magic.h>
 
 #include "stagecraft/base/error.h"
 

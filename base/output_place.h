@@ -12,8 +12,8 @@ namespace stagecraft {
 
 struct OutputPlace {
   enum class Kind : std::uint8_t {
-    Absent,      ///< nothing yet, in a folder that is there
-    File,        ///< a regular file
+    Absent,  ///< nothing yet, in a folder that is there
+    File,    ///< a regular file
     Folder,
     Pipe,
     Device,

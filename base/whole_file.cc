@@ -31,18 +31,18 @@ constexpr std::size_t kLongestStem = 230;  // a name has at most 255 bytes
 }
 
 [[noreturn]] void irreplaceable(const std::string& path, const std::string& what) {
-  throw Error(Errc::UsageFile,
-              fmt::format("'{}' is {}, which no file can take the place of; name another place",
-                          path,
-                          what));
+  throw Error(
+      Errc::UsageFile,
+      fmt::format(
+          "'{}' is {}, which no file can take the place of; name another place", path, what));
 }
 
 /// In a folder such as /tmp only the owner of a file may move another one to its place.
 bool protected_from_us(const OutputPlace& place, uid_t owner) {
   struct stat folder {};
   const uid_t we = geteuid();
-  return stat(place.folder().c_str(), &folder) == 0 && (folder.st_mode & S_ISVTX) != 0 &&
-         we != 0 && we != owner && we != folder.st_uid;
+  return stat(place.folder().c_str(), &folder) == 0 && (folder.st_mode & S_ISVTX) != 0 && we != 0 &&
+         we != owner && we != folder.st_uid;
 }
 
 /// What a rename would fail on at the end, found before the beginning.

@@ -8,7 +8,8 @@
 /// WF-1: until publish() returns, what stood there still stands there.
 /// WF-2: given up before that, it leaves nothing behind. A process that is killed can leave
 ///       NAME.part-XXXXXXXX.
-/// WF-3: links stay links. An older file's permissions and, where allowed, its owner are kept; a new
+/// WF-3: links stay links. An older file's permissions and, where allowed, its owner are kept; a
+/// new
 ///       file gets those of the umask.
 #pragma once
 
@@ -32,8 +33,8 @@ class WholeFile {
   /// Errors: UsageFile, with the reason of the system.
   void write(std::span<const char> bytes);
 
-  /// Has the disk keep what was written, and the kernel forget it: who reads it then reads the disk.
-  /// Errors: as write.
+  /// Has the disk keep what was written, and the kernel forget it: who reads it then reads the
+  /// disk. Errors: as write.
   void synchronize();
 
   /// Where the bytes are until publish().

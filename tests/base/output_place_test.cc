@@ -71,12 +71,14 @@ TEST_CASE("a place that cannot be is refused, and why is said", "[base][output_p
   fs::create_symlink("circle", base + "circle");
   fs::create_symlink("no/such", base + "astray");
   CHECK_THAT(complaint(""), ContainsSubstring("it is no name"));
-  CHECK_THAT(complaint(base + "no/such/file"), ContainsSubstring("no folder '" + base + "no/such'"));
+  CHECK_THAT(complaint(base + "no/such/file"),
+             ContainsSubstring("no folder '" + base + "no/such'"));
   CHECK_THAT(complaint(base + "astray"), ContainsSubstring("no folder '" + base + "no'"));
   CHECK_THAT(complaint(base + "new/"), ContainsSubstring("no folder"));
   CHECK_THAT(complaint(base + "file/x"), ContainsSubstring(std::strerror(ENOTDIR)));
   CHECK_THAT(complaint(base + "circle"), ContainsSubstring(std::strerror(ELOOP)));
-  CHECK_THAT(complaint(base + std::string(300, 'x')), ContainsSubstring(std::strerror(ENAMETOOLONG)));
+  CHECK_THAT(complaint(base + std::string(300, 'x')),
+             ContainsSubstring(std::strerror(ENAMETOOLONG)));
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "stagecraft/base/whole_file.h"
 
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -14,6 +13,8 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+
+#include <linux/fs.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/tests/support/catch.h"
@@ -89,11 +90,10 @@ TEST_CASE("a write that fails says why and leaves the old file", "[base][whole_f
   const std::string path = folder.write("x", "old");
   struct rlimit before {};
   REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
-  // Else the signal would end the test: a write beyond the limit is an error only where it is ignored.
+  // Else the signal would end the test: a write beyond the limit is an error only where it is
+  // ignored.
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  const struct rlimit small {
-    4096, before.rlim_max
-  };
+  const struct rlimit small { 4096, before.rlim_max };
   std::string message;
   REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
   try {
@@ -121,7 +121,8 @@ TEST_CASE("permissions are kept, and a new file's are those of the umask (WF-3)"
   CHECK((mode_of(fresh) & 07777U) == 0640);
 }
 
-TEST_CASE("a file that is being written is as private as the one it replaces", "[base][whole_file]") {
+TEST_CASE("a file that is being written is as private as the one it replaces",
+          "[base][whole_file]") {
   const TemporaryFolder folder;
   const std::string path = folder.write("x", "old");
   REQUIRE(chmod(path.c_str(), 0600) == 0);
@@ -178,7 +179,8 @@ TEST_CASE("a device is refused, and stays", "[base][whole_file]") {
   CHECK(S_ISCHR(mode_of(device)));
 }
 
-TEST_CASE("a folder that cannot be written is found out at once, also by root", "[base][whole_file]") {
+TEST_CASE("a folder that cannot be written is found out at once, also by root",
+          "[base][whole_file]") {
   // No file can be made in it, whoever asks: access() would tell root the contrary.
   CHECK_THAT(complaint("/proc/x"), ContainsSubstring("'/proc/x' cannot be written"));
   CHECK_THAT(complaint("/no/such/x"), ContainsSubstring("no folder '/no/such'"));
