@@ -1,13 +1,14 @@
 #include "stagecraft/actors/stage_worker.h"
 
-#include <new>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
 #include <c10/core/ScalarType.h>
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include "stagecraft/actors/data_tags.h"
+#include "stagecraft/compiler/lack_of_memory.h"
 
 namespace stagecraft {
 namespace {
@@ -18,12 +19,12 @@ Error current_error() {
     throw;
   } catch (const Error& error) {
     return error;
-  } catch (const std::bad_alloc&) {
-    return {Errc::DeviceOutOfMemory,
-            "this rank ran out of memory: use more stages, smaller microbatches or fewer of them "
-            "in flight"};
   } catch (const std::exception& error) {
-    return {Errc::WorkerFailed, error.what()};
+    if (const auto lack = lack_of_memory(error, "use smaller microbatches, fewer of them in flight, or a smaller model")) {
+      return *lack;
+    }
+    const auto* torch = dynamic_cast<const c10::Error*>(&error);
+    return {Errc::WorkerFailed, torch != nullptr ? torch->what_without_backtrace() : error.what()};
   } catch (...) {
     return {Errc::WorkerFailed, "something was thrown that is no std::exception"};
   }

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <new>
 
 #include "stagecraft/actors/executor/backward.h"
 #include "stagecraft/actors/executor/commit.h"
@@ -17,6 +16,7 @@
 #include "stagecraft/actors/executor/replica_sum.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/base/check.h"
+#include "stagecraft/compiler/lack_of_memory.h"
 #include "stagecraft/futures/collective/over_transport.h"
 #include "stagecraft/futures/store.h"
 
@@ -73,16 +73,13 @@ Error as_error(const std::exception_ptr& failure) {
     std::rethrow_exception(failure);
   } catch (const Error& e) {
     return e;
-  } catch (const c10::OutOfMemoryError& e) {
-    return {Errc::DeviceOutOfMemory, e.what_without_backtrace()};
-  } catch (const c10::Error& e) {
-    const std::string text = e.what_without_backtrace();
-    const bool memory = text.find("not enough memory") != std::string::npos;
-    return {memory ? Errc::DeviceOutOfMemory : Errc::DeviceFailed, text};
-  } catch (const std::bad_alloc&) {
-    return {Errc::DeviceOutOfMemory, "the worker is out of memory; use smaller microbatches or more stages"};
   } catch (const std::exception& e) {
-    return {Errc::WorkerFailed, e.what()};
+    if (const auto lack = lack_of_memory(e, "use smaller microbatches, fewer of them in flight, or a smaller model")) {
+      return *lack;
+    }
+    const auto* torch = dynamic_cast<const c10::Error*>(&e);
+    return torch != nullptr ? Error(Errc::DeviceFailed, torch->what_without_backtrace())
+                            : Error(Errc::WorkerFailed, e.what());
   } catch (...) {
     return {Errc::WorkerFailed, "the worker threw something that is no exception"};
   }

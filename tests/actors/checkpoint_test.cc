@@ -11,6 +11,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/imag.h>
+#include <ATen/ops/quantize_per_tensor.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/tests/futures/waiting.h"

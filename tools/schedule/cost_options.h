@@ -8,7 +8,7 @@
 
 #include "stagecraft/scheduler/cost_model.h"
 #include "stagecraft/scheduler/formats/costs_json.h"
-#include "stagecraft/tools/schedule/console.h"
+#include "stagecraft/tools/console.h"
 
 namespace stagecraft::tools {
 

@@ -10,11 +10,11 @@
 #include "stagecraft/scheduler/render/svg.h"
 #include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/output.h"
 #include "stagecraft/tools/schedule/commands.h"
 #include "stagecraft/tools/schedule/cost_options.h"
 #include "stagecraft/tools/schedule/format.h"
 #include "stagecraft/tools/schedule/input.h"
-#include "stagecraft/tools/schedule/output.h"
 #include "stagecraft/tools/schedule/verdict.h"
 
 namespace stagecraft::tools {
@@ -70,6 +70,10 @@ ExitCode show_schedule(const Words& words, Console& console) {
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;
+  }
+  if (!svg.empty() && svg == html) {
+    wrong_usage(app.get_name(),
+                fmt::format("--svg and --html expect two files, found '{}' twice", svg));
   }
   const Drawing drawing = drawing_of(read_schedule(path, read, console));
   const Costs costs = costs_of(app, options, console);

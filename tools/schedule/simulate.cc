@@ -10,11 +10,11 @@
 
 #include "stagecraft/scheduler/hash.h"
 #include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/output.h"
 #include "stagecraft/tools/schedule/commands.h"
 #include "stagecraft/tools/schedule/cost_options.h"
 #include "stagecraft/tools/schedule/input.h"
 #include "stagecraft/tools/schedule/number_text.h"
-#include "stagecraft/tools/schedule/output.h"
 #include "stagecraft/tools/schedule/timeline_text.h"
 #include "stagecraft/tools/schedule/verdict.h"
 
