@@ -17,7 +17,10 @@ TEST_CASE("a run whose threads cannot be started says so and ends, forced or not
   // Stacks of 16 GB each: the address space of 64 GB holds few of them, and memory plays no part.
   const std::vector<std::string> run = small_train({"--ranks", "4", "--steps", "1", "--force"});
   std::vector<std::string> words{
-      "bash", "-c", "ulimit -s 16000000; ulimit -v 64000000; OMP_NUM_THREADS=1 exec \"$@\"", "bash"};
+      "bash",
+      "-c",
+      "ulimit -s 16000000; ulimit -v 64000000; OMP_NUM_THREADS=1 exec \"$@\"",
+      "bash"};
   words.insert(words.end(), run.begin(), run.end());
   const CommandResult result = run_command(words);
   CAPTURE(result.out, result.err);

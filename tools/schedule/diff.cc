@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include "stagecraft/scheduler/hash.h"
-#include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/tools/command_line.h"
 #include "stagecraft/tools/output.h"
 #include "stagecraft/tools/schedule/commands.h"
@@ -38,7 +37,7 @@ Side side_of(ScheduleFile read, const Costs& costs) {
   side.list = side.file.schedule.to_list();
   side.violations = violations_of(side.file).size();
   if (side.violations == 0) {
-    side.timeline = simulate(side.list, side.file.graph, costs.times, costs.memory);
+    side.timeline = timeline_of(side.list, side.file.graph, costs);
   }
   return side;
 }

@@ -8,7 +8,6 @@
 
 #include "stagecraft/scheduler/render/html.h"
 #include "stagecraft/scheduler/render/svg.h"
-#include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/tools/command_line.h"
 #include "stagecraft/tools/output.h"
 #include "stagecraft/tools/schedule/commands.h"
@@ -40,7 +39,7 @@ std::string html_of(const Drawing& drawing, const Costs& costs, const std::strin
   const ScheduleFile& file = drawing.file;
   std::optional<Timeline> timeline;
   if (drawing.violations.empty()) {
-    timeline = simulate(file.schedule, file.graph, costs.times, costs.memory);
+    timeline = timeline_of(file.schedule, file.graph, costs);
   }
   return render_html(file.schedule,
                      file.graph,

@@ -76,7 +76,7 @@ ExitCode simulate_schedule(const Words& words, Console& console) {
   const ScheduleFile file = read_schedule(path, read, console);
   const Costs costs = costs_of(app, options, console);
   require_valid(file);
-  const Timeline timeline = simulate(file.schedule, file.graph, costs.times, costs.memory);
+  const Timeline timeline = timeline_of(file.schedule, file.graph, costs);
   write_output(
       "",
       json ? as_json(file, timeline, knows_memory(costs))

@@ -34,10 +34,8 @@ CLI::Validator number(const std::string& expected, std::function<bool(Number)> g
 }  // namespace
 
 CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
-  const bool limited = most < std::numeric_limits<std::int32_t>::max();
   return number<std::int64_t>(
-      limited ? fmt::format("a whole number from {} to {}", least, most)
-              : fmt::format("a whole number of at least {}", least),
+      fmt::format("a whole number from {} to {}", least, most),
       [least, most](std::int64_t value) { return value >= least && value <= most; });
 }
 

@@ -203,7 +203,8 @@ void TrainRun::tell_of_output() {
   const bool goes_on = (o.save || o.trace) && trainer_.steps() < o.steps;
   console_.err << fmt::format("stagecraft: {}; the run {}\n",
                               output_.failure(),
-                              goes_on ? fmt::format("goes on for '{}'", o.save ? *o.save : *o.trace)
+                              goes_on ? fmt::format("goes on for '{}', to end with exit status 2",
+                                                    o.save ? *o.save : *o.trace)
                                       : fmt::format("ended after step {}", trainer_.steps()))
                << std::flush;
 }
