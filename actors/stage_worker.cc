@@ -20,7 +20,7 @@ Error current_error() {
   } catch (const Error& error) {
     return error;
   } catch (const std::exception& error) {
-    if (const auto lack = lack_of_memory(error, "use smaller microbatches, fewer of them in flight, or a smaller model")) {
+    if (const auto lack = lack_of_memory(error)) {
       return *lack;
     }
     const auto* torch = dynamic_cast<const c10::Error*>(&error);

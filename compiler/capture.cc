@@ -172,7 +172,7 @@ auto translated(const char* what, F&& body) {
   } catch (const Error&) {
     throw;
   } catch (const std::exception& e) {
-    if (const auto lack = lack_of_memory(e, "use smaller microbatches or a smaller model")) {
+    if (const auto lack = lack_of_memory(e)) {
       throw Error(*lack);
     }
     const auto* torch = dynamic_cast<const c10::Error*>(&e);

@@ -74,7 +74,7 @@ Error as_error(const std::exception_ptr& failure) {
   } catch (const Error& e) {
     return e;
   } catch (const std::exception& e) {
-    if (const auto lack = lack_of_memory(e, "use smaller microbatches, fewer of them in flight, or a smaller model")) {
+    if (const auto lack = lack_of_memory(e)) {
       return *lack;
     }
     const auto* torch = dynamic_cast<const c10::Error*>(&e);
