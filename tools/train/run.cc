@@ -1,6 +1,7 @@
 #include "stagecraft/tools/train/run.h"
 
 #include <algorithm>
+#include <exception>
 #include <map>
 #include <ostream>
 #include <utility>
@@ -211,12 +212,12 @@ void TrainRun::tell_of_output() {
 
 /// Does all that is left to do, whatever fails in it; what failed first is thrown last. Keeps T-2.
 bool TrainRun::close(Interrupt& interrupt) {
-  std::optional<Error> failure;
+  std::exception_ptr failure;
   const auto attempt = [&](auto&& work) {
     try {
       work();
-    } catch (const Error& error) {
-      failure = failure ? failure : error;
+    } catch (...) {
+      failure = failure ? failure : std::current_exception();
     }
   };
   interrupt.enter(job_.options.save ? Interrupt::Phase::Saving : Interrupt::Phase::Ending);
@@ -227,7 +228,7 @@ bool TrainRun::close(Interrupt& interrupt) {
   attempt([&] { timeline_->close(); });
   tell_of_output();
   if (failure) {
-    throw Error(*failure);
+    std::rethrow_exception(failure);
   }
   return good;
 }
