@@ -46,9 +46,13 @@ int ActorHost::end(const std::vector<caf::actor>& actors, Deadline deadline) {
   }
   if (left > 0) {
     log(Level::Warning, "actors left behind", {{"count", left}});
-    keep_for_ever(shared_from_this());
+    leave_behind();
   }
   return static_cast<int>(left);
+}
+
+void ActorHost::leave_behind() {
+  keep_for_ever(shared_from_this());
 }
 
 }  // namespace stagecraft

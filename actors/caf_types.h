@@ -62,6 +62,9 @@ class ActorHost : public std::enable_shared_from_this<ActorHost> {
   /// together with this host, which then is never destroyed: returns how many.
   int end(const std::vector<caf::actor>& actors, Deadline deadline);
 
+  /// This host is never destroyed: it would wait for an actor that does not end.
+  void leave_behind();
+
  private:
   struct Config : caf::actor_system_config {
     Config();

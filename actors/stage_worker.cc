@@ -1,5 +1,6 @@
 #include "stagecraft/actors/stage_worker.h"
 
+#include <system_error>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
@@ -231,7 +232,13 @@ void StageWorker::install(std::shared_ptr<StageExecutor> executor) {
 PlanActor spawn_plan_thread(ActorHost& host,
                             std::shared_ptr<WorkerDesk> desk,
                             ExecutorSetup setup) {
-  return host.system().spawn<caf::detached>(plan_thread, std::move(desk), std::move(setup));
+  try {
+    return host.system().spawn<caf::detached>(plan_thread, std::move(desk), std::move(setup));
+  } catch (const std::system_error& error) {
+    // No thread could be started; the actor counts as running all the same.
+    host.leave_behind();
+    throw Error(lack_of_memory(error).value_or(Error(Errc::WorkerFailed, error.what())));
+  }
 }
 
 AgentActor spawn_agent(ActorHost& host, std::shared_ptr<WorkerDesk> desk) {

@@ -63,6 +63,8 @@ class StageWorker {
   Phase phase_ = Phase::Idle;
 };
 
+/// Errors: DeviceOutOfMemory when no thread can be started for it; the host is then never
+/// destroyed.
 [[nodiscard]] PlanActor spawn_plan_thread(ActorHost& host,
                                           std::shared_ptr<WorkerDesk> desk,
                                           ExecutorSetup setup);

@@ -7,20 +7,15 @@
 #include <fstream>
 #include <optional>
 #include <string_view>
-#include <thread>
 
 #include <fmt/format.h>
+#include <pthread.h>
 
 namespace stagecraft::tools {
 namespace {
 
 constexpr double kKibibyte = 1024.0;
 constexpr double kNoLimit = 0x1p60;  // version 1 has no word for it, only a very large number
-// What glibc reserves for a thread: its stack, and a heap, of which there are at most eight per
-// processor.
-constexpr double kStack = 8.0 * kKibibyte * kKibibyte;
-constexpr double kHeap = 64.0 * kKibibyte * kKibibyte;
-constexpr int kHeapsPerProcessor = 8;
 
 /// The first word of a file as a number; nothing for "max" and for no file.
 std::optional<double> number_in(const std::string& path) {
@@ -112,10 +107,15 @@ void add_control_groups(const std::string& root, std::vector<MemoryLimit>& limit
   }
 }
 
-double reserved_by(int threads) {
-  const int heaps =
-      kHeapsPerProcessor * static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  return threads * kStack + std::min(threads, heaps) * kHeap;
+/// Of the stacks of so many threads.
+double stack_bytes(int threads) {
+  pthread_attr_t usual;
+  std::size_t bytes = 0;
+  if (pthread_getattr_default_np(&usual) == 0) {
+    pthread_attr_getstacksize(&usual, &bytes);
+    pthread_attr_destroy(&usual);
+  }
+  return threads * static_cast<double>(bytes);
 }
 
 void add_address_space(int threads, std::vector<MemoryLimit>& limits) {
@@ -124,8 +124,8 @@ void add_address_space(int threads, std::vector<MemoryLimit>& limits) {
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && pages) {
     const double used = *pages * static_cast<double>(sysconf(_SC_PAGESIZE));
     limits.push_back(
-        {"ulimit -v, less what is reserved for threads",
-         std::max(0.0, static_cast<double>(limit.rlim_cur) - used - reserved_by(threads))});
+        {"ulimit -v, less the stacks of its threads",
+         std::max(0.0, static_cast<double>(limit.rlim_cur) - used - stack_bytes(threads))});
   }
 }
 

@@ -2,7 +2,7 @@
 ///
 /// Read from the kernel's files: what the machine has left without swapping, and the limits of its
 /// control groups (versions 1 and 2). A limit on the address space (`ulimit -v`) counts what is
-/// merely reserved, too: stacks and heaps of threads.
+/// merely reserved, too, such as the stacks of threads.
 #pragma once
 
 #include <string>
