@@ -83,11 +83,12 @@ TrainJob make_job(const TrainOptions& options, Console& console) {
   ByteText text = ByteText::read(options.text, options.sequence, most_for_the_text());
   ScheduleChoice choice = choose_schedule(options, console);
   const examples::LlamaOptions sizes = model_options(options, text.vocabulary(), choice);
-  std::vector<MemoryLimit> limits = memory_limits(threads_to_run(options, choice));
+  const int threads = options.dry_run ? threads_to_compile() : threads_to_run(options, choice);
+  check_threads(threads);
+  std::vector<MemoryLimit> limits = memory_limits(threads);
   if (!options.force) {
     check_least(options, choice, sizes, limits);
   }
-  check_threads(threads_to_compile());
   Program program = compile_model(options, choice, sizes, text);
   Program laid_out = replicate(program, Replicas(choice.schedule));
   Plan plan = lower_schedule(laid_out, choice.schedule, /*training=*/true);

@@ -13,8 +13,10 @@ namespace stagecraft::tools {
 [[nodiscard]] int threads_to_run(const TrainOptions& options, const ScheduleChoice& choice);
 
 /// Starts so many threads at once, to see whether they can be, and ends them: a library that fails
-/// to start one of its own ends the process, or waits for it for ever. Errors: DeviceOutOfMemory,
-/// with how many could be started.
+/// to start one of its own ends the process, or waits for it for ever. The heaps that glibc
+/// reserves for threads stay reserved, for those to come.
+///
+/// Errors: DeviceOutOfMemory, with how many could be started.
 void check_threads(int count);
 
 }  // namespace stagecraft::tools
