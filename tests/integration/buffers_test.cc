@@ -52,17 +52,28 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
          std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
+/// LibTorch has types of which it can only hold tensors (UInt1, Float4_e2m1fn_x2).
+bool can_be_copied(at::ScalarType type) {
+  try {
+    (void)at::empty({1}, at::TensorOptions(type)).clone();
+    return true;
+  } catch (const c10::Error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
-TEST_CASE("a trainer saves and loads buffers of every plain type, read by a stage or not",
-          "[integration][checkpoint]") {
+TEST_CASE(
+    "a trainer saves and loads buffers of every type that can be copied, read by a stage or not",
+    "[integration][checkpoint]") {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/a.ckpt";
   Buffered module;
   int types = 0;
   for (int i = 0; i < static_cast<int>(at::ScalarType::Undefined); ++i) {
     const auto type = static_cast<at::ScalarType>(i);
-    if (c10::isQIntType(type)) {
+    if (c10::isQIntType(type) || !can_be_copied(type)) {
       continue;
     }
     const at::Tensor buffer = at::empty({3}, at::TensorOptions(type));
@@ -85,6 +96,7 @@ TEST_CASE("a trainer saves and loads buffers of every plain type, read by a stag
       }
     }
   }
+  CHECK(types >= 20);
   CHECK(found == types + 1);
 }
 
