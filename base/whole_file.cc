@@ -45,6 +45,16 @@ bool protected_from_us(const OutputPlace& place, uid_t owner) {
          we != owner && we != folder.st_uid;
 }
 
+/// A rename asks nobody but the folder. Who protected the file from being written meant its place,
+/// too; opening it finds that out, and leaves it as it is.
+void check_writable(const std::string& path, const OutputPlace& place) {
+  const int file = open(place.path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (file < 0) {
+    unwritable(path, errno);
+  }
+  close(file);
+}
+
 /// What a rename would fail on at the end, found before the beginning.
 void check_replaceable(const std::string& path, const OutputPlace& place) {
   struct statx found {};
@@ -54,9 +64,6 @@ void check_replaceable(const std::string& path, const OutputPlace& place) {
   if ((found.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0) {
     irreplaceable(path, "a mounted file");
   }
-  if ((found.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0) {
-    irreplaceable(path, "a file that may not be changed (lsattr)");
-  }
   if (protected_from_us(place, found.stx_uid)) {
     irreplaceable(path, "another user's file in a folder that protects it");
   }
@@ -65,6 +72,7 @@ void check_replaceable(const std::string& path, const OutputPlace& place) {
 OutputPlace replaceable_place(const std::string& path) {
   OutputPlace place = output_place(path);
   if (place.kind == OutputPlace::Kind::File) {
+    check_writable(path, place);
     check_replaceable(path, place);
   } else if (place.kind != OutputPlace::Kind::Absent) {
     irreplaceable(path, std::string(to_string(place.kind)));
