@@ -57,7 +57,7 @@ std::string_view to_string(OutputPlace::Kind kind) {
     case OutputPlace::Kind::File:
       return "a file";
     case OutputPlace::Kind::Folder:
-      return "a folder";
+      return "a directory";
     case OutputPlace::Kind::Pipe:
       return "a pipe";
     case OutputPlace::Kind::Device:

@@ -31,7 +31,7 @@ struct OutputPlace {
   }
 };
 
-/// "a folder", "a pipe", ...
+/// "a directory", "a pipe", ...
 [[nodiscard]] std::string_view to_string(OutputPlace::Kind kind);
 
 /// Errors: UsageFile for no name, a folder that is not there or cannot be searched, and links that

@@ -149,7 +149,7 @@ TEST_CASE("links stay links, and their target is replaced or made (WF-3)", "[bas
 TEST_CASE("what is no regular file is refused, and stays", "[base][whole_file]") {
   const TemporaryFolder folder;
   const std::string base = folder.path() + "/";
-  CHECK_THAT(complaint(folder.path()), ContainsSubstring("is a folder"));
+  CHECK_THAT(complaint(folder.path()), ContainsSubstring("is a directory"));
 
   REQUIRE(mkfifo((base + "pipe").c_str(), 0600) == 0);
   CHECK_THAT(complaint(base + "pipe"), ContainsSubstring("is a pipe"));

@@ -74,7 +74,7 @@ TEST_CASE("a checkpoint's place is a file, or nothing yet, also behind a link", 
   }
   CHECK_THAT(complaint(saving(kinds.pipe)),
              ContainsSubstring("--save: ") && ContainsSubstring("a pipe"));
-  CHECK_THAT(complaint(saving(kinds.folder.path())), ContainsSubstring("a folder"));
+  CHECK_THAT(complaint(saving(kinds.folder.path())), ContainsSubstring("a directory"));
   CHECK_THAT(complaint(saving(kinds.astray)), ContainsSubstring("no folder"));
   CHECK_THAT(complaint(saving("/proc/x")), ContainsSubstring("cannot be written"));
   CHECK_THAT(complaint(saving("/dev/stdout")), ContainsSubstring("an open descriptor"));
@@ -97,7 +97,7 @@ TEST_CASE("a trace's place may be a stream as well, and is only looked at", "[to
     CHECK(complaint(tracing(good)) == "no complaint");
   }
   CHECK_THAT(complaint(tracing(kinds.folder.path())),
-             ContainsSubstring("--trace: ") && ContainsSubstring("a folder"));
+             ContainsSubstring("--trace: ") && ContainsSubstring("a directory"));
   CHECK_THAT(complaint(tracing(kinds.astray)), ContainsSubstring("no folder"));
   CHECK_THAT(complaint(tracing("/proc/x")), ContainsSubstring("cannot be written"));
   CHECK(entries(kinds.folder.path()) == 5);

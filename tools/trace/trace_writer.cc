@@ -238,11 +238,10 @@ void TraceWriter::close() {
   const bool good = out_.good();
   out_.close();
   if (!good) {
-    throw Error(
-        Errc::UsageFile,
-        fmt::format("the trace could not be written to '{}' to its end: is the disk full, or "
-                    "does nobody read it any more? The run itself went well",
-                    path_));
+    throw Error(Errc::UsageFile,
+                fmt::format("the trace could not be written to '{}' to its end: is the disk full? "
+                            "Does nobody read it any more? The run itself went well",
+                            path_));
   }
 }
 
