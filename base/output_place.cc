@@ -87,9 +87,10 @@ OutputPlace output_place(const std::string& path) {
       if (error == ENOENT && fs::is_directory(folder_of(place), ignored)) {
         return {OutputPlace::Kind::Absent, place.string()};
       }
+      const std::string why = std::generic_category().message(error);
       refuse(path,
-             error == ENOENT ? fmt::format("there is no folder '{}'", folder_of(place).string())
-                             : std::generic_category().message(error));
+             error == ENOENT ? fmt::format("{} (no folder '{}')", why, folder_of(place).string())
+                             : why);
     }
     if (!S_ISLNK(found.st_mode)) {
       return {kind_of(found.st_mode), place.string()};
