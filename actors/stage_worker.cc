@@ -237,7 +237,10 @@ PlanActor spawn_plan_thread(ActorHost& host,
   } catch (const std::system_error& error) {
     // No thread could be started; the actor counts as running all the same.
     host.leave_behind();
-    throw Error(lack_of_memory(error).value_or(Error(Errc::WorkerFailed, error.what())));
+    const auto lack = lack_of_memory(
+        error,
+        "use fewer ranks, or raise what limits threads (ulimit -u) or addresses (ulimit -v)");
+    throw Error(lack.value_or(Error(Errc::WorkerFailed, error.what())));
   }
 }
 
