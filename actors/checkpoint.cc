@@ -1,7 +1,6 @@
 #include "stagecraft/actors/checkpoint.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <map>
 #include <optional>

@@ -93,7 +93,7 @@ TEST_CASE("a run that keeps nothing ends when nobody reads any more", "[tools][o
   CHECK_THAT(result.err, ContainsSubstring("the run ended after step 1"));
 }
 
-TEST_CASE("a run that keeps something goes on when nobody reads any more, and loses nothing (T-3)",
+TEST_CASE("a run that keeps something goes on when nobody reads any more, and loses nothing (TN-3)",
           "[tools][output][train]") {
   const TemporaryFolder folder;
   const Output output = GENERATE(kFull, kClosed, kNobody);

@@ -73,7 +73,7 @@ class FullPipe {
 }  // namespace
 
 TEST_CASE(
-    "a signal finishes the step, saves, closes as always and is told by the exit status (T-2)",
+    "a signal finishes the step, saves, closes as always and is told by the exit status (TN-2)",
     "[tools][signals]") {
   const auto [signal, name] = GENERATE(
       table<int, std::string>({{SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}, {SIGHUP, "SIGHUP"}}));

@@ -183,7 +183,7 @@ void TrainRun::train(const Interrupt& interrupt) {
   }
 }
 
-/// Keeps T-3.
+/// Keeps TN-3.
 bool TrainRun::worth_going_on() {
   if (output_.failure().empty()) {
     return true;
@@ -210,7 +210,7 @@ void TrainRun::tell_of_output() {
                << std::flush;
 }
 
-/// Does all that is left to do, whatever fails in it; what failed first is thrown last. Keeps T-2.
+/// Does all that is left to do, whatever fails in it; what failed first is thrown last. Keeps TN-2.
 bool TrainRun::close(Interrupt& interrupt) {
   std::exception_ptr failure;
   const auto attempt = [&](auto&& work) {

@@ -1,12 +1,13 @@
 /// TrainRun: one training run from its first step to its last, with everything said on the way.
 ///
 /// Made by the sub-command on the thread that runs it, used once.
-/// T-1: a step that was begun is finished: signals, and whether anybody reads, are looked at
+/// TN-1: a step that was begun is finished: signals, and whether anybody reads, are looked at
 /// between
 ///      steps only.
-/// T-2: what ends the steps early changes nothing of what follows them: the run saves, compares and
+/// TN-2: what ends the steps early changes nothing of what follows them: the run saves, compares
+/// and
 ///      closes as it always does.
-/// T-3: a run that keeps something, by --save or --trace, goes on when nobody reads its output.
+/// TN-3: a run that keeps something, by --save or --trace, goes on when nobody reads its output.
 #pragma once
 
 #include <cstdint>
