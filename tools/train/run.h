@@ -2,11 +2,9 @@
 ///
 /// Made by the sub-command on the thread that runs it, used once.
 /// TN-1: a step that was begun is finished: signals, and whether anybody reads, are looked at
-/// between
-///      steps only.
+///       between steps only.
 /// TN-2: what ends the steps early changes nothing of what follows them: the run saves, compares
-/// and
-///      closes as it always does.
+///       and closes as it always does.
 /// TN-3: a run that keeps something, by --save or --trace, goes on when nobody reads its output.
 #pragma once
 
