@@ -1,17 +1,13 @@
 /// Checkpoint: a trainer's whole state in one file, by the model's names and so independent of the
-/// cut.
-///
-///   8 bytes   "STGCRAFT"
-///   8 bytes   format version, little-endian
-///   8 bytes   length of the header in bytes, little-endian
-///   header    msgpack: step, seed, optimizer; per tensor its name, type, shape and bytes
-///   tensors   raw, each from a multiple of 64 bytes, in the header's order
-///   32 bytes  SHA-256 of all that comes before
+/// cut. `checkpoint_file.h` says how the file is laid out.
 ///
 /// Written and read by Trainer::save and Trainer::load, on the caller's thread.
 /// CK-1: a file is complete or absent: it is written beside its place, synchronized, and renamed.
 /// CK-2: nothing of a file is believed before its checksum is right, and no length is used
 ///       unchecked.
+/// CK-3: a file has its name only once it was read back and found equal to what it was made of, bit
+///       by bit.
+/// CK-4: neither writing nor reading holds more than one tensor beside those of the Checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -31,11 +27,18 @@ struct Checkpoint {
   std::vector<StateTensor> tensors;
 };
 
-/// Errors: UsageFile when `path` cannot be written; the old file, if any, is still there.
+/// Errors: CheckpointFormat, naming the tensor, for one that is not dense (sparse, nested),
+///         quantized or not in the memory of this machine: before anything is written. UsageFile
+///         when `path` cannot be written, or reads back differently. The old file, if any, is still
+///         there.
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 
 /// Errors: UsageFile when `path` cannot be read; CheckpointFormat when it is no whole checkpoint.
 [[nodiscard]] Checkpoint read_checkpoint(const std::string& path);
+
+/// Reads the file at `path` and compares all of it with what it is said to hold.
+/// Errors: those of read_checkpoint; CheckpointFormat, naming the first tensor that differs.
+void check_holds(const std::string& path, const Checkpoint& checkpoint);
 
 /// What a trainer must find in a checkpoint.
 struct ExpectedState {

@@ -138,9 +138,11 @@ struct Crew::Impl {
     if (driver) {
       everybody.push_back(caf::actor_cast<caf::actor>(driver));
     }
-    for (std::size_t r = 0; r < agents.size(); ++r) {
-      everybody.push_back(caf::actor_cast<caf::actor>(agents[r]));
-      everybody.push_back(caf::actor_cast<caf::actor>(plan_threads[r]));
+    for (const AgentActor& agent : agents) {
+      everybody.push_back(caf::actor_cast<caf::actor>(agent));
+    }
+    for (const PlanActor& plan_thread : plan_threads) {
+      everybody.push_back(caf::actor_cast<caf::actor>(plan_thread));
     }
     if (!process_end::begun()) {
       host.end(everybody, std::chrono::steady_clock::now() + setup.end_deadline);

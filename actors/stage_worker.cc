@@ -1,15 +1,18 @@
 #include "stagecraft/actors/stage_worker.h"
 
+#include <system_error>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
 #include <c10/core/ScalarType.h>
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include "stagecraft/actors/data_tags.h"
 #include "stagecraft/actors/executor/foreign_error.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process_end.h"
+#include "stagecraft/compiler/lack_of_memory.h"
 
 namespace stagecraft {
 namespace {
@@ -196,7 +199,14 @@ void StageWorker::check_phase(const char* message) const {
 PlanActor spawn_plan_thread(ActorHost& host,
                             std::shared_ptr<WorkerDesk> desk,
                             ExecutorSetup setup) {
-  return host.system().spawn<caf::detached>(plan_thread, std::move(desk), std::move(setup));
+  try {
+    return host.system().spawn<caf::detached>(plan_thread, std::move(desk), std::move(setup));
+  } catch (const std::system_error& error) {
+    const auto lack = lack_of_memory(
+        error,
+        "use fewer ranks, or raise what limits threads (ulimit -u) or addresses (ulimit -v)");
+    throw Error(lack.value_or(Error(Errc::WorkerFailed, error.what())));
+  }
 }
 
 AgentActor spawn_agent(ActorHost& host, std::shared_ptr<WorkerDesk> desk) {

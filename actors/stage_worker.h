@@ -64,6 +64,7 @@ class StageWorker {
   Phase phase_ = Phase::Idle;
 };
 
+/// Errors: DeviceOutOfMemory when no thread can be started for it.
 [[nodiscard]] PlanActor spawn_plan_thread(ActorHost& host,
                                           std::shared_ptr<WorkerDesk> desk,
                                           ExecutorSetup setup);

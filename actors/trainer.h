@@ -92,7 +92,8 @@ class Trainer {
   [[nodiscard]] StateDict state_dict();
 
   /// Writes weights, optimizer state, buffers, step and seed, after the steps under way.
-  /// Errors: UsageFile; WorkerLost when the weights are undefined.
+  /// Errors: UsageFile; CheckpointFormat, naming it, for a buffer that is not dense; WorkerLost when
+  ///         the weights are undefined.
   void save(const std::string& path);
 
   /// Takes over what `save` wrote, from whatever schedule and cut; nothing is changed when it

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "stagecraft/compiler/lack_of_memory.h"
 #include "stagecraft/compiler/parameter_gradients.h"
 #include "stagecraft/compiler/recorder.h"
 
@@ -180,10 +181,13 @@ auto translated(const char* what, F&& body) {
     return body();
   } catch (const Error&) {
     throw;
-  } catch (const c10::Error& e) {
-    throw Error(Errc::CompileCapture, fmt::format("{} failed{}: {}", what, Session::current()->last_marker(), e.what_without_backtrace()));
   } catch (const std::exception& e) {
-    throw Error(Errc::CompileCapture, fmt::format("{} failed{}: {}", what, Session::current()->last_marker(), e.what()));
+    if (const auto lack = lack_of_memory(e)) {
+      throw Error(*lack);
+    }
+    const auto* torch = dynamic_cast<const c10::Error*>(&e);
+    throw Error(Errc::CompileCapture, fmt::format("{} failed{}: {}", what, Session::current()->last_marker(),
+                                                  torch != nullptr ? torch->what_without_backtrace() : e.what()));
   }
 }
 

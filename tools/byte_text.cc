@@ -3,7 +3,7 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <utility>
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/empty.h>
@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/tools/schedule/number_text.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -24,7 +25,9 @@ namespace {
           path));
 }
 
-std::string read_bytes(const std::string& path) {
+constexpr std::size_t kChunk = std::size_t{1} << 20U;
+
+std::vector<std::uint8_t> read_bytes(const std::string& path, double most) {
   std::error_code ignored;
   const auto status = std::filesystem::status(path, ignored);
   if (!std::filesystem::exists(status)) {
@@ -33,11 +36,27 @@ std::string read_bytes(const std::string& path) {
   if (std::filesystem::is_directory(status)) {
     unreadable(path, "a directory");
   }
+  if (std::filesystem::is_character_file(status) || std::filesystem::is_block_file(status)) {
+    unreadable(path, "a device");  // many of them have no end
+  }
   std::ifstream file(path, std::ios::binary);
   if (!file) {
     unreadable(path, "a file that may not be opened");
   }
-  std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::vector<std::uint8_t> bytes;
+  while (file) {
+    const std::size_t before = bytes.size();
+    if (static_cast<double>(before) > most) {
+      throw Error(Errc::DeviceOutOfMemory,
+                  fmt::format("--text expects a text that fits into memory, found more than {} at "
+                              "'{}'; name another text with --text FILE",
+                              bytes_text(most),
+                              path));
+    }
+    bytes.resize(before + kChunk);
+    file.read(reinterpret_cast<char*>(bytes.data() + before), kChunk);
+    bytes.resize(before + static_cast<std::size_t>(file.gcount()));
+  }
   if (file.bad()) {
     unreadable(path, "a file that broke off while being read");
   }
@@ -46,8 +65,8 @@ std::string read_bytes(const std::string& path) {
 
 }  // namespace
 
-ByteText ByteText::read(const std::string& path, std::int64_t length) {
-  const std::string bytes = read_bytes(path);
+ByteText ByteText::read(const std::string& path, std::int64_t length, double most) {
+  std::vector<std::uint8_t> bytes = read_bytes(path, most);
   // One window and its last target, with at least one place to start from.
   const std::int64_t needed = length + 2;
   if (static_cast<std::int64_t>(bytes.size()) < needed) {
@@ -61,13 +80,14 @@ ByteText ByteText::read(const std::string& path, std::int64_t length) {
             bytes.empty() ? "an empty file" : fmt::format("{} bytes", bytes.size()),
             path));
   }
-  return {bytes, length};
+  return {std::move(bytes), length};
 }
 
-ByteText::ByteText(const std::string& bytes, std::int64_t length) : length_(length) {
+ByteText::ByteText(std::vector<std::uint8_t> bytes, std::int64_t length)
+    : length_(length), tokens_(std::move(bytes)) {
   std::array<bool, 256> present{};
-  for (const char c : bytes) {
-    present[static_cast<std::uint8_t>(c)] = true;
+  for (const std::uint8_t byte : tokens_) {
+    present[byte] = true;
   }
   std::array<std::uint8_t, 256> token{};
   for (std::size_t byte = 0; byte < present.size(); ++byte) {
@@ -75,9 +95,8 @@ ByteText::ByteText(const std::string& bytes, std::int64_t length) : length_(leng
       token[byte] = static_cast<std::uint8_t>(vocabulary_++);
     }
   }
-  tokens_.reserve(bytes.size());
-  for (const char c : bytes) {
-    tokens_.push_back(token[static_cast<std::uint8_t>(c)]);
+  for (std::uint8_t& byte : tokens_) {
+    byte = token[byte];
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -23,9 +24,12 @@ struct TextBatch {
 
 class ByteText {
  public:
-  /// Reads the whole file.
-  /// Errors: UsageFile when it cannot be read or is shorter than one window of `length` + 2 bytes.
-  static ByteText read(const std::string& path, std::int64_t length);
+  /// Reads the whole file, or a pipe to its end.
+  /// Errors: UsageFile when it cannot be read or is shorter than one window of `length` + 2 bytes;
+  /// DeviceOutOfMemory when it has more than `most` bytes.
+  static ByteText read(const std::string& path,
+                       std::int64_t length,
+                       double most = std::numeric_limits<double>::infinity());
 
   [[nodiscard]] std::int64_t vocabulary() const { return vocabulary_; }
   [[nodiscard]] std::int64_t size() const { return static_cast<std::int64_t>(tokens_.size()); }
@@ -36,7 +40,7 @@ class ByteText {
                                 std::int64_t sequences) const;
 
  private:
-  ByteText(const std::string& bytes, std::int64_t length);
+  ByteText(std::vector<std::uint8_t> bytes, std::int64_t length);
 
   std::int64_t length_;
   std::int64_t vocabulary_ = 0;

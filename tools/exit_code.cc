@@ -16,4 +16,8 @@ ExitCode exit_code(const Error& error) {
   }
 }
 
+ExitCode interrupted_by(int signal) {
+  return static_cast<ExitCode>(128 + signal);
+}
+
 }  // namespace stagecraft::tools

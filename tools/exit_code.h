@@ -7,12 +7,15 @@ namespace stagecraft::tools {
 
 enum class ExitCode : int {
   Good = 0,
-  Failed = 1,      ///< the run failed, or the thing checked is wrong
-  WrongUsage = 2,  ///< arguments, or a file that cannot be read, parsed or does not belong to them
-  Interrupted = 130,  ///< Ctrl-C, by the shell's convention: 128 + SIGINT
+  Failed = 1,      ///< the run failed or does not fit into memory, or the thing checked is wrong
+  WrongUsage = 2,  ///< arguments, a file that cannot be used, or output that cannot be written
 };
 
 /// Returns the status for a command that ends with `error`.
 [[nodiscard]] ExitCode exit_code(const Error& error);
+
+/// Returns the status for a command that a signal has brought to its end, as a shell says it: 128 +
+/// the signal.
+[[nodiscard]] ExitCode interrupted_by(int signal);
 
 }  // namespace stagecraft::tools

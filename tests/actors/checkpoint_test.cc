@@ -1,11 +1,18 @@
 #include "stagecraft/actors/checkpoint.h"
 
+#include <sys/stat.h>
+
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/complex.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/imag.h>
+#include <ATen/ops/quantize_per_tensor.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/tests/futures/waiting.h"
@@ -79,11 +86,162 @@ TEST_CASE("a place that cannot be written to is an error", "[actors][checkpoint]
   const TemporaryFolder folder;
   CHECK(thrown_by([&] { write_checkpoint(folder.path() + "/no/such/a.ckpt", example()); }) ==
         Errc::UsageFile);
-  // A folder in its place is found out last, when the file is moved there.
   std::filesystem::create_directory(folder.path() + "/taken");
   CHECK(thrown_by([&] { write_checkpoint(folder.path() + "/taken", example()); }) ==
         Errc::UsageFile);
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+}
+
+TEST_CASE("a checkpoint does not take the place of what is no file, and a link stays one",
+          "[actors][checkpoint]") {
+  const TemporaryFolder folder;
+  const std::string pipe = folder.path() + "/pipe", link = folder.path() + "/link";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(thrown_by([&] { write_checkpoint(pipe, example()); }) == Errc::UsageFile);
+  CHECK(std::filesystem::is_fifo(pipe));
+  CHECK(thrown_by([&] { (void)read_checkpoint(pipe); }) == Errc::UsageFile);
+  std::filesystem::create_symlink("a.ckpt", link);
+  write_checkpoint(link, example());
+  CHECK(std::filesystem::is_symlink(link));
+  CHECK(read_checkpoint(folder.path() + "/a.ckpt").step == 12);
+}
+
+// ---- types and kinds of tensors -----------------------------------------------------------------
+
+bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
+         std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
+}
+
+/// A tensor of that type whose bytes all differ; undefined where LibTorch has no such tensor.
+at::Tensor tensor_of(at::ScalarType type) {
+  try {
+    const at::Tensor tensor = at::empty({3, 2}, at::TensorOptions(type));
+    auto* bytes = static_cast<unsigned char*>(tensor.mutable_data_ptr());
+    for (std::size_t i = 0; i < tensor.nbytes(); ++i) {
+      bytes[i] = static_cast<unsigned char>(type == at::kBool ? i % 2 : 7 * i + 1);
+    }
+    return tensor;
+  } catch (const c10::Error&) {
+    return {};
+  }
+}
+
+std::vector<at::ScalarType> all_types() {
+  std::vector<at::ScalarType> types;
+  for (int i = 0; i < static_cast<int>(at::ScalarType::Undefined); ++i) {
+    types.push_back(static_cast<at::ScalarType>(i));
+  }
+  return types;
+}
+
+Checkpoint one_tensor(const at::Tensor& tensor) {
+  return {.step = 1, .seed = 2, .optimizer = "sgd", .tensors = {{"buffer:x", tensor}}};
+}
+
+TEST_CASE("every type that a plain tensor can have comes back bit by bit", "[actors][checkpoint]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  int kept = 0;
+  for (const at::ScalarType type : all_types()) {
+    CAPTURE(c10::toString(type));
+    const at::Tensor tensor = tensor_of(type);
+    if (!tensor.defined() || c10::isQIntType(type)) {
+      continue;
+    }
+    ++kept;
+    write_checkpoint(path, one_tensor(tensor));
+    CHECK(same_bits(read_checkpoint(path).tensors.at(0).tensor, tensor));
+  }
+  CHECK(kept >= 26);
+}
+
+TEST_CASE("a conjugate, a transposed and a sliced tensor are kept as the values they have",
+          "[actors][checkpoint]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  const at::Tensor complex = at::complex(at::arange(6, at::kFloat), at::arange(1, 7, at::kFloat));
+  const at::Tensor tensor = GENERATE_COPY(complex.conj(),
+                                          at::imag(complex.conj()),
+                                          complex.view({2, 3}).t(),
+                                          complex.slice(0, 1, 6, 2));
+  write_checkpoint(path, one_tensor(tensor));
+  CHECK(at::equal(read_checkpoint(path).tensors.at(0).tensor, tensor.resolve_conj().resolve_neg()));
+}
+
+TEST_CASE("what is no dense tensor of plain numbers is refused by name, and nothing is written",
+          "[actors][checkpoint]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("a.ckpt", "an older one");
+  const auto refused = [&](const at::Tensor& tensor, const std::string& why) {
+    try {
+      write_checkpoint(path, one_tensor(tensor));
+      FAIL("was written");
+    } catch (const Error& error) {
+      CHECK(error.code() == Errc::CheckpointFormat);
+      CHECK_THAT(error.message(),
+                 Catch::Matchers::ContainsSubstring("buffer:x") &&
+                     Catch::Matchers::ContainsSubstring(why));
+    }
+    CHECK(tests::read_text_file(path) == "an older one");
+    CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+  };
+  refused(at::full({2, 2}, 1.0).to_sparse(), "sparse");
+  refused(at::full({2, 2}, 1.0).to_sparse_csr(), "sparse");
+  refused(at::quantize_per_tensor(at::full({4}, 1.0), 0.1, 0, at::kQInt8), "quantized");
+  refused(at::empty({2}, at::TensorOptions(at::kMeta)), "memory of this machine");
+  refused({}, "undefined");
+  for (const at::ScalarType type : all_types()) {
+    if (const at::Tensor tensor = tensor_of(type); tensor.defined() && c10::isQIntType(type)) {
+      refused(tensor, "quantized");
+    }
+  }
+}
+
+// ---- what was written is read again -------------------------------------------------------------
+
+TEST_CASE("a file that does not hold what it was written from is found out (CK-3)",
+          "[actors][checkpoint]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  write_checkpoint(path, example());
+  check_holds(path, example());
+  Checkpoint other = example();
+  const auto complaint = [&] {
+    try {
+      check_holds(path, other);
+    } catch (const Error& error) {
+      CHECK(error.code() == Errc::CheckpointFormat);
+      return error.message();
+    }
+    return std::string();
+  };
+  using Catch::Matchers::ContainsSubstring;
+  SECTION("another number in a tensor") {
+    other.tensors[0].tensor[1][2] = 7.0;
+    CHECK_THAT(complaint(), ContainsSubstring("weight:a"));
+  }
+  SECTION("another number in the last chunk of a long one") {
+    other.tensors.push_back({"weight:long", at::arange(1'000'000, at::kFloat)});
+    write_checkpoint(path, other);
+    CHECK(complaint().empty());
+    other.tensors.back().tensor[999'999] = 0.0;
+    CHECK_THAT(complaint(), ContainsSubstring("weight:long"));
+  }
+  SECTION("another step") {
+    other.step = 13;
+    CHECK_THAT(complaint(), ContainsSubstring("header"));
+  }
+  SECTION("another name") {
+    other.tensors[1].name = "buffer:other";
+    CHECK_THAT(complaint(), ContainsSubstring("header"));
+  }
+  SECTION("a byte of the file") {
+    std::string bytes = tests::read_text_file(path);
+    bytes[bytes.size() - 40] ^= 1;
+    write_bytes(path, bytes);
+    CHECK_THAT(complaint(), ContainsSubstring("checksum"));
+  }
 }
 
 TEST_CASE("a file that is not there cannot be read", "[actors][checkpoint]") {

@@ -1,6 +1,10 @@
 /// A stage worker alone, without the actor around it: what it does with each message in each phase.
 #include "stagecraft/actors/stage_worker.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
 #include <stdexcept>
 
 #include <ATen/ops/full.h>
@@ -218,6 +222,42 @@ TEST_CASE("behind the vote an abort comes too late to stop the updates (X-4)", "
     }
   };
   CHECK(f.run(0).committed);
+}
+
+/// While it lives, this process has hardly more address space than now.
+class LittleAddressSpace {
+ public:
+  LittleAddressSpace() {
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    REQUIRE(getrlimit(RLIMIT_AS, &before_) == 0);
+    const struct rlimit little {
+      pages* static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) + (4U << 20U), before_.rlim_max
+    };
+    REQUIRE(setrlimit(RLIMIT_AS, &little) == 0);
+  }
+  ~LittleAddressSpace() { setrlimit(RLIMIT_AS, &before_); }
+  LittleAddressSpace(const LittleAddressSpace&) = delete;
+  LittleAddressSpace& operator=(const LittleAddressSpace&) = delete;
+
+ private:
+  struct rlimit before_ {};
+};
+
+TEST_CASE("a worker for which there is no thread is an error, and nobody waits for it",
+          "[actors][stage_worker]") {
+  ActorHost& host = ActorHost::of_this_process();
+  std::vector<caf::actor> started;
+  const auto start = [&] {
+    const LittleAddressSpace little;
+    // Some stacks of threads that have ended may still be there.
+    for (int i = 0; i < 100; ++i) {
+      const auto desk = std::make_shared<WorkerDesk>();
+      started.push_back(caf::actor_cast<caf::actor>(spawn_plan_thread(host, desk, {})));
+    }
+  };
+  CHECK(thrown_by(start) == Errc::DeviceOutOfMemory);
+  CHECK(host.end(started, patience()) == 0);
 }
 
 }  // namespace

@@ -98,8 +98,18 @@ RunningCommand::~RunningCommand() {
 }
 
 bool RunningCommand::wait_for_output(const std::string& text, std::chrono::seconds limit) {
+  return wait_for(result_.out, text, limit);
+}
+
+bool RunningCommand::wait_for_error(const std::string& text, std::chrono::seconds limit) {
+  return wait_for(result_.err, text, limit);
+}
+
+bool RunningCommand::wait_for(const std::string& found,
+                              const std::string& text,
+                              std::chrono::seconds limit) {
   const auto deadline = Clock::now() + limit;
-  while (result_.out.find(text) == std::string::npos) {
+  while (found.find(text) == std::string::npos) {
     if (!read_some(deadline)) {
       return false;
     }

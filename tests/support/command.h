@@ -35,11 +35,14 @@ class RunningCommand {
   /// Reads until standard output holds `text`; false when the program ended or the limit passed
   /// before that.
   bool wait_for_output(const std::string& text, std::chrono::seconds limit = kCommandLimit);
+  /// The same of standard error.
+  bool wait_for_error(const std::string& text, std::chrono::seconds limit = kCommandLimit);
   void send_signal(int signal) const;
   /// Reads until the program ends.
   CommandResult wait(std::chrono::seconds limit = kCommandLimit);
 
  private:
+  bool wait_for(const std::string& found, const std::string& text, std::chrono::seconds limit);
   bool read_some(std::chrono::steady_clock::time_point deadline);
 
   pid_t pid_ = -1;

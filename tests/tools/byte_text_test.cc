@@ -21,6 +21,20 @@ std::string failure_of(const std::string& path, std::int64_t length) {
 
 }  // namespace
 
+TEST_CASE("a text that is too long for the memory there is is refused", "[tools][text]") {
+  const tests::TemporaryFolder folder;
+  const std::string path = folder.write("text", std::string(3 << 20U, 'x'));
+  CHECK(ByteText::read(path, 8, 3 << 20U).size() == 3 << 20U);
+  try {
+    (void)ByteText::read(path, 8, 1 << 20U);
+    FAIL("was read");
+  } catch (const Error& error) {
+    CHECK(error.code() == Errc::DeviceOutOfMemory);
+    CHECK_THAT(error.message(),
+               Catch::Matchers::ContainsSubstring("more than 1.0 MiB at '" + path));
+  }
+}
+
 TEST_CASE("the vocabulary is the distinct bytes of the text, in byte order", "[tools][text]") {
   const tests::TemporaryFolder folder;
   const std::string path = folder.write("text",

@@ -145,6 +145,17 @@ TEST_CASE("numbers that make no sense are refused, with the option named", "[too
   CHECK_THAT(failure_of({option, value}), ContainsSubstring(option + " expects"));
 }
 
+TEST_CASE("a number that is too large is told how large it may be", "[tools][options]") {
+  CHECK_THAT(failure_of({"--steps", "2147483648"}),
+             ContainsSubstring("a whole number from 1 to 2147483647, found '2147483648'"));
+}
+
+TEST_CASE("more threads than any machine has processors are refused", "[tools][options]") {
+  CHECK(options_of({"--threads-per-worker", "1024"}).threads_per_worker == 1024);
+  CHECK_THAT(failure_of({"--threads-per-worker", "1025"}),
+             ContainsSubstring("a whole number from 1 to 1024, found '1025'"));
+}
+
 TEST_CASE("real numbers are refused outside their range", "[tools][options]") {
   CHECK_THAT(failure_of({"--lr", "0"}), ContainsSubstring("greater than 0, found '0'"));
   CHECK_THAT(failure_of({"--lr", "nan"}), ContainsSubstring("found 'nan'"));

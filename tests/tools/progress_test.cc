@@ -1,5 +1,6 @@
 #include "stagecraft/tools/train/progress.h"
 
+#include <csignal>
 #include <sstream>
 
 #include <nlohmann/json.hpp>
@@ -20,17 +21,29 @@ const StepLine kStep{.step = 3,
                      .slowest = "stage 2",
                      .eta_seconds = 95};
 
+/// What a progress of that form says.
+struct Said {
+  explicit Said(ProgressForm form) : progress(make_progress(form, output)) {}
+  [[nodiscard]] std::string text() const { return out.str(); }
+
+  std::istringstream in;
+  std::ostringstream out, err;
+  Console console{in, out, err};
+  RunOutput output{console};
+  std::unique_ptr<Progress> progress;
+};
+
 }  // namespace
 
 TEST_CASE("a JSON run is one object per line with the keys in their order", "[tools][progress]") {
-  std::ostringstream out;
-  const auto progress = make_progress(ProgressForm::Json, out);
-  progress->step(kStep);
-  progress->text("for people only\n");
-  progress->verified({.bit_equal = true, .max_abs_diff = 0.0, .losses = 50, .parameters = 39});
-  progress->done({.steps = 50, .loss = 2.5, .tokens_per_second = 17000.0, .weights_sha256 = "ab"});
+  const Said said(ProgressForm::Json);
+  said.progress->step(kStep);
+  said.progress->text("for people only\n");
+  said.progress->verified({.bit_equal = true, .max_abs_diff = 0.0, .losses = 50, .parameters = 39});
+  said.progress->done(
+      {.steps = 50, .loss = 2.5, .tokens_per_second = 17000.0, .weights_sha256 = "ab"});
   CHECK(
-      out.str() ==
+      said.text() ==
       R"({"event":"step","step":3,"loss":4.5,"tokens":2048,"seconds":0.5,"bubble":0.25})"
       "\n"
       R"({"event":"verify","bit_equal":true,"max_abs_diff":0.0,"losses":50,"parameters":39})"
@@ -40,38 +53,55 @@ TEST_CASE("a JSON run is one object per line with the keys in their order", "[to
 }
 
 TEST_CASE("a JSON verify that failed names the first difference", "[tools][progress]") {
-  std::ostringstream out;
-  make_progress(ProgressForm::Json, out)
-      ->verified({.bit_equal = false, .first_difference = "step 2"});
-  CHECK(nlohmann::json::parse(out.str()).at("first_difference") == "step 2");
+  const Said said(ProgressForm::Json);
+  said.progress->verified({.bit_equal = false, .first_difference = "step 2"});
+  CHECK(nlohmann::json::parse(said.text()).at("first_difference") == "step 2");
 }
 
 TEST_CASE("a report is text for people and one object for programs", "[tools][progress]") {
-  std::ostringstream people, programs;
-  make_progress(ProgressForm::Plain, people)->report("the makespan\n", R"({"makespan":1})");
-  make_progress(ProgressForm::Json, programs)->report("the makespan\n", R"({"makespan":1})");
-  CHECK(people.str() == "the makespan\n");
-  CHECK(programs.str() == "{\"makespan\":1}\n");
+  const Said people(ProgressForm::Plain), programs(ProgressForm::Json);
+  people.progress->report("the makespan\n", R"({"makespan":1})");
+  programs.progress->report("the makespan\n", R"({"makespan":1})");
+  CHECK(people.text() == "the makespan\n");
+  CHECK(programs.text() == "{\"makespan\":1}\n");
 }
 
 TEST_CASE("a plain run prints a line per step", "[tools][progress]") {
-  std::ostringstream out;
-  const auto progress = make_progress(ProgressForm::Plain, out);
-  progress->step(kStep);
-  progress->step(kStep);
+  const Said said(ProgressForm::Plain);
+  said.progress->step(kStep);
+  said.progress->step(kStep);
   const std::string line =
       "step 3/50  loss 4.5000  4096 tokens/s  bubble 25 %  slowest stage 2  ETA 1m35s\n";
-  CHECK(out.str() == line + line);
+  CHECK(said.text() == line + line);
 }
 
 TEST_CASE("a live run overwrites its line and leaves it before other text", "[tools][progress]") {
-  std::ostringstream out;
-  const auto progress = make_progress(ProgressForm::Live, out);
-  progress->step(kStep);
-  progress->step(kStep);
-  CHECK_THAT(out.str(), !ContainsSubstring("\n"));
-  progress->done({.steps = 50, .loss = 2.5});
-  CHECK_THAT(out.str(), ContainsSubstring("\ndone: step 50"));
+  const Said said(ProgressForm::Live);
+  said.progress->step(kStep);
+  said.progress->step(kStep);
+  CHECK_THAT(said.text(), !ContainsSubstring("\n"));
+  said.progress->done({.steps = 50, .loss = 2.5});
+  CHECK_THAT(said.text(), ContainsSubstring("\ndone: step 50"));
+}
+
+TEST_CASE("a run that is interrupted says by which signal", "[tools][progress]") {
+  const Said people(ProgressForm::Plain), programs(ProgressForm::Json);
+  people.progress->interrupted(7, SIGTERM);
+  programs.progress->interrupted(7, SIGHUP);
+  CHECK(people.text() == "interrupted by SIGTERM after step 7\n");
+  CHECK(programs.text() == "{\"event\":\"interrupted\",\"step\":7,\"signal\":\"SIGHUP\"}\n");
+}
+
+TEST_CASE("nothing more is written once writing has failed", "[tools][progress]") {
+  Said said(ProgressForm::Plain);
+  said.progress->text("one\n");
+  CHECK(said.output.failure().empty());
+  said.out.setstate(std::ios::badbit);
+  said.progress->text("two\n");
+  CHECK_THAT(said.output.failure(), ContainsSubstring("standard output cannot be written"));
+  said.out.clear();
+  said.progress->text("three\n");
+  CHECK(said.text() == "one\n");
 }
 
 }  // namespace stagecraft::tools

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tools/schedule/number_text.h"
 
 namespace stagecraft::tools {
 
@@ -10,7 +11,8 @@ TEST_CASE("bytes are written in the largest unit that leaves a whole", "[tools][
   CHECK(bytes_text(0) == "0 B");
   CHECK(bytes_text(1023) == "1023 B");
   CHECK(bytes_text(1536) == "1.5 KiB");
-  CHECK(bytes_text(std::int64_t{3} << 30) == "3.0 GiB");
+  CHECK(bytes_text(3.0 * (1 << 30)) == "3.0 GiB");
+  CHECK(bytes_text(1e30) == "867361737988.4 EiB");
 }
 
 TEST_CASE("the closing table has a line per rank under one heading", "[tools][table]") {

@@ -353,6 +353,14 @@ TEST_CASE("show writes a picture and a page", "[tools][schedule][show]") {
   CHECK_THAT(run_schedule({"show", "-", "--html", "-"}, kDeadlock).out, ContainsSubstring("V29"));
 }
 
+TEST_CASE("a picture and a page cannot be one file", "[tools][schedule][show]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/x";
+  check_message(run_schedule({"show", "-", "--svg", file, "--html", file}, kValid),
+                2,
+                {"expect two files", "'" + file + "' twice"});
+}
+
 TEST_CASE("a large schedule is shown in part, and told in few lines", "[tools][schedule][show]") {
   const CommandResult made = run_schedule_line("make gpipe --devices 200 --microbatches 500");
   REQUIRE(made.exit_code == 0);

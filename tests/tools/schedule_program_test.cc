@@ -84,6 +84,31 @@ TEST_CASE("devices are written to, not replaced", "[tools][schedule]") {
   CHECK(result.out == "0F0 0B0\n");
 }
 
+TEST_CASE("what is written to a descriptor comes behind what its file has", "[tools][schedule]") {
+  const TemporaryFolder folder;
+  const CommandResult result = run_shell(
+      "echo first > log; schedule make 1f1b --devices 1 --microbatches 1 -o /dev/stdout >> log",
+      folder.path());
+  CHECK(result.exit_code == 0);
+  CHECK(read_text_file(folder.path() + "/log") == "first\n0F0 0B0\n");
+}
+
+TEST_CASE("a file that a command writes is made beside its place, through links",
+          "[tools][schedule]") {
+  const TemporaryFolder folder;
+  (void)folder.write("target", "old");
+  const CommandResult result = run_shell(
+      "chmod 640 target; ln -s target link; ln -s none dangling; "
+      "schedule make 1f1b --devices 1 --microbatches 1 -o link && "
+      "schedule make 1f1b --devices 1 --microbatches 1 -o dangling && "
+      "stat -c '%n %a %F' target link && cat target none && ls",
+      folder.path());
+  CHECK(result.exit_code == 0);
+  CHECK(result.out ==
+        "target 640 regular file\nlink 777 symbolic link\n0F0 0B0\n0F0 0B0\n"
+        "dangling\nlink\nnone\ntarget\n");
+}
+
 TEST_CASE("a terminal gets colours and its own width, unless NO_COLOR is set",
           "[tools][schedule]") {
   const TemporaryFolder folder;

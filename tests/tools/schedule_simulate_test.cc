@@ -42,6 +42,16 @@ std::string converted(const std::string& text, const std::string& format) {
 
 }  // namespace
 
+TEST_CASE("times that add up to no number are refused", "[tools][schedule]") {
+  for (const char* command : {"simulate", "show"}) {
+    std::vector<std::string> words{command, "-", "--f", "1e308", "--b", "1e308"};
+    if (command == std::string("show")) {
+      words.insert(words.end(), {"--html", "-"});
+    }
+    check_message(run_schedule(words, kValid), 2, {"more than any number holds"});
+  }
+}
+
 TEST_CASE("simulate for programs: eleven fields, whole numbers whole", "[tools][schedule][json]") {
   const CommandResult result =
       run_schedule({"simulate", "-", "--json"}, make("1f1b --devices 4 --microbatches 8"));

@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/output.h"
 #include "stagecraft/tools/schedule/commands.h"
 #include "stagecraft/tools/schedule/cost_options.h"
 #include "stagecraft/tools/schedule/input.h"
 #include "stagecraft/tools/schedule/number_text.h"
-#include "stagecraft/tools/schedule/output.h"
 #include "stagecraft/tools/schedule/verdict.h"
 #include "stagecraft/tools/train/number.h"
 
@@ -66,8 +66,8 @@ std::string verdict_json(const ScheduleFile& file, const std::vector<Violation>&
 /// command and what is not does not vanish in it.
 void pass_on(const ScheduleFile& file, const std::vector<Violation>& violations, Console& console) {
   if (violations.empty()) {
-    console.err << fmt::format("valid: {}\n", size_text(file));
     write_output("", file.text, console);
+    console.err << fmt::format("valid: {}\n", size_text(file));
     return;
   }
   console.err << report_text(file, violations, console);

@@ -4,10 +4,10 @@
 #include <CLI/CLI.hpp>
 
 #include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/output.h"
 #include "stagecraft/tools/schedule/commands.h"
 #include "stagecraft/tools/schedule/format.h"
 #include "stagecraft/tools/schedule/input.h"
-#include "stagecraft/tools/schedule/output.h"
 
 namespace stagecraft::tools {
 

@@ -1,5 +1,7 @@
 #include "stagecraft/tools/schedule/cost_options.h"
 
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
@@ -57,6 +59,15 @@ Costs read_costs(const std::string& path, Console& console) {
 bool knows_memory(const Costs& costs) {
   return !costs.memory.fixed.empty() || !costs.memory.activations.empty() ||
          !costs.memory.transient.empty();
+}
+
+Timeline timeline_of(const Schedule& schedule, const StageGraph& graph, const Costs& costs) {
+  Timeline timeline = simulate(schedule, graph, costs.times, costs.memory);
+  if (!std::isfinite(timeline.makespan)) {
+    throw Error(Errc::UsageArgument,
+                "the durations add up to more than any number holds; give them in a larger unit");
+  }
+  return timeline;
 }
 
 }  // namespace stagecraft::tools

@@ -8,7 +8,10 @@
 
 #include "stagecraft/scheduler/cost_model.h"
 #include "stagecraft/scheduler/formats/costs_json.h"
-#include "stagecraft/tools/schedule/console.h"
+#include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/scheduler/simulate.h"
+#include "stagecraft/scheduler/stage_graph.h"
+#include "stagecraft/tools/console.h"
 
 namespace stagecraft::tools {
 
@@ -31,5 +34,11 @@ void add_cost_options(CLI::App& app, CostOptions& options);
 
 /// Whether the costs say anything about bytes that are held.
 [[nodiscard]] bool knows_memory(const Costs& costs);
+
+/// Returns what the schedule takes at these costs.
+/// Errors: UsageArgument when times add up to more than any number holds.
+[[nodiscard]] Timeline timeline_of(const Schedule& schedule,
+                                   const StageGraph& graph,
+                                   const Costs& costs);
 
 }  // namespace stagecraft::tools

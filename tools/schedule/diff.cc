@@ -10,13 +10,12 @@
 #include <fmt/format.h>
 
 #include "stagecraft/scheduler/hash.h"
-#include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/output.h"
 #include "stagecraft/tools/schedule/commands.h"
 #include "stagecraft/tools/schedule/cost_options.h"
 #include "stagecraft/tools/schedule/input.h"
 #include "stagecraft/tools/schedule/number_text.h"
-#include "stagecraft/tools/schedule/output.h"
 #include "stagecraft/tools/schedule/table.h"
 #include "stagecraft/tools/schedule/verdict.h"
 
@@ -38,7 +37,7 @@ Side side_of(ScheduleFile read, const Costs& costs) {
   side.list = side.file.schedule.to_list();
   side.violations = violations_of(side.file).size();
   if (side.violations == 0) {
-    side.timeline = simulate(side.list, side.file.graph, costs.times, costs.memory);
+    side.timeline = timeline_of(side.list, side.file.graph, costs);
   }
   return side;
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -10,10 +11,10 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/validate.h"
 #include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/output.h"
 #include "stagecraft/tools/schedule/commands.h"
 #include "stagecraft/tools/schedule/input.h"
 #include "stagecraft/tools/schedule/number_text.h"
-#include "stagecraft/tools/schedule/output.h"
 #include "stagecraft/tools/schedule/verdict.h"
 
 namespace stagecraft::tools {
@@ -43,12 +44,15 @@ std::string other_help(const ScheduleFile& file) {
                           other_help(file)));
 }
 
-/// The schedule that is to be written; says on standard error what was done to it.
-Schedule fixed(const ScheduleFile& file, Console& console) {
+struct Fixed {
+  Schedule schedule;
+  std::string what_was_done;
+};
+
+Fixed fixed(const ScheduleFile& file) {
   const std::vector<Violation> violations = violations_of(file);
   if (violations.empty()) {
-    console.err << "valid already: nothing to repair\n";
-    return file.schedule;
+    return {file.schedule, "valid already: nothing to repair\n"};
   }
   const auto exchange = proposed_exchange(violations);
   if (!exchange) {
@@ -59,8 +63,7 @@ Schedule fixed(const ScheduleFile& file, Console& console) {
   if (!left.empty()) {
     not_enough(file, left);
   }
-  console.err << fmt::format("exchanged {}\n", to_string(*exchange, file.schedule));
-  return repaired;
+  return {std::move(repaired), fmt::format("exchanged {}\n", to_string(*exchange, file.schedule))};
 }
 
 }  // namespace
@@ -83,7 +86,9 @@ ExitCode fix_schedule(const Words& words, Console& console) {
     return ExitCode::Good;
   }
   const ScheduleFile file = read_schedule(path, read, console);
-  write_output(output, to_string(fixed(file, console)), console);
+  const Fixed result = fixed(file);
+  write_output(output, to_string(result.schedule), console);
+  console.err << result.what_was_done;
   return ExitCode::Good;
 }
 

@@ -10,7 +10,7 @@
 #include "stagecraft/scheduler/communication.h"
 #include "stagecraft/scheduler/schedule.h"
 #include "stagecraft/scheduler/stage_graph.h"
-#include "stagecraft/tools/schedule/console.h"
+#include "stagecraft/tools/console.h"
 
 namespace stagecraft::tools {
 

@@ -5,8 +5,8 @@
 
 #include "stagecraft/scheduler/registry.h"
 #include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/output.h"
 #include "stagecraft/tools/schedule/commands.h"
-#include "stagecraft/tools/schedule/output.h"
 
 namespace stagecraft::tools {
 namespace {

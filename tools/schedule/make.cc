@@ -8,11 +8,11 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/registry.h"
 #include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/output.h"
 #include "stagecraft/tools/schedule/commands.h"
 #include "stagecraft/tools/schedule/cost_options.h"
 #include "stagecraft/tools/schedule/format.h"
 #include "stagecraft/tools/schedule/input.h"
-#include "stagecraft/tools/schedule/output.h"
 #include "stagecraft/tools/train/number.h"
 
 namespace stagecraft::tools {

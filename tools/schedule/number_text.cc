@@ -29,7 +29,7 @@ nlohmann::ordered_json number_json(double value) {
 }
 
 std::string bytes_text(double bytes) {
-  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
+  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   if (bytes < 1024) {
     return number_text(bytes) + " B";
   }

@@ -9,8 +9,8 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
 #include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/output.h"
 #include "stagecraft/tools/schedule/commands.h"
-#include "stagecraft/tools/schedule/output.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -45,7 +45,8 @@ std::string help() {
          "\nFILE is text, JSON or PyTorch's CSV; - is standard input. So they can be piped:\n"
          "  stagecraft schedule make 1f1b --devices 4 --microbatches 8 |\n"
          "    stagecraft schedule check - | stagecraft schedule simulate -\n"
-         "\nExit status: 0 good, 1 the schedule is wrong or differs, 2 unreadable or wrong usage.\n"
+         "\nExit status: 0 good, 1 the schedule is wrong or differs, 2 unreadable, unwritable or "
+         "wrong\nusage.\n"
          "stagecraft schedule COMMAND --help lists the options of a command.\n";
 }
 
@@ -78,11 +79,6 @@ ExitCode schedule(const std::vector<std::string>& arguments, Console& console) {
     return ExitCode::Good;
   }
   return find_command(name).run({arguments.begin() + 1, arguments.end()}, console);
-}
-
-ExitCode schedule(const std::vector<std::string>& arguments) {
-  Console console = process_console();
-  return schedule(arguments, console);
 }
 
 }  // namespace stagecraft::tools

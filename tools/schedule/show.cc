@@ -8,13 +8,12 @@
 
 #include "stagecraft/scheduler/render/html.h"
 #include "stagecraft/scheduler/render/svg.h"
-#include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/output.h"
 #include "stagecraft/tools/schedule/commands.h"
 #include "stagecraft/tools/schedule/cost_options.h"
 #include "stagecraft/tools/schedule/format.h"
 #include "stagecraft/tools/schedule/input.h"
-#include "stagecraft/tools/schedule/output.h"
 #include "stagecraft/tools/schedule/verdict.h"
 
 namespace stagecraft::tools {
@@ -40,7 +39,7 @@ std::string html_of(const Drawing& drawing, const Costs& costs, const std::strin
   const ScheduleFile& file = drawing.file;
   std::optional<Timeline> timeline;
   if (drawing.violations.empty()) {
-    timeline = simulate(file.schedule, file.graph, costs.times, costs.memory);
+    timeline = timeline_of(file.schedule, file.graph, costs);
   }
   return render_html(file.schedule,
                      file.graph,
@@ -70,6 +69,10 @@ ExitCode show_schedule(const Words& words, Console& console) {
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;
+  }
+  if (!svg.empty() && svg == html) {
+    wrong_usage(app.get_name(),
+                fmt::format("--svg and --html expect two files, found '{}' twice", svg));
   }
   const Drawing drawing = drawing_of(read_schedule(path, read, console));
   const Costs costs = costs_of(app, options, console);

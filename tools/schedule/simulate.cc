@@ -10,11 +10,11 @@
 
 #include "stagecraft/scheduler/hash.h"
 #include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/output.h"
 #include "stagecraft/tools/schedule/commands.h"
 #include "stagecraft/tools/schedule/cost_options.h"
 #include "stagecraft/tools/schedule/input.h"
 #include "stagecraft/tools/schedule/number_text.h"
-#include "stagecraft/tools/schedule/output.h"
 #include "stagecraft/tools/schedule/timeline_text.h"
 #include "stagecraft/tools/schedule/verdict.h"
 
@@ -76,7 +76,7 @@ ExitCode simulate_schedule(const Words& words, Console& console) {
   const ScheduleFile file = read_schedule(path, read, console);
   const Costs costs = costs_of(app, options, console);
   require_valid(file);
-  const Timeline timeline = simulate(file.schedule, file.graph, costs.times, costs.memory);
+  const Timeline timeline = timeline_of(file.schedule, file.graph, costs);
   write_output(
       "",
       json ? as_json(file, timeline, knows_memory(costs))

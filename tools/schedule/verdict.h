@@ -7,7 +7,7 @@
 
 #include "stagecraft/scheduler/memory_model.h"
 #include "stagecraft/scheduler/validate.h"
-#include "stagecraft/tools/schedule/console.h"
+#include "stagecraft/tools/console.h"
 #include "stagecraft/tools/schedule/input.h"
 
 namespace stagecraft::tools {

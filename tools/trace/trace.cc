@@ -7,7 +7,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
 #include "stagecraft/tools/command_line.h"
-#include "stagecraft/tools/schedule/output.h"
+#include "stagecraft/tools/output.h"
 #include "stagecraft/tools/trace/compare.h"
 
 namespace stagecraft::tools {
@@ -18,9 +18,8 @@ constexpr std::string_view kHelp =
     "Usage: stagecraft trace COMMAND [OPTIONS]\n\nCommands:\n"
     "  compare PLAN TRACE   hold a run against its schedule, in all and cell by cell\n"
     "\nui.perfetto.dev and chrome://tracing draw such a file.\n"
-    "\nExit status: 0 compared, however far apart; 1 the schedule breaks a rule; 2 wrong usage or "
-    "an "
-    "unreadable file.\n"
+    "\nExit status: 0 compared, however far apart; 1 the schedule breaks a rule; 2 wrong usage, an "
+    "unreadable file,\nor output that could not be written.\n"
     "stagecraft trace COMMAND --help lists the options of a command.\n";
 
 }  // namespace
@@ -42,11 +41,6 @@ ExitCode trace(const std::vector<std::string>& arguments, Console& console) {
                             did_you_mean(name, {"compare"})));
   }
   return compare_trace({arguments.begin() + 1, arguments.end()}, console);
-}
-
-ExitCode trace(const std::vector<std::string>& arguments) {
-  Console console = process_console();
-  return trace(arguments, console);
 }
 
 }  // namespace stagecraft::tools

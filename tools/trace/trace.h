@@ -5,16 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "stagecraft/tools/console.h"
 #include "stagecraft/tools/exit_code.h"
-#include "stagecraft/tools/schedule/console.h"
 
 namespace stagecraft::tools {
 
-/// Runs the command of the first word on this process's console.
+/// Runs the command of the first word.
 /// Errors: UsageArgument for wrong words, and those of the command.
-[[nodiscard]] ExitCode trace(const std::vector<std::string>& arguments);
-
-/// The same on a console of the caller's.
 [[nodiscard]] ExitCode trace(const std::vector<std::string>& arguments, Console& console);
 
 }  // namespace stagecraft::tools

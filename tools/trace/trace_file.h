@@ -5,6 +5,7 @@
 ///                                           counters         bytes held, activations in flight
 ///
 /// Written by `stagecraft train --trace`, read by `stagecraft trace compare`.
+/// It is written in place, so links are followed; a pipe or a device gets it as a stream.
 /// TF-1: steps are written as they end and none is kept: a run may be of any length.
 /// TF-2: behind every step the file is complete JSON, however the run ends (a pipe: at its end).
 /// TF-3: what was written is read back to the nanosecond.
@@ -33,6 +34,11 @@ struct TraceHeader {
 
 class TraceWriter {
  public:
+  /// Tries whether a trace could be written there later, and leaves everything as it was: a pipe is
+  /// not opened.
+  /// Errors: UsageFile.
+  static void check_place(const std::string& path);
+
   /// Errors: UsageFile for a file that cannot be written.
   TraceWriter(const std::string& path, const TraceHeader& header);
   ~TraceWriter();
@@ -50,12 +56,14 @@ class TraceWriter {
   void write_flow(int rank, const TraceEvent& event);
   void write_counters(int rank, const TraceEvent& event);
   void finish();
+  void note_end();
 
   std::string path_;
+  bool is_stream_;
   std::ofstream out_;
-  std::string text_;  ///< of the step being written
-  std::ofstream::pos_type
-      end_;  ///< of the last event: the file's own end is written behind it again and again
+  std::string text_;                 ///< of the step being written
+  std::ofstream::pos_type end_{-1};  ///< of the last event: the file's own end is written behind it
+                                     ///< again and again; -1: a stream, which has one end
   std::map<std::pair<EdgeId, Microbatch>, std::int64_t> flows_;  ///< of the step being written
   std::int64_t last_flow_ = 0;
   std::int64_t begin_ns_ = -1;                  ///< of the first step; the trace starts at 0

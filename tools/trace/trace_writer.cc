@@ -1,10 +1,14 @@
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <iterator>
+#include <system_error>
 
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/base/output_place.h"
+#include "stagecraft/base/whole_file.h"
 #include "stagecraft/tools/trace/trace_file.h"
 #include "stagecraft/tools/trace/trace_words.h"
 
@@ -59,16 +63,35 @@ std::string arguments_of(const TraceEvent& event, std::int64_t step) {
   return text;
 }
 
+[[noreturn]] void unwritable(const std::string& path, const std::string& why) {
+  throw Error(Errc::UsageFile,
+              fmt::format("the trace '{}' cannot be written: {}; name another place", path, why));
+}
+
 }  // namespace
+
+void TraceWriter::check_place(const std::string& path) {
+  const OutputPlace place = output_place(path);
+  if (place.kind == OutputPlace::Kind::Absent) {
+    const WholeFile tried(path);  // a file can be made there
+  } else if (place.kind == OutputPlace::Kind::File) {
+    if (!std::ofstream(path, std::ios::binary | std::ios::app)) {
+      unwritable(path, std::generic_category().message(errno));
+    }
+  } else if (!place.is_stream()) {
+    unwritable(path, fmt::format("it is {}", to_string(place.kind)));
+  }
+}
 
 TraceWriter::TraceWriter(const std::string& path, const TraceHeader& header)
     : path_(path),
-      out_(path, std::ios::binary),
+      is_stream_(output_place(path).is_stream()),
+      // A descriptor may be of a file that others write to as well.
+      out_(path, is_stream_ ? std::ios::binary | std::ios::app : std::ios::binary),
       held_(header.ranks.size()),
       in_flight_(header.ranks.size()) {
   if (!out_) {
-    throw Error(Errc::UsageFile,
-                fmt::format("--trace expects a file that can be written, found '{}'", path));
+    unwritable(path, std::generic_category().message(errno));
   }
   write_header(header);
 }
@@ -103,7 +126,13 @@ void TraceWriter::write_header(const TraceHeader& header) {
     }
   }
   out_ << text_;
-  end_ = out_.tellp();
+  note_end();
+}
+
+void TraceWriter::note_end() {
+  if (!is_stream_) {
+    end_ = out_.tellp();
+  }
 }
 
 void TraceWriter::write(const TraceStep& step) {
@@ -135,7 +164,7 @@ void TraceWriter::write(const TraceStep& step) {
     out_.seekp(end_);
   }
   out_ << text_;
-  end_ = out_.tellp();
+  note_end();
   if (end_ != std::ofstream::pos_type(-1)) {
     out_ << kEnd << std::flush;  // keeps TF-2
   }
@@ -211,7 +240,7 @@ void TraceWriter::close() {
   if (!good) {
     throw Error(Errc::UsageFile,
                 fmt::format("the trace could not be written to '{}' to its end: is the disk full? "
-                            "The run itself went well",
+                            "Does nobody read it any more? The run itself went well",
                             path_));
   }
 }

@@ -5,11 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/compiler/compiled_program.h"
-#include "stagecraft/compiler/lower/lower.h"
-#include "stagecraft/compiler/replicate.h"
 #include "stagecraft/scheduler/render/terminal.h"
+#include "stagecraft/tools/schedule/number_text.h"
 #include "stagecraft/tools/train/planned_bytes.h"
-#include "stagecraft/tools/train/rank_table.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -36,11 +34,12 @@ std::vector<RankFacts> facts_of(const Plan& plan, const CompiledProgram& program
   return all;
 }
 
-std::string as_json(const TrainJob& job, const Plan& plan, const std::vector<RankFacts>& ranks) {
-  const CompiledProgram& program = job.program.compiled();  // every stage once, whatever the replicas
+std::string as_json(const TrainJob& job, const std::vector<RankFacts>& ranks) {
+  const CompiledProgram& program =
+      job.program.compiled();  // every stage once, whatever the replicas
   nlohmann::ordered_json object{{"event", "dry_run"},
                                 {"microbatches", job.choice.microbatches},
-                                {"instructions", plan.instruction_count()},
+                                {"instructions", job.plan.instruction_count()},
                                 {"stages", nlohmann::ordered_json::array()},
                                 {"ranks", nlohmann::ordered_json::array()}};
   for (const StageProgram& stage : program.partition.stages) {
@@ -54,15 +53,16 @@ std::string as_json(const TrainJob& job, const Plan& plan, const std::vector<Ran
                                {"weight_bytes", rank.weights},
                                {"peak_activation_bytes", rank.peak_activations}});
   }
+  object["memory"] = job.memory.json(job.limits);
   return object.dump() + "\n";
 }
 
-std::string as_text(const TrainJob& job, const Plan& plan, const std::vector<RankFacts>& ranks) {
+std::string as_text(const TrainJob& job, const std::vector<RankFacts>& ranks) {
   std::string text = fmt::format(
       "{}\n{}\nplan: {} instructions for {} ranks\n{:>4}  {:>6}  {:>12}  {:>10}  {:>16}\n",
       job.program.explain(),
       render(job.choice.schedule, {}),
-      plan.instruction_count(),
+      job.plan.instruction_count(),
       ranks.size(),
       "rank",
       "stages",
@@ -74,19 +74,17 @@ std::string as_text(const TrainJob& job, const Plan& plan, const std::vector<Ran
                         rank,
                         fmt::format("{}", fmt::join(ranks[rank].stages, ",")),
                         ranks[rank].instructions,
-                        bytes_text(ranks[rank].weights),
-                        bytes_text(ranks[rank].peak_activations));
+                        bytes_text(static_cast<double>(ranks[rank].weights)),
+                        bytes_text(static_cast<double>(ranks[rank].peak_activations)));
   }
-  return text;
+  return text + '\n' + job.memory.text(job.limits);
 }
 
 }  // namespace
 
 std::string dry_run(const TrainJob& job) {
-  const Program program = replicate(job.program, Replicas(job.choice.schedule));
-  const Plan plan = lower_schedule(program, job.choice.schedule, /*training=*/true);
-  const std::vector<RankFacts> ranks = facts_of(plan, program.compiled());
-  return job.options.json ? as_json(job, plan, ranks) : as_text(job, plan, ranks);
+  const std::vector<RankFacts> ranks = facts_of(job.plan, job.laid_out.compiled());
+  return job.options.json ? as_json(job, ranks) : as_text(job, ranks);
 }
 
 }  // namespace stagecraft::tools

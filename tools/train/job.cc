@@ -1,52 +1,71 @@
 #include "stagecraft/tools/train/job.h"
 
-#include <unistd.h>
+#include <limits>
+#include <utility>
 
-#include <filesystem>
-
-#include <fmt/format.h>
-
-#include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compile.h"
+#include "stagecraft/compiler/lower/lower.h"
+#include "stagecraft/compiler/replicate.h"
 #include "stagecraft/examples/models/llama.h"
+#include "stagecraft/scheduler/replicas.h"
+#include "stagecraft/tools/train/llama_size.h"
+#include "stagecraft/tools/train/places.h"
+#include "stagecraft/tools/train/planned_bytes.h"
+#include "stagecraft/tools/train/threads.h"
 
 namespace stagecraft::tools {
 namespace {
 
-/// A run of hours must not end with a place that was never there.
-void check_place_for(const char* option, const std::string& file) {
-  std::filesystem::path folder = std::filesystem::path(file).parent_path();
-  if (folder.empty()) {
-    folder = ".";
-  }
-  std::error_code ignored;
-  const bool is_folder = std::filesystem::is_directory(folder, ignored);
-  if (!is_folder || access(folder.c_str(), W_OK) != 0) {
-    throw Error(Errc::UsageFile,
-                fmt::format("{} expects a file in a folder that can be written, found {} '{}'; "
-                            "make the folder or name another file",
-                            option,
-                            is_folder ? "the protected folder" : "no folder",
-                            folder.string()));
-  }
-  if (std::filesystem::is_directory(file, ignored)) {
-    throw Error(
-        Errc::UsageFile,
-        fmt::format("{} expects a file, found the folder '{}'; name a file in it", option, file));
-  }
+examples::LlamaOptions model_options(const TrainOptions& o,
+                                     std::int64_t vocabulary,
+                                     const ScheduleChoice& choice) {
+  return {.vocabulary = vocabulary,
+          .layers = choice.layers,
+          .dim = o.dim,
+          .heads = o.heads,
+          .ffn = o.ffn,
+          .sequence = o.sequence,
+          .stages = choice.stages,
+          .seed = o.seed};
 }
 
-examples::Llama make_model(const TrainOptions& o,
-                           std::int64_t vocabulary,
-                           const ScheduleChoice& choice) {
-  return examples::Llama(examples::LlamaOptions{.vocabulary = vocabulary,
-                                                .layers = choice.layers,
-                                                .dim = o.dim,
-                                                .heads = o.heads,
-                                                .ffn = o.ffn,
-                                                .sequence = o.sequence,
-                                                .stages = choice.stages,
-                                                .seed = o.seed});
+/// Read in growing pieces, a text takes up to three times its bytes for a moment.
+double most_for_the_text() {
+  const std::vector<MemoryLimit> limits = memory_limits(/*threads=*/0);
+  return limits.empty() ? std::numeric_limits<double>::infinity() : limits.front().bytes / 3;
+}
+
+/// Judged before the model is built, as building it may take more memory than there is. Of a step
+/// nothing is certain yet, but that one microbatch goes through it.
+void check_least(const TrainOptions& options,
+                 const ScheduleChoice& choice,
+                 const examples::LlamaOptions& model,
+                 const std::vector<MemoryLimit>& limits) {
+  const MemoryBill least(
+      options, choice, model, least_activation_bytes(model, options.microbatch_size));
+  check_fits(least, options.dry_run ? least.to_compile() : least.to_run(), limits);
+}
+
+Program compile_model(const TrainOptions& options,
+                      const ScheduleChoice& choice,
+                      const examples::LlamaOptions& sizes,
+                      const ByteText& text) {
+  examples::Llama model(sizes);
+  const TextBatch example =
+      text.batch(options.seed, 0, options.microbatch_size * choice.microbatches);
+  return compile(model,
+                 {.inputs = {example.tokens},
+                  .labels = {example.targets},
+                  .loss = examples::next_token_loss,
+                  .microbatches = choice.microbatches});
+}
+
+double planned_activation_bytes(const Program& program, const Plan& plan) {
+  double bytes = 0.0;
+  for (const RankPlan& rank : plan.ranks) {
+    bytes += static_cast<double>(peak_activation_bytes(program.compiled(), rank));
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -59,24 +78,32 @@ std::int64_t TrainJob::tokens_per_step() const {
   return sequences_per_step() * options.sequence;
 }
 
-TrainJob make_job(const TrainOptions& options) {
-  if (options.save) {
-    check_place_for("--save", *options.save);
+TrainJob make_job(const TrainOptions& options, Console& console) {
+  check_places(options);
+  ByteText text = ByteText::read(options.text, options.sequence, most_for_the_text());
+  ScheduleChoice choice = choose_schedule(options, console);
+  const examples::LlamaOptions sizes = model_options(options, text.vocabulary(), choice);
+  const int threads = options.dry_run ? threads_to_compile() : threads_to_run(options, choice);
+  check_threads(threads);
+  std::vector<MemoryLimit> limits = memory_limits(threads);
+  if (!options.force) {
+    check_least(options, choice, sizes, limits);
   }
-  if (options.trace) {
-    check_place_for("--trace", *options.trace);
+  Program program = compile_model(options, choice, sizes, text);
+  Program laid_out = replicate(program, Replicas(choice.schedule));
+  Plan plan = lower_schedule(laid_out, choice.schedule, /*training=*/true);
+  MemoryBill memory(options, choice, sizes, planned_activation_bytes(laid_out, plan));
+  if (!options.force && !options.dry_run) {
+    check_fits(memory, memory.to_run(), limits);
   }
-  ByteText text = ByteText::read(options.text, options.sequence);
-  ScheduleChoice choice = choose_schedule(options);
-  examples::Llama model = make_model(options, text.vocabulary(), choice);
-  const TextBatch example =
-      text.batch(options.seed, 0, options.microbatch_size * choice.microbatches);
-  Program program = compile(model,
-                            {.inputs = {example.tokens},
-                             .labels = {example.targets},
-                             .loss = examples::next_token_loss,
-                             .microbatches = choice.microbatches});
-  return {options, std::move(text), std::move(choice), std::move(program)};
+  return {options,
+          std::move(text),
+          std::move(choice),
+          std::move(program),
+          std::move(laid_out),
+          std::move(plan),
+          std::move(memory),
+          std::move(limits)};
 }
 
 Optimizer make_optimizer(const TrainOptions& options) {

@@ -33,12 +33,10 @@ CLI::Validator number(const std::string& expected, std::function<bool(Number)> g
 
 }  // namespace
 
-CLI::Validator whole_number(std::int64_t least) {
-  // Sizes meet LibTorch as 64-bit numbers and stage, step and microbatch counts as 32-bit ones.
-  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
   return number<std::int64_t>(
-      fmt::format("a whole number of at least {}", least),
-      [least](std::int64_t value) { return value >= least && value <= most; });
+      fmt::format("a whole number from {} to {}", least, most),
+      [least, most](std::int64_t value) { return value >= least && value <= most; });
 }
 
 CLI::Validator positive_number() {

@@ -3,13 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include <CLI/CLI.hpp>
 
 namespace stagecraft::tools {
 
-/// A whole number from `least` to 2^31 - 1.
-[[nodiscard]] CLI::Validator whole_number(std::int64_t least);
+/// A whole number from `least` to `most`; sizes meet LibTorch as 64-bit numbers, and stage, step
+/// and microbatch counts as 32-bit ones.
+[[nodiscard]] CLI::Validator whole_number(
+    std::int64_t least, std::int64_t most = std::numeric_limits<std::int32_t>::max());
 
 /// A finite number greater than 0.
 [[nodiscard]] CLI::Validator positive_number();

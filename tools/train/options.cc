@@ -16,8 +16,15 @@ constexpr const char* kAbout =
     "Trains a small Llama on the bytes of a text, cut into pipeline stages, one worker per row of "
     "the schedule.";
 constexpr const char* kFooter =
-    "Exit status: 0 good, 1 the run failed or the schedule breaks a rule, 2 wrong usage, 130 "
-    "interrupted.";
+    "Ctrl-C, SIGTERM and SIGHUP end a run after its step: it saves what --save asks for and closes "
+    "as it\nalways does. A second signal ends it at once. When nobody reads its output any more, a "
+    "run with --save or\n--trace goes on to its end, others stop.\n"
+    "Exit status: 0 good; 1 the run failed, the schedule breaks a rule or memory does not suffice; "
+    "2 wrong\nusage, a file that cannot be used, or output that could not be written; 128 + the "
+    "signal that ended it:\n130 Ctrl-C, 143 SIGTERM, 129 SIGHUP.";
+
+// More than any machine has processors; the libraries that start them do not survive every number.
+constexpr std::int64_t kMostThreads = 1024;
 
 [[noreturn]] void wrong_usage(const std::string& message) {
   tools::wrong_usage(kCommand, message);
@@ -65,7 +72,7 @@ void add_pipeline(CLI::App& app, TrainOptions& o, std::vector<std::string>& set)
       ->check(whole_number(1))
       ->group(group);
   app.add_option("--threads-per-worker", o.threads_per_worker, "threads inside one operator")
-      ->check(whole_number(1))
+      ->check(whole_number(1, kMostThreads))
       ->group(group);
 }
 
@@ -100,18 +107,21 @@ void add_training(CLI::App& app, TrainOptions& o, std::string& optimizer, std::s
 
 void add_run(CLI::App& app, TrainOptions& o) {
   const std::string group = "Run";
-  app.add_option("--save", o.save, "checkpoint to write at the end, or on Ctrl-C")
+  app.add_option("--save", o.save, "checkpoint to write at the end, or when a signal ends the run")
       ->type_name("FILE")
       ->group(group);
   app.add_option("--load", o.load, "checkpoint to go on from")->type_name("FILE")->group(group);
   app.add_option("--trace", o.trace, "timeline to write, for ui.perfetto.dev and stagecraft trace")
       ->type_name("FILE")
       ->group(group);
-  app.add_flag("--dry-run", o.dry_run, "compile, check and print the plan; run nothing")
+  app.add_flag("--dry-run",
+               o.dry_run,
+               "compile, check, print the plan and what it holds in memory; run nothing")
       ->group(group);
   app.add_flag("--verify", o.verify, "also train in one process and compare bit by bit")
       ->group(group);
   app.add_flag("--json", o.json, "one JSON object per line")->group(group);
+  app.add_flag("--force", o.force, "try, although memory seems not to suffice")->group(group);
 }
 
 template <class Kind>

@@ -48,6 +48,7 @@ struct TrainOptions {
   bool dry_run = false;
   bool verify = false;
   bool json = false;
+  bool force = false;  ///< although memory seems not to suffice
 };
 
 /// The answer to `--help`.

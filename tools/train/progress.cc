@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iostream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "stagecraft/tools/train/interrupt.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -40,7 +41,7 @@ std::size_t terminal_width() {
 /// Lines for people; `live` says whether a step overwrites the one before.
 class TextProgress : public Progress {
  public:
-  TextProgress(std::ostream& out, bool live) : out_(out), live_(live) {}
+  TextProgress(RunOutput& out, bool live) : out_(out), live_(live) {}
 
   void step(const StepLine& line) override {
     if (!live_) {
@@ -50,7 +51,7 @@ class TextProgress : public Progress {
     // Carriage return and "erase to the end of the line": the line may be shorter than the one
     // before.
     // Cut to the terminal's width: a line that wraps could not be overwritten.
-    out_ << '\r' << step_text(line).substr(0, terminal_width() - 1) << "\x1b[K" << std::flush;
+    out_.write(fmt::format("\r{}\x1b[K", step_text(line).substr(0, terminal_width() - 1)));
     open_line_ = true;
   }
 
@@ -62,8 +63,8 @@ class TextProgress : public Progress {
     text(fmt::format("saved step {} to {}\n", step, path));
   }
 
-  void interrupted(std::int64_t step) override {
-    text(fmt::format("interrupted after step {}\n", step));
+  void interrupted(std::int64_t step, int signal) override {
+    text(fmt::format("interrupted by {} after step {}\n", signal_name(signal), step));
   }
 
   void verified(const VerifyLine& line) override {
@@ -81,11 +82,11 @@ class TextProgress : public Progress {
                       line.max_abs_diff,
                       line.reordered));
     } else {
-      text(fmt::format("verify: NOT {} one process: {}; largest difference {:g}\n",
-                       line.reordered.empty() ? "bit-equal to"
-                                              : fmt::format("within {:g} of", line.bound),
-                       line.first_difference,
-                       line.max_abs_diff));
+      text(fmt::format(
+          "verify: NOT {} one process: {}; largest difference {:g}\n",
+          line.reordered.empty() ? "bit-equal to" : fmt::format("within {:g} of", line.bound),
+          line.first_difference,
+          line.max_abs_diff));
     }
   }
 
@@ -101,14 +102,14 @@ class TextProgress : public Progress {
 
   void text(const std::string& text) override {
     if (open_line_) {
-      out_ << '\n';
+      out_.write("\n");
       open_line_ = false;
     }
-    out_ << text << std::flush;
+    out_.write(text);
   }
 
  private:
-  std::ostream& out_;
+  RunOutput& out_;
   bool live_;
   bool open_line_ = false;
 };
@@ -116,7 +117,7 @@ class TextProgress : public Progress {
 /// Objects for programs; keys keep the order in which they are written here.
 class JsonProgress : public Progress {
  public:
-  explicit JsonProgress(std::ostream& out) : out_(out) {}
+  explicit JsonProgress(RunOutput& out) : out_(out) {}
 
   void step(const StepLine& line) override {
     write({{"event", "step"},
@@ -135,8 +136,8 @@ class JsonProgress : public Progress {
     write({{"event", "saved"}, {"step", step}, {"file", path}});
   }
 
-  void interrupted(std::int64_t step) override {
-    write({{"event", "interrupted"}, {"step", step}});
+  void interrupted(std::int64_t step, int signal) override {
+    write({{"event", "interrupted"}, {"step", step}, {"signal", signal_name(signal)}});
   }
 
   void verified(const VerifyLine& line) override {
@@ -164,17 +165,16 @@ class JsonProgress : public Progress {
            {"weights_sha256", line.weights_sha256}});
   }
 
-  void report(const std::string&, const std::string& json) override { out_ << json << std::endl; }
+  void report(const std::string&, const std::string& json) override { out_.write(json + "\n"); }
 
   void text(const std::string&) override {}
 
  private:
   using Object = nlohmann::ordered_json;
 
-  // Flushed per line, so that a reader at the other end of a pipe sees a step when it happens.
-  void write(const Object& object) { out_ << object.dump() << std::endl; }
+  void write(const Object& object) { out_.write(object.dump() + "\n"); }
 
-  std::ostream& out_;
+  RunOutput& out_;
 };
 
 }  // namespace
@@ -186,7 +186,7 @@ ProgressForm progress_form(bool json) {
   return isatty(STDOUT_FILENO) == 1 ? ProgressForm::Live : ProgressForm::Plain;
 }
 
-std::unique_ptr<Progress> make_progress(ProgressForm form, std::ostream& out) {
+std::unique_ptr<Progress> make_progress(ProgressForm form, RunOutput& out) {
   if (form == ProgressForm::Json) {
     return std::make_unique<JsonProgress>(out);
   }

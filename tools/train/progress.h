@@ -10,8 +10,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <ostream>
 #include <string>
+
+#include "stagecraft/tools/train/run_output.h"
 
 namespace stagecraft::tools {
 
@@ -33,9 +34,9 @@ struct EvalLine {
 
 struct VerifyLine {
   bool bit_equal = false;
-  bool good = false;     ///< bit-equal, or within `bound` where the schedule reorders sums
-  std::string reordered; ///< why it reorders them; empty where bits must be equal
-  double bound = 0.0;    ///< largest allowed difference, over max(1, the value)
+  bool good = false;      ///< bit-equal, or within `bound` where the schedule reorders sums
+  std::string reordered;  ///< why it reorders them; empty where bits must be equal
+  double bound = 0.0;     ///< largest allowed difference, over max(1, the value)
   double max_abs_diff = 0.0;
   std::int64_t losses = 0;       ///< steps compared
   std::int64_t parameters = 0;   ///< parameters compared
@@ -55,7 +56,7 @@ class Progress {
   virtual void step(const StepLine& line) = 0;
   virtual void evaluated(const EvalLine& line) = 0;
   virtual void saved(std::int64_t step, const std::string& path) = 0;
-  virtual void interrupted(std::int64_t step) = 0;
+  virtual void interrupted(std::int64_t step, int signal) = 0;
   virtual void verified(const VerifyLine& line) = 0;
   virtual void done(const DoneLine& line) = 0;
   /// Tells the same twice over: as text, ending in a newline, and as one JSON object.
@@ -69,6 +70,6 @@ enum class ProgressForm { Live, Plain, Json };
 /// Returns the form for standard output: JSON if asked for, live on a terminal, else plain.
 [[nodiscard]] ProgressForm progress_form(bool json);
 
-[[nodiscard]] std::unique_ptr<Progress> make_progress(ProgressForm form, std::ostream& out);
+[[nodiscard]] std::unique_ptr<Progress> make_progress(ProgressForm form, RunOutput& out);
 
 }  // namespace stagecraft::tools

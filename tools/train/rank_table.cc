@@ -1,8 +1,8 @@
 #include "stagecraft/tools/train/rank_table.h"
 
-#include <array>
-
 #include <fmt/format.h>
+
+#include "stagecraft/tools/schedule/number_text.h"
 
 namespace stagecraft::tools {
 
@@ -24,20 +24,9 @@ std::string rank_table(const std::vector<RankTotals>& ranks) {
                          r.backward,
                          r.update,
                          r.waiting,
-                         bytes_text(r.peak_bytes));
+                         bytes_text(static_cast<double>(r.peak_bytes)));
   }
   return table;
-}
-
-std::string bytes_text(std::int64_t bytes) {
-  constexpr std::array<const char*, 5> units{"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  while (value >= 1024.0 && unit + 1 < units.size()) {
-    value /= 1024.0;
-    ++unit;
-  }
-  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, units[unit]);
 }
 
 }  // namespace stagecraft::tools

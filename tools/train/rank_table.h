@@ -20,7 +20,4 @@ struct RankTotals {
 /// Returns the table, one line per rank, ending in a newline.
 [[nodiscard]] std::string rank_table(const std::vector<RankTotals>& ranks);
 
-/// Returns "0 B", "12.3 KiB", "4.0 MiB", ...
-[[nodiscard]] std::string bytes_text(std::int64_t bytes);
-
 }  // namespace stagecraft::tools

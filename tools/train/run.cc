@@ -1,7 +1,10 @@
 #include "stagecraft/tools/train/run.h"
 
 #include <algorithm>
+#include <exception>
 #include <map>
+#include <ostream>
+#include <utility>
 
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
@@ -43,8 +46,7 @@ std::vector<RankTotals> empty_totals(const ScheduleChoice& choice) {
   for (int row = 0; row < placement.rows(); ++row) {
     std::string& stages = totals[static_cast<std::size_t>(row)].stages;
     for (const StageId stage : placement.stages(row)) {
-      stages +=
-          fmt::format("{}{}", stages.empty() ? "" : ",", replicas.model_stage(stage).value);
+      stages += fmt::format("{}{}", stages.empty() ? "" : ",", replicas.model_stage(stage).value);
     }
   }
   return totals;
@@ -109,9 +111,12 @@ std::string stage_of(const CompiledProgram& program, const std::string& paramete
 
 }  // namespace
 
-TrainRun::TrainRun(const TrainJob& job, std::ostream& out)
+TrainRun::TrainRun(const TrainJob& job, Console& console)
     : job_(job),
-      progress_(make_progress(progress_form(job.options.json), out)),
+      console_(console),
+      output_(console),
+      form_(progress_form(job.options.json)),
+      progress_(make_progress(form_, output_)),
       cluster_(Cluster::local(static_cast<int>(job.choice.schedule.rows().size()))),
       trainer_(cluster_,
                job.program,
@@ -119,14 +124,14 @@ TrainRun::TrainRun(const TrainJob& job, std::ostream& out)
                make_optimizer(job.options),
                trainer_options(job.options)),
       verifier_(reordered_accumulation(job.choice.schedule)),
-      totals_(empty_totals(job.choice)),
-      timeline_(job_, trainer_.plan(), stages_of(totals_)) {
+      totals_(empty_totals(job.choice)) {
   if (job.options.verify) {
     reference_.emplace(job.program, make_optimizer(job.options), reference_options(job.options));
   }
   if (job.options.load) {
     load(*job.options.load);
   }
+  timeline_.emplace(job_, trainer_.plan(), stages_of(totals_));
 }
 
 void TrainRun::load(const std::string& path) {
@@ -146,33 +151,86 @@ void TrainRun::load(const std::string& path) {
 }
 
 ExitCode TrainRun::run() {
+  // Until here there is nothing to finish, and a signal just ends the process.
+  Interrupt interrupt(job_.options.save.has_value(), form_ == ProgressForm::Live ? "\n" : "");
   try {
-    train();
+    train(interrupt);
   } catch (...) {
     progress_->text("");  // leaves the live line, so that the message has one of its own
     throw;
   }
-  if (trainer_.steps() < job_.options.steps) {
-    progress_->interrupted(trainer_.steps());
-    save();
-    timeline_.close();
-    return ExitCode::Interrupted;
+  const int signal = trainer_.steps() < job_.options.steps ? interrupt.received() : 0;
+  if (signal != 0) {
+    progress_->interrupted(trainer_.steps(), signal);
   }
-  save();
-  timeline_.close();
-  const bool good = verify();
-  finish();
-  return good ? ExitCode::Good : ExitCode::Failed;
+  const bool good = done_ == 0 || close(interrupt);
+  if (signal != 0) {
+    return interrupted_by(signal);
+  }
+  if (!good) {
+    return ExitCode::Failed;
+  }
+  return output_.failure().empty() ? ExitCode::Good : ExitCode::WrongUsage;
 }
 
-void TrainRun::train() {
+void TrainRun::train(const Interrupt& interrupt) {
   const auto& every = job_.options.eval_every;
-  while (trainer_.steps() < job_.options.steps && !interrupt_.requested()) {
+  while (trainer_.steps() < job_.options.steps && interrupt.received() == 0 && worth_going_on()) {
     report(step());
     if (every && trainer_.steps() % *every == 0) {
       evaluate();
     }
   }
+}
+
+/// Keeps TN-3.
+bool TrainRun::worth_going_on() {
+  if (output_.failure().empty()) {
+    return true;
+  }
+  const bool keeps = job_.options.save || job_.options.trace;
+  if (keeps) {
+    tell_of_output();
+  }
+  return keeps;
+}
+
+/// Says once, and where somebody may still read it, that what was printed did not arrive.
+void TrainRun::tell_of_output() {
+  if (output_.failure().empty() || std::exchange(told_of_output_, true)) {
+    return;
+  }
+  const TrainOptions& o = job_.options;
+  const bool goes_on = (o.save || o.trace) && trainer_.steps() < o.steps;
+  console_.err << fmt::format("stagecraft: {}; the run {}\n",
+                              output_.failure(),
+                              goes_on ? fmt::format("goes on for '{}', to end with exit status 2",
+                                                    o.save ? *o.save : *o.trace)
+                                      : fmt::format("ended after step {}", trainer_.steps()))
+               << std::flush;
+}
+
+/// Does all that is left to do, whatever fails in it; what failed first is thrown last. Keeps TN-2.
+bool TrainRun::close(Interrupt& interrupt) {
+  std::exception_ptr failure;
+  const auto attempt = [&](auto&& work) {
+    try {
+      work();
+    } catch (...) {
+      failure = failure ? failure : std::current_exception();
+    }
+  };
+  interrupt.enter(job_.options.save ? Interrupt::Phase::Saving : Interrupt::Phase::Ending);
+  attempt([&] { save(); });
+  interrupt.enter(Interrupt::Phase::Ending);
+  const bool good = verify();
+  finish();
+  attempt([&] { timeline_->close(); });
+  tell_of_output();
+  if (failure) {
+    std::rethrow_exception(failure);
+  }
+  return good;
 }
 
 StepResult TrainRun::step() {
@@ -208,7 +266,7 @@ void TrainRun::report(const StepResult& result) {
   ++done_;
   seconds_ += result.seconds;
   last_loss_ = result.mean_loss;
-  timeline_.add(result);
+  timeline_->add(result);
   for (std::size_t rank = 0; rank < totals_.size(); ++rank) {
     const RankTimes& times = result.ranks[rank];
     RankTotals& total = totals_[rank];
@@ -257,7 +315,7 @@ bool TrainRun::verify() {
 
 void TrainRun::finish() {
   progress_->text(fmt::format("\n{}\n", rank_table(totals_)));
-  timeline_.report(*progress_);
+  timeline_->report(*progress_);
   progress_->done(
       {.steps = trainer_.steps(),
        .loss = last_loss_,

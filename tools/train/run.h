@@ -1,24 +1,29 @@
 /// TrainRun: one training run from its first step to its last, with everything said on the way.
 ///
 /// Made by the sub-command on the thread that runs it, used once.
-/// T-1: a step that was begun is finished: Ctrl-C is looked at between steps only.
+/// TN-1: a step that was begun is finished: signals, and whether anybody reads, are looked at
+///       between steps only.
+/// TN-2: what ends the steps early changes nothing of what follows them: the run saves, compares
+///       and closes as it always does.
+/// TN-3: a run that keeps something, by --save or --trace, goes on when nobody reads its output.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <ostream>
 #include <string>
 #include <vector>
 
 #include "stagecraft/actors/cluster.h"
 #include "stagecraft/actors/executor/reference.h"
 #include "stagecraft/actors/trainer.h"
+#include "stagecraft/tools/console.h"
 #include "stagecraft/tools/exit_code.h"
 #include "stagecraft/tools/train/interrupt.h"
 #include "stagecraft/tools/train/job.h"
 #include "stagecraft/tools/train/progress.h"
 #include "stagecraft/tools/train/rank_table.h"
+#include "stagecraft/tools/train/run_output.h"
 #include "stagecraft/tools/train/run_timeline.h"
 #include "stagecraft/tools/train/verify.h"
 
@@ -28,35 +33,42 @@ class TrainRun {
  public:
   /// Starts the workers and loads the checkpoint if one is named.
   /// Errors: those of Trainer; UsageArgument when the checkpoint is already at --steps.
-  TrainRun(const TrainJob& job, std::ostream& out);
+  TrainRun(const TrainJob& job, Console& console);
 
   /// Trains, saves and reports.
-  /// Errors: those of a step; nothing is saved then.
+  /// Errors: those of a step; nothing is saved then. UsageFile, once all else is done, when
+  ///         something could not be saved or written.
   ExitCode run();
 
  private:
   void load(const std::string& path);
-  void train();
+  void train(const Interrupt& interrupt);
   StepResult step();
   StepResult pipeline_step(const TextBatch& batch);
   void report(const StepResult& result);
   void evaluate();
+  [[nodiscard]] bool worth_going_on();
+  void tell_of_output();
+  bool close(Interrupt& interrupt);
   void save();
   bool verify();
   void finish();
 
   const TrainJob& job_;
-  Interrupt interrupt_;
+  Console& console_;
+  RunOutput output_;
+  const ProgressForm form_;
   std::unique_ptr<Progress> progress_;
   Cluster cluster_;
   Trainer trainer_;
   std::optional<Reference> reference_;
   Verifier verifier_;
   std::vector<RankTotals> totals_;
-  RunTimeline timeline_;
-  std::int64_t done_ = 0;  ///< steps of this run, without those of a checkpoint
-  double seconds_ = 0.0;   ///< of these steps
+  std::optional<RunTimeline> timeline_;  ///< begun last: it takes the place of an older trace
+  std::int64_t done_ = 0;                ///< steps of this run, without those of a checkpoint
+  double seconds_ = 0.0;                 ///< of these steps
   double last_loss_ = 0.0;
+  bool told_of_output_ = false;  ///< that nobody reads it
 };
 
 }  // namespace stagecraft::tools

@@ -20,7 +20,8 @@ namespace stagecraft::tools {
 
 class RunTimeline {
  public:
-  /// `stages`: of each rank, as text. `job` and `plan` outlive it.
+  /// Begins the trace, in the place of an older one. `stages`: of each rank, as text. `job` and
+  /// `plan` outlive it.
   /// Errors: UsageFile for a --trace that cannot be written.
   RunTimeline(const TrainJob& job, const Plan& plan, const std::vector<std::string>& stages);
 

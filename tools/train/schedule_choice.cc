@@ -17,7 +17,6 @@
 #include "stagecraft/scheduler/replicas.h"
 #include "stagecraft/scheduler/stage_graph.h"
 #include "stagecraft/scheduler/validate.h"
-#include "stagecraft/tools/schedule/console.h"
 #include "stagecraft/tools/schedule/input.h"
 
 namespace stagecraft::tools {
@@ -42,7 +41,7 @@ std::vector<std::string> builder_names() {
 
 /// Reads a schedule of any format; what is neither a builder's name nor a file may be a misspelt
 /// name.
-Schedule read_file(const std::string& path) {
+Schedule read_file(const std::string& path, Console& console) {
   std::error_code ignored;
   if (path != "-" && !std::filesystem::exists(path, ignored)) {
     const bool looks_like_a_name = path.find_first_of("/.") == std::string::npos;
@@ -54,7 +53,6 @@ Schedule read_file(const std::string& path) {
                     path,
                     did_you_mean(path, builder_names())));
   }
-  Console console = process_console();
   return read_schedule(path, {}, console).schedule;
 }
 
@@ -118,9 +116,9 @@ bool is_chain(const Schedule& schedule) {
          replicas.expand(StageGraph::chain(replicas.model_stages())).edges();
 }
 
-ScheduleChoice from_file(const TrainOptions& options) {
+ScheduleChoice from_file(const TrainOptions& options, Console& console) {
   const std::string& file = options.schedule;
-  const Schedule schedule = read_file(file);
+  const Schedule schedule = read_file(file, console);
   if (schedule.stages() < 1 || schedule.microbatches() < 1) {
     throw Error(
         Errc::ScheduleParse,
@@ -177,11 +175,11 @@ ScheduleChoice from_builder(const TrainOptions& options, const BuilderInfo& buil
 
 }  // namespace
 
-ScheduleChoice choose_schedule(const TrainOptions& options) {
+ScheduleChoice choose_schedule(const TrainOptions& options, Console& console) {
   const auto all = builders();
   const auto builder = std::ranges::find(all, options.schedule, &BuilderInfo::name);
   ScheduleChoice choice =
-      builder == all.end() ? from_file(options) : from_builder(options, *builder);
+      builder == all.end() ? from_file(options, console) : from_builder(options, *builder);
   check_rules(choice, options.schedule);
   return choice;
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/tools/console.h"
 #include "stagecraft/tools/train/options.h"
 
 namespace stagecraft::tools {
@@ -20,6 +21,6 @@ struct ScheduleChoice {
 ///         contradicts the file; ScheduleParameter (V34) for values the builder cannot take;
 ///         UsageFile for a file that cannot be opened; ScheduleParse for one that is no schedule;
 ///         ScheduleInvalid, with the grid and every violation, for one that breaks a rule.
-[[nodiscard]] ScheduleChoice choose_schedule(const TrainOptions& options);
+[[nodiscard]] ScheduleChoice choose_schedule(const TrainOptions& options, Console& console);
 
 }  // namespace stagecraft::tools

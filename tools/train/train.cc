@@ -1,27 +1,28 @@
 #include "stagecraft/tools/train/train.h"
 
-#include <iostream>
 #include <variant>
 
 #include "stagecraft/tools/train/dry_run.h"
 #include "stagecraft/tools/train/job.h"
 #include "stagecraft/tools/train/options.h"
 #include "stagecraft/tools/train/run.h"
+#include "stagecraft/tools/train/threads.h"
 
 namespace stagecraft::tools {
 
-ExitCode train(const std::vector<std::string>& arguments) {
+ExitCode train(const std::vector<std::string>& arguments, Console& console) {
   const auto parsed = parse_train_options(arguments);
   if (const auto* help = std::get_if<HelpText>(&parsed)) {
-    std::cout << help->text;
+    print(help->text, console);
     return ExitCode::Good;
   }
-  const TrainJob job = make_job(std::get<TrainOptions>(parsed));
+  const TrainJob job = make_job(std::get<TrainOptions>(parsed), console);
   if (job.options.dry_run) {
-    std::cout << dry_run(job);
+    print(dry_run(job), console);
     return ExitCode::Good;
   }
-  return TrainRun(job, std::cout).run();
+  check_threads(threads_to_run(job.options, job.choice));
+  return TrainRun(job, console).run();
 }
 
 }  // namespace stagecraft::tools

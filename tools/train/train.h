@@ -4,11 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "stagecraft/tools/console.h"
 #include "stagecraft/tools/exit_code.h"
 
 namespace stagecraft::tools {
 
-/// Errors: every Error of parsing, reading, compiling and training; nothing is left running.
-[[nodiscard]] ExitCode train(const std::vector<std::string>& arguments);
+/// Errors: DeviceOutOfMemory where the workers' threads cannot be started; every Error of parsing,
+/// reading, compiling and training; nothing is left running.
+[[nodiscard]] ExitCode train(const std::vector<std::string>& arguments, Console& console);
 
 }  // namespace stagecraft::tools

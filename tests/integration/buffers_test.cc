@@ -1,0 +1,122 @@
+/// Buffers of any type in a model that is trained, saved and loaded.
+
+#include <cstring>
+#include <filesystem>
+
+#include <torch/torch.h>
+
+#include "stagecraft/actors/checkpoint.h"
+#include "stagecraft/stagecraft.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/command.h"
+
+namespace stagecraft::tests {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using namespace stagecraft::cells;
+
+/// Two stages, of which the second reads a complex buffer.
+struct Buffered : torch::nn::Module {
+  torch::nn::Linear in{register_module("in", torch::nn::Linear(4, 4))};
+  torch::nn::Linear out{register_module("out", torch::nn::Linear(4, 1))};
+  torch::Tensor turn{register_buffer("turn", torch::polar(torch::ones({4}), torch::rand({4})))};
+
+  torch::Tensor forward(torch::Tensor x) {
+    const auto h = stage("first", [&] { return torch::tanh(in(x)); });
+    return stage("second", [&] { return out(h * torch::abs(turn)); });
+  }
+};
+
+torch::Tensor loss(const torch::Tensor& output, const torch::Tensor& label) {
+  return torch::mse_loss(output, label);
+}
+
+struct Run {
+  explicit Run(Buffered& module)
+      : program(compile(
+            module,
+            {.inputs = {torch::ones({2, 4})}, .labels = {torch::ones({2, 1})}, .loss = loss})),
+        trainer(cluster,
+                program,
+                Schedule{{F(0, 0), idle, idle, B(0, 0)}, {idle, F(1, 0), B(1, 0), idle}},
+                AdamW{}) {}
+
+  Cluster cluster = Cluster::local(2);
+  Program program;
+  Trainer trainer;
+};
+
+bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
+         std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
+}
+
+/// LibTorch has types of which it can only hold tensors (UInt1, Float4_e2m1fn_x2).
+bool can_be_copied(at::ScalarType type) {
+  try {
+    (void)at::empty({1}, at::TensorOptions(type)).clone();
+    return true;
+  } catch (const c10::Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a trainer saves and loads buffers of every type that can be copied, read by a stage or not",
+    "[integration][checkpoint]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  Buffered module;
+  int types = 0;
+  for (int i = 0; i < static_cast<int>(at::ScalarType::Undefined); ++i) {
+    const auto type = static_cast<at::ScalarType>(i);
+    if (c10::isQIntType(type) || !can_be_copied(type)) {
+      continue;
+    }
+    const at::Tensor buffer = at::empty({3}, at::TensorOptions(type));
+    std::memset(buffer.mutable_data_ptr(), 1, buffer.nbytes());
+    module.register_buffer(c10::toString(type), buffer);
+    ++types;
+  }
+  Run run(module);
+  (void)run.trainer.step({torch::ones({2, 4})}, {torch::ones({2, 1})}).get();
+  run.trainer.save(path);
+  run.trainer.load(path);
+  const Checkpoint saved = read_checkpoint(path);
+  int found = 0;
+  for (const auto& [name, buffer] : module.named_buffers().pairs()) {
+    CAPTURE(name);
+    for (const StateTensor& kept : saved.tensors) {
+      if (kept.name == "buffer:" + name) {
+        ++found;
+        CHECK(same_bits(kept.tensor, buffer));
+      }
+    }
+  }
+  CHECK(types >= 20);
+  CHECK(found == types + 1);
+}
+
+TEST_CASE("a buffer that is not dense is refused by name when it is to be saved",
+          "[integration][checkpoint]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  Buffered module;
+  module.register_buffer("mask", torch::eye(4).to_sparse());
+  Run run(module);
+  (void)run.trainer.step({torch::ones({2, 4})}, {torch::ones({2, 1})}).get();
+  try {
+    run.trainer.save(path);
+    FAIL("was saved");
+  } catch (const Error& error) {
+    CHECK(error.code() == Errc::CheckpointFormat);
+    CHECK_THAT(error.message(), ContainsSubstring("buffer:mask is sparse"));
+  }
+  CHECK(std::filesystem::is_empty(folder.path()));
+  CHECK(run.trainer.state_dict().size() == 4);  // and nothing else is lost
+}
+
+}  // namespace stagecraft::tests

@@ -1,0 +1,111 @@
+/// Runs that no memory suffices for: refused with the bill before anything is built, or told as
+/// what they are when they fail all the same. Nothing here takes much memory.
+
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/tools/train_run.h"
+
+namespace stagecraft::tests {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+/// One more option in the place of a default.
+CommandResult run_with(std::vector<std::string> more) {
+  if (std::find(more.begin(), more.end(), "--heads") == more.end()) {
+    more.insert(more.end(), {"--heads", "1"});
+  }
+  return run_train(more);
+}
+
+void check_refused(const CommandResult& result) {
+  CAPTURE(result.out, result.err);
+  CHECK(result.exit_code == 1);
+  CHECK_FALSE(result.timed_out);
+  CHECK(result.out.empty());
+  CHECK(result.err.starts_with("stagecraft: memory does not suffice: "));
+  for (const char* part : {"weights of the model",
+                           "weights, gradients, 2 optimizer states of all ranks",
+                           "activations",
+                           "at once, to run",
+                           "this machine",
+                           "make smaller: --dim",
+                           "--force"}) {
+    CHECK_THAT(result.err, ContainsSubstring(part));
+  }
+  CHECK_THAT(result.err, !ContainsSubstring("bug"));
+}
+
+CommandResult run_limited(const std::string& kibibytes, const std::vector<std::string>& more) {
+  std::vector<std::string> words{"bash", "-c", "ulimit -v " + kibibytes + "; exec \"$@\"", "bash"};
+  const auto run = small_train(more);
+  words.insert(words.end(), run.begin(), run.end());
+  return run_command(words);
+}
+
+}  // namespace
+
+TEST_CASE("a model that no machine holds is refused before it is built", "[tools][memory][train]") {
+  const std::vector<std::string> more =
+      GENERATE(std::vector<std::string>{"--dim", "1000000"},
+               std::vector<std::string>{"--dim", "2147483646"},
+               std::vector<std::string>{"--dim", "1000000", "--ffn", "2147483647"},
+               std::vector<std::string>{"--layers", "2147483647"},
+               std::vector<std::string>{"--microbatch-size", "2147483647"});
+  CAPTURE(more);
+  check_refused(run_with(more));
+  std::vector<std::string> dry = more;
+  dry.emplace_back("--dry-run");
+  check_refused(run_with(dry));
+}
+
+TEST_CASE(
+    "a run that is too large for its address space is refused with the bill, where a dry run "
+    "shows it",
+    "[tools][memory][train]") {
+  // 170 MB of weights: enough for a dry run, and not for nine times as much beside the threads.
+  const std::vector<std::string> model{"--layers", "4", "--dim", "1024", "--ffn", "2048"};
+  const std::string limit = "2200000";
+  const CommandResult refused = run_limited(limit, model);
+  check_refused(refused);
+  CHECK_THAT(refused.err, ContainsSubstring("ulimit -v"));
+
+  std::vector<std::string> dry = model;
+  dry.insert(dry.end(), {"--dry-run", "--json"});
+  const CommandResult shown = run_limited(limit, dry);
+  CAPTURE(shown.out, shown.err);
+  REQUIRE(shown.exit_code == 0);
+  const nlohmann::json memory = nlohmann::json::parse(shown.out).at("memory");
+  CHECK(memory.at("fits") == false);
+  CHECK(memory.at("to_run") > memory.at("limits").at(0).at("bytes"));
+  CHECK(memory.at("to_compile") < memory.at("limits").at(0).at("bytes"));
+}
+
+TEST_CASE("what fails for lack of memory all the same is told as that", "[tools][memory][train]") {
+  const CommandResult result =
+      run_limited("2000000", {"--dim", "1000000", "--heads", "4", "--force"});
+  CAPTURE(result.out, result.err);
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.err,
+             ContainsSubstring("stagecraft: memory ran out at 4000000000000 bytes in one piece") &&
+                 ContainsSubstring("make smaller: --dim"));
+  CHECK_THAT(result.err, !ContainsSubstring("bug") && !ContainsSubstring("frame #"));
+}
+
+TEST_CASE("a dry run tells what a run will hold", "[tools][memory][train]") {
+  const CommandResult result = run_train({"--stages", "2", "--dry-run"});
+  CAPTURE(result.out, result.err);
+  CHECK(result.exit_code == 0);
+  for (const char* part :
+       {"weights of the model", "activations of all ranks", "to compile", "to run", "left by"}) {
+    CHECK_THAT(result.out, ContainsSubstring(part));
+  }
+}
+
+TEST_CASE("a text without end, and one from a device, are refused", "[tools][memory][train]") {
+  const CommandResult result = run_train({"--text", "/dev/zero"});
+  CAPTURE(result.out, result.err);
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err, ContainsSubstring("found a device at '/dev/zero'"));
+}
+
+}  // namespace stagecraft::tests

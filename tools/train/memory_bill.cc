@@ -1,0 +1,140 @@
+#include "stagecraft/tools/train/memory_bill.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/replicas.h"
+#include "stagecraft/tools/schedule/number_text.h"
+#include "stagecraft/tools/schedule/table.h"
+#include "stagecraft/tools/train/job.h"
+#include "stagecraft/tools/train/llama_size.h"
+
+namespace stagecraft::tools {
+namespace {
+
+using Time = MemoryLine::Time;
+
+// Measured: what LibTorch and the actors take when they begin to work, what each worker adds, and
+// how much of freed activations malloc keeps at most, as a share of them.
+constexpr double kProgram = 64.0 * 1024 * 1024;
+constexpr double kWorker = 4.0 * 1024 * 1024;
+constexpr double kKeptByMalloc = 2.0 / 3.0;
+
+std::string_view name_of(Time time) {
+  switch (time) {
+    case Time::Always:
+      return "always";
+    case Time::Compiling:
+      return "compiling";
+    case Time::Run:
+      return "in the run";
+    case Time::Step:
+      return "in a step";
+    case Time::State:
+      return "at save, load, end";
+  }
+  return "";
+}
+
+std::string verdict(double needed, const MemoryLimit& limit) {
+  return fmt::format(
+      "{} at once, {} left by {}", bytes_text(needed), bytes_text(limit.bytes), limit.who);
+}
+
+}  // namespace
+
+MemoryBill::MemoryBill(const TrainOptions& options,
+                       const ScheduleChoice& choice,
+                       const examples::LlamaOptions& model,
+                       double activations) {
+  const auto add = [this](Time time, const std::string& what, double bytes) {
+    lines_.push_back({time, what, bytes});
+  };
+  const double weights = weight_bytes(model);
+  const auto states = static_cast<double>(state_names(make_optimizer(options)).size());
+  const auto replicas = static_cast<double>(Replicas(choice.schedule).count());
+  const auto ranks = static_cast<double>(choice.schedule.rows().size());
+  const double tokens = 2.0 * sizeof(std::int64_t) * static_cast<double>(options.sequence) *
+                        static_cast<double>(options.microbatch_size) *
+                        static_cast<double>(choice.microbatches);
+  add(Time::Always, "weights of the model", weights);
+  add(Time::Always, "its modules and operators", description_bytes(model));
+  add(Time::Compiling,
+      "activations of one microbatch, as module and as replay",
+      2 * least_activation_bytes(model, options.microbatch_size));
+  add(Time::Compiling, "tokens of one step", tokens);
+  add(Time::Run, fmt::format("LibTorch and {} workers", ranks), kProgram + ranks * kWorker);
+  add(Time::Run,
+      fmt::format("weights, gradients, {} optimizer states of all ranks", states),
+      replicas * weights * (2 + states));
+  if (options.verify) {
+    add(Time::Run, "--verify: all of that once more", weights * (2 + states));
+  }
+  add(Time::Step, "activations of all ranks", activations);
+  add(Time::Step, "what malloc may keep of them when freed", kKeptByMalloc * activations);
+  add(Time::Step, "gradients of one microbatch", replicas * weights);
+  add(Time::Step, "tokens, and the workers' copies", 2 * tokens);
+  add(Time::State,
+      "copies of weights and optimizer states",
+      replicas * weights * (1 + states) + weights);
+}
+
+double MemoryBill::sum(Time time) const {
+  double bytes = 0.0;
+  for (const MemoryLine& line : lines_) {
+    bytes += line.time == time ? line.bytes : 0.0;
+  }
+  return bytes;
+}
+
+double MemoryBill::to_compile() const {
+  return sum(Time::Always) + sum(Time::Compiling);
+}
+
+/// Keeps MB-1.
+double MemoryBill::to_run() const {
+  const double running = sum(Time::Always) + sum(Time::Run) + sum(Time::Step) + sum(Time::State);
+  return std::max(to_compile(), running);
+}
+
+std::string MemoryBill::text(const std::vector<MemoryLimit>& limits) const {
+  std::vector<std::vector<std::string>> rows;
+  for (const MemoryLine& line : lines_) {
+    rows.push_back({line.what, std::string(name_of(line.time)), bytes_text(line.bytes)});
+  }
+  rows.push_back({"at once, to compile", "", bytes_text(to_compile())});
+  rows.push_back({"at once, to run", "", bytes_text(to_run())});
+  for (const MemoryLimit& limit : limits) {
+    rows.push_back({fmt::format("left by {}", limit.who), "", bytes_text(limit.bytes)});
+  }
+  return table_text({"memory", "held", "bytes"}, rows);
+}
+
+nlohmann::ordered_json MemoryBill::json(const std::vector<MemoryLimit>& limits) const {
+  nlohmann::ordered_json object{{"to_compile", number_json(to_compile())},
+                                {"to_run", number_json(to_run())},
+                                {"fits", limits.empty() || to_run() <= limits.front().bytes},
+                                {"lines", nlohmann::ordered_json::array()},
+                                {"limits", nlohmann::ordered_json::array()}};
+  for (const MemoryLine& line : lines_) {
+    object["lines"].push_back(
+        {{"time", name_of(line.time)}, {"what", line.what}, {"bytes", number_json(line.bytes)}});
+  }
+  for (const MemoryLimit& limit : limits) {
+    object["limits"].push_back({{"who", limit.who}, {"bytes", number_json(limit.bytes)}});
+  }
+  return object;
+}
+
+void check_fits(const MemoryBill& bill, double needed, const std::vector<MemoryLimit>& limits) {
+  if (!limits.empty() && needed > limits.front().bytes) {
+    throw Error(Errc::DeviceOutOfMemory,
+                fmt::format("memory does not suffice: {}\n\n{}",
+                            verdict(needed, limits.front()),
+                            bill.text(limits)));
+  }
+}
+
+}  // namespace stagecraft::tools

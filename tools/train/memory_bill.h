@@ -1,0 +1,62 @@
+/// MemoryBill: all that a training run will hold, line by line, and whether the machine has it.
+///
+/// Made twice from the same options: before the model is built, when the activations of a step are
+/// known at the least, and after it was compiled, when they are known from the plan. Both are held
+/// against the limits that were read before either, so that nothing is counted twice.
+/// MB-1: all lines of a run add up: what a step gives back stays with the heaps of its threads.
+/// Compiling comes before the run and is held against it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "stagecraft/examples/models/llama.h"
+#include "stagecraft/tools/train/memory_limits.h"
+#include "stagecraft/tools/train/options.h"
+#include "stagecraft/tools/train/schedule_choice.h"
+
+namespace stagecraft::tools {
+
+struct MemoryLine {
+  enum class Time : std::uint8_t {
+    Always,     ///< from the moment the model is built
+    Compiling,  ///< while it is compiled
+    Run,        ///< from the start of the workers
+    Step,       ///< in every step
+    State,      ///< while a checkpoint is loaded or saved, and when weights are hashed at the end
+  };
+  Time time = Time::Always;
+  std::string what;
+  double bytes = 0.0;
+};
+
+class MemoryBill {
+ public:
+  /// `activations`: of all ranks in a step, at their peaks or at the least.
+  MemoryBill(const TrainOptions& options,
+             const ScheduleChoice& choice,
+             const examples::LlamaOptions& model,
+             double activations);
+
+  [[nodiscard]] const std::vector<MemoryLine>& lines() const { return lines_; }
+  /// The most that is held at once by the time the model is compiled, and in the whole run.
+  [[nodiscard]] double to_compile() const;
+  [[nodiscard]] double to_run() const;
+
+  /// A table: what, how many bytes, and what `limits` leave.
+  [[nodiscard]] std::string text(const std::vector<MemoryLimit>& limits) const;
+  [[nodiscard]] nlohmann::ordered_json json(const std::vector<MemoryLimit>& limits) const;
+
+ private:
+  [[nodiscard]] double sum(MemoryLine::Time time) const;
+
+  std::vector<MemoryLine> lines_;
+};
+
+/// Errors: DeviceOutOfMemory, with the bill, when `needed` bytes are more than the tightest limit.
+void check_fits(const MemoryBill& bill, double needed, const std::vector<MemoryLimit>& limits);
+
+}  // namespace stagecraft::tools

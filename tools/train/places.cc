@@ -1,0 +1,83 @@
+#include "stagecraft/tools/train/places.h"
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/base/output_place.h"
+#include "stagecraft/base/whole_file.h"
+#include "stagecraft/tools/trace/trace_file.h"
+
+namespace stagecraft::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// An option and the file it names.
+using Named = std::pair<std::string, std::string>;
+
+template <class Try>
+void check_place(const Named& output, Try&& attempt) {
+  const auto& [option, path] = output;
+  if (path == "-") {
+    throw Error(Errc::UsageFile,
+                fmt::format("{} expects a file, found '-'; ./- is a file of that name", option));
+  }
+  try {
+    attempt(path);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", option, error.message()));
+  }
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code ignored;
+  return fs::equivalent(a, b, ignored) ||
+         fs::weakly_canonical(output_place(a).path, ignored) == fs::weakly_canonical(b, ignored);
+}
+
+/// `output` is written to; each of `others` is to be read, or kept.
+void check_apart(const Named& output, const std::vector<Named>& others) {
+  if (output_place(output.second).is_stream()) {
+    return;
+  }
+  for (const auto& [option, path] : others) {
+    if (same_file(output.second, path)) {
+      throw Error(Errc::UsageFile,
+                  fmt::format("{} and {} name one file, '{}', which would be lost; name another",
+                              output.first,
+                              option,
+                              path));
+    }
+  }
+}
+
+}  // namespace
+
+void check_places(const TrainOptions& options) {
+  std::vector<Named> read{{"--text", options.text}};
+  std::error_code ignored;
+  if (fs::exists(options.schedule, ignored)) {
+    read.emplace_back("--schedule", options.schedule);
+  }
+  if (options.save) {
+    const Named save{"--save", *options.save};
+    check_place(save, [](const std::string& path) { const WholeFile tried(path); });
+    check_apart(save, read);  // --load may be the same: it was read before
+    read.push_back(save);
+  }
+  if (options.load) {
+    read.emplace_back("--load", *options.load);
+  }
+  if (options.trace) {
+    const Named trace{"--trace", *options.trace};
+    check_place(trace, &TraceWriter::check_place);
+    check_apart(trace, read);
+  }
+}
+
+}  // namespace stagecraft::tools
