@@ -58,6 +58,8 @@ struct Plan {
   std::vector<ReplicaGroup> replica_groups;  ///< empty with one replica
 
   [[nodiscard]] std::size_t instruction_count() const;
+  /// Of these, the backwards with nothing to do (P-8).
+  [[nodiscard]] std::size_t surplus_count() const;
 };
 
 /// One line per instruction.

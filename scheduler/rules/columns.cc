@@ -14,7 +14,7 @@ const char* rule_of(const Task& task, const Task& prerequisite) {
   if (task.kind == CellKind::Forward) {
     return "V20";
   }
-  if (task.kind == CellKind::BackwardWeight) {
+  if (task.kind == CellKind::BackwardWeight && prerequisite.stage == task.stage) {
     return "V23";
   }
   return prerequisite.kind == CellKind::Forward ? "V21" : "V22";
