@@ -8,6 +8,7 @@
 
 #include "stagecraft/actors/checkpoint.h"
 #include "stagecraft/actors/crew.h"
+#include "stagecraft/base/log.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/compiler/replicate.h"
@@ -130,7 +131,11 @@ struct Trainer::Impl {
   Impl(Cluster& cluster, const Program& p, const Schedule& schedule, Optimizer o, TrainerOptions t)
       : program(p), options(std::move(t)), optimizer(o) {
     check_options(options);
-    check(p, schedule).or_throw();
+    const CheckResult checked = check(p, schedule);
+    checked.or_throw();
+    for (const std::string& note : checked.notes) {
+      log(Level::Warning, "forwards out of order", {{"note", note}});
+    }
     program = replicate(p, Replicas(schedule));
     train = std::make_shared<const Plan>(lower_schedule(program, schedule, true));
     evaluate = std::make_shared<const Plan>(lower_schedule(program, schedule, false));
@@ -310,6 +315,16 @@ void Trainer::save(const std::string& path) {
 
 void Trainer::load(const std::string& path) {
   impl_->load(read_checkpoint(path));
+}
+
+StateDict Trainer::buffers() {
+  StateDict result;
+  for (auto& [name, tensor] : impl_->read_state()) {
+    if (name.starts_with(kBuffer)) {
+      result.emplace_back(name.substr(kBuffer.size()), tensor.clone());
+    }
+  }
+  return result;
 }
 
 const Plan& Trainer::plan() const {

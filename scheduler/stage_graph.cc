@@ -218,9 +218,13 @@ int StageGraph::depth() const {
   return deepest;
 }
 
-void StageGraph::freeze(const std::vector<StageId>& stages) {
-  for (const StageId s : stages) {
-    set_needs_weight_grad(s, false);
+void StageGraph::freeze(const std::vector<int>& stages) {
+  if (stages.empty()) {
+    return;  // nothing is said, so nothing is known
+  }
+  for (const int s : stages) {
+    require_stage(s, size(), "a list of frozen stages");
+    set_needs_weight_grad(StageId(s), false);
   }
   const auto freeze_with = [&](int stage, int copy) {
     set_needs_weight_grad(StageId(copy),
@@ -236,6 +240,16 @@ void StageGraph::freeze(const std::vector<StageId>& stages) {
     set_needs_input_grad(
         s, std::ranges::any_of(preds(s), [&](StageId p) { return has_backward(p); }));
   }
+}
+
+std::vector<int> StageGraph::frozen() const {
+  std::vector<int> stages;
+  for (int s = 0; s < size(); ++s) {
+    if (!needs_weight_grad(StageId(s))) {
+      stages.push_back(s);
+    }
+  }
+  return stages;
 }
 
 void StageGraph::describe_as(StageId s, const StageGraph& model, StageId m) {

@@ -70,8 +70,10 @@ class StageGraph {
     return needs_input_grad(consumer) && has_backward(producer);
   }
   /// The weights of these stages and of their copies do not train; which gradients the others need
-  /// follows from the edges. Requires: stages of the graph.
-  void freeze(const std::vector<StageId>& stages);
+  /// follows from the edges. Errors: ScheduleParameter for a stage outside the graph.
+  void freeze(const std::vector<int>& stages);
+  /// The stages whose weights do not train, ascending.
+  [[nodiscard]] std::vector<int> frozen() const;
   /// Name and gradients of `s` are those of stage `m` of `model`.
   void describe_as(StageId s, const StageGraph& model, StageId m);
 

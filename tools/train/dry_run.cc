@@ -8,6 +8,8 @@
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/compiler/replicate.h"
 #include "stagecraft/scheduler/render/terminal.h"
+#include "stagecraft/scheduler/surplus.h"
+#include "stagecraft/tools/schedule/surplus_json.h"
 #include "stagecraft/tools/train/planned_bytes.h"
 #include "stagecraft/tools/train/rank_table.h"
 
@@ -36,6 +38,11 @@ std::vector<RankFacts> facts_of(const Plan& plan, const CompiledProgram& program
   return all;
 }
 
+/// The program's, which knows what every stage has to train, laid out for the schedule's replicas.
+StageGraph graph_of(const TrainJob& job) {
+  return Replicas(job.choice.schedule).expand(job.program.stage_graph());
+}
+
 std::string as_json(const TrainJob& job, const Plan& plan, const std::vector<RankFacts>& ranks) {
   const CompiledProgram& program = job.program.compiled();  // every stage once, whatever the replicas
   nlohmann::ordered_json object{{"event", "dry_run"},
@@ -54,15 +61,18 @@ std::string as_json(const TrainJob& job, const Plan& plan, const std::vector<Ran
                                {"weight_bytes", rank.weights},
                                {"peak_activation_bytes", rank.peak_activations}});
   }
+  object["surplus"] = surplus_json(find_surplus(job.choice.schedule, graph_of(job)));
   return object.dump() + "\n";
 }
 
 std::string as_text(const TrainJob& job, const Plan& plan, const std::vector<RankFacts>& ranks) {
+  const StageGraph graph = graph_of(job);
   std::string text = fmt::format(
-      "{}\n{}\nplan: {} instructions for {} ranks\n{:>4}  {:>6}  {:>12}  {:>10}  {:>16}\n",
+      "{}\n{}\nplan: {} instructions{} for {} ranks\n{:>4}  {:>6}  {:>12}  {:>10}  {:>16}\n",
       job.program.explain(),
-      render(job.choice.schedule, {}),
+      render(job.choice.schedule, {}, {.graph = &graph}),
       plan.instruction_count(),
+      plan.surplus_count() == 0 ? "" : fmt::format(" ({} do nothing)", plan.surplus_count()),
       ranks.size(),
       "rank",
       "stages",

@@ -12,6 +12,7 @@
 #include <memory>
 #include <ostream>
 #include <string>
+#include <vector>
 
 namespace stagecraft::tools {
 
@@ -39,6 +40,8 @@ struct VerifyLine {
   double max_abs_diff = 0.0;
   std::int64_t losses = 0;       ///< steps compared
   std::int64_t parameters = 0;   ///< parameters compared
+  std::int64_t buffers = 0;      ///< buffers compared
+  std::vector<std::string> reordered_buffers;  ///< not compared: forwards write them out of order
   std::string first_difference;  ///< empty when bit-equal
 };
 
