@@ -39,12 +39,13 @@ void require_stage(int stage, int stages, const char* what) {
   for (int at = next.at(begin); at != begin && told < kTold; at = next.at(at), ++told) {
     circle += fmt::format(" = {}", at);
   }
-  throw Error(Errc::ScheduleParameter,
-              fmt::format("the replica pairs {} = {}{} go round in a circle; one of these stages is "
-                          "the first copy, drop the pair that names it second",
-                          circle,
-                          told == kTold ? "... = " : "",
-                          begin));
+  throw Error(
+      Errc::ScheduleParameter,
+      fmt::format("the replica pairs {} = {}{} go round in a circle; one of these stages is "
+                  "the first copy, drop the pair that names it second",
+                  circle,
+                  told == kTold ? "... = " : "",
+                  begin));
 }
 
 /// The pairs of each chain of copies from its first on.
@@ -53,24 +54,25 @@ std::vector<StageGraph::Edge> in_chains(const std::vector<StageGraph::Edge>& pai
   for (const auto& [first, second] : pairs) {
     if (const auto [other, added] = next.emplace(first, second); !added) {
       if (other->second == second) {
-        throw Error(
-            Errc::ScheduleParameter,
-            fmt::format("the replica pair {}={} is there twice; keep one", first, second));
+        throw Error(Errc::ScheduleParameter,
+                    fmt::format("the replica pair {}={} is there twice; keep one", first, second));
       }
-      throw Error(Errc::ScheduleParameter,
-                  fmt::format("stage {0} is the first of two replica pairs, {0}={1} and {0}={2}; a "
-                              "pair is a stage and its next copy, so three copies are {0}={1},{1}={2}",
-                              first,
-                              other->second,
-                              second));
+      throw Error(
+          Errc::ScheduleParameter,
+          fmt::format("stage {0} is the first of two replica pairs, {0}={1} and {0}={2}; a "
+                      "pair is a stage and its next copy, so three copies are {0}={1},{1}={2}",
+                      first,
+                      other->second,
+                      second));
     }
     if (const auto [other, added] = previous.emplace(second, first); !added) {
-      throw Error(Errc::ScheduleParameter,
-                  fmt::format("stage {0} is the second of two replica pairs, {1}={0} and {2}={0}; it "
-                              "is a copy of one stage, drop one of the pairs",
-                              second,
-                              other->second,
-                              first));
+      throw Error(
+          Errc::ScheduleParameter,
+          fmt::format("stage {0} is the second of two replica pairs, {1}={0} and {2}={0}; it "
+                      "is a copy of one stage, drop one of the pairs",
+                      second,
+                      other->second,
+                      first));
     }
   }
   std::vector<int> firsts;
@@ -237,8 +239,8 @@ void StageGraph::freeze(const std::vector<int>& stages) {
     freeze_with(second, first);
   }
   for (const StageId s : topological_order().value_or(std::vector<StageId>{})) {
-    set_needs_input_grad(
-        s, std::ranges::any_of(preds(s), [&](StageId p) { return has_backward(p); }));
+    set_needs_input_grad(s,
+                         std::ranges::any_of(preds(s), [&](StageId p) { return has_backward(p); }));
   }
 }
 
@@ -278,8 +280,7 @@ bool StageGraph::is_surplus(const Task& task) const {
 }
 
 bool StageGraph::ends_backward(const Task& task) const {
-  const bool last_half = task.kind == CellKind::Backward ||
-                         task.kind == CellKind::BackwardWeight ||
+  const bool last_half = task.kind == CellKind::Backward || task.kind == CellKind::BackwardWeight ||
                          (task.kind == CellKind::BackwardInput &&
                           is_surplus({CellKind::BackwardWeight, task.stage, task.microbatch}));
   return last_half && !is_surplus(task);

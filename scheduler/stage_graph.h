@@ -78,8 +78,8 @@ class StageGraph {
   void describe_as(StageId s, const StageGraph& model, StageId m);
 
   /// Whether a backward task does nothing: its stage has no backward, or it is the half of one for
-  /// a gradient that its stage does not need, and the other half does all. The I of a source is work
-  /// until set_needs_input_grad() or freeze() says what its inputs need.
+  /// a gradient that its stage does not need, and the other half does all. The I of a source is
+  /// work until set_needs_input_grad() or freeze() says what its inputs need.
   [[nodiscard]] bool is_surplus(const Task& task) const;
   /// Whether the task is the last to use what the forward of its stage and microbatch has kept.
   [[nodiscard]] bool ends_backward(const Task& task) const;
@@ -94,10 +94,10 @@ class StageGraph {
   void add_tied(TiedParameter tied) { tied_.push_back(std::move(tied)); }
   [[nodiscard]] const std::vector<TiedParameter>& tied() const { return tied_; }
 
-  /// Declares that `pair.second` holds the next copy of `pair.first`'s weights, for another share of
-  /// the microbatches. Pairs come in any order.
-  /// Errors: ScheduleParameter for a stage outside the graph, pairs that close a circle, and a stage
-  /// that is the first or the second of two pairs.
+  /// Declares that `pair.second` holds the next copy of `pair.first`'s weights, for another share
+  /// of the microbatches. Pairs come in any order. Errors: ScheduleParameter for a stage outside
+  /// the graph, pairs that close a circle, and a stage that is the first or the second of two
+  /// pairs.
   void set_replica_pairs(const std::vector<Edge>& pairs);
   /// Each chain of copies from its first on, by its first stage.
   [[nodiscard]] const std::vector<Edge>& replica_pairs() const { return replica_pairs_; }

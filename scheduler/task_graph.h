@@ -5,8 +5,8 @@
 ///     W(s,m)  waits for I(s,m) alone, so it is never between two stages
 ///     U(s)    waits for every B and W of its stage
 ///
-/// A task that does nothing (StageGraph::is_surplus) waits for no other stage. Where that is I, W does
-/// all and waits for the gradients in its place.
+/// A task that does nothing (StageGraph::is_surplus) waits for no other stage. Where that is I, W
+/// does all and waits for the gradients in its place.
 ///
 /// Built from the rows of a schedule and a stage graph; rules, simulator and lowering walk it.
 /// Views both, which must outlive it. Any thread may read.

@@ -66,7 +66,7 @@ struct Plan {
 [[nodiscard]] std::string to_string(const Plan& plan);
 [[nodiscard]] std::string to_string(const Instruction& instruction);
 
-/// Everything that breaks P-1 to P-7, one sentence each; empty for a sound plan.
+/// Everything that breaks P-1 to P-8, one sentence each; empty for a sound plan.
 [[nodiscard]] std::vector<std::string> verify(const Plan& plan);
 
 }  // namespace stagecraft

@@ -145,8 +145,8 @@ Pairs Document::pairs(const std::string& name) {
 std::vector<int> Document::stages(const std::string& name) {
   std::vector<int> list;
   const auto wrong = [&](std::size_t at) {
-    json_.refuse(
-        at, fmt::format("field \"{}\" wants stages below {}, e.g. [0, 1]", name, kMaxStages));
+    json_.refuse(at,
+                 fmt::format("field \"{}\" wants stages below {}, e.g. [0, 1]", name, kMaxStages));
   };
   if (json_.next() != JsonReader::Kind::Array) {
     wrong(json_.offset());

@@ -232,17 +232,15 @@ std::string html_data(const Schedule& schedule,
                      stage_names(graph),
                      edges(graph),
                      keeping_stages(graph));
-  out += fmt::format("\"surplus\":{},\"surplusText\":{},\n",
-                     surplus_kinds(graph),
-                     surplus_text(schedule, graph));
+  out += fmt::format(
+      "\"surplus\":{},\"surplusText\":{},\n", surplus_kinds(graph), surplus_text(schedule, graph));
   out += fmt::format("\"colours\":{{\"light\":{},\"dark\":{}}},\n",
                      colours(ColourScheme::Light),
                      colours(ColourScheme::Dark));
   out += "\"rows\":" + list(schedule.rows(), row_cells) + ",\n";
   out += "\"times\":" + times(timeline) + ",\n";
   std::size_t marks = kMaxHtmlMarks;
-  out += "\"violations\":" +
-         list(listed, [&](const Violation& v) { return violation(v, marks); });
+  out += "\"violations\":" + list(listed, [&](const Violation& v) { return violation(v, marks); });
   return out + fmt::format(",\n\"unlisted\":{}}}", violations.size() - listed.size());
 }
 

@@ -228,13 +228,13 @@ std::string Picture::draw_box(const Box& box) const {
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const double top = y(box.row) + 2 + high * static_cast<double>(i);
     const bool surplus = graph_.is_surplus(tasks[i]);
-    text += fmt::format(R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" {}/>)",
-                        x(box.begin),
-                        top,
-                        wide,
-                        high,
-                        surplus ? R"(class="surplus")"
-                                : fmt::format(R"(fill="{}")", task_colour(tasks[i])));
+    text += fmt::format(
+        R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" {}/>)",
+        x(box.begin),
+        top,
+        wide,
+        high,
+        surplus ? R"(class="surplus")" : fmt::format(R"(fill="{}")", task_colour(tasks[i])));
     const std::string name = to_string(tasks[i]);
     if (wide >= kLetter * static_cast<double>(name.size()) + 2) {
       text += fmt::format(R"(<text x="{:.1f}" y="{:.1f}"{}>{}</text>)",
@@ -309,9 +309,8 @@ std::string Picture::draw_cycle() const {
 }
 
 std::vector<std::string> Picture::surplus_lines() const {
-  return surplus_.empty()
-             ? std::vector<std::string>()
-             : wrapped("in empty boxes, " + to_string(surplus_, graph_), letters());
+  return surplus_.empty() ? std::vector<std::string>()
+                          : wrapped("in empty boxes, " + to_string(surplus_, graph_), letters());
 }
 
 std::vector<std::string> Picture::violation_lines() const {

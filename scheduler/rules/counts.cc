@@ -82,8 +82,8 @@ void report_missing(const Input& in,
                           counted("stage", v.stages),
                           one ? "lacks" : "lack",
                           v.missing,
-                          !lacking.placed   ? one ? "a row for the stage with a"
-                                                  : "a row for each stage with a"
+                          !lacking.placed
+                              ? one ? "a row for the stage with a" : "a row for each stage with a"
                           : rows.size() > 1 ? "to the row of each stage a"
                                             : fmt::format("to row {} a", v.row));
   out.push_back(std::move(v));

@@ -51,9 +51,9 @@ void tell_together(Violations& violations) {
   std::map<std::pair<std::string, std::string>, std::size_t> first_of;  // by rule and cause
   Violations told;
   for (Violation& v : violations) {
-    const auto [first, is_first] =
-        v.cause.empty() ? std::pair(first_of.end(), true)
-                        : first_of.try_emplace({v.rule, v.cause}, told.size());
+    const auto [first, is_first] = v.cause.empty()
+                                       ? std::pair(first_of.end(), true)
+                                       : first_of.try_emplace({v.rule, v.cause}, told.size());
     if (is_first) {
       told.push_back(std::move(v));
       continue;

@@ -168,8 +168,9 @@ TEST_CASE("a task that does nothing says so, and what waits for it does not wait
   Page page = pages.open_html(html_of(schedule, graph), "#view=columns");
   page.move_to(page.locate("0I0"));
   CHECK_THAT(page.text("#tooltip"), ContainsSubstring("stage 0, does nothing"));
-  CHECK_THAT(page.text("#legend"),
-             ContainsSubstring("12 tasks do nothing") && ContainsSubstring("stage 0 (no backward)"));
+  CHECK_THAT(
+      page.text("#legend"),
+      ContainsSubstring("12 tasks do nothing") && ContainsSubstring("stage 0 (no backward)"));
   // Stage 1 sends no gradient, and its W waits for what its I would have waited for.
   page.click(page.locate("1W0"));
   CHECK_THAT(page.text("#selection"), ContainsSubstring("2I0"));

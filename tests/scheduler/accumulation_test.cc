@@ -33,8 +33,7 @@ TEST_CASE("of a split backward the weight half decides", "[scheduler][accumulati
   CHECK(reordered(Schedule::parse(forwards + "0I0 0I1 0I2 0W2 0W1 0W0\n")));
 }
 
-TEST_CASE("a sum of two is the same either way, one of three is not",
-          "[scheduler][accumulation]") {
+TEST_CASE("a sum of two is the same either way, one of three is not", "[scheduler][accumulation]") {
   CHECK_FALSE(reordered(Schedule::parse("0F0 0F1 0F2 0B1 0B0 0B2\n")));
   CHECK(reordered(Schedule::parse("0F0 0F1 0F2 0B2 0B0 0B1\n")));
 }

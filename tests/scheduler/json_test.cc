@@ -41,7 +41,8 @@ TEST_CASE("JSON says the same as C++", "[scheduler][json]") {
 }
 
 TEST_CASE("frozen stages survive JSON", "[scheduler][json][surplus]") {
-  const std::string rows = R"("form": "list", "rows": [[[0, 0, "F"]], [[1, 0, "F"], [1, 0, "B"]]]})";
+  const std::string rows =
+      R"("form": "list", "rows": [[[0, 0, "F"]], [[1, 0, "F"], [1, 0, "B"]]]})";
   const Schedule schedule = parse_json(R"({"frozen": [0], )" + rows);
   CHECK(schedule.stage_graph().frozen() == std::vector<int>{0});
   CHECK(parse_json(to_json(schedule)).stage_graph().frozen() == std::vector<int>{0});

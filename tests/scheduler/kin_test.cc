@@ -75,9 +75,10 @@ TEST_CASE("too few microbatches are one violation of V09 and one of V10",
           "[scheduler][validate][kin]") {
   const auto found = check(gpipe(4, 4), {.microbatches = 8});
   REQUIRE(rules(found) == Rules{"V09", "V10"});
-  CHECK(found[0].message ==
-        "stages 0 to 3 lack the forward of microbatches 4 to 7; add to the row of each stage a cell "
-        "for each");
+  CHECK(
+      found[0].message ==
+      "stages 0 to 3 lack the forward of microbatches 4 to 7; add to the row of each stage a cell "
+      "for each");
   CHECK(found[0].stages == std::vector<NumberRange>{{0, 3}});
   CHECK(found[0].microbatches == std::vector<NumberRange>{{4, 7}});
   CHECK(found[0].row == Violation::kNowhere);
@@ -85,20 +86,22 @@ TEST_CASE("too few microbatches are one violation of V09 and one of V10",
 
 TEST_CASE("stages that lack different microbatches, or a row, are told apart",
           "[scheduler][validate][kin]") {
-  const auto found = check(Schedule::parse("@stages 5\n"
-                                           "@microbatches 3\n"
-                                           "0F0 0F1 .   0B0 0B1 .   .\n"
-                                           ".   1F0 1F1 1F2 1B0 1B1 1B2\n"));
+  const auto found =
+      check(Schedule::parse("@stages 5\n"
+                            "@microbatches 3\n"
+                            "0F0 0F1 .   0B0 0B1 .   .\n"
+                            ".   1F0 1F1 1F2 1B0 1B1 1B2\n"));
   std::vector<std::string> lines;
   for (const Violation& v : found) {
     if (v.rule == "V09") {
       lines.push_back(v.message);
     }
   }
-  CHECK(lines == std::vector<std::string>{"stages 2 to 4 lack the forward of microbatches 0 to 2; "
-                                          "add a row for each stage with a cell for each",
-                                          "stage 0 lacks the forward of microbatch 2; add to row 0 a "
-                                          "cell for each"});
+  CHECK(lines ==
+        std::vector<std::string>{"stages 2 to 4 lack the forward of microbatches 0 to 2; "
+                                 "add a row for each stage with a cell for each",
+                                 "stage 0 lacks the forward of microbatch 2; add to row 0 a "
+                                 "cell for each"});
 }
 
 TEST_CASE("stages beyond the graph are one violation of V04", "[scheduler][validate][kin]") {
@@ -122,7 +125,8 @@ TEST_CASE("tasks of a stage on the wrong row are one violation of V07",
   CHECK(elsewhere->more.size() == 2);
 }
 
-TEST_CASE("a row that is there twice over breaks V08 once per stage", "[scheduler][validate][kin]") {
+TEST_CASE("a row that is there twice over breaks V08 once per stage",
+          "[scheduler][validate][kin]") {
   const Schedule twice = with_row(gpipe(2, 8).to_list(), 1, [](Schedule::Row& row) {
     const Schedule::Row copy = row;
     row.insert(row.end(), copy.begin(), copy.end());
@@ -167,7 +171,8 @@ TEST_CASE("a cell left out of a row is one line per pair of stages that no longe
 }
 
 TEST_CASE("late and missing are two causes", "[scheduler][validate][kin]") {
-  const auto found = check(Schedule::parse("@microbatches 2\n0F0 .   .   0B0 . .\n1F0 1F1 1B0 1B1 . ."));
+  const auto found =
+      check(Schedule::parse("@microbatches 2\n0F0 .   .   0B0 . .\n1F0 1F1 1B0 1B1 . ."));
   CHECK(rules(found) == Rules{"V09", "V10", "V20", "V20"});
 }
 
@@ -186,13 +191,15 @@ TEST_CASE("halves without the other are one line per half", "[scheduler][validat
 }
 
 TEST_CASE("rows short of the longest are one line for each length", "[scheduler][validate][kin]") {
-  const auto found = check(Schedule::parse("0F0 .   .   .   0B0 .\n"
-                                           ".   1F0 .   1B0 .\n"
-                                           ".   .   2F0 2B0 .\n"));
+  const auto found =
+      check(Schedule::parse("0F0 .   .   .   0B0 .\n"
+                            ".   1F0 .   1B0 .\n"
+                            ".   .   2F0 2B0 .\n"));
   REQUIRE(rules(found).front() == "V01");
   CHECK(std::ranges::count(found, "V01", &Violation::rule) == 1);
   CHECK(found[0].message ==
-        "rows 1, 2 have 5 cells, expected 6 as in the longest row; end them with '.' or declare a list");
+        "rows 1, 2 have 5 cells, expected 6 as in the longest row; end them with '.' or declare a "
+        "list");
   CHECK(found[0].row == 1);
   REQUIRE(found[0].more.size() == 1);
   CHECK(found[0].more[0].row == 2);
@@ -216,9 +223,8 @@ TEST_CASE("transfers that a file lacks are one line per stage and direction",
   const PytorchSchedule read = parse_pytorch_csv(
       "0F0,0F1,0F2,0RECV_B0,0B0,0RECV_B1,0B1,0RECV_B2,0B2\n"
       "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1,1RECV_F2,1F2,1B2,1SEND_B2\n");
-  const auto found = validate(read.schedule,
-                              read.schedule.stage_graph(),
-                              {.communication = read.communication});
+  const auto found =
+      validate(read.schedule, read.schedule.stage_graph(), {.communication = read.communication});
   REQUIRE(rules(found) == Rules{"V31"});
   CHECK_THAT(found[0].message, ContainsSubstring("0SEND_F0") && EndsWith("; likewise 0F1, 0F2"));
   CHECK(found[0].more[1].missing == "0SEND_F2");
@@ -235,8 +241,7 @@ TEST_CASE("actions that are alike are named, and counted where they are many",
     return validate(schedule, schedule.stage_graph(), {.communication = list}).front().message;
   };
   CHECK_THAT(found(3), EndsWith("; likewise 5SEND_F1, 5SEND_F2"));
-  CHECK_THAT(found(9),
-             EndsWith("; likewise 8 more: 5SEND_F1, 5SEND_F2, 5SEND_F3, 5SEND_F4, ..."));
+  CHECK_THAT(found(9), EndsWith("; likewise 8 more: 5SEND_F1, 5SEND_F2, 5SEND_F3, 5SEND_F4, ..."));
 }
 
 TEST_CASE("a page marks so many cells, and says how many it does not", "[scheduler][render][kin]") {

@@ -81,7 +81,8 @@ constexpr const char* kThree =
 
 TEST_CASE("three copies of a pipeline, however they are numbered", "[scheduler][replicas]") {
   const Schedule text = Schedule::parse(kThree);
-  for (const Schedule& schedule : {text, Schedule::parse(to_string(text)), parse_json(to_json(text))}) {
+  for (const Schedule& schedule :
+       {text, Schedule::parse(to_string(text)), parse_json(to_json(text))}) {
     const Replicas replicas(schedule);
     REQUIRE(replicas.count() == 3);
     CHECK(replicas.model_stages() == 2);
@@ -138,8 +139,8 @@ TEST_CASE("replica pairs that leave a stage out are refused", "[scheduler][repli
   const Schedule schedule = Schedule::parse(
       "@stages 4\n@edges 0-1,2-3\n@replicas 0=2\n0F0 1F0 1B0 0B0\n2F0 3F0 3B0 2B0\n");
   CHECK_THROWS_WITH(Replicas(schedule), ContainsSubstring("has no copy in replica 1"));
-  const Schedule third = Schedule::parse(
-      "@stages 5\n@edges 0-1,2-3\n@replicas 0=2,1=3,2=4\n0F0 1F0\n2F0 3F0\n4F0\n");
+  const Schedule third =
+      Schedule::parse("@stages 5\n@edges 0-1,2-3\n@replicas 0=2,1=3,2=4\n0F0 1F0\n2F0 3F0\n4F0\n");
   CHECK_THROWS_WITH(Replicas(third), ContainsSubstring("has no copy in replica 2"));
 }
 

@@ -221,8 +221,7 @@ TEST_CASE("what cannot run is refused", "[scheduler][simulate]") {
   CHECK_THROWS_AS(simulate(stuck, stuck.stage_graph()), Error);
 }
 
-TEST_CASE("every bubble is listed with its cause and what it waited for",
-          "[scheduler][simulate]") {
+TEST_CASE("every bubble is listed with its cause and what it waited for", "[scheduler][simulate]") {
   const Schedule schedule = one_f_one_b(2, 2);
   CostModel costs;
   costs.link.latency = 0.5;
@@ -247,7 +246,8 @@ TEST_CASE("every bubble is listed with its cause and what it waited for",
 
 TEST_CASE("the bubbles of every builder's schedule add up to its idle time",
           "[scheduler][simulate]") {
-  CostModel costs{.usual = {.forward = 2, .backward = 5, .backward_input = 3, .backward_weight = 2}};
+  CostModel costs{
+      .usual = {.forward = 2, .backward = 5, .backward_input = 3, .backward_weight = 2}};
   costs.link = {.latency = 0.5, .bandwidth = 4};
   costs.bytes = 3;
   for (const BuilderInfo& builder : builders()) {

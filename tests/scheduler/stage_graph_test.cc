@@ -119,17 +119,20 @@ TEST_CASE("pairs that make no chains of copies are refused, each with its reason
   for (int s = 0; s < 60'000; ++s) {
     circle.emplace_back(s, (s + 1) % 60'000);
   }
-  CHECK_THROWS_MATCHES(
-      large.set_replica_pairs(circle), Error, MessageMatches(ContainsSubstring("14 = 15 = ... = 0")));
+  CHECK_THROWS_MATCHES(large.set_replica_pairs(circle),
+                       Error,
+                       MessageMatches(ContainsSubstring("14 = 15 = ... = 0")));
 }
 
 TEST_CASE("what does nothing follows from the gradients that stages need",
           "[scheduler][stage_graph][surplus]") {
   const auto surplus = [](const StageGraph& graph, int stage) {
     std::string letters;
-    for (const CellKind kind :
-         {CellKind::Forward, CellKind::Backward, CellKind::BackwardInput, CellKind::BackwardWeight,
-          CellKind::Update}) {
+    for (const CellKind kind : {CellKind::Forward,
+                                CellKind::Backward,
+                                CellKind::BackwardInput,
+                                CellKind::BackwardWeight,
+                                CellKind::Update}) {
       letters += graph.is_surplus({kind, StageId(stage), Microbatch(0)}) ? letter(kind) : '-';
     }
     return letters;

@@ -31,10 +31,12 @@ TEST_CASE("a deadlock is drawn as its cycle", "[scheduler][render]") {
 
 TEST_CASE("what does nothing stands in parentheses and is explained below",
           "[scheduler][render][surplus]") {
-  check_golden("frozen.txt",
-               drawn("@form list\n@frozen 0\n0F0 0F1|0B0 0B1\n1F0 1I0|1F1 1I1 1W0 1W1\n2F0 2B0 2F1 2B1"));
+  check_golden(
+      "frozen.txt",
+      drawn("@form list\n@frozen 0\n0F0 0F1|0B0 0B1\n1F0 1I0|1F1 1I1 1W0 1W1\n2F0 2B0 2F1 2B1"));
   // Marked and in parentheses, in colour too.
-  check_golden("frozen_wrong_colour.txt", drawn("@frozen 0\n0B0 0F0 .\n. 1F0 1B0", {.colour = true}));
+  check_golden("frozen_wrong_colour.txt",
+               drawn("@frozen 0\n0B0 0F0 .\n. 1F0 1B0", {.colour = true}));
   StageGraph graph = StageGraph::chain(2);
   graph.freeze({0});
   const Schedule schedule = one_f_one_b(2, 1);

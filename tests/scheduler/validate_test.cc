@@ -416,7 +416,8 @@ TEST_CASE("a backward of a stage that has none waits for its own forward alone",
           "[scheduler][validate][surplus]") {
   StageGraph graph = StageGraph::chain(2);
   graph.freeze({0});
-  for (const char* text : {"0F0 0B0 .\n. 1F0 1B0", "0F0 0I0 0W0\n. 1F0 1B0", "0F0 . .\n. 1F0 1B0"}) {
+  for (const char* text :
+       {"0F0 0B0 .\n. 1F0 1B0", "0F0 0I0 0W0\n. 1F0 1B0", "0F0 . .\n. 1F0 1B0"}) {
     CAPTURE(text);
     CHECK(codes(validate(Schedule::parse(text), graph)).empty());
     CHECK(codes(validate(Schedule::parse(text).to_list(),
@@ -441,8 +442,8 @@ TEST_CASE("where I does nothing W waits for the gradients", "[scheduler][validat
   CHECK(to_string(*found[0].task) == "0W0");
   REQUIRE(found[0].repair.has_value());
   CHECK(validate(apply(late, *found[0].repair), graph).empty());
-  CHECK(codes(validate(Schedule::parse("@form list\n0F0 0I0 0W0 0F1 0I1 0W1\n1F0 1F1 1B0 1B1"), graph)) ==
-        Rules{"V29"});
+  CHECK(codes(validate(Schedule::parse("@form list\n0F0 0I0 0W0 0F1 0I1 0W1\n1F0 1F1 1B0 1B1"),
+                       graph)) == Rules{"V29"});
   CHECK(codes(validate(Schedule::parse("0F0 0I0|0W0 .\n. 1F0 1B0"), graph)) ==
         Rules{"V22", "V23", "V28"});
 }

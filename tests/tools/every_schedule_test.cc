@@ -90,7 +90,7 @@ TEST_CASE("the documentation's table says of every builder what --verify finds",
     REQUIRE(found->second.size() == 4);
     CHECK(found->second[1] ==
           (reordered ? fmt::format("within {:g}", tools::kReorderedBound) : "the same bits"));
-    CHECK(found->second[2] == (graph.replicas() > 1               ? "refused"
+    CHECK(found->second[2] == (graph.replicas() > 1              ? "refused"
                                : late_forwards(schedule).empty() ? "the same bits"
                                                                  : "other bits"));
   }
@@ -101,10 +101,11 @@ TEST_CASE("a dry run says which tasks do nothing", "[tools][train][dry-run][surp
   const CommandResult people = run_train(words);
   CAPTURE(people.out, people.err);
   REQUIRE(people.exit_code == 0);
-  CHECK_THAT(people.out,
-             ContainsSubstring("(0I0)") &&
-                 ContainsSubstring("4 tasks do nothing: 4 I of stage 0 (inputs need no gradient)") &&
-                 ContainsSubstring("instructions (4 do nothing) for 2 ranks"));
+  CHECK_THAT(
+      people.out,
+      ContainsSubstring("(0I0)") &&
+          ContainsSubstring("4 tasks do nothing: 4 I of stage 0 (inputs need no gradient)") &&
+          ContainsSubstring("instructions (4 do nothing) for 2 ranks"));
   Words as_json = words;
   as_json.emplace_back("--json");
   const nlohmann::json programs = nlohmann::json::parse(run_train(as_json).out);

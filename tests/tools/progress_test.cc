@@ -27,7 +27,8 @@ TEST_CASE("a JSON run is one object per line with the keys in their order", "[to
   const auto progress = make_progress(ProgressForm::Json, out);
   progress->step(kStep);
   progress->text("for people only\n");
-  progress->verified({.bit_equal = true, .max_abs_diff = 0.0, .losses = 50, .parameters = 39, .buffers = 2});
+  progress->verified(
+      {.bit_equal = true, .max_abs_diff = 0.0, .losses = 50, .parameters = 39, .buffers = 2});
   progress->done({.steps = 50, .loss = 2.5, .tokens_per_second = 17000.0, .weights_sha256 = "ab"});
   CHECK(
       out.str() ==

@@ -71,8 +71,9 @@ TEST_CASE("a wrong microbatch count is one line, and every cell for programs",
   const TemporaryFolder folder;
   const CommandResult people = run_schedule({"check", folder.write("x", text)});
   CHECK(std::ranges::count(people.out, '[') == 4);  // all four are marked
-  CHECK_THAT(people.out, ContainsSubstring("\nV05 row 0 column 1 (0F1): ") &&
-                             ContainsSubstring("; likewise 0B1, 1F1, 1B1\n"));
+  CHECK_THAT(people.out,
+             ContainsSubstring("\nV05 row 0 column 1 (0F1): ") &&
+                 ContainsSubstring("; likewise 0B1, 1F1, 1B1\n"));
   const Json found = check_json(text, 1).at("violations");
   REQUIRE(found.size() == 1);
   CHECK(found[0].at("task") == "0F1");

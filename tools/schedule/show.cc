@@ -75,8 +75,7 @@ ExitCode show_schedule(const Words& words, Console& console) {
   const Costs costs = costs_of(app, options, console);
   if (!svg.empty()) {
     const ScheduleFile& file = drawing.file;
-    write_output(
-        svg, render_svg(file.schedule, file.graph, nullptr, drawing.violations), console);
+    write_output(svg, render_svg(file.schedule, file.graph, nullptr, drawing.violations), console);
   }
   if (!html.empty()) {
     write_output(html, html_of(drawing, costs, path), console);

@@ -61,7 +61,9 @@ std::string as_json(const ScheduleFile& file, const Timeline& timeline, bool byt
   return answer.dump() + '\n';
 }
 
-std::string as_text(const ScheduleFile& file, const TimelineTextOptions& options, const Timeline& timeline) {
+std::string as_text(const ScheduleFile& file,
+                    const TimelineTextOptions& options,
+                    const Timeline& timeline) {
   const std::vector<Surplus> surplus = find_surplus(file.schedule, file.graph);
   return size_text(file) + '\n' + (surplus.empty() ? "" : to_string(surplus, file.graph) + '\n') +
          timeline_text(timeline, options);

@@ -44,7 +44,8 @@ StageGraph graph_of(const TrainJob& job) {
 }
 
 std::string as_json(const TrainJob& job, const Plan& plan, const std::vector<RankFacts>& ranks) {
-  const CompiledProgram& program = job.program.compiled();  // every stage once, whatever the replicas
+  const CompiledProgram& program =
+      job.program.compiled();  // every stage once, whatever the replicas
   nlohmann::ordered_json object{{"event", "dry_run"},
                                 {"microbatches", job.choice.microbatches},
                                 {"instructions", plan.instruction_count()},

@@ -84,16 +84,17 @@ class TextProgress : public Progress {
                       line.max_abs_diff,
                       line.reordered));
     } else {
-      text(fmt::format("verify: NOT {} one process: {}; largest difference {:g}\n",
-                       line.reordered.empty() ? "bit-equal to"
-                                              : fmt::format("within {:g} of", line.bound),
-                       line.first_difference,
-                       line.max_abs_diff));
+      text(fmt::format(
+          "verify: NOT {} one process: {}; largest difference {:g}\n",
+          line.reordered.empty() ? "bit-equal to" : fmt::format("within {:g} of", line.bound),
+          line.first_difference,
+          line.max_abs_diff));
     }
     if (!line.reordered_buffers.empty()) {
-      text(fmt::format("verify: not compared, because forwards write them in another order than one "
-                       "process: {}\n",
-                       fmt::join(line.reordered_buffers, ", ")));
+      text(
+          fmt::format("verify: not compared, because forwards write them in another order than one "
+                      "process: {}\n",
+                      fmt::join(line.reordered_buffers, ", ")));
     }
   }
 

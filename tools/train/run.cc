@@ -43,8 +43,7 @@ std::vector<RankTotals> empty_totals(const ScheduleChoice& choice) {
   for (int row = 0; row < placement.rows(); ++row) {
     std::string& stages = totals[static_cast<std::size_t>(row)].stages;
     for (const StageId stage : placement.stages(row)) {
-      stages +=
-          fmt::format("{}{}", stages.empty() ? "" : ",", replicas.model_stage(stage).value);
+      stages += fmt::format("{}{}", stages.empty() ? "" : ",", replicas.model_stage(stage).value);
     }
   }
   return totals;
@@ -71,8 +70,9 @@ std::string slowest_of(const std::vector<RankTimes>& ranks, const std::vector<Ra
   return fmt::format("{} {}", stages.find(',') == std::string::npos ? "stage" : "stages", stages);
 }
 
-/// The reference names its state as in a checkpoint; state_dict() and buffers() name theirs as the module does.
-/// `kind`: "weight:" or "buffer:". Of what several stages have the first counts, as in a trainer.
+/// The reference names its state as in a checkpoint; state_dict() and buffers() name theirs as the
+/// module does. `kind`: "weight:" or "buffer:". Of what several stages have the first counts, as in
+/// a trainer.
 NamedTensors state_of(const Reference& reference, std::string_view kind) {
   NamedTensors all;
   for (const StateTensor& state : reference.state()) {
@@ -136,8 +136,7 @@ TrainRun::TrainRun(const TrainJob& job, std::ostream& out)
                make_optimizer(job.options),
                trainer_options(job.options)),
       verifier_(reordered_accumulation(
-          job.choice.schedule,
-          Replicas(job.choice.schedule).expand(job.program.stage_graph()))),
+          job.choice.schedule, Replicas(job.choice.schedule).expand(job.program.stage_graph()))),
       totals_(empty_totals(job.choice)),
       timeline_(job_, trainer_.plan(), stages_of(totals_)) {
   if (job.options.verify) {
@@ -273,10 +272,8 @@ bool TrainRun::verify() {
   const std::vector<std::string> reordered =
       check(job_.program, job_.choice.schedule).reordered_buffers;
   verifier_.parameters(trainer_.state_dict(), state_of(*reference_, "weight:"), stage);
-  verifier_.buffers(select(trainer_.buffers(), buffers),
-                    buffers,
-                    stage,
-                    {reordered.begin(), reordered.end()});
+  verifier_.buffers(
+      select(trainer_.buffers(), buffers), buffers, stage, {reordered.begin(), reordered.end()});
   progress_->verified(verifier_.result());
   return verifier_.result().good;
 }
