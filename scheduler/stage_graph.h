@@ -95,9 +95,9 @@ class StageGraph {
   [[nodiscard]] const std::vector<TiedParameter>& tied() const { return tied_; }
 
   /// Declares that `pair.second` holds the next copy of `pair.first`'s weights, for another share
-  /// of the microbatches. Pairs come in any order. Errors: ScheduleParameter for a stage outside
-  /// the graph, pairs that close a circle, and a stage that is the first or the second of two
-  /// pairs.
+  /// of the microbatches. Pairs come in any order.
+  /// Errors: ScheduleParameter for a stage outside the graph, pairs that go round in a circle, and
+  /// a stage that is the first or the second of two pairs.
   void set_replica_pairs(const std::vector<Edge>& pairs);
   /// Each chain of copies from its first on, by its first stage.
   [[nodiscard]] const std::vector<Edge>& replica_pairs() const { return replica_pairs_; }
