@@ -1,23 +1,16 @@
 #include "stagecraft/actors/caf_types.h"
 
+#include <unistd.h>
+
+#include <map>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <tuple>
 
 #include "stagecraft/base/log.h"
 
 namespace stagecraft {
-namespace {
-
-/// Hosts that hold an actor nobody could end. Never destroyed: such an actor may still run.
-void keep_for_ever(std::shared_ptr<ActorHost> host) {
-  static auto* const kept = new std::vector<std::shared_ptr<ActorHost>>;
-  static std::mutex guards_kept;
-  const std::scoped_lock lock(guards_kept);
-  kept->push_back(std::move(host));
-}
-
-}  // namespace
-
 ActorHost::Config::Config() {
   int number = 0;
   const auto add = [&]<class... M>(std::tuple<M...>*) {
@@ -30,23 +23,41 @@ ActorHost::Config::Config() {
 
 ActorHost::ActorHost() : system_(config_) {}
 
+ActorHost& ActorHost::of_this_process() {
+  struct Made {
+    std::mutex mutex;
+    std::map<pid_t, ActorHost*> by_process;
+  };
+  static Made* const made = new Made;
+  const std::scoped_lock lock(made->mutex);
+  ActorHost*& host = made->by_process[getpid()];
+  if (host == nullptr) {
+    host = new ActorHost;
+  }
+  return *host;
+}
+
 int ActorHost::end(const std::vector<caf::actor>& actors, Deadline deadline) {
-  caf::scoped_actor self(system_);
-  for (const caf::actor& actor : actors) {
-    self->monitor(actor);
-    self->send_exit(actor, caf::exit_reason::user_shutdown);
-  }
   auto left = actors.size();
-  bool in_time = true;
-  while (left > 0 && in_time) {
-    const auto patience =
-        std::max(deadline - std::chrono::steady_clock::now(), Deadline::duration(0));
-    self->receive([&](const caf::down_msg&) { --left; },
-                  caf::after(caf::timespan(patience)) >> [&] { in_time = false; });
-  }
+  const auto wait_for_all = [&] {
+    caf::scoped_actor self(system_);
+    for (const caf::actor& actor : actors) {
+      self->monitor(actor);
+      self->send_exit(actor, caf::exit_reason::user_shutdown);
+    }
+    bool in_time = true;
+    while (left > 0 && in_time) {
+      const auto patience =
+          std::max(deadline - std::chrono::steady_clock::now(), Deadline::duration(0));
+      self->receive([&](const caf::down_msg&) { --left; },
+                    caf::after(caf::timespan(patience)) >> [&] { in_time = false; });
+    }
+  };
+  // The caller may be the destructor of a static object, whose thread has lost CAF's thread-local
+  // objects by then.
+  std::thread(wait_for_all).join();
   if (left > 0) {
     log(Level::Warning, "actors left behind", {{"count", left}});
-    keep_for_ever(shared_from_this());
   }
   return static_cast<int>(left);
 }

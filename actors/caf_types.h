@@ -41,31 +41,39 @@ using PlanActor = caf::typed_actor<caf::replies_to<LoadPlan>::with<Ready>,
                                    caf::replies_to<TakeState>::with<StateTaken>>;
 
 /// Scheduled: answers while the plan thread is inside a step.
-using AgentActor = caf::typed_actor<caf::reacts_to<Abort>,
-                                    caf::replies_to<Status>::with<StatusReply>,
-                                    caf::replies_to<Fetch>::with<Fetched>,
-                                    caf::reacts_to<Release>>;
+using AgentActor =
+    caf::typed_actor<caf::reacts_to<Abort>, caf::replies_to<Status>::with<StatusReply>>;
 
 using DriverActor = caf::typed_actor<caf::reacts_to<Submit>, caf::reacts_to<caf::tick_atom>>;
 
 // ---- the system -----------------------------------------------------------------------------
 
-/// The actor system of a cluster. Whoever spawns into it holds it, and ends what it spawned by
-/// `end`.
-class ActorHost : public std::enable_shared_from_this<ActorHost> {
+/// The actor system of this process, in which every trainer's actors live. Whoever spawns into it
+/// ends what it spawned by `end`.
+///
+/// AH-1: never destroyed. CAF 0.17 does not survive being shut down among the destructors of static
+///       objects, where a static Trainer would take it; an idle system is a few sleeping threads.
+class ActorHost {
  public:
-  ActorHost();
+  /// Made on first use; a child of fork() gets one of its own.
+  [[nodiscard]] static ActorHost& of_this_process();
+
+  ActorHost(const ActorHost&) = delete;
+  ActorHost& operator=(const ActorHost&) = delete;
 
   [[nodiscard]] caf::actor_system& system() { return system_; }
 
-  /// Tells `actors` to quit and waits for them. Actors still busy at the deadline are left behind
-  /// together with this host, which then is never destroyed: returns how many.
+  /// Tells `actors` to quit and waits for them. Actors still busy at the deadline are left behind:
+  /// returns how many.
   int end(const std::vector<caf::actor>& actors, Deadline deadline);
 
  private:
   struct Config : caf::actor_system_config {
     Config();
   };
+
+  ActorHost();
+  ~ActorHost() = delete;
 
   Config config_;
   caf::actor_system system_;

@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/actors/caf_types.h"
 #include "stagecraft/base/error.h"
 
 namespace stagecraft {
@@ -33,8 +32,6 @@ void take_out(int& argc, char** argv, int at, int count) {
 }
 
 }  // namespace
-
-Cluster::Cluster(int ranks) : ranks_(ranks), host_(std::make_shared<ActorHost>()) {}
 
 Cluster Cluster::local(int ranks) {
   if (ranks < 1) {

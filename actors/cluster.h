@@ -2,14 +2,10 @@
 ///
 /// Ranks are threads of this process. A cluster may be given to several trainers, at once or one
 /// after the other; each has workers and a data plane of its own. It may be destroyed before its
-/// trainers.
+/// trainers, and be a static object.
 #pragma once
 
-#include <memory>
-
 namespace stagecraft {
-
-class ActorHost;
 
 class Cluster {
  public:
@@ -23,14 +19,10 @@ class Cluster {
 
   [[nodiscard]] int ranks() const { return ranks_; }
 
-  /// What trainers spawn their actors into.
-  [[nodiscard]] const std::shared_ptr<ActorHost>& host() const { return host_; }
-
  private:
-  explicit Cluster(int ranks);
+  explicit Cluster(int ranks) : ranks_(ranks) {}
 
   int ranks_;
-  std::shared_ptr<ActorHost> host_;
 };
 
 }  // namespace stagecraft

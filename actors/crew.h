@@ -2,13 +2,15 @@
 /// The trainer's only way to them; knows nothing of modules or files.
 ///
 /// CR-1: ending a crew takes at most its deadline: transports are closed first, so that nobody
-///       waits for a tensor; whoever is still busy then is left behind with what it uses.
-/// CR-2: handles of values may outlive the crew; dropping them then does nothing.
+///       waits for a tensor and no rank begins another instruction; whoever is still busy then is
+///       left behind with what it uses, and parked when the process ends.
+/// CR-2: once the process ends, or in a child of fork(), nobody is waited for.
 #pragma once
 
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,14 +22,14 @@
 
 namespace stagecraft {
 
-class ActorHost;
-
 struct CrewSetup {
   int ranks = 0;
   ExecutorSetup worker;  ///< of every rank, but for the rank
   std::function<void(Rank, const Instruction&)> before_instruction;
   LearningRate learning_rate;
   std::chrono::milliseconds step_deadline{std::chrono::minutes(5)};
+  /// Of loading plans and of moving state.
+  std::chrono::milliseconds state_deadline{std::chrono::minutes(5)};
   std::chrono::milliseconds end_deadline{std::chrono::seconds(20)};
 };
 
@@ -35,7 +37,7 @@ class Crew {
  public:
   /// Spawns everybody, hands out the plan and waits until every rank is ready.
   /// Errors: those of a rank that cannot be; ClusterTimeout.
-  Crew(std::shared_ptr<ActorHost> host, std::shared_ptr<StepLedger> ledger, CrewSetup setup);
+  Crew(std::shared_ptr<StepLedger> ledger, CrewSetup setup);
   ~Crew();
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
@@ -45,10 +47,6 @@ class Crew {
   /// Tells the driver that the ledger has a step for it.
   void submit(Step submission);
 
-  /// Brings values here and lets their owner forget them.
-  /// Errors: WorkerLost when they are gone; ClusterTimeout, ClusterMember.
-  [[nodiscard]] std::vector<at::Tensor> fetch(Rank owner, const std::vector<RefId>& refs);
-
   /// What every rank keeps, by rank.
   [[nodiscard]] std::vector<StateListing> list_state();
   /// Copies of what every rank keeps, by rank, in the order of the listings.
@@ -56,7 +54,8 @@ class Crew {
   /// Replaces the state of every rank; `state` as read_state returns it.
   void write_state(const std::vector<std::vector<StateTensor>>& state);
 
-  [[nodiscard]] std::vector<StatusReply> status();
+  /// What each rank is doing, by rank; nothing for one whose agent is gone or silent.
+  [[nodiscard]] std::vector<std::optional<StatusReply>> status();
 
  private:
   struct Impl;

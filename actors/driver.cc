@@ -2,16 +2,18 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "stagecraft/actors/executor/foreign_error.h"
 #include "stagecraft/actors/late_step.h"
 #include "stagecraft/actors/step_round.h"
-#include "stagecraft/base/clock.h"
 #include "stagecraft/base/log.h"
+#include "stagecraft/base/process_end.h"
 
 namespace stagecraft {
 namespace {
@@ -27,12 +29,38 @@ struct DriverState {
 
 using Self = DriverActor::stateful_pointer<DriverState>;
 
-std::vector<RefId> ids_of(const std::vector<MicrobatchLoss>& losses) {
-  std::vector<RefId> ids;
-  for (const MicrobatchLoss& loss : losses) {
-    ids.push_back(loss.id);
+/// Longest wait for what the agents of a late step say: they never compute.
+constexpr std::chrono::seconds kAskLimit{2};
+
+double bubble_of(const std::vector<RankTimes>& ranks, double seconds) {
+  double computing = 0.0;
+  for (const RankTimes& t : ranks) {
+    computing += t.forward + t.backward + t.update;
   }
-  return ids;
+  const double whole = static_cast<double>(ranks.size()) * seconds;
+  return whole > 0.0 ? (whole - computing) / whole : 0.0;
+}
+
+/// Requires: every rank has answered.
+StepResult result_of(const StepRound& round, double seconds) {
+  StepResult result;
+  result.step = round.step().value + (round.training() ? 1 : 0);
+  result.seconds = seconds;
+  std::map<Microbatch, double> losses;
+  for (const auto& answer : round.answers()) {
+    result.ranks.push_back(answer->times);
+    result.timelines.push_back(answer->timeline);
+    result.gradient_norm = answer->gradient_norm;
+    for (const auto& [microbatch, loss] : answer->losses) {
+      losses[microbatch] = loss;
+    }
+  }
+  for (const auto& [microbatch, loss] : losses) {
+    result.losses.push_back(loss);
+    result.mean_loss += loss / static_cast<double>(losses.size());
+  }
+  result.bubble = bubble_of(result.ranks, seconds);
+  return result;
 }
 
 class Driver {
@@ -67,7 +95,7 @@ class Driver {
   }
 
   void tick() {
-    ticking_ = false;
+    tick_at_.reset();
     if (!round_) {
       return;
     }
@@ -75,6 +103,8 @@ class Driver {
       schedule_tick();
     } else if (phase_ == Phase::Running) {
       ask_silent_ranks();
+    } else if (phase_ == Phase::Asking) {
+      blame_silent_ranks();
     } else {
       give_up_silent_ranks();
     }
@@ -196,7 +226,7 @@ class Driver {
   void abort() {
     phase_ = Phase::Aborting;
     epoch_ = Epoch(epoch_.value + 1);
-    set_deadline(std::chrono::steady_clock::now() + setup_.step_deadline);
+    set_deadline(std::chrono::steady_clock::now() + abort_limit());
     const Error& why = *round_->primary();
     log(Level::Info, "step aborted", {{"step", round_->step()}, {"why", why.what()}});
     const Abort order{.epoch = epoch_, .reason = to_chain(why)};
@@ -209,33 +239,43 @@ class Driver {
   /// The step is late: who is it that holds it up? Their agents know.
   void ask_silent_ranks() {
     phase_ = Phase::Asking;
-    set_deadline(std::chrono::steady_clock::now() + setup_.step_deadline);
-    statuses_.clear();
-    const std::vector<Rank> silent = round_->silent();
-    asked_ = silent.size();
-    for (const Rank rank : silent) {
-      self_
-          ->request(
-              setup_.members[rank.index()].agent, caf::timespan(std::chrono::seconds(1)), Status{})
-          .then([this, submission = round_->submission()](
-                    const StatusReply& reply) { status(submission, reply); },
-                [this, rank, submission = round_->submission()](const caf::error&) {
-                  status(submission, {.rank = rank});
-                });
+    set_deadline(std::chrono::steady_clock::now() + kAskLimit);
+    late_.clear();
+    for (const Rank rank : round_->silent()) {
+      late_.push_back({.rank = rank, .status = std::nullopt});
+    }
+    unasked_ = late_.size();
+    for (std::size_t i = 0; i < late_.size(); ++i) {
+      const auto said =
+          [this, i, submission = round_->submission()](std::optional<StatusReply> reply) {
+            status(submission, i, std::move(reply));
+          };
+      self_->request(setup_.members[late_[i].rank.index()].agent, caf::infinite, Status{})
+          .then([said](const StatusReply& reply) { said(reply); },
+                [said](const caf::error&) { said(std::nullopt); });
     }
   }
 
-  void status(Step submission, const StatusReply& reply) {
+  void status(Step submission, std::size_t which, std::optional<StatusReply> reply) {
     if (!round_ || round_->submission() != submission || phase_ != Phase::Asking) {
       return;
     }
-    statuses_.push_back(reply);
-    if (statuses_.size() == asked_) {
-      const Plan& plan = round_->training() ? *setup_.train : *setup_.evaluate;
-      round_->blame(late_step(std::move(statuses_), plan, setup_.step_deadline)
-                        .with({.step = round_->step()}));
-      advance_round();
+    late_[which].status = std::move(reply);
+    if (--unasked_ == 0) {
+      blame_silent_ranks();
     }
+  }
+
+  /// With what is known: an agent may not have answered.
+  void blame_silent_ranks() {
+    const std::vector<Rank> silent = round_->silent();
+    std::erase_if(late_, [&](const SilentRank& s) {
+      return std::ranges::find(silent, s.rank) == silent.end();
+    });
+    const Plan& plan = round_->training() ? *setup_.train : *setup_.evaluate;
+    round_->blame(late_step(std::exchange(late_, {}), plan, setup_.step_deadline)
+                      .with({.step = round_->step()}));
+    advance_round();
   }
 
   // ---- -> Idle --------------------------------------------------------------------------------
@@ -248,7 +288,7 @@ class Driver {
               "rank {} was told to abort and has not answered within {} ms: what it does to its "
               "weights is unknown",
               rank.value,
-              setup_.step_deadline.count()));
+              abort_limit().count()));
       round_->gave_up(rank, error.with({.rank = rank}));
     }
     advance_round();
@@ -261,7 +301,7 @@ class Driver {
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
     if (round.succeeded()) {
       log(Level::Info, "step done", {{"step", round.step()}, {"seconds", seconds}});
-      setup_.ledger->complete(round.submission(), outcome_of(round, seconds), round.training());
+      setup_.ledger->complete(round.submission(), result_of(round, seconds), round.training());
     } else {
       fail(round);
     }
@@ -269,11 +309,6 @@ class Driver {
   }
 
   void fail(const StepRound& round) {
-    for (const auto& answer : round.answers()) {
-      if (answer && !answer->losses.empty()) {
-        setup_.release(answer->rank, ids_of(answer->losses));
-      }
-    }
     std::optional<Error> lost = round.lost();
     if (lost) {
       log(Level::Warning, "weights lost", {{"step", round.step()}, {"why", lost->what()}});
@@ -282,38 +317,22 @@ class Driver {
     setup_.ledger->fail(round.submission(), round.primary() ? *round.primary() : *lost);
   }
 
-  StepOutcome outcome_of(const StepRound& round, double seconds) const {
-    StepOutcome outcome;
-    outcome.step = Step(round.step().value + (round.training() ? 1 : 0));
-    outcome.seconds = seconds;
-    for (const auto& answer : round.answers()) {
-      outcome.ranks.push_back(answer->times);
-      outcome.timelines.push_back(answer->timeline);
-      outcome.gradient_norm = answer->gradient_norm;
-      if (!answer->losses.empty()) {
-        outcome.losses.push_back(
-            {.rank = answer->rank,
-             .losses = answer->losses,
-             .keeps = RemoteValue({answer->rank, answer->losses.front().id},
-                                  [release = setup_.release, ids = ids_of(answer->losses)](
-                                      const Ref& ref) { release(ref.owner, ids); })});
-      }
-    }
-    return outcome;
-  }
-
   // ---- deadlines ------------------------------------------------------------------------------
+
+  [[nodiscard]] std::chrono::milliseconds abort_limit() const {
+    return std::max(setup_.step_deadline, kLeastAbortLimit);
+  }
 
   void set_deadline(Time when) {
     deadline_ = when;
     schedule_tick();
   }
 
-  /// One message to itself at a time, however many steps there are: it looks at the deadline when
-  /// it comes.
+  /// One message to itself at a time, however many steps there are, unless a deadline is earlier:
+  /// it looks at the deadline when it comes.
   void schedule_tick() {
-    if (!ticking_) {
-      ticking_ = true;
+    if (!tick_at_ || deadline_ < *tick_at_) {
+      tick_at_ = deadline_;
       const auto wait = std::max(deadline_ - std::chrono::steady_clock::now(), Time::duration(0));
       self_->delayed_send(self_, caf::timespan(wait), caf::tick_atom::value);
     }
@@ -328,22 +347,33 @@ class Driver {
   std::optional<StepRound> round_;  ///< absent when Idle
   Phase phase_ = Phase::Running;
   Time begun_, deadline_;
-  bool ticking_ = false;
-  std::vector<StatusReply> statuses_;
-  std::size_t asked_ = 0;
+  std::optional<Time> tick_at_;   ///< of the earliest message to itself that is on its way
+  std::vector<SilentRank> late_;  ///< of the step under way, while Asking
+  std::size_t unasked_ = 0;       ///< of these, who has not answered
 };
 
 DriverActor::behavior_type driver_behavior(Self self, const DriverSetup& setup) {
   self->state.driver = std::make_unique<Driver>(self, setup);
   self->set_down_handler(
       [self](const caf::down_msg& m) { self->state.driver->member_ended(m.source); });
-  // Whatever goes wrong in here, nobody may wait for ever.
-  self->set_exception_handler([ledger = setup.ledger](std::exception_ptr&) -> caf::error {
-    ledger->close();
+  self->set_exception_handler([ledger = setup.ledger](std::exception_ptr& thrown) -> caf::error {
+    const Error why =
+        Error(Errc::Internal,
+              "the driver of this trainer has failed, a bug of Stagecraft: make a new trainer")
+            .because(foreign_error(thrown));
+    log(Level::Error, "driver failed", {{"why", why.what()}});  // keeps DR-5
+    ledger->break_down(why);
     return caf::exit_reason::unhandled_exception;
   });
-  return {[self](const Submit& m) { self->state.driver->submit(m); },
-          [self](caf::tick_atom) { self->state.driver->tick(); }};
+  // Inputs are tensors, which a thread at work may touch.
+  return {[self](const Submit& m) {
+            const process_end::AtWork at_work;
+            self->state.driver->submit(m);
+          },
+          [self](caf::tick_atom) {
+            const process_end::AtWork at_work;
+            self->state.driver->tick();
+          }};
 }
 
 }  // namespace

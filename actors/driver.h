@@ -3,8 +3,8 @@
 ///
 ///   Idle --Submit--> Running --all answered--> Idle
 ///                     |
-///                     +--deadline--> Asking --statuses--> Aborting
-///                     +--a rank failed or ended---------> Aborting
+///                     +--deadline--> Asking --statuses, or none in time--> Aborting
+///                     +--a rank failed or ended--------------------------> Aborting
 ///   Aborting --all answered or deadline--> Idle
 ///
 /// Made by the crew of a trainer; a scheduled actor that never blocks. It is a peer of the data
@@ -13,14 +13,14 @@
 /// DR-1: one step at a time. The next starts when every rank has answered the one before, so an
 ///       abort never meets a step it is not meant for.
 /// DR-2: an abort starts a new epoch on every rank and here; only then does the failed step's
-///       future complete.
+///       future complete. No rank is given up before it was told.
 /// DR-3: nothing is waited for without a deadline, and every request is settled by its answer, by
 ///       the end of its receiver or by a deadline, whichever comes first.
 /// DR-4: when nobody can say what the weights are, every later step fails until they are replaced.
+/// DR-5: whatever goes wrong in here is logged, and fails every step with its reason.
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -43,11 +43,12 @@ struct DriverSetup {
   std::shared_ptr<const Plan> train, evaluate;
   LearningRate learning_rate;
   double base_learning_rate = 0.0;
-  std::chrono::milliseconds step_deadline{
-      std::chrono::minutes(5)};  ///< of a step, and again of its abort
-  /// Called when nobody will read these losses any more; any thread.
-  std::function<void(Rank, const std::vector<RefId>&)> release;
+  /// Of a step, and again of its abort, which gets kLeastAbortLimit at least.
+  std::chrono::milliseconds step_deadline{std::chrono::minutes(5)};
 };
+
+/// A rank looks for an abort between two instructions, however short a step's deadline is.
+inline constexpr std::chrono::milliseconds kLeastAbortLimit{1000};
 
 [[nodiscard]] DriverActor spawn_driver(ActorHost& host, DriverSetup setup);
 

@@ -3,10 +3,10 @@
 ///   driver  -> plan thread   LoadPlan, RunStep                answered by Ready, StepDone
 ///   trainer -> plan thread   SendState, TakeState             answered by StateListing, StateTaken
 ///   driver  -> agent         Abort, Status                    Status is answered by StatusReply
-///   trainer -> agent         Fetch, Release                   Fetch is answered by Fetched
+///   trainer -> agent         Status
 ///   trainer -> driver        Submit
 ///
-/// MS-1: a message is metadata only: numbers, text and lists of them. No tensor, no pointer, no
+/// MS-1: a message is metadata only: numbers (losses among them), text and lists of them. No tensor, no pointer, no
 ///       handle; tensors go over the Transport under the tags of data_tags.h.
 /// MS-2: each message has one list of its fields, `visit_fields`; whoever sends, prints or checks
 ///       messages uses that list.
@@ -21,7 +21,6 @@
 #include "stagecraft/actors/error_value.h"
 #include "stagecraft/actors/executor/stage_executor.h"
 #include "stagecraft/base/ids.h"
-#include "stagecraft/futures/ref.h"
 
 namespace stagecraft {
 
@@ -65,26 +64,10 @@ struct Status {};
 
 struct StatusReply {
   Rank rank;
+  bool training = true;           ///< `instruction` is one of a training step, not of an evaluation
   std::int32_t instruction = -1;  ///< position in the rank's plan; -1 between steps
   double seconds = 0.0;           ///< for so long
-  std::int32_t waiting_for = -2;  ///< rank it waits for; -2: it does not wait
-  std::int64_t result_bytes = 0;  ///< of losses nobody has read or dropped
-};
-
-/// Send these values to the driver under the tags of `request`, in this order, and forget them.
-struct Fetch {
-  Step request;
-  std::vector<RefId> refs;
-};
-
-struct Fetched {
-  Rank rank;
-  ErrorChain error;
-};
-
-/// Nobody will ask for these any more.
-struct Release {
-  std::vector<RefId> refs;
+  std::vector<Rank> waiting_for;  ///< whom it waits for; empty: for nobody
 };
 
 /// Say what state this rank keeps and, if asked to, send it to the driver under the tags of
@@ -126,7 +109,7 @@ decltype(auto) visit_fields(RankTimes& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(MicrobatchLoss& m, V&& v) {
-  return v(m.microbatch, m.id);
+  return v(m.microbatch, m.value);
 }
 template <class V>
 decltype(auto) visit_fields(InstructionTime& m, V&& v) {
@@ -165,19 +148,7 @@ decltype(auto) visit_fields(Status&, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(StatusReply& m, V&& v) {
-  return v(m.rank, m.instruction, m.seconds, m.waiting_for, m.result_bytes);
-}
-template <class V>
-decltype(auto) visit_fields(Fetch& m, V&& v) {
-  return v(m.request, m.refs);
-}
-template <class V>
-decltype(auto) visit_fields(Fetched& m, V&& v) {
-  return v(m.rank, m.error);
-}
-template <class V>
-decltype(auto) visit_fields(Release& m, V&& v) {
-  return v(m.refs);
+  return v(m.rank, m.training, m.instruction, m.seconds, m.waiting_for);
 }
 template <class V>
 decltype(auto) visit_fields(SendState& m, V&& v) {
@@ -208,9 +179,6 @@ using MessageTypes = std::tuple<LoadPlan,
                                 Abort,
                                 Status,
                                 StatusReply,
-                                Fetch,
-                                Fetched,
-                                Release,
                                 SendState,
                                 StateListing,
                                 TakeState,

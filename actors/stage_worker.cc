@@ -1,6 +1,5 @@
 #include "stagecraft/actors/stage_worker.h"
 
-#include <new>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
@@ -8,26 +7,12 @@
 #include <fmt/format.h>
 
 #include "stagecraft/actors/data_tags.h"
+#include "stagecraft/actors/executor/foreign_error.h"
+#include "stagecraft/base/log.h"
+#include "stagecraft/base/process_end.h"
 
 namespace stagecraft {
 namespace {
-
-/// What is being handled as an Error. Requires: called from a catch block.
-Error current_error() {
-  try {
-    throw;
-  } catch (const Error& error) {
-    return error;
-  } catch (const std::bad_alloc&) {
-    return {Errc::DeviceOutOfMemory,
-            "this rank ran out of memory: use more stages, smaller microbatches or fewer of them "
-            "in flight"};
-  } catch (const std::exception& error) {
-    return {Errc::WorkerFailed, error.what()};
-  } catch (...) {
-    return {Errc::WorkerFailed, "something was thrown that is no std::exception"};
-  }
-}
 
 [[nodiscard]] at::Tensor receive_now(Transport& transport,
                                      const Tag& tag,
@@ -56,6 +41,11 @@ void check_names(const std::vector<StateTensor>& state, const std::vector<std::s
 struct PlanThread {
   static inline const char* name = "plan thread";
   std::unique_ptr<StageWorker> worker;
+
+  ~PlanThread() {
+    const process_end::AtWork at_work;  // keeps W-4
+    worker.reset();
+  }
 };
 
 PlanActor::behavior_type plan_thread(PlanActor::stateful_pointer<PlanThread> self,
@@ -70,42 +60,25 @@ PlanActor::behavior_type plan_thread(PlanActor::stateful_pointer<PlanThread> sel
 }
 
 StatusReply status_of(const WorkerDesk& desk) {
-  StatusReply reply{.rank = desk.rank};
-  reply.result_bytes = desk.results.bytes();
-  if (const auto executor = desk.executor.load()) {
-    const Progress& progress = executor->progress();
-    reply.instruction = progress.instruction;
-    reply.waiting_for = progress.waiting_for;
+  const Progress& progress = *desk.progress;
+  StatusReply reply{.rank = desk.rank,
+                    .training = progress.training,
+                    .instruction = progress.instruction,
+                    .waiting_for = progress.waits.missing()};
+  if (reply.instruction != Progress::kBetweenSteps) {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
-    const auto since = std::chrono::nanoseconds(progress.since_ns);
     reply.seconds =
-        reply.instruction < 0 ? 0.0 : std::chrono::duration<double>(now - since).count();
-  }
-  return reply;
-}
-
-Fetched send_results(WorkerDesk& desk, const Fetch& m) {
-  Fetched reply{.rank = desk.rank};
-  try {
-    for (std::size_t i = 0; i < m.refs.size(); ++i) {
-      desk.transport->send(
-          kDriver, data_tag(kResultEdge, m.request, i), desk.results.take(m.refs[i]));
-    }
-  } catch (...) {
-    reply.error = to_chain(current_error().with({.rank = desk.rank}));
+        std::chrono::duration<double>(now - std::chrono::nanoseconds(progress.since_ns)).count();
   }
   return reply;
 }
 
 AgentActor::behavior_type agent(AgentActor::pointer, const std::shared_ptr<WorkerDesk>& desk) {
-  return {[desk](const Abort& m) { desk->transport->advance(m.epoch, to_error(m.reason)); },
-          [desk](const Status&) { return status_of(*desk); },
-          [desk](const Fetch& m) { return send_results(*desk, m); },
-          [desk](const Release& m) {
-            for (const RefId id : m.refs) {
-              desk->results.release(id);
-            }
-          }};
+  return {[desk](const Abort& m) {
+            const process_end::AtWork at_work;  // tensors of the epoch are dropped
+            desk->transport->advance(m.epoch, to_error(m.reason));
+          },
+          [desk](const Status&) { return status_of(*desk); }};
 }
 
 }  // namespace
@@ -113,17 +86,16 @@ AgentActor::behavior_type agent(AgentActor::pointer, const std::shared_ptr<Worke
 StageWorker::StageWorker(std::shared_ptr<WorkerDesk> desk, ExecutorSetup setup)
     : desk_(std::move(desk)), setup_(std::move(setup)) {}
 
-StageWorker::~StageWorker() {
-  install(nullptr);
-}
+StageWorker::~StageWorker() = default;
 
 template <class Reply, class Work>
 Reply StageWorker::answer(Reply reply, Work&& work) {
+  const process_end::AtWork at_work;
   reply.rank = desk_->rank;
   try {
     work(reply);
   } catch (...) {
-    Error error = current_error();
+    Error error = foreign_error(std::current_exception());
     if (error.code() == Errc::WorkerLost) {
       phase_ = Phase::Failed;
     }
@@ -139,7 +111,7 @@ Ready StageWorker::load(const LoadPlan& m) {
           Errc::WorkerPhase,
           fmt::format("LoadPlan for rank {} came to rank {}", m.rank.value, desk_->rank.value));
     }
-    install(std::make_shared<StageExecutor>(setup_, desk_->transport, desk_->results));
+    executor_ = std::make_unique<StageExecutor>(setup_, desk_->transport, desk_->progress);
     phase_ = Phase::Ready;
   });
 }
@@ -174,7 +146,7 @@ StateListing StageWorker::send_state(const SendState& m) {
       if (m.tensors) {
         // A copy: the next step writes to the living one.
         at::Tensor copy = state[i].tensor.detach().clone(at::MemoryFormat::Contiguous);
-        desk_->transport->send(kDriver, data_tag(kStateEdge, m.request, i), std::move(copy));
+        desk_->transport->send(kDriver, state_tag(m.request, i), std::move(copy));
       }
     }
   });
@@ -201,8 +173,7 @@ std::vector<at::Tensor> StageWorker::receive_state(const std::vector<StateTensor
   check_names(state, m.names);
   std::vector<at::Tensor> taken;
   for (std::size_t i = 0; i < state.size(); ++i) {
-    taken.push_back(
-        receive_now(*desk_->transport, data_tag(kStateEdge, m.request, i), setup_.patience));
+    taken.push_back(receive_now(*desk_->transport, state_tag(m.request, i), setup_.state_patience));
     if (taken.back().sizes() != state[i].tensor.sizes() ||
         taken.back().scalar_type() != state[i].tensor.scalar_type()) {
       throw Error(Errc::Internal, state[i].name + " was sent in another shape or type than listed");
@@ -222,11 +193,6 @@ void StageWorker::check_phase(const char* message) const {
                                                 : "Failed: load a checkpoint first"));
 }
 
-void StageWorker::install(std::shared_ptr<StageExecutor> executor) {
-  desk_->executor.store(executor);
-  executor_ = std::move(executor);
-}
-
 PlanActor spawn_plan_thread(ActorHost& host,
                             std::shared_ptr<WorkerDesk> desk,
                             ExecutorSetup setup) {
@@ -235,6 +201,26 @@ PlanActor spawn_plan_thread(ActorHost& host,
 
 AgentActor spawn_agent(ActorHost& host, std::shared_ptr<WorkerDesk> desk) {
   return host.system().spawn(agent, std::move(desk));
+}
+
+std::vector<std::optional<StatusReply>> ask_status(ActorHost& host,
+                                                   const std::vector<AgentActor>& agents,
+                                                   std::chrono::milliseconds limit) {
+  std::vector<Future<StatusReply>> answers;
+  for (std::size_t r = 0; r < agents.size(); ++r) {
+    answers.push_back(
+        ask<StatusReply>(host, agents[r], "the agent of " + peer_name(Rank(r)), limit, Status{}));
+  }
+  std::vector<std::optional<StatusReply>> replies;
+  for (const Future<StatusReply>& answer : answers) {
+    try {
+      replies.emplace_back(answer.get());
+    } catch (const Error& error) {
+      log(Level::Warning, "status missing", {{"why", error.what()}});
+      replies.emplace_back(std::nullopt);
+    }
+  }
+  return replies;
 }
 
 }  // namespace stagecraft

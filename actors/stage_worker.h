@@ -1,7 +1,7 @@
 /// Stage worker: what stands behind one rank. Two actors share a desk:
 ///
 ///   plan thread   detached, with a thread of its own; owns the executor, inside it for whole steps
-///   agent         scheduled; takes Abort, Status, Fetch and Release meanwhile
+///   agent         scheduled; takes Abort and Status meanwhile
 ///
 ///   Idle --LoadPlan--> Ready --RunStep, SendState, TakeState--> Ready   failed or not
 ///                       ^ |
@@ -13,13 +13,17 @@
 /// W-1: the executor is made, used and given up on the plan thread.
 /// W-2: `answer` is the one place where an exception becomes an error value.
 /// W-3: TakeState replaces the whole state or, failing, nothing.
+/// W-4: both are at work (base/process_end.h) while they handle a message or give up what they
+///      hold.
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "stagecraft/actors/caf_types.h"
 #include "stagecraft/actors/executor/stage_executor.h"
-#include "stagecraft/futures/results.h"
 #include "stagecraft/futures/transport/transport.h"
 
 namespace stagecraft {
@@ -28,9 +32,7 @@ namespace stagecraft {
 struct WorkerDesk {
   Rank rank;
   std::shared_ptr<Transport> transport;
-  Results results;
-  /// For its progress only; empty before LoadPlan and after the plan thread has ended.
-  std::atomic<std::shared_ptr<const StageExecutor>> executor;
+  const std::shared_ptr<Progress> progress = std::make_shared<Progress>();
 };
 
 /// What the plan thread does with each message, without the actor around it.
@@ -55,11 +57,10 @@ class StageWorker {
   void check_phase(const char* message) const;
   [[nodiscard]] std::vector<at::Tensor> receive_state(const std::vector<StateTensor>& state,
                                                       const TakeState& m) const;
-  void install(std::shared_ptr<StageExecutor> executor);
 
   const std::shared_ptr<WorkerDesk> desk_;
   const ExecutorSetup setup_;
-  std::shared_ptr<StageExecutor> executor_;
+  std::unique_ptr<StageExecutor> executor_;
   Phase phase_ = Phase::Idle;
 };
 
@@ -67,5 +68,10 @@ class StageWorker {
                                           std::shared_ptr<WorkerDesk> desk,
                                           ExecutorSetup setup);
 [[nodiscard]] AgentActor spawn_agent(ActorHost& host, std::shared_ptr<WorkerDesk> desk);
+
+/// Asks agents, from a thread that is no actor, what their ranks are doing. In their order; nothing for one that is gone
+/// or silent for longer than `limit`.
+[[nodiscard]] std::vector<std::optional<StatusReply>> ask_status(
+    ActorHost& host, const std::vector<AgentActor>& agents, std::chrono::milliseconds limit);
 
 }  // namespace stagecraft

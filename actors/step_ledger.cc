@@ -8,7 +8,7 @@ EnteredStep StepLedger::enter(StepInput input, int most) {
   std::unique_lock lock(mutex_);
   ended_.wait(lock, [&] { return closed_ || under_way_.size() < static_cast<std::size_t>(most); });
   if (closed_) {
-    throw Error(Errc::ClusterClosed, "the trainer was shut down: it takes no more steps");
+    throw Error(*closed_);
   }
   const Step submission(numbers_++);
   Entry& entry = under_way_[submission];
@@ -40,9 +40,9 @@ std::optional<StepLedger::Entry> StepLedger::remove(Step submission, bool commit
   return entry;
 }
 
-void StepLedger::complete(Step submission, StepOutcome outcome, bool committed) {
+void StepLedger::complete(Step submission, StepResult result, bool committed) {
   if (auto entry = remove(submission, committed)) {
-    entry->promise.set_value(std::move(outcome));
+    entry->promise.set_value(std::move(result));
   }
   ended_.notify_all();
 }
@@ -82,15 +82,25 @@ void StepLedger::drain() {
   ended_.wait(lock, [&] { return under_way_.empty(); });
 }
 
+std::map<Step, StepLedger::Entry> StepLedger::refuse_from_now_on(const Error& why) {
+  std::map<Step, Entry> under_way;
+  const std::scoped_lock lock(mutex_);
+  closed_ = closed_ ? closed_ : why;
+  under_way.swap(under_way_);
+  return under_way;
+}
+
 void StepLedger::close() {
-  std::map<Step, Entry> cancelled;
-  {
-    const std::scoped_lock lock(mutex_);
-    closed_ = true;
-    cancelled.swap(under_way_);
-  }
-  for (auto& [submission, entry] : cancelled) {
+  for (auto& [submission, entry] : refuse_from_now_on(
+           Error(Errc::ClusterClosed, "the trainer was shut down: it takes no more steps"))) {
     entry.promise.cancel();
+  }
+  ended_.notify_all();
+}
+
+void StepLedger::break_down(const Error& why) {
+  for (auto& [submission, entry] : refuse_from_now_on(why)) {
+    entry.promise.set_error(why);
   }
   ended_.notify_all();
 }

@@ -5,7 +5,7 @@
 /// and ends them. The mutex guards everything; futures complete and tensors are destroyed outside
 /// it.
 ///
-/// SL-1: every step entered completes exactly once: with an outcome, an error, or cancelled by
+/// SL-1: every step entered completes exactly once: with a result, an error, or cancelled by
 ///       close().
 /// SL-2: inputs are tensors and therefore are here, not in the message that announces the step.
 /// SL-3: `committed` and `lost` change before the step that changes them completes.
@@ -20,11 +20,10 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "stagecraft/actors/executor/stage_executor.h"
+#include "stagecraft/actors/step_result.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/ids.h"
 #include "stagecraft/futures/future.h"
-#include "stagecraft/futures/ref.h"
 
 namespace stagecraft {
 
@@ -33,31 +32,15 @@ struct StepInput {
   std::vector<std::vector<at::Tensor>> inputs, labels;  ///< per microbatch
 };
 
-/// The losses that one rank has made.
-struct RankLosses {
-  Rank rank;
-  std::vector<MicrobatchLoss> losses;
-  RemoteValue keeps;  ///< dropping the last copy releases them
-};
-
-struct StepOutcome {
-  Step step;  ///< the number of updates made with this step; for an evaluation, before it
-  std::vector<RankLosses> losses;  ///< one rank's, or one per replica
-  double gradient_norm = 0.0;
-  double seconds = 0.0;
-  std::vector<RankTimes> ranks;
-  std::vector<std::vector<InstructionTime>> timelines;  ///< by rank; each empty unless recorded
-};
-
 struct EnteredStep {
   Step submission;
-  Future<StepOutcome> outcome;
+  Future<StepResult> result;
 };
 
 class StepLedger {
  public:
   /// Enters a step. Waits first while `most` steps are under way.
-  /// Errors: ClusterClosed after close().
+  /// Errors: ClusterClosed after close(); what it broke down with.
   [[nodiscard]] EnteredStep enter(StepInput input, int most);
 
   /// A number for a transfer of results or state, taken from the same count as submissions.
@@ -67,7 +50,7 @@ class StepLedger {
   [[nodiscard]] std::optional<StepInput> start(Step submission);
 
   /// A step that ended without an error; `committed` counts it as an update.
-  void complete(Step submission, StepOutcome outcome, bool committed);
+  void complete(Step submission, StepResult result, bool committed);
   void fail(Step submission, const Error& error);
 
   /// From now on weights are undefined, for this reason; ends with resume().
@@ -85,13 +68,17 @@ class StepLedger {
   /// Cancels every step under way; later ones are refused.
   void close();
 
+  /// Nobody runs steps any more: those under way and later ones fail with `why`.
+  void break_down(const Error& why);
+
  private:
   struct Entry {
     std::optional<StepInput> input;
-    Promise<StepOutcome> promise;
+    Promise<StepResult> promise;
   };
 
   [[nodiscard]] std::optional<Entry> remove(Step submission, bool committed);
+  [[nodiscard]] std::map<Step, Entry> refuse_from_now_on(const Error& why);
 
   mutable std::mutex mutex_;
   std::condition_variable ended_;
@@ -99,7 +86,7 @@ class StepLedger {
   std::int64_t numbers_ = 0;
   std::int64_t committed_ = 0;
   std::optional<Error> lost_;
-  bool closed_ = false;
+  std::optional<Error> closed_;  ///< what steps are refused with
 };
 
 }  // namespace stagecraft

@@ -1,9 +1,12 @@
 #include "stagecraft/actors/trainer.h"
 
 #include <map>
+#include <mutex>
 #include <set>
+#include <thread>
 
 #include <ATen/core/grad_mode.h>
+#include <c10/util/ParallelGuard.h>
 #include <fmt/format.h>
 
 #include "stagecraft/actors/checkpoint.h"
@@ -32,7 +35,7 @@ void check_options(const TrainerOptions& options) {
           fmt::format("threads_per_worker is at least 1, not {}", options.threads_per_worker));
   require(!options.clip || *options.clip > 0.0,
           fmt::format("clip is a norm above 0, not {}", options.clip.value_or(0.0)));
-  require(options.step_deadline.count() > 0 && options.end_deadline.count() > 0,
+  require(options.step_deadline.count() > 0 && options.state_deadline.count() > 0 && options.end_deadline.count() > 0,
           "deadlines are above 0");
   require(options.learning_rate.warmup >= 0,
           fmt::format("warmup is a number of steps, not {}", options.learning_rate.warmup));
@@ -62,13 +65,20 @@ void check_ranks(const Plan& plan, const Schedule& schedule, int available) {
   }
 }
 
+/// What a trainer does on its caller's thread is copying: without gradients, and without a pool of
+/// threads that would outlive it (compiler/thread_count.h).
+struct OnCallersThread {
+  at::NoGradGuard no_grad;
+  c10::ParallelGuard alone{true};
+};
+
 /// The parts of a batch with storage of their own, so that the caller may go on writing to the
 /// batch.
 std::vector<std::vector<at::Tensor>> own_parts(const Batch& batch,
                                                const std::vector<BatchSlice>& expected,
                                                int microbatches,
                                                std::string_view what) {
-  const at::NoGradGuard no_grad;
+  const OnCallersThread scope;
   auto parts = split_batch(batch, expected, microbatches, what);
   std::map<const c10::TensorImpl*, at::Tensor> copies;  // a replicated tensor is copied once
   std::vector<at::Tensor> originals;  // keep their addresses from being used again
@@ -85,52 +95,22 @@ std::vector<std::vector<at::Tensor>> own_parts(const Batch& batch,
   return parts;
 }
 
-std::vector<double> read_losses(const std::weak_ptr<Crew>& crew, const StepOutcome& outcome) {
-  if (outcome.losses.empty()) {
-    return {};
-  }
-  const std::shared_ptr<Crew> reachable = crew.lock();
-  if (!reachable) {
-    throw Error(
-        Errc::ClusterClosed,
-        "the losses were on workers of a trainer that is gone: call get() while the trainer lives");
-  }
-  std::map<Microbatch, double> losses;
-  for (const RankLosses& of_rank : outcome.losses) {
-    std::vector<RefId> ids;
-    for (const MicrobatchLoss& loss : of_rank.losses) {
-      ids.push_back(loss.id);
-    }
-    const std::vector<at::Tensor> values = reachable->fetch(of_rank.rank, ids);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      losses[of_rank.losses[i].microbatch] = values[i].item<double>();
-    }
-  }
-  std::vector<double> in_order;
-  for (const auto& [microbatch, loss] : losses) {
-    in_order.push_back(loss);
-  }
-  return in_order;
-}
-
-std::string optimizer_name(const Optimizer& optimizer) {
-  return std::holds_alternative<AdamW>(optimizer) ? "adamw" : "sgd";
-}
-
 }  // namespace
 
 struct Trainer::Impl {
+  HomeProcess home;
   Program program;  ///< laid out for the schedule's replicas
   TrainerOptions options;
   Optimizer optimizer;
   std::shared_ptr<const Plan> train, evaluate;
   std::shared_ptr<StepLedger> ledger = std::make_shared<StepLedger>();
-  std::shared_ptr<Crew> crew;
+  std::unique_ptr<Crew> crew;
   std::vector<StateTensor> unused;  ///< parameters and buffers that no stage has: they live here
 
   Impl(Cluster& cluster, const Program& p, const Schedule& schedule, Optimizer o, TrainerOptions t)
       : program(p), options(std::move(t)), optimizer(o) {
     check_options(options);
+    check_optimizer(optimizer);
     const CheckResult checked = check(p, schedule);
     checked.or_throw();
     for (const std::string& note : checked.notes) {
@@ -140,8 +120,9 @@ struct Trainer::Impl {
     train = std::make_shared<const Plan>(lower_schedule(program, schedule, true));
     evaluate = std::make_shared<const Plan>(lower_schedule(program, schedule, false));
     check_ranks(*train, schedule, cluster.ranks());
+    warn_of_too_many_threads();
     find_unused();
-    crew = std::make_shared<Crew>(cluster.host(), ledger, crew_setup());
+    crew = std::make_unique<Crew>(ledger, crew_setup());
   }
 
   [[nodiscard]] CrewSetup crew_setup() const {
@@ -157,15 +138,33 @@ struct Trainer::Impl {
     setup.worker.record_timeline = options.record_timeline;
     // The driver's deadline comes first: it knows which rank holds up the others.
     setup.worker.patience = 2 * options.step_deadline;
+    setup.worker.state_patience = options.state_deadline;
     setup.before_instruction = options.before_instruction;
     setup.learning_rate = options.learning_rate;
     setup.step_deadline = options.step_deadline;
+    setup.state_deadline = options.state_deadline;
     setup.end_deadline = options.end_deadline;
     return setup;
   }
 
+  /// Helpers of LibTorch's pools spin while they wait, as long as there is a processor for each.
+  void warn_of_too_many_threads() const {
+    const auto threads = train->ranks.size() * static_cast<std::size_t>(options.threads_per_worker);
+    const auto processors = static_cast<std::size_t>(std::thread::hardware_concurrency());
+    if (options.threads_per_worker > 1 && threads > processors) {
+      static std::once_flag once;
+      std::call_once(once, [&] {
+        log(Level::Warning,
+            "more threads than processors: operators will wait for each other's threads to wake up",
+            {{"ranks", train->ranks.size()},
+             {"threads_per_worker", options.threads_per_worker},
+             {"processors", processors}});
+      });
+    }
+  }
+
   void find_unused() {
-    const at::NoGradGuard no_grad;
+    const OnCallersThread scope;
     const CompiledProgram& compiled = program.compiled();
     std::set<int> parameters, buffers;
     for (const StageProgram& stage : compiled.partition.stages) {
@@ -196,8 +195,7 @@ struct Trainer::Impl {
   }
 
   StepFuture run(const Batch& inputs, const Batch& labels, bool training) {
-    return {enter(inputs, labels, training).outcome,
-            [weak = std::weak_ptr(crew)](const StepOutcome& o) { return read_losses(weak, o); }};
+    return StepFuture(enter(inputs, labels, training).result);
   }
 
   /// The whole state under its names; a buffer that two stages have is taken from the first.
@@ -220,17 +218,18 @@ struct Trainer::Impl {
   }
 
   void save(const std::string& path) {
+    const OnCallersThread scope;
     std::vector<StateTensor> tensors = read_state();  // first: it waits for the steps under way
     write_checkpoint(path,
                      {.step = ledger->committed(),
                       .seed = options.seed,
-                      .optimizer = optimizer_name(optimizer),
+                      .optimizer = std::string(optimizer_name(optimizer)),
                       .tensors = std::move(tensors)});
   }
 
   [[nodiscard]] ExpectedState expected_state() {
     ExpectedState expected{
-        .seed = options.seed, .optimizer = optimizer_name(optimizer), .tensors = {}};
+        .seed = options.seed, .optimizer = std::string(optimizer_name(optimizer)), .tensors = {}};
     const auto add = [&](const std::string& name, const std::string& type, at::IntArrayRef shape) {
       expected.tensors.push_back({name, type, shape.vec()});
     };
@@ -246,7 +245,7 @@ struct Trainer::Impl {
   }
 
   void load(const Checkpoint& checkpoint) {
-    const at::NoGradGuard no_grad;
+    const OnCallersThread scope;
     ledger->drain();
     check_same_model(checkpoint, expected_state());
     std::map<std::string, at::Tensor> by_name;
@@ -281,45 +280,65 @@ Trainer::Trainer(Cluster& cluster,
     : impl_(std::make_unique<Impl>(
           cluster, program, schedule, optimizer, std::move(options))) {}
 
-Trainer::~Trainer() = default;
+Trainer::~Trainer() {
+  if (impl_ != nullptr && !impl_->home.is_here()) {
+    (void)impl_.release();  // the parent's: it has the threads, and what they hold
+  }
+}
+
 Trainer::Trainer(Trainer&&) noexcept = default;
-Trainer& Trainer::operator=(Trainer&&) noexcept = default;
+
+Trainer& Trainer::operator=(Trainer&& other) noexcept {
+  Trainer replaced(std::move(*this));
+  impl_ = std::move(other.impl_);
+  return *this;
+}
+
+Trainer::Impl& Trainer::impl() const {
+  if (impl_ == nullptr) {
+    throw Error(Errc::UsageArgument, "this trainer was moved from: use the one it was moved to");
+  }
+  impl_->home.require_here("this trainer");
+  return *impl_;
+}
 
 StepFuture Trainer::step(const Batch& inputs, const Batch& labels) {
-  return impl_->run(inputs, labels, true);
+  return impl().run(inputs, labels, true);
 }
 
 double Trainer::evaluate(const Batch& inputs, const Batch& labels) {
-  return impl_->run(inputs, labels, false).get().mean_loss;
+  return impl().run(inputs, labels, false).get().mean_loss;
 }
 
 std::int64_t Trainer::steps() const {
-  return impl_->ledger->committed();
+  return impl().ledger->committed();
 }
 
 StateDict Trainer::state_dict() {
+  const OnCallersThread scope;
   std::map<std::string, at::Tensor> by_name;
-  for (auto& [name, tensor] : impl_->read_state()) {
+  for (auto& [name, tensor] : impl().read_state()) {
     by_name[name] = tensor;
   }
   StateDict result;
-  for (const std::string& name : impl_->program.parameter_names()) {
+  for (const std::string& name : impl().program.parameter_names()) {
     result.emplace_back(name, by_name.at(std::string(kWeight) + name).clone());
   }
   return result;
 }
 
 void Trainer::save(const std::string& path) {
-  impl_->save(path);
+  impl().save(path);
 }
 
 void Trainer::load(const std::string& path) {
-  impl_->load(read_checkpoint(path));
+  Impl& loading = impl();
+  loading.load(read_checkpoint(path));
 }
 
 StateDict Trainer::buffers() {
   StateDict result;
-  for (auto& [name, tensor] : impl_->read_state()) {
+  for (auto& [name, tensor] : impl().read_state()) {
     if (name.starts_with(kBuffer)) {
       result.emplace_back(name.substr(kBuffer.size()), tensor.clone());
     }
@@ -328,22 +347,23 @@ StateDict Trainer::buffers() {
 }
 
 const Plan& Trainer::plan() const {
-  return *impl_->train;
+  return *impl().train;
 }
 
 std::vector<RankStatus> Trainer::status() {
   std::vector<RankStatus> result;
-  for (const StatusReply& reply : impl_->crew->status()) {
-    RankStatus status{.rank = reply.rank,
-                      .instruction = {},
-                      .seconds = reply.seconds,
-                      .result_bytes = reply.result_bytes};
-    const auto& instructions = impl_->train->ranks[reply.rank.index()].instructions;
-    if (reply.instruction >= 0 &&
-        static_cast<std::size_t>(reply.instruction) < instructions.size()) {
-      status.instruction = to_string(instructions[static_cast<std::size_t>(reply.instruction)]);
+  for (const auto& reply : impl().crew->status()) {
+    RankStatus& status = result.emplace_back(RankStatus{.rank = Rank(result.size()), .answers = reply.has_value()});
+    if (!reply) {
+      continue;
     }
-    result.push_back(std::move(status));
+    const Plan& plan = reply->training ? *impl().train : *impl().evaluate;
+    const auto& instructions = plan.ranks[reply->rank.index()].instructions;
+    status.seconds = reply->seconds;
+    status.waiting_for = reply->waiting_for;
+    if (reply->instruction >= 0 && static_cast<std::size_t>(reply->instruction) < instructions.size()) {
+      status.instruction = to_string(instructions[static_cast<std::size_t>(reply->instruction)]);
+    }
   }
   return result;
 }

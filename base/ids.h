@@ -37,6 +37,10 @@ std::string to_string(StrongId<Name, Int> id) {
 using Rank = StrongId<struct RankName>;  ///< one device's worker
 /// The driver takes part in the data plane as a peer: inputs and labels leave from there.
 inline constexpr Rank kDriver{-1};
+/// "rank 3", or "the driver": for messages.
+inline std::string peer_name(Rank rank) {
+  return rank == kDriver ? std::string("the driver") : "rank " + to_string(rank);
+}
 
 using StageId = StrongId<struct StageName>;            ///< a node of the stage graph
 using Microbatch = StrongId<struct MicrobatchName>;    ///< a slice of one step's batch

@@ -122,13 +122,12 @@ void around_a_step() {
   const auto program = sc::compile(module, {.inputs = {x}, .labels = {x}, .loss = loss, .microbatches = kMicrobatches});
   const auto plan = std::make_shared<const sc::Plan>(sc::lower_schedule(program, one_rank(), true));
   const sc::InprocNetwork network(1);
-  sc::Results results;
   std::int64_t step = 0;
   const auto make = [&](bool record) {
     return std::make_unique<sc::StageExecutor>(
         sc::ExecutorSetup{.rank = sc::Rank(0), .program = program.shared(), .train = plan, .evaluate = plan,
                           .optimizer = sc::Sgd{.lr = 0.0}, .record_timeline = record},
-        network.endpoint(sc::Rank(0)), results);
+        network.endpoint(sc::Rank(0)));
   };
   const auto run = [&](sc::StageExecutor& executor) {
     for (const sc::Feed& feed : plan->feeds) {
@@ -136,9 +135,7 @@ void around_a_step() {
           ->send(sc::Rank(0), {.step = sc::Step(step), .edge = feed.edge, .microbatch = feed.microbatch},
                  torch::ones({1, 1}));
     }
-    for (const sc::MicrobatchLoss& made : executor.run({.submission = sc::Step(step)}).losses) {
-      results.release(made.id);
-    }
+    (void)executor.run({.submission = sc::Step(step)});
     ++step;
   };
   const auto off = make(false), on = make(true);

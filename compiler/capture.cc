@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "stagecraft/compiler/parameter_gradients.h"
 #include "stagecraft/compiler/recorder.h"
 
 namespace stagecraft {
@@ -183,7 +184,10 @@ EagerResult run_module(const Workload& workload, const Tensors& inputs, const Te
   const c10::impl::IncludeDispatchKeyGuard watch(kRecordKey);
   EagerResult result;
   result.outputs = translated("the module's forward", [&] { return workload.forward(inputs); });
-  result.loss = translated("the loss", [&] { return workload.loss(result.outputs, labels); });
+  result.loss = translated("the loss", [&] {
+    const AnnotationScope in_the_loss(kLossTag, kLossTag);
+    return workload.loss(result.outputs, labels);
+  });
   return result;
 }
 
@@ -204,9 +208,15 @@ EagerResult run_eagerly(const Workload& workload,
                         const Tensors& inputs,
                         const Tensors& labels,
                         const RandomKey& key) {
-  const StateRestorer restore(workload.buffers);
+  const StateRestorer restore(workload.buffers);  // behind the backward, which may have saved a buffer
   const Session session(nullptr, key);
-  return run_module(workload, inputs, labels);
+  EagerResult result = run_module(workload, inputs, labels);
+  Tensors parameters;
+  for (const NamedTensor& parameter : workload.parameters) {
+    parameters.push_back(parameter.tensor);
+  }
+  result.gradients = translated("the module's backward", [&] { return parameter_gradients(result.loss, parameters); });
+  return result;
 }
 
 }  // namespace stagecraft

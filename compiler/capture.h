@@ -37,9 +37,12 @@ struct Workload {
 struct EagerResult {
   Tensors outputs;
   at::Tensor loss;
+  Tensors gradients;  ///< per parameter; undefined where none arrives
 };
 
-/// Runs the module eagerly; random operators draw as a replay under `key` would. Buffers are restored (CA-1).
+/// Runs the module eagerly, forward and backward; random operators draw as a replay under `key` would. Buffers are
+/// restored (CA-1).
+/// Errors: CompileCapture for what the module or LibTorch throws.
 [[nodiscard]] EagerResult run_eagerly(const Workload& workload,
                                       const Tensors& inputs,
                                       const Tensors& labels,

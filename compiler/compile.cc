@@ -8,6 +8,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/probe.h"
+#include "stagecraft/compiler/thread_count.h"
 
 namespace stagecraft {
 namespace {
@@ -84,6 +85,15 @@ StageGraph stage_graph_of(const Partition& partition) {
   return graph;
 }
 
+void check_trains(const CompiledProgram& compiled) {
+  const auto trains = [](const StageProgram& stage) { return std::ranges::find(stage.trained, true) != stage.trained.end(); };
+  if (std::ranges::none_of(compiled.partition.stages, trains)) {
+    throw Error(Errc::CompileCapture,
+                "the loss reaches no parameter that requires a gradient, so training would change nothing: compute the loss "
+                "from outputs that hang on parameters (without detach or NoGradGuard), and leave requires_grad on in some");
+  }
+}
+
 }  // namespace
 
 namespace compile_detail {
@@ -108,6 +118,7 @@ Program compile_workload(const Workload& given, const CompileOptions& options) {
   if (!given.loss) {
     throw Error(Errc::UsageArgument, "CompileOptions::loss is missing; pass a function (output, label) -> scalar tensor");
   }
+  const SingleThreaded alone;
   Workload workload = given;
   workload.parameters = without_aliases(given.parameters);
   workload.buffers = without_aliases(given.buffers);
@@ -124,6 +135,7 @@ Program compile_workload(const Workload& given, const CompileOptions& options) {
   compiled->partition = partition(compiled->graph);
   measure_stages(compiled->graph, compiled->partition, inputs[0], labels[0]);
   compiled->stage_graph = stage_graph_of(compiled->partition);
+  check_trains(*compiled);
   return Program(std::move(compiled));
 }
 

@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <sstream>
+
+#include "stagecraft/compiler/custom_function.h"
+#include "stagecraft/compiler/tensor_hooks.h"
 
 namespace stagecraft {
 namespace {
@@ -30,6 +34,16 @@ std::string operand_text(const Graph& graph, const Operand& operand) {
     std::string operator()(StageGenerator) const { return "generator"; }
   };
   return std::visit(Visitor{graph}, operand);
+}
+
+std::string hooks_text(const Graph& graph, const Node& node) {
+  std::string text;
+  for (const ValueId r : node.results) {
+    if (r != kNoValue && graph.at(r).hooks != kNoAttachment) {
+      text += " " + name_of(graph.attachments[static_cast<std::size_t>(graph.at(r).hooks)]);
+    }
+  }
+  return text;
 }
 
 }  // namespace
@@ -61,6 +75,14 @@ std::string stage_marker(const Node& node) {
     }
   }
   return "";
+}
+
+const std::string& name_of(const Attachment& attachment) {
+  return std::visit([](const auto& code) -> const std::string& { return code->name(); }, attachment);
+}
+
+bool in_loss(const Node& node) {
+  return std::ranges::any_of(node.annotations, [](const Annotation& a) { return a.tag == kLossTag; });
 }
 
 std::string value_name(const Graph& graph, ValueId id) {
@@ -95,11 +117,12 @@ std::string to_string(const Graph& graph) {
       operands.push_back(operand_text(graph, operand));
     }
     const std::string stage = stage_marker(node);
-    text += fmt::format("{:<10} {} = {}({}){}{}\n",
-                        stage.empty() ? "-" : stage,
-                        fmt::join(results, ", "),
-                        operator_name(node),
+    text += fmt::format("{:<10} {} = {}({}){}{}{}\n",
+                        !stage.empty() ? stage : in_loss(node) ? std::string(kLossTag) : "-",
+                        node.answer ? (*node.answer ? "true" : "false") : fmt::format("{}", fmt::join(results, ", ")),
+                        node.function < 0 ? operator_name(node) : name_of(graph.attachments[static_cast<std::size_t>(node.function)]),
                         fmt::join(operands, ", "),
+                        hooks_text(graph, node),
                         node.grad_mode ? "" : " no_grad",
                         node.random_index >= 0 ? fmt::format(" random{}", node.random_index) : "");
   }

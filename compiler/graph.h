@@ -12,7 +12,10 @@
 #include <ATen/core/ivalue.h>
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -26,6 +29,13 @@ inline constexpr ValueId kNoValue{-1};
 
 enum class ValueKind : std::uint8_t { Input, Label, Parameter, Buffer, Constant, Computed };
 
+class CustomFunction;
+class TensorHooks;
+
+/// Code of the user's program that replays call. It exists in this process alone: elsewhere its name says what is missing.
+using Attachment = std::variant<std::shared_ptr<const CustomFunction>, std::shared_ptr<const TensorHooks>>;
+inline constexpr int kNoAttachment = -1;
+
 struct Value {
   ValueKind kind = ValueKind::Computed;
   int position = 0;  ///< which input, label, parameter, buffer or constant; the producing node of a computed value
@@ -33,6 +43,7 @@ struct Value {
   at::ScalarType dtype = at::kFloat;
   bool requires_grad = false;
   int alias_set = 0;  ///< values with equal sets share storage
+  int hooks = kNoAttachment;  ///< which attachment is called with the value's gradient
 };
 
 /// What stands in for a literal device: the device of the stage that runs the operator.
@@ -66,7 +77,15 @@ struct Node {
   Autocast autocast;
   bool grad_mode = true;
   int random_index = -1;  ///< number among the random operators of the whole graph, or -1
+  /// The answer the module got from an operator that compares (and returns no tensor): every replay must get it too.
+  std::optional<bool> answer;
+  /// kFunctionNode: which attachment. Its operands are three lists: what gradients flow to, what the forward saved, and
+  /// what it returned; its results are the latter, joined to autograd.
+  int function = kNoAttachment;
 };
+
+/// Name of a node that is no operator but an application of a custom function.
+inline constexpr std::string_view kFunctionNode = "stagecraft::custom_function";
 
 /// A parameter or buffer of the module, by its name there.
 struct NamedTensor {
@@ -80,12 +99,16 @@ struct Graph {
   std::vector<NamedTensor> parameters;  ///< in the module's order
   std::vector<NamedTensor> buffers;
   std::vector<at::Tensor> constants;
+  std::vector<Attachment> attachments;
   std::vector<ValueId> inputs, labels;
   std::vector<ValueId> outputs;  ///< what forward returned
   ValueId loss = kNoValue;
 
   [[nodiscard]] const Value& at(ValueId id) const { return values[id.index()]; }
 };
+
+/// "custom function Reverse", "2 hooks on w:a.weight".
+[[nodiscard]] const std::string& name_of(const Attachment& attachment);
 
 /// Every value a node reads, once per use.
 [[nodiscard]] std::vector<ValueId> reads_of(const Node& node);
@@ -95,6 +118,9 @@ struct Graph {
 
 /// The name of the stage a node was marked with, or "" outside all markers.
 [[nodiscard]] std::string stage_marker(const Node& node);
+
+/// Whether the loss made the node, not the module's forward.
+[[nodiscard]] bool in_loss(const Node& node);
 
 /// One line per operator with its stage, operands, results and shapes.
 [[nodiscard]] std::string to_string(const Graph& graph);

@@ -14,6 +14,8 @@
 
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/custom_function.h"
+#include "stagecraft/compiler/tensor_hooks.h"
 
 namespace stagecraft {
 namespace {
@@ -28,13 +30,17 @@ struct Generator {};
 using Argument = std::variant<c10::IValue, int, LocalList, Generator>;
 
 struct Call {
-  c10::OperatorHandle op;
+  std::optional<c10::OperatorHandle> op;               ///< or:
+  std::shared_ptr<const CustomFunction> function;      ///< with three lists of arguments
   std::vector<Argument> arguments;
   std::vector<int> results;
   std::vector<int> last_uses;  ///< locals nobody reads after this call
   bool grad_mode = true;
   Autocast autocast;
   int random_index = -1;
+  std::optional<bool> answer;
+  std::vector<std::pair<int, std::shared_ptr<const TensorHooks>>> hooks;  ///< on results
+  const Node* node = nullptr;
 };
 
 /// Autocast as recorded, for the calls that want it. The cast cache is process-wide and outlives optimizer
@@ -73,12 +79,8 @@ struct StageInterpreter::Impl {
   std::unordered_map<ValueId, int> locals;
   std::vector<Call> calls;
   std::vector<int> input_locals, parameter_locals, buffer_locals;
-  struct Constant {
-    int local;
-    at::Tensor tensor;
-    bool written;
-  };
-  std::vector<Constant> constants;
+  std::vector<std::pair<int, at::Tensor>> constants;
+  std::vector<std::shared_ptr<const TensorHooks>> parameter_hooks;  ///< per parameter; null where it has none
   std::vector<bool> input_written;
   std::vector<int> output_locals;
   int loss_local = kAbsent;
@@ -131,34 +133,54 @@ struct StageInterpreter::Impl {
     }
     for (const int p : program.parameters) {
       parameter_locals.push_back(local_of(parameter_ids.at(p)));
+      parameter_hooks.push_back(hooks_on(parameter_ids.at(p)));
     }
     for (const int b : program.buffers) {
       buffer_locals.push_back(local_of(buffer_ids.at(b)));
     }
     for (const int c : program.constants) {
-      const ValueId id = constant_ids.at(c);
-      constants.push_back({local_of(id), graph.constants[static_cast<std::size_t>(c)],
-                           written_sets.contains(graph.at(id).alias_set)});
+      constants.emplace_back(local_of(constant_ids.at(c)), graph.constants[static_cast<std::size_t>(c)]);
     }
   }
 
+  [[nodiscard]] std::shared_ptr<const TensorHooks> hooks_on(ValueId id) const {
+    const int hooks = id == kNoValue ? kNoAttachment : graph.at(id).hooks;
+    return hooks == kNoAttachment
+               ? nullptr
+               : std::get<std::shared_ptr<const TensorHooks>>(graph.attachments[static_cast<std::size_t>(hooks)]);
+  }
+
   Call call_of(const Node& node) {
-    const auto found = c10::Dispatcher::singleton().findSchema({node.name, node.overload});
-    if (!found) {
-      throw Error(Errc::CompileCapture,
-                  fmt::format("the operator {} is not known here; load the library that registers it", operator_name(node)));
+    Call call;
+    if (node.function == kNoAttachment) {
+      call.op = operator_of(node);
+    } else {
+      call.function = std::get<std::shared_ptr<const CustomFunction>>(graph.attachments[static_cast<std::size_t>(node.function)]);
     }
-    Call call{.op = *found};
     for (const Operand& operand : node.operands) {
       call.arguments.push_back(argument_of(operand));
     }
     for (const ValueId result : node.results) {
       call.results.push_back(local_of(result));
+      if (auto hooks = hooks_on(result)) {
+        call.hooks.emplace_back(call.results.back(), std::move(hooks));
+      }
     }
+    call.answer = node.answer;
+    call.node = &node;
     call.grad_mode = node.grad_mode;
     call.autocast = node.autocast;
     call.random_index = node.random_index;
     return call;
+  }
+
+  static c10::OperatorHandle operator_of(const Node& node) {
+    const auto found = c10::Dispatcher::singleton().findSchema({node.name, node.overload});
+    if (!found) {
+      throw Error(Errc::CompileCapture,
+                  fmt::format("the operator {} is not known here; load the library that registers it", operator_name(node)));
+    }
+    return *found;
   }
 
   Argument argument_of(const Operand& operand) {
@@ -225,15 +247,51 @@ struct StageInterpreter::Impl {
       values[static_cast<std::size_t>(input_locals[i])] = input_written[i] ? inputs[i].clone() : inputs[i];
     }
     for (std::size_t i = 0; i < parameter_locals.size(); ++i) {
-      values[static_cast<std::size_t>(parameter_locals[i])] = state.parameters[i];
+      values[static_cast<std::size_t>(parameter_locals[i])] =
+          parameter_hooks[i] ? with_hooks(state.parameters[i], parameter_hooks[i]) : state.parameters[i];
     }
     for (std::size_t i = 0; i < buffer_locals.size(); ++i) {
       values[static_cast<std::size_t>(buffer_locals[i])] = state.buffers[i];
     }
-    for (const Constant& c : constants) {
-      values[static_cast<std::size_t>(c.local)] = c.written ? c.tensor.clone() : c.tensor;
+    for (const auto& [local, tensor] : constants) {
+      values[static_cast<std::size_t>(local)] = tensor;
     }
     return values;
+  }
+
+  static std::vector<at::Tensor> tensors_of(const Argument& list, const std::vector<at::Tensor>& values) {
+    std::vector<at::Tensor> tensors;
+    for (const int local : std::get<LocalList>(list).locals) {
+      tensors.push_back(local == kAbsent ? at::Tensor() : values[static_cast<std::size_t>(local)]);
+    }
+    return tensors;
+  }
+
+  void apply_function(const Call& call, std::vector<at::Tensor>& values) const {
+    const std::vector<at::Tensor> joined = call.function->join(
+        tensors_of(call.arguments[0], values), tensors_of(call.arguments[1], values), tensors_of(call.arguments[2], values));
+    for (std::size_t i = 0; i < joined.size(); ++i) {
+      if (call.results[i] != kAbsent) {
+        values[static_cast<std::size_t>(call.results[i])] = joined[i];
+      }
+    }
+  }
+
+  void call_operator(const Call& call, torch::jit::Stack& stack, std::vector<at::Tensor>& values, const RandomKey& key) const {
+    stack.clear();
+    for (const Argument& argument : call.arguments) {
+      push(stack, argument, values, key, call.random_index);
+    }
+    call.op->callBoxed(&stack);
+    if (call.answer && stack.back().toBool() != *call.answer) {
+      throw Error(Errc::CompileCapture,
+                  fmt::format("{} in stage \"{}\" compares two tensors that were {}equal when the module was captured and "
+                              "are {} now; what the module decides by that is fixed in the captured graph: keep the "
+                              "decision in tensors (torch::where), or move it out of the module",
+                              operator_name(*call.node), program.name, *call.answer ? "" : "not ",
+                              *call.answer ? "not" : "equal"));
+    }
+    store(call, stack, values);
   }
 
   static void push(torch::jit::Stack& stack, const Argument& argument, const std::vector<at::Tensor>& values,
@@ -306,12 +364,14 @@ StageResult StageInterpreter::run(const std::vector<at::Tensor>& inputs,
     if (autocast) {
       AutocastGuard::set(call.autocast);
     }
-    stack.clear();
-    for (const Argument& argument : call.arguments) {
-      Impl::push(stack, argument, values, key, call.random_index);
+    if (call.function) {
+      impl_->apply_function(call, values);
+    } else {
+      impl_->call_operator(call, stack, values, key);
     }
-    call.op.callBoxed(&stack);
-    Impl::store(call, stack, values);
+    for (const auto& [local, hooks] : call.hooks) {
+      values[static_cast<std::size_t>(local)] = with_hooks(values[static_cast<std::size_t>(local)], hooks);
+    }
     for (const int local : call.last_uses) {
       values[static_cast<std::size_t>(local)].reset();
     }

@@ -27,6 +27,7 @@ struct Annotation {
 };
 
 inline constexpr std::string_view kStageTag = "PP";
+inline constexpr std::string_view kLossTag = "loss";  ///< capture opens it around the loss
 
 /// Opens a scope on this thread until it is destroyed.
 /// Errors: CompilePartition (during capture) when M-1 is broken.

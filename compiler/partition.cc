@@ -14,6 +14,44 @@ namespace {
 
 constexpr int kUnassigned = -1;
 
+/// How far downstream each stage is: the edges on the longest way that leads to it.
+class StageDepths {
+ public:
+  explicit StageDepths(std::size_t stages) : fed_by_(stages), depth_(stages, 0) {}
+
+  /// The deepest of them; of equally deep ones the last entered.
+  [[nodiscard]] int furthest(const std::set<int>& stages) const {
+    return *std::ranges::max_element(stages, {}, [this](int s) { return std::pair(depth(s), s); });
+  }
+
+  void feed(const std::set<int>& from, int to) {
+    for (const int s : from) {
+      if (s != to && fed_by_[static_cast<std::size_t>(to)].insert(s).second) {
+        deepen(to, depth(s) + 1);
+      }
+    }
+  }
+
+ private:
+  [[nodiscard]] int depth(int stage) const { return depth_[static_cast<std::size_t>(stage)]; }
+
+  /// No cycle can be: data flows from stages entered earlier, and an edge that furthest() adds ends at the deepest.
+  void deepen(int stage, int least) {
+    if (depth(stage) >= least) {
+      return;
+    }
+    depth_[static_cast<std::size_t>(stage)] = least;
+    for (std::size_t s = 0; s < fed_by_.size(); ++s) {
+      if (fed_by_[s].contains(stage)) {
+        deepen(static_cast<int>(s), least + 1);
+      }
+    }
+  }
+
+  std::vector<std::set<int>> fed_by_;
+  std::vector<int> depth_;
+};
+
 class Partitioner {
  public:
   explicit Partitioner(const Graph& graph) : graph_(graph), stage_of_(graph.nodes.size(), kUnassigned) {}
@@ -63,20 +101,46 @@ class Partitioner {
     return value.kind == ValueKind::Computed ? stage_of_[static_cast<std::size_t>(value.position)] : kUnassigned;
   }
 
-  void assign_by_operand() {
+  /// The stages of the unmarked node's operands: their own, and of unmarked operands those of theirs.
+  [[nodiscard]] std::set<int> origins_of(std::size_t n, const std::vector<std::set<int>>& origins) const {
+    std::set<int> all;
+    for (const ValueId read : reads_of(graph_.nodes[n])) {
+      if (producer_stage(read) != kUnassigned) {
+        all.insert(producer_stage(read));
+      } else if (graph_.at(read).kind == ValueKind::Computed) {
+        const std::set<int>& more = origins[static_cast<std::size_t>(graph_.at(read).position)];
+        all.insert(more.begin(), more.end());
+      }
+    }
+    return all;
+  }
+
+  /// What the markers alone say of who feeds whom.
+  [[nodiscard]] StageDepths depths_of_marked() const {
+    StageDepths depths(names_.size());
+    std::vector<std::set<int>> origins(graph_.nodes.size());
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
-      int latest = -1;
+      origins[n] = origins_of(n, origins);
+      if (stage_of_[n] != kUnassigned) {
+        depths.feed(origins[n], stage_of_[n]);
+      }
+    }
+    return depths;
+  }
+
+  /// With the operand furthest downstream, whichever was made last: C++ leaves open which operand of a sum is.
+  void assign_by_operand() {
+    StageDepths depths = depths_of_marked();
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      std::set<int> stages;
       for (const ValueId read : reads_of(graph_.nodes[n])) {
-        if (stage_of_[n] != kUnassigned && latest == -1) {
-          break;  // marked
-        }
-        const int position = graph_.at(read).position;
-        if (producer_stage(read) != kUnassigned && position > latest) {
-          latest = position;
+        if (producer_stage(read) != kUnassigned) {
+          stages.insert(producer_stage(read));
         }
       }
-      if (latest >= 0) {
-        stage_of_[n] = stage_of_[static_cast<std::size_t>(latest)];
+      if (stage_of_[n] == kUnassigned && !stages.empty()) {
+        stage_of_[n] = depths.furthest(stages);
+        depths.feed(stages, stage_of_[n]);
       }
     }
   }
@@ -102,7 +166,8 @@ class Partitioner {
   }
 
   [[nodiscard]] std::string describe(std::size_t n) const {
-    return fmt::format("{} in stage \"{}\"", operator_name(graph_.nodes[n]), names_[static_cast<std::size_t>(stage_of_[n])]);
+    return fmt::format("{} {}in stage \"{}\"", operator_name(graph_.nodes[n]), in_loss(graph_.nodes[n]) ? "of the loss, " : "",
+                       names_[static_cast<std::size_t>(stage_of_[n])]);
   }
 
   void check_parameters() const {
@@ -238,32 +303,11 @@ class Partitioner {
       while (next < stages.size() && !ready(next)) {
         ++next;
       }
-      if (next == stages.size()) {
-        refuse_cycle(stages, done, waits);
-      }
+      SC_CHECK(next < stages.size(), "stages are fed by stages entered before, or by less deep ones");
       done[next] = true;
       order.emplace_back(next);
     }
     return order;
-  }
-
-  [[noreturn]] static void refuse_cycle(const std::vector<StageProgram>& stages,
-                                        const std::vector<bool>& done,
-                                        const std::vector<std::set<StageId>>& waits) {
-    std::string names;
-    for (std::size_t s = 0; s < stages.size(); ++s) {
-      if (!done[s]) {
-        for (const StageId w : waits[s]) {
-          if (!done[w.index()]) {
-            names += fmt::format("{}\"{}\" reads from \"{}\"", names.empty() ? "" : ", ", stages[s].name, stages[w.index()].name);
-          }
-        }
-      }
-    }
-    throw Error(Errc::CompilePartition,
-                fmt::format("V32: the stages need each other: {}; a stage runs as a whole: move the markers so that data "
-                            "flows one way",
-                            names));
   }
 
   /// Gradients of a value are summed latest-created consumer first: the order of creation is kept here.

@@ -1,7 +1,8 @@
 /// Partition: cuts a captured graph at its stage markers into stage programs and the DAG between them.
 ///
-/// An operator outside all markers belongs to the stage of its latest-made operand, or, with none, to that of its
-/// first consumer; a graph without markers is one stage. Stages are numbered in the order in which the module enters them.
+/// An operator outside all markers, those of the loss among them, belongs to the stage of the operand that is furthest
+/// downstream in the stage DAG (of equally deep ones the last entered), or, with none, to that of its first consumer; a
+/// graph without markers is one stage. Stages are numbered in the order in which the module enters them.
 #pragma once
 
 #include <vector>
@@ -16,8 +17,8 @@ struct Partition {
   std::vector<StageId> order;  ///< a topological order of the stages; ties by number
 };
 
-/// Errors: CompilePartition for a parameter used in two stages (V33), an in-place operator on a value that another
-///         stage reads, and stages that need each other (V32); each names operator and markers.
+/// Errors: CompilePartition for a parameter used in two stages (V33) and an in-place operator on a value that another
+///         stage reads; each names operator and markers.
 [[nodiscard]] Partition partition(const Graph& graph);
 
 /// The whole graph as one program: what the cut must not change.

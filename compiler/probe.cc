@@ -1,7 +1,6 @@
 #include "stagecraft/compiler/probe.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/equal.h>
 #include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <fmt/format.h>
@@ -14,6 +13,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/interpreter.h"
+#include "stagecraft/compiler/parameter_gradients.h"
 
 namespace stagecraft {
 namespace {
@@ -39,7 +39,9 @@ class MemoryMeter : public c10::MemoryReportingInfoBase {
 StageState state_of(const Graph& graph, const StageProgram& program) {
   StageState state;
   for (const int p : program.parameters) {
-    state.parameters.push_back(graph.parameters[static_cast<std::size_t>(p)].tensor);
+    const at::Tensor& original = graph.parameters[static_cast<std::size_t>(p)].tensor;
+    // A leaf of its own: hooks on the module's are called by the replay itself.
+    state.parameters.push_back(original.detach().requires_grad_(original.requires_grad()));
   }
   for (const int b : program.buffers) {
     state.buffers.push_back(graph.buffers[static_cast<std::size_t>(b)].tensor.detach().clone());
@@ -60,7 +62,29 @@ Tensors inputs_of(const StageProgram& program, const Tensors& inputs, const Tens
   return result;
 }
 
+/// What the buckets and the optimizers can hold.
+void check_trainable(const NamedTensor& parameter, const at::Tensor& gradient) {
+  if (!gradient.defined()) {
+    return;
+  }
+  if (gradient.layout() != at::kStrided) {
+    throw Error(Errc::CompileCapture,
+                fmt::format("the gradient of {} is sparse, which no optimizer here takes: make it dense (for an Embedding, "
+                            "leave .sparse(true) out)",
+                            parameter.name));
+  }
+  if (!parameter.tensor.is_floating_point()) {
+    throw Error(Errc::CompileCapture,
+                fmt::format("the parameter {} is {}, which no optimizer here takes: hold its real and imaginary part as two "
+                            "parameters, or freeze it",
+                            parameter.name, at::toString(parameter.tensor.scalar_type())));
+  }
+}
+
 bool same(const at::Tensor& a, const at::Tensor& b) {
+  if (!a.defined() || !b.defined()) {
+    return a.defined() == b.defined();
+  }
   if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) {
     return false;
   }
@@ -124,7 +148,8 @@ void check_against_eager(const Workload& workload, const Graph& graph, const Ten
   const at::AutoGradMode grad(true);
   Tensors arguments = inputs;
   arguments.insert(arguments.end(), labels.begin(), labels.end());
-  const StageResult replay = interpreter.run(arguments, state_of(graph, whole), kCheckKey);
+  const StageState state = state_of(graph, whole);
+  const StageResult replay = interpreter.run(arguments, state, kCheckKey);
   const auto refuse = [](const std::string& what) {
     throw Error(Errc::CompileCapture,
                 fmt::format("{} of a second microbatch differs between the module and the replay of what was captured; the "
@@ -139,6 +164,18 @@ void check_against_eager(const Workload& workload, const Graph& graph, const Ten
   }
   if (!same(eager.loss, replay.loss)) {
     refuse("the loss");
+  }
+  const Tensors& wanted = eager.gradients;
+  const Tensors found = parameter_gradients(replay.loss, state.parameters);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    check_trainable(graph.parameters[i], wanted[i]);
+    if (!same(wanted[i], found[i])) {
+      throw Error(Errc::CompileCapture,
+                  fmt::format("the gradient of {} on a second microbatch differs between the module and the replay of what "
+                              "was captured; the module changes gradients where no operator, custom function or tensor "
+                              "hook shows it: use these, and keep no state of your own between backwards",
+                              graph.parameters[i].name));
+    }
   }
 }
 

@@ -82,6 +82,9 @@ std::string Program::explain() const {
   for (const StageProgram& stage : compiled_->partition.stages) {
     text += explain_stage(*compiled_, stage);
   }
+  for (const Attachment& attachment : compiled_->graph.attachments) {
+    text += fmt::format("in this process only: {}\n", name_of(attachment));
+  }
   return text;
 }
 

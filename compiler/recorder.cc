@@ -8,9 +8,12 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string_view>
 
 #include "stagecraft/base/check.h"
+#include "stagecraft/compiler/custom_function.h"
+#include "stagecraft/compiler/tensor_hooks.h"
 
 namespace stagecraft {
 namespace {
@@ -75,9 +78,28 @@ bool is_mask(const c10::IValue& index) {
   return mask;
 }
 
+constexpr std::string_view kEqual = "aten::equal";
+constexpr std::string_view kOneHot = "aten::one_hot";
+
+/// Two tensors that are one: whatever the values.
+bool compares_with_itself(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments) {
+  return op.schema().name() == kEqual &&
+         arguments[0].toTensor().unsafeGetTensorImpl() == arguments[1].toTensor().unsafeGetTensorImpl();
+}
+
+/// Attention asks whether query and key are the same tensor by comparing them. That two results of arithmetic differ is
+/// recorded as an answer that every replay has to get again; of integers it would be a decision on data.
+bool compares_floats(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments) {
+  return op.schema().name() == kEqual && arguments[0].toTensor().is_floating_point() &&
+         arguments[1].toTensor().is_floating_point();
+}
+
 bool shape_depends_on_values(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments) {
   if (op.schema().name() == "aten::index") {
     return is_mask(arguments[1]);  // tagged, but only masks make the shape depend on values
+  }
+  if (op.schema().name() == kOneHot) {
+    return arguments[1].toInt() < 0;  // the number of classes is to be found in the values
   }
   return op.hasTag(at::Tag::dynamic_output_shape);
 }
@@ -122,12 +144,14 @@ std::optional<std::size_t> generator_argument(const c10::OperatorHandle& op) {
 }
 
 std::string under_marker() {
+  bool loss = false;
   for (const Annotation& a : open_annotations()) {
     if (a.tag == kStageTag) {
       return fmt::format(" (in stage \"{}\")", a.name);
     }
+    loss = loss || a.tag == kLossTag;
   }
-  return " (outside all stages)";
+  return loss ? " (in the loss)" : " (outside all stages)";
 }
 
 Recorder::Recorder(const Workload& workload, const Tensors& inputs, const Tensors& labels) {
@@ -155,17 +179,19 @@ bool Recorder::before(const c10::OperatorHandle& op, const torch::jit::Stack& st
     for_each_tensor(argument, [&](const at::Tensor& t) {
       if (dependent(t) || adopt(t)) {
         any_dependent = true;
-        refuse_custom_function(op, t);
+        join_custom_function(t);
       } else {
         see_constant(op, t);
       }
     });
   }
-  if (!any_dependent) {
+  if (!any_dependent || compares_with_itself(op, arguments)) {
     folding_ = std::move(arguments);
     return false;
   }
-  refuse_unreplayable(op, arguments);
+  if (!compares_floats(op, arguments)) {
+    refuse_unreplayable(op, arguments);
+  }
   open_ = node_of(op, arguments, random_index);
   return true;
 }
@@ -173,6 +199,10 @@ bool Recorder::before(const c10::OperatorHandle& op, const torch::jit::Stack& st
 void Recorder::after(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
   Node node = std::move(*open_);
   open_.reset();
+  if (op.schema().name() == kEqual) {
+    node.answer = stack.back().toBool();
+    refuse_chance(op, node);
+  }
   record_results(node, op, stack);
   graph_.nodes.push_back(std::move(node));
 }
@@ -191,6 +221,7 @@ void Recorder::record_results(Node& node, const c10::OperatorHandle& op, const t
                              ? known->second
                              : add_value(t, ValueKind::Computed, static_cast<int>(graph_.nodes.size()));
       graph_.values[id.index()].requires_grad = t.requires_grad();
+      gradients_.note(t, id);  // an operator that writes in place gives a known value another node of autograd
       node.results.push_back(id);
     };
     if (result.isTensor()) {
@@ -299,7 +330,21 @@ void Recorder::refuse_unreplayable(const c10::OperatorHandle& op, const std::vec
   }
 }
 
+void Recorder::refuse_chance(const c10::OperatorHandle& op, const Node& node) const {
+  if (*node.answer) {
+    throw Error(Errc::CompileCapture,
+                fmt::format("{} finds two different tensors equal{}; what the module decides by that depends on their "
+                            "values and would be frozen into the captured graph: keep the decision in tensors "
+                            "(torch::where), or move it out of the module",
+                            full_name(op),
+                            under_marker()));
+  }
+}
+
 void Recorder::check_hidden_read(const c10::OperatorHandle& op, const torch::jit::Stack& stack) const {
+  if (open_ && (open_->name == kOneHot || open_->name == kEqual)) {
+    return;  // what it finds it looks for again in every replay: classes out of range, another answer
+  }
   const std::vector<c10::IValue> arguments = last(stack, op.schema().arguments().size());
   const bool reads = op.hasTag(at::Tag::data_dependent_output) || op.schema().name() == "aten::_local_scalar_dense";
   if (!reads && !shape_depends_on_values(op, arguments)) {
@@ -330,24 +375,108 @@ void Recorder::refuse_hidden_draw(const c10::OperatorHandle& op) const {
                           full_name(op)));
 }
 
-void Recorder::refuse_custom_function(const c10::OperatorHandle& op, const at::Tensor& tensor) const {
+/// A custom function's operators run without gradients; what they return is given one afterwards, which is seen when
+/// it is next used.
+void Recorder::join_custom_function(const at::Tensor& tensor) {
   const auto known = values_.find(tensor.unsafeGetTensorImpl());
-  if (known == values_.end() || tensor.grad_fn() == nullptr || tensor.is_view()) {
+  if (known == values_.end() || tensor.grad_fn() == nullptr || graph_.at(known->second).kind != ValueKind::Computed ||
+      gradients_.value_of({tensor.grad_fn(), static_cast<std::uint32_t>(tensor.output_nr())})) {
     return;
   }
-  const Value& value = graph_.at(known->second);
-  if (value.kind != ValueKind::Computed) {
+  const ValueId raw = known->second;
+  const Node& producer = graph_.nodes[static_cast<std::size_t>(graph_.at(raw).position)];
+  if (!CustomFunction::made(*tensor.grad_fn())) {
+    if (!producer.grad_mode && !tensor.is_view()) {
+      throw Error(Errc::CompileCapture,
+                  fmt::format("what {} returns{} was given the autograd node {} by hand; a replay could not: use a "
+                              "torch::autograd::Function, or ordinary operators",
+                              operator_name(producer), under_marker(), tensor.grad_fn()->name()));
+    }
     return;
   }
-  const Node& producer = graph_.nodes[static_cast<std::size_t>(value.position)];
-  if (!producer.grad_mode) {
-    throw Error(Errc::CompileCapture,
-                fmt::format("{} reads the result of a custom autograd function ({}, around {}){}; its backward would be "
-                            "lost in a replay: write it with ordinary operators",
-                            full_name(op),
-                            tensor.grad_fn()->name(),
-                            operator_name(producer),
-                            under_marker()));
+  const std::size_t position = function_node_of(tensor, producer.annotations);
+  const ValueId joined = add_value(tensor, ValueKind::Computed, static_cast<int>(position));
+  Node& node = graph_.nodes[position];
+  const auto output = static_cast<std::size_t>(tensor.output_nr());
+  std::get<ValueList>(node.operands[2]).values[output] = raw;
+  node.results[output] = joined;
+}
+
+/// The node of the function that made `output`, appended when this is the first of its outputs to be used.
+std::size_t Recorder::function_node_of(const at::Tensor& output, std::vector<Annotation> annotations) {
+  const auto& made_by = output.grad_fn();
+  const auto known = functions_.find(made_by.get());
+  if (known != functions_.end() && known->second.first.lock() == made_by) {
+    return known->second.second;
+  }
+  CustomFunction::Taken taken = CustomFunction::take(made_by);
+  Node node{.name = std::string(kFunctionNode), .annotations = std::move(annotations)};
+  node.function = static_cast<int>(graph_.attachments.size());
+  ValueList inputs, saved, outputs;
+  for (const torch::autograd::Edge& edge : made_by->next_edges()) {
+    const std::optional<ValueId> value = edge.is_valid() ? gradients_.value_of(edge) : kNoValue;
+    if (!value) {
+      throw Error(Errc::CompileCapture,
+                  fmt::format("the {} takes a tensor{} that no captured operator made ({}): give it the results of operators",
+                              taken.function->name(), under_marker(), edge.function->name()));
+    }
+    inputs.values.push_back(*value);
+  }
+  for (const at::Tensor& tensor : taken.saved) {
+    saved.values.push_back(tensor.defined() ? saved_value(tensor) : kNoValue);
+  }
+  outputs.values.assign(made_by->num_inputs(), kNoValue);
+  node.results.assign(made_by->num_inputs(), kNoValue);
+  node.operands = {std::move(inputs), std::move(saved), std::move(outputs)};
+  const std::size_t position = graph_.nodes.size();
+  functions_[made_by.get()] = {made_by, position};
+  graph_.attachments.emplace_back(std::move(taken.function));
+  graph_.nodes.push_back(std::move(node));
+  return position;
+}
+
+/// A tensor that autograd kept may be another handle on a value.
+ValueId Recorder::saved_value(const at::Tensor& tensor) {
+  if (!values_.contains(tensor.unsafeGetTensorImpl()) && tensor.has_storage()) {
+    const auto set = alias_sets_.find(tensor.storage().unsafeGetStorageImpl());
+    const Layout layout(tensor);
+    if (set != alias_sets_.end()) {
+      for (const auto& [value, known] : values_of_set_[set->second]) {
+        if (known == layout) {
+          return value;
+        }
+      }
+    }
+  }
+  return value_of(tensor);
+}
+
+void Recorder::attach_hooks(const at::Tensor& loss) {
+  std::set<int> written;
+  for (const Node& node : graph_.nodes) {
+    for (const ValueId id : node.writes) {
+      written.insert(graph_.at(id).alias_set);
+    }
+  }
+  for (FoundHooks& found : find_hooks(loss)) {
+    const std::optional<ValueId> value = gradients_.value_of(found.of);
+    if (!value) {
+      throw Error(Errc::CompileCapture,
+                  fmt::format("a hook is registered on a tensor that no captured operator made (autograd node {}); a replay "
+                              "could not call it: register it on a parameter or on the result of an operator",
+                              found.of.function->name()));
+    }
+    Value& hooked = graph_.values[value->index()];
+    const std::string name = fmt::format("{} hook{} on {}", found.calls.size(), found.calls.size() == 1 ? "" : "s",
+                                         value_name(graph_, *value));
+    if (written.contains(hooked.alias_set)) {
+      throw Error(Errc::CompileCapture,
+                  fmt::format("{} cannot be kept, because an operator writes that tensor's memory in place: use the operator "
+                              "that returns a new tensor",
+                              name));
+    }
+    hooked.hooks = static_cast<int>(graph_.attachments.size());
+    graph_.attachments.emplace_back(std::make_shared<const TensorHooks>(name, std::move(found.calls)));
   }
 }
 
@@ -467,12 +596,11 @@ ValueId Recorder::materialize(const at::Tensor& tensor) {
     append_view(view->second, tensor);
     return values_.at(impl);
   }
-  const ValueId id = lift(tensor);
-  values_[impl] = id;
-  values_of_set_[alias_set_of(tensor)].emplace_back(id, Layout(tensor));
-  graph_.values[id.index()].alias_set = alias_set_of(tensor);
-  dependent_sets_.insert(alias_set_of(tensor));
-  return id;
+  // What is written is no constant: each run has its own, made by the stage that writes it.
+  Node node{.name = "aten::clone", .operands = {lift(tensor), c10::IValue()}, .annotations = open_annotations()};
+  node.results.push_back(add_value(tensor, ValueKind::Computed, static_cast<int>(graph_.nodes.size())));
+  graph_.nodes.push_back(std::move(node));
+  return values_.at(impl);
 }
 
 void Recorder::append_view(const FoldedView& view, const at::Tensor& result) {
@@ -496,6 +624,7 @@ ValueId Recorder::add_value(const at::Tensor& tensor, ValueKind kind, int positi
   graph_.values.push_back(
       {kind, position, tensor.sizes().vec(), tensor.scalar_type(), tensor.requires_grad(), set});
   values_[tensor.unsafeGetTensorImpl()] = id;
+  gradients_.note(tensor, id);
   if (tensor.has_storage()) {
     dependent_sets_.insert(set);
     values_of_set_[set].emplace_back(id, Layout(tensor));
@@ -521,8 +650,10 @@ void Recorder::hold(const at::Tensor& tensor) { impls_.emplace_back(tensor.getIn
 
 Graph Recorder::finish(const Tensors& outputs, const at::Tensor& loss) {
   for (const at::Tensor& output : outputs) {
+    join_custom_function(output);
     graph_.outputs.push_back(value_of(output));
   }
+  join_custom_function(loss);
   const auto known = values_.find(loss.unsafeGetTensorImpl());
   if (known == values_.end()) {
     throw Error(Errc::CompileCapture,
@@ -534,14 +665,8 @@ Graph Recorder::finish(const Tensors& outputs, const at::Tensor& loss) {
                             at::toString(loss.scalar_type()),
                             c10::str(loss.sizes())));
   }
-  if (loss.grad_fn() != nullptr && graph_.at(known->second).kind == ValueKind::Computed &&
-      !graph_.nodes[static_cast<std::size_t>(graph_.at(known->second).position)].grad_mode) {
-    throw Error(Errc::CompileCapture,
-                fmt::format("the loss is the result of a custom autograd function ({}); its backward would be lost in a "
-                            "replay: write it with ordinary operators",
-                            loss.grad_fn()->name()));
-  }
   graph_.loss = known->second;
+  attach_hooks(loss);
   return std::move(graph_);
 }
 

@@ -10,6 +10,8 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -18,6 +20,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/capture.h"
+#include "stagecraft/compiler/gradient_sources.h"
 #include "stagecraft/compiler/graph.h"
 
 namespace stagecraft {
@@ -28,7 +31,7 @@ namespace stagecraft {
 /// The position of the operator's generator argument.
 [[nodiscard]] std::optional<std::size_t> generator_argument(const c10::OperatorHandle& op);
 
-/// " (in stage "x")", or "" outside all stages: the end of every capture message.
+/// " (in stage "x")", " (in the loss)" or " (outside all stages)": the end of every capture message.
 [[nodiscard]] std::string under_marker();
 
 class Recorder {
@@ -75,8 +78,12 @@ class Recorder {
   void see_constant(const c10::OperatorHandle& op, const at::Tensor& tensor);
   int alias_set_of(const at::Tensor& tensor);
   void hold(const at::Tensor& tensor);
+  void refuse_chance(const c10::OperatorHandle& op, const Node& node) const;
   void refuse_unreplayable(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments) const;
-  void refuse_custom_function(const c10::OperatorHandle& op, const at::Tensor& tensor) const;
+  void join_custom_function(const at::Tensor& tensor);
+  [[nodiscard]] std::size_t function_node_of(const at::Tensor& output, std::vector<Annotation> annotations);
+  [[nodiscard]] ValueId saved_value(const at::Tensor& tensor);
+  void attach_hooks(const at::Tensor& loss);
   void refuse_parameter_write(const Node& node) const;
   Operand operand_of(const c10::OperatorHandle& op, const c10::IValue& argument, std::size_t position, bool random);
   Node node_of(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments, int random_index);
@@ -91,6 +98,8 @@ class Recorder {
   std::unordered_map<Impl, FoldedView> folded_views_;
   std::unordered_map<c10::StorageImpl*, int> alias_sets_;
   std::unordered_map<int, std::vector<std::pair<ValueId, Layout>>> values_of_set_;
+  GradientSources gradients_;
+  std::map<const torch::autograd::Node*, std::pair<std::weak_ptr<torch::autograd::Node>, std::size_t>> functions_;  ///< node of the graph
   std::unordered_set<int> dependent_sets_;  ///< alias sets in which a dependent value lives
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> impls_;
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storages_;

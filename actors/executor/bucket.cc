@@ -88,6 +88,7 @@ Bucket::Bucket(const CompiledProgram& program, const StageProgram& stage, const 
     gradient_edges_.push_back(torch::autograd::impl::gradient_edge(leaf));
   }
   flat_gradients_ = gradients.all();
+  try_optimizer(optimizer, trained_);
 }
 
 void Bucket::accumulate(const std::vector<at::Tensor>& gradients) {

@@ -36,9 +36,15 @@ struct LearningRate {
   std::int64_t total_steps = 0;  ///< required by Cosine
 };
 
+/// Errors: UsageArgument for settings that cannot train: not finite, negative, or a decay outside of [0, 1).
+void check_optimizer(const Optimizer& optimizer);
+
 /// The learning rate of step `step` (the first is 0).
 [[nodiscard]] double learning_rate_at(const LearningRate& schedule, double base, std::int64_t step);
 [[nodiscard]] double base_learning_rate(const Optimizer& optimizer);
+
+/// "adamw", "sgd": the name an optimizer has in checkpoints.
+[[nodiscard]] std::string_view optimizer_name(const Optimizer& optimizer);
 
 /// Names of the state tensors an optimizer keeps per parameter, in the order in which they are stored.
 [[nodiscard]] std::vector<std::string_view> state_names(const Optimizer& optimizer);
@@ -48,6 +54,11 @@ struct OptimizedParameter {
   at::Tensor parameter, gradient;
   std::vector<at::Tensor> state;  ///< as state_names says
 };
+
+/// Runs the update once on parameters of the same dtypes and numbers of dimensions, of one element each, so that what it
+/// does not take is found out before a step depends on it.
+/// Errors: UsageArgument, naming the dtype.
+void try_optimizer(const Optimizer& optimizer, const std::vector<OptimizedParameter>& parameters);
 
 /// One update. `step` counts from 1; `gradient` is what the update applies (averaged, clipped).
 void apply(const Optimizer& optimizer, double learning_rate, std::int64_t step, std::vector<OptimizedParameter>& parameters);

@@ -1,6 +1,5 @@
 #include "stagecraft/actors/executor/reference.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -11,6 +10,7 @@
 #include "stagecraft/actors/executor/commit.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/futures/collective/over_transport.h"
 #include "stagecraft/futures/transport/inproc.h"
 
@@ -34,7 +34,7 @@ void on_own_thread(int threads, F&& body) {
   std::exception_ptr failure;
   std::thread([&] {
     try {
-      at::set_num_threads(threads);
+      set_own_thread_count(threads);
       body();
     } catch (...) {
       failure = std::current_exception();
@@ -58,6 +58,7 @@ struct Reference::Impl {
   std::int64_t done = 0;
 
   Impl(Program p, Optimizer o, ReferenceOptions opt) : program(std::move(p)), optimizer(o), options(std::move(opt)) {
+    check_optimizer(optimizer);
     const CompiledProgram& compiled = program.compiled();
     for (const StageId id : compiled.partition.order) {
       stages.emplace_back(compiled, id, optimizer);

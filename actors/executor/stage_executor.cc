@@ -1,6 +1,5 @@
 #include "stagecraft/actors/executor/stage_executor.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros_like.h>
@@ -9,14 +8,17 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <new>
 
 #include "stagecraft/actors/executor/backward.h"
 #include "stagecraft/actors/executor/commit.h"
+#include "stagecraft/actors/executor/foreign_error.h"
+#include "stagecraft/actors/executor/libtorch_gate.h"
 #include "stagecraft/actors/executor/overlap_group.h"
 #include "stagecraft/actors/executor/replica_sum.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/base/check.h"
+#include "stagecraft/base/process_end.h"
+#include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/futures/collective/over_transport.h"
 #include "stagecraft/futures/store.h"
 
@@ -46,6 +48,7 @@ struct PlanRuntime {
   std::vector<std::optional<Saved>> saved;         // by slot
   std::vector<std::optional<Tensors>> gradients;   // by slot, parameter gradients
   std::vector<Future<at::Tensor>> received;        // by position in the list
+  bool ran = false;                                // once to its end
 
   PlanRuntime(const Plan& plan, Rank self) {
     for (const RankPlan& r : plan.ranks) {
@@ -68,38 +71,16 @@ struct PlanRuntime {
   }
 };
 
-Error as_error(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const Error& e) {
-    return e;
-  } catch (const c10::OutOfMemoryError& e) {
-    return {Errc::DeviceOutOfMemory, e.what_without_backtrace()};
-  } catch (const c10::Error& e) {
-    const std::string text = e.what_without_backtrace();
-    const bool memory = text.find("not enough memory") != std::string::npos;
-    return {memory ? Errc::DeviceOutOfMemory : Errc::DeviceFailed, text};
-  } catch (const std::bad_alloc&) {
-    return {Errc::DeviceOutOfMemory, "the worker is out of memory; use smaller microbatches or more stages"};
-  } catch (const std::exception& e) {
-    return {Errc::WorkerFailed, e.what()};
-  } catch (...) {
-    return {Errc::WorkerFailed, "the worker threw something that is no exception"};
-  }
-}
-
 }  // namespace
 
 struct StageExecutor::Impl {
   ExecutorSetup setup;
   std::shared_ptr<Transport> transport;
-  Results& results;
+  std::shared_ptr<Progress> progress;
   TransportCollective collective;
   PlanRuntime train, evaluate;
   Group group;
   std::map<StageId, StageRuntime> stages;
-  Progress progress;
-  std::uint64_t next_result = 0;
 
   // Of the running step.
   PlanRuntime* plan = nullptr;
@@ -111,11 +92,11 @@ struct StageExecutor::Impl {
   TimelineRecorder recorder;
   bool recording = false;
 
-  Impl(ExecutorSetup s, std::shared_ptr<Transport> t, Results& r)
+  Impl(ExecutorSetup s, std::shared_ptr<Transport> t, std::shared_ptr<Progress> p)
       : setup(std::move(s)),
         transport(std::move(t)),
-        results(r),
-        collective(transport),
+        progress(std::move(p)),
+        collective(transport, {progress, &progress->waits}),
         train(*setup.train, setup.rank),
         evaluate(*setup.evaluate, setup.rank),
         recorder(train.rank->instructions.size()) {
@@ -135,22 +116,26 @@ struct StageExecutor::Impl {
     verdict.reset();
     in_flight = 0;
     recording = setup.record_timeline && step.training;
+    progress->training.store(step.training, std::memory_order_relaxed);
     const std::vector<Tensors> buffers = copy_buffers();
     try {
-      const Stopwatch wall(report.times.wall);
-      begin();
-      for (std::size_t i = 0; i < plan->rank->instructions.size();) {
-        i = plan->rank->instructions[i].overlap < 0 ? execute_at(i) : execute_group(i);
+      {
+        const Stopwatch wall(report.times.wall);
+        begin();
+        for (std::size_t i = 0; i < plan->rank->instructions.size();) {
+          i = plan->rank->instructions[i].overlap < 0 ? execute_at(i) : execute_group(i);
+        }
       }
+      if (!step.training) {
+        read_losses();
+        restore_buffers(buffers);
+      }
+      finish();
     } catch (...) {
       const Error error = failure(std::current_exception());
       abandon(buffers);
       throw error;
     }
-    if (!step.training) {
-      restore_buffers(buffers);
-    }
-    finish();
     return std::move(report);
   }
 
@@ -195,16 +180,19 @@ struct StageExecutor::Impl {
   /// Returns the position behind it.
   std::size_t execute_at(std::size_t position) {
     const Instruction& instruction = plan->rank->instructions[position];
-    progress.instruction.store(static_cast<std::int32_t>(position), std::memory_order_relaxed);
+    progress->instruction.store(static_cast<std::int32_t>(position), std::memory_order_relaxed);
     const Clock::time_point start = Clock::now();
-    progress.since_ns.store(start.time_since_epoch().count(), std::memory_order_relaxed);
+    progress->since_ns.store(start.time_since_epoch().count(), std::memory_order_relaxed);
     try {
       if (setup.before_instruction) {
+        const process_end::Elsewhere in_the_users_code;
         setup.before_instruction(instruction);
       }
+      process_end::gate();
+      transport->require_current(report.committed ? kEndlessEpoch : order.epoch);  // keeps X-4
       execute(instruction, position);
     } catch (...) {
-      throw with_place(as_error(std::current_exception()), instruction);
+      throw with_place(foreign_error(std::current_exception()), instruction);
     }
     if (recording) {
       recorder.record(position, start, Clock::now(), bytes_moved(instruction), plan->store->bytes(), in_flight);
@@ -221,18 +209,8 @@ struct StageExecutor::Impl {
   }
 
   Error with_place(Error error, const Instruction& instruction) const {
-    ErrorContext place{.rank = setup.rank, .step = order.step};
-    if (instruction.op == Op::Run || instruction.op == Op::Accumulate || instruction.op == Op::Send || instruction.op == Op::Recv) {
-      place.stage = instruction.task.stage;
-      place.microbatch = instruction.task.microbatch;
-      place.task = to_string(instruction.task);
-    } else if (instruction.op == Op::Update) {
-      place.stage = instruction.task.stage;
-    }
-    if (instruction.op == Op::Recv) {
-      place.peer = instruction.peer == kDriver ? "driver" : "rank " + to_string(instruction.peer);
-    }
-    error.with(place);
+    error.with({.rank = setup.rank, .step = order.step});
+    error.with(place_of(instruction));
     return error;
   }
 
@@ -259,14 +237,12 @@ struct StageExecutor::Impl {
   void receive(const Instruction& instruction, std::size_t position) {
     Future<at::Tensor> future = std::exchange(plan->received[position], {});
     const Stopwatch waiting(report.times.waiting);
-    progress.waiting_for.store(instruction.peer.value, std::memory_order_relaxed);
-    if (!future.wait_until(Clock::now() + setup.patience)) {
+    if (!future.ready() && !progress->waits.wait({{instruction.peer, future}}, Clock::now() + setup.patience)) {
       throw Error(Errc::ClusterTimeout,
                   fmt::format("nothing arrived from {} within {} s for {}; its worker is stuck or gone",
-                              instruction.peer == kDriver ? "the driver" : "rank " + to_string(instruction.peer),
-                              std::chrono::duration<double>(setup.patience).count(), to_string(instruction.task)));
+                              peer_name(instruction.peer), std::chrono::duration<double>(setup.patience).count(),
+                              to_string(instruction.task)));
     }
-    progress.waiting_for.store(-2, std::memory_order_relaxed);
     plan->store->put(instruction.writes.front().slot, future.get());
   }
 
@@ -425,14 +401,23 @@ struct StageExecutor::Impl {
                       Clock::now() + setup.patience);
   }
 
+  /// Losses leave the rank as numbers, in its answer.
+  void read_losses() {
+    for (const auto& [m, loss] : losses) {
+      report.losses.push_back({m, loss.item<double>()});
+    }
+    losses.clear();
+  }
+
   void cast_vote() {
     Ballot ballot;
-    for (const auto& [m, loss] : losses) {
-      if (!std::isfinite(loss.item<double>())) {
+    read_losses();
+    for (const auto& [m, loss] : report.losses) {
+      if (!std::isfinite(loss)) {
         const StageId stage = loss_stage();
         throw Error(Errc::NonFinite,
                     fmt::format("the loss of microbatch {} is {}; lower the learning rate, or clip gradients",
-                                m.value, loss.item<double>()))
+                                m.value, loss))
             .with({.rank = setup.rank, .stage = stage, .microbatch = m, .step = order.step});
       }
     }
@@ -467,23 +452,25 @@ struct StageExecutor::Impl {
                                 order.step.value + 1);
   }
 
-  /// After the last instruction: losses stay here by reference until somebody reads or drops them.
+  /// After the last instruction.
   void finish() {
     report.times.peak_bytes = plan->store->peak();
-    for (const auto& [m, loss] : losses) {
-      const RefId id{++next_result};
-      results.hold(id, loss);
-      report.losses.push_back({m, id});
-    }
-    losses.clear();
     if (recording) {
       report.timeline = recorder.take();
     }
-    progress.instruction.store(-1, std::memory_order_relaxed);
+    leave_step();
+  }
+
+  void leave_step() {
+    progress->instruction.store(Progress::kBetweenSteps, std::memory_order_relaxed);
+    if (!plan->ran) {
+      plan->ran = true;
+      arm_libtorch_gate();
+    }
   }
 
   Error failure(const std::exception_ptr& thrown) const {
-    Error error = as_error(thrown);
+    Error error = foreign_error(thrown);
     error.with({.rank = setup.rank, .step = order.step});
     if (report.committed) {
       Error lost(Errc::WorkerLost,
@@ -498,8 +485,7 @@ struct StageExecutor::Impl {
     plan->clear();
     losses.clear();
     restore_buffers(buffers);
-    progress.instruction.store(-1, std::memory_order_relaxed);
-    progress.waiting_for.store(-2, std::memory_order_relaxed);
+    progress->instruction.store(Progress::kBetweenSteps, std::memory_order_relaxed);
   }
 
   [[nodiscard]] std::vector<Tensors> copy_buffers() const {
@@ -525,9 +511,12 @@ struct StageExecutor::Impl {
   }
 };
 
-StageExecutor::StageExecutor(ExecutorSetup setup, std::shared_ptr<Transport> transport, Results& results) {
-  at::set_num_threads(setup.threads);  // before any other call into LibTorch on this thread
-  impl_ = std::make_unique<Impl>(std::move(setup), std::move(transport), results);
+StageExecutor::StageExecutor(ExecutorSetup setup,
+                             std::shared_ptr<Transport> transport,
+                             std::shared_ptr<Progress> progress) {
+  set_own_thread_count(setup.threads);  // before any other call into LibTorch on this thread
+  impl_ = std::make_unique<Impl>(std::move(setup), std::move(transport), std::move(progress));
+  arm_libtorch_gate();
 }
 
 StageExecutor::~StageExecutor() = default;
@@ -541,8 +530,6 @@ std::vector<StateTensor> StageExecutor::state() const {
   }
   return result;
 }
-
-const Progress& StageExecutor::progress() const { return impl_->progress; }
 
 std::int64_t StageExecutor::bytes_held() const { return impl_->train.store->bytes() + impl_->evaluate.store->bytes(); }
 

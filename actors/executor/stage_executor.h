@@ -1,17 +1,18 @@
 /// StageExecutor: runs one rank's plan, instruction by instruction. It has never heard of actors.
 ///
-/// Made by the stage worker on its plan thread and used on that thread alone, but for `progress()` and `abort`
-/// (through the transport's epoch), which any thread may use.
+/// Made by the stage worker on its plan thread and used on that thread alone. From outside it is seen through its
+/// Progress, and stopped through its transport, whose epoch ends.
 ///
 /// gradients are added into the bucket in the order of the plan's Accumulate instructions.
 /// no weight changes before the vote; a step that fails before it leaves weights, optimizer state, buffers
 ///      and step count as they were.
 /// after a failed step the store is empty and the next step may run.
+/// once its transport is closed, or the step's epoch is over, a rank begins no further instruction, whichever is
+///      next. Behind the vote an abort comes too late: to stop between two updates would only lose the weights.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -21,11 +22,11 @@
 #include <vector>
 
 #include "stagecraft/actors/executor/optimizer.h"
+#include "stagecraft/actors/executor/progress.h"
 #include "stagecraft/actors/executor/timeline.h"
 #include "stagecraft/base/ids.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/plan/plan.h"
-#include "stagecraft/futures/results.h"
 #include "stagecraft/futures/transport/transport.h"
 
 namespace stagecraft {
@@ -42,6 +43,7 @@ struct ExecutorSetup {
   int threads = 1;
   bool record_timeline = false;  ///< of training steps
   std::chrono::milliseconds patience{std::chrono::minutes(5)};  ///< longest wait for a peer
+  std::chrono::milliseconds state_patience{std::chrono::minutes(5)};  ///< longest wait for a tensor of the state
   /// Called before every instruction; may throw. For tests that make a rank fail.
   std::function<void(const Instruction&)> before_instruction;
 };
@@ -62,10 +64,9 @@ struct RankTimes {
   std::int64_t peak_in_flight = 0;  ///< most (stage, microbatch) kept for a backward at once
 };
 
-/// Where the loss of a microbatch waits to be read: in the Results of the rank that made it.
 struct MicrobatchLoss {
   Microbatch microbatch;
-  RefId id;
+  double value = 0.0;
 
   friend bool operator==(const MicrobatchLoss&, const MicrobatchLoss&) = default;
 };
@@ -79,13 +80,6 @@ struct StepReport {
   std::vector<InstructionTime> timeline;  ///< by position in the rank's plan; empty unless recorded
 };
 
-/// What a rank is doing, for whoever asks while it does it.
-struct Progress {
-  std::atomic<std::int32_t> instruction{-1};  ///< position in the rank's plan; -1 between steps
-  std::atomic<std::int64_t> since_ns{0};      ///< steady clock
-  std::atomic<std::int32_t> waiting_for{-2};  ///< peer rank of the receive it waits in; -2: it does not wait
-};
-
 /// One tensor of a rank's state with the name it has in checkpoints:
 /// "weight:NAME", "exp_avg:NAME", ..., "buffer:NAME".
 using StateTensor = NamedTensor;
@@ -93,20 +87,21 @@ using StateTensor = NamedTensor;
 class StageExecutor {
  public:
   /// Thread: the plan thread; sets LibTorch's thread count for it.
-  StageExecutor(ExecutorSetup setup, std::shared_ptr<Transport> transport, Results& results);
+  StageExecutor(ExecutorSetup setup,
+                std::shared_ptr<Transport> transport,
+                std::shared_ptr<Progress> progress = std::make_shared<Progress>());
   ~StageExecutor();
   StageExecutor(const StageExecutor&) = delete;
   StageExecutor& operator=(const StageExecutor&) = delete;
 
   /// Runs one step of the plan.
-  /// Errors: thrown with rank, stage, microbatch, step and task. WorkerAborted when the transport's epoch was advanced;
+  /// Errors: thrown with rank, stage, microbatch, step and task. WorkerAborted when the transport's epoch was advanced,
+  ///         TransportClosed when it was closed;
   ///         WorkerLost when the failure came after the vote: this rank's weights are undefined until loaded.
   StepReport run(const StepOrder& order);
 
   /// Everything a checkpoint keeps of this rank, weights first. The tensors are the living ones: copy to keep.
   [[nodiscard]] std::vector<StateTensor> state() const;
-
-  [[nodiscard]] const Progress& progress() const;
 
   /// Bytes of tensors in the plan's slots and of what autograd keeps: 0 between steps.
   [[nodiscard]] std::int64_t bytes_held() const;

@@ -57,7 +57,7 @@ std::string to_string(const Instruction& i) {
     case Op::Send:
     case Op::Recv:
       text += fmt::format(" edge {} mb {} {} {}", i.edge.value, i.task.microbatch.value, i.op == Op::Send ? "to" : "from",
-                          i.peer.value < 0 ? "driver" : fmt::format("rank {}", i.peer.value));
+                          peer_name(i.peer));
       break;
     default: break;
   }
@@ -73,6 +73,22 @@ std::string to_string(const Instruction& i) {
     text += fmt::format(" after {}", fmt::join(ids, ","));
   }
   return text;
+}
+
+ErrorContext place_of(const Instruction& i) {
+  ErrorContext place;
+  const bool transfer = i.op == Op::Send || i.op == Op::Recv;
+  if (i.op == Op::Run || i.op == Op::Accumulate || transfer) {
+    place.stage = i.task.stage;
+    place.microbatch = i.task.microbatch;
+    place.task = to_string(i.task);
+  } else if (i.op == Op::Update) {
+    place.stage = i.task.stage;
+  }
+  if (transfer) {
+    place.peer = peer_name(i.peer);
+  }
+  return place;
 }
 
 std::string to_string(const Plan& plan) {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "stagecraft/base/error.h"
 #include "stagecraft/base/ids.h"
 #include "stagecraft/compiler/plan/instruction.h"
 
@@ -65,6 +66,9 @@ struct Plan {
 /// One line per instruction.
 [[nodiscard]] std::string to_string(const Plan& plan);
 [[nodiscard]] std::string to_string(const Instruction& instruction);
+
+/// Stage, microbatch, task and peer of an instruction that has them: what an error in it says of its place.
+[[nodiscard]] ErrorContext place_of(const Instruction& instruction);
 
 /// Everything that breaks P-1 to P-8, one sentence each; empty for a sound plan.
 [[nodiscard]] std::vector<std::string> verify(const Plan& plan);

@@ -30,14 +30,13 @@ void check_group(const Group& group, Rank self) {
            "rank " + to_string(self) + " calls a collective of a group it is not in");
 }
 
-/// `arrivals[i]` is the contribution of `group.ranks[i]`; the caller's own is no valid future.
 [[noreturn]] void throw_timeout(const Group& group,
                                 const Sequence& sequence,
-                                const std::vector<Future<at::Tensor>>& arrivals) {
+                                const std::vector<Arrival>& arrivals) {
   std::string missing;
-  for (std::size_t i = 0; i < arrivals.size(); ++i) {
-    if (arrivals[i].valid() && !arrivals[i].ready()) {
-      missing += (missing.empty() ? "" : ", ") + to_string(group.ranks[i]);
+  for (const auto& [rank, future] : arrivals) {
+    if (!future.ready()) {
+      missing += (missing.empty() ? "" : ", ") + to_string(rank);
     }
   }
   Error error(Errc::ClusterTimeout,
@@ -54,8 +53,9 @@ void check_group(const Group& group, Rank self) {
 
 }  // namespace
 
-TransportCollective::TransportCollective(std::shared_ptr<Transport> transport)
-    : transport_(std::move(transport)) {}
+TransportCollective::TransportCollective(std::shared_ptr<Transport> transport,
+                                         std::shared_ptr<WaitBoard> board)
+    : transport_(std::move(transport)), board_(std::move(board)) {}
 
 std::vector<at::Tensor> TransportCollective::all_gather(const Group& group,
                                                         const Sequence& sequence,
@@ -64,25 +64,20 @@ std::vector<at::Tensor> TransportCollective::all_gather(const Group& group,
   const Rank self = transport_->self();
   check_group(group, self);
   const Tag tag = tag_of(group, sequence);
+  std::vector<Arrival> arrivals;
   for (const Rank rank : group.ranks) {
     if (rank != self) {
       transport_->send(rank, tag, contribution);
+      arrivals.emplace_back(rank, transport_->receive(rank, tag));
     }
   }
-  std::vector<Future<at::Tensor>> arrivals;
-  for (const Rank rank : group.ranks) {
-    arrivals.push_back(rank == self ? Future<at::Tensor>() : transport_->receive(rank, tag));
+  if (!board_->wait(arrivals, deadline)) {
+    throw_timeout(group, sequence, arrivals);
   }
   std::vector<at::Tensor> gathered;
-  for (const Future<at::Tensor>& arrival : arrivals) {
-    if (!arrival.valid()) {
-      gathered.push_back(contribution);
-      continue;
-    }
-    if (!arrival.wait_until(deadline)) {
-      throw_timeout(group, sequence, arrivals);
-    }
-    gathered.push_back(arrival.get());
+  auto arrival = arrivals.begin();
+  for (const Rank rank : group.ranks) {
+    gathered.push_back(rank == self ? contribution : (arrival++)->second.get());
   }
   return gathered;
 }

@@ -8,12 +8,15 @@
 
 #include "stagecraft/futures/collective/collective.h"
 #include "stagecraft/futures/transport/transport.h"
+#include "stagecraft/futures/wait_board.h"
 
 namespace stagecraft {
 
 class TransportCollective final : public Collective {
  public:
-  explicit TransportCollective(std::shared_ptr<Transport> transport);
+  /// `board` shows which members a call still waits for.
+  explicit TransportCollective(std::shared_ptr<Transport> transport,
+                               std::shared_ptr<WaitBoard> board = std::make_shared<WaitBoard>());
 
   [[nodiscard]] std::vector<at::Tensor> all_gather(const Group& group,
                                                    const Sequence& sequence,
@@ -22,6 +25,7 @@ class TransportCollective final : public Collective {
 
  private:
   std::shared_ptr<Transport> transport_;
+  std::shared_ptr<WaitBoard> board_;
 };
 
 }  // namespace stagecraft

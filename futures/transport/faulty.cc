@@ -103,6 +103,10 @@ void FaultyTransport::advance(Epoch current, const Error& why) {
   inner_->advance(current, why);
 }
 
+void FaultyTransport::require_current(Epoch epoch) const {
+  inner_->require_current(epoch);
+}
+
 std::uint64_t FaultyTransport::refused() const {
   return inner_->refused();
 }

@@ -18,9 +18,8 @@ InprocMailbox& mailbox_of(const Mailboxes& mailboxes, Rank rank) {
   const auto at = static_cast<std::size_t>(rank.value - kDriver.value);
   if (rank < kDriver || at >= mailboxes.size()) {
     throw Error(Errc::TransportRefused,
-                fmt::format("rank {} is no peer here: expected {} (the driver) to {}",
+                fmt::format("rank {} is no peer here: expected the driver or a rank from 0 to {}",
                             rank.value,
-                            kDriver.value,
                             static_cast<int>(mailboxes.size()) - 2));
   }
   return *mailboxes[at];
@@ -38,9 +37,9 @@ class InprocTransport final : public Transport {
     InprocMailbox& mailbox = mailbox_of(*mailboxes_, to);
     if (!tensor.defined()) {
       throw Error(Errc::TransportRefused,
-                  fmt::format("an undefined tensor was to be sent to rank {} as {}: send zeros "
+                  fmt::format("an undefined tensor was to be sent to {} as {}: send zeros "
                               "where there is no value",
-                              to.value,
+                              peer_name(to),
                               to_string(tag)));
     }
     mailbox.deliver(self_, tag, std::move(tensor));
@@ -52,6 +51,7 @@ class InprocTransport final : public Transport {
   }
 
   void advance(Epoch current, const Error& why) override { own_.advance(current, why); }
+  void require_current(Epoch epoch) const override { own_.require_current(epoch); }
   [[nodiscard]] std::uint64_t refused() const override { return own_.refused(); }
   [[nodiscard]] std::int64_t bytes_waiting() const override { return own_.bytes_waiting(); }
   void close(const Error& why) override { own_.close(why); }

@@ -18,7 +18,7 @@ Error ended_receive(
   ErrorContext context;
   context.microbatch = tag.microbatch;
   context.step = tag.step;
-  context.peer = "rank " + to_string(from);
+  context.peer = peer_name(from);
   return error.with(context).because(why);
 }
 
@@ -88,6 +88,7 @@ void InprocMailbox::advance(Epoch current, const Error& why) {
       return;
     }
     epoch_ = current;
+    newest_over_ = current.value - 1;
     aborted_ = why;
     removed = remove_if([current](const Key& key) { return key.tag.epoch < current; });
   }
@@ -102,6 +103,7 @@ void InprocMailbox::close(const Error& why) {
       return;
     }
     closed_ = why;
+    newest_over_ = std::numeric_limits<std::int64_t>::max();
     removed = remove_if([](const Key&) { return true; });
   }
   fail(removed, Errc::TransportClosed, kClosed, why);
@@ -111,6 +113,17 @@ void InprocMailbox::check_open() const {
   const std::scoped_lock lock(mutex_);
   if (closed_) {
     throw Error(Errc::TransportClosed, std::string(kClosed)).because(*closed_);
+  }
+}
+
+void InprocMailbox::require_current(Epoch epoch) const {
+  if (epoch.value > newest_over_.load(std::memory_order_acquire)) {
+    return;
+  }
+  check_open();
+  const std::scoped_lock lock(mutex_);
+  if (epoch < epoch_) {
+    throw Error(Errc::WorkerAborted, std::string(kOver)).because(*aborted_);
   }
 }
 

@@ -10,6 +10,7 @@
 ///      steady stream of steps allocates nothing here.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -46,6 +47,8 @@ class InprocMailbox {
 
   /// Throws TransportClosed when this end is closed.
   void check_open() const;
+  /// Throws also when the epoch is over.
+  void require_current(Epoch epoch) const;
   [[nodiscard]] std::uint64_t refused() const;
   [[nodiscard]] std::int64_t bytes_waiting() const;
 
@@ -81,6 +84,9 @@ class InprocMailbox {
   [[nodiscard]] std::vector<Lanes::node_type> remove_if(Predicate predicate);
 
   mutable std::mutex mutex_;
+  /// The newest epoch that is over, all of them once closed: written under the mutex, read without
+  /// it.
+  std::atomic<std::int64_t> newest_over_{std::numeric_limits<std::int64_t>::min()};
   Lanes lanes_;
   std::vector<Lanes::node_type> spare_;
   Epoch epoch_{std::numeric_limits<std::int64_t>::min()};  ///< every older one is over

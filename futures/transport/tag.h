@@ -11,11 +11,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 
 #include "stagecraft/base/ids.h"
 
 namespace stagecraft {
+
+/// Of what belongs to no step: no abort ends it, only the close of the transport does.
+inline constexpr Epoch kEndlessEpoch{std::numeric_limits<std::int64_t>::max()};
 
 struct Tag {
   Epoch epoch;

@@ -56,6 +56,10 @@ class Transport {
   /// order.
   virtual void advance(Epoch current, const Error& why) = 0;
 
+  /// Throws what a receive of this epoch would fail with; returns while it goes on.
+  /// Errors: TransportClosed, WorkerAborted. Cost: one atomic read.
+  virtual void require_current(Epoch epoch) const = 0;
+
   /// How many tensors arrived for an epoch that was over, or after close.
   [[nodiscard]] virtual std::uint64_t refused() const = 0;
 

@@ -62,7 +62,8 @@ StepDone play(Act act, Rank rank, const RunStep& m, Transport& transport, Script
       return {.rank = rank,
               .submission = m.submission,
               .committed = m.training,
-              .losses = rank == Rank(0) ? std::vector<MicrobatchLoss>{{.id = RefId(m.submission.value + 1)}}
+              .losses = rank == Rank(0) ? std::vector<MicrobatchLoss>{{Microbatch(1), 0.5},
+                                                                      {Microbatch(0), 1.5}}
                                         : std::vector<MicrobatchLoss>{},
               .gradient_norm = 2.0};
   }
@@ -84,20 +85,39 @@ PlanActor::behavior_type scripted(PlanActor::pointer,
           [=](const TakeState&) { return StateTaken{.rank = rank}; }};
 }
 
+/// An agent that does what it is told and says nothing.
+AgentActor::behavior_type mute_agent(
+    AgentActor::stateful_pointer<std::vector<caf::response_promise>> self,
+    const std::shared_ptr<WorkerDesk>& desk) {
+  return {[desk](const Abort& m) { desk->transport->advance(m.epoch, to_error(m.reason)); },
+          [self](const Status&) {
+            auto never = self->make_response_promise<StatusReply>();
+            self->state.push_back(never);
+            return never;
+          }};
+}
+
+struct StageOptions {
+  std::chrono::milliseconds deadline = std::chrono::minutes(5);
+  bool mute = false;  ///< agents do not say what their ranks do
+};
+
 /// A driver with two scripted workers.
 class Stage {
  public:
   static constexpr int kRanks = 2;
 
-  explicit Stage(std::chrono::milliseconds deadline = std::chrono::minutes(5)) {
+  explicit Stage(const StageOptions& options = {}) {
     DriverSetup setup;
     for (int r = 0; r < kRanks; ++r) {
       auto desk = std::make_shared<WorkerDesk>();
       desk->rank = Rank(r);
       desk->transport = network.endpoint(Rank(r));
       const PlanActor plan_thread =
-          host->system().spawn<caf::detached>(scripted, Rank(r), desk->transport, script);
-      setup.members.push_back({plan_thread, spawn_agent(*host, desk)});
+          host.system().spawn<caf::detached>(scripted, Rank(r), desk->transport, script);
+      setup.members.push_back(
+          {plan_thread,
+           options.mute ? host.system().spawn(mute_agent, desk) : spawn_agent(host, desk)});
       all.push_back(caf::actor_cast<caf::actor>(setup.members.back().plan_thread));
       all.push_back(caf::actor_cast<caf::actor>(setup.members.back().agent));
     }
@@ -109,18 +129,14 @@ class Stage {
     setup.evaluate = plan;
     setup.learning_rate = {.kind = LearningRate::Kind::Constant, .warmup = 4};
     setup.base_learning_rate = 1.0;
-    setup.step_deadline = deadline;
-    setup.release = [this](Rank, const std::vector<RefId>& refs) {
-      const std::scoped_lock lock(script->mutex);
-      released.insert(released.end(), refs.begin(), refs.end());
-    };
-    driver = spawn_driver(*host, std::move(setup));
+    setup.step_deadline = options.deadline;
+    driver = spawn_driver(host, std::move(setup));
     all.push_back(caf::actor_cast<caf::actor>(driver));
   }
   ~Stage() {
     ledger->close();
     (void)script->let_go.set_value({});
-    CHECK(host->end(all, patience()) == 0);
+    CHECK(host.end(all, patience()) == 0);
   }
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
@@ -130,11 +146,14 @@ class Stage {
     script->acts[{rank, submission}] = act;
   }
 
-  Future<StepOutcome> submit(bool training = true) {
-    EnteredStep entered =
-        ledger->enter({.training = training, .inputs = {{number(7)}}, .labels = {}}, 100);
+  Future<StepResult> submit(bool training = true) {
+    return submit({.training = training, .inputs = {{number(7)}}, .labels = {}});
+  }
+
+  Future<StepResult> submit(StepInput input) {
+    EnteredStep entered = ledger->enter(std::move(input), 100);
     caf::anon_send(driver, Submit{entered.submission});
-    return entered.outcome;
+    return entered.result;
   }
 
   std::vector<RunStep> asked(int rank) {
@@ -142,21 +161,15 @@ class Stage {
     return script->asked[rank];
   }
 
-  std::size_t released_count() {
-    const std::scoped_lock lock(script->mutex);
-    return released.size();
-  }
-
-  const std::shared_ptr<ActorHost> host = std::make_shared<ActorHost>();
+  ActorHost& host = ActorHost::of_this_process();
   const InprocNetwork network{kRanks};
   const std::shared_ptr<StepLedger> ledger = std::make_shared<StepLedger>();
   const std::shared_ptr<Script> script = std::make_shared<Script>();
   std::vector<caf::actor> all;
   DriverActor driver;
-  std::vector<RefId> released;
 };
 
-Error error_of(const Future<StepOutcome>& future) {
+Error error_of(const Future<StepResult>& future) {
   REQUIRE(future.wait_until(patience()));
   try {
     (void)future.get();
@@ -169,15 +182,14 @@ Error error_of(const Future<StepOutcome>& future) {
 
 TEST_CASE("a step is one RunStep and one StepDone per rank", "[actors][driver]") {
   Stage stage;
-  const Future<StepOutcome> step = stage.submit();
+  const Future<StepResult> step = stage.submit();
   REQUIRE(step.wait_until(patience()));
-  const StepOutcome outcome = step.get();
-  CHECK(outcome.step == Step(1));
-  CHECK(outcome.ranks.size() == 2);
-  REQUIRE(outcome.losses.size() == 1);
-  CHECK(outcome.losses[0].rank == Rank(0));
-  CHECK((outcome.losses[0].losses == std::vector<MicrobatchLoss>{{.id = RefId(1)}}));
-  CHECK(outcome.gradient_norm == 2.0);
+  const StepResult result = step.get();
+  CHECK(result.step == 1);
+  CHECK(result.ranks.size() == 2);
+  CHECK((result.losses == std::vector<double>{1.5, 0.5}));  // by microbatch
+  CHECK(result.mean_loss == 1.0);
+  CHECK(result.gradient_norm == 2.0);
   CHECK(stage.ledger->committed() == 1);
   for (int rank = 0; rank < Stage::kRanks; ++rank) {
     const std::vector<RunStep> asked = stage.asked(rank);
@@ -190,7 +202,7 @@ TEST_CASE("a step is one RunStep and one StepDone per rank", "[actors][driver]")
 
 TEST_CASE("inputs leave for their ranks when the step starts", "[actors][driver]") {
   Stage stage;
-  const Future<StepOutcome> step = stage.submit();
+  const Future<StepResult> step = stage.submit();
   REQUIRE(step.wait_until(patience()));
   const Tag tag{.epoch = Epoch(0), .step = Step(0), .edge = EdgeId(0), .microbatch = Microbatch(0)};
   CHECK(number_from(stage.network.endpoint(Rank(0))->receive(kDriver, tag)) == 7);
@@ -199,13 +211,13 @@ TEST_CASE("inputs leave for their ranks when the step starts", "[actors][driver]
 TEST_CASE("steps run in the order in which they were submitted, counted and with their rate",
           "[actors][driver]") {
   Stage stage;
-  std::vector<Future<StepOutcome>> steps{stage.submit(), stage.submit(false), stage.submit()};
+  std::vector<Future<StepResult>> steps{stage.submit(), stage.submit(false), stage.submit()};
   for (const auto& step : steps) {
     REQUIRE(step.wait_until(patience()));
   }
-  CHECK(steps[0].get().step == Step(1));
-  CHECK(steps[1].get().step == Step(1));  // an evaluation is no update
-  CHECK(steps[2].get().step == Step(2));
+  CHECK(steps[0].get().step == 1);
+  CHECK(steps[1].get().step == 1);  // an evaluation is no update
+  CHECK(steps[2].get().step == 2);
   const std::vector<RunStep> asked = stage.asked(1);
   REQUIRE(asked.size() == 3);
   CHECK_FALSE(asked[1].training);
@@ -213,22 +225,13 @@ TEST_CASE("steps run in the order in which they were submitted, counted and with
   CHECK(asked[2].learning_rate == 0.5);
 }
 
-TEST_CASE("losses are released when the last handle of their step goes", "[actors][driver]") {
-  Stage stage;
-  Future<StepOutcome> step = stage.submit();
-  REQUIRE(step.wait_until(patience()));
-  CHECK(stage.released_count() == 0);
-  step = {};
-  CHECK(eventually([&] { return stage.released_count() == 1; }));
-}
-
 TEST_CASE("a failing rank fails the step with its place; the other is aborted, the next step works",
           "[actors][driver]") {
   Stage stage;
   stage.expect(0, 0, Act::Wait);
   stage.expect(1, 0, Act::Fail);
-  const Future<StepOutcome> failing = stage.submit();
-  const Future<StepOutcome> next = stage.submit();
+  const Future<StepResult> failing = stage.submit();
+  const Future<StepResult> next = stage.submit();
   const Error error = error_of(failing);
   CHECK(error.code() == Errc::WorkerFailed);
   CHECK(error.context().rank == Rank(1));
@@ -236,7 +239,7 @@ TEST_CASE("a failing rank fails the step with its place; the other is aborted, t
   CHECK(error.context().microbatch == Microbatch(1));
   CHECK(error.context().task == "0F1");
   REQUIRE(next.wait_until(patience()));
-  CHECK(next.get().step == Step(1));
+  CHECK(next.get().step == 1);
   const std::vector<RunStep> asked = stage.asked(0);
   REQUIRE(asked.size() == 2);
   CHECK(asked[1].epoch == Epoch(1));  // keeps DR-2
@@ -259,13 +262,6 @@ TEST_CASE("a tensor of an aborted step is refused", "[actors][driver]") {
         }) == Errc::WorkerAborted);
 }
 
-TEST_CASE("losses of a failed step are released", "[actors][driver]") {
-  Stage stage;
-  stage.expect(1, 0, Act::Fail);
-  (void)error_of(stage.submit(false));
-  CHECK(eventually([&] { return stage.released_count() == 1; }));
-}
-
 TEST_CASE("when ranks disagree on the commit, later steps fail until weights are replaced (DR-4)",
           "[actors][driver]") {
   Stage stage;
@@ -276,9 +272,9 @@ TEST_CASE("when ranks disagree on the commit, later steps fail until weights are
   CHECK(refused.cause() != nullptr);
   CHECK(stage.asked(0).size() == 1);
   stage.ledger->resume(9);
-  const Future<StepOutcome> again = stage.submit();
+  const Future<StepResult> again = stage.submit();
   REQUIRE(again.wait_until(patience()));
-  CHECK(again.get().step == Step(10));
+  CHECK(again.get().step == 10);
 }
 
 TEST_CASE("a worker that ends fails the step at once, and later ones too", "[actors][driver]") {
@@ -293,7 +289,7 @@ TEST_CASE("a worker that ends fails the step at once, and later ones too", "[act
 
 TEST_CASE("a rank that never answers fails the step after its deadline and is named",
           "[actors][driver]") {
-  Stage stage(std::chrono::milliseconds(50));
+  Stage stage({.deadline = std::chrono::milliseconds(50)});
   stage.expect(1, 0, Act::Ignore);
   const Error error = error_of(stage.submit());
   CHECK(error.code() == Errc::ClusterTimeout);
@@ -301,12 +297,34 @@ TEST_CASE("a rank that never answers fails the step after its deadline and is na
   CHECK(error_of(stage.submit()).code() == Errc::WorkerLost);
 }
 
+TEST_CASE(
+    "a late rank is told to abort before it is given up, however little its agent says (DR-2)",
+    "[actors][driver]") {
+  Stage stage({.deadline = std::chrono::milliseconds(50), .mute = true});
+  stage.expect(0, 0, Act::Wait);
+  stage.expect(1, 0, Act::Wait);
+  CHECK(error_of(stage.submit()).code() == Errc::ClusterTimeout);
+  // Both answered the abort, so the weights are what they were and the next step may run.
+  const Future<StepResult> next = stage.submit();
+  REQUIRE(next.wait_until(patience()));
+  CHECK(next.get().step == 1);
+}
+
+TEST_CASE("what goes wrong in the driver fails its steps with the reason (DR-5)",
+          "[actors][driver]") {
+  Stage stage;
+  const Error error = error_of(stage.submit(StepInput{.inputs = {}, .labels = {}}));
+  CHECK(error.code() == Errc::Internal);
+  REQUIRE(error.cause() != nullptr);
+  CHECK(thrown_by([&] { (void)stage.ledger->enter({}, 1); }) == Errc::Internal);
+}
+
 TEST_CASE("a step cancelled before it starts is not sent to anybody", "[actors][driver]") {
   Stage stage;
   const EnteredStep entered = stage.ledger->enter({.inputs = {{number(7)}}, .labels = {}}, 1);
   stage.ledger->close();
   caf::anon_send(stage.driver, Submit{entered.submission});
-  CHECK(failure_of(entered.outcome) == Errc::Cancelled);
+  CHECK(failure_of(entered.result) == Errc::Cancelled);
   CHECK(stage.asked(0).empty());
 }
 

@@ -7,49 +7,111 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// Two ranks of one instruction each: a forward of stage 0, and a receive of stage 1.
-Plan small_plan() {
+/// Each rank r has two instructions: the weight half of stage r on microbatch 3, and the vote.
+Plan small_plan(int ranks) {
   Plan plan;
-  const Task forward{CellKind::Forward, StageId(0), Microbatch(2)};
-  const Task receiving{CellKind::Forward, StageId(1), Microbatch(2)};
-  plan.edges = {{.id = EdgeId(0), .from = StageId(0), .to = StageId(1)}};
-  plan.ranks = {
-      {.rank = Rank(0), .instructions = {{.op = Op::Run, .task = forward}}},
-      {.rank = Rank(1), .instructions = {{.op = Op::Recv, .task = receiving, .peer = Rank(0)}}}};
+  for (int r = 0; r < ranks; ++r) {
+    const Task last{CellKind::BackwardWeight, StageId(r), Microbatch(3)};
+    plan.ranks.push_back({.rank = Rank(r),
+                          .instructions = {{.id = InstructionId(0), .op = Op::Run, .task = last},
+                                           {.id = InstructionId(1), .op = Op::Vote}}});
+  }
   return plan;
 }
 
-Error late(std::vector<StatusReply> silent) {
-  return late_step(std::move(silent), small_plan(), std::chrono::milliseconds(250));
+SilentRank computing(int rank, double seconds) {
+  return {Rank(rank),
+          StatusReply{.rank = Rank(rank), .instruction = 0, .seconds = seconds, .waiting_for = {}}};
 }
 
-TEST_CASE("the rank that waits for nobody holds up a late step", "[actors][driver]") {
-  const Error error = late({{.rank = Rank(1), .instruction = 0, .seconds = 2.0, .waiting_for = 0},
-                            {.rank = Rank(0), .instruction = 0, .seconds = 2.5}});
+SilentRank waiting(int rank, double seconds, std::vector<Rank> waiting_for) {
+  return {Rank(rank),
+          StatusReply{.rank = Rank(rank),
+                      .instruction = 1,
+                      .seconds = seconds,
+                      .waiting_for = std::move(waiting_for)}};
+}
+
+Error late(std::vector<SilentRank> silent) {
+  return late_step(std::move(silent), small_plan(4), std::chrono::milliseconds(250));
+}
+
+TEST_CASE("a rank that hangs in its last task is blamed, not the lowest one in the vote",
+          "[actors][driver]") {
+  const Error error = late({waiting(0, 2.0, {Rank(2)}),
+                            waiting(1, 1.5, {Rank(2)}),
+                            computing(2, 2.5),
+                            waiting(3, 1.0, {Rank(2)})});
   CHECK(error.code() == Errc::ClusterTimeout);
-  CHECK(error.context().rank == Rank(0));
-  CHECK(error.context().stage == StageId(0));
-  CHECK(error.context().microbatch == Microbatch(2));
-  CHECK_THAT(error.message(),
-             ContainsSubstring("250 ms") && ContainsSubstring("for 2.5 s;") &&
-                 ContainsSubstring("for 2.0 s, waiting for rank 0"));
+  CHECK(error.context().rank == Rank(2));
+  CHECK(error.context().stage == StageId(2));
+  CHECK(error.context().microbatch == Microbatch(3));
+  CHECK(
+      error.message() ==
+      "the step was not done within 250 ms: rank 0 has been in \"i1 vote\" for 2.0 s, waiting for "
+      "rank 2; rank 2 has been in \"i0 run 2W3\" for 2.5 s and waits for nobody; not done either: "
+      "rank 1, 3; find out what holds rank 2 up, or set a longer step_deadline");
 }
 
-TEST_CASE("when every rank waits nobody is blamed, and who waits for whom is told",
+TEST_CASE("the blame follows the chain of waits to its end (LS-1)", "[actors][driver]") {
+  const Error error = late({waiting(0, 3.0, {Rank(3)}),
+                            computing(1, 0.5),
+                            waiting(2, 3.0, {kDriver, Rank(1)}),
+                            waiting(3, 3.0, {Rank(2)})});
+  CHECK(error.context().rank == Rank(1));
+  CHECK_THAT(
+      error.message(),
+      ContainsSubstring("rank 0 has been in \"i1 vote\" for 3.0 s, waiting for rank 3; rank 3") &&
+          ContainsSubstring("waiting for rank 2; rank 2") &&
+          ContainsSubstring("waiting for the driver, rank 1; rank 1 has been in"));
+}
+
+TEST_CASE("of several that hold others up the one most wait for is blamed, then the longest",
           "[actors][driver]") {
-  const Error error = late({{.rank = Rank(0), .instruction = 0, .waiting_for = -1},
-                            {.rank = Rank(1), .instruction = 0, .waiting_for = 0}});
+  CHECK(late({computing(0, 9.0),
+              waiting(1, 1.0, {Rank(3)}),
+              waiting(2, 1.0, {Rank(3)}),
+              computing(3, 1.0)})
+            .context()
+            .rank == Rank(3));
+  CHECK(late({computing(0, 1.0), computing(1, 4.0), computing(2, 2.0)}).context().rank == Rank(1));
+}
+
+TEST_CASE("ranks that wait for each other are told, and none is blamed", "[actors][driver]") {
+  const Error error = late({waiting(0, 2.0, {Rank(1)}), waiting(1, 2.0, {Rank(0)})});
   CHECK_FALSE(error.context().rank);
-  CHECK_THAT(error.message(), ContainsSubstring("waiting for the driver"));
+  CHECK_THAT(error.message(), ContainsSubstring("so rank 0 waits for itself"));
 }
 
-TEST_CASE("a rank between its instructions, or in one the plan has not, is said to be",
+TEST_CASE("a chain that ends outside of the silent ranks blames none of them", "[actors][driver]") {
+  const Error driver = late({waiting(0, 2.0, {kDriver}), waiting(1, 2.0, {Rank(0)})});
+  CHECK_FALSE(driver.context().rank);
+  CHECK_THAT(driver.message(), ContainsSubstring("the driver has sent what it had"));
+  const Error answered = late({waiting(0, 2.0, {Rank(3)})});
+  CHECK_FALSE(answered.context().rank);
+  CHECK_THAT(answered.message(), ContainsSubstring("rank 3 has answered"));
+}
+
+TEST_CASE("a rank between its instructions, in one the plan has not, or of whom nothing is known",
           "[actors][driver]") {
-  const Error error =
-      late({{.rank = Rank(0), .instruction = -1}, {.rank = Rank(1), .instruction = 7}});
-  CHECK(error.context().rank == Rank(0));
-  CHECK_FALSE(error.context().stage);
-  CHECK_THAT(error.message(), ContainsSubstring("rank 1 is in none of its instructions"));
+  const SilentRank between{Rank(0),
+                           StatusReply{.rank = Rank(0), .instruction = -1, .waiting_for = {}}};
+  const SilentRank beyond{Rank(1),
+                          StatusReply{.rank = Rank(1), .instruction = 7, .waiting_for = {}}};
+  for (const SilentRank& silent : {between, beyond}) {
+    const Error error = late({silent});
+    CHECK(error.context().rank == silent.rank);
+    CHECK_FALSE(error.context().stage);
+    CHECK_THAT(error.message(), ContainsSubstring("is in none of its instructions"));
+  }
+  const Error unknown = late({waiting(0, 1.0, {Rank(1)}), {Rank(1), std::nullopt}});
+  CHECK(unknown.context().rank == Rank(1));
+  CHECK_THAT(unknown.message(),
+             ContainsSubstring("rank 1 says nothing, and neither does its agent"));
+}
+
+TEST_CASE("a step that is done by the time its ranks are asked blames nobody", "[actors][driver]") {
+  CHECK_THAT(late({}).message(), ContainsSubstring("but is by now"));
 }
 
 }  // namespace

@@ -119,11 +119,11 @@ TEST_CASE("a message survives being written to bytes and read back", "[actors][m
                 .submission = Step(17),
                 .committed = true,
                 .times = {.forward = 0.25, .peak_bytes = 4096},
-                .losses = {{Microbatch(0), RefId(1)}, {Microbatch(1), RefId(2)}},
+                .losses = {{Microbatch(0), 0.5}, {Microbatch(1), 2.25}},
                 .gradient_norm = 1.5,
                 .timeline = {{}, {.start = 5, .end = 9, .arrived = 7, .bytes = 64, .held = 128}},
                 .error = to_chain(Error(Errc::WorkerFailed, "no").with({.task = "1B0"}))};
-  ActorHost host;
+  ActorHost& host = ActorHost::of_this_process();
   std::vector<char> bytes;
   caf::binary_serializer write(host.system(), bytes);
   REQUIRE_FALSE(write(sent));

@@ -46,6 +46,9 @@ struct Fixture {
     setup.evaluate = std::make_shared<const Plan>(lower_schedule(program, schedule, false));
     setup.optimizer = Sgd{.lr = 1.0};
     setup.before_instruction = [this](const Instruction& i) {
+      if (before) {
+        before(i);
+      }
       if (i.op == fails_at) {
         throw std::runtime_error("injected");
       }
@@ -66,7 +69,7 @@ struct Fixture {
 
   StateTaken take(const at::Tensor& tensor, std::vector<std::string> names = {"weight:w"}) {
     const Step request(1000 + requests++);
-    here->send(Rank(0), data_tag(kStateEdge, request, 0), tensor);
+    here->send(Rank(0), state_tag(request, 0), tensor);
     return worker->take_state({.request = request, .names = std::move(names)});
   }
 
@@ -74,7 +77,7 @@ struct Fixture {
     const Step request(1000 + requests++);
     const StateListing listing = worker->send_state({.request = request});
     REQUIRE(listing.error.empty());
-    return here->receive(Rank(0), data_tag(kStateEdge, request, 0)).get();
+    return here->receive(Rank(0), state_tag(request, 0)).get();
   }
 
   const Program program = tiny_program();
@@ -83,6 +86,7 @@ struct Fixture {
   const std::shared_ptr<WorkerDesk> desk = std::make_shared<WorkerDesk>();
   std::shared_ptr<const Plan> train;
   std::optional<Op> fails_at;
+  std::function<void(const Instruction&)> before;
   std::optional<StageWorker> worker;
   int requests = 0;
 };
@@ -103,15 +107,13 @@ TEST_CASE("a worker without a plan does nothing but take one", "[actors][worker]
   CHECK(f.run(1).committed);
 }
 
-TEST_CASE("a ready worker runs steps and keeps their losses", "[actors][worker]") {
+TEST_CASE("a ready worker runs steps and tells their losses", "[actors][worker]") {
   Fixture f;
   REQUIRE(f.load().error.empty());
   const StepDone done = f.run(7);
   REQUIRE(done.error.empty());
   CHECK(done.submission == Step(7));
-  CHECK(done.losses.size() == 2);
-  CHECK(f.desk->results.bytes() == 8);
-  CHECK(f.desk->executor.load() != nullptr);
+  CHECK((done.losses == std::vector<MicrobatchLoss>{{Microbatch(0), 0.0}, {Microbatch(1), 0.0}}));
 }
 
 TEST_CASE("a failure is a value with its place, and the worker stays ready (W-2)",
@@ -163,6 +165,59 @@ TEST_CASE("the state a worker sends is a copy", "[actors][worker]") {
   REQUIRE(f.run(0).committed);
   CHECK(before.equal(at::ones({3})));
   CHECK_FALSE(f.weight().equal(before));
+}
+
+TEST_CASE("what ranks do is told also when one of their agents is gone", "[actors][worker]") {
+  ActorHost& host = ActorHost::of_this_process();
+  const InprocNetwork network(2);
+  std::vector<AgentActor> agents;
+  for (int r = 0; r < 2; ++r) {
+    const auto desk = std::make_shared<WorkerDesk>();
+    desk->rank = Rank(r);
+    desk->transport = network.endpoint(Rank(r));
+    desk->progress->instruction = 4 + r;
+    agents.push_back(spawn_agent(host, desk));
+  }
+  CHECK(host.end({caf::actor_cast<caf::actor>(agents[0])}, patience()) == 0);
+  const auto replies = ask_status(host, agents, std::chrono::seconds(60));
+  REQUIRE(replies.size() == 2);
+  CHECK_FALSE(replies[0]);
+  REQUIRE(replies[1]);
+  CHECK(replies[1]->rank == Rank(1));
+  CHECK(replies[1]->instruction == 5);
+  CHECK(host.end({caf::actor_cast<caf::actor>(agents[1])}, patience()) == 0);
+}
+
+TEST_CASE("a rank begins no instruction once its transport is closed or the epoch is over (X-4)",
+          "[actors][worker]") {
+  Fixture f;
+  REQUIRE(f.load().error.empty());
+  const bool close = GENERATE(true, false);
+  std::vector<Op> begun;
+  f.before = [&](const Instruction& i) {
+    begun.push_back(i.op);
+    if (i.op == Op::Accumulate) {
+      const Error why(Errc::ClusterClosed, "the test ended it");
+      close ? f.desk->transport->close(why) : f.desk->transport->advance(Epoch(1), why);
+    }
+  };
+  const at::Tensor weight = close ? at::Tensor() : f.weight();
+  CHECK(code_of(f.run(0).error) == (close ? Errc::TransportClosed : Errc::WorkerAborted));
+  CHECK(begun.back() == Op::Accumulate);  // it is not done, and nothing behind it is begun
+  if (!close) {
+    CHECK(f.weight().equal(weight));
+  }
+}
+
+TEST_CASE("behind the vote an abort comes too late to stop the updates (X-4)", "[actors][worker]") {
+  Fixture f;
+  REQUIRE(f.load().error.empty());
+  f.before = [&](const Instruction& i) {
+    if (i.op == Op::Update) {
+      f.desk->transport->advance(Epoch(1), Error(Errc::WorkerFailed, "too late"));
+    }
+  };
+  CHECK(f.run(0).committed);
 }
 
 }  // namespace

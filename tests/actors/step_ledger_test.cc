@@ -19,11 +19,11 @@ TEST_CASE("a step completes once, and a commit is counted before that (SL-1, SL-
   StepLedger ledger;
   const EnteredStep entered = ledger.enter({}, 1);
   std::int64_t committed = -1;
-  entered.outcome.on_ready([&] { committed = ledger.committed(); });
-  ledger.complete(entered.submission, {.step = Step(1)}, true);
+  entered.result.on_ready([&] { committed = ledger.committed(); });
+  ledger.complete(entered.submission, {.step = 1}, true);
   CHECK(committed == 1);
   ledger.fail(entered.submission, Error(Errc::WorkerFailed, "late"));
-  CHECK(entered.outcome.get().step == Step(1));
+  CHECK(entered.result.get().step == 1);
 }
 
 TEST_CASE("inputs are handed over once and kept by nobody afterwards (SL-2)", "[actors][ledger]") {
@@ -43,7 +43,7 @@ TEST_CASE("entering waits while as many steps as allowed are under way", "[actor
   std::thread other([&] { second = ledger.enter({}, 1); });
   ledger.complete(first.submission, {}, false);
   other.join();
-  CHECK(first.outcome.ready());
+  CHECK(first.result.ready());
   CHECK(second.submission > first.submission);
   CHECK(ledger.committed() == 0);
 }
@@ -56,10 +56,20 @@ TEST_CASE("closing cancels what is under way, wakes who waits and takes nothing 
   std::thread other([&] { refused = thrown_by([&] { (void)ledger.enter({}, 1); }); });
   ledger.close();
   other.join();
-  CHECK(failure_of(entered.outcome) == Errc::Cancelled);
+  CHECK(failure_of(entered.result) == Errc::Cancelled);
   CHECK(refused == Errc::ClusterClosed);
   CHECK_FALSE(ledger.start(entered.submission));
   ledger.drain();
+}
+
+TEST_CASE("a broken ledger fails what is under way and what comes later with its reason",
+          "[actors][ledger]") {
+  StepLedger ledger;
+  const EnteredStep entered = ledger.enter({}, 1);
+  ledger.break_down(Error(Errc::Internal, "broken"));
+  ledger.close();
+  CHECK(failure_of(entered.result) == Errc::Internal);
+  CHECK(thrown_by([&] { (void)ledger.enter({}, 1); }) == Errc::Internal);
 }
 
 TEST_CASE("the first reason for lost weights stays until they are replaced", "[actors][ledger]") {

@@ -145,15 +145,76 @@ TEST_CASE("a parameter of two stages is V33, naming it and both", "[compiler][pa
                  ContainsSubstring("\"back\""));
 }
 
-TEST_CASE("stages that need each other are V32, naming both", "[compiler][partition]") {
-  CHECK_THAT(refusal([](Free& m, torch::Tensor x) {
-               const auto h = stage("front", [&] { return m.a(x); });
-               const auto y = stage("back", [&] { return m.b(h); });
-               const auto late = h * 2;  // joins "front", though made after "back"
-               return late * y;          // follows its latest operand into "front", and reads "back"
-             }),
-             ContainsSubstring("V32") && ContainsSubstring("\"front\" reads from \"back\"") &&
-                 ContainsSubstring("\"back\" reads from \"front\""));
+TEST_CASE("an operator outside the markers joins the operand furthest downstream, whichever was made last",
+          "[compiler][partition]") {
+  Free module([](Free& m, torch::Tensor x) {
+    const auto h = stage("front", [&] { return m.a(x); });
+    const auto y = stage("back", [&] { return m.b(h); });
+    const auto late = h * 2;  // joins "front", though made after "back"
+    return y * late;          // joins "back", though its latest operand is of "front"
+  });
+  const Program program = compile_square(module);
+  CHECK((program.stage_graph().edges() == Edges{{0, 1}}));
+  CHECK(program.compiled().partition.stages[0].nodes.back().name == "aten::mul");
+}
+
+/// A trunk and two heads, side by side or one after the other.
+struct TwoHeads : torch::nn::Module {
+  bool side_by_side;
+  torch::nn::Linear trunk{nullptr}, first{nullptr}, second{nullptr};
+  explicit TwoHeads(bool parallel) : side_by_side(parallel) {
+    trunk = register_module("trunk", torch::nn::Linear(8, 8));
+    first = register_module("first", torch::nn::Linear(8, 8));
+    second = register_module("second", torch::nn::Linear(8, 8));
+  }
+  std::vector<torch::Tensor> forward(torch::Tensor x) {
+    const auto h = stage("trunk", [&] { return torch::tanh(trunk(x)); });
+    const auto p = stage("first", [&] { return first(h); });
+    const auto q = stage("second", [&] { return second(side_by_side ? h : p); });
+    return {p, q};
+  }
+};
+
+TEST_CASE("a loss over two heads joins the one furthest downstream, in whatever order its terms are made",
+          "[compiler][partition]") {
+  const bool side_by_side = GENERATE(true, false);
+  const bool first_term_last = GENERATE(true, false);
+  CAPTURE(side_by_side, first_term_last);
+  TwoHeads module(side_by_side);
+  const auto x = torch::randn({4, 8});
+  const auto loss = [&](const Tensors& out, const Tensors& y) {
+    const auto term = [&](std::size_t i) { return (out[i] - y[0]).pow(2).mean(); };
+    torch::Tensor p = first_term_last ? torch::Tensor() : term(0);
+    const torch::Tensor q = term(1);
+    p = p.defined() ? p : term(0);
+    return p + q;
+  };
+  const Program program = compile(module, {.inputs = {x}, .labels = {x}, .loss = loss, .microbatches = 2});
+  const auto& stages = program.compiled().partition.stages;
+  CHECK(stages[2].loss != kNoValue);
+  CHECK(stages[1].nodes.back().name == "aten::mean");  // its own term stays with the first head
+  CHECK((program.stage_graph().edges() ==
+         (side_by_side ? Edges{{0, 1}, {0, 2}, {1, 2}} : Edges{{0, 1}, {1, 2}})));
+  CHECK_THAT(program.graph_text(), ContainsSubstring("loss       %"));
+}
+
+TEST_CASE("depth decides before the order of entering", "[compiler][partition]") {
+  struct Towers : torch::nn::Module {
+    torch::nn::Linear a{nullptr}, b{nullptr}, c{nullptr};
+    Towers() {
+      a = register_module("a", torch::nn::Linear(8, 8));
+      b = register_module("b", torch::nn::Linear(8, 8));
+      c = register_module("c", torch::nn::Linear(8, 8));
+    }
+    torch::Tensor forward(torch::Tensor x) {
+      const auto p = stage("p1", [&] { return a(x); });
+      const auto deep = stage("p2", [&] { return b(p); });
+      const auto shallow = stage("q1", [&] { return c(x); });
+      return shallow * deep;
+    }
+  } towers;
+  const Program program = compile_square(towers);
+  CHECK((program.stage_graph().edges() == Edges{{0, 1}, {2, 1}}));
 }
 
 TEST_CASE("writing in place what another stage made or reads is refused, naming both", "[compiler][partition]") {
@@ -167,6 +228,20 @@ TEST_CASE("writing in place what another stage made or reads is refused, naming 
     return stage("back", [&] { return m.b(h); });
   });
   CHECK(compile_square(harmless).stage_graph().size() == 2);
+}
+
+TEST_CASE("a zero-filled tensor that one stage writes is read by the next", "[compiler][partition]") {
+  Free module([](Free& m, torch::Tensor x) {
+    auto padded = stage("front", [&] {
+      auto zeros = torch::zeros({x.size(0), 10});
+      zeros.slice(1, 1, 9).copy_(m.a(x));
+      return zeros;
+    });
+    return stage("back", [&] { return m.b(padded.slice(1, 0, 8)) + padded.slice(1, 2, 10); });
+  });
+  const Program program = compile_square(module);
+  CHECK((program.stage_graph().edges() == Edges{{0, 1}}));
+  CHECK(program.stage_graph().needs_input_grad(StageId(1)));
 }
 
 TEST_CASE("a stage inside a stage and a name used twice are refused", "[compiler][markers]") {

@@ -107,7 +107,7 @@ TEST_CASE("1F1B keeps as many states alive as its bound says", "[compiler][plan]
 TEST_CASE("a plan prints what each rank does", "[compiler][plan]") {
   const std::string text = to_string(lower_schedule(chain_program(2, 2), two_by_two(), true));
   CHECK_THAT(text, ContainsSubstring("rank 1:") && ContainsSubstring("run 1F0") && ContainsSubstring("send edge") &&
-                       ContainsSubstring("from driver") && ContainsSubstring("vote") && ContainsSubstring("update stage 0"));
+                       ContainsSubstring("from the driver") && ContainsSubstring("vote") && ContainsSubstring("update stage 0"));
 }
 
 TEST_CASE("the DAG prints its nodes, with no edge between send and receive", "[compiler][dag]") {

@@ -226,6 +226,24 @@ void advance_never_goes_back(const MakeEndpoints& make) {
   CHECK(number_from(pending) == 5);
 }
 
+void an_epoch_that_is_over_can_be_asked_about(const MakeEndpoints& make) {
+  const Endpoints net = make(2);
+  Transport& end = *net.ranks[1];
+  const auto asked = [&](int epoch) {
+    return thrown_by([&] { end.require_current(Epoch{epoch}); });
+  };
+  CHECK_FALSE(asked(0));
+  end.advance(Epoch{5}, kWhy);
+  CHECK(asked(4) == Errc::WorkerAborted);
+  CHECK_FALSE(asked(5));
+  CHECK_FALSE(thrown_by([&] { end.require_current(kEndlessEpoch); }));
+  end.close(kWhy);
+  CHECK(asked(5) == Errc::TransportClosed);
+  CHECK(thrown_by([&] { end.require_current(kEndlessEpoch); }) == Errc::TransportClosed);
+  CHECK(asked(4) == Errc::TransportClosed);
+  CHECK_FALSE(thrown_by([&] { net.ranks[0]->require_current(Epoch{0}); }));
+}
+
 void callbacks_may_call_the_transport(const MakeEndpoints& make) {
   const Endpoints net = make(2);
   Transport& receiver = *net.ranks[1];
@@ -360,6 +378,8 @@ const std::vector<TransportCase>& transport_cases() {
       {"advance ends pending receives and tensors of older epochs and refuses late ones (T-5)",
        advance_ends_older_epochs},
       {"an epoch that is not newer changes nothing (T-5)", advance_never_goes_back},
+      {"whether an epoch is over can be asked without a receive (T-4, T-5)",
+       an_epoch_that_is_over_can_be_asked_about},
       {"callbacks may call the transport that completes them (T-6)",
        callbacks_may_call_the_transport},
       {"a rank that is no peer and an undefined tensor are refused", wrong_use},

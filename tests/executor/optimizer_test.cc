@@ -1,6 +1,9 @@
 /// Optimizers against LibTorch's own, and the learning-rate schedules.
 #include <torch/torch.h>
 
+#include <cmath>
+#include <limits>
+
 #include "stagecraft/actors/executor/optimizer.h"
 #include "stagecraft/tests/support/catch.h"
 
@@ -76,6 +79,55 @@ TEST_CASE("the learning rate warms up linearly, then stays or falls as half a co
   CHECK(learning_rate_at(cosine, 1.0, 60) == Approx(0.5));
   CHECK(learning_rate_at(cosine, 1.0, 110) == Approx(0.0).margin(1e-12));
   CHECK(learning_rate_at(cosine, 1.0, 500) == Approx(0.0).margin(1e-12));
+}
+
+TEST_CASE("settings that cannot train are refused, naming the setting", "[executor][optimizer]") {
+  using Catch::Matchers::ContainsSubstring;
+  const double nan = std::nan("");
+  const double inf = std::numeric_limits<double>::infinity();
+  for (const double lr : {nan, inf, -1.0}) {
+    CHECK_THROWS_WITH(check_optimizer(AdamW{.lr = lr}), ContainsSubstring("AdamW::lr"));
+    CHECK_THROWS_WITH(check_optimizer(Sgd{.lr = lr}), ContainsSubstring("Sgd::lr"));
+  }
+  for (const double beta : {nan, -0.1, 1.0, 1.5}) {
+    CHECK_THROWS_WITH(check_optimizer(AdamW{.beta1 = beta}), ContainsSubstring("AdamW::beta1"));
+    CHECK_THROWS_WITH(check_optimizer(AdamW{.beta2 = beta}), ContainsSubstring("AdamW::beta2"));
+  }
+  CHECK_THROWS_WITH(check_optimizer(AdamW{.eps = -1e-8}), ContainsSubstring("AdamW::eps"));
+  CHECK_THROWS_WITH(check_optimizer(AdamW{.weight_decay = nan}), ContainsSubstring("AdamW::weight_decay"));
+  CHECK_THROWS_WITH(check_optimizer(Sgd{.momentum = -0.5}), ContainsSubstring("Sgd::momentum"));
+  CHECK_THROWS_WITH(check_optimizer(Sgd{.weight_decay = inf}), ContainsSubstring("Sgd::weight_decay"));
+  CHECK_NOTHROW(check_optimizer(AdamW{.lr = 0.0, .eps = 0.0, .weight_decay = 0.0}));
+  CHECK_NOTHROW(check_optimizer(Sgd{.lr = 1e30}));
+}
+
+TEST_CASE("parameters of several types are updated in one go", "[executor][optimizer]") {
+  const auto optimizer = GENERATE(Optimizer(AdamW{.lr = 1e-2}), Optimizer(Sgd{.lr = 1e-2, .momentum = 0.9}));
+  std::vector<torch::Tensor> weights;
+  for (const auto type : {torch::kFloat, torch::kDouble, torch::kBFloat16, torch::kHalf}) {
+    weights.push_back(torch::ones({3, 2}, type));
+    weights.push_back(torch::ones({3}, type));
+  }
+  auto together = parameters_like(weights, state_names(optimizer).size());
+  for (OptimizedParameter& p : together) {
+    p.gradient.fill_(0.5);
+  }
+  CHECK_NOTHROW(try_optimizer(optimizer, together));
+  apply(optimizer, 1e-2, 1, together);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    auto alone = parameters_like({weights[i]}, state_names(optimizer).size());
+    alone[0].gradient.fill_(0.5);
+    apply(optimizer, 1e-2, 1, alone);
+    CHECK(torch::equal(alone[0].parameter, together[i].parameter));
+    CHECK_FALSE(torch::equal(alone[0].parameter, weights[i]));
+  }
+}
+
+TEST_CASE("a type that the optimizer does not take is found out without touching the parameters", "[executor][optimizer]") {
+  auto parameters = parameters_like({torch::ones({3}, torch::kLong)}, 2);
+  CHECK_THROWS_WITH(try_optimizer(AdamW{}, parameters),
+                    Catch::Matchers::ContainsSubstring("does not take parameters of type Long"));
+  CHECK(torch::equal(parameters[0].parameter, torch::ones({3}, torch::kLong)));
 }
 
 }  // namespace

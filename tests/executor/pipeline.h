@@ -32,7 +32,6 @@ class Pipeline {
         options_(std::move(options)),
         network_(static_cast<int>(plan_->ranks.size())) {
     const std::size_t ranks = plan_->ranks.size();
-    results_ = std::vector<Results>(ranks);
     executors_.resize(ranks);
     on_all([&](std::size_t r) {
       const Rank rank(r);
@@ -42,7 +41,7 @@ class Pipeline {
       if (options_.faults.contains(rank)) {
         setup.before_instruction = options_.faults.at(rank);
       }
-      executors_[r] = std::make_unique<StageExecutor>(std::move(setup), network_.endpoint(rank), results_[r]);
+      executors_[r] = std::make_unique<StageExecutor>(std::move(setup), network_.endpoint(rank));
     });
   }
 
@@ -81,7 +80,6 @@ class Pipeline {
   }
 
   StageExecutor& executor(int rank) { return *executors_[static_cast<std::size_t>(rank)]; }
-  Results& results(int rank) { return results_[static_cast<std::size_t>(rank)]; }
 
   std::map<std::string, torch::Tensor> state() {
     std::map<std::string, torch::Tensor> all;
@@ -124,7 +122,7 @@ class Pipeline {
     std::map<Microbatch, double> losses;
     for (std::size_t r = 0; r < executors_.size(); ++r) {
       for (const MicrobatchLoss& loss : outcome.reports[r].losses) {
-        losses[loss.microbatch] = results_[r].take(loss.id).template item<double>();
+        losses[loss.microbatch] = loss.value;
       }
     }
     for (const auto& [microbatch, loss] : losses) {
@@ -136,7 +134,6 @@ class Pipeline {
   std::shared_ptr<const Plan> plan_, evaluate_;
   PipelineOptions options_;
   InprocNetwork network_;
-  std::vector<Results> results_;
   std::vector<std::unique_ptr<StageExecutor>> executors_;
   Epoch epoch_;
   std::int64_t committed_ = 0, submitted_ = 0;

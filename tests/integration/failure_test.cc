@@ -1,4 +1,7 @@
+#include <atomic>
+#include <future>
 #include <random>
+#include <thread>
 
 #include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/integration/failing_rank.h"
@@ -82,6 +85,17 @@ TEST_CASE("an operator that throws on a worker fails the step, and the next step
   CHECK(step_of(f.trainer, 0).get().step == 1);
 }
 
+TEST_CASE("settings of an optimizer that cannot train are refused", "[integration][failure]") {
+  const Program program = make_program();
+  Cluster cluster = Cluster::local(2);
+  CHECK(thrown_by([&] {
+          Trainer trainer(
+              cluster, program, make_schedule("gpipe", program), AdamW{.lr = std::nan("")});
+        }) == Errc::UsageArgument);
+  CHECK(thrown_by([&] { Reference reference(program, AdamW{.beta1 = 1.5}, {}); }) ==
+        Errc::UsageArgument);
+}
+
 TEST_CASE("a worker out of memory fails the step as such", "[integration][failure]") {
   const Program program = make_program();
   Cluster cluster = Cluster::local(2);
@@ -163,20 +177,79 @@ TEST_CASE("a rank that never answers is named when the step's deadline has passe
           "[integration][failure]") {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/a.ckpt";
-  Fixture f(2, {.step_deadline = std::chrono::milliseconds(1500)});
+  Fixture f(2, {.step_deadline = std::chrono::seconds(3)});
   f.trainer.save(path);
   f.failing->stop_at(first(f.trainer.plan(), Rank(1), Op::Run));
   const Error error = error_of(step_of(f.trainer, 0));
   CHECK(error.code() == Errc::ClusterTimeout);
   CHECK(error.context().rank == Rank(1));
   CHECK(error.context().stage == StageId(1));
-  CHECK_THAT(error.message(),
-             ContainsSubstring("rank 0") && ContainsSubstring("waiting for rank 1"));
+  CHECK_THAT(
+      error.message(),
+      ContainsSubstring("rank 0 has been in") && ContainsSubstring("waiting for rank 1; rank 1"));
   CHECK(error_of(step_of(f.trainer, 0)).code() == Errc::WorkerLost);
 
   f.failing->let_go();
   f.trainer.load(path);
   CHECK(step_of(f.trainer, 0).get().step == 1);
+}
+
+TEST_CASE("a rank that hangs while the others vote is named, with who waits for it",
+          "[integration][failure]") {
+  Fixture f(4, {.step_deadline = std::chrono::seconds(4)});
+  f.failing->stop_at(first(f.trainer.plan(), Rank(2), Op::Vote));
+  const StepFuture step = step_of(f.trainer, 0);
+  f.failing->wait_until_stopped();
+  // The others come to the vote by themselves; who it is that they miss is told while they wait.
+  CHECK(eventually([&] {
+    const std::vector<RankStatus> ranks = f.trainer.status();
+    return std::ranges::count(ranks, std::vector<Rank>{Rank(2)}, &RankStatus::waiting_for) == 3;
+  }));
+  const Error error = error_of(step);
+  CHECK(error.code() == Errc::ClusterTimeout);
+  CHECK(error.context().rank == Rank(2));
+  CHECK_THAT(error.message(),
+             ContainsSubstring("waiting for rank 2; rank 2 has been in") &&
+                 ContainsSubstring("and waits for nobody; not done either: rank 1, 3"));
+  f.failing->let_go();
+}
+
+TEST_CASE("a status names the instruction of the plan that runs, be it an evaluation's",
+          "[integration][failure]") {
+  const Program program = make_program();
+  Cluster cluster = Cluster::local(2);
+  std::promise<std::string> reached;
+  std::promise<void> go;
+  std::atomic<bool> armed = true;
+  Trainer trainer(cluster,
+                  program,
+                  make_schedule("gpipe", program),
+                  AdamW{},
+                  {.before_instruction = [&](Rank rank, const Instruction& i) {
+                    if (rank == Rank(1) && i.op == Op::Run && i.task.microbatch == Microbatch(3) &&
+                        armed.exchange(false)) {
+                      reached.set_value(to_string(i));
+                      go.get_future().wait();
+                    }
+                  }});
+  const Data batch = data(0);
+  std::thread evaluating([&] { (void)trainer.evaluate(batch.inputs, batch.labels); });
+  const std::string instruction = reached.get_future().get();
+  const RankStatus status = trainer.status()[1];
+  go.set_value();
+  evaluating.join();
+  CHECK(status.answers);
+  CHECK(status.instruction == instruction);
+}
+
+TEST_CASE("however short a step's deadline is, state has its own", "[integration][failure]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  Fixture f(2, {.step_deadline = std::chrono::milliseconds(1)});
+  f.trainer.save(path);
+  const StateDict before = f.trainer.state_dict();
+  f.trainer.load(path);
+  CHECK(same_bits(f.trainer.state_dict(), before));
 }
 
 TEST_CASE("a loss that is not finite stops the step before any weight changes",

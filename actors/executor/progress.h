@@ -1,0 +1,23 @@
+/// Progress: what a rank is doing, for whoever asks while it does it.
+///
+/// Written by the rank's plan thread alone, read by its agent on any thread. It lives as long as
+/// either of them, so that asking never keeps an executor alive.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "stagecraft/futures/wait_board.h"
+
+namespace stagecraft {
+
+struct Progress {
+  static constexpr std::int32_t kBetweenSteps = -1;
+
+  std::atomic<std::int32_t> instruction{kBetweenSteps};  ///< position in the rank's list
+  std::atomic<bool> training{true};       ///< the list of a training step, not of an evaluation
+  std::atomic<std::int64_t> since_ns{0};  ///< steady clock: when the instruction began
+  WaitBoard waits;                        ///< whom it waits for
+};
+
+}  // namespace stagecraft

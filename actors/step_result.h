@@ -1,0 +1,25 @@
+/// StepResult: what came of a step. Made by the driver when every rank has answered, read through a
+/// StepFuture.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "stagecraft/actors/executor/stage_executor.h"
+
+namespace stagecraft {
+
+struct StepResult {
+  std::int64_t step = 0;       ///< updates made, with this one; for an evaluation, before it
+  std::vector<double> losses;  ///< per microbatch
+  double mean_loss = 0.0;
+  double gradient_norm = 0.0;  ///< of the averaged gradient, before clipping
+  double seconds = 0.0;
+  std::vector<RankTimes> ranks;
+  /// By rank, then position in its plan; each empty unless TrainerOptions::record_timeline.
+  std::vector<std::vector<InstructionTime>> timelines;
+  /// The share of ranks x seconds in which a rank computed neither forward, backward nor update.
+  double bubble = 0.0;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,132 @@
+#include "stagecraft/base/process_end.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace stagecraft::process_end {
+namespace {
+
+/// Never destroyed: parked threads and late destructors of static objects still look at it.
+struct State {
+  const pid_t process = getpid();
+  std::atomic<bool> begun{false};
+  std::atomic<int> at_work{0};
+  std::mutex mutex;  // guards `hooks`; also what the handler waits under
+  std::condition_variable changed;
+  std::vector<std::function<void()>> hooks;
+};
+
+State& state() {
+  static State* const instance = new State;
+  return *instance;
+}
+
+// NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables): what a thread is doing belongs
+// to the thread.
+thread_local int depth = 0;  // scopes that say it is at work; 0 while it is elsewhere
+thread_local bool ends_the_process = false;
+// NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
+
+[[noreturn]] void park() {
+  for (;;) {
+    pause();
+  }
+}
+
+void leave() {
+  State& s = state();
+  s.at_work.fetch_sub(1);
+  if (s.begun.load()) {
+    const std::scoped_lock lock(s.mutex);
+    s.changed.notify_all();
+  }
+}
+
+/// Whether this thread has to stop: not the one that runs the end, and nobody in a child of fork().
+bool has_to_stop() {
+  const State& s = state();
+  return s.begun.load() && !ends_the_process && s.process == getpid();
+}
+
+/// Either this thread sees that the end has begun, or the handler sees this thread.
+void come() {
+  state().at_work.fetch_add(1);
+  if (has_to_stop()) {
+    leave();
+    park();
+  }
+}
+
+void handle_exit() {
+  State& s = state();
+  if (s.process != getpid() || s.begun.exchange(true)) {
+    return;
+  }
+  ends_the_process = true;
+  std::unique_lock lock(s.mutex);
+  const std::vector<std::function<void()>> hooks = s.hooks;
+  lock.unlock();
+  for (const auto& hook : hooks) {
+    hook();
+  }
+  lock.lock();
+  const int own = depth > 0 ? 1 : 0;  // exit() may be called by a rank
+  s.changed.wait_for(lock, kLastWait, [&] { return s.at_work.load() <= own; });
+}
+
+}  // namespace
+
+void arm() {
+  (void)state();
+  std::atexit(handle_exit);
+}
+
+bool begun() {
+  return state().begun.load(std::memory_order_relaxed);
+}
+
+void gate() {
+  if (begun() && depth > 0 && has_to_stop()) {
+    leave();
+    park();
+  }
+}
+
+void when_it_begins(std::function<void()> work) {
+  State& s = state();
+  const std::scoped_lock lock(s.mutex);
+  s.hooks.push_back(std::move(work));
+}
+
+AtWork::AtWork() {
+  if (depth++ == 0) {
+    come();
+  }
+}
+
+AtWork::~AtWork() {
+  if (--depth == 0) {
+    leave();
+  }
+}
+
+Elsewhere::Elsewhere() : depth_(std::exchange(depth, 0)) {
+  if (depth_ > 0) {
+    leave();
+  }
+}
+
+Elsewhere::~Elsewhere() {
+  if (depth_ > 0) {
+    come();
+    depth = depth_;
+  }
+}
+
+}  // namespace stagecraft::process_end

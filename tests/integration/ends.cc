@@ -1,0 +1,188 @@
+/// Programs that end while something of Stagecraft's still runs: ends SCENARIO. Each must end with
+/// the status that its main() gave, after its own exit handlers, whatever the ranks are doing.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <string>
+
+#include <torch/torch.h>
+
+#include "stagecraft/tests/integration/failing_rank.h"
+#include "stagecraft/tests/integration/models.h"
+
+namespace stagecraft::tests {
+namespace {
+
+constexpr int kStatus = 7;  // no other way to end gives it
+
+StepFuture step_of(Trainer& trainer, std::int64_t i) {
+  const Data batch = data(i);
+  return trainer.step(batch.inputs, batch.labels);
+}
+
+Trainer make_trainer(Cluster& cluster, const TrainerOptions& options = {}) {
+  const Program program = make_program();
+  return {cluster, program, make_schedule("1f1b", program), AdamW{.lr = 1e-2}, options};
+}
+
+Cluster static_cluster = Cluster::local(2);  // NOLINT: what the scenario is about
+
+/// A stage whose forward and backward take long, as one instruction of thousands of operators.
+struct Long : torch::nn::Module {
+  torch::nn::Linear a{register_module("a", torch::nn::Linear(64, 64))};
+  torch::Tensor forward(torch::Tensor x) {
+    return stage("long", [&] {
+      for (int i = 0; i < 4'000; ++i) {
+        x = torch::tanh(a(x));
+      }
+      return x;
+    });
+  }
+};
+
+int leaked() {
+  auto* const trainer = new Trainer(make_trainer(static_cluster));
+  (void)step_of(*trainer, 0).get();
+  return kStatus;
+}
+
+int leaked_busy() {
+  auto* const trainer = new Trainer(make_trainer(static_cluster, {.outstanding = 8}));
+  (void)step_of(*trainer, 0).get();
+  for (int i = 1; i < 8; ++i) {
+    (void)step_of(*trainer, i);
+  }
+  std::exit(kStatus);
+}
+
+/// The rank that was left behind wakes when main() has returned.
+int left_behind() {
+  const auto failing = std::make_shared<FailingRank>();
+  {
+    Trainer trainer = make_trainer(
+        static_cluster,
+        {.end_deadline = std::chrono::milliseconds(50), .before_instruction = hook_of(failing)});
+    failing->stop_at(first(trainer.plan(), Rank(1), Op::Run));
+    (void)step_of(trainer, 0);
+    failing->wait_until_stopped();
+  }
+  failing->let_go();
+  return kStatus;
+}
+
+int static_trainer() {
+  static Trainer trainer = make_trainer(static_cluster);
+  (void)step_of(trainer, 0).get();
+  return kStatus;
+}
+
+int static_trainer_without_steps() {
+  static Trainer trainer = make_trainer(static_cluster);
+  return trainer.steps() == 0 ? kStatus : 1;
+}
+
+int static_trainer_busy() {
+  static Trainer trainer = make_trainer(static_cluster, {.outstanding = 8});
+  for (int i = 0; i < 8; ++i) {
+    (void)step_of(trainer, i);
+  }
+  return kStatus;
+}
+
+int inside_a_long_instruction() {
+  static Long model;
+  const auto x = torch::ones({8, 64});
+  const auto program =
+      compile(model,
+              {.inputs = {x},
+               .labels = {x},
+               .loss = [](torch::Tensor o, torch::Tensor y) { return (o - y).pow(2).mean(); },
+               .microbatches = 1});
+  const auto failing = std::make_shared<FailingRank>();
+  auto* const trainer = new Trainer(static_cluster,
+                                    program,
+                                    gpipe(program.stage_graph(), 1),
+                                    Sgd{},
+                                    {.before_instruction = hook_of(failing)});
+  failing->stop_at(first(trainer->plan(), Rank(0), Op::Run));
+  (void)trainer->step({x}, {x});
+  failing->wait_until_stopped();
+  failing->let_go();  // and into the forward
+  return kStatus;
+}
+
+int exit_on_a_rank() {
+  auto* const trainer = new Trainer(
+      make_trainer(static_cluster, {.before_instruction = [](Rank rank, const Instruction& i) {
+                     if (rank == Rank(1) && i.op == Op::Vote) {
+                       std::exit(kStatus);
+                     }
+                   }}));
+  (void)step_of(*trainer, 0).wait_until(std::chrono::steady_clock::now() + std::chrono::minutes(5));
+  return 1;  // never reached: the process ends above
+}
+
+bool refused(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.code() == Errc::UsageArgument &&
+           std::string(error.what()).find("fork()") != std::string::npos;
+  }
+  return false;
+}
+
+/// A child of fork() has the trainer and none of its threads.
+int forked() {
+  Trainer trainer = make_trainer(static_cluster);
+  const StepFuture read = step_of(trainer, 0);
+  (void)read.get();
+  const StepFuture unread = step_of(trainer, 1);
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool all =
+        refused([&] { (void)step_of(trainer, 2); }) &&
+        refused([&] { (void)trainer.evaluate(data(0).inputs, data(0).labels); }) &&
+        refused([&] { (void)trainer.steps(); }) && refused([&] { (void)trainer.state_dict(); }) &&
+        refused([&] { trainer.save("/dev/null/none"); }) &&
+        refused([&] { trainer.load("/dev/null/none"); }) &&
+        refused([&] { (void)trainer.status(); }) && refused([&] { (void)unread.get(); }) &&
+        refused([&] { (void)unread.ready(); }) && refused([&] { (void)read.get(); });
+    return all ? kStatus : 1;  // and the trainer is destroyed on the way out
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  const bool child_good = WIFEXITED(status) && WEXITSTATUS(status) == kStatus;
+  return child_good && unread.get().step == 2 && step_of(trainer, 2).get().step == 3 ? kStatus : 1;
+}
+
+const std::map<std::string, int (*)()>& scenarios() {
+  static const std::map<std::string, int (*)()> all{
+      {"leaked", leaked},
+      {"leaked-busy", leaked_busy},
+      {"left-behind", left_behind},
+      {"static-trainer", static_trainer},
+      {"static-trainer-without-steps", static_trainer_without_steps},
+      {"static-trainer-busy", static_trainer_busy},
+      {"inside-a-long-instruction", inside_a_long_instruction},
+      {"exit-on-a-rank", exit_on_a_rank},
+      {"forked", forked},
+  };
+  return all;
+}
+
+}  // namespace
+}  // namespace stagecraft::tests
+
+int main(int argc, char** argv) {
+  const auto& all = stagecraft::tests::scenarios();
+  const auto found = all.find(argc > 1 ? argv[1] : "");
+  if (found == all.end()) {
+    return 2;
+  }
+  std::atexit([] { std::cout << "handler ran\n" << std::flush; });
+  return found->second();
+}

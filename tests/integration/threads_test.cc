@@ -1,0 +1,99 @@
+/// Pools of threads: none is left on the program's own threads, and nobody's count is changed.
+#include <filesystem>
+#include <thread>
+
+#include <torch/torch.h>
+
+#include "stagecraft/tests/integration/models.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft::tests {
+namespace {
+
+constexpr std::int64_t kWidth = 512;  // its matrices are large enough for LibTorch to share them out
+
+struct Wide : torch::nn::Module {
+  torch::nn::Linear a{register_module("a", torch::nn::Linear(kWidth, kWidth))};
+  torch::nn::Linear b{register_module("b", torch::nn::Linear(kWidth, kWidth))};
+  torch::Tensor forward(torch::Tensor x) {
+    x = stage("a", [&] { return torch::tanh(a(x)); });
+    return stage("b", [&] { return b(x); });
+  }
+};
+
+std::ptrdiff_t threads_of_this_process() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+}
+
+/// Runs `work` on a thread that has no pool yet and would make one of two.
+template <class Work>
+void on_a_thread_of_two(Work&& work) {
+  std::thread([&] {
+    (void)at::get_num_threads();
+    at::set_num_threads(2);
+    work();
+  }).join();
+  at::set_num_threads(1);
+}
+
+Program compile_wide(const torch::Tensor& x) {
+  Wide model;
+  return compile(model,
+                 {.inputs = {x},
+                  .labels = {x},
+                  .loss = [](torch::Tensor o, torch::Tensor y) { return (o - y).pow(2).mean(); },
+                  .microbatches = 2});
+}
+
+TEST_CASE("an operator of this size makes a pool where one may be made", "[integration][threads]") {
+  on_a_thread_of_two([] {
+    const auto before = threads_of_this_process();
+    (void)torch::ones({kWidth, kWidth}).matmul(torch::ones({kWidth, kWidth}));
+    CHECK(threads_of_this_process() > before);
+  });
+}
+
+TEST_CASE("compiling and training leave no pool on the program's own thread",
+          "[integration][threads]") {
+  const auto x = torch::ones({kWidth, kWidth});
+  on_a_thread_of_two([&] {
+    const auto before = threads_of_this_process();
+    const Program program = compile_wide(x);
+    CHECK(threads_of_this_process() == before);
+    Cluster cluster = Cluster::local(2);
+    Trainer trainer(cluster, program, gpipe(program.stage_graph(), 2), Sgd{.lr = 0.1});
+    (void)trainer.step({x}, {x}).get();
+    const auto with_workers = threads_of_this_process();
+    (void)trainer.step({x}, {x}).get();
+    (void)trainer.evaluate({x}, {x});
+    (void)trainer.state_dict();
+    CHECK(threads_of_this_process() == with_workers);
+    CHECK(with_workers <= before + 2 + 16);  // the ranks', and those of the actor system
+  });
+}
+
+TEST_CASE("compiling and training change the thread count of nobody else",
+          "[integration][threads]") {
+  const auto x = torch::ones({kWidth, kWidth});
+  const auto count_of_a_new_thread = [] {
+    int count = 0;
+    std::thread([&] { count = at::get_num_threads(); }).join();
+    return count;
+  };
+  on_a_thread_of_two([&] {
+    at::set_num_threads(3);
+    const Program program = compile_wide(x);
+    CHECK(at::get_num_threads() == 3);
+    CHECK(count_of_a_new_thread() == 3);
+    Cluster cluster = Cluster::local(2);
+    Trainer trainer(cluster, program, gpipe(program.stage_graph(), 2), Sgd{.lr = 0.1});
+    Reference reference(program, Sgd{.lr = 0.1}, {.threads = 2});
+    (void)trainer.step({x}, {x}).get();
+    (void)reference.step({x}, {x});
+    CHECK(at::get_num_threads() == 3);
+    CHECK(count_of_a_new_thread() == 3);
+  });
+}
+
+}  // namespace
+}  // namespace stagecraft::tests
