@@ -132,6 +132,15 @@ TEST_CASE("parameters of a builder are set as in schedule make", "[tools][train]
   CHECK(verify(words).at("bit_equal") == true);
 }
 
+TEST_CASE("a file that freezes stages is no schedule for a model that trains all",
+          "[tools][train][surplus]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("frozen", "@frozen 0\n0F0 .   0B0\n.   1F0 1B0\n");
+  const CommandResult result = run_train({"--schedule", file});
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err, ContainsSubstring("leave its @frozen out"));
+}
+
 TEST_CASE("backwards taken newest first stay within the bound, and the reason is said",
           "[tools][train][builders]") {
   const nlohmann::json result = verify({"--schedule", "gpipe", "--set", "reverse_bwd=1"});
