@@ -3,8 +3,12 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/written_buffers.h"
+#include "stagecraft/scheduler/accumulation.h"
 #include "stagecraft/scheduler/replicas.h"
 #include "stagecraft/scheduler/render/terminal.h"
 
@@ -27,23 +31,24 @@ Violation misfit(std::string message) {
   return violation;
 }
 
-std::vector<Violation> find_violations(const Program& program, const Schedule& schedule) {
-  try {
-    const Replicas replicas(schedule);
-    if (program.microbatches() % replicas.count() != 0) {
-      return {misfit(fmt::format("{} microbatches do not divide over {} replicas: use a multiple of {}",
-                                 program.microbatches(),
-                                 replicas.count(),
-                                 replicas.count()))};
+/// A stage that writes buffers in its forward leaves other values in them when its forwards run in another order.
+void find_reordered_buffers(const CompiledProgram& program, const Schedule& schedule, const Replicas& replicas,
+                            CheckResult& result) {
+  for (const LateForward& late : late_forwards(schedule)) {
+    const StageProgram& stage = program.partition.stages[replicas.model_stage(late.stage).index()];
+    std::vector<std::string> names;
+    for (const int buffer : written_buffers(program.graph, stage)) {
+      names.push_back(program.graph.buffers[static_cast<std::size_t>(buffer)].name);
     }
-    return validate(schedule,
-                    replicas.expand(program.stage_graph()),
-                    {.microbatches = program.microbatches()});
-  } catch (const Error& error) {
-    if (error.code() != Errc::ScheduleParameter) {
-      throw;
+    if (names.empty()) {
+      continue;
     }
-    return {misfit(error.message())};
+    result.notes.push_back(fmt::format(
+        "stage {} (\"{}\") writes {} in its forward and runs microbatch {} after microbatch {}: what is in there in the "
+        "end, and what is computed from it, will not have the bits of one process, which takes microbatches in order; run "
+        "the forwards of this stage in order",
+        late.stage.value, stage.name, fmt::join(names, ", "), late.microbatch.value, late.after.value));
+    result.reordered_buffers.insert(result.reordered_buffers.end(), names.begin(), names.end());
   }
 }
 
@@ -51,8 +56,27 @@ std::vector<Violation> find_violations(const Program& program, const Schedule& s
 
 CheckResult check(const Program& program, const Schedule& schedule) {
   CheckResult result;
-  result.violations = find_violations(program, schedule);
-  result.grid = render(schedule, result.violations);
+  StageGraph graph = schedule.stage_graph();
+  try {
+    const Replicas replicas(schedule);
+    if (program.microbatches() % replicas.count() == 0) {
+      graph = replicas.expand(program.stage_graph());
+      result.violations = validate(schedule, graph, {.microbatches = program.microbatches()});
+    } else {
+      result.violations.push_back(misfit(fmt::format(
+          "{} microbatches do not divide over {} replicas: use a multiple of {}", program.microbatches(),
+          replicas.count(), replicas.count())));
+    }
+    if (result.ok()) {
+      find_reordered_buffers(program.compiled(), schedule, replicas, result);
+    }
+  } catch (const Error& error) {
+    if (error.code() != Errc::ScheduleParameter) {
+      throw;
+    }
+    result.violations.push_back(misfit(error.message()));
+  }
+  result.grid = render(schedule, result.violations, {.graph = &graph});
   return result;
 }
 

@@ -12,6 +12,10 @@ namespace stagecraft {
 
 struct CheckResult {
   std::vector<Violation> violations;
+  /// Buffers that forwards write in another order than one process does: running statistics, which
+  /// end with other bits. No fault, but whoever compares runs must know.
+  std::vector<std::string> reordered_buffers;
+  std::vector<std::string> notes;  ///< why, a sentence for each stage
   std::string grid;  ///< the schedule with offending cells marked, and what is wrong below
 
   [[nodiscard]] bool ok() const { return violations.empty(); }

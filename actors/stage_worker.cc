@@ -5,7 +5,6 @@
 
 #include <ATen/core/grad_mode.h>
 #include <c10/core/ScalarType.h>
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include "stagecraft/actors/data_tags.h"

@@ -88,7 +88,11 @@ struct Trainer::Impl {
       : program(p), options(std::move(t)), optimizer(o) {
     check_options(options);
     check_optimizer(optimizer);
-    check(p, schedule).or_throw();
+    const CheckResult checked = check(p, schedule);
+    checked.or_throw();
+    for (const std::string& note : checked.notes) {
+      log(Level::Warning, "forwards out of order", {{"note", note}});
+    }
     program = replicate(p, Replicas(schedule));
     train = std::make_shared<const Plan>(lower_schedule(program, schedule, true));
     evaluate = std::make_shared<const Plan>(lower_schedule(program, schedule, false));
@@ -311,6 +315,16 @@ void Trainer::save(const std::string& path) {
 void Trainer::load(const std::string& path) {
   Impl& loading = impl();
   loading.load(read_checkpoint(path));
+}
+
+StateDict Trainer::buffers() {
+  StateDict result;
+  for (auto& [name, tensor] : impl().read_state()) {
+    if (name.starts_with(kBuffer)) {
+      result.emplace_back(name.substr(kBuffer.size()), tensor.clone());
+    }
+  }
+  return result;
 }
 
 const Plan& Trainer::plan() const {

@@ -51,7 +51,7 @@ struct TrainerOptions {
   std::function<void(Rank, const Instruction&)> before_instruction;
 };
 
-/// Parameters by name, in the module's order.
+/// Parameters, or buffers, by name.
 using StateDict = std::vector<std::pair<std::string, at::Tensor>>;
 
 /// What a rank is doing just now.
@@ -90,6 +90,9 @@ class Trainer {
 
   /// Copies of all parameters, after the steps under way; also of those no stage uses.
   [[nodiscard]] StateDict state_dict();
+
+  /// Copies of all buffers by name, after the steps under way.
+  [[nodiscard]] StateDict buffers();
 
   /// Writes weights, optimizer state, buffers, step and seed, after the steps under way.
   /// Errors: UsageFile; CheckpointFormat, naming it, for a buffer that is not dense; WorkerLost when

@@ -2,30 +2,22 @@
 
 #include <fmt/format.h>
 
-#include <set>
-
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/written_buffers.h"
 
 namespace stagecraft {
 namespace {
 
-/// Running statistics would see half of the microbatches in each copy.
+/// Running statistics would see a share of the microbatches in each copy.
 void refuse_written_buffers(const Graph& graph, const StageProgram& stage) {
-  std::set<int> written;
-  for (const Node& node : stage.nodes) {
-    for (const ValueId id : node.writes) {
-      written.insert(graph.at(id).alias_set);
-    }
-  }
-  for (const Value& value : graph.values) {
-    if (value.kind == ValueKind::Buffer && written.contains(value.alias_set)) {
-      throw Error(Errc::UsageArgument,
-                  fmt::format("stage \"{}\" writes the buffer {} in its forward; two replicas of it would keep two different "
-                              "ones: use a schedule of one replica, or a normalization without running statistics",
-                              stage.name,
-                              graph.buffers[static_cast<std::size_t>(value.position)].name));
-    }
+  const std::vector<int> written = written_buffers(graph, stage);
+  if (!written.empty()) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("stage \"{}\" writes the buffer {} in its forward; its replicas would each keep a different "
+                            "one: use a schedule of one replica, or a normalization without running statistics",
+                            stage.name,
+                            graph.buffers[static_cast<std::size_t>(written.front())].name));
   }
 }
 

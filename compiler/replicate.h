@@ -12,7 +12,7 @@ namespace stagecraft {
 
 /// Returns `program` itself for one replica.
 /// Errors: ScheduleParameter when the program has another number of stages than each of several replicas;
-///         UsageArgument for a stage whose forward writes a buffer: two replicas would keep two different ones.
+///         UsageArgument for a stage whose forward writes a buffer: each replica would keep a different one.
 [[nodiscard]] Program replicate(const Program& program, const Replicas& replicas);
 
 }  // namespace stagecraft

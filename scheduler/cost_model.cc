@@ -1,5 +1,7 @@
 #include "stagecraft/scheduler/cost_model.h"
 
+#include <array>
+
 namespace stagecraft {
 
 double Durations::of(CellKind kind) const {
@@ -20,28 +22,41 @@ double Durations::of(CellKind kind) const {
   return 0;
 }
 
-double CostModel::duration(const Cell& cell) const {
-  const auto tasks = cell.tasks();
-  if (cell.is_group()) {
-    if (tasks.size() == 2 && !groups.empty()) {
-      const int a = tasks[0].stage.value;
-      const int b = tasks[1].stage.value;
-      for (const Pair& pair : {Pair{a, b}, Pair{b, a}}) {
-        if (const auto found = groups.find(pair); found != groups.end()) {
-          return found->second;
-        }
+const Durations& CostModel::of_stage(StageId stage) const {
+  return stage.index() < stages.size() ? stages[stage.index()] : usual;
+}
+
+double CostModel::duration(const Task& task, const StageGraph& graph) const {
+  const Durations& durations = of_stage(task.stage);
+  const bool does_all = task.kind == CellKind::BackwardWeight && !columns &&
+                        graph.is_surplus({CellKind::BackwardInput, task.stage, task.microbatch});
+  return durations.of(task.kind) + (does_all ? durations.backward_input : 0);
+}
+
+double CostModel::duration(const Cell& cell, const StageGraph& graph) const {
+  std::array<int, 2> pair{};  // the stages of the first tasks that do something
+  std::size_t working = 0;
+  double total = 0;
+  for (const Task& task : cell.tasks()) {
+    if (columns || !graph.is_surplus(task)) {
+      if (working < pair.size()) {
+        pair[working] = task.stage.value;
+      }
+      ++working;
+      total += duration(task, graph);
+    }
+  }
+  if (working < 2) {
+    return total;
+  }
+  if (working == 2 && !groups.empty()) {
+    for (const Pair& stages_of_both : {Pair{pair[0], pair[1]}, Pair{pair[1], pair[0]}}) {
+      if (const auto found = groups.find(stages_of_both); found != groups.end()) {
+        return found->second;
       }
     }
-    if (group) {
-      return *group;
-    }
   }
-  double total = 0;
-  for (const Task& task : tasks) {
-    total +=
-        (task.stage.index() < stages.size() ? stages[task.stage.index()] : usual).of(task.kind);
-  }
-  return total;
+  return group.value_or(total);
 }
 
 double CostModel::transfer(Pair edge, int from_row, int to_row) const {
@@ -59,6 +74,7 @@ CostModel CostModel::unit() {
   model.usual = {
       .forward = 1, .backward = 1, .backward_input = 1, .backward_weight = 1, .update = 1};
   model.group = 1;
+  model.columns = true;
   return model;
 }
 

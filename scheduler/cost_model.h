@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "stagecraft/scheduler/cell.h"
+#include "stagecraft/scheduler/stage_graph.h"
 
 namespace stagecraft {
 
@@ -51,7 +52,11 @@ struct CostModel {
   double bytes = 0;                   ///< of a transfer, where `edge_bytes` has no entry
   std::map<Pair, double> edge_bytes;  ///< by stage edge (producer, consumer), either direction
 
-  [[nodiscard]] double duration(const Cell& cell) const;
+  bool columns = false;  ///< a cell has its time whether or not its tasks do anything
+
+  [[nodiscard]] const Durations& of_stage(StageId stage) const;
+  /// Tasks that do nothing take no time; where that is I, W takes the time of both.
+  [[nodiscard]] double duration(const Cell& cell, const StageGraph& graph) const;
   /// How long a transfer over a stage edge is on its way between two rows; 0 within a row.
   [[nodiscard]] double transfer(Pair edge, int from_row, int to_row) const;
 
@@ -59,6 +64,9 @@ struct CostModel {
   [[nodiscard]] static CostModel unit();
 
   friend bool operator==(const CostModel&, const CostModel&) = default;
+
+ private:
+  [[nodiscard]] double duration(const Task& task, const StageGraph& graph) const;
 };
 
 }  // namespace stagecraft

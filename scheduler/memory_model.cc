@@ -15,23 +15,19 @@ void RowMemory::hold_fixed(StageId stage) {
 
 double RowMemory::released(const Task& task) const {
   const double activation = of(model_->activations, task.stage);
-  switch (task.kind) {
-    case CellKind::Backward:
-      return activation;
-    case CellKind::BackwardInput:
-      return activation * model_->input_release;
-    case CellKind::BackwardWeight:
-      return activation * (1 - model_->input_release);
-    default:
-      return 0;
+  const double early = activation * model_->input_release;  // by I, where there is a W to come
+  const bool split = !graph_->is_surplus({CellKind::BackwardInput, task.stage, task.microbatch});
+  if (graph_->ends_backward(task)) {
+    return task.kind == CellKind::BackwardWeight && split ? activation - early : activation;
   }
+  return task.kind == CellKind::BackwardInput && split ? early : 0;
 }
 
 double RowMemory::run(std::span<const Task> tasks) {
   double transient = 0;
   double freed = 0;
   for (const Task& task : tasks) {
-    transient += of(model_->transient, task.stage);
+    transient += graph_->is_surplus(task) ? 0 : of(model_->transient, task.stage);
     freed += released(task);
     if (task.kind == CellKind::Forward && graph_->has_backward(task.stage)) {
       held_ += of(model_->activations, task.stage);

@@ -17,7 +17,7 @@ struct MemoryModel {
   std::vector<double> fixed;        ///< by stage: weights, gradients, optimizer state
   std::vector<double> activations;  ///< by stage: kept from F to B, or to W when split
   std::vector<double> transient;    ///< by stage: only while one of its tasks runs
-  double input_release = 0;         ///< share of the activation that I frees already
+  double input_release = 0;         ///< share of the activation that I frees before W
   double budget = 0;                ///< of each row
 
   friend bool operator==(const MemoryModel&, const MemoryModel&) = default;

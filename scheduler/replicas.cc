@@ -75,15 +75,13 @@ StageGraph Replicas::expand(const StageGraph& model) const {
   for (int m = 0; m < model.size(); ++m) {
     for (int replica = 0; replica < count_; ++replica) {
       const StageId s = stage(StageId(m), replica);
-      graph.set_name(s, model.name(StageId(m)));
-      graph.set_needs_input_grad(s, model.needs_input_grad(StageId(m)));
-      graph.set_needs_weight_grad(s, model.needs_weight_grad(StageId(m)));
+      graph.describe_as(s, model, StageId(m));
       if (replica > 0) {
         pairs.emplace_back(stage(StageId(m), replica - 1).value, s.value);
       }
     }
   }
-  graph.set_replica_pairs(std::move(pairs));
+  graph.set_replica_pairs(pairs);
   for (const TiedParameter& tied : model.tied()) {
     for (int replica = 0; replica < count_; ++replica) {
       TiedParameter copy = tied;

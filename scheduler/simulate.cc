@@ -83,7 +83,7 @@ void Simulation::run_entry(int number) {
   if (time.waited_for) {
     time.in_transfer = time.start - std::max(free, times_[static_cast<std::size_t>(cause)].end);
   }
-  time.end = time.start + costs_.duration(*entry.cell);
+  time.end = time.start + costs_.duration(*entry.cell, tasks_.stages());
   times_[static_cast<std::size_t>(number)] = time;
   cause_[static_cast<std::size_t>(number)] = cause;
 }
@@ -200,11 +200,8 @@ int peak_in_flight(const Schedule::Row& row, const StageGraph& graph) {
   for (const Cell& cell : row) {
     int released = 0;
     for (const Task& task : cell.tasks()) {
-      if (!graph.has_backward(task.stage)) {
-        continue;
-      }
-      now += task.kind == CellKind::Forward ? 1 : 0;
-      released += task.kind == CellKind::Backward || task.kind == CellKind::BackwardWeight ? 1 : 0;
+      now += task.kind == CellKind::Forward && graph.has_backward(task.stage) ? 1 : 0;
+      released += graph.ends_backward(task) ? 1 : 0;
     }
     peak = std::max(peak, now);
     now -= released;

@@ -93,8 +93,8 @@ struct Bubble {
 /// result that had still to be made and then to travel is two. Views the timeline.
 [[nodiscard]] std::vector<Bubble> list_bubbles(const Timeline& timeline);
 
-/// The most activations `row` holds at once: one more at F, one less at B or W; a group's F counts
-/// first. Stages without a backward keep nothing.
+/// The most activations `row` holds at once: one more at F, one less at B or W (at I, where W does
+/// nothing); a group's F counts first. Stages without a backward keep nothing.
 [[nodiscard]] int peak_in_flight(const Schedule::Row& row, const StageGraph& graph);
 
 }  // namespace stagecraft

@@ -1,6 +1,8 @@
 #include "stagecraft/scheduler/stage_graph.h"
 
 #include <algorithm>
+#include <map>
+#include <ranges>
 
 #include <fmt/format.h>
 
@@ -29,6 +31,70 @@ void require_stage(int stage, int stages, const char* what) {
   }
 }
 
+[[noreturn]] void refuse_circle(const std::map<int, int>& next) {
+  constexpr int kTold = 16;
+  const int begin = next.begin()->first;
+  std::string circle = std::to_string(begin);
+  int told = 1;
+  for (int at = next.at(begin); at != begin && told < kTold; at = next.at(at), ++told) {
+    circle += fmt::format(" = {}", at);
+  }
+  throw Error(
+      Errc::ScheduleParameter,
+      fmt::format("the replica pairs {} = {}{} go round in a circle; one of these stages is "
+                  "the first copy, drop the pair that names it second",
+                  circle,
+                  told == kTold ? "... = " : "",
+                  begin));
+}
+
+/// The pairs of each chain of copies from its first on.
+std::vector<StageGraph::Edge> in_chains(const std::vector<StageGraph::Edge>& pairs) {
+  std::map<int, int> next, previous;
+  for (const auto& [first, second] : pairs) {
+    if (const auto [other, added] = next.emplace(first, second); !added) {
+      if (other->second == second) {
+        throw Error(Errc::ScheduleParameter,
+                    fmt::format("the replica pair {}={} is there twice; keep one", first, second));
+      }
+      throw Error(
+          Errc::ScheduleParameter,
+          fmt::format("stage {0} is the first of two replica pairs, {0}={1} and {0}={2}; a "
+                      "pair is a stage and its next copy, so three copies are {0}={1},{1}={2}",
+                      first,
+                      other->second,
+                      second));
+    }
+    if (const auto [other, added] = previous.emplace(second, first); !added) {
+      throw Error(
+          Errc::ScheduleParameter,
+          fmt::format("stage {0} is the second of two replica pairs, {1}={0} and {2}={0}; it "
+                      "is a copy of one stage, drop one of the pairs",
+                      second,
+                      other->second,
+                      first));
+    }
+  }
+  std::vector<int> firsts;
+  for (const auto& [first, second] : next) {
+    if (!previous.contains(first)) {
+      firsts.push_back(first);
+    }
+  }
+  std::vector<StageGraph::Edge> chains;
+  for (int stage : firsts) {
+    for (auto pair = next.find(stage); pair != next.end(); pair = next.find(stage)) {
+      chains.emplace_back(*pair);
+      stage = pair->second;
+      next.erase(pair);
+    }
+  }
+  if (!next.empty()) {
+    refuse_circle(next);
+  }
+  return chains;
+}
+
 }  // namespace
 
 StageGraph StageGraph::chain(int stages) {
@@ -54,9 +120,6 @@ StageGraph StageGraph::from_edges(int stages, const std::vector<Edge>& edges) {
     require_stage(to, stages, "an edge");
     insert_once(graph.nodes_[static_cast<std::size_t>(from)].succs, StageId(to));
     insert_once(graph.nodes_[static_cast<std::size_t>(to)].preds, StageId(from));
-  }
-  for (Node& node : graph.nodes_) {
-    node.needs_input_grad = !node.preds.empty();
   }
   return graph;
 }
@@ -157,29 +220,87 @@ int StageGraph::depth() const {
   return deepest;
 }
 
-void StageGraph::set_replica_pairs(std::vector<Edge> pairs) {
+void StageGraph::freeze(const std::vector<int>& stages) {
+  if (stages.empty()) {
+    return;  // nothing is said, so nothing is known
+  }
+  for (const int s : stages) {
+    require_stage(s, size(), "a list of frozen stages");
+    set_needs_weight_grad(StageId(s), false);
+  }
+  const auto freeze_with = [&](int stage, int copy) {
+    set_needs_weight_grad(StageId(copy),
+                          needs_weight_grad(StageId(copy)) && needs_weight_grad(StageId(stage)));
+  };
+  for (const auto& [first, second] : replica_pairs_) {
+    freeze_with(first, second);
+  }
+  for (const auto& [first, second] : std::views::reverse(replica_pairs_)) {
+    freeze_with(second, first);
+  }
+  for (const StageId s : topological_order().value_or(std::vector<StageId>{})) {
+    set_needs_input_grad(s,
+                         std::ranges::any_of(preds(s), [&](StageId p) { return has_backward(p); }));
+  }
+}
+
+std::vector<int> StageGraph::frozen() const {
+  std::vector<int> stages;
+  for (int s = 0; s < size(); ++s) {
+    if (!needs_weight_grad(StageId(s))) {
+      stages.push_back(s);
+    }
+  }
+  return stages;
+}
+
+void StageGraph::describe_as(StageId s, const StageGraph& model, StageId m) {
+  Node& node = nodes_[s.index()];
+  const Node& like = model.nodes_[m.index()];
+  node.name = like.name;
+  node.needs_input_grad = like.needs_input_grad;
+  node.needs_weight_grad = like.needs_weight_grad;
+}
+
+bool StageGraph::is_surplus(const Task& task) const {
+  if (task.stage.value < 0 || task.stage.value >= size()) {
+    return false;  // a fault that validate() tells
+  }
+  switch (task.kind) {
+    case CellKind::Backward:
+      return !has_backward(task.stage);
+    case CellKind::BackwardInput:
+      return !has_backward(task.stage) ||
+             nodes_[task.stage.index()].needs_input_grad == std::optional(false);
+    case CellKind::BackwardWeight:
+      return !needs_weight_grad(task.stage);
+    default:
+      return false;
+  }
+}
+
+bool StageGraph::ends_backward(const Task& task) const {
+  const bool last_half = task.kind == CellKind::Backward || task.kind == CellKind::BackwardWeight ||
+                         (task.kind == CellKind::BackwardInput &&
+                          is_surplus({CellKind::BackwardWeight, task.stage, task.microbatch}));
+  return last_half && !is_surplus(task);
+}
+
+void StageGraph::set_replica_pairs(const std::vector<Edge>& pairs) {
   for (const auto& [first, second] : pairs) {
     require_stage(first, size(), "a replica pair");
     require_stage(second, size(), "a replica pair");
-    if (first == second) {
-      throw Error(Errc::ScheduleParameter,
-                  fmt::format("stage {} is declared a replica of itself; name two different stages",
-                              first));
-    }
   }
-  // A pair's second stage is one copy further than its first, so sorted pairs number whole chains
-  // of copies.
-  std::ranges::sort(pairs);
+  replica_pairs_ = in_chains(pairs);
   replicas_ = 1;
   for (Node& node : nodes_) {
     node.replica = 0;
   }
-  for (const auto& [first, second] : pairs) {
+  for (const auto& [first, second] : replica_pairs_) {
     const int replica = nodes_[static_cast<std::size_t>(first)].replica + 1;
     nodes_[static_cast<std::size_t>(second)].replica = replica;
     replicas_ = std::max(replicas_, replica + 1);
   }
-  replica_pairs_ = std::move(pairs);
 }
 
 }  // namespace stagecraft

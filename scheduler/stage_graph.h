@@ -8,6 +8,7 @@
 /// end.
 /// S-2: a cycle is representable, because a report must be able to name it. Whoever walks the graph
 /// asks topological_order() first.
+/// S-3: the copies of a stage are one chain of replica pairs, and its n-th is in replica n.
 #pragma once
 
 #include <optional>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "stagecraft/base/ids.h"
+#include "stagecraft/scheduler/cell.h"
 
 namespace stagecraft {
 
@@ -50,7 +52,8 @@ class StageGraph {
 
   /// Whether the backward of `s` makes gradients for its inputs; false for sources until set.
   [[nodiscard]] bool needs_input_grad(StageId s) const {
-    return nodes_[s.index()].needs_input_grad;
+    const Node& node = nodes_[s.index()];
+    return node.needs_input_grad.value_or(!node.preds.empty());
   }
   void set_needs_input_grad(StageId s, bool yes) { nodes_[s.index()].needs_input_grad = yes; }
   /// Whether `s` has weights that train; true until set.
@@ -66,6 +69,20 @@ class StageGraph {
   [[nodiscard]] bool sends_gradient(StageId consumer, StageId producer) const {
     return needs_input_grad(consumer) && has_backward(producer);
   }
+  /// The weights of these stages and of their copies do not train; which gradients the others need
+  /// follows from the edges. Errors: ScheduleParameter for a stage outside the graph.
+  void freeze(const std::vector<int>& stages);
+  /// The stages whose weights do not train, ascending.
+  [[nodiscard]] std::vector<int> frozen() const;
+  /// Name and gradients of `s` are those of stage `m` of `model`.
+  void describe_as(StageId s, const StageGraph& model, StageId m);
+
+  /// Whether a backward task does nothing: its stage has no backward, or it is the half of one for
+  /// a gradient that its stage does not need, and the other half does all. The I of a source is
+  /// work until set_needs_input_grad() or freeze() says what its inputs need.
+  [[nodiscard]] bool is_surplus(const Task& task) const;
+  /// Whether the task is the last to use what the forward of its stage and microbatch has kept.
+  [[nodiscard]] bool ends_backward(const Task& task) const;
 
   /// Producers before consumers; nothing when the graph has a cycle.
   [[nodiscard]] std::optional<std::vector<StageId>> topological_order() const;
@@ -77,12 +94,14 @@ class StageGraph {
   void add_tied(TiedParameter tied) { tied_.push_back(std::move(tied)); }
   [[nodiscard]] const std::vector<TiedParameter>& tied() const { return tied_; }
 
-  /// Declares that `pair.second` holds a second copy of `pair.first`'s weights, for another share
-  /// of the microbatches. Errors: ScheduleParameter for a stage outside the graph or a stage paired
-  /// with itself.
-  void set_replica_pairs(std::vector<Edge> pairs);
+  /// Declares that `pair.second` holds the next copy of `pair.first`'s weights, for another share
+  /// of the microbatches. Pairs come in any order.
+  /// Errors: ScheduleParameter for a stage outside the graph, pairs that go round in a circle, and
+  /// a stage that is the first or the second of two pairs.
+  void set_replica_pairs(const std::vector<Edge>& pairs);
+  /// Each chain of copies from its first on, by its first stage.
   [[nodiscard]] const std::vector<Edge>& replica_pairs() const { return replica_pairs_; }
-  /// The number of copies of the pipeline: 1, or 2 for schedules that run both ways.
+  /// The number of copies of the pipeline: 2 for schedules that run both ways, else mostly 1.
   [[nodiscard]] int replicas() const { return replicas_; }
   /// Which copy `s` belongs to; 0 where no pair names it second.
   [[nodiscard]] int replica_of(StageId s) const { return nodes_[s.index()].replica; }
@@ -94,7 +113,7 @@ class StageGraph {
  private:
   struct Node {
     std::string name;
-    bool needs_input_grad = true;
+    std::optional<bool> needs_input_grad;  ///< absent: nobody said so
     bool needs_weight_grad = true;
     int replica = 0;
     std::vector<StageId> preds;

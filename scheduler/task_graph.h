@@ -5,6 +5,9 @@
 ///     W(s,m)  waits for I(s,m) alone, so it is never between two stages
 ///     U(s)    waits for every B and W of its stage
 ///
+/// A task that does nothing (StageGraph::is_surplus) waits for no other stage. Where that is I, W
+/// does all and waits for the gradients in its place.
+///
 /// Built from the rows of a schedule and a stage graph; rules, simulator and lowering walk it.
 /// Views both, which must outlive it. Any thread may read.
 /// T-1: tasks outside the grammar (a stage, microbatch or kind that does not exist) are not in it.
@@ -68,6 +71,9 @@ class TaskGraph {
   std::size_t walk(Visit&& visit) const;
 
  private:
+  /// The tasks that send a gradient to the backward of `task`'s stage and microbatch.
+  template <class Visit>
+  void for_each_gradient(const Task& task, Visit&& visit) const;
   [[nodiscard]] std::size_t key(const Task& task) const;
   void record(const Task& task, int entry);
   void collect_backwards();
@@ -95,15 +101,15 @@ void TaskGraph::for_each_prerequisite(const Task& task, Visit&& visit) const {
     case CellKind::Backward:
     case CellKind::BackwardInput:
       visit(Task{CellKind::Forward, s, task.microbatch});
-      for (const StageId c : stages_->succs(s)) {
-        if (stages_->sends_gradient(c, s)) {
-          const bool split = has(CellKind::BackwardInput, c, task.microbatch);
-          visit(Task{split ? CellKind::BackwardInput : CellKind::Backward, c, task.microbatch});
-        }
+      if (!stages_->is_surplus(task)) {
+        for_each_gradient(task, visit);
       }
       return;
     case CellKind::BackwardWeight:
       visit(Task{CellKind::BackwardInput, s, task.microbatch});
+      if (stages_->is_surplus({CellKind::BackwardInput, s, task.microbatch})) {
+        for_each_gradient(task, visit);
+      }
       return;
     case CellKind::Update:
       if (const auto found = backwards_.find(s); found != backwards_.end()) {
@@ -114,6 +120,16 @@ void TaskGraph::for_each_prerequisite(const Task& task, Visit&& visit) const {
       return;
     case CellKind::Idle:
       return;
+  }
+}
+
+template <class Visit>
+void TaskGraph::for_each_gradient(const Task& task, Visit&& visit) const {
+  for (const StageId c : stages_->succs(task.stage)) {
+    if (stages_->sends_gradient(c, task.stage)) {
+      const bool split = has(CellKind::BackwardInput, c, task.microbatch);
+      visit(Task{split ? CellKind::BackwardInput : CellKind::Backward, c, task.microbatch});
+    }
   }
 }
 

@@ -5,13 +5,14 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/scheduler/rules/kin.h"
 #include "stagecraft/scheduler/rules/repair.h"
 #include "stagecraft/scheduler/rules/rules.h"
 
 namespace stagecraft {
 namespace {
 
-/// All violations, repairs of deadlocks with them.
+/// All violations, each cell's on its own, repairs of deadlocks with them.
 std::vector<Violation> judge(const Schedule& schedule,
                              const StageGraph& graph,
                              const ValidateOptions& options) {
@@ -71,6 +72,7 @@ std::vector<Violation> validate(const Schedule& schedule,
       first->message += "; exchange " + to_string(*first->repair, schedule);
     }
   }
+  rules::tell_together(found);
   return found;
 }
 

@@ -3,7 +3,8 @@
 /// Rules V01 to V35, one file of rules/ per theme. The array form is judged by columns (a cell uses
 /// results of earlier columns only), the list form by whether its rows can all run to the end
 /// (V29). Pure; any thread.
-/// all violations are reported, each with the cell, what it lacks and what to do.
+/// everything that breaks a rule is reported, with the cell, what it lacks and what to do.
+/// Cells that break a rule for the same cause are one violation, which has them all.
 /// a task that does not exist (V03 to V06) takes no part in later rules; a prerequisite that
 /// is missing counts as late.
 /// linear in the cells when the schedule is valid.
@@ -17,6 +18,7 @@
 
 #include "stagecraft/scheduler/communication.h"
 #include "stagecraft/scheduler/memory_model.h"
+#include "stagecraft/scheduler/number_range.h"
 #include "stagecraft/scheduler/schedule.h"
 #include "stagecraft/scheduler/stage_graph.h"
 
@@ -35,6 +37,14 @@ struct Exchange {
 struct Violation {
   static constexpr int kNowhere = -1;
 
+  /// One more that breaks the rule for the same cause.
+  struct Kin {
+    int row = kNowhere;
+    int column = kNowhere;
+    std::optional<Task> task;
+    std::string missing;
+  };
+
   std::string rule;       ///< "V22"
   int row = kNowhere;     ///< kNowhere when no row is at fault
   int column = kNowhere;  ///< position in the list form; kNowhere when no single cell is at fault
@@ -43,6 +53,11 @@ struct Violation {
   std::string message;       ///< what was expected, what was found, what to do
   std::vector<Task> cycle;   ///< V29, V35: each waits for the one before it, the first for the last
   std::vector<std::pair<int, int>> cells;  ///< row and column of all cells involved, for drawing
+  std::vector<Kin> more;                   ///< beside the one that `task` and `message` are about
+  /// V09, V10: each of these stages lacks its task of each of these microbatches.
+  std::vector<NumberRange> stages;
+  std::vector<NumberRange> microbatches;
+  std::string cause;  ///< what violations of the rule have in common that are told as one
   /// Where one exchange is enough: V29, and the first of all others that are about order (V20 to
   /// V25, V27, V31), which it repairs together.
   std::optional<Exchange> repair;

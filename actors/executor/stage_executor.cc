@@ -346,20 +346,23 @@ struct StageExecutor::Impl {
   }
 
   void run_backward(StageRuntime& stage, const Instruction& instruction) {
+    if (instruction.does_nothing()) {
+      return;
+    }
     const StageProgram& program = *stage.program;
     Saved& saved = *plan->saved[find_use(instruction.reads, kNoValue, Role::Saved, program.id)->slot.index()];
     const auto& edges = stage.bucket.gradient_edges();
-    if (instruction.task.kind == CellKind::BackwardWeight) {
+    if (saved.input_half_done) {
       keep_parameter_gradients(instruction, backward_weight(saved, edges));
       return;
     }
     const std::vector<at::Tensor> leaves = saved.leaves;
     Gradients result;
-    if (instruction.task.kind == CellKind::Backward) {
+    if (instruction.task.kind == CellKind::BackwardInput) {
+      result.inputs = backward_input(saved, output_gradients(program, instruction), edges);
+    } else {  // B, or W where I does nothing
       result = backward(saved, output_gradients(program, instruction), edges);
       keep_parameter_gradients(instruction, std::move(result.parameters));
-    } else {
-      result.inputs = backward_input(saved, output_gradients(program, instruction), edges);
     }
     std::size_t next = 0;
     for (const StageInput& input : program.inputs) {

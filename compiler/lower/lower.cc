@@ -161,6 +161,9 @@ class RankLowering {
   void emit_run(const Task& task, const std::map<EdgeId, bool>& arrived) {
     Instruction& run = emit(Stream::Compute, Op::Run);
     run.task = task;
+    if (program_.stage_graph.is_surplus(task)) {
+      return;  // P-8
+    }
     const StageProgram& stage = program_.partition.stages[task.stage.index()];
     const Microbatch m = task.microbatch;
     const ValueKey saved{kNoValue, Role::Saved, task.stage, m};

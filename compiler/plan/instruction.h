@@ -3,6 +3,8 @@
 /// P-1: dependencies are ids of instructions of the same rank, never positions.
 /// P-2: a stream is an in-order queue; between streams only `waits` orders. Tasks of one overlap group are the
 ///      exception: their blocks (receives, run, sends) may be issued in any order.
+/// P-8: a backward with nothing to do (StageGraph::is_surplus) is a Run that reads and writes nothing, so that the tasks
+///      of a rank are those of its row.
 #pragma once
 
 #include <cstdint>
@@ -61,6 +63,11 @@ struct Instruction {
   EdgeId edge;      ///< Send, Recv
   int group = -1;   ///< Collective: which of the plan's replica groups
   int overlap = -1; ///< equal for the tasks of one overlap group of the rank; -1: in none
+
+  /// Keeps P-8: a backward that does something reads what its forward has saved.
+  [[nodiscard]] bool does_nothing() const {
+    return op == Op::Run && task.kind != CellKind::Forward && reads.empty();
+  }
 };
 
 }  // namespace stagecraft

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 
 namespace stagecraft {
@@ -28,6 +29,14 @@ std::string uses_text(std::string_view word, const std::vector<SlotUse>& uses) {
 
 }  // namespace
 
+std::size_t Plan::surplus_count() const {
+  std::size_t count = 0;
+  for (const RankPlan& rank : ranks) {
+    count += static_cast<std::size_t>(std::ranges::count_if(rank.instructions, &Instruction::does_nothing));
+  }
+  return count;
+}
+
 std::size_t Plan::instruction_count() const {
   std::size_t count = 0;
   for (const RankPlan& rank : ranks) {
@@ -40,7 +49,9 @@ std::string to_string(const Instruction& i) {
   std::string text = fmt::format("i{} {}", i.id.value, kOps[static_cast<std::size_t>(i.op)]);
   switch (i.op) {
     case Op::Run:
-    case Op::Accumulate: text += fmt::format(" {}", to_string(i.task)); break;
+    case Op::Accumulate:
+      text += fmt::format(" {}{}", to_string(i.task), i.does_nothing() ? ", which does nothing" : "");
+      break;
     case Op::Collective: text += fmt::format(" replica group {}", i.group); break;
     case Op::Update: text += fmt::format(" stage {}", i.task.stage.value); break;
     case Op::Send:
@@ -81,8 +92,9 @@ ErrorContext place_of(const Instruction& i) {
 }
 
 std::string to_string(const Plan& plan) {
-  std::string text = fmt::format("{} plan, {} microbatches, {} instructions, driver sends {} tensors\n",
+  std::string text = fmt::format("{} plan, {} microbatches, {} instructions{}, driver sends {} tensors\n",
                                  plan.training ? "training" : "forward-only", plan.microbatches, plan.instruction_count(),
+                                 plan.surplus_count() == 0 ? "" : fmt::format(" ({} do nothing)", plan.surplus_count()),
                                  plan.feeds.size());
   for (const RankPlan& rank : plan.ranks) {
     text += fmt::format("rank {}: {} slots\n", rank.rank.value, rank.slots);

@@ -59,6 +59,8 @@ struct Plan {
   std::vector<ReplicaGroup> replica_groups;  ///< empty with one replica
 
   [[nodiscard]] std::size_t instruction_count() const;
+  /// Of these, the backwards with nothing to do (P-8).
+  [[nodiscard]] std::size_t surplus_count() const;
 };
 
 /// One line per instruction.
@@ -68,7 +70,7 @@ struct Plan {
 /// Stage, microbatch, task and peer of an instruction that has them: what an error in it says of its place.
 [[nodiscard]] ErrorContext place_of(const Instruction& instruction);
 
-/// Everything that breaks P-1 to P-7, one sentence each; empty for a sound plan.
+/// Everything that breaks P-1 to P-8, one sentence each; empty for a sound plan.
 [[nodiscard]] std::vector<std::string> verify(const Plan& plan);
 
 }  // namespace stagecraft

@@ -1,4 +1,4 @@
-/// The rules P-1 to P-7 of plan.h, checked over the whole plan.
+/// The rules P-1 to P-8 of instruction.h and plan.h, checked over the whole plan.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -68,6 +68,9 @@ void check_slots(const RankPlan& rank, std::vector<std::string>& faults) {
     }
     if (i.op == Op::Free) {
       full.erase(i.reads.front().slot);
+    }
+    if (i.does_nothing() && !i.writes.empty()) {
+      faults.push_back(fmt::format("P-8: rank {}, {}: it reads nothing, yet writes", rank.rank.value, to_string(i)));
     }
   }
   for (const auto& [slot, value] : full) {

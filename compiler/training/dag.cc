@@ -81,11 +81,13 @@ class Builder {
  private:
   void add_edge(int from, int to, EdgeId tensor) { dag_.edges.push_back({from, to, true, tensor}); }
 
-  /// The node that makes or reads a stage's side of a tensor; -1 when the schedule does not run it.
+  /// The node that makes or reads a stage's side of a tensor; -1 when the schedule does not run it. Of a split
+  /// backward it is I, or W where that does all.
   [[nodiscard]] int find(StageId stage, Microbatch m, bool backward) const {
-    for (const CellKind kind : {CellKind::Backward, CellKind::BackwardInput}) {
-      const auto found = node_of_.find({backward ? kind : CellKind::Forward, stage, m});
-      if (found != node_of_.end()) {
+    for (const CellKind kind : {CellKind::Backward, CellKind::BackwardInput, CellKind::BackwardWeight}) {
+      const Task task{backward ? kind : CellKind::Forward, stage, m};
+      const auto found = node_of_.find(task);
+      if (found != node_of_.end() && !program_.stage_graph.is_surplus(task)) {
         return found->second;
       }
     }

@@ -86,7 +86,7 @@ class Run {
   }
 
   [[nodiscard]] double duration(CellKind kind, int r) const {
-    return costs_.duration(Cell(Task{kind, StageId(r), Microbatch(0)}));
+    return costs_.of_stage(StageId(r)).of(kind);
   }
 
   void step(int r, double now) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
@@ -40,6 +41,7 @@ class Document {
   void once(Field<T>& field, const std::string& name, Read&& read);
   [[nodiscard]] int count(const std::string& name, int largest);
   [[nodiscard]] Pairs pairs(const std::string& name);
+  [[nodiscard]] std::vector<int> stages(const std::string& name);
   [[nodiscard]] Schedule::Form form();
   [[nodiscard]] std::vector<Schedule::Row> rows();
   [[nodiscard]] Cell cell();
@@ -51,6 +53,7 @@ class Document {
   Field<Schedule::Form> form_;
   Field<int> devices_, stages_, microbatches_;
   Field<Pairs> edges_, replicas_;
+  Field<std::vector<int>> frozen_;
   Field<std::vector<Schedule::Row>> rows_;
 };
 
@@ -76,14 +79,16 @@ void Document::field(const std::string& name) {
     once(edges_, name, [&] { return pairs(name); });
   } else if (name == "replicas") {
     once(replicas_, name, [&] { return pairs(name); });
+  } else if (name == "frozen") {
+    once(frozen_, name, [&] { return stages(name); });
   } else if (name == "rows") {
     once(rows_, name, [&] { return rows(); });
   } else {
     const std::vector<std::string> known{
-        "form", "devices", "stages", "microbatches", "edges", "replicas", "rows"};
+        "form", "devices", "stages", "microbatches", "edges", "replicas", "frozen", "rows"};
     json_.refuse(json_.key_offset(),
                  fmt::format("unknown field {}; {}there are form, devices, stages, microbatches, "
-                             "edges, replicas and rows",
+                             "edges, replicas, frozen and rows",
                              quoted(name),
                              did_you_mean(name, known)));
   }
@@ -133,6 +138,27 @@ Pairs Document::pairs(const std::string& name) {
       wrong(at);
     }
     list.emplace_back(ends[0], ends[1]);
+  }
+  return list;
+}
+
+std::vector<int> Document::stages(const std::string& name) {
+  std::vector<int> list;
+  const auto wrong = [&](std::size_t at) {
+    json_.refuse(at,
+                 fmt::format("field \"{}\" wants stages below {}, e.g. [0, 1]", name, kMaxStages));
+  };
+  if (json_.next() != JsonReader::Kind::Array) {
+    wrong(json_.offset());
+  }
+  json_.open();
+  while (json_.next_element()) {
+    const std::size_t at = json_.offset();
+    const int stage = json_.integer().value_or(-1);
+    if (stage < 0 || stage >= kMaxStages) {
+      wrong(at);
+    }
+    list.push_back(stage);
   }
   return list;
 }
@@ -243,7 +269,7 @@ std::vector<Schedule::Row> Document::rows() {
 }
 
 void Document::assemble_graph(Schedule::Headers& headers) const {
-  if (!edges_.value && !replicas_.value) {
+  if (!edges_.value && !replicas_.value && !frozen_.value) {
     return;
   }
   int stages = Schedule(Schedule::Form::Array, *rows_.value).stages();
@@ -259,6 +285,8 @@ void Document::assemble_graph(Schedule::Headers& headers) const {
         edges_.value ? StageGraph::from_edges(stages, *edges_.value) : StageGraph::chain(stages);
     at = replicas_.offset;
     headers.graph->set_replica_pairs(replicas_.value.value_or(Pairs{}));
+    at = frozen_.offset;
+    headers.graph->freeze(frozen_.value.value_or(std::vector<int>{}));
   } catch (const Error& error) {
     json_.refuse(at, error.message());
   }
@@ -342,6 +370,9 @@ std::string to_json(const Schedule& schedule) {
     text += fmt::format("  \"edges\": {},\n", pairs_text(headers.graph->edges()));
     if (!headers.graph->replica_pairs().empty()) {
       text += fmt::format("  \"replicas\": {},\n", pairs_text(headers.graph->replica_pairs()));
+    }
+    if (const std::vector<int> frozen = headers.graph->frozen(); !frozen.empty()) {
+      text += fmt::format("  \"frozen\": [{}],\n", fmt::join(frozen, ","));
     }
   }
   text += "  \"rows\": [";

@@ -5,6 +5,7 @@
 #include <string>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
@@ -51,6 +52,25 @@ std::vector<StageGraph::Edge> parse_pairs(std::string_view text,
   return pairs;
 }
 
+/// Splits "0,1" into its stages.
+std::vector<int> parse_stages(std::string_view text) {
+  std::vector<int> stages;
+  do {
+    const std::size_t comma = text.find(',');
+    const std::string_view part = trim(text.substr(0, comma));
+    const auto stage = whole_number(part);
+    if (!stage || *stage >= kMaxStages) {
+      throw Error(Errc::ScheduleParse,
+                  fmt::format("{} is no stage: expected numbers below {} joined by ',', e.g. 0,1",
+                              quoted(part),
+                              kMaxStages));
+    }
+    stages.push_back(*stage);
+    text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
+  } while (!text.empty());
+  return stages;
+}
+
 /// Reads line by line; headers first, then rows.
 class Parser {
  public:
@@ -69,6 +89,7 @@ class Parser {
   Schedule::Headers headers_;
   std::optional<std::vector<StageGraph::Edge>> edges_;
   std::optional<std::vector<StageGraph::Edge>> replicas_;
+  std::optional<std::vector<int>> frozen_;
   std::size_t graph_line_ = 0;
   std::vector<Schedule::Row> rows_;
 };
@@ -121,12 +142,19 @@ void Parser::header(std::string_view line, Location at) {
     } catch (const Error& error) {
       fail(at, error.message());
     }
+  } else if (name == "@frozen") {
+    graph_line_ = at.line;
+    try {
+      set_once(frozen_, parse_stages(value), name, at);
+    } catch (const Error& error) {
+      fail(at, error.message());
+    }
   } else {
     const std::vector<std::string> known{
-        "@form", "@rows", "@stages", "@microbatches", "@edges", "@replicas"};
+        "@form", "@rows", "@stages", "@microbatches", "@edges", "@replicas", "@frozen"};
     fail(at,
-         fmt::format("unknown header {}; {}there are @form, @rows, @stages, @microbatches, @edges "
-                     "and @replicas",
+         fmt::format("unknown header {}; {}there are @form, @rows, @stages, @microbatches, @edges, "
+                     "@replicas and @frozen",
                      quoted(name),
                      did_you_mean(name, known)));
   }
@@ -147,7 +175,7 @@ void Parser::row(std::string_view line) {
 }
 
 void Parser::assemble_graph() {
-  if (!edges_ && !replicas_) {
+  if (!edges_ && !replicas_ && !frozen_) {
     return;
   }
   int stages = Schedule(Schedule::Form::Array, rows_).stages();
@@ -164,6 +192,7 @@ void Parser::assemble_graph() {
     if (replicas_) {
       graph.set_replica_pairs(*replicas_);
     }
+    graph.freeze(frozen_.value_or(std::vector<int>{}));
     headers_.graph = std::move(graph);
   } catch (const Error& error) {
     fail({graph_line_, 1}, error.message());
@@ -228,6 +257,9 @@ std::string graph_text(const Schedule& schedule, const StageGraph& graph) {
   }
   if (!graph.replica_pairs().empty()) {
     text += fmt::format("@replicas {}\n", pairs_text(graph.replica_pairs(), '='));
+  }
+  if (const std::vector<int> frozen = graph.frozen(); !frozen.empty()) {
+    text += fmt::format("@frozen {}\n", fmt::join(frozen, ","));
   }
   return text;
 }

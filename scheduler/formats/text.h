@@ -6,10 +6,11 @@
 ///     1F0 1F1 .   1B0       # `F0` leaves out the stage where that is the row's own number
 ///     .   2F0 2B0 .
 ///
-/// Headers: `@form array|list`, `@rows N`, `@stages N`, `@microbatches N`, `@edges 0-1,1-2`, and
-/// `@replicas 0=4,1=5` (stage = its second copy). Without them: an array, one chain over the stages
-/// seen. Schedule::parse and to_string(Schedule) are this format's two ways. What is outside the
-/// grammar is an Error; what breaks a rule is not. Any thread.
+/// Headers: `@form array|list`, `@rows N`, `@stages N`, `@microbatches N`, `@edges 0-1,1-2`,
+/// `@replicas 0=4,1=5` (stage = its next copy), and `@frozen 0,1` (stages whose weights do not
+/// train). Without them: an array, one chain over the stages seen, all of which train.
+/// Schedule::parse and to_string(Schedule) are this format's two ways. What is outside the grammar
+/// is an Error; what breaks a rule is not. Any thread.
 #pragma once
 
 #include <string_view>

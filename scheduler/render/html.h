@@ -22,8 +22,9 @@ namespace stagecraft {
 
 /// A page of this many entries has 20 to 60 MB and still moves smoothly; more are refused.
 inline constexpr std::size_t kMaxHtmlEntries = 1'000'000;
-/// So many violations are listed and marked; the rest is counted.
+/// So many violations are listed, and so many cells of theirs marked; the rest is counted.
 inline constexpr std::size_t kMaxHtmlViolations = 1'000;
+inline constexpr std::size_t kMaxHtmlMarks = 50'000;
 
 /// Returns the page. Without a timeline it shows columns (positions of a list) alone.
 /// Requires: `timeline`, where given, is the schedule's own.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,12 +12,13 @@
 #include "stagecraft/scheduler/hash.h"
 #include "stagecraft/scheduler/render/html.h"
 #include "stagecraft/scheduler/render/palette.h"
+#include "stagecraft/scheduler/surplus.h"
 
 namespace stagecraft::render {
 namespace {
 
-/// Of one violation; a cycle or a clash longer than this is told, not drawn.
-constexpr std::size_t kMaxPlaces = 1'000;
+/// A cycle longer than this is told, not drawn.
+constexpr std::size_t kMaxSteps = 1'000;
 
 std::string quoted(std::string_view text) {
   std::string out = "\"";
@@ -106,6 +108,30 @@ std::string keeping_stages(const StageGraph& graph) {
   return list(stages, [](int s) { return fmt::to_string(s); });
 }
 
+/// By stage, the letters of the backwards that do nothing.
+std::string surplus_kinds(const StageGraph& graph) {
+  std::string out;
+  for (int s = 0; s < graph.size(); ++s) {
+    std::string letters;
+    for (const CellKind kind :
+         {CellKind::Backward, CellKind::BackwardInput, CellKind::BackwardWeight}) {
+      if (graph.is_surplus({kind, StageId(s), Microbatch(0)})) {
+        letters += letter(kind);
+      }
+    }
+    if (!letters.empty()) {
+      out += fmt::format("{}\"{}\":\"{}\"", out.empty() ? "" : ",", s, letters);
+    }
+  }
+  return '{' + out + '}';
+}
+
+/// Nothing where every task does something.
+std::string surplus_text(const Schedule& schedule, const StageGraph& graph) {
+  const std::vector<Surplus> surplus = find_surplus(schedule, graph);
+  return quoted(surplus.empty() ? "" : to_string(surplus, graph));
+}
+
 std::string colours(ColourScheme scheme) {
   constexpr std::array kKinds{CellKind::Forward,
                               CellKind::Backward,
@@ -159,25 +185,28 @@ std::string times(const Timeline* timeline) {
 }
 
 template <class Item>
-std::vector<Item> first_places(const std::vector<Item>& items) {
-  return {items.begin(),
-          items.begin() + static_cast<std::ptrdiff_t>(std::min(items.size(), kMaxPlaces))};
+std::span<const Item> first_of(const std::vector<Item>& items, std::size_t most) {
+  return std::span(items).first(std::min(items.size(), most));
 }
 
-std::string violation(const Violation& v) {
+/// `marks`: how many cells may still be marked.
+std::string violation(const Violation& v, std::size_t& marks) {
   const auto task_name = [](const Task& task) { return quoted(to_string(task)); };
   const auto place = [](const std::pair<int, int>& cell) {
     return fmt::format("[{},{}]", cell.first, cell.second);
   };
+  const auto cells = first_of(v.cells, marks);
+  marks -= cells.size();
   return fmt::format(
-      R"({{"rule":{},"row":{},"column":{},"task":{},"message":{},"cycle":{},"cells":{},"repair":{}}})",
+      R"({{"rule":{},"row":{},"column":{},"task":{},"message":{},"cycle":{},"cells":{},"unmarked":{},"repair":{}}})",
       quoted(v.rule),
       v.row,
       v.column,
       v.task ? task_name(*v.task) : "null",
       quoted(v.message),
-      list(first_places(v.cycle), task_name),
-      list(first_places(v.cells), place),
+      list(first_of(v.cycle, kMaxSteps), task_name),
+      list(cells, place),
+      v.cells.size() - cells.size(),
       v.repair ? fmt::format("[{},{},{}]", v.repair->row, v.repair->first, v.repair->second)
                : "null");
 }
@@ -203,12 +232,15 @@ std::string html_data(const Schedule& schedule,
                      stage_names(graph),
                      edges(graph),
                      keeping_stages(graph));
+  out += fmt::format(
+      "\"surplus\":{},\"surplusText\":{},\n", surplus_kinds(graph), surplus_text(schedule, graph));
   out += fmt::format("\"colours\":{{\"light\":{},\"dark\":{}}},\n",
                      colours(ColourScheme::Light),
                      colours(ColourScheme::Dark));
   out += "\"rows\":" + list(schedule.rows(), row_cells) + ",\n";
   out += "\"times\":" + times(timeline) + ",\n";
-  out += "\"violations\":" + list(listed, violation);
+  std::size_t marks = kMaxHtmlMarks;
+  out += "\"violations\":" + list(listed, [&](const Violation& v) { return violation(v, marks); });
   return out + fmt::format(",\n\"unlisted\":{}}}", violations.size() - listed.size());
 }
 

@@ -2,11 +2,12 @@
 ///
 ///     {"title", "hash", "form", "stages", "microbatches", "share", "columns",
 ///      "names": {stage: name}, "edges": [[producer, consumer, owes a gradient]], "keeps": [stage],
+///      "surplus": {stage: "BIW"}, "surplusText",                  // its backwards that do nothing
 ///      "colours": {"light": ["#..."], "dark": ["#..."]},          // by stage colour, then FBIWU
 ///      "rows": ["0F0 0F1 3 0B0"],                                 // a bare number: idle cells
-///      "times": {"makespan", "rows": [{"starts", "ends", "waits", "transfers", "bytes", "bytesAfter", ...}]},
-///      "violations": [{"rule", "row", "column", "task", "message", "cycle", "cells", "repair"}],
-///      "unlisted": violations beyond those}
+///      "times": {"makespan", "rows": [{"starts", "ends", "waits", "transfers", "bytes",
+///      "bytesAfter", ...}]}, "violations": [{"rule", "row", "column", "task", "message", "cycle",
+///      "cells", "unmarked", "repair"}], "unlisted": violations beyond those}
 ///
 /// Private to render/. Pure.
 #pragma once

@@ -11,6 +11,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/render/escape.h"
 #include "stagecraft/scheduler/render/palette.h"
+#include "stagecraft/scheduler/surplus.h"
 
 namespace stagecraft {
 namespace {
@@ -33,6 +34,7 @@ constexpr std::string_view kStyle =
     "text{font:11px 'DejaVu Sans',Verdana,sans-serif;text-anchor:middle;fill:#14181d}"
     ".label{text-anchor:end;fill:#5c6773}.note{text-anchor:start}.axis{fill:#5c6773}"
     ".row{fill:#f3f5f8}.tick{stroke:#d5dae1}.group{fill:none;stroke:#14181d;stroke-width:.75}"
+    ".surplus{fill-opacity:0;stroke:#5c6773;stroke-dasharray:3 2}.surplus-text{fill:#5c6773}"
     ".bad{fill:none;stroke:#d3122a;stroke-width:2.5}.bad-text{fill:#d3122a}";
 
 /// One entry in place. Units: columns, or the timeline's own.
@@ -113,14 +115,17 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
 class Picture {
  public:
   Picture(const Schedule& schedule,
+          const StageGraph& graph,
           const Timeline* timeline,
           const std::vector<Violation>& violations)
       : schedule_(schedule),
+        graph_(graph),
         timeline_(timeline),
         violations_(violations),
         boxes_(boxes_of(schedule, timeline)),
         length_(timeline != nullptr ? timeline->makespan : static_cast<double>(schedule.columns())),
-        scale_(timeline != nullptr ? time_scale(boxes_) : kColumn) {
+        scale_(timeline != nullptr ? time_scale(boxes_) : kColumn),
+        surplus_(find_surplus(schedule, graph)) {
     const bool groups =
         std::ranges::any_of(boxes_, [](const Box& box) { return box.cell->is_group(); });
     row_height_ = groups ? kRowOfGroups : kRow;
@@ -143,22 +148,28 @@ class Picture {
   [[nodiscard]] double bottom() const { return y(schedule_.rows().size()); }
   [[nodiscard]] double width() const {
     return std::max(x(length_) + (timeline_ != nullptr ? kIdleNote : 16),
-                    violations_.empty() ? 0.0 : kNarrowest);
+                    violations_.empty() && surplus_.empty() ? 0.0 : kNarrowest);
   }
   [[nodiscard]] std::string draw_axis() const;
   [[nodiscard]] std::string draw_row(std::size_t row) const;
   [[nodiscard]] std::string draw_box(const Box& box) const;
   [[nodiscard]] std::string draw_marks() const;
   [[nodiscard]] std::string draw_cycle() const;
+  [[nodiscard]] std::size_t letters() const {
+    return static_cast<std::size_t>((width() - 24) / kLetter);
+  }
+  [[nodiscard]] std::vector<std::string> surplus_lines() const;
   [[nodiscard]] std::vector<std::string> violation_lines() const;
 
   const Schedule& schedule_;
+  const StageGraph& graph_;
   const Timeline* timeline_;
   const std::vector<Violation>& violations_;
   std::vector<Box> boxes_;
   double length_;
   double scale_;
   double row_height_ = kRow;
+  std::vector<Surplus> surplus_;
   std::vector<Task> cycle_;  ///< the first that a violation names
 };
 
@@ -208,21 +219,28 @@ std::string Picture::draw_box(const Box& box) const {
   const double high = (row_height_ - 4) / static_cast<double>(tasks.size());
   const std::string when = timeline_ != nullptr ? fmt::format("{:g} to {:g}", box.begin, box.end)
                                                 : fmt::format("column {}", box.column);
-  std::string text = fmt::format(
-      "<g class=\"entry\"><title>{} on row {}, {}</title>", to_string(*box.cell), box.row, when);
+  std::string names = to_string(*box.cell);
+  for (const Task& task : tasks) {
+    names += graph_.is_surplus(task) ? fmt::format(", {} does nothing", to_string(task)) : "";
+  }
+  std::string text =
+      fmt::format("<g class=\"entry\"><title>{} on row {}, {}</title>", names, box.row, when);
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const double top = y(box.row) + 2 + high * static_cast<double>(i);
-    text += fmt::format(R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill="{}"/>)",
-                        x(box.begin),
-                        top,
-                        wide,
-                        high,
-                        task_colour(tasks[i]));
+    const bool surplus = graph_.is_surplus(tasks[i]);
+    text += fmt::format(
+        R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" {}/>)",
+        x(box.begin),
+        top,
+        wide,
+        high,
+        surplus ? R"(class="surplus")" : fmt::format(R"(fill="{}")", task_colour(tasks[i])));
     const std::string name = to_string(tasks[i]);
     if (wide >= kLetter * static_cast<double>(name.size()) + 2) {
-      text += fmt::format(R"(<text x="{:.1f}" y="{:.1f}">{}</text>)",
+      text += fmt::format(R"(<text x="{:.1f}" y="{:.1f}"{}>{}</text>)",
                           x(box.begin) + wide / 2,
                           top + high / 2 + 4,
+                          surplus ? R"( class="surplus-text")" : "",
                           name);
     }
   }
@@ -290,12 +308,16 @@ std::string Picture::draw_cycle() const {
   return text;
 }
 
+std::vector<std::string> Picture::surplus_lines() const {
+  return surplus_.empty() ? std::vector<std::string>()
+                          : wrapped("in empty boxes, " + to_string(surplus_, graph_), letters());
+}
+
 std::vector<std::string> Picture::violation_lines() const {
   std::vector<std::string> lines;
   const std::size_t listed = std::min(violations_.size(), kMaxListed);
   for (const Violation& v : std::span(violations_).first(listed)) {
-    const auto wide = static_cast<std::size_t>((width() - 24) / kLetter);
-    for (std::string& line : wrapped(to_string(v), wide)) {
+    for (std::string& line : wrapped(to_string(v), letters())) {
       lines.push_back(std::move(line));
     }
   }
@@ -306,8 +328,9 @@ std::vector<std::string> Picture::violation_lines() const {
 }
 
 std::string Picture::draw() const {
-  const std::vector<std::string> lines = violation_lines();
-  const double height = bottom() + 12 + kLine * static_cast<double>(lines.size());
+  const std::vector<std::string> notes = surplus_lines();
+  const std::vector<std::string> faults = violation_lines();
+  const double height = bottom() + 12 + kLine * static_cast<double>(notes.size() + faults.size());
   std::string text = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 "
       "0 {0:.0f} {1:.0f}\" role=\"img\" aria-label=\"Schedule of {2} rows, {3} stages, {4} "
@@ -329,24 +352,28 @@ std::string Picture::draw() const {
     text += draw_box(box);
   }
   text += draw_marks();
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    text += fmt::format("<text x=\"12\" y=\"{:.1f}\" class=\"note bad-text\">{}</text>\n",
-                        bottom() + kLine * static_cast<double>(i + 1),
-                        render::escaped(lines[i]));
-  }
+  double line = bottom();
+  const auto write = [&](const std::vector<std::string>& lines, const char* style) {
+    for (const std::string& words : lines) {
+      line += kLine;
+      text += fmt::format("<text x=\"12\" y=\"{:.1f}\" class=\"note {}\">{}</text>\n",
+                          line,
+                          style,
+                          render::escaped(words));
+    }
+  };
+  write(notes, "surplus-text");
+  write(faults, "bad-text");
   return text + "</svg>\n";
 }
 
 }  // namespace
 
-std::string render_svg(const Schedule& schedule, const std::vector<Violation>& violations) {
-  return Picture(schedule, nullptr, violations).draw();
-}
-
 std::string render_svg(const Schedule& schedule,
-                       const Timeline& timeline,
+                       const StageGraph& graph,
+                       const Timeline* timeline,
                        const std::vector<Violation>& violations) {
-  return Picture(schedule, &timeline, violations).draw();
+  return Picture(schedule, graph, timeline, violations).draw();
 }
 
 }  // namespace stagecraft

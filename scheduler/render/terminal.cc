@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/scheduler/surplus.h"
+
 namespace stagecraft {
 namespace {
 
@@ -19,6 +21,7 @@ constexpr std::array kTerminalColours{39, 208, 42, 171, 220, 51, 211, 118, 105, 
 class Grid {
  public:
   Grid(const Schedule& schedule,
+       const StageGraph& graph,
        const std::vector<Violation>& violations,
        const RenderOptions& options);
   std::string draw() const;
@@ -28,11 +31,15 @@ class Grid {
   [[nodiscard]] std::string cell(std::size_t row, std::size_t column) const;
   [[nodiscard]] bool block_is_marked(std::size_t begin, std::size_t end) const;
   [[nodiscard]] bool row_is_shown(std::size_t row) const;
+  [[nodiscard]] std::string name(const Task& task) const;
+  [[nodiscard]] std::string name(const Cell& cell) const;
+  [[nodiscard]] std::string in_colour(const Task& task) const;
   [[nodiscard]] bool is_marked(std::size_t row, std::size_t column) const {
     return marked_.contains({static_cast<int>(row), static_cast<int>(column)});
   }
 
   const Schedule& schedule_;
+  const StageGraph& graph_;
   const RenderOptions& options_;
   std::set<std::pair<int, int>> marked_;  // row, column
   std::set<int> marked_rows_;
@@ -41,9 +48,10 @@ class Grid {
 };
 
 Grid::Grid(const Schedule& schedule,
+           const StageGraph& graph,
            const std::vector<Violation>& violations,
            const RenderOptions& options)
-    : schedule_(schedule), options_(options), width_(schedule.columns(), 1) {
+    : schedule_(schedule), graph_(graph), options_(options), width_(schedule.columns(), 1) {
   for (const Violation& v : violations) {
     marked_.insert(v.cells.begin(), v.cells.end());
     marked_rows_.insert(v.row);
@@ -54,7 +62,7 @@ Grid::Grid(const Schedule& schedule,
   for (std::size_t r = 0; r < schedule.rows().size(); ++r) {
     const Schedule::Row& row = schedule.rows()[r];
     for (std::size_t c = 0; c < row.size(); ++c) {
-      width_[c] = std::max(width_[c], to_string(row[c]).size() + (is_marked(r, c) ? 2 : 0));
+      width_[c] = std::max(width_[c], name(row[c]).size() + (is_marked(r, c) ? 2 : 0));
     }
   }
   for (std::size_t c = 0; c < width_.size(); ++c) {
@@ -67,8 +75,27 @@ std::string centred(const std::string& text, std::size_t width) {
   return fmt::format("{:^{}}", text, width);
 }
 
-/// Backwards, and the input half of one, stand on their stage's colour, all else is written in it.
-std::string in_colour(const Task& task) {
+std::string Grid::name(const Task& task) const {
+  return graph_.is_surplus(task) ? fmt::format("({})", to_string(task)) : to_string(task);
+}
+
+std::string Grid::name(const Cell& cell) const {
+  if (cell.idle()) {
+    return to_string(cell);
+  }
+  std::string text;
+  for (const Task& task : cell.tasks()) {
+    text += (text.empty() ? "" : "|") + name(task);
+  }
+  return text;
+}
+
+/// Backwards, and the input half of one, stand on their stage's colour, all else is written in it;
+/// what does nothing is dim.
+std::string Grid::in_colour(const Task& task) const {
+  if (graph_.is_surplus(task)) {
+    return fmt::format("\x1b[2m{}\x1b[0m", name(task));
+  }
   const std::size_t stage = static_cast<std::size_t>(std::max(task.stage.value, 0));
   const int colour = kTerminalColours[stage % kTerminalColours.size()];
   const bool filled = task.kind == CellKind::Backward || task.kind == CellKind::BackwardInput;
@@ -79,7 +106,7 @@ std::string in_colour(const Task& task) {
 std::string Grid::cell(std::size_t row, std::size_t column) const {
   const Cell& content = schedule_.rows()[row][column];
   const bool marked = is_marked(row, column);
-  const std::string text = marked ? fmt::format("[{}]", to_string(content)) : to_string(content);
+  const std::string text = marked ? fmt::format("[{}]", name(content)) : name(content);
   const std::string padded = centred(text, width_[column]);
   if (!options_.colour) {
     return padded;
@@ -170,7 +197,11 @@ std::string Grid::draw() const {
 std::string render(const Schedule& schedule,
                    const std::vector<Violation>& violations,
                    const RenderOptions& options) {
-  std::string text = Grid(schedule, violations, options).draw();
+  const StageGraph graph = options.graph != nullptr ? *options.graph : schedule.stage_graph();
+  std::string text = Grid(schedule, graph, violations, options).draw();
+  if (const std::vector<Surplus> surplus = find_surplus(schedule, graph); !surplus.empty()) {
+    text += fmt::format("\nin parentheses, {}\n", to_string(surplus, graph));
+  }
   if (!violations.empty()) {
     text += '\n';
   }

@@ -4,6 +4,8 @@
 ///     d0  0F0 0F1  [0B0]   .   .  0B1
 ///     d1   .  1F0  [1B0]  1F1 1B1  .
 ///
+/// Tasks that do nothing stand in parentheses, and below the grid it is said why.
+///
 /// Pure; whoever prints it knows the width of the terminal and whether it has colours.
 #pragma once
 
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/scheduler/stage_graph.h"
 #include "stagecraft/scheduler/validate.h"
 
 namespace stagecraft {
@@ -20,6 +23,8 @@ struct RenderOptions {
   int width = 100;      ///< wider grids continue in further blocks of columns
   bool colour = false;  ///< ANSI colours: one per stage, backwards filled, offending cells on red
   std::size_t max_violations = 50;  ///< listed below the grid; the rest is counted
+  /// Knows which tasks do nothing; absent: the schedule's own.
+  const StageGraph* graph = nullptr;
 };
 
 /// Returns the grid and the violations, one line each. Every block of columns with a marked cell is

@@ -14,7 +14,7 @@ const char* rule_of(const Task& task, const Task& prerequisite) {
   if (task.kind == CellKind::Forward) {
     return "V20";
   }
-  if (task.kind == CellKind::BackwardWeight) {
+  if (task.kind == CellKind::BackwardWeight && prerequisite.stage == task.stage) {
     return "V23";
   }
   return prerequisite.kind == CellKind::Forward ? "V21" : "V22";
@@ -30,11 +30,16 @@ void add_late(const Input& in,
   const char* rule = rule_of(task, late);
   if (found.empty() || found.back().rule != rule) {
     found.push_back(at(rule, entry, task));
+    found.back().cause = fmt::format("{}{}", task.stage.value, letter(task.kind));
   }
   Violation& v = found.back();
   v.missing += v.missing.empty() ? "" : ", ";
   v.missing += to_string(late);
   std::string state = "is missing";
+  v.cause += fmt::format(" {}{}{}",
+                         late.stage.value,
+                         letter(late.kind),
+                         holder == TaskGraph::kMissing ? " missing" : "");
   if (holder != TaskGraph::kMissing) {
     const Entry& there = in.tasks.entry(holder);
     state = fmt::format("is at {}", where(in, there));
@@ -101,6 +106,7 @@ void check_microbatch_order(const Input& in, Violations& out) {
     const Entry& there = in.tasks.entry(holder);
     if (there.row == entry.row && there.column >= entry.column) {
       Violation v = at("V27", entry, task);
+      v.cause = fmt::format("{}{}", task.stage.value, letter(task.kind));
       v.missing = to_string(before);
       v.cells.emplace_back(there.row, there.column);
       v.message = fmt::format(

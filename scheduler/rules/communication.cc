@@ -88,6 +88,7 @@ void ListedOrder::check_order() {
           out_);
       v.task = t->needed_by;
       v.missing = to_string(receive(first));
+      v.cause.clear();  // one for each pair of rows as it is
       const Entry& made = in_.tasks.entry(t->from);
       v.cells.emplace_back(made.row, made.column);
     }

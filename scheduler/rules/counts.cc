@@ -1,17 +1,21 @@
 /// V07 to V12: every task sits on its stage's row, once, and none is missing.
 #include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
 
 #include <fmt/format.h>
 
+#include "stagecraft/scheduler/number_range.h"
 #include "stagecraft/scheduler/rules/rules.h"
 
 namespace stagecraft::rules {
 namespace {
 
-/// How many different microbatches of each stage have a forward, and how many any backward.
+/// The microbatches of each stage that have a forward, and those that have any backward.
 struct Present {
-  std::vector<int> forward;
-  std::vector<int> backward;
+  std::vector<std::vector<int>> forward;
+  std::vector<std::vector<int>> backward;
 };
 
 /// Whether `task` stands for its (stage, microbatch)'s backward: B before I before W, so that one
@@ -34,80 +38,78 @@ bool is_first(const Input& in, const Entry& entry, const Task& task) {
   return &in.tasks.entry(in.tasks.find(task)) == &entry;
 }
 
-Present count_present(const Input& in) {
+Present find_present(const Input& in) {
   const auto stages = static_cast<std::size_t>(in.graph.size());
-  Present present{std::vector<int>(stages, 0), std::vector<int>(stages, 0)};
+  Present present{std::vector<std::vector<int>>(stages), std::vector<std::vector<int>>(stages)};
   for_each_task(in, [&](const Entry& entry, const Task& task) {
     if (task.kind == CellKind::Update || !is_first(in, entry, task)) {
       return;
     }
-    present.forward[task.stage.index()] += task.kind == CellKind::Forward ? 1 : 0;
-    present.backward[task.stage.index()] += represents_backward(in.tasks, task) ? 1 : 0;
+    if (task.kind == CellKind::Forward) {
+      present.forward[task.stage.index()].push_back(task.microbatch.value);
+    } else if (represents_backward(in.tasks, task)) {
+      present.backward[task.stage.index()].push_back(task.microbatch.value);
+    }
   });
   return present;
 }
 
-/// The first few microbatches that `absent` holds for, and how many there are in all.
-template <class Absent>
-std::string microbatch_list(int microbatches, int missing, Absent&& absent) {
-  constexpr int kListed = 8;
-  std::string text;
-  int listed = 0;
-  for (Microbatch m; m.value < microbatches && listed < std::min(kListed, missing); ++m.value) {
-    if (absent(m)) {
-      text += fmt::format("{}{}", listed++ == 0 ? "" : ", ", m.value);
-    }
-  }
-  return missing > listed ? fmt::format("{}, ... ({} in all)", text, missing) : text;
-}
+/// What the stages lack, each as many of them as lack the same.
+struct Lacking {
+  std::vector<NumberRange> microbatches;
+  bool placed = false;  ///< some row runs the stage
+  friend auto operator<=>(const Lacking&, const Lacking&) = default;
+};
 
-Violation missing_tasks(
-    const Input& in, const char* rule, StageId s, std::string microbatches, const char* what) {
+void report_missing(const Input& in,
+                    const char* rule,
+                    const char* what,
+                    const Lacking& lacking,
+                    const std::vector<int>& stages,
+                    Violations& out) {
+  std::set<int> rows;
+  for (const int s : stages) {
+    rows.insert(in.placement.row(StageId(s)).value_or(Violation::kNowhere));
+  }
+  const bool one = stages.size() == 1;
   Violation v;
   v.rule = rule;
-  v.row = in.placement.row(s).value_or(Violation::kNowhere);
-  v.missing = fmt::format("{} of microbatch {}", what, microbatches);
-  v.message = fmt::format("stage {} lacks the {} of microbatch {}; add {} cell for each",
-                          s.value,
-                          what,
-                          microbatches,
-                          v.row == Violation::kNowhere ? "a row for the stage with a"
-                                                       : fmt::format("to row {} a", v.row));
-  return v;
+  v.row = rows.size() == 1 ? *rows.begin() : Violation::kNowhere;
+  v.stages = ranges_of(stages);
+  v.microbatches = lacking.microbatches;
+  v.missing = fmt::format("{} of {}", what, counted("microbatch", lacking.microbatches));
+  v.message = fmt::format("{} {} the {}; add {} cell for each",
+                          counted("stage", v.stages),
+                          one ? "lacks" : "lack",
+                          v.missing,
+                          !lacking.placed
+                              ? one ? "a row for the stage with a" : "a row for each stage with a"
+                          : rows.size() > 1 ? "to the row of each stage a"
+                                            : fmt::format("to row {} a", v.row));
+  out.push_back(std::move(v));
 }
 
 void check_missing(const Input& in, Violations& out) {
-  const Present present = count_present(in);
-  const int microbatches = in.tasks.microbatches();
-  for (StageId s; s.value < in.graph.size(); ++s.value) {
-    const int forwards = microbatches - present.forward[s.index()];
-    if (forwards > 0) {
-      out.push_back(missing_tasks(
-          in,
-          "V09",
-          s,
-          microbatch_list(microbatches,
-                          forwards,
-                          [&](Microbatch m) { return !in.tasks.has(CellKind::Forward, s, m); }),
-          "forward"));
+  Present present = find_present(in);
+  const auto check = [&](const char* rule, const char* what, auto& of_stages, auto&& wanted) {
+    std::map<Lacking, std::vector<int>> lacking;
+    for (StageId s; s.value < in.graph.size(); ++s.value) {
+      std::vector<int>& there = of_stages[s.index()];
+      if (wanted(s) && std::ssize(there) < in.tasks.microbatches()) {
+        std::ranges::sort(there);
+        lacking[{ranges_without(there, in.tasks.microbatches()), in.placement.row(s).has_value()}]
+            .push_back(s.value);
+      }
     }
-  }
-  for (StageId s; s.value < in.graph.size() && !in.options.forward_only; ++s.value) {
-    const int backwards = microbatches - present.backward[s.index()];
-    if (backwards > 0 && in.graph.has_backward(s)) {
-      out.push_back(
-          missing_tasks(in,
-                        "V10",
-                        s,
-                        microbatch_list(microbatches,
-                                        backwards,
-                                        [&](Microbatch m) {
-                                          return !in.tasks.has(CellKind::Backward, s, m) &&
-                                                 !in.tasks.has(CellKind::BackwardInput, s, m) &&
-                                                 !in.tasks.has(CellKind::BackwardWeight, s, m);
-                                        }),
-                        "backward (B, or I and W)"));
+    for (const auto& [what_lacks, stages] : lacking) {
+      report_missing(in, rule, what, what_lacks, stages, out);
     }
+  };
+  check("V09", "forward", present.forward, [](StageId) { return true; });
+  if (!in.options.forward_only) {
+    check("V10", "backward (B, or I and W)", present.backward, [&](StageId s) {
+      return in.graph.has_backward(s);
+    });
   }
 }
 
@@ -118,6 +120,7 @@ void check_duplicates(const Input& in, Violations& out) {
     }
     const Entry& first = in.tasks.entry(in.tasks.find(task));
     Violation v = at("V08", entry, task);
+    v.cause = std::to_string(task.stage.value);
     v.missing = where(in, first);
     v.cells.emplace_back(first.row, first.column);
     v.message = fmt::format("{} is at {} and again at {}; a task runs once, remove one",
@@ -142,6 +145,7 @@ void check_backward_form(const Input& in, Violations& out) {
     if (in.tasks.find(whole) != TaskGraph::kMissing) {
       if (input || !paired) {  // once per (stage, microbatch)
         Violation v = at("V11", entry, task);
+        v.cause = std::to_string(task.stage.value);
         v.missing = to_string(whole);
         v.message = fmt::format("stage {} has both {} and {} for microbatch {}; keep B, or I and W",
                                 task.stage.value,
@@ -152,6 +156,7 @@ void check_backward_form(const Input& in, Violations& out) {
       }
     } else if (!paired) {
       Violation v = at("V12", entry, task);
+      v.cause = std::string(1, letter(task.kind));
       v.missing = to_string(other);
       v.message = fmt::format(
           "{} has no {}: stage {} splits its backward of microbatch {} but lists one half; add {} "
@@ -174,6 +179,7 @@ void check_placement(const Input& in, Violations& out) {
     const int row = in.placement.row(task.stage).value_or(entry.row);
     if (row != entry.row) {
       Violation v = at("V07", entry, task);
+      v.cause = fmt::format("{} on {}", task.stage.value, entry.row);
       v.missing = fmt::format("row {}", row);
       v.message = fmt::format(
           "{} is on row {}, but stage {} runs on row {}; move it there, a stage has one row",

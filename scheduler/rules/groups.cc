@@ -120,6 +120,7 @@ void check_pair(const Input& in,
   if (a == b) {
     Violation v = at("V28", entry, a);
     v.missing = to_string(b);
+    v.cause = "twice";
     v.message = fmt::format("{}: the group {} holds {} twice; its members must be different tasks",
                             where(in, entry),
                             to_string(*entry.cell),
@@ -134,6 +135,11 @@ void check_pair(const Input& in,
   if (!path.empty()) {
     Violation v = at("V28", entry, path.back());
     v.missing = to_string(path.front());
+    v.cause = fmt::format("{}{} {}{}",
+                          path.back().stage.value,
+                          letter(path.back().kind),
+                          path.front().stage.value,
+                          letter(path.front().kind));
     v.message = fmt::format(
         "{}: the members of {} must not wait for each other, but {} waits for {} ({}); give them "
         "cells of their own",
@@ -154,6 +160,7 @@ void check_groups(const Input& in, Violations& out) {
     const auto members = entry.cell->tasks();
     if (members.size() > kMostMembers) {
       Violation v = at("V28", entry, members.front());
+      v.cause = "too many members";
       v.missing = fmt::format("{} members too many", members.size() - kMostMembers);
       v.message =
           fmt::format("{}: a group of {} members; at most {} can be issued together, split it",

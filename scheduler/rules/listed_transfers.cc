@@ -73,7 +73,8 @@ bool Matching::accept(const CommAction& action) {
                        "stage graph",
                        place(action),
                        action.stage.value,
-                       in_.graph.size() - 1));
+                       in_.graph.size() - 1))
+        .cause = "stages of actions";
     return false;
   }
   if (is_transfer(action.kind) &&
@@ -83,7 +84,8 @@ bool Matching::accept(const CommAction& action) {
            fmt::format("{} names microbatch {}, but there are {}; correct it",
                        place(action),
                        action.microbatch.value,
-                       in_.tasks.microbatches()));
+                       in_.tasks.microbatches()))
+        .cause = "microbatches of actions";
     return false;
   }
   const auto row = in_.placement.row(action.stage);
@@ -109,7 +111,8 @@ void Matching::collect_actions() {
                       .message = fmt::format("{} is on row {}, but there are {} rows; move it",
                                              to_string(action),
                                              action.row,
-                                             in_.tasks.rows())});
+                                             in_.tasks.rows()),
+                      .cause = "rows of actions"});
     } else if (accept(action) && is_transfer(action.kind)) {
       by_name_.emplace_back(name_of(action.kind, action.stage, action.microbatch),
                             static_cast<int>(i));
@@ -208,6 +211,7 @@ void Matching::check_pairs() {
       const CommKind kind = sending ? (forward ? CommKind::SendForward : CommKind::SendBackward)
                                     : (forward ? CommKind::RecvForward : CommKind::RecvBackward);
       v.missing = to_string(CommAction{kind, v.task->stage, v.task->microbatch});
+      v.cause = fmt::format("{} of {} missing", to_string(kind), v.task->stage.value);
       v.message = fmt::format("{} (row {}) needs {} from row {}, but row {} lacks {}; add it {} {}",
                               to_string(t.needed_by),
                               to.row,
@@ -229,6 +233,7 @@ void Matching::check_pairs() {
                              to_string(t.made),
                              to_string(t.made)));
       v.task = t.made;
+      v.cause += " early";
     }
     if (t.receive != ListedTransfer::kNone && entry_before(in_, action(t.receive)) >= t.to) {
       t.in_time = false;
@@ -239,6 +244,7 @@ void Matching::check_pairs() {
                                         to_string(t.needed_by),
                                         to_string(t.needed_by)));
       v.task = t.needed_by;
+      v.cause += " late";
     }
   }
 }
@@ -321,6 +327,7 @@ Violation& report_action(const Input& in,
     v.cells = {{v.row, v.column}};
   }
   v.missing = to_string(action);
+  v.cause = fmt::format("{} of {}", to_string(action.kind), action.stage.value);
   v.message = std::move(message);
   out.push_back(std::move(v));
   return out.back();

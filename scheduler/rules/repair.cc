@@ -81,6 +81,7 @@ void LatePairs::for_each_dependent(const Task& task, Visit&& visit) const {
   const auto backward = [&](StageId s) {
     visit(Task{CellKind::Backward, s, task.microbatch});
     visit(Task{CellKind::BackwardInput, s, task.microbatch});
+    visit(Task{CellKind::BackwardWeight, s, task.microbatch});  // where it does the whole
   };
   switch (task.kind) {
     case CellKind::Forward:

@@ -1,8 +1,11 @@
 /// V01 to V06: the array is a rectangle of the right height, and what its cells name exists.
 #include <algorithm>
+#include <map>
+#include <span>
 
 #include <fmt/format.h>
 
+#include "stagecraft/scheduler/number_range.h"
 #include "stagecraft/scheduler/rules/rules.h"
 
 namespace stagecraft::rules {
@@ -58,20 +61,28 @@ void check_rectangle(const Input& in, Violations& out) {
     return;
   }
   const std::size_t width = in.schedule.columns();
+  std::map<std::size_t, std::vector<int>> short_rows;  // by their length
   for (std::size_t r = 0; r < rows.size(); ++r) {
     if (rows[r].size() != width) {
-      Violation v;
-      v.rule = "V01";
-      v.row = static_cast<int>(r);
-      v.missing = fmt::format("{} cells", width - rows[r].size());
-      v.message = fmt::format(
-          "row {} has {} cells, expected {} as in the longest row; end it with '.' or declare a "
-          "list",
-          r,
-          rows[r].size(),
-          width);
-      out.push_back(std::move(v));
+      short_rows[rows[r].size()].push_back(static_cast<int>(r));
     }
+  }
+  for (const auto& [length, numbers] : short_rows) {
+    Violation v;
+    v.rule = "V01";
+    v.row = numbers.front();
+    v.missing = fmt::format("{} cells", width - length);
+    v.message = fmt::format(
+        "{} {} {} cells, expected {} as in the longest row; end {} with '.' or declare a list",
+        counted("row", ranges_of(numbers)),
+        numbers.size() == 1 ? "has" : "have",
+        length,
+        width,
+        numbers.size() == 1 ? "it" : "them");
+    for (const int row : std::span(numbers).subspan(1)) {
+      v.more.push_back({.row = row, .missing = v.missing});
+    }
+    out.push_back(std::move(v));
   }
 }
 
@@ -93,6 +104,7 @@ bool known_kind(CellKind kind) {
 void check_task(const Input& in, const Entry& entry, const Task& task, Violations& out) {
   if (!known_kind(task.kind)) {
     Violation v = at("V06", entry, task);
+    v.cause = std::to_string(static_cast<int>(task.kind));
     v.message = fmt::format("{}: kind number {} is none of F, B, I, W, U; replace it",
                             where(in, entry),
                             static_cast<int>(task.kind));
@@ -101,6 +113,7 @@ void check_task(const Input& in, const Entry& entry, const Task& task, Violation
   }
   if (task.stage.value < 0 || task.stage.value >= in.graph.size()) {
     Violation v = at("V04", entry, task);
+    v.cause = "stages of tasks";
     v.message = fmt::format(
         "{}: {} names stage {}, but stages go from 0 to {}; correct the stage or the stage graph",
         where(in, entry),
@@ -113,6 +126,7 @@ void check_task(const Input& in, const Entry& entry, const Task& task, Violation
   const bool exists = task.microbatch.value >= 0 && task.microbatch.value < microbatches;
   if (!exists && task.kind != CellKind::Update) {
     Violation v = at("V05", entry, task);
+    v.cause = "microbatches of tasks";
     v.message = fmt::format(
         "{}: {} names microbatch {}, but {} {} (0 to {}); correct it or declare more microbatches",
         where(in, entry),
@@ -137,6 +151,7 @@ void check_entries(const Input& in, Violations& out) {
     const auto tasks = entry.cell->tasks();
     if (entry.cell->is_group() && tasks.size() < 2) {
       Violation v = at("V03", entry, tasks.front());
+      v.cause = "groups of one";
       v.message = fmt::format("{}: the group '{}' has one member; a group joins two or more tasks",
                               where(in, entry),
                               to_string(*entry.cell));
@@ -145,6 +160,7 @@ void check_entries(const Input& in, Violations& out) {
     for (const Task& task : tasks) {
       if (task.kind == CellKind::Idle) {
         Violation v = at("V03", entry, task);
+        v.cause = "tasks without a kind";
         v.message = fmt::format("{}: '{}' holds a task without a kind; write idle for a bubble",
                                 where(in, entry),
                                 to_string(*entry.cell));

@@ -50,6 +50,7 @@ Violation& Sharding::report(const char* rule, const CommAction& action, std::str
   v.rule = rule;
   v.row = action.row;
   v.missing = to_string(action);
+  v.cause = v.missing;
   v.message = std::move(message);
   out_.push_back(std::move(v));
   return out_.back();
@@ -91,6 +92,7 @@ void Sharding::run(const Entry& entry, const Task& task) {
   if (stage.sharded && !stage.gathered && !stage.reported) {
     stage.reported = true;
     Violation v = at("V25", entry, task);
+    v.cause = fmt::format("gathered {}", s);
     v.missing = fmt::format("{}UNSHARD", s);
     v.message = fmt::format(
         "{} (row {}) runs while the parameters of stage {} are not gathered; put {}UNSHARD before "

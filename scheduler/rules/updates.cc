@@ -33,6 +33,7 @@ void check_updates(const Input& in, Violations& out) {
     if (!inserted) {
       const Entry& first = *found->second.entry;
       Violation v = at("V26", entry, task);
+      v.cause = std::to_string(task.stage.value);
       v.missing = where(in, first);
       v.cells.emplace_back(first.row, first.column);
       v.message = fmt::format("stage {} is updated at {} and again at {}; keep one update per step",
@@ -62,6 +63,7 @@ void check_updates(const Input& in, Violations& out) {
       update.later = task;
     }
     Violation v = at("V25", entry, task);
+    v.cause = std::to_string(task.stage.value);
     v.missing = fmt::format("{}U", task.stage.value);
     v.cells.emplace_back(update.entry->row, update.entry->column);
     v.message =

@@ -160,6 +160,28 @@ TEST_CASE("hovering says what a task waited for, and why a row is idle", "[brows
   CHECK(page.evaluate("document.getElementById('tooltip').hidden") == true);
 }
 
+TEST_CASE("a task that does nothing says so, and what waits for it does not wait", "[browser]") {
+  const Schedule schedule = built("zb-h1", 3, 4);
+  StageGraph graph = schedule.stage_graph();
+  graph.freeze({0});
+  Pages pages;
+  Page page = pages.open_html(html_of(schedule, graph), "#view=columns");
+  page.move_to(page.locate("0I0"));
+  CHECK_THAT(page.text("#tooltip"), ContainsSubstring("stage 0, does nothing"));
+  CHECK_THAT(
+      page.text("#legend"),
+      ContainsSubstring("12 tasks do nothing") && ContainsSubstring("stage 0 (no backward)"));
+  // Stage 1 sends no gradient, and its W waits for what its I would have waited for.
+  page.click(page.locate("1W0"));
+  CHECK_THAT(page.text("#selection"), ContainsSubstring("2I0"));
+  page.click(page.locate("1I0"));
+  CHECK_THAT(page.text("#selection"), !ContainsSubstring("2I0"));
+  CHECK_THAT(std::string(page.evaluate("document.getElementById('memory').ariaLabel")),
+             ContainsSubstring("rank 0 peak 0"));
+  save(page.screenshot(), "frozen");
+  CHECK(page.complaints() == std::vector<std::string>());
+}
+
 TEST_CASE("transfers are told apart from dependencies", "[browser]") {
   const Schedule schedule = built("1f1b", 2, 2);
   const StageGraph graph = schedule.stage_graph();

@@ -160,6 +160,42 @@ TEST_CASE("verify finds every way to break a plan", "[compiler][plan]") {
   CHECK(mentions(verify(crossed), "P-5"));
 }
 
+TEST_CASE("P-8: a backward with nothing to do keeps its place, and no tensor goes to it", "[compiler][plan][surplus]") {
+  torch::manual_seed(0);
+  testing::MixedChain module({testing::MixedChain::Kind::Frozen, testing::MixedChain::Kind::Trained});
+  const auto x = torch::randn({4, 8});
+  const Program program =
+      compile(module, {.inputs = {x}, .labels = {x}, .loss = testing::mean_square, .microbatches = 2});
+  const Plan plan = lower_schedule(program, two_by_two(), true);
+  CHECK(verify(plan).empty());
+  CHECK(plan.surplus_count() == 2);
+  CHECK(count(plan, Op::Run) == 8);         // the tasks of the schedule
+  CHECK(count(plan, Op::Send) == 2);        // activations alone
+  CHECK(count(plan, Op::Accumulate) == 2);  // of stage 1
+  CHECK(count(plan, Op::Update) == 1);
+  CHECK(count(plan, Op::Vote) == 2);
+  std::vector<std::string> tasks;
+  for (const Instruction& i : plan.ranks[0].instructions) {
+    if (i.op == Op::Run) {
+      tasks.push_back(to_string(i.task) + (i.does_nothing() ? ", nothing" : ""));
+    }
+  }
+  CHECK((tasks == std::vector<std::string>{"0F0", "0F1", "0B0, nothing", "0B1, nothing"}));
+  CHECK_THAT(to_string(plan), ContainsSubstring("run 0B1, which does nothing") &&
+                                  ContainsSubstring("instructions (2 do nothing), driver"));
+  CHECK(lower_schedule(program, two_by_two(), false).surplus_count() == 0);
+
+  Plan spoiled = plan;  // one that reads nothing and yet makes something
+  for (Instruction& i : spoiled.ranks[0].instructions) {
+    if (i.does_nothing()) {
+      i.writes.push_back({SlotId(0), {kNoValue, Role::ParameterGradient, StageId(0), Microbatch(0)}});
+      break;
+    }
+  }
+  const std::vector<std::string> faults = verify(spoiled);
+  CHECK(std::ranges::any_of(faults, [](const std::string& f) { return f.starts_with("P-8: rank 0"); }));
+}
+
 /// A plan of two replicas of two stages on two ranks.
 Plan chimera_plan() {
   const Schedule schedule = chimera(2, 4);

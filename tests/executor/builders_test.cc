@@ -5,6 +5,8 @@
 #include "stagecraft/scheduler/accumulation.h"
 #include "stagecraft/scheduler/registry.h"
 #include "stagecraft/scheduler/simulate.h"
+#include "stagecraft/scheduler/surplus.h"
+#include "stagecraft/scheduler/validate.h"
 #include "stagecraft/tests/executor/pipeline.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/modules.h"
@@ -50,8 +52,10 @@ Program chain_program(int stages, int microbatches, Batch& inputs, Batch& labels
   return compile(module, {.inputs = inputs, .labels = labels, .loss = testing::mean_square, .microbatches = microbatches});
 }
 
-void check_weights(const Schedule& schedule, const std::map<std::string, torch::Tensor>& found, const Reference& reference) {
-  if (!reordered_accumulation(schedule)) {
+/// `graph`: the program's, laid out for the schedule's replicas.
+void check_weights(const Schedule& schedule, const StageGraph& graph, const std::map<std::string, torch::Tensor>& found,
+                   const Reference& reference) {
+  if (!reordered_accumulation(schedule, graph)) {
     CHECK((differing(found, reference.state()) == std::vector<std::string>{}));
     return;
   }
@@ -61,12 +65,9 @@ void check_weights(const Schedule& schedule, const std::map<std::string, torch::
   }
 }
 
-void check_run(const Run& run) {
-  const Schedule schedule = build_schedule(run.builder, run.request);
-  const int replicas = schedule.stage_graph().replicas();
-  INFO(run.builder << " with " << run.request.devices << " devices, " << run.request.microbatches << " microbatches");
-  Batch inputs, labels;
-  const Program program = chain_program(schedule.stages() / replicas, run.request.microbatches, inputs, labels);
+void check_run(const Schedule& schedule, const Program& program, const Batch& inputs, const Batch& labels) {
+  const StageGraph graph = Replicas(schedule).expand(program.stage_graph());
+  REQUIRE(validate(schedule, graph, {.microbatches = program.microbatches()}).empty());
   const Optimizer optimizer = Sgd{.lr = 0.1, .momentum = 0.9};
   Pipeline pipeline(program, schedule, {.optimizer = optimizer});
   Reference reference(program, optimizer, {.seed = 5});
@@ -84,12 +85,11 @@ void check_run(const Run& run) {
     CHECK(outcome.reports[0].gradient_norm == Catch::Approx(expected.gradient_norm).epsilon(1e-6));
     for (std::size_t row = 0; row < schedule.rows().size(); ++row) {
       INFO("rank " << row);
-      const int bound = peak_in_flight(schedule.rows()[row], Replicas(schedule).expand(program.stage_graph()));
-      CHECK(outcome.reports[row].times.peak_in_flight == bound);
+      CHECK(outcome.reports[row].times.peak_in_flight == peak_in_flight(schedule.rows()[row], graph));
       CHECK(pipeline.executor(static_cast<int>(row)).bytes_held() == 0);
     }
   }
-  check_weights(schedule, pipeline.state(), reference);
+  check_weights(schedule, graph, pipeline.state(), reference);
 }
 
 TEST_CASE("every builder's schedule trains as one process does, within its bound of activations", "[executor][builders]") {
@@ -97,9 +97,101 @@ TEST_CASE("every builder's schedule trains as one process does, within its bound
     const std::vector<Run> runs = runs_of(builder);
     CHECK_FALSE(runs.empty());
     for (const Run& run : runs) {
-      check_run(run);
+      INFO(run.builder << " with " << run.request.devices << " devices, " << run.request.microbatches << " microbatches");
+      const Schedule schedule = build_schedule(run.builder, run.request);
+      Batch inputs, labels;
+      const Program program =
+          chain_program(Replicas(schedule).model_stages(), run.request.microbatches, inputs, labels);
+      check_run(schedule, program, inputs, labels);
     }
   }
+}
+
+using Kind = testing::MixedChain::Kind;
+
+Program mixed_program(std::vector<Kind> kinds, int microbatches, Batch& inputs, Batch& labels) {
+  torch::manual_seed(22);
+  testing::MixedChain module(std::move(kinds));
+  inputs = {torch::randn({kRows, 8})};
+  labels = {torch::randn({kRows, 8})};
+  return compile(module, {.inputs = inputs, .labels = labels, .loss = testing::mean_square, .microbatches = microbatches});
+}
+
+struct Mixture {
+  const char* name;
+  Kind kind;
+  int (*first)(int stages);  ///< which stages are of this kind: from here
+  int (*end)(int stages);    ///< to here
+};
+
+const Mixture kMixtures[] = {
+    {"frozen in front", Kind::Frozen, [](int) { return 0; }, [](int n) { return std::max(1, n / 2); }},
+    {"frozen in the middle", Kind::Frozen, [](int n) { return n / 2; }, [](int n) { return n / 2 + 1; }},
+    {"one that the loss does not use", Kind::Unused, [](int n) { return n / 2; }, [](int n) { return n / 2 + 1; }},
+    {"one that makes integers", Kind::Indices, [](int n) { return (n - 1) / 2; }, [](int n) { return (n + 1) / 2; }},
+    {"one that makes booleans", Kind::Mask, [](int n) { return (n - 1) / 2; }, [](int n) { return (n + 1) / 2; }},
+    {"one without gradients", Kind::NoGrad, [](int) { return 0; }, [](int) { return 1; }},
+};
+
+std::size_t surplus_tasks(const Schedule& schedule, const StageGraph& graph) {
+  std::size_t tasks = 0;
+  for (const Surplus& surplus : find_surplus(schedule, graph)) {
+    tasks += surplus.tasks;
+  }
+  return tasks;
+}
+
+TEST_CASE("every builder's schedule trains a model with stages that have no backward, or half of one",
+          "[executor][builders][surplus]") {
+  for (const BuilderInfo& builder : builders()) {
+    const Run run = runs_of(builder).back();
+    const Schedule schedule = build_schedule(run.builder, run.request);
+    const int stages = Replicas(schedule).model_stages();
+    for (const Mixture& mixture : kMixtures) {
+      INFO(run.builder << ", " << stages << " stages, " << mixture.name);
+      std::vector<Kind> kinds(static_cast<std::size_t>(stages), Kind::Trained);
+      std::fill(kinds.begin() + mixture.first(stages), kinds.begin() + mixture.end(stages), mixture.kind);
+      Batch inputs, labels;
+      const Program program = mixed_program(kinds, run.request.microbatches, inputs, labels);
+      check_run(schedule, program, inputs, labels);
+      const Program laid_out = replicate(program, Replicas(schedule));
+      const std::size_t surplus = surplus_tasks(schedule, laid_out.stage_graph());
+      CHECK(lower_schedule(laid_out, schedule, true).surplus_count() == surplus);
+      CHECK((surplus > 0 || builder.takes_graph || mixture.kind == Kind::Frozen));
+    }
+  }
+}
+
+TEST_CASE("surplus tasks of a schedule of one's own may stand anywhere behind their forward", "[executor][surplus]") {
+  const char* text = GENERATE(
+      // Stage 0 has no backward, stage 1 needs no gradient for its inputs: 1I does nothing, 1W does all.
+      "0F0 0B0 0F1 0I1 0W1 .   .   .   .\n"
+      ".   1F0 1I0 1F1 1I1 .   .   1W0 1W1\n"
+      ".   .   2F0 .   2F1 2B0 2B1 .   .\n",
+      // The same in groups, and a whole backward.
+      "@form list\n"
+      "0F0 0F1|0B0 0B1\n"
+      "1F0 1I0|1F1 1B1 1W0\n"
+      "2F0 2I0|2F1 2B1 2W0\n");
+  const Schedule schedule = Schedule::parse(text);
+  Batch inputs, labels;
+  const Program program = mixed_program({Kind::Frozen, Kind::Trained, Kind::Trained}, 2, inputs, labels);
+  check_run(schedule, program, inputs, labels);
+  CHECK(surplus_tasks(schedule, program.stage_graph()) >= 3);
+}
+
+TEST_CASE("of a frozen stage in the middle I does all and frees what is kept", "[executor][surplus]") {
+  const Schedule schedule = Schedule::parse(
+      "0F0 0F1 .   .   .   .   0I0 0W0 .   0I1 0W1 .\n"
+      ".   1F0 1F1 .   1I0 .   .   1I1 .   1W1 1W0 .\n"
+      ".   .   2F0 2B0 .   2F1 2B1 .   .   .   .   .\n");
+  Batch inputs, labels;
+  const Program program = mixed_program({Kind::Trained, Kind::Frozen, Kind::Trained}, 2, inputs, labels);
+  check_run(schedule, program, inputs, labels);
+  const Plan plan = lower_schedule(program, schedule, true);
+  CHECK_THAT(to_string(plan), Catch::Matchers::ContainsSubstring("run 1W0, which does nothing") &&
+                                  Catch::Matchers::ContainsSubstring("run 0I0, which does nothing") &&
+                                  Catch::Matchers::ContainsSubstring("(4 do nothing)"));
 }
 
 TEST_CASE("of an overlap group the task whose tensors are here goes first", "[executor][builders]") {
@@ -149,6 +241,50 @@ TEST_CASE("both copies of a stage hold the same bits after an update", "[executo
     }
   }
   CHECK(twice == 4 * 2 * 3);  // stages x (weight, bias) x (value and two moments)
+}
+
+/// Three copies of a pipeline of two stages.
+const char* const kThreeRows =  // a copy of one stage with a copy of the other on every row
+    "@form list\n"
+    "@edges 0-1,2-3,4-5\n"
+    "@replicas 3=1,2=0,4=2,5=3\n"
+    "@microbatches 6\n"
+    "4F0 4F1 3F0 3B0 3F1 3B1 4B0 4B1\n"
+    "2F0 2F1 1F0 1I0 1F1 1B1 1W0 2B0 2B1\n"
+    "0F0 0F1 5F0 5B0 5F1 5B1 0B0 0B1\n";
+const char* const kTwoRows =  // two whole copies on one row
+    "@form list\n"
+    "@edges 0-1,2-3,4-5\n"
+    "@replicas 0=2,2=4,1=3,3=5\n"
+    "@microbatches 6\n"
+    "0F0 1F0 2F0 3F0 1B0 0B0 3B0 2B0 0F1 1F1 1B1 0B1 2F1 3F1 3B1 2B1\n"
+    "4F0 5F0 5B0 4B0 4F1 5F1 5B1 4B1\n";
+
+TEST_CASE("three copies of a pipeline train as one process does, up to the order of sums", "[executor][builders]") {
+  const Schedule schedule = Schedule::parse(GENERATE(kThreeRows, kTwoRows));
+  REQUIRE(Replicas(schedule).count() == 3);
+  torch::manual_seed(23);
+  testing::Chain module(2);
+  const Batch inputs{torch::randn({12, 8})};
+  const Batch labels{torch::randn({12, 8})};
+  const Program program =
+      compile(module, {.inputs = inputs, .labels = labels, .loss = testing::mean_square, .microbatches = 6});
+  check_run(schedule, program, inputs, labels);
+  Pipeline pipeline(program, schedule, {.clip = 0.01});
+  REQUIRE_FALSE(pipeline.step(inputs, labels).errors[0].has_value());
+  std::map<std::string, torch::Tensor> first;
+  int copies = 0;
+  for (int rank = 0; rank < static_cast<int>(schedule.rows().size()); ++rank) {
+    for (const StateTensor& state : pipeline.executor(rank).state()) {
+      const auto [entry, added] = first.emplace(state.name, state.tensor);
+      copies += added ? 0 : 1;
+      CHECK(torch::equal(entry->second, state.tensor));
+    }
+  }
+  CHECK(copies == 2 * 2 * 2 * 2);  // more copies x stages x (weight, bias) x (value, momentum)
+  Reference reference(program, Sgd{}, {.seed = 5});
+  Pipeline fresh(program, schedule);
+  CHECK((fresh.step(inputs, labels, false).losses == reference.step(inputs, labels).losses));
 }
 
 TEST_CASE("an evaluation runs both replicas, each on its share of the microbatches", "[executor][builders]") {

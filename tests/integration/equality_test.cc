@@ -5,6 +5,8 @@
 namespace stagecraft::tests {
 namespace {
 
+using Catch::Matchers::ContainsSubstring;
+
 constexpr int kSteps = 3;
 
 void check_equal_to_one_process(const ModelOptions& model,
@@ -38,6 +40,19 @@ TEST_CASE("a pipelined run equals one process bit by bit, for every cut and sche
   const auto schedule = GENERATE("gpipe", "1f1b", "own");
   CAPTURE(stages, schedule);
   check_equal_to_one_process({.stages = stages}, schedule, AdamW{.lr = 1e-2}, std::nullopt);
+}
+
+TEST_CASE("a frozen backbone trains by a schedule that lists backwards for it too",
+          "[integration][equality][surplus]") {
+  const int stages = GENERATE(2, 4);
+  const ModelOptions model{.stages = stages, .dropout = 0.2, .frozen = true};
+  const Program program = make_program(model);
+  const CheckResult checked = check(program, make_schedule("own", program));
+  CHECK(checked.ok());
+  CHECK_THAT(checked.grid,
+             ContainsSubstring("(0B0)") && ContainsSubstring("tasks do nothing") &&
+                 ContainsSubstring("(no backward)"));
+  check_equal_to_one_process(model, "own", AdamW{.lr = 1e-2}, 0.5);
 }
 
 TEST_CASE("with clipping, dropout and another optimizer it still does", "[integration][equality]") {

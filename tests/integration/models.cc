@@ -22,6 +22,14 @@ struct Classifier : torch::nn::Module {
     norm = register_module("norm", torch::nn::BatchNorm1d(kWidth));
     head = register_module("head", torch::nn::Linear(kWidth, o.classes));
     register_parameter("spare", torch::ones({3}));
+    if (o.frozen) {
+      embed->weight.requires_grad_(false);
+      for (int i = 0; i < kLayers / 2; ++i) {
+        for (torch::Tensor& weight : layers[static_cast<std::size_t>(i)]->parameters()) {
+          weight.requires_grad_(false);
+        }
+      }
+    }
   }
 
   torch::Tensor run_layers(torch::Tensor x, int first, int last) {

@@ -45,6 +45,24 @@ TEST_CASE("a page knows the bytes that the simulation counted", "[scheduler][ren
   CHECK(data_of(html_of(schedule))["times"]["rows"][0]["bytes"].is_null());
 }
 
+TEST_CASE("a page knows which tasks do nothing", "[scheduler][render][surplus]") {
+  StageGraph graph = StageGraph::chain(3);
+  graph.freeze({0});
+  const Schedule schedule = one_f_one_b(3, 2);
+  const Timeline timeline = simulate(schedule, graph);
+  const auto data = data_of(render_html(schedule, graph, &timeline));
+  CHECK(data["surplus"] == nlohmann::json{{"0", "BIW"}, {"1", "I"}});
+  CHECK(data["surplusText"] == "2 tasks do nothing: 2 B of stage 0 (no backward)");
+  CHECK(data["keeps"] == nlohmann::json{1, 2});
+  CHECK(data["edges"] == nlohmann::json{{0, 1, 0}, {1, 2, 1}});
+  const auto& row = data["times"]["rows"][0];
+  CHECK(row["starts"] == nlohmann::json{0, 1, 2, 2});
+  CHECK(row["ends"] == nlohmann::json{1, 2, 2, 2});
+  const auto plain = data_of(html_of(schedule));
+  CHECK(plain["surplus"] == nlohmann::json::object());
+  CHECK(plain["surplusText"] == "");
+}
+
 TEST_CASE("a page names both tasks of a group", "[scheduler][render]") {
   CHECK_THAT(std::string(data_of(html_of(dualpipev(2, 4)))["rows"][0]),
              ContainsSubstring("0F3|3B1"));

@@ -40,6 +40,22 @@ TEST_CASE("JSON says the same as C++", "[scheduler][json]") {
   CHECK(parsed == Schedule{{F(0, 0), idle, B(0, 0), U(0)}, {overlap(F(1, 7), B(2, 3))}});
 }
 
+TEST_CASE("frozen stages survive JSON", "[scheduler][json][surplus]") {
+  const std::string rows =
+      R"("form": "list", "rows": [[[0, 0, "F"]], [[1, 0, "F"], [1, 0, "B"]]]})";
+  const Schedule schedule = parse_json(R"({"frozen": [0], )" + rows);
+  CHECK(schedule.stage_graph().frozen() == std::vector<int>{0});
+  CHECK(parse_json(to_json(schedule)).stage_graph().frozen() == std::vector<int>{0});
+  CHECK(rules(R"({"frozen": [0], )" + rows).empty());
+  CHECK(rules(R"({"frozen": [], )" + rows) == std::vector<std::string>{"V10"});
+  for (const char* wrong : {"0", "[[0, 1]]", "[-1]", "[7]", "[1e9]", "[\"0\"]"}) {
+    CAPTURE(wrong);
+    CHECK_THAT(complaint(std::string(R"({"frozen": )") + wrong + ", " + rows),
+               ContainsSubstring("line 1, column"));
+  }
+  CHECK_THAT(complaint(R"({"frozen": [0], "frozen": [0], )" + rows), ContainsSubstring("twice"));
+}
+
 TEST_CASE("every builder's schedule survives JSON", "[scheduler][json]") {
   for (const BuilderInfo& builder : builders()) {
     BuildRequest request{.devices = 4, .microbatches = 8};

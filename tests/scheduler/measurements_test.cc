@@ -216,6 +216,29 @@ TEST_CASE("the cell that is furthest from its plan comes first", "[scheduler][co
   CHECK_THAT(comparison.cells[1].late(), WithinAbs(0, 1e-9));
 }
 
+TEST_CASE("a task that does nothing is planned for no time, however long it took",
+          "[scheduler][comparison][surplus]") {
+  const Schedule schedule = Schedule::parse("0F0 0I0 . 0W0\n. 1F0 1I0 1W0");
+  StageGraph graph = StageGraph::chain(2);
+  graph.set_needs_input_grad(StageId(0), false);
+  MeasuredStep step = simulated_step(schedule.to_list(), graph, {});
+  CHECK_FALSE(first_difference(schedule, step).has_value());
+  step.rows[0].tasks[1].time.end += 0.25;  // 0I0
+  Measurements measured;
+  measured.add(step);
+  const Comparison comparison = compare(schedule, graph, measured.costs(), measured);
+  for (const CellComparison& cell : comparison.cells) {
+    if (to_string(cell.cell) == "0I0") {
+      CHECK(cell.planned.length() == 0);
+      CHECK(cell.measured.length() == 0.25);
+    }
+    if (to_string(cell.cell) == "0W0") {
+      CHECK(cell.planned.length() == 2.25);  // it does the work of both
+    }
+  }
+  CHECK(comparison.cells.size() == 6);
+}
+
 TEST_CASE("a step of another schedule is told by its first task that differs",
           "[scheduler][comparison]") {
   const Schedule schedule = one_f_one_b(StageGraph::chain(2), 3);

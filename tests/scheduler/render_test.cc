@@ -87,8 +87,8 @@ TEST_CASE("every builder's schedules are drawn in all three ways", "[scheduler][
       const Timeline timeline = simulate(schedule, schedule.stage_graph());
       const std::string terminal = render(schedule);
       const std::string coloured = render(schedule, {}, {.colour = true});
-      const std::string columns = render_svg(schedule);
-      const std::string times = render_svg(schedule, timeline);
+      const std::string columns = render_svg(schedule, schedule.stage_graph(), nullptr);
+      const std::string times = render_svg(schedule, schedule.stage_graph(), &timeline);
       CHECK(!xml_fault(columns));
       CHECK(!xml_fault(times));
       const auto page = data_of(render_html(schedule, schedule.stage_graph(), &timeline));

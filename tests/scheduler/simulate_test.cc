@@ -96,6 +96,89 @@ TEST_CASE("a frozen stage keeps no activation", "[scheduler][simulate]") {
   CHECK(timeline.rows[1].peak_in_flight == 4);
 }
 
+TEST_CASE("what does nothing takes no time, waits for no other row and keeps nothing",
+          "[scheduler][simulate][surplus]") {
+  StageGraph graph = StageGraph::chain(2);
+  graph.freeze({0});
+  const Schedule schedule = one_f_one_b(2, 2);
+  const Timeline timeline = simulate(schedule, graph);
+  // Row 0 has done all at 2; row 1 runs F0 1-2, B0 2-4, F1 4-5, B1 5-7.
+  CHECK(timeline.rows[0].entries[2].end == 2);
+  CHECK(timeline.rows[0].entries[3].end == 2);
+  CHECK(timeline.rows[0].busy == 2);
+  CHECK(timeline.rows[0].peak_in_flight == 0);
+  CHECK(timeline.rows[1].peak_in_flight == 1);
+  CHECK(timeline.makespan == 7);
+  CHECK(path_text(timeline) == "0F0 1F0 1B0 1F1 1B1");
+}
+
+TEST_CASE("where I does nothing W takes the time of both and waits for the gradient",
+          "[scheduler][simulate][surplus]") {
+  const Schedule schedule = Schedule::parse("0F0 0I0 . . 0W0\n. 1F0 1I0 1W0 .");
+  StageGraph graph = StageGraph::chain(2);
+  graph.set_needs_input_grad(StageId(0), false);
+  const Timeline timeline = simulate(schedule, graph);
+  const auto& row = timeline.rows[0].entries;
+  CHECK(row[1].end == 1);  // 0I0
+  CHECK(row[2].start == 3);
+  CHECK(row[2].end == 5);
+  CHECK(row[2].waited_for == Task{CellKind::BackwardInput, StageId(1), Microbatch(0)});
+  CHECK(timeline.rows[0].peak_in_flight == 1);
+}
+
+TEST_CASE("where W does nothing I frees what is kept", "[scheduler][simulate][surplus]") {
+  const Schedule schedule = Schedule::parse(
+      "0F0 0F1 .   .   0B0 .   0B1 .\n"
+      ".   1F0 1I0 1F1 1W0 1I1 .   1W1\n");
+  StageGraph graph = StageGraph::chain(2);
+  const MemoryModel memory{.activations = {10, 10}, .transient = {0, 1}, .input_release = 0.5};
+  CHECK(simulate(schedule, graph, {}, memory).rows[1].peak_bytes == 15 + 1);
+  graph.freeze({1});
+  const Timeline timeline = simulate(schedule, graph, {}, memory);
+  CHECK(timeline.rows[1].peak_in_flight == 1);
+  CHECK(timeline.rows[1].peak_bytes == 10 + 1);
+  CHECK(timeline.rows[1].entries.back().bytes == 0);
+  CHECK(timeline.rows[1].entries.back().bytes_after == 0);
+  CHECK(timeline.rows[1].busy == 4);
+}
+
+TEST_CASE("a group takes the time of the members that do something",
+          "[scheduler][simulate][surplus]") {
+  const Schedule schedule = Schedule::parse(
+      "@form list\n"
+      "0F0 0F1|0B0 0B1\n"
+      "1F0 1F1|1B0 1B1\n");
+  StageGraph graph = StageGraph::chain(2);
+  graph.freeze({0});
+  const Timeline timeline = simulate(schedule, graph, {.group = 2.5});
+  CHECK(timeline.rows[0].entries[1].end - timeline.rows[0].entries[1].start == 1);
+  CHECK(timeline.rows[1].entries[1].end - timeline.rows[1].entries[1].start == 2.5);
+}
+
+TEST_CASE("in columns every task has its own, also one that does nothing",
+          "[scheduler][simulate][surplus]") {
+  for (const BuilderInfo& builder : builders()) {
+    BuildRequest request{.devices = 4, .microbatches = 8};
+    if (builder.takes_graph) {
+      request.graph = StageGraph::chain(4);
+    }
+    CAPTURE(builder.name);
+    const Schedule schedule = build_schedule(builder.name, request);
+    StageGraph graph = schedule.stage_graph();
+    graph.freeze({0, 1});
+    CHECK(validate(schedule, graph).empty());
+    const Schedule array = schedule.to_list().to_array(graph);
+    CHECK(array.to_list() == schedule.to_list());
+    CHECK(validate(array, graph).empty());
+    const Timeline all = simulate(schedule, schedule.stage_graph());
+    const Timeline frozen = simulate(schedule, graph);
+    for (std::size_t r = 0; r < all.rows.size(); ++r) {
+      CHECK(frozen.rows[r].busy <= all.rows[r].busy);
+      CHECK(frozen.rows[r].peak_in_flight <= all.rows[r].peak_in_flight);
+    }
+  }
+}
+
 TEST_CASE("the critical path leads without a gap to the last task", "[scheduler][simulate]") {
   const Schedule schedule = one_f_one_b(2, 2);
   const Timeline timeline = simulate(schedule, schedule.stage_graph());
@@ -138,8 +221,7 @@ TEST_CASE("what cannot run is refused", "[scheduler][simulate]") {
   CHECK_THROWS_AS(simulate(stuck, stuck.stage_graph()), Error);
 }
 
-TEST_CASE("every bubble is listed with its cause and what it waited for",
-          "[scheduler][simulate]") {
+TEST_CASE("every bubble is listed with its cause and what it waited for", "[scheduler][simulate]") {
   const Schedule schedule = one_f_one_b(2, 2);
   CostModel costs;
   costs.link.latency = 0.5;
@@ -164,7 +246,8 @@ TEST_CASE("every bubble is listed with its cause and what it waited for",
 
 TEST_CASE("the bubbles of every builder's schedule add up to its idle time",
           "[scheduler][simulate]") {
-  CostModel costs{.usual = {.forward = 2, .backward = 5, .backward_input = 3, .backward_weight = 2}};
+  CostModel costs{
+      .usual = {.forward = 2, .backward = 5, .backward_input = 3, .backward_weight = 2}};
   costs.link = {.latency = 0.5, .bandwidth = 4};
   costs.bytes = 3;
   for (const BuilderInfo& builder : builders()) {

@@ -82,6 +82,96 @@ TEST_CASE("replica pairs number the copies of a pipeline", "[scheduler][stage_gr
   CHECK_THROWS_AS(graph.set_replica_pairs({{0, 9}}), Error);
 }
 
+TEST_CASE("S-3: copies are numbered along their chain, in whatever order pairs come",
+          "[scheduler][stage_graph]") {
+  using Pairs = std::vector<StageGraph::Edge>;
+  const Pairs pairs = GENERATE(Pairs{{4, 2}, {2, 0}, {5, 3}, {3, 1}},
+                               Pairs{{2, 0}, {3, 1}, {4, 2}, {5, 3}},
+                               Pairs{{3, 1}, {5, 3}, {2, 0}, {4, 2}});
+  StageGraph graph = StageGraph::from_edges(6, {{0, 1}, {2, 3}, {4, 5}});
+  graph.set_replica_pairs(pairs);
+  CHECK(graph.replicas() == 3);
+  for (int s = 0; s < 6; ++s) {
+    CAPTURE(s);
+    CHECK(graph.replica_of(StageId(s)) == 2 - s / 2);
+  }
+  CHECK(graph.replica_pairs() == Pairs{{4, 2}, {2, 0}, {5, 3}, {3, 1}});
+  CHECK(graph.microbatches_per_replica(6) == 2);
+  graph.set_replica_pairs({{0, 2}, {4, 0}});  // another declaration takes the place of the first
+  CHECK(graph.replica_of(StageId(2)) == 2);
+  CHECK(graph.replica_of(StageId(5)) == 0);
+}
+
+TEST_CASE("pairs that make no chains of copies are refused, each with its reason",
+          "[scheduler][stage_graph]") {
+  StageGraph graph = StageGraph::chain(6);
+  const auto refused = [&](const std::vector<StageGraph::Edge>& pairs, const std::string& why) {
+    CHECK_THROWS_MATCHES(
+        graph.set_replica_pairs(pairs), Error, MessageMatches(ContainsSubstring(why)));
+  };
+  refused({{0, 2}, {0, 4}}, "stage 0 is the first of two replica pairs, 0=2 and 0=4");
+  refused({{0, 4}, {2, 4}}, "stage 4 is the second of two replica pairs, 0=4 and 2=4");
+  refused({{0, 2}, {0, 2}}, "the replica pair 0=2 is there twice");
+  refused({{0, 1}, {2, 4}, {4, 3}, {3, 2}}, "2 = 4 = 3 = 2 go round in a circle");
+  refused({{1, 1}}, "1 = 1 go round in a circle");
+  std::vector<StageGraph::Edge> circle;
+  StageGraph large = StageGraph::chain(60'000);
+  for (int s = 0; s < 60'000; ++s) {
+    circle.emplace_back(s, (s + 1) % 60'000);
+  }
+  CHECK_THROWS_MATCHES(large.set_replica_pairs(circle),
+                       Error,
+                       MessageMatches(ContainsSubstring("14 = 15 = ... = 0")));
+}
+
+TEST_CASE("what does nothing follows from the gradients that stages need",
+          "[scheduler][stage_graph][surplus]") {
+  const auto surplus = [](const StageGraph& graph, int stage) {
+    std::string letters;
+    for (const CellKind kind : {CellKind::Forward,
+                                CellKind::Backward,
+                                CellKind::BackwardInput,
+                                CellKind::BackwardWeight,
+                                CellKind::Update}) {
+      letters += graph.is_surplus({kind, StageId(stage), Microbatch(0)}) ? letter(kind) : '-';
+    }
+    return letters;
+  };
+  StageGraph graph = StageGraph::chain(4);
+  CHECK(surplus(graph, 0) == "-----");  // nobody said what the model's inputs need
+  graph.freeze({0, 2});
+  CHECK(graph.frozen() == std::vector<int>{0, 2});
+  CHECK(surplus(graph, 0) == "-BIW-");
+  CHECK(surplus(graph, 1) == "--I--");  // its producer needs no gradient
+  CHECK(surplus(graph, 2) == "---W-");  // stage 1 does
+  CHECK(surplus(graph, 3) == "-----");
+  CHECK(surplus(graph, 9) == "-----");
+  graph.set_needs_input_grad(StageId(2), false);  // nothing comes back through stage 2
+  CHECK(surplus(graph, 2) == "-BIW-");
+  const auto ends = [&](CellKind kind, int stage) {
+    return graph.ends_backward({kind, StageId(stage), Microbatch(0)});
+  };
+  CHECK(ends(CellKind::BackwardWeight, 1));
+  CHECK_FALSE(ends(CellKind::BackwardInput, 1));
+  CHECK_FALSE(ends(CellKind::Backward, 0));
+}
+
+TEST_CASE("a frozen stage's copies are frozen with it", "[scheduler][stage_graph][surplus]") {
+  StageGraph graph = StageGraph::from_edges(6, {{0, 1}, {2, 3}, {4, 5}});
+  graph.set_replica_pairs({{4, 2}, {2, 0}, {1, 3}, {3, 5}});
+  graph.freeze({2});
+  CHECK(graph.frozen() == std::vector<int>{0, 2, 4});
+  CHECK_THROWS_MATCHES(graph.freeze({6}), Error, MessageMatches(ContainsSubstring("stage 6")));
+}
+
+TEST_CASE("freezing nothing says nothing", "[scheduler][stage_graph][surplus]") {
+  StageGraph graph = StageGraph::chain(2);
+  graph.freeze({});
+  CHECK_FALSE(graph.is_surplus({CellKind::BackwardInput, StageId(0), Microbatch(0)}));
+  graph.freeze({1});
+  CHECK(graph.is_surplus({CellKind::BackwardInput, StageId(0), Microbatch(0)}));
+}
+
 TEST_CASE("a chain of sixty thousand stages needs no deep stack", "[scheduler][stage_graph]") {
   CHECK(StageGraph::chain(60000).depth() == 60000);
 }

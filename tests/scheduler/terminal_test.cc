@@ -29,6 +29,21 @@ TEST_CASE("a deadlock is drawn as its cycle", "[scheduler][render]") {
   check_golden("deadlock.txt", drawn("@form list\n0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1"));
 }
 
+TEST_CASE("what does nothing stands in parentheses and is explained below",
+          "[scheduler][render][surplus]") {
+  check_golden(
+      "frozen.txt",
+      drawn("@form list\n@frozen 0\n0F0 0F1|0B0 0B1\n1F0 1I0|1F1 1I1 1W0 1W1\n2F0 2B0 2F1 2B1"));
+  // Marked and in parentheses, in colour too.
+  check_golden("frozen_wrong_colour.txt",
+               drawn("@frozen 0\n0B0 0F0 .\n. 1F0 1B0", {.colour = true}));
+  StageGraph graph = StageGraph::chain(2);
+  graph.freeze({0});
+  const Schedule schedule = one_f_one_b(2, 1);
+  CHECK_THAT(render(schedule, {}, {.graph = &graph}), ContainsSubstring("(0B0)"));
+  CHECK(render(schedule).find('(') == std::string::npos);
+}
+
 TEST_CASE("a grid wider than the terminal continues below", "[scheduler][render]") {
   const std::string text = render(one_f_one_b(4, 8), {}, {.width = 40});
   check_golden("one_f_one_b_4_8_width_40.txt", text);
@@ -55,8 +70,8 @@ TEST_CASE("a long schedule is cut but its marked cells are shown", "[scheduler][
 }
 
 TEST_CASE("many violations are counted, not all listed", "[scheduler][render]") {
-  const std::string text = drawn("0F0 0F1 0F2 0F3\n1F0 1F1 1F2 1F3", {.max_violations = 2});
-  CHECK_THAT(text, ContainsSubstring("... and "));
+  const std::string text = drawn("0F0 0F1 0F2 0F3\n1F0 1F1 1F2 1F3", {.max_violations = 1});
+  CHECK_THAT(text, ContainsSubstring("... and 1 more"));
 }
 
 TEST_CASE("narrow terminals and odd schedules are drawn too", "[scheduler][render]") {

@@ -94,6 +94,23 @@ TEST_CASE("a cell outside the grammar is named with its line and column", "[sche
   CHECK_THAT(complaint(bad), ContainsSubstring("line 1, column"));
 }
 
+TEST_CASE("@frozen says which stages do not train", "[scheduler][text][surplus]") {
+  const char* text = "@frozen 0,2\n0F0 . . . . 0B0\n. 1F0 . . 1B0 .\n. . 2F0 2B0 . .\n";
+  const Schedule schedule = Schedule::parse(text);
+  const StageGraph graph = schedule.stage_graph();
+  CHECK(graph.frozen() == std::vector<int>{0, 2});
+  CHECK_FALSE(graph.has_backward(StageId(0)));
+  CHECK(graph.needs_input_grad(StageId(2)));
+  CHECK(graph.is_chain());
+  CHECK(Schedule::parse(to_string(schedule)).stage_graph().frozen() == graph.frozen());
+  CHECK_THAT(to_string(schedule), ContainsSubstring("@frozen 0,2\n"));
+  CHECK(Schedule::parse("@edges 0-2,1-2\n@frozen 1\n0F0\n1F0\n2F0").stage_graph().frozen() ==
+        std::vector<int>{1});
+  CHECK(Schedule::parse("@replicas 0=2,1=3\n@edges 0-1,2-3\n@frozen 3\n0F0\n1F0\n2F0\n3F0")
+            .stage_graph()
+            .frozen() == std::vector<int>{1, 3});
+}
+
 TEST_CASE("a header that cannot be understood is refused", "[scheduler][text]") {
   const char* bad = GENERATE("@colour red\n0F0",
                              "@form table\n0F0",
@@ -109,7 +126,15 @@ TEST_CASE("a header that cannot be understood is refused", "[scheduler][text]") 
                              "@stages 2\n@edges 0-5\n0F0",
                              "@replicas 0=0\n0F0",
                              "@edges 0-99999999\n0F0",
-                             "@stages 100000\n0F0");
+                             "@stages 100000\n0F0",
+                             "@frozen\n0F0",
+                             "@frozen x\n0F0",
+                             "@frozen 0 1\n0F0",
+                             "@frozen -1\n0F0",
+                             "@frozen 5\n0F0",
+                             "@frozen 0\n@frozen 0\n0F0",
+                             "@replicas 0=1,1=0\n0F0 1F0",
+                             "@replicas 0=1,0=2\n0F0 1F0 2F0");
   CAPTURE(bad);
   CHECK_THAT(complaint(bad), ContainsSubstring("line "));
 }

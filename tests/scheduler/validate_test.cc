@@ -314,7 +314,10 @@ TEST_CASE("what a parser would refuse is judged when it comes from C++", "[sched
 
 TEST_CASE("a stage outside the graph breaks V04", "[scheduler][validate]") {
   const auto found = validate(Schedule::parse("0F0 0B0\n1F0 1B0"), StageGraph::chain(1));
-  CHECK(codes(found) == Rules{"V04", "V04"});
+  REQUIRE(codes(found) == Rules{"V04"});
+  CHECK(to_string(*found[0].task) == "1F0");
+  REQUIRE(found[0].more.size() == 1);
+  CHECK(to_string(*found[0].more[0].task) == "1B0");
 }
 
 TEST_CASE("a stage without any row is missed", "[scheduler][validate]") {
@@ -409,6 +412,51 @@ TEST_CASE("a frozen prefix needs no backward and gets no gradient", "[scheduler]
         Rules{"V10"});
 }
 
+TEST_CASE("a backward of a stage that has none waits for its own forward alone",
+          "[scheduler][validate][surplus]") {
+  StageGraph graph = StageGraph::chain(2);
+  graph.freeze({0});
+  for (const char* text :
+       {"0F0 0B0 .\n. 1F0 1B0", "0F0 0I0 0W0\n. 1F0 1B0", "0F0 . .\n. 1F0 1B0"}) {
+    CAPTURE(text);
+    CHECK(codes(validate(Schedule::parse(text), graph)).empty());
+    CHECK(codes(validate(Schedule::parse(text).to_list(),
+                         graph,
+                         {.ordered_transfers = TransferStreams::OnePerRank}))
+              .empty());
+  }
+  // It is a cell of its row like any other: behind its forward, once, both halves or none.
+  CHECK(codes(validate(Schedule::parse("0B0 0F0 .\n. 1F0 1B0"), graph)).front() == "V20");
+  CHECK(codes(validate(Schedule::parse("0F0 0B0 0B0\n. 1F0 1B0"), graph)) == Rules{"V08"});
+  CHECK(codes(validate(Schedule::parse("0F0 0I0 .\n. 1F0 1B0"), graph)) == Rules{"V12"});
+  CHECK(codes(validate(Schedule::parse("0F0 0W0 0I0\n. 1F0 1B0"), graph)) == Rules{"V23"});
+}
+
+TEST_CASE("where I does nothing W waits for the gradients", "[scheduler][validate][surplus]") {
+  StageGraph graph = StageGraph::chain(2);
+  graph.set_needs_input_grad(StageId(0), false);
+  CHECK(codes(validate(Schedule::parse("0F0 0I0 . 0W0\n. 1F0 1B0 ."), graph)).empty());
+  const Schedule late = Schedule::parse("0F0 0I0 0W0 .\n. 1F0 1B0 .");
+  const auto found = validate(late, graph);
+  REQUIRE(codes(found) == Rules{"V22"});
+  CHECK(to_string(*found[0].task) == "0W0");
+  REQUIRE(found[0].repair.has_value());
+  CHECK(validate(apply(late, *found[0].repair), graph).empty());
+  CHECK(codes(validate(Schedule::parse("@form list\n0F0 0I0 0W0 0F1 0I1 0W1\n1F0 1F1 1B0 1B1"),
+                       graph)) == Rules{"V29"});
+  CHECK(codes(validate(Schedule::parse("0F0 0I0|0W0 .\n. 1F0 1B0"), graph)) ==
+        Rules{"V22", "V23", "V28"});
+}
+
+TEST_CASE("a deadlock through a backward that does nothing is none",
+          "[scheduler][validate][deadlock][surplus]") {
+  StageGraph graph = StageGraph::chain(2);
+  const Schedule list = Schedule::parse("@form list\n0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1");
+  CHECK(codes(validate(list, graph)) == Rules{"V29"});
+  graph.freeze({0});
+  CHECK(codes(validate(list, graph)).empty());
+}
+
 TEST_CASE("a group of very many members is refused, not searched", "[scheduler][validate]") {
   std::vector<Task> members;
   for (int m = 0; m < 100'000; ++m) {
@@ -421,7 +469,7 @@ TEST_CASE("a group of very many members is refused, not searched", "[scheduler][
 
 TEST_CASE("evaluation runs forwards alone", "[scheduler][validate]") {
   CHECK(codes("0F0 0F1 .\n. 1F0 1F1", {.forward_only = true}).empty());
-  CHECK(codes("0F0 0F1 .\n. 1F0 1F1") == Rules{"V10", "V10"});
+  CHECK(codes("0F0 0F1 .\n. 1F0 1F1") == Rules{"V10"});
   // and keeps no activations
   const MemoryModel memory{.activations = {10, 10}, .transient = {1, 1}, .budget = 5};
   CHECK(codes("0F0 0F1 .\n. 1F0 1F1", {.forward_only = true, .memory = memory}).empty());
@@ -432,7 +480,7 @@ TEST_CASE("each replica has its own share of the microbatches", "[scheduler][val
   CHECK(codes((headers + "0F0 3F0 3B0 0B0\n2F0 1F0 1B0 2B0").c_str()).empty());
   CHECK(codes((headers + "3F0 0F0 3B0 0B0\n2F0 1F0 1B0 2B0").c_str()) == Rules{"V20", "V20"});
   CHECK(codes((headers + "@microbatches 4\n0F0 3F0 3B0 0B0\n2F0 1F0 1B0 2B0").c_str()) ==
-        Rules{"V09", "V09", "V09", "V09", "V10", "V10", "V10", "V10"});
+        Rules{"V09", "V10"});
 }
 
 TEST_CASE("V30 names the row, the task and the bytes over its budget",
@@ -532,8 +580,11 @@ TEST_CASE("R-1: everything wrong is reported at once", "[scheduler][validate]") 
 
 TEST_CASE("a number out of all proportion costs no memory", "[scheduler][validate]") {
   const auto found = check("@stages 60000\n@microbatches 16000000\n0F0 0B0");
-  CHECK(found.size() > 60000);
-  CHECK_THAT(only(found, "V09").message, ContainsSubstring("in all"));
+  CHECK(codes(found) == Rules{"V09", "V09", "V10", "V10", "V22"});
+  CHECK_THAT(found[0].message,
+             ContainsSubstring("stages 1 to 59999 lack the forward of microbatches 0 to 15999999"));
+  CHECK_THAT(found[1].message,
+             ContainsSubstring("stage 0 lacks the forward of microbatches 1 to 15999999"));
 }
 
 TEST_CASE("updates cost what they wait for, not what a microbatch is numbered",
@@ -543,7 +594,7 @@ TEST_CASE("updates cost what they wait for, not what a microbatch is numbered",
     text += i % 2 == 0 ? " 0B0|0U" : " 0U";
   }
   const auto found = check(("@form list\n" + text).c_str());
-  CHECK(std::ranges::count(found, "V26", &Violation::rule) == 20'000);
+  CHECK(only(found, "V26").more.size() == 20'000 - 1);
 }
 
 TEST_CASE("a deadlock of long rows is found and explained", "[scheduler][validate][deadlock]") {

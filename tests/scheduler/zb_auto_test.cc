@@ -35,7 +35,7 @@ void check_sound(const Schedule& schedule, int devices, int microbatches, int ca
   CAPTURE(devices, microbatches, cap);
   const StageGraph graph = schedule.stage_graph();
   REQUIRE(validate(schedule, graph, {.microbatches = microbatches, .devices = devices}).empty());
-  REQUIRE_FALSE(reordered_accumulation(schedule).has_value());
+  REQUIRE_FALSE(reordered_accumulation(schedule, schedule.stage_graph()).has_value());
   for (const Schedule::Row& row : schedule.rows()) {
     REQUIRE(peak_in_flight(row, graph) <= cap);
   }

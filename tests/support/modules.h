@@ -53,6 +53,52 @@ struct Chain : torch::nn::Module {
   }
 };
 
+/// A chain whose stages are not all alike: some have nothing to train, or pass no gradient on.
+struct MixedChain : torch::nn::Module {
+  enum class Kind {
+    Trained,
+    Frozen,   ///< its weights do not train, gradients pass
+    Unused,   ///< nobody reads what it makes
+    Indices,  ///< makes integers
+    Mask,     ///< makes booleans
+    NoGrad,   ///< runs without gradients
+  };
+  std::vector<Kind> kinds;
+  std::vector<torch::nn::Linear> layers;
+  explicit MixedChain(std::vector<Kind> of_stages, int width = 8) : kinds(std::move(of_stages)) {
+    for (std::size_t s = 0; s < kinds.size(); ++s) {
+      layers.push_back(register_module("layer" + std::to_string(s), torch::nn::Linear(width, width)));
+      for (auto& parameter : layers.back()->parameters()) {
+        parameter.requires_grad_(kinds[s] != Kind::Frozen);
+      }
+    }
+  }
+  /// Whatever the stage before has made.
+  torch::Tensor layer(std::size_t s, const torch::Tensor& x) {
+    if (x.scalar_type() == torch::kLong) {
+      return torch::tanh(torch::embedding(layers[s]->weight, x) + layers[s]->bias);
+    }
+    return torch::tanh(layers[s](x.scalar_type() == torch::kBool ? x.to(torch::kFloat) : x));
+  }
+  torch::Tensor forward(torch::Tensor x) {
+    for (std::size_t s = 0; s < kinds.size(); ++s) {
+      const torch::Tensor made = stage("s" + std::to_string(s), [&] {
+        switch (kinds[s]) {
+          case Kind::Indices: return layer(s, x).argmax(1);
+          case Kind::Mask: return layer(s, x) > 0;
+          case Kind::NoGrad: {
+            const torch::NoGradGuard guard;
+            return layer(s, x);
+          }
+          default: return layer(s, x);
+        }
+      });
+      x = kinds[s] == Kind::Unused ? x : made;
+    }
+    return x;
+  }
+};
+
 inline torch::Tensor mean_square(torch::Tensor output, torch::Tensor label) { return (output - label).pow(2).mean(); }
 
 }  // namespace stagecraft::testing

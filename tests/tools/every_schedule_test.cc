@@ -43,36 +43,76 @@ TEST_CASE("every builder trains as one process does, bit by bit unless replicas 
   }
 }
 
-TEST_CASE("the documentation's table says of every builder what --verify finds",
-          "[tools][docs][builders]") {
+namespace {
+
+/// The columns of the page's table by builder, without lines about parameters.
+std::map<std::string, std::vector<std::string>> promises() {
   const std::string text = read_text_file(STAGECRAFT_SOURCE_DIR "/docs/schedules.md");
   const std::size_t begin = text.find("\n## What trains bit-equal\n");
   REQUIRE(begin != std::string::npos);
   std::istringstream section(text.substr(begin, text.find("\n## ", begin + 1) - begin));
-  std::map<std::string, std::string> promised;  // by builder without parameters
+  std::map<std::string, std::vector<std::string>> promised;
   for (std::string line; std::getline(section, line);) {
     if (!line.starts_with("| `") || line.find("--set") != std::string::npos) {
       continue;
     }
-    const std::size_t bar = line.find('|', 1);
-    const std::string promise = line.substr(bar + 2, line.find('|', bar + 1) - bar - 3);
+    std::vector<std::string> columns;
+    for (std::size_t bar = 0; line.find('|', bar + 1) != std::string::npos;) {
+      const std::size_t next = line.find('|', bar + 1);
+      columns.push_back(line.substr(bar + 2, next - bar - 3));
+      bar = next;
+    }
     for (const BuilderInfo& builder : builders()) {
-      if (line.substr(0, bar).find(fmt::format("`{}`", builder.name)) != std::string::npos) {
-        promised[std::string(builder.name)] = promise;
+      if (columns.front().find(fmt::format("`{}`", builder.name)) != std::string::npos) {
+        promised[std::string(builder.name)] = columns;
       }
     }
   }
+  return promised;
+}
+
+}  // namespace
+
+TEST_CASE("the documentation's table says of every builder what --verify finds",
+          "[tools][docs][builders]") {
+  const auto promised = promises();
   for (const BuilderInfo& builder : builders()) {
     CAPTURE(builder.name);
     BuildRequest request{.devices = 4, .microbatches = 8};
     if (builder.takes_graph) {
       request.graph = StageGraph::chain(4);
     }
-    const bool reordered =
-        reordered_accumulation(build_schedule(builder.name, request)).has_value();
-    CHECK(promised[std::string(builder.name)] ==
+    const Schedule schedule = build_schedule(builder.name, request);
+    const StageGraph graph = schedule.stage_graph();
+    const bool reordered = reordered_accumulation(schedule, graph).has_value();
+    const auto found = promised.find(std::string(builder.name));
+    REQUIRE(found != promised.end());
+    REQUIRE(found->second.size() == 4);
+    CHECK(found->second[1] ==
           (reordered ? fmt::format("within {:g}", tools::kReorderedBound) : "the same bits"));
+    CHECK(found->second[2] == (graph.replicas() > 1              ? "refused"
+                               : late_forwards(schedule).empty() ? "the same bits"
+                                                                 : "other bits"));
   }
+}
+
+TEST_CASE("a dry run says which tasks do nothing", "[tools][train][dry-run][surplus]") {
+  const Words words{"--schedule", "zb-h1", "--ranks", "2", "--dry-run"};
+  const CommandResult people = run_train(words);
+  CAPTURE(people.out, people.err);
+  REQUIRE(people.exit_code == 0);
+  CHECK_THAT(
+      people.out,
+      ContainsSubstring("(0I0)") &&
+          ContainsSubstring("4 tasks do nothing: 4 I of stage 0 (inputs need no gradient)") &&
+          ContainsSubstring("instructions (4 do nothing) for 2 ranks"));
+  Words as_json = words;
+  as_json.emplace_back("--json");
+  const nlohmann::json programs = nlohmann::json::parse(run_train(as_json).out);
+  CHECK(programs.at("surplus") ==
+        nlohmann::json::parse(R"([{"stage": 0, "kind": "I", "tasks": 4}])"));
+  const CommandResult none = run_train({"--schedule", "1f1b", "--ranks", "2", "--dry-run"});
+  CHECK_THAT(none.out, !ContainsSubstring("nothing"));
 }
 
 TEST_CASE("parameters of a builder are set as in schedule make", "[tools][train][builders]") {
@@ -90,6 +130,15 @@ TEST_CASE("parameters of a builder are set as in schedule make", "[tools][train]
                                      "--set",
                                      "extra=1,0"});
   CHECK(verify(words).at("bit_equal") == true);
+}
+
+TEST_CASE("a file that freezes stages is no schedule for a model that trains all",
+          "[tools][train][surplus]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("frozen", "@frozen 0\n0F0 .   0B0\n.   1F0 1B0\n");
+  const CommandResult result = run_train({"--schedule", file});
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err, ContainsSubstring("leave its @frozen out"));
 }
 
 TEST_CASE("backwards taken newest first stay within the bound, and the reason is said",

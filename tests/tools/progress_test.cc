@@ -39,14 +39,14 @@ TEST_CASE("a JSON run is one object per line with the keys in their order", "[to
   const Said said(ProgressForm::Json);
   said.progress->step(kStep);
   said.progress->text("for people only\n");
-  said.progress->verified({.bit_equal = true, .max_abs_diff = 0.0, .losses = 50, .parameters = 39});
+  said.progress->verified({.bit_equal = true, .max_abs_diff = 0.0, .losses = 50, .parameters = 39, .buffers = 2});
   said.progress->done(
       {.steps = 50, .loss = 2.5, .tokens_per_second = 17000.0, .weights_sha256 = "ab"});
   CHECK(
       said.text() ==
       R"({"event":"step","step":3,"loss":4.5,"tokens":2048,"seconds":0.5,"bubble":0.25})"
       "\n"
-      R"({"event":"verify","bit_equal":true,"max_abs_diff":0.0,"losses":50,"parameters":39})"
+      R"({"event":"verify","bit_equal":true,"max_abs_diff":0.0,"losses":50,"parameters":39,"buffers":2})"
       "\n"
       R"({"event":"done","steps":50,"loss":2.5,"tokens_per_second":17000.0,"weights_sha256":"ab"})"
       "\n");
@@ -56,6 +56,23 @@ TEST_CASE("a JSON verify that failed names the first difference", "[tools][progr
   const Said said(ProgressForm::Json);
   said.progress->verified({.bit_equal = false, .first_difference = "step 2"});
   CHECK(nlohmann::json::parse(said.text()).at("first_difference") == "step 2");
+}
+
+TEST_CASE("a verify tells which buffers it left out", "[tools][progress]") {
+  const VerifyLine line{.bit_equal = true,
+                        .good = true,
+                        .losses = 3,
+                        .parameters = 2,
+                        .buffers = 1,
+                        .reordered_buffers = {"norm.mean", "norm.var"}};
+  make_progress(ProgressForm::Plain, people)->verified(line);
+  make_progress(ProgressForm::Json, programs)->verified(line);
+  CHECK(people.str() ==
+        "verify: bit-equal to one process (3 losses, 2 parameters, 1 buffers)\n"
+        "verify: not compared, because forwards write them in another order than one process: "
+        "norm.mean, norm.var\n");
+  CHECK(nlohmann::json::parse(programs.text()).at("reordered_buffers") ==
+        nlohmann::json{"norm.mean", "norm.var"});
 }
 
 TEST_CASE("a report is text for people and one object for programs", "[tools][progress]") {

@@ -1,6 +1,7 @@
 /// `stagecraft schedule check`, `show` and `fix`: what is wrong is told to people and programs, and
 /// repaired where one exchange does it.
 
+#include <algorithm>
 #include <filesystem>
 
 #include <nlohmann/json.hpp>
@@ -62,6 +63,39 @@ TEST_CASE("violations are a grid, a message and exit status 1", "[tools][schedul
     CHECK_THAT(result.out, ContainsSubstring(part));
   }
   CHECK_THAT(result.out, !ContainsSubstring("\x1b["));
+}
+
+TEST_CASE("a wrong microbatch count is one line, and every cell for programs",
+          "[tools][schedule][json][kin]") {
+  const std::string text = std::string("@microbatches 1\n") + kValid;
+  const TemporaryFolder folder;
+  const CommandResult people = run_schedule({"check", folder.write("x", text)});
+  CHECK(std::ranges::count(people.out, '[') == 4);  // all four are marked
+  CHECK_THAT(people.out,
+             ContainsSubstring("\nV05 row 0 column 1 (0F1): ") &&
+                 ContainsSubstring("; likewise 0B1, 1F1, 1B1\n"));
+  const Json found = check_json(text, 1).at("violations");
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].at("task") == "0F1");
+  CHECK(found[0].at("more") ==
+        Json::parse(R"([{"row": 0, "column": 5, "task": "0B1", "missing": ""},
+                        {"row": 1, "column": 3, "task": "1F1", "missing": ""},
+                        {"row": 1, "column": 4, "task": "1B1", "missing": ""}])"));
+  CHECK(found[0].at("missing") == "");
+  CHECK_FALSE(found[0].contains("stages"));
+}
+
+TEST_CASE("what stages lack is one line, and by numbers for programs",
+          "[tools][schedule][json][kin]") {
+  const Json found = check_json(std::string("@microbatches 5\n") + kValid, 1).at("violations");
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].at("rule") == "V09");
+  CHECK(found[0].at("row").is_null());
+  CHECK_FALSE(found[0].contains("more"));
+  CHECK(found[0].at("stages") == Json::parse("[[0, 1]]"));
+  CHECK(found[0].at("microbatches") == Json::parse("[[2, 4]]"));
+  CHECK(found[1].at("rule") == "V10");
+  CHECK(found[1].at("stages") == found[0].at("stages"));
 }
 
 TEST_CASE("a deadlock is drawn, listed task by task, and repaired", "[tools][schedule]") {

@@ -73,6 +73,53 @@ TEST_CASE("two replicas share the microbatches", "[tools][schedule][json]") {
   CHECK(answer.at("hash") == "d001237a5a61b8e5");
 }
 
+TEST_CASE("tasks that do nothing are counted, and cost nothing", "[tools][schedule][surplus]") {
+  const std::string text = std::string("@frozen 0\n") + kValid;
+  const Json found = simulate_json(text);
+  CHECK(found.at("surplus") == Json::parse(R"([{"stage": 0, "kind": "B", "tasks": 2}])"));
+  CHECK(found.at("makespan") == 7);
+  CHECK(found.at("peak_in_flight") == Json{0, 1});
+  CHECK(found.at("columns") == 5);  // 0B0 and 0B1 wait for nobody
+  CHECK(found.at("hash") == simulate_json(kValid).at("hash"));
+  CHECK_FALSE(simulate_json(kValid).contains("surplus"));
+  const CommandResult people = run_schedule({"simulate", "-"}, text);
+  CHECK_THAT(people.out,
+             ContainsSubstring("microbatches\n2 tasks do nothing: 2 B of stage 0 (no backward)\n"));
+}
+
+TEST_CASE("frozen stages go through the formats that can say so", "[tools][schedule][surplus]") {
+  const std::string text = std::string("@frozen 0\n") + kValid;
+  for (const char* format : {"text", "list", "json"}) {
+    CAPTURE(format);
+    CHECK_THAT(converted(converted(text, format), "text"), ContainsSubstring("@frozen 0\n"));
+  }
+  for (const char* format : {"pytorch", "pytorch-comms"}) {
+    CAPTURE(format);
+    const CommandResult refused = run_schedule({"convert", "-", "--to", format}, text);
+    CHECK(refused.exit_code == 2);
+    CHECK_THAT(refused.err, ContainsSubstring("0F0 (row 0, column 0): its stage 0 is frozen"));
+  }
+  // Edges from the command line keep what the file says of its stages.
+  CHECK_THAT(run_schedule({"convert", "-", "--to", "text", "--graph", "0-1"}, text).out,
+             ContainsSubstring("@frozen 0\n"));
+  const TemporaryFolder folder;
+  const CommandResult diff =
+      run_schedule({"diff", folder.write("a", text), folder.write("b", kValid)});
+  CHECK(diff.exit_code == 1);
+  CHECK_THAT(diff.out, ContainsSubstring("their frozen stages differ"));
+}
+
+TEST_CASE("show marks what does nothing in all its drawings", "[tools][schedule][surplus]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("frozen", std::string("@frozen 0\n") + kValid);
+  CHECK_THAT(run_schedule({"show", file}).out,
+             ContainsSubstring("(0B1)") && ContainsSubstring("in parentheses, 2 tasks do nothing"));
+  CHECK_THAT(run_schedule({"show", file, "--svg", "-"}).out,
+             ContainsSubstring("in empty boxes, 2 tasks do nothing"));
+  CHECK_THAT(run_schedule({"show", file, "--html", "-"}).out,
+             ContainsSubstring(R"("surplus":{"0":"BIW","1":"I"})"));
+}
+
 TEST_CASE("durations and latency decide the times, not the columns", "[tools][schedule]") {
   const std::string text = make("1f1b --devices 4 --microbatches 8");
   // (M + P - 1) (F + B), and F + B more per transfer and stage on the way.

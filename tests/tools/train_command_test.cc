@@ -90,7 +90,8 @@ TEST_CASE("verify finds every pipeline bit-equal to one process", "[tools][train
                                         {"bit_equal", true},
                                         {"max_abs_diff", 0.0},
                                         {"losses", 3},
-                                        {"parameters", 39}});
+                                        {"parameters", 39},
+                                        {"buffers", 2}});
 }
 
 TEST_CASE("a file may place stages and split backwards as it likes", "[tools][train][verify]") {

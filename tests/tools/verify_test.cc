@@ -50,6 +50,30 @@ TEST_CASE("the first differing loss and parameter are named with step and stage"
                  ContainsSubstring("parameter head of stage 1") && !ContainsSubstring("step 3"));
 }
 
+TEST_CASE("buffers are compared too, and the first that differs is named", "[tools][verify]") {
+  Verifier verifier;
+  const NamedTensors same{{"mean", at::ones({2})}, {"count", at::tensor({3})}};
+  verifier.buffers(same, {{"mean", at::ones({2})}, {"count", at::tensor({3})}}, stage_of);
+  CHECK(verifier.result().bit_equal);
+  CHECK(verifier.result().buffers == 2);
+  CHECK(verifier.result().parameters == 0);
+  verifier.buffers(same, {{"mean", at::ones({2})}, {"count", at::tensor({4})}}, stage_of);
+  CHECK_FALSE(verifier.result().good);
+  CHECK(verifier.result().max_abs_diff == 1.0);
+  CHECK_THAT(verifier.result().first_difference, ContainsSubstring("buffer count of stage 1"));
+}
+
+TEST_CASE("a buffer that forwards write in another order is named, not compared",
+          "[tools][verify]") {
+  Verifier verifier;
+  const NamedTensors pipeline{{"mean", at::ones({2})}, {"table", at::ones({2})}};
+  const NamedTensors one_process{{"mean", at::zeros({2})}, {"table", at::ones({2})}};
+  verifier.buffers(pipeline, one_process, stage_of, {"mean"});
+  CHECK(verifier.result().bit_equal);
+  CHECK(verifier.result().buffers == 1);
+  CHECK(verifier.result().reordered_buffers == std::vector<std::string>{"mean"});
+}
+
 TEST_CASE("equality is of bits: -0 is not 0, and a NaN is itself", "[tools][verify]") {
   Verifier zeros;
   zeros.parameters({{"w", at::tensor({0.0F})}}, {{"w", at::tensor({-0.0F})}}, stage_of);

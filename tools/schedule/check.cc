@@ -39,18 +39,51 @@ Json repair_json(const Schedule& schedule, const Violation& v) {
   return cells;
 }
 
+Json task_json(const std::optional<Task>& task) {
+  return task ? Json(to_string(*task)) : Json(nullptr);
+}
+
+Json ranges_json(const std::vector<NumberRange>& ranges) {
+  Json list = Json::array();
+  for (const auto& [first, last] : ranges) {
+    list.push_back({first, last});
+  }
+  return list;
+}
+
+/// What breaks the rule for the same cause, beside the violation's own cell.
+Json more_json(const Violation& v) {
+  Json list = Json::array();
+  for (const Violation::Kin& kin : v.more) {
+    list.push_back({{"row", place_json(kin.row)},
+                    {"column", place_json(kin.column)},
+                    {"task", task_json(kin.task)},
+                    {"missing", kin.missing}});
+  }
+  return list;
+}
+
 Json violation_json(const Schedule& schedule, const Violation& v) {
   Json cycle = Json::array();
   for (const Task& task : v.cycle) {
     cycle.push_back(to_string(task));
   }
-  return {{"rule", v.rule},
-          {"row", place_json(v.row)},
-          {"column", place_json(v.column)},
-          {"task", v.task ? Json(to_string(*v.task)) : Json(nullptr)},
-          {"message", v.message},
-          {"cycle", cycle},
-          {"repair", repair_json(schedule, v)}};
+  Json violation{{"rule", v.rule},
+                 {"row", place_json(v.row)},
+                 {"column", place_json(v.column)},
+                 {"task", task_json(v.task)},
+                 {"message", v.message},
+                 {"cycle", cycle},
+                 {"repair", repair_json(schedule, v)}};
+  if (!v.more.empty()) {
+    violation["missing"] = v.missing;
+    violation["more"] = more_json(v);
+  }
+  if (!v.stages.empty()) {
+    violation["stages"] = ranges_json(v.stages);
+    violation["microbatches"] = ranges_json(v.microbatches);
+  }
+  return violation;
 }
 
 std::string verdict_json(const ScheduleFile& file, const std::vector<Violation>& violations) {

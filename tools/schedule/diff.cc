@@ -48,6 +48,9 @@ std::string graph_difference(const Side& a, const Side& b) {
       a.file.graph.replica_pairs() != b.file.graph.replica_pairs()) {
     return "their stage graphs differ\n";
   }
+  if (a.file.graph.frozen() != b.file.graph.frozen()) {
+    return "their frozen stages differ\n";
+  }
   return a.file.schedule.microbatches() != b.file.schedule.microbatches()
              ? "their numbers of microbatches differ\n"
              : "";

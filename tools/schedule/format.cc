@@ -71,7 +71,7 @@ bool is_chain_at(const StageGraph& graph, StageId s) {
   return equal(graph.preds(s), before) && equal(graph.succs(s), after);
 }
 
-/// The CSV names no graph: whoever reads it takes the stages for one chain.
+/// The CSV names no graph: whoever reads it takes the stages for one chain that trains.
 std::string fault_in_chain(const StageGraph& graph, const Cell& cell) {
   for (const Task& task : cell.tasks()) {
     if (task.stage.value < graph.size() &&
@@ -79,6 +79,11 @@ std::string fault_in_chain(const StageGraph& graph, const Cell& cell) {
       return fmt::format(
           "its stage {} is no part of one chain of stages, and the format has no word for other "
           "graphs; write text or JSON",
+          task.stage.value);
+    }
+    if (task.stage.value < graph.size() && !graph.needs_weight_grad(task.stage)) {
+      return fmt::format(
+          "its stage {} is frozen, and the format has no word for that; write text or JSON",
           task.stage.value);
     }
   }

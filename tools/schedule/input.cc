@@ -63,12 +63,13 @@ Schedule with_graph(const Schedule& schedule, StageGraph graph) {
   return Schedule(schedule.form(), schedule.rows(), std::move(headers));
 }
 
-/// The edges of the option over the stages of both, and the file's replicas.
+/// The edges of the option over the stages of both, and the file's replicas and frozen stages.
 StageGraph over_stages_of(const Schedule& schedule, const StageGraph& option) {
   StageGraph graph =
       StageGraph::from_edges(std::max(schedule.stages(), option.size()), option.edges());
   if (schedule.headers().graph) {
     graph.set_replica_pairs(schedule.headers().graph->replica_pairs());
+    graph.freeze(schedule.headers().graph->frozen());
   }
   return graph;
 }

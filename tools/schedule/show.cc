@@ -77,7 +77,8 @@ ExitCode show_schedule(const Words& words, Console& console) {
   const Drawing drawing = drawing_of(read_schedule(path, read, console));
   const Costs costs = costs_of(app, options, console);
   if (!svg.empty()) {
-    write_output(svg, render_svg(drawing.file.schedule, drawing.violations), console);
+    const ScheduleFile& file = drawing.file;
+    write_output(svg, render_svg(file.schedule, file.graph, nullptr, drawing.violations), console);
   }
   if (!html.empty()) {
     write_output(html, html_of(drawing, costs, path), console);

@@ -9,12 +9,14 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/scheduler/hash.h"
+#include "stagecraft/scheduler/surplus.h"
 #include "stagecraft/tools/command_line.h"
 #include "stagecraft/tools/output.h"
 #include "stagecraft/tools/schedule/commands.h"
 #include "stagecraft/tools/schedule/cost_options.h"
 #include "stagecraft/tools/schedule/input.h"
 #include "stagecraft/tools/schedule/number_text.h"
+#include "stagecraft/tools/schedule/surplus_json.h"
 #include "stagecraft/tools/schedule/timeline_text.h"
 #include "stagecraft/tools/schedule/verdict.h"
 
@@ -52,7 +54,19 @@ std::string as_json(const ScheduleFile& file, const Timeline& timeline, bool byt
   if (bytes) {
     answer["peak_bytes"] = peak_bytes;
   }
+  if (const std::vector<Surplus> surplus = find_surplus(file.schedule, file.graph);
+      !surplus.empty()) {
+    answer["surplus"] = surplus_json(surplus);
+  }
   return answer.dump() + '\n';
+}
+
+std::string as_text(const ScheduleFile& file,
+                    const TimelineTextOptions& options,
+                    const Timeline& timeline) {
+  const std::vector<Surplus> surplus = find_surplus(file.schedule, file.graph);
+  return size_text(file) + '\n' + (surplus.empty() ? "" : to_string(surplus, file.graph) + '\n') +
+         timeline_text(timeline, options);
 }
 
 }  // namespace
@@ -80,8 +94,7 @@ ExitCode simulate_schedule(const Words& words, Console& console) {
   write_output(
       "",
       json ? as_json(file, timeline, knows_memory(costs))
-           : size_text(file) + '\n' +
-                 timeline_text(timeline, {.width = console.width, .bytes = knows_memory(costs)}),
+           : as_text(file, {.width = console.width, .bytes = knows_memory(costs)}, timeline),
       console);
   return ExitCode::Good;
 }

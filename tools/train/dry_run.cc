@@ -6,7 +6,9 @@
 
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/scheduler/render/terminal.h"
+#include "stagecraft/scheduler/surplus.h"
 #include "stagecraft/tools/schedule/number_text.h"
+#include "stagecraft/tools/schedule/surplus_json.h"
 #include "stagecraft/tools/train/planned_bytes.h"
 
 namespace stagecraft::tools {
@@ -34,6 +36,11 @@ std::vector<RankFacts> facts_of(const Plan& plan, const CompiledProgram& program
   return all;
 }
 
+/// The program's, which knows what every stage has to train, laid out for the schedule's replicas.
+StageGraph graph_of(const TrainJob& job) {
+  return Replicas(job.choice.schedule).expand(job.program.stage_graph());
+}
+
 std::string as_json(const TrainJob& job, const std::vector<RankFacts>& ranks) {
   const CompiledProgram& program =
       job.program.compiled();  // every stage once, whatever the replicas
@@ -53,16 +60,19 @@ std::string as_json(const TrainJob& job, const std::vector<RankFacts>& ranks) {
                                {"weight_bytes", rank.weights},
                                {"peak_activation_bytes", rank.peak_activations}});
   }
+  object["surplus"] = surplus_json(find_surplus(job.choice.schedule, graph_of(job)));
   object["memory"] = job.memory.json(job.limits);
   return object.dump() + "\n";
 }
 
 std::string as_text(const TrainJob& job, const std::vector<RankFacts>& ranks) {
+  const StageGraph graph = graph_of(job);
   std::string text = fmt::format(
-      "{}\n{}\nplan: {} instructions for {} ranks\n{:>4}  {:>6}  {:>12}  {:>10}  {:>16}\n",
+      "{}\n{}\nplan: {} instructions{} for {} ranks\n{:>4}  {:>6}  {:>12}  {:>10}  {:>16}\n",
       job.program.explain(),
-      render(job.choice.schedule, {}),
+      render(job.choice.schedule, {}, {.graph = &graph}),
       job.plan.instruction_count(),
+      job.plan.surplus_count() == 0 ? "" : fmt::format(" ({} do nothing)", job.plan.surplus_count()),
       ranks.size(),
       "rank",
       "stages",

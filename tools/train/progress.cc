@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/tools/train/interrupt.h"
@@ -29,6 +30,11 @@ std::string step_text(const StepLine& line) {
       line.bubble * 100.0,
       line.slowest,
       duration(line.eta_seconds));
+}
+
+std::string compared_text(const VerifyLine& line) {
+  return fmt::format(
+      "{} losses, {} parameters, {} buffers", line.losses, line.parameters, line.buffers);
 }
 
 /// Columns of the terminal; no limit where there is none.
@@ -69,16 +75,13 @@ class TextProgress : public Progress {
 
   void verified(const VerifyLine& line) override {
     if (line.bit_equal) {
-      text(fmt::format("verify: bit-equal to one process ({} losses, {} parameters)\n",
-                       line.losses,
-                       line.parameters));
+      text(fmt::format("verify: bit-equal to one process ({})\n", compared_text(line)));
     } else if (line.good) {
       text(
-          fmt::format("verify: within {:g} of one process ({} losses, {} parameters; largest "
+          fmt::format("verify: within {:g} of one process ({}; largest "
                       "difference {:g}); not its bits, because {}\n",
                       line.bound,
-                      line.losses,
-                      line.parameters,
+                      compared_text(line),
                       line.max_abs_diff,
                       line.reordered));
     } else {
@@ -87,6 +90,12 @@ class TextProgress : public Progress {
           line.reordered.empty() ? "bit-equal to" : fmt::format("within {:g} of", line.bound),
           line.first_difference,
           line.max_abs_diff));
+    }
+    if (!line.reordered_buffers.empty()) {
+      text(
+          fmt::format("verify: not compared, because forwards write them in another order than one "
+                      "process: {}\n",
+                      fmt::join(line.reordered_buffers, ", ")));
     }
   }
 
@@ -145,7 +154,11 @@ class JsonProgress : public Progress {
                   {"bit_equal", line.bit_equal},
                   {"max_abs_diff", line.max_abs_diff},
                   {"losses", line.losses},
-                  {"parameters", line.parameters}};
+                  {"parameters", line.parameters},
+                  {"buffers", line.buffers}};
+    if (!line.reordered_buffers.empty()) {
+      object["reordered_buffers"] = line.reordered_buffers;
+    }
     if (!line.bit_equal) {
       object["first_difference"] = line.first_difference;
     }

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "stagecraft/tools/train/run_output.h"
 
@@ -38,9 +39,11 @@ struct VerifyLine {
   std::string reordered;  ///< why it reorders them; empty where bits must be equal
   double bound = 0.0;     ///< largest allowed difference, over max(1, the value)
   double max_abs_diff = 0.0;
-  std::int64_t losses = 0;       ///< steps compared
-  std::int64_t parameters = 0;   ///< parameters compared
-  std::string first_difference;  ///< empty when bit-equal
+  std::int64_t losses = 0;                     ///< steps compared
+  std::int64_t parameters = 0;                 ///< parameters compared
+  std::int64_t buffers = 0;                    ///< buffers compared
+  std::vector<std::string> reordered_buffers;  ///< not compared: forwards write them out of order
+  std::string first_difference;                ///< empty when bit-equal
 };
 
 struct DoneLine {

@@ -73,16 +73,31 @@ std::string slowest_of(const std::vector<RankTimes>& ranks, const std::vector<Ra
   return fmt::format("{} {}", stages.find(',') == std::string::npos ? "stage" : "stages", stages);
 }
 
-/// The reference names its weights as in a checkpoint; state_dict() names them as the module does.
-NamedTensors weights_of(const Reference& reference) {
-  constexpr std::string_view kPrefix = "weight:";
-  NamedTensors weights;
+/// The reference names its state as in a checkpoint; state_dict() and buffers() name theirs as the
+/// module does. `kind`: "weight:" or "buffer:". Of what several stages have the first counts, as in
+/// a trainer.
+NamedTensors state_of(const Reference& reference, std::string_view kind) {
+  NamedTensors all;
   for (const StateTensor& state : reference.state()) {
-    if (state.name.starts_with(kPrefix)) {
-      weights.emplace_back(state.name.substr(kPrefix.size()), state.tensor);
+    const std::string name = state.name.starts_with(kind) ? state.name.substr(kind.size()) : "";
+    const auto same_name = [&](const auto& named) { return named.first == name; };
+    if (!name.empty() && std::ranges::none_of(all, same_name)) {
+      all.emplace_back(name, state.tensor);
     }
   }
-  return weights;
+  return all;
+}
+
+/// Those of `all` that `wanted` has too, in its order.
+NamedTensors select(const StateDict& all, const NamedTensors& wanted) {
+  const std::map<std::string, at::Tensor> by_name(all.begin(), all.end());
+  NamedTensors found;
+  for (const auto& [name, tensor] : wanted) {
+    if (const auto at = by_name.find(name); at != by_name.end()) {
+      found.emplace_back(*at);
+    }
+  }
+  return found;
 }
 
 /// The trainer has taken the same file before, so nothing of the model is missing in it.
@@ -98,12 +113,15 @@ void start_from(Reference& reference, const Checkpoint& checkpoint) {
   reference.set_steps(checkpoint.step);
 }
 
-std::string stage_of(const CompiledProgram& program, const std::string& parameter) {
+std::string stage_of(const CompiledProgram& program, const std::string& name) {
+  const auto names = [&](const std::vector<NamedTensor>& all, const std::vector<int>& of_stage) {
+    return std::ranges::any_of(
+        of_stage, [&](int i) { return all[static_cast<std::size_t>(i)].name == name; });
+  };
   for (const StageProgram& stage : program.partition.stages) {
-    for (const int p : stage.parameters) {
-      if (program.graph.parameters[static_cast<std::size_t>(p)].name == parameter) {
-        return fmt::format("stage {}", stage.id.value);
-      }
+    if (names(program.graph.parameters, stage.parameters) ||
+        names(program.graph.buffers, stage.buffers)) {
+      return fmt::format("stage {}", stage.id.value);
     }
   }
   return "no stage";
@@ -123,7 +141,8 @@ TrainRun::TrainRun(const TrainJob& job, Console& console)
                job.choice.schedule,
                make_optimizer(job.options),
                trainer_options(job.options)),
-      verifier_(reordered_accumulation(job.choice.schedule)),
+      verifier_(reordered_accumulation(
+          job.choice.schedule, Replicas(job.choice.schedule).expand(job.program.stage_graph()))),
       totals_(empty_totals(job.choice)) {
   if (job.options.verify) {
     reference_.emplace(job.program, make_optimizer(job.options), reference_options(job.options));
@@ -305,10 +324,15 @@ bool TrainRun::verify() {
   if (!reference_) {
     return true;
   }
-  verifier_.parameters(
-      trainer_.state_dict(), weights_of(*reference_), [&](const std::string& name) {
-        return stage_of(job_.program.compiled(), name);
-      });
+  const auto stage = [&](const std::string& name) {
+    return stage_of(job_.program.compiled(), name);
+  };
+  const NamedTensors buffers = state_of(*reference_, "buffer:");
+  const std::vector<std::string> reordered =
+      check(job_.program, job_.choice.schedule).reordered_buffers;
+  verifier_.parameters(trainer_.state_dict(), state_of(*reference_, "weight:"), stage);
+  verifier_.buffers(
+      select(trainer_.buffers(), buffers), buffers, stage, {reordered.begin(), reordered.end()});
   progress_->verified(verifier_.result());
   return verifier_.result().good;
 }

@@ -133,6 +133,13 @@ ScheduleChoice from_file(const TrainOptions& options, Console& console) {
                     "leave its @edges out",
                     file));
   }
+  if (!schedule.stage_graph().frozen().empty()) {
+    throw Error(
+        Errc::UsageArgument,
+        fmt::format("all of a Llama trains, the schedule file '{}' names frozen stages; leave "
+                    "its @frozen out",
+                    file));
+  }
   const int stages = Replicas(schedule).model_stages();
   if (options.chunks || !options.set.empty()) {
     throw Error(Errc::UsageArgument,

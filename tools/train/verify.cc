@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 
 #include <ATen/ops/abs.h>
@@ -68,37 +69,63 @@ void Verifier::compare_losses(const std::string& where, double pipeline, double 
 
 void Verifier::parameters(const NamedTensors& pipeline,
                           const NamedTensors& one_process,
-                          const std::function<std::string(const std::string&)>& stage_of) {
+                          const StageOf& stage_of) {
+  result_.parameters += tensors("parameter", told_parameter_, pipeline, one_process, stage_of);
+}
+
+void Verifier::buffers(const NamedTensors& pipeline,
+                       const NamedTensors& one_process,
+                       const StageOf& stage_of,
+                       const std::set<std::string>& reordered) {
+  const auto in_order = [&](NamedTensors all) {
+    std::erase_if(all, [&](const auto& named) { return reordered.contains(named.first); });
+    return all;
+  };
+  for (const auto& [name, value] : one_process) {
+    if (reordered.contains(name)) {
+      result_.reordered_buffers.push_back(name);
+    }
+  }
+  result_.buffers +=
+      tensors("buffer", told_buffer_, in_order(pipeline), in_order(one_process), stage_of);
+}
+
+std::int64_t Verifier::tensors(const std::string& what,
+                               bool& told,
+                               const NamedTensors& pipeline,
+                               const NamedTensors& one_process,
+                               const StageOf& stage_of) {
   if (pipeline.size() != one_process.size()) {
-    differ(told_parameter_,
-           fmt::format("{} parameters, one process has {}", pipeline.size(), one_process.size()),
+    differ(told,
+           fmt::format("{} {}s, one process has {}", pipeline.size(), what, one_process.size()),
            0.0,
            kIncomparable);
-    return;
+    return 0;
   }
   for (std::size_t i = 0; i < pipeline.size(); ++i) {
-    ++result_.parameters;
     const auto& [name, value] = pipeline[i];
     const at::Tensor a = value.detach().cpu().contiguous();
     const at::Tensor b = one_process[i].second.detach().cpu().contiguous();
     const bool same_kind =
         name == one_process[i].first && a.sizes() == b.sizes() && a.dtype() == b.dtype();
     if (!same_kind) {
-      differ(told_parameter_,
-             fmt::format("parameter {} ({}), one process has {} there",
+      differ(told,
+             fmt::format("{} {} ({}), one process has {} there",
+                         what,
                          name,
                          stage_of(name),
                          one_process[i].first),
              0.0,
              kIncomparable);
     } else if (!same_bits(a, b)) {
-      const at::Tensor by = at::sub(a, b).abs();
-      differ(told_parameter_,
-             fmt::format("parameter {} of {} after the last step", name, stage_of(name)),
+      const at::Tensor by = at::sub(a.to(at::kDouble), b.to(at::kDouble)).abs();
+      differ(told,
+             fmt::format("{} {} of {} after the last step", what, name, stage_of(name)),
              by.max().item().toDouble(),
-             at::div(by, b.abs().clamp_min(1.0)).max().item().toDouble());
+             at::div(by, b.to(at::kDouble).abs().clamp_min(1.0)).max().item().toDouble());
     }
   }
+  return std::ssize(pipeline);
 }
 
 /// Not-a-number is within no bound.

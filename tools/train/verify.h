@@ -1,14 +1,16 @@
 /// Verifier: holds a pipelined run against one process that trained on the same microbatches.
 ///
 /// "Equal" means every bit, so that a NaN equals itself and 0 does not equal -0. A schedule that
-/// adds gradients in another order than one process cannot give its bits: there, every loss and
-/// every weight must lie within kReorderedBound of it. Fed by the sub-command step by step and once
+/// adds gradients in another order than one process cannot give its bits: there, every loss, weight
+/// and buffer must lie within kReorderedBound of it. A buffer that forwards write in another order
+/// is not compared. Fed by the sub-command step by step and once
 /// at the end; knows nothing of how either side computes.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,10 +39,16 @@ class Verifier {
             double pipeline_mean,
             double one_process_mean);
 
+  using StageOf = std::function<std::string(const std::string&)>;
   /// Compares all parameters; `stage_of` names the stage of a parameter for the message.
   void parameters(const NamedTensors& pipeline,
                   const NamedTensors& one_process,
-                  const std::function<std::string(const std::string&)>& stage_of);
+                  const StageOf& stage_of);
+  /// Compares all buffers but those `reordered`.
+  void buffers(const NamedTensors& pipeline,
+               const NamedTensors& one_process,
+               const StageOf& stage_of,
+               const std::set<std::string>& reordered = {});
 
   [[nodiscard]] const VerifyLine& result() const { return result_; }
 
@@ -49,11 +57,18 @@ class Verifier {
   /// compared.
   void differ(bool& told, const std::string& where, double by, double relative);
   void compare_losses(const std::string& where, double pipeline, double one_process);
+  /// Compares `pipeline` and `one_process`, which hold `what`s; returns how many.
+  std::int64_t tensors(const std::string& what,
+                       bool& told,
+                       const NamedTensors& pipeline,
+                       const NamedTensors& one_process,
+                       const StageOf& stage_of);
 
   VerifyLine result_{.bit_equal = true, .good = true};
-  // The first of either kind is told: a loss says when, a parameter says where.
+  // The first of each kind is told: a loss says when, a tensor says where.
   bool told_loss_ = false;
   bool told_parameter_ = false;
+  bool told_buffer_ = false;
 };
 
 }  // namespace stagecraft::tools

@@ -4,6 +4,7 @@
 // In narrow boxes the microbatch stands alone, where the largest one fits: all or none.
 const kMicrobatchDigits = String(Math.max(0, data.share - 1)).length;
 const kPixelsPerBox = 3;  // narrower than this on average: means
+const kSurplusShare = 0.25;  // of its colour that a task that does nothing has
 
 function drawGrid() {
   const surface = surfaces.grid;
@@ -79,14 +80,22 @@ function drawBox(context, entry) {
   const gap = width > 4 ? 1 : 0;
   for (let i = 0; i < members; ++i) {
     const colour = colourOf(from + i);
+    const surplus = isSurplus(from + i);
     context.fillStyle = theme.tasks[colour];
+    context.globalAlpha = surplus ? kSurplusShare : 1;
     context.fillRect(x, y + i * part, width - gap, part);
+    context.globalAlpha = 1;
+    if (surplus && width > 6) {
+      context.setLineDash([3, 2]);
+      frame(context, {x, y: y + i * part, width, height: part}, theme.dim, 1);
+      context.setLineDash([]);
+    }
     if (part >= 10 && width >= 9) {
       const name = nameOf(from + i);
       const whole = name.length * 6.4 + 4 <= width;
       if (whole || kMicrobatchDigits * 6.4 + 2 <= width) {
         const text = whole ? name : String(model.microbatch[from + i]);
-        context.fillStyle = theme.texts[colour];
+        context.fillStyle = surplus ? theme.dim : theme.texts[colour];
         context.fillText(text, x + (width - gap) / 2, y + (i + 0.5) * part + 0.5);
       }
     }
@@ -171,14 +180,14 @@ function drawMeans(context, row, first, shown) {
 function addToLine(entry, pixel, share) {
   const from = model.taskBegin[entry];
   const to = model.taskBegin[entry + 1];
-  const weight = share / (to - from);
   for (let task = from; task < to; ++task) {
+    const weight = share / (to - from) * (isSurplus(task) ? kSurplusShare : 1);
     const rgb = theme.taskRgb[colourOf(task)];
     line.sum[pixel * 4] += weight * rgb[0];
     line.sum[pixel * 4 + 1] += weight * rgb[1];
     line.sum[pixel * 4 + 2] += weight * rgb[2];
+    line.sum[pixel * 4 + 3] += weight;
   }
-  line.sum[pixel * 4 + 3] += share;
 }
 
 // At each row's end: how much of the time it was idle, as a number and by cause.

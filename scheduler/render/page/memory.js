@@ -1,5 +1,5 @@
 // Below the grid: what each row holds. Activations are counted from the forwards that made them to
-// the backwards (or weight gradients) that free them; where the simulation knew bytes, the curves
+// the backwards (or the halves of them) that free them; where the simulation knew bytes, the curves
 // are bytes.
 
 const kBytesKnown = Boolean(data.times && data.times.rows.some((row) => row.bytes));
@@ -45,11 +45,8 @@ function countsOf(row, {begin, end}) {
   for (let entry = model.rowBegin[row]; entry < model.rowBegin[row + 1]; ++entry) {
     let freed = 0;
     for (let task = model.taskBegin[entry]; task < model.taskBegin[entry + 1]; ++task) {
-      const kind = model.kind[task];
-      if (model.keeps.has(model.stage[task])) {
-        now += kind === kForward ? 1 : 0;
-        freed += kind === kBackward || kind === kWeight ? 1 : 0;
-      }
+      now += model.kind[task] === kForward && model.keeps.has(model.stage[task]) ? 1 : 0;
+      freed += endsBackward(task) ? 1 : 0;
     }
     curve.add(begin[entry], now);
     now -= freed;

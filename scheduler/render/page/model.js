@@ -102,6 +102,7 @@ function readGraph(result, source) {
     add(result.succs, producer, consumer, gradient);
   }
   result.keeps = new Set(source.keeps);
+  result.surplus = source.surplus;  // stage -> the letters of its backwards that do nothing
 }
 
 function readTimes(result, times) {
@@ -155,11 +156,23 @@ function stageName(stage) {
   return `stage ${stage}` + (name ? ` (${name})` : "");
 }
 
+const isSurplusKind = (kind, stage) => (model.surplus[stage] || "").includes(kKinds[kind]);
+const isSurplus = (task) => isSurplusKind(model.kind[task], model.stage[task]);
+// Whether the task is the last to use what its forward has kept.
+function endsBackward(task) {
+  const kind = model.kind[task];
+  const stage = model.stage[task];
+  return !isSurplus(task) && (kind === kBackward || kind === kWeight
+      || (kind === kInput && isSurplusKind(kWeight, stage)));
+}
+
 function describeTask(task) {
   const kind = kKindNames[model.kind[task]] || "Unknown kind";
   const stage = stageName(model.stage[task]);
-  return model.kind[task] === kUpdate ? `${kind} of ${stage}`
-                                      : `${kind} of microbatch ${model.microbatch[task]}, ${stage}`;
+  const nothing = isSurplus(task) ? ", does nothing" : "";
+  return model.kind[task] === kUpdate
+      ? `${kind} of ${stage}`
+      : `${kind} of microbatch ${model.microbatch[task]}, ${stage}${nothing}`;
 }
 
 // ---- what waits for what ---------------------------------------------------------------------
@@ -168,6 +181,13 @@ function describeTask(task) {
 function forEachPrerequisite(task, visit) {
   const s = model.stage[task];
   const m = model.microbatch[task];
+  const gradients = () => {
+    for (const [c, gradient] of model.succs.get(s) || []) {
+      if (gradient) {
+        visit(model.numbers.has(taskKey(kInput, c, m)) ? kInput : kBackward, c, m);
+      }
+    }
+  };
   switch (model.kind[task]) {
     case kForward:
       for (const [p] of model.preds.get(s) || []) {
@@ -177,14 +197,15 @@ function forEachPrerequisite(task, visit) {
     case kBackward:
     case kInput:
       visit(kForward, s, m);
-      for (const [c, gradient] of model.succs.get(s) || []) {
-        if (gradient) {
-          visit(model.numbers.has(taskKey(kInput, c, m)) ? kInput : kBackward, c, m);
-        }
+      if (!isSurplus(task)) {
+        gradients();
       }
       return;
     case kWeight:
       visit(kInput, s, m);
+      if (isSurplusKind(kInput, s)) {
+        gradients();  // it does the whole backward
+      }
       return;
     case kUpdate:
       for (let b = 0; b < data.share; ++b) {
@@ -218,7 +239,7 @@ function forEachDependant(task, visit) {
     for (const [p, gradient] of model.preds.get(s) || []) {
       if (gradient) {
         offer(kBackward, p, m);
-        offer(kInput, p, m);
+        offer(isSurplusKind(kInput, p) ? kWeight : kInput, p, m);
       }
     }
   }

@@ -47,6 +47,9 @@ function frame(context, {x, y, width, height}, colour, thickness) {
 
 function drawMarks(context) {
   for (const entry of marked.entries) {
+    if (!onScreen(entry)) {
+      continue;
+    }
     const box = boxOf(entry);
     context.save();
     context.globalAlpha = 0.14;

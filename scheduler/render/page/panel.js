@@ -166,13 +166,19 @@ function showViolations() {
     const button = make("button",
         {class: "violation", "data-violation": i, "aria-pressed": i === state.violation},
         make("b", {}, violation.rule), place + (violation.task ? ` (${violation.task})` : ""),
-        make("span", {}, violation.message.replaceAll("->", "\u2192")), repairText(violation));
+        make("span", {}, violation.message.replaceAll("->", "\u2192")), unmarkedText(violation),
+        repairText(violation));
     return make("li", {}, button);
   });
   if (data.unlisted > 0) {
     items.push(make("li", {class: "note"}, `and ${formatCount(data.unlisted)} more`));
   }
   byId("violations").replaceChildren(make("h2", {}, "Violations"), make("ol", {}, ...items));
+}
+
+function unmarkedText({unmarked}) {
+  return unmarked > 0 ? make("span", {}, `${formatCount(unmarked)} of its cells are not marked.`)
+                      : null;
 }
 
 function repairText({repair}) {
@@ -236,8 +242,10 @@ function showLegend() {
       : make("span", {class: "item"}, swatch(theme.tasks[kind]), `${kKinds[kind]} ${name.toLowerCase()}`));
   const causes = !data.times ? [] : kCauses.map((cause) =>
       make("span", {class: "item"}, make("span", {class: `swatch ${cause.id}`}), `idle: ${cause.name}`));
+  const surplus = !data.surplusText ? [] : [make("span", {class: "item wraps"},
+      make("span", {class: "swatch surplus"}), data.surplusText)];
   byId("legend").replaceChildren(make("div", {}, ...stages), make("div", {}, ...kinds.filter(Boolean)),
-                                 make("div", {}, ...causes));
+                                 make("div", {}, ...causes), make("div", {}, ...surplus));
 }
 
 function showTooltip(lines, x, y) {
