@@ -1,18 +1,24 @@
 /// How near does a pipelined Llama come to what its schedule allows?
 ///
 /// The ideal is the simulator's makespan for the same schedule, fed with forward, backward and update times of each
-/// stage measured alone on one thread, in this run. Beside it: what replaying a captured stage costs over calling the module.
+/// stage measured alone on one thread, in this run. Beside it: what replaying a captured stage costs over calling the
+/// module, and what a second thread inside the operators gains on one rank and in a plain training loop.
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
+#include <iterator>
+#include <map>
+#include <thread>
 
 #include "stagecraft/actors/executor/backward.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/bench/hardware.h"
 #include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/examples/models/llama.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/simulate.h"
@@ -24,6 +30,7 @@ using Tensors = std::vector<torch::Tensor>;
 namespace {
 
 constexpr int kStages = 2, kMicrobatches = 8, kRepetitions = 12, kSteps = 10;
+constexpr int kThreadRounds = 3, kThreadSteps = 4;
 constexpr std::int64_t kVocabulary = 96, kSequence = 128, kSequences = 4;
 
 double seconds_of(const std::function<void()>& body) {
@@ -145,6 +152,62 @@ void measure_replay() {
              sc::bench::median(eager) * 1e3, sc::bench::median(replay) * 1e3, sc::bench::median(ratios));
 }
 
+/// Seconds of each step but the first, which makes pools and optimizer state.
+std::vector<double> steps_of(const std::function<void()>& step) {
+  step();
+  std::vector<double> seconds;
+  for (int i = 0; i < kThreadSteps; ++i) {
+    seconds.push_back(seconds_of(step));
+  }
+  return seconds;
+}
+
+std::vector<double> trainer_steps(const sc::Program& program, const torch::Tensor& tokens, int threads) {
+  auto cluster = sc::Cluster::local(1);
+  sc::Trainer trainer(cluster, program, sc::one_f_one_b(program.stage_graph(), kMicrobatches), sc::AdamW{},
+                      {.threads_per_worker = threads});
+  return steps_of([&] { (void)trainer.step({tokens}, {tokens}).get(); });
+}
+
+/// The loop that a program without Stagecraft runs, on a thread of its own so that its pool ends with it.
+std::vector<double> plain_steps(sc::examples::Llama& model, const torch::Tensor& tokens, int threads) {
+  std::vector<double> seconds;
+  std::thread([&] {
+    sc::set_own_thread_count(threads);
+    torch::optim::AdamW optimizer(model->parameters());
+    seconds = steps_of([&] {
+      optimizer.zero_grad();
+      for (const torch::Tensor& microbatch : tokens.chunk(kMicrobatches)) {
+        (cross_entropy(model->forward(microbatch), microbatch) / kMicrobatches).backward();
+      }
+      optimizer.step();
+    });
+  }).join();
+  return seconds;
+}
+
+/// One rank, so that a second thread has a processor to itself.
+void measure_threads() {
+  sc::examples::Llama model(llama_options(1));
+  const auto tokens = torch::randint(kVocabulary, {kSequences * kMicrobatches, kSequence});
+  const auto program =
+      sc::compile(model, {.inputs = {tokens}, .labels = {tokens}, .loss = cross_entropy, .microbatches = kMicrobatches});
+  std::map<int, std::vector<double>> trainer, plain;
+  for (int round = 0; round < kThreadRounds; ++round) {
+    for (const int threads : {1, 2}) {
+      std::ranges::copy(trainer_steps(program, tokens, threads), std::back_inserter(trainer[threads]));
+      std::ranges::copy(plain_steps(model, tokens, threads), std::back_inserter(plain[threads]));
+    }
+  }
+  const auto compare = [](const char* what, const std::map<int, std::vector<double>>& steps) {
+    const double one = sc::bench::median(steps.at(1)), two = sc::bench::median(steps.at(2));
+    fmt::print("  {}: step {:.0f} ms with 1 thread, {:.0f} ms with 2; {:.2f} x\n", what, one * 1e3, two * 1e3, one / two);
+  };
+  fmt::print("threads inside an operator, 1 rank:\n");
+  compare("trainer, --threads-per-worker", trainer);
+  compare("plain loop", plain);
+}
+
 }  // namespace
 
 int main() {
@@ -153,4 +216,5 @@ int main() {
              sc::bench::hardware(), kSequence, kSequences, kMicrobatches, kStages);
   measure_pipeline();
   measure_replay();
+  measure_threads();
 }

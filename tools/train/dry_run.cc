@@ -6,6 +6,7 @@
 
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/scheduler/render/terminal.h"
+#include "stagecraft/scheduler/replicas.h"
 #include "stagecraft/scheduler/surplus.h"
 #include "stagecraft/tools/schedule/number_text.h"
 #include "stagecraft/tools/schedule/surplus_json.h"

@@ -2,6 +2,7 @@
 
 #include <variant>
 
+#include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/tools/train/dry_run.h"
 #include "stagecraft/tools/train/job.h"
 #include "stagecraft/tools/train/options.h"
@@ -16,6 +17,7 @@ ExitCode train(const std::vector<std::string>& arguments, Console& console) {
     print(help->text, console);
     return ExitCode::Good;
   }
+  const SingleThreaded alone;  // what this thread computes must not cost the workers their threads
   const TrainJob job = make_job(std::get<TrainOptions>(parsed), console);
   if (job.options.dry_run) {
     print(dry_run(job), console);
