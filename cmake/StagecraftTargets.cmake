@@ -94,18 +94,23 @@ function(stagecraft_add_tests layer)
     WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}" PROPERTIES LABELS ${layer} TIMEOUT 300)
 endfunction()
 
-# stagecraft_use_torch_pch(<target>)
+# stagecraft_use_pch(<target> <copy>)
 #
-# For targets whose sources include <torch/torch.h>, which costs 19 s a file: one precompiled copy of it
-# for all of them. Link LibTorch::cpu before. Sources that do not include it are better off without.
-function(stagecraft_use_torch_pch target)
-  if(NOT TARGET stagecraft_torch_pch)
-    file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/torch_pch.cc" CONTENT "" @ONLY)
-    add_library(stagecraft_torch_pch OBJECT "${PROJECT_BINARY_DIR}/torch_pch.cc")
-    stagecraft_target_defaults(stagecraft_torch_pch)
-    target_link_libraries(stagecraft_torch_pch PRIVATE LibTorch::cpu)
-    target_precompile_headers(stagecraft_torch_pch PRIVATE <torch/torch.h>)
+# One precompiled copy of LibTorch's headers for all targets that read them; <copy> is
+#   tensors  what the layers read: tensors and autograd's nodes, 15 s a file without
+#   modules  <torch/torch.h>, 19 s a file without, and slower to load than the first
+# Link LibTorch::cpu before. A source that includes neither is better off without.
+function(stagecraft_use_pch target copy)
+  set(tensors_headers <ATen/core/Tensor.h> <torch/csrc/autograd/function.h> <fmt/format.h>)
+  set(modules_headers <torch/torch.h>)
+  set(pch stagecraft_${copy}_pch)
+  if(NOT TARGET ${pch})
+    file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/${pch}.cc" CONTENT "" @ONLY)
+    add_library(${pch} OBJECT "${PROJECT_BINARY_DIR}/${pch}.cc")
+    stagecraft_target_defaults(${pch})
+    target_link_libraries(${pch} PRIVATE LibTorch::cpu fmt::fmt)
+    target_precompile_headers(${pch} PRIVATE ${${copy}_headers})
   endif()
-  target_precompile_headers(${target} REUSE_FROM stagecraft_torch_pch)
+  target_precompile_headers(${target} REUSE_FROM ${pch})
   target_compile_options(${target} PRIVATE -fpch-preprocess)  # lets ccache see through the precompiled header
 endfunction()

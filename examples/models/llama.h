@@ -5,19 +5,14 @@
 /// `forward` knows about stages.
 ///
 /// L-1: the weights of a layer depend on (seed, layer) alone, so every cut into stages starts from
-/// the same
-///      weights.
+///      the same weights.
 /// L-2: parameters are registered in the order in which a token meets them: embed, layers, norm,
-/// head.
+///      head.
 ///
 /// Sources: Touvron et al., "LLaMA: Open and Efficient Foundation Language Models" (2023),
 /// section 2.2; Su et al., "RoFormer" (2021), for the rotary embedding; Shazeer, "GLU Variants
 /// Improve Transformer" (2020).
 #pragma once
-
-#include <cstdint>
-#include <utility>
-#include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
@@ -26,18 +21,13 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
 
-namespace stagecraft::examples {
+#include <cstdint>
+#include <utility>
+#include <vector>
 
-struct LlamaOptions {
-  std::int64_t vocabulary = 256;
-  std::int64_t layers = 4;
-  std::int64_t dim = 128;
-  std::int64_t heads = 4;  ///< divides dim; dim / heads is even (the rotary embedding turns pairs)
-  std::int64_t ffn = 344;  ///< width of the SwiGLU
-  std::int64_t sequence = 64;  ///< tokens per sequence, fixed
-  std::int64_t stages = 4;     ///< at most `layers`
-  std::uint64_t seed = 0;
-};
+#include "stagecraft/examples/models/llama_options.h"
+
+namespace stagecraft::examples {
 
 /// Returns the layers [first, last) of every stage, as even as can be: earlier stages take the
 /// remainder. Requires: 1 <= stages <= layers.

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "stagecraft/examples/models/llama.h"
+#include "stagecraft/examples/models/llama_options.h"
 
 namespace stagecraft::tools {
 

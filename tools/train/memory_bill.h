@@ -13,7 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "stagecraft/examples/models/llama.h"
+#include "stagecraft/examples/models/llama_options.h"
 #include "stagecraft/tools/train/memory_limits.h"
 #include "stagecraft/tools/train/options.h"
 #include "stagecraft/tools/train/schedule_choice.h"
