@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <tuple>
 
@@ -17,6 +18,8 @@ ActorHost::Config::Config() {
     (add_message_type<M>("stagecraft::message" + std::to_string(number++)), ...);
   };
   add(static_cast<MessageTypes*>(nullptr));
+  // One per processor unless said: what runs there is short, and never an operator.
+  set("scheduler.max-threads", std::size_t{4});
   // Wakes an idle actor ten times faster than work stealing does.
   set("scheduler.policy", caf::atom("sharing"));
 }
@@ -55,7 +58,11 @@ int ActorHost::end(const std::vector<caf::actor>& actors, Deadline deadline) {
   };
   // The caller may be the destructor of a static object, whose thread has lost CAF's thread-local
   // objects by then.
-  std::thread(wait_for_all).join();
+  try {
+    std::thread(wait_for_all).join();
+  } catch (const std::system_error&) {  // there are no more threads to be had
+    wait_for_all();
+  }
   if (left > 0) {
     log(Level::Warning, "actors left behind", {{"count", left}});
   }

@@ -23,7 +23,7 @@ void CheckResult::or_throw() const {
 
 namespace {
 
-/// A schedule whose replicas do not fit the program breaks V32: its stages are no copies of the program's.
+/// A schedule whose replicas do not fit the program breaks V32: its stages can be no copies of the program's.
 Violation misfit(std::string message) {
   Violation violation;
   violation.rule = "V32";
@@ -31,15 +31,36 @@ Violation misfit(std::string message) {
   return violation;
 }
 
+std::vector<std::string> names_of_written_buffers(const CompiledProgram& program, const StageProgram& stage) {
+  std::vector<std::string> names;
+  for (const int buffer : written_buffers(program.graph, stage)) {
+    names.push_back(program.graph.buffers[static_cast<std::size_t>(buffer)].name);
+  }
+  return names;
+}
+
+/// Running statistics would see a share of the microbatches in each copy.
+void find_divided_buffers(const CompiledProgram& program, const Replicas& replicas, std::vector<Violation>& violations) {
+  if (replicas.count() == 1) {
+    return;
+  }
+  for (const StageProgram& stage : program.partition.stages) {
+    const std::vector<std::string> names = names_of_written_buffers(program, stage);
+    if (!names.empty()) {
+      violations.push_back(misfit(fmt::format(
+          "stage {} (\"{}\") writes {} in its forward, and its {} replicas would each keep other values: use a schedule of "
+          "one replica, or a normalization without running statistics",
+          stage.id.value, stage.name, fmt::join(names, ", "), replicas.count())));
+    }
+  }
+}
+
 /// A stage that writes buffers in its forward leaves other values in them when its forwards run in another order.
 void find_reordered_buffers(const CompiledProgram& program, const Schedule& schedule, const Replicas& replicas,
                             CheckResult& result) {
   for (const LateForward& late : late_forwards(schedule)) {
     const StageProgram& stage = program.partition.stages[replicas.model_stage(late.stage).index()];
-    std::vector<std::string> names;
-    for (const int buffer : written_buffers(program.graph, stage)) {
-      names.push_back(program.graph.buffers[static_cast<std::size_t>(buffer)].name);
-    }
+    const std::vector<std::string> names = names_of_written_buffers(program, stage);
     if (names.empty()) {
       continue;
     }
@@ -62,6 +83,7 @@ CheckResult check(const Program& program, const Schedule& schedule) {
     if (program.microbatches() % replicas.count() == 0) {
       graph = replicas.expand(program.stage_graph());
       result.violations = validate(schedule, graph, {.microbatches = program.microbatches()});
+      find_divided_buffers(program.compiled(), replicas, result.violations);
     } else {
       result.violations.push_back(misfit(fmt::format(
           "{} microbatches do not divide over {} replicas: use a multiple of {}", program.microbatches(),

@@ -94,21 +94,31 @@ std::string shape_text(std::string_view type, at::IntArrayRef shape) {
 }  // namespace
 
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
-  const CheckpointHeader header = header_of(checkpoint);
   WholeFile file(path);
-  CheckpointWriter writer(file, header);
+  fill_checkpoint(file, checkpoint);
+  publish_checkpoint(file, checkpoint);
+}
+
+void fill_checkpoint(WholeFile& file, const Checkpoint& checkpoint) {
+  CheckpointWriter writer(file, header_of(checkpoint));
   for (const auto& [name, tensor] : checkpoint.tensors) {
     writer.add(bytes_of_tensor(in_order(tensor)));
   }
   writer.seal();
+}
+
+void publish_checkpoint(WholeFile& file, const Checkpoint& checkpoint) {
   file.synchronize();
   try {
     check_holds(file.temporary(), checkpoint);  // keeps CK-3
   } catch (const Error& error) {
+    if (error.code() != Errc::CheckpointFormat) {
+      throw;
+    }
     throw Error(Errc::UsageFile,
                 fmt::format("what was written to '{}' reads back differently: the disk cannot be "
                             "trusted; name a place on another one",
-                            path))
+                            file.path()))
         .because(error);
   }
   file.publish();  // keeps CK-1

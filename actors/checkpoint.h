@@ -17,6 +17,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "stagecraft/actors/executor/stage_executor.h"
+#include "stagecraft/base/whole_file.h"
 
 namespace stagecraft {
 
@@ -32,6 +33,12 @@ struct Checkpoint {
 ///         when `path` cannot be written, or reads back differently. The old file, if any, is still
 ///         there.
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
+
+/// Its two halves. Errors: as write_checkpoint.
+void fill_checkpoint(WholeFile& file, const Checkpoint& checkpoint);
+/// Reads what is in the file and has it take its place. Keeps CK-1 and CK-3.
+/// Requires: fill_checkpoint was called with both.
+void publish_checkpoint(WholeFile& file, const Checkpoint& checkpoint);
 
 /// Errors: UsageFile when `path` cannot be read; CheckpointFormat when it is no whole checkpoint.
 [[nodiscard]] Checkpoint read_checkpoint(const std::string& path);

@@ -177,10 +177,6 @@ Crew::Crew(std::shared_ptr<StepLedger> ledger, CrewSetup setup)
 
 Crew::~Crew() = default;
 
-int Crew::ranks() const {
-  return impl_->setup.ranks;
-}
-
 void Crew::submit(Step submission) {
   caf::anon_send(impl_->driver, Submit{submission});
 }

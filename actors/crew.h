@@ -42,8 +42,6 @@ class Crew {
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
-  [[nodiscard]] int ranks() const;
-
   /// Tells the driver that the ledger has a step for it.
   void submit(Step submission);
 

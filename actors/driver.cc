@@ -18,6 +18,8 @@
 namespace stagecraft {
 namespace {
 
+using process_end::AtWork;
+
 using Time = std::chrono::steady_clock::time_point;
 
 class Driver;
@@ -63,6 +65,7 @@ StepResult result_of(const StepRound& round, double seconds) {
   return result;
 }
 
+/// Whatever wakes it may make it send tensors or drop late ones, so it is at work then.
 class Driver {
  public:
   Driver(Self self, DriverSetup setup) : self_(self), setup_(std::move(setup)) {
@@ -74,11 +77,13 @@ class Driver {
   }
 
   void submit(const Submit& m) {
+    const AtWork at_work;
     waiting_.push_back(m.submission);
     start_next();
   }
 
   void member_ended(const caf::actor_addr& who) {
+    const AtWork at_work;
     for (std::size_t r = 0; r < setup_.members.size(); ++r) {
       const auto& [plan_thread, agent] = setup_.members[r];
       if (who != plan_thread.address() && who != agent.address()) {
@@ -95,6 +100,7 @@ class Driver {
   }
 
   void tick() {
+    const AtWork at_work;
     tick_at_.reset();
     if (!round_) {
       return;
@@ -181,12 +187,14 @@ class Driver {
     self_->request(setup_.members[rank.index()].plan_thread, caf::infinite, order)
         .then(
             [this](StepDone& done) {
+              const AtWork at_work;
               if (round_) {
                 round_->answered(std::move(done));
                 advance_round();
               }
             },
             [this, rank, submission = order.submission](const caf::error&) {
+              const AtWork at_work;
               if (round_ && round_->submission() == submission) {
                 round_->gave_up(rank, ended_error(rank));
                 advance_round();
@@ -257,6 +265,7 @@ class Driver {
   }
 
   void status(Step submission, std::size_t which, std::optional<StatusReply> reply) {
+    const AtWork at_work;
     if (!round_ || round_->submission() != submission || phase_ != Phase::Asking) {
       return;
     }
@@ -365,15 +374,8 @@ DriverActor::behavior_type driver_behavior(Self self, const DriverSetup& setup) 
     ledger->break_down(why);
     return caf::exit_reason::unhandled_exception;
   });
-  // Inputs are tensors, which a thread at work may touch.
-  return {[self](const Submit& m) {
-            const process_end::AtWork at_work;
-            self->state.driver->submit(m);
-          },
-          [self](caf::tick_atom) {
-            const process_end::AtWork at_work;
-            self->state.driver->tick();
-          }};
+  return {[self](const Submit& m) { self->state.driver->submit(m); },
+          [self](caf::tick_atom) { self->state.driver->tick(); }};
 }
 
 }  // namespace

@@ -16,11 +16,12 @@
 namespace stagecraft {
 namespace {
 
-[[nodiscard]] at::Tensor receive_now(Transport& transport,
+[[nodiscard]] at::Tensor receive_now(const WorkerDesk& desk,
                                      const Tag& tag,
                                      std::chrono::milliseconds patience) {
-  const Future<at::Tensor> arrival = transport.receive(kDriver, tag);
-  if (!arrival.wait_until(std::chrono::steady_clock::now() + patience)) {
+  const Future<at::Tensor> arrival = desk.transport->receive(kDriver, tag);
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  if (!desk.progress->waits.wait({{kDriver, arrival}}, deadline)) {
     throw Error(
         Errc::ClusterTimeout,
         fmt::format("state tensor {} was announced and has not arrived", tag.microbatch.value));
@@ -175,7 +176,7 @@ std::vector<at::Tensor> StageWorker::receive_state(const std::vector<StateTensor
   check_names(state, m.names);
   std::vector<at::Tensor> taken;
   for (std::size_t i = 0; i < state.size(); ++i) {
-    taken.push_back(receive_now(*desk_->transport, state_tag(m.request, i), setup_.state_patience));
+    taken.push_back(receive_now(*desk_, state_tag(m.request, i), setup_.state_patience));
     if (taken.back().sizes() != state[i].tensor.sizes() ||
         taken.back().scalar_type() != state[i].tensor.scalar_type()) {
       throw Error(Errc::Internal, state[i].name + " was sent in another shape or type than listed");

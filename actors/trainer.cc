@@ -20,6 +20,8 @@
 namespace stagecraft {
 namespace {
 
+constexpr std::chrono::hours kLongestDeadline{24 * 365};  // which no clock's arithmetic overflows with
+
 constexpr std::string_view kWeight = "weight:";
 constexpr std::string_view kBuffer = "buffer:";
 
@@ -35,8 +37,10 @@ void check_options(const TrainerOptions& options) {
           fmt::format("threads_per_worker is at least 1, not {}", options.threads_per_worker));
   require(!options.clip || *options.clip > 0.0,
           fmt::format("clip is a norm above 0, not {}", options.clip.value_or(0.0)));
-  require(options.step_deadline.count() > 0 && options.state_deadline.count() > 0 && options.end_deadline.count() > 0,
-          "deadlines are above 0");
+  for (const auto deadline : {options.step_deadline, options.state_deadline, options.end_deadline}) {
+    require(deadline.count() > 0 && deadline <= kLongestDeadline,
+            fmt::format("deadlines are above 0 and at most a year, not {} ms", deadline.count()));
+  }
   require(options.learning_rate.warmup >= 0,
           fmt::format("warmup is a number of steps, not {}", options.learning_rate.warmup));
   require(options.learning_rate.kind != LearningRate::Kind::Cosine ||
@@ -318,6 +322,7 @@ void Trainer::load(const std::string& path) {
 }
 
 StateDict Trainer::buffers() {
+  const OnCallersThread alone;
   StateDict result;
   for (auto& [name, tensor] : impl().read_state()) {
     if (name.starts_with(kBuffer)) {

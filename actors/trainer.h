@@ -42,6 +42,7 @@ struct TrainerOptions {
   int threads_per_worker = 1;  ///< of LibTorch; results are bit-equal at equal counts
   bool record_timeline = false;  ///< every step says when each instruction of each rank ran
   int outstanding = 2;         ///< steps under way before step() waits
+  /// Deadlines: each above 0 and at most a year.
   /// Longest a step may take; its abort may take as long again, and a second at least.
   std::chrono::milliseconds step_deadline{std::chrono::minutes(5)};
   std::chrono::milliseconds state_deadline{std::chrono::minutes(5)};  ///< longest its start, save and load may take
@@ -95,8 +96,7 @@ class Trainer {
   [[nodiscard]] StateDict buffers();
 
   /// Writes weights, optimizer state, buffers, step and seed, after the steps under way.
-  /// Errors: UsageFile; CheckpointFormat, naming it, for a buffer that is not dense; WorkerLost when
-  ///         the weights are undefined.
+  /// Errors: UsageFile; WorkerLost when the weights are undefined.
   void save(const std::string& path);
 
   /// Takes over what `save` wrote, from whatever schedule and cut; nothing is changed when it

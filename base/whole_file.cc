@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -15,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/base/write_all.h"
 
 namespace stagecraft {
 namespace {
@@ -124,12 +124,8 @@ void WholeFile::open_beside() {
 }
 
 void WholeFile::write(std::span<const char> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(fd_, bytes.data(), bytes.size());
-    if (count < 0 && errno != EINTR) {
-      unwritable(path_, errno);
-    }
-    bytes = bytes.subspan(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+  if (const int error = write_all(fd_, bytes); error != 0) {
+    unwritable(path_, error);
   }
 }
 

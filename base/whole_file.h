@@ -37,6 +37,9 @@ class WholeFile {
   /// disk. Errors: as write.
   void synchronize();
 
+  /// As named by who made it.
+  [[nodiscard]] const std::string& path() const { return path_; }
+
   /// Where the bytes are until publish().
   [[nodiscard]] const std::string& temporary() const { return temporary_; }
 
@@ -46,7 +49,7 @@ class WholeFile {
  private:
   void open_beside();
 
-  const std::string path_;  ///< as named by the caller
+  const std::string path_;
   const OutputPlace place_;
   std::string temporary_;
   int fd_ = -1;

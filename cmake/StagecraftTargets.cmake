@@ -78,6 +78,13 @@ function(stagecraft_add_program name)
     RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${program_FOLDER}")
 endfunction()
 
+# stagecraft_compile_quickly(<target>)
+#
+# For what is compiled for longer than it ever computes: tests, and the words and tables of a command.
+function(stagecraft_compile_quickly target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
+
 # stagecraft_add_tests(<layer> SOURCES ... [LIBS ...])
 #
 # The executable stagecraft_<layer>_tests; each of its test cases is a CTest test labelled <layer>.
@@ -87,6 +94,7 @@ function(stagecraft_add_tests layer)
   set(target stagecraft_${layer}_tests)
   add_executable(${target} ${tests_SOURCES})
   stagecraft_target_defaults(${target})
+  stagecraft_compile_quickly(${target})
   stagecraft_link_defaults(${target})
   target_link_libraries(${target} PRIVATE ${tests_LIBS} Catch2::Catch2WithMain)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/tests")
@@ -111,6 +119,7 @@ function(stagecraft_use_pch target copy)
     target_link_libraries(${pch} PRIVATE LibTorch::cpu fmt::fmt)
     target_precompile_headers(${pch} PRIVATE ${${copy}_headers})
   endif()
+  target_link_libraries(${target} PRIVATE fmt::fmt)  # a copy serves those alone who agree on the macros it saw
   target_precompile_headers(${target} REUSE_FROM ${pch})
   target_compile_options(${target} PRIVATE -fpch-preprocess)  # lets ccache see through the precompiled header
 endfunction()

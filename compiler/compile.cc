@@ -1,13 +1,14 @@
 #include "stagecraft/compiler/compile.h"
 
-#include <ATen/ops/flip.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/probe.h"
+#include "stagecraft/compiler/shares_memory.h"
 #include "stagecraft/compiler/thread_count.h"
 
 namespace stagecraft {
@@ -50,15 +51,6 @@ std::vector<BatchSlice> slices_of(const Batch& batch, int microbatches, std::str
   return slices;
 }
 
-/// The same shape and the same set of values in another order: legal wherever the original was (token ids stay ids).
-Tensors with_other_values(const Tensors& tensors) {
-  Tensors result;
-  for (const at::Tensor& t : tensors) {
-    result.push_back(t.dim() == 0 ? t : t.flatten().flip(0).view(t.sizes()));
-  }
-  return result;
-}
-
 /// A tensor registered under several names is one parameter, known by its first name.
 std::vector<NamedTensor> without_aliases(const std::vector<NamedTensor>& tensors) {
   std::vector<NamedTensor> result;
@@ -80,6 +72,41 @@ void check_state(const std::vector<NamedTensor>& tensors, std::string_view what)
                               what,
                               t.name,
                               fault));
+    }
+  }
+}
+
+/// Two handles on one memory would become two copies, trained apart.
+/// Errors: UsageArgument, naming the two.
+void refuse_shared_memory(const Workload& workload) {
+  struct Registered {
+    std::string_view kind;
+    const NamedTensor* named;
+    MemoryRange range;
+  };
+  std::vector<Registered> all;
+  for (const NamedTensor& parameter : workload.parameters) {
+    all.push_back({"parameter", &parameter, memory_range_of(parameter.tensor)});
+  }
+  for (const NamedTensor& buffer : workload.buffers) {
+    all.push_back({"buffer", &buffer, memory_range_of(buffer.tensor)});
+  }
+  std::ranges::stable_sort(all, {}, [](const Registered& r) { return r.range.begin; });
+  for (auto one = all.begin(); one != all.end(); ++one) {
+    for (auto other = one + 1; other != all.end() && other->range.begin < one->range.end; ++other) {
+      const at::Tensor& a = one->named->tensor;
+      const at::Tensor& b = other->named->tensor;
+      if (!a.is_same(b) && shares_memory(a, b)) {
+        throw Error(Errc::UsageArgument,
+                    fmt::format("the {} {} and the {} {} are two tensors that share memory, and would become two "
+                                "copies: to tie them, register the same tensor twice (register_parameter(\"tied\", "
+                                "a->weight)), or compute with one of them alone; else give each its own memory with "
+                                "clone()",
+                                one->kind,
+                                one->named->name,
+                                other->kind,
+                                other->named->name));
+      }
     }
   }
 }
@@ -169,6 +196,7 @@ Program compile_workload(const Workload& given, const CompileOptions& options) {
   workload.buffers = without_aliases(given.buffers);
   check_state(workload.parameters, "parameter");
   check_state(workload.buffers, "buffer");
+  refuse_shared_memory(workload);
 
   auto compiled = std::make_shared<CompiledProgram>();
   compiled->microbatches = options.microbatches;
@@ -178,7 +206,7 @@ Program compile_workload(const Workload& given, const CompileOptions& options) {
   const auto labels = split_batch(options.labels, compiled->labels, options.microbatches, "label");
 
   compiled->graph = capture(workload, inputs[0], labels[0]);
-  check_against_eager(workload, compiled->graph, with_other_values(inputs.back()), with_other_values(labels.back()));
+  check_against_eager(workload, compiled->graph, inputs.back(), labels.back());
   take_copies(compiled->graph.parameters);
   take_copies(compiled->graph.buffers);
   compiled->partition = partition(compiled->graph);

@@ -6,7 +6,7 @@
 /// at the markers and measures the stages.
 ///
 /// CO-1: parameters, buffers, gradients, modes, batch and random numbers are as they were before. Forward and loss run
-///       twice: what they keep elsewhere has seen that.
+///       twice, or a third time where they throw at the second: what they keep elsewhere has seen that.
 #pragma once
 
 #include <ATen/core/Tensor.h>

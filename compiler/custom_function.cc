@@ -77,20 +77,37 @@ HandedOver hand_over(const std::shared_ptr<autograd::Node>& node) {
 }
 
 /// One application of the function in a replay.
+///
+/// Keeps CF-3: the engine comes once for a whole backward and twice for a split one, each time for some of the
+/// gradients. The first time makes all of them, and keeps those that the second asks for.
 struct Application : autograd::Node {
   std::shared_ptr<const CustomFunction> function;
   std::vector<autograd::SavedVariable> saved;
+  autograd::variable_list kept;
 
   autograd::variable_list apply(autograd::variable_list&& gradients) override {
+    if (!kept.empty()) {
+      return std::exchange(kept, {});
+    }
     std::vector<at::Tensor> tensors;
     for (const autograd::SavedVariable& variable : saved) {
       tensors.push_back(variable.unpack(getptr()));
     }
-    std::vector<bool> wanted;
-    for (std::size_t i = 0; i < num_outputs(); ++i) {
-      wanted.push_back(task_should_compute_output(i));
+    std::vector<bool> joined;
+    for (const autograd::Edge& edge : next_edges()) {
+      joined.push_back(edge.is_valid());
     }
-    return function->backward(gradients, tensors, wanted);
+    autograd::variable_list all = function->backward(gradients, tensors, joined);
+    for (std::size_t i = 0; i < joined.size(); ++i) {
+      if (joined[i] && !task_should_compute_output(i)) {
+        kept.resize(all.size());
+        kept[i] = all[i];
+      }
+    }
+    if (!kept.empty()) {
+      release_variables();
+    }
+    return all;
   }
   void release_variables() override {
     for (autograd::SavedVariable& variable : saved) {

@@ -5,6 +5,7 @@
 /// joins the forward's results to autograd again with it, and with tensors of its own.
 /// CF-1: stateless: applications of different microbatches and ranks may overlap.
 /// CF-2: exists in this process alone.
+/// CF-3: its backward is called once for each forward, also where a stage's backward is split.
 /// Source: the form in which LibTorch hands a function's backward to its own compiler (csrc/dynamo/compiled_autograd.h).
 #pragma once
 

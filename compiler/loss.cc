@@ -34,10 +34,12 @@ Tensors arguments_of(const TakenNumbers& taken, const Tensors& outputs, const Te
   return arguments;
 }
 
-void refuse_out_of_range(const Tensors& outputs, const Tensors& labels) {
+void refuse_out_of_range(const char* what, const Tensors& outputs, const Tensors& labels) {
   throw Error(Errc::UsageArgument,
-              fmt::format("the loss reads an output or a label that is not there; the module returns {}, "
-                          "CompileOptions::labels has {}: pass as many labels as the loss reads",
+              fmt::format("the loss threw std::out_of_range ({}); perhaps it reads an output or a label that is not "
+                          "there: the module returns {}, CompileOptions::labels has {}; pass as many labels as the loss "
+                          "reads",
+                          what,
                           outputs.size(),
                           labels.size()));
 }

@@ -41,7 +41,8 @@ struct TakeScalar {
 /// Errors: UsageArgument where none of them fits, or two do.
 [[nodiscard]] Tensors arguments_of(const TakenNumbers& taken, const Tensors& outputs, const Tensors& labels);
 
-[[noreturn]] void refuse_out_of_range(const Tensors& outputs, const Tensors& labels);
+/// Tells a std::out_of_range that left a loss of lists, `what` it says and what may be behind it.
+[[noreturn]] void refuse_out_of_range(const char* what, const Tensors& outputs, const Tensors& labels);
 
 /// The last argument of torch::nn::functional's losses: a pointer to one has lost that it need not be given.
 struct DefaultOptions {
@@ -100,8 +101,8 @@ Function function_of(F given) {
     return [loss = std::make_shared<F>(std::move(given))](Tensors outputs, Tensors labels) -> at::Tensor {
       try {
         return calls::call(calls::callee_of(*loss), outputs, labels);
-      } catch (const std::out_of_range&) {
-        refuse_out_of_range(outputs, labels);
+      } catch (const std::out_of_range& e) {
+        refuse_out_of_range(e.what(), outputs, labels);
       }
     };
   } else if constexpr (std::is_function_v<Callee> && takes_tensors<WithDefaultOptions<F>>()) {

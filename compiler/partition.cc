@@ -24,6 +24,11 @@ class StageDepths {
     return *std::ranges::max_element(stages, {}, [this](int s) { return std::pair(depth(s), s); });
   }
 
+  /// The least deep of them; of equally deep ones the first entered.
+  [[nodiscard]] int nearest(const std::set<int>& stages) const {
+    return *std::ranges::min_element(stages, {}, [this](int s) { return std::pair(depth(s), s); });
+  }
+
   void feed(const std::set<int>& from, int to) {
     for (const int s : from) {
       if (s != to && fed_by_[static_cast<std::size_t>(to)].insert(s).second) {
@@ -35,7 +40,8 @@ class StageDepths {
  private:
   [[nodiscard]] int depth(int stage) const { return depth_[static_cast<std::size_t>(stage)]; }
 
-  /// No cycle can be: data flows from stages entered earlier, and an edge that furthest() adds ends at the deepest.
+  /// No cycle can be: data flows from stages entered earlier, an edge that furthest() adds ends at the deepest, and one
+  /// that nearest() adds begins at the least deep.
   void deepen(int stage, int least) {
     if (depth(stage) >= least) {
       return;
@@ -58,8 +64,12 @@ class Partitioner {
 
   Partition run() {
     assign_marked();
-    assign_by_operand();
-    assign_by_consumer();
+    StageDepths depths = depths_of_marked();
+    assign_by_operand(depths);
+    assign_by_reader(depths);
+    // What nobody reads still runs (it may write): beside what it reads, or else with the first stage.
+    assign_by_operand(depths);
+    std::ranges::replace(stage_of_, kUnassigned, 0);
     check_parameters();
     check_writes();
     make_stages();
@@ -129,8 +139,7 @@ class Partitioner {
   }
 
   /// With the operand furthest downstream, whichever was made last: C++ leaves open which operand of a sum is.
-  void assign_by_operand() {
-    StageDepths depths = depths_of_marked();
+  void assign_by_operand(StageDepths& depths) {
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       std::set<int> stages;
       for (const ValueId read : reads_of(graph_.nodes[n])) {
@@ -145,24 +154,30 @@ class Partitioner {
     }
   }
 
-  void assign_by_consumer() {
-    std::map<ValueId, int> first_consumer;  // stage of the earliest reader, filled from the back
+  /// With the reader least far downstream: whatever the order of the readers, the value then flows down to the others.
+  void assign_by_reader(StageDepths& depths) {
+    std::map<ValueId, std::set<int>> readers;  // the stages of those behind node n, filled from the back
     for (std::size_t n = graph_.nodes.size(); n-- > 0;) {
       const Node& node = graph_.nodes[n];
+      std::set<int> stages;
       for (const ValueId result : node.results) {
-        const auto found = first_consumer.find(result);
-        if (stage_of_[n] == kUnassigned && found != first_consumer.end()) {
-          stage_of_[n] = found->second;
+        const auto found = readers.find(result);
+        if (found != readers.end()) {
+          stages.insert(found->second.begin(), found->second.end());
+        }
+      }
+      if (stage_of_[n] == kUnassigned && !stages.empty()) {
+        stage_of_[n] = depths.nearest(stages);
+        for (const int s : stages) {
+          depths.feed({stage_of_[n]}, s);
         }
       }
       for (const ValueId read : reads_of(node)) {
         if (stage_of_[n] != kUnassigned) {
-          first_consumer[read] = stage_of_[n];
+          readers[read].insert(stage_of_[n]);
         }
       }
     }
-    // What nobody reads and stands outside every stage still runs (it may write): with the first stage.
-    std::replace(stage_of_.begin(), stage_of_.end(), kUnassigned, 0);
   }
 
   [[nodiscard]] std::string describe(std::size_t n) const {

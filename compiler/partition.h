@@ -1,8 +1,9 @@
 /// Partition: cuts a captured graph at its stage markers into stage programs and the DAG between them.
 ///
 /// An operator outside all markers, those of the loss among them, belongs to the stage of the operand that is furthest
-/// downstream in the stage DAG (of equally deep ones the last entered), or, with none, to that of its first consumer; a
-/// graph without markers is one stage. Stages are numbered in the order in which the module enters them.
+/// downstream in the stage DAG (of equally deep ones the last entered), or, with none, to that of the reader that is
+/// least far (of equally deep ones the first entered), so that values only flow downstream; a graph without markers is
+/// one stage. Stages are numbered in the order in which the module enters them.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,7 @@
 #include "stagecraft/compiler/probe.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/flip.h>
 #include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <fmt/format.h>
@@ -139,15 +140,42 @@ StageRun run_stage(const Graph& graph, StageProgram& program, const Tensors& inp
   return run;
 }
 
+/// The same shape and the same set of values: other values even where the batch is one microbatch (token ids stay ids).
+Tensors in_other_order(const Tensors& tensors) {
+  Tensors result;
+  for (const at::Tensor& t : tensors) {
+    result.push_back(t.dim() == 0 ? t : t.flatten().flip(0).view(t.sizes()));
+  }
+  return result;
+}
+
+/// What the module made of a second microbatch, and of which.
+struct SecondRun {
+  Tensors inputs, labels;
+  EagerResult eager;
+};
+
+SecondRun run_second(const Workload& workload, const Tensors& inputs, const Tensors& labels) {
+  try {
+    SecondRun other{in_other_order(inputs), in_other_order(labels), {}};
+    other.eager = run_eagerly(workload, other.inputs, other.labels, kCheckKey);
+    return other;
+  } catch (const Error&) {
+    // Offsets have to begin with 0, and lengths to rise: what throws now is wrong with the module, not with our order.
+    return {inputs, labels, run_eagerly(workload, inputs, labels, kCheckKey)};
+  }
+}
+
 }  // namespace
 
 void check_against_eager(const Workload& workload, const Graph& graph, const Tensors& inputs, const Tensors& labels) {
-  const EagerResult eager = run_eagerly(workload, inputs, labels, kCheckKey);
+  const SecondRun second = run_second(workload, inputs, labels);
+  const EagerResult& eager = second.eager;
   const StageProgram whole = whole_program(graph);
   const StageInterpreter interpreter(graph, whole);
   const at::AutoGradMode grad(true);
-  Tensors arguments = inputs;
-  arguments.insert(arguments.end(), labels.begin(), labels.end());
+  Tensors arguments = second.inputs;
+  arguments.insert(arguments.end(), second.labels.begin(), second.labels.end());
   const StageState state = state_of(graph, whole);
   const StageResult replay = interpreter.run(arguments, state, kCheckKey);
   const auto refuse = [](const std::string& what) {

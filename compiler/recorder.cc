@@ -13,6 +13,7 @@
 
 #include "stagecraft/base/check.h"
 #include "stagecraft/compiler/custom_function.h"
+#include "stagecraft/compiler/shares_memory.h"
 #include "stagecraft/compiler/tensor_hooks.h"
 
 namespace stagecraft {
@@ -493,9 +494,11 @@ Node Recorder::node_of(const c10::OperatorHandle& op, const std::vector<c10::IVa
     node.operands.push_back(operand_of(op, arguments[i], i, random_index >= 0));
   }
   for (const std::size_t i : written) {
-    for_each_tensor(arguments[i], [&](const at::Tensor& t) { node.writes.push_back(value_of(t)); });
+    for_each_tensor(arguments[i], [&](const at::Tensor& t) {
+      refuse_parameter_write(node, t);
+      node.writes.push_back(value_of(t));
+    });
   }
-  refuse_parameter_write(node);
   node.annotations = open_annotations();
   node.autocast = autocast_now();
   node.grad_mode = at::GradMode::is_enabled();
@@ -503,14 +506,17 @@ Node Recorder::node_of(const c10::OperatorHandle& op, const std::vector<c10::IVa
   return node;
 }
 
-void Recorder::refuse_parameter_write(const Node& node) const {
-  for (const ValueId id : node.writes) {
-    if (graph_.at(id).kind == ValueKind::Parameter) {
+/// By memory, because a view or detach() of a parameter is a value of its own, and by bytes of it, because buffers may
+/// be views of the same flat tensor.
+void Recorder::refuse_parameter_write(const Node& node, const at::Tensor& written) const {
+  for (const NamedTensor& parameter : graph_.parameters) {
+    if (shares_memory(written, parameter.tensor)) {
       throw Error(Errc::CompileCapture,
-                  fmt::format("{} writes the parameter {} inside forward{}; only the optimizer may change parameters: "
-                              "use a buffer, or change it outside of forward",
+                  fmt::format("{} writes the parameter {}{} inside forward{}; only the optimizer may change "
+                              "parameters: use a buffer, write a clone() of it, or change it outside of forward",
                               operator_name(node),
-                              value_name(graph_, id),
+                              value_name(graph_, values_.at(parameter.tensor.unsafeGetTensorImpl())),
+                              written.is_same(parameter.tensor) ? "" : " (through a view, detach() or data() of it)",
                               under_marker()));
     }
   }

@@ -84,7 +84,7 @@ class Recorder {
   [[nodiscard]] std::size_t function_node_of(const at::Tensor& output, std::vector<Annotation> annotations);
   [[nodiscard]] ValueId saved_value(const at::Tensor& tensor);
   void attach_hooks(const at::Tensor& loss);
-  void refuse_parameter_write(const Node& node) const;
+  void refuse_parameter_write(const Node& node, const at::Tensor& written) const;
   Operand operand_of(const c10::OperatorHandle& op, const c10::IValue& argument, std::size_t position, bool random);
   Node node_of(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments, int random_index);
   void record_results(Node& node, const c10::OperatorHandle& op, const torch::jit::Stack& stack);

@@ -1,25 +1,9 @@
 #include "stagecraft/compiler/replicate.h"
 
-#include <fmt/format.h>
-
-#include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compiled_program.h"
-#include "stagecraft/compiler/written_buffers.h"
 
 namespace stagecraft {
 namespace {
-
-/// Running statistics would see a share of the microbatches in each copy.
-void refuse_written_buffers(const Graph& graph, const StageProgram& stage) {
-  const std::vector<int> written = written_buffers(graph, stage);
-  if (!written.empty()) {
-    throw Error(Errc::UsageArgument,
-                fmt::format("stage \"{}\" writes the buffer {} in its forward; its replicas would each keep a different "
-                            "one: use a schedule of one replica, or a normalization without running statistics",
-                            stage.name,
-                            graph.buffers[static_cast<std::size_t>(written.front())].name));
-  }
-}
 
 StageProgram copy_of(const StageProgram& stage, int replica, const Replicas& replicas) {
   StageProgram copy = stage;
@@ -50,7 +34,6 @@ Program replicate(const Program& program, const Replicas& replicas) {
   compiled->partition.order.clear();
   for (int replica = 0; replica < replicas.count(); ++replica) {
     for (const StageProgram& stage : model.partition.stages) {
-      refuse_written_buffers(model.graph, stage);
       StageProgram copy = copy_of(stage, replica, replicas);
       compiled->partition.stages[copy.id.index()] = std::move(copy);
     }

@@ -11,8 +11,8 @@
 namespace stagecraft {
 
 /// Returns `program` itself for one replica.
-/// Errors: ScheduleParameter when the program has another number of stages than each of several replicas;
-///         UsageArgument for a stage whose forward writes a buffer: each replica would keep a different one.
+/// Requires: of several replicas, no stage writes a buffer in its forward, as each would keep a different one.
+/// Errors: ScheduleParameter when the program has another number of stages than each of several replicas.
 [[nodiscard]] Program replicate(const Program& program, const Replicas& replicas);
 
 }  // namespace stagecraft

@@ -11,21 +11,10 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/output_place.h"
 #include "stagecraft/base/whole_file.h"
+#include "stagecraft/base/write_all.h"
 
 namespace stagecraft::tools {
 namespace {
-
-/// Returns 0 or the errno of what failed.
-int write_all(int file, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(file, text.data(), text.size());
-    if (written < 0 && errno != EINTR) {
-      return errno;
-    }
-    text.remove_prefix(written < 0 ? 0 : static_cast<std::size_t>(written));
-  }
-  return 0;
-}
 
 /// At the end: a descriptor may be of a file that others write to as well.
 void write_in_place(const std::string& path, std::string_view text) {

@@ -55,7 +55,8 @@ std::string help() {
          "suffice; 2 wrong\nusage, a file that cannot be used, or output that could not be "
          "written; "
          "128 + a signal.\n"
-         "stagecraft COMMAND --help lists the options of a command.\n";
+         "stagecraft COMMAND --help lists the options of a command; --version says which one this "
+         "is.\n";
 }
 
 const SubCommand& find_command(const std::string& name) {
@@ -100,6 +101,10 @@ ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
   }
   if (words.front() == "--help" || words.front() == "-h" || words.front() == "help") {
     print(help(), console);
+    return ExitCode::Good;
+  }
+  if (words.front() == "--version") {
+    print("stagecraft " STAGECRAFT_VERSION "\n", console);
     return ExitCode::Good;
   }
   return run_command(find_command(words.front()), {words.begin() + 1, words.end()}, console);

@@ -244,6 +244,44 @@ TEST_CASE("a file that does not hold what it was written from is found out (CK-3
   }
 }
 
+TEST_CASE("a checkpoint that reads back differently does not take its place (CK-3)",
+          "[actors][checkpoint]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("a.ckpt", "an older one");
+  const auto published = [&](const Checkpoint& checkpoint, auto&& damage) {
+    WholeFile file(path);
+    fill_checkpoint(file, checkpoint);
+    damage(file.temporary());
+    publish_checkpoint(file, checkpoint);
+  };
+  const auto change_byte = [](const std::string& at) {
+    std::string bytes = tests::read_text_file(at);
+    bytes[bytes.size() / 2] ^= 1;
+    write_bytes(at, bytes);
+  };
+  try {
+    published(example(), change_byte);
+    FAIL("was published");
+  } catch (const Error& error) {
+    CHECK(error.code() == Errc::UsageFile);
+    CHECK_THAT(error.message(),
+               Catch::Matchers::ContainsSubstring("what was written to '" + path +
+                                                  "' reads back differently"));
+  }
+  CHECK(tests::read_text_file(path) == "an older one");
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+  // What cannot be read at all is told as that.
+  try {
+    published(example(), [](const std::string& at) { std::filesystem::remove(at); });
+    FAIL("was published");
+  } catch (const Error& error) {
+    CHECK_THAT(error.message(), Catch::Matchers::ContainsSubstring("cannot be read"));
+  }
+  CHECK(tests::read_text_file(path) == "an older one");
+  published(example(), [](const std::string&) {});
+  CHECK(read_checkpoint(path).step == 12);
+}
+
 TEST_CASE("a file that is not there cannot be read", "[actors][checkpoint]") {
   CHECK(thrown_by([] { (void)read_checkpoint("/no/such/file.ckpt"); }) == Errc::UsageFile);
 }

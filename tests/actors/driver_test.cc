@@ -113,6 +113,7 @@ class Stage {
       auto desk = std::make_shared<WorkerDesk>();
       desk->rank = Rank(r);
       desk->transport = network.endpoint(Rank(r));
+      desks.push_back(desk);
       const PlanActor plan_thread =
           host.system().spawn<caf::detached>(scripted, Rank(r), desk->transport, script);
       setup.members.push_back(
@@ -156,6 +157,14 @@ class Stage {
     return entered.result;
   }
 
+  /// What the rank's agent says from now on: busy with the first instruction since an hour ago.
+  void seems_busy(int rank) {
+    const auto begun = std::chrono::steady_clock::now() - std::chrono::hours(1);
+    Progress& progress = *desks[static_cast<std::size_t>(rank)]->progress;
+    progress.since_ns = std::chrono::nanoseconds(begun.time_since_epoch()).count();
+    progress.instruction = 0;
+  }
+
   std::vector<RunStep> asked(int rank) {
     const std::scoped_lock lock(script->mutex);
     return script->asked[rank];
@@ -165,6 +174,7 @@ class Stage {
   const InprocNetwork network{kRanks};
   const std::shared_ptr<StepLedger> ledger = std::make_shared<StepLedger>();
   const std::shared_ptr<Script> script = std::make_shared<Script>();
+  std::vector<std::shared_ptr<WorkerDesk>> desks;
   std::vector<caf::actor> all;
   DriverActor driver;
 };
@@ -291,6 +301,7 @@ TEST_CASE("a rank that never answers fails the step after its deadline and is na
           "[actors][driver]") {
   Stage stage({.deadline = std::chrono::milliseconds(50)});
   stage.expect(1, 0, Act::Ignore);
+  stage.seems_busy(1);  // the other one's answer may be late, too
   const Error error = error_of(stage.submit());
   CHECK(error.code() == Errc::ClusterTimeout);
   CHECK(error.context().rank == Rank(1));

@@ -6,6 +6,7 @@
 
 #include <fstream>
 #include <stdexcept>
+#include <thread>
 
 #include <ATen/ops/full.h>
 #include <ATen/ops/mean.h>
@@ -162,6 +163,19 @@ TEST_CASE("a state that does not fit changes nothing (W-3)", "[actors][worker]")
   CHECK(f.weight().equal(at::ones({3})));
 }
 
+TEST_CASE("a worker that waits for a state says that it waits for the driver", "[actors][worker]") {
+  Fixture f;
+  REQUIRE(f.load().error.empty());
+  StateTaken taken;
+  std::thread rank([&] { taken = f.worker->take_state({.names = {"weight:w"}}); });
+  const bool told =
+      eventually([&] { return f.desk->progress->waits.missing() == std::vector{kDriver}; });
+  f.desk->transport->close(Error(Errc::ClusterClosed, "the test ended it"));
+  rank.join();
+  CHECK(told);
+  CHECK(code_of(taken.error) == Errc::TransportClosed);
+}
+
 TEST_CASE("the state a worker sends is a copy", "[actors][worker]") {
   Fixture f;
   REQUIRE(f.load().error.empty());
@@ -249,15 +263,21 @@ TEST_CASE("a worker for which there is no thread is an error, and nobody waits f
   ActorHost& host = ActorHost::of_this_process();
   std::vector<caf::actor> started;
   const auto start = [&] {
-    const LittleAddressSpace little;
     // Some stacks of threads that have ended may still be there.
     for (int i = 0; i < 100; ++i) {
       const auto desk = std::make_shared<WorkerDesk>();
       started.push_back(caf::actor_cast<caf::actor>(spawn_plan_thread(host, desk, {})));
     }
   };
-  CHECK(thrown_by(start) == Errc::DeviceOutOfMemory);
-  CHECK(host.end(started, patience()) == 0);
+  std::optional<Errc> thrown;
+  int left = -1;
+  {
+    const LittleAddressSpace little;
+    thrown = thrown_by(start);
+    left = host.end(started, patience());  // which finds no thread either
+  }
+  CHECK(thrown == Errc::DeviceOutOfMemory);
+  CHECK(left == 0);
 }
 
 }  // namespace

@@ -234,6 +234,42 @@ TEST_CASE("writing a parameter is refused; .data() is recorded as the detach it 
   CHECK(count(program, "aten::detach") == 1);
 }
 
+TEST_CASE("writing a parameter's memory through another tensor is refused before it happens", "[compiler][capture]") {
+  const auto [how, write] = GENERATE(table<const char*, std::function<void(torch::Tensor&)>>({
+      {"select", [](torch::Tensor& weight) { weight[1].zero_(); }},
+      {"detach", [](torch::Tensor& weight) { weight.detach().clamp_(0, 0); }},
+      {"data", [](torch::Tensor& weight) { weight.data().mul_(0); }},
+      {"data of a view", [](torch::Tensor& weight) { weight.t().data()[1].zero_(); }},
+  }));
+  CAPTURE(how);
+  Lambda module([&](Lambda& m, torch::Tensor x) {
+    const torch::NoGradGuard no_grad;
+    write(m.weight);
+    return x + m.weight.sum();
+  });
+  const auto before = module.weight.clone();
+  const auto x = torch::randn({4, 4});
+  CHECK_THROWS_WITH((void)compile(module, {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = 2}),
+                    ContainsSubstring("writes the parameter w:weight (through a view, detach() or data() of it)") &&
+                        ContainsSubstring("(in stage \"only\")") && ContainsSubstring("write a clone() of it"));
+  CHECK(torch::equal(module.weight, before));
+}
+
+TEST_CASE("a buffer that lies beside a parameter in one flat tensor may be written", "[compiler][capture]") {
+  struct Flat : torch::nn::Module {
+    torch::Tensor flat = torch::ones({4, 2});
+    torch::Tensor weight{register_parameter("weight", flat.select(1, 0).detach())};  // every other element
+    torch::Tensor seen{register_buffer("seen", flat.select(1, 1))};
+    torch::Tensor forward(torch::Tensor x) {
+      seen.add_(1);
+      return x * weight;
+    }
+  } module;
+  const auto x = torch::randn({4, 4});
+  const Program program = compile(module, {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = 2});
+  CHECK(count(program, "aten::add_") == 1);
+}
+
 TEST_CASE("a loss that is no scalar, or hangs on nothing, is refused", "[compiler][capture]") {
   testing::Chain module(1);
   const auto x = torch::randn({4, 8});
@@ -287,6 +323,33 @@ TEST_CASE("wrong arguments of compile say what was expected", "[compiler]") {
                     ContainsSubstring("takes 1 tensor,") && ContainsSubstring("has 2"));
   CHECK_THROWS_WITH((void)compile(module, {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = 0}),
                     ContainsSubstring("at least 1"));
+}
+
+/// Bags of embeddings: the offsets are legal in their own order alone, and begin with 0 in every microbatch.
+struct Bags : torch::nn::Module {
+  torch::nn::EmbeddingBag bag{register_module("bag", torch::nn::EmbeddingBag(10, 4))};
+  torch::Tensor forward(torch::Tensor tokens, torch::Tensor offsets) { return bag(tokens, offsets); }
+};
+
+TEST_CASE("inputs that are legal in their own order alone are taken", "[compiler][capture]") {
+  const int microbatches = GENERATE(1, 2);
+  Bags module;
+  const auto tokens = torch::tensor({1, 2, 3, 4, 5, 6, 7, 8});
+  const auto offsets = microbatches == 1 ? torch::tensor({0, 2, 5, 7}) : torch::tensor({0, 3, 0, 1});
+  const auto y = torch::randn({4, 4});
+  CHECK_THROWS(module.forward(tokens, offsets.flip(0)));
+  const Program program = compile(
+      module, {.inputs = {tokens, offsets}, .labels = {y}, .loss = mean_square, .microbatches = microbatches});
+  CHECK(count(program, "aten::embedding_bag") == 1);
+}
+
+TEST_CASE("what throws at the last microbatch as it is, is told", "[compiler][capture]") {
+  Bags module;
+  const auto tokens = torch::tensor({1, 2, 3, 4, 5, 6, 7, 8});
+  const auto y = torch::randn({4, 4});
+  CHECK_THROWS_WITH((void)compile(module, {.inputs = {tokens, torch::tensor({0, 3, 4, 6})}, .labels = {y},
+                                           .loss = mean_square, .microbatches = 2}),
+                    ContainsSubstring("the module's forward failed") && ContainsSubstring("offsets"));
 }
 
 TEST_CASE("a replicated tensor goes whole to every microbatch", "[compiler]") {

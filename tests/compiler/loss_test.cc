@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <memory>
+#include <stdexcept>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compile.h"
@@ -137,6 +138,18 @@ TEST_CASE("labels that are missing, or too many, are told before anything is ind
                train_with([](const Tensors& o, const Tensors& l) { return (o.at(0) - l.at(1)).sum(); });
              }),
              ContainsSubstring("not there") && ContainsSubstring("labels has 1"));
+}
+
+TEST_CASE("what a loss of lists throws for reasons of its own is told in its own words", "[compiler][loss]") {
+  CHECK_THAT(refusal([] {
+               train_with([](const Tensors& outputs, const Tensors&) -> torch::Tensor {
+                 if (outputs.at(0).size(1) == 3) {
+                   throw std::out_of_range("no weight for class 7");
+                 }
+                 return outputs[0].sum();
+               });
+             }),
+             ContainsSubstring("(no weight for class 7)") && ContainsSubstring("perhaps"));
 }
 
 TEST_CASE("a loss that is not there is refused", "[compiler][loss]") {

@@ -116,9 +116,9 @@ TEST_CASE("a frozen prefix has no backward, a frozen middle hands gradients thro
   CHECK_FALSE(middle.stage_graph().needs_weight_grad(StageId(1)));
 }
 
-TEST_CASE("an operator outside the markers joins its latest operand, or its first consumer", "[compiler][partition]") {
+TEST_CASE("an operator outside the markers joins its latest operand, or its nearest reader", "[compiler][partition]") {
   Free module([](Free& m, torch::Tensor x) {
-    const auto scaled = x * 2;  // nothing before it: with the first consumer
+    const auto scaled = x * 2;  // nothing before it: with its reader
     const auto h = stage("front", [&] { return m.a(scaled); });
     const auto y = h.relu();  // with "front"
     return stage("back", [&] { return m.b(y); });
@@ -198,6 +198,67 @@ TEST_CASE("a loss over two heads joins the one furthest downstream, in whatever 
   CHECK_THAT(program.graph_text(), ContainsSubstring("loss       %"));
 }
 
+/// How many operators of this name a stage has.
+std::ptrdiff_t count(const Program& program, std::size_t stage, std::string_view name) {
+  return std::ranges::count(program.compiled().partition.stages[stage].nodes, name, &Node::name);
+}
+
+TEST_CASE("what several stages read and none makes joins the one least far downstream, in whatever order they read it",
+          "[compiler][partition]") {
+  const bool side_by_side = GENERATE(true, false);
+  const bool first_term_last = GENERATE(true, false);
+  CAPTURE(side_by_side, first_term_last);
+  TwoHeads module(side_by_side);
+  const auto x = torch::randn({4, 8});
+  const auto loss = [&](const Tensors& out, const Tensors& y) {
+    const auto mask = y[0].ne(-1);
+    const auto term = [&](std::size_t i) { return (out[i] * mask).square().mean(); };
+    torch::Tensor p = first_term_last ? torch::Tensor() : term(0);
+    const torch::Tensor q = term(1);
+    p = p.defined() ? p : term(0);
+    return p + q;
+  };
+  const Program program = compile(module, {.inputs = {x}, .labels = {x}, .loss = loss, .microbatches = 2});
+  CHECK((program.stage_graph().edges() ==
+         (side_by_side ? Edges{{0, 1}, {0, 2}, {1, 2}} : Edges{{0, 1}, {1, 2}})));
+  CHECK(count(program, 1, "aten::ne") == 1);
+}
+
+TEST_CASE("a mask that a later stage reads before an operator of an earlier one joins the earlier one",
+          "[compiler][partition]") {
+  struct Masked : torch::nn::Module {
+    torch::nn::Linear a{register_module("a", torch::nn::Linear(8, 8))};
+    std::vector<torch::Tensor> forward(torch::Tensor x) {
+      const auto mask = x.ne(0);
+      const auto h = stage("front", [&] { return a(x); });
+      const auto y = stage("back", [&] { return h * mask; });
+      return {y, h * mask};
+    }
+  } module;
+  const auto x = torch::randn({4, 8});
+  const auto loss = [](torch::Tensor p, torch::Tensor q) { return (p + q).mean(); };
+  const Program program = compile(module, {.inputs = {x}, .loss = loss, .microbatches = 2});
+  CHECK((program.stage_graph().edges() == Edges{{0, 1}}));
+  CHECK(count(program, 0, "aten::ne") == 1);
+  CHECK(count(program, 0, "aten::mul") == 1);
+}
+
+TEST_CASE("what nobody reads stays beside what it reads", "[compiler][partition]") {
+  testing::Chain module(2);
+  const auto x = torch::randn({4, 8});
+  const auto loss = [](torch::Tensor output, torch::Tensor y) {
+    const auto target = y.clone();
+    target.slice(1, 0, 2).zero_();  // read through `target` alone
+    (void)target.sum();
+    return (output - target).square().mean();
+  };
+  const Program program = compile(module, {.inputs = {x}, .labels = {x}, .loss = loss, .microbatches = 2});
+  CHECK((program.stage_graph().edges() == Edges{{0, 1}}));
+  CHECK(count(program, 1, "aten::clone") == 1);
+  CHECK(count(program, 1, "aten::zero_") == 1);
+  CHECK(count(program, 1, "aten::sum") == 1);
+}
+
 TEST_CASE("depth decides before the order of entering", "[compiler][partition]") {
   struct Towers : torch::nn::Module {
     torch::nn::Linear a{nullptr}, b{nullptr}, c{nullptr};
@@ -228,6 +289,21 @@ TEST_CASE("writing in place what another stage made or reads is refused, naming 
     return stage("back", [&] { return m.b(h); });
   });
   CHECK(compile_square(harmless).stage_graph().size() == 2);
+}
+
+TEST_CASE("a loss that writes in place what a later stage read is refused, and named", "[compiler][partition]") {
+  struct Sum : torch::nn::Module {
+    torch::nn::Linear a{register_module("a", torch::nn::Linear(8, 8))};
+    std::vector<torch::Tensor> forward(torch::Tensor x) {
+      const auto h = stage("front", [&] { return a(x); });
+      return {h, stage("back", [&] { return h + x; })};
+    }
+  } module;
+  const auto x = torch::randn({4, 8});
+  const auto loss = [](torch::Tensor h, torch::Tensor y) { return (h.mul_(2) + y).mean(); };
+  CHECK_THROWS_WITH((void)compile(module, {.inputs = {x}, .loss = loss, .microbatches = 2}),
+                    ContainsSubstring("aten::mul_.Scalar of the loss, in stage \"front\" writes") &&
+                        ContainsSubstring("aten::add.Tensor in stage \"back\" also uses its memory"));
 }
 
 TEST_CASE("a zero-filled tensor that one stage writes is read by the next", "[compiler][partition]") {

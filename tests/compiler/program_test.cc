@@ -144,7 +144,9 @@ TEST_CASE("CO-1: compile leaves the module as it was, also where it refuses it",
   const Snapshot before(*net);
   (void)compile_on(net, {x}, {x});
   check_same(before, Snapshot(*net));
-  CHECK_THROWS((void)compile_on(net, {x}, {x}, [](torch::Tensor o, torch::Tensor l) { return (o - l).sum() * o[0][0].item(); }));
+  const auto decides = [](torch::Tensor o, torch::Tensor l) { return (o - l).sum() * o[0][0].item(); };
+  CHECK_THROWS_WITH((void)compile_on(net, {x}, {x}, decides),
+                    ContainsSubstring("aten::item") && ContainsSubstring("(in the loss)"));
   check_same(before, Snapshot(*net));
 }
 
@@ -244,6 +246,49 @@ TEST_CASE("a module with a parameter or buffer that no worker could compute with
   Holder with_buffer;
   with_buffer.register_buffer("b", torch::eye(4).to_sparse());
   CHECK_THROWS_WITH(compile_on(with_buffer, {x}, {x}), ContainsSubstring("the buffer b is of layout Sparse"));
+}
+
+/// Two layers and a buffer, to be given memory in common.
+struct Pair : torch::nn::Module {
+  torch::nn::Linear a{register_module("a", torch::nn::Linear(4, 4))};
+  torch::nn::Linear b{register_module("b", torch::nn::Linear(4, 4))};
+  torch::Tensor buffer{register_buffer("buffer", torch::ones({4}))};
+  torch::Tensor forward(torch::Tensor x) { return b(a(x)) * buffer; }
+};
+
+TEST_CASE("two registered tensors that share memory are refused, naming both", "[compiler][program]") {
+  using Names = std::pair<const char*, const char*>;
+  const auto [names, share] = GENERATE(table<Names, std::function<void(Pair&)>>({
+      {{"parameter a.weight", "parameter b.weight"}, [](Pair& p) { p.b->weight.set_data(p.a->weight); }},
+      {{"parameter a.weight", "parameter b.bias"},
+       [](Pair& p) { p.b->bias.set_data(p.a->weight.detach().select(1, 2)); }},
+      {{"parameter a.weight", "parameter copy"}, [](Pair& p) { p.register_parameter("copy", p.a->weight.detach()); }},
+      {{"parameter a.weight", "buffer seen"}, [](Pair& p) { p.register_buffer("seen", p.a->weight.detach()[1]); }},
+      {{"buffer buffer", "buffer seen"}, [](Pair& p) { p.register_buffer("seen", p.buffer.view({2, 2})); }},
+  }));
+  CAPTURE(names.first, names.second);
+  Pair pair;
+  share(pair);
+  const auto x = batch();
+  CHECK_THROWS_WITH(compile_on(pair, {x}, {x}),
+                    ContainsSubstring(std::string("the ") + names.first) &&
+                        ContainsSubstring(std::string("the ") + names.second) &&
+                        ContainsSubstring("register the same tensor twice"));
+}
+
+TEST_CASE("views of one flat tensor that have no element in common are parameters like any other",
+          "[compiler][program]") {
+  const auto flat = torch::rand({4, 12});
+  Pair pair;
+  pair.a->weight.set_data(flat.narrow(1, 0, 4));
+  pair.b->weight.set_data(flat.narrow(1, 4, 4).t());
+  pair.a->bias.set_data(flat.select(1, 8));
+  pair.b->bias.set_data(flat.select(1, 9));
+  pair.buffer.set_data(flat.select(1, 10));
+  const auto x = batch();
+  const Program program = compile_on(pair, {x}, {x});
+  CHECK(program.parameter_names().size() == 4);
+  CHECK(torch::equal(program.compiled().graph.parameters[2].tensor, flat.narrow(1, 4, 4).t()));
 }
 
 TEST_CASE("the parts of a batch are copies, shared by microbatches only where replicated", "[compiler][program]") {

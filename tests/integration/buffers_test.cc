@@ -13,7 +13,6 @@
 namespace stagecraft::tests {
 namespace {
 
-using Catch::Matchers::ContainsSubstring;
 using namespace stagecraft::cells;
 
 /// Two stages, of which the second reads a complex buffer.
@@ -98,25 +97,6 @@ TEST_CASE(
   }
   CHECK(types >= 20);
   CHECK(found == types + 1);
-}
-
-TEST_CASE("a buffer that is not dense is refused by name when it is to be saved",
-          "[integration][checkpoint]") {
-  const TemporaryFolder folder;
-  const std::string path = folder.path() + "/a.ckpt";
-  Buffered module;
-  module.register_buffer("mask", torch::eye(4).to_sparse());
-  Run run(module);
-  (void)run.trainer.step({torch::ones({2, 4})}, {torch::ones({2, 1})}).get();
-  try {
-    run.trainer.save(path);
-    FAIL("was saved");
-  } catch (const Error& error) {
-    CHECK(error.code() == Errc::CheckpointFormat);
-    CHECK_THAT(error.message(), ContainsSubstring("buffer:mask is sparse"));
-  }
-  CHECK(std::filesystem::is_empty(folder.path()));
-  CHECK(run.trainer.state_dict().size() == 4);  // and nothing else is lost
 }
 
 }  // namespace stagecraft::tests

@@ -102,6 +102,7 @@ TEST_CASE("a cluster that was moved from is still one", "[integration][embedding
   const Program program = make_program();
   Cluster cluster = Cluster::local(2);
   const Cluster moved = std::move(cluster);
+  CHECK(moved.ranks() == 2);
   CHECK(cluster.ranks() == 2);  // NOLINT(bugprone-use-after-move): what is tested
   Trainer trainer(cluster, program, make_schedule("gpipe", program), AdamW{});
   const Data batch = data(0);

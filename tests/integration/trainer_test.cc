@@ -64,6 +64,7 @@ TEST_CASE("options that make no sense are refused", "[integration][trainer]") {
                TrainerOptions{.threads_per_worker = 0},
                TrainerOptions{.clip = 0.0},
                TrainerOptions{.step_deadline = std::chrono::milliseconds(0)},
+               TrainerOptions{.state_deadline = std::chrono::milliseconds::max()},
                TrainerOptions{.learning_rate = {.warmup = -1}},
                TrainerOptions{.learning_rate = {.kind = LearningRate::Kind::Cosine}});
   const Program program = make_program();
@@ -128,6 +129,7 @@ TEST_CASE("a trainer that was moved from says so to every call", "[integration][
       [&] { (void)first.evaluate(batch.inputs, batch.labels); },
       [&] { (void)first.steps(); },
       [&] { (void)first.state_dict(); },
+      [&] { (void)first.buffers(); },
       [&] { first.save("none"); },
       [&] { first.load("none"); },
       [&] { (void)first.plan(); },

@@ -49,6 +49,30 @@ void drain(int& fd, std::string& text) {
   }
 }
 
+/// What the program inherits of this one's signals: nothing. A job in the background has SIGINT
+/// ignored, one under nohup SIGHUP.
+class DefaultSignals {
+ public:
+  DefaultSignals() {
+    posix_spawnattr_init(&attributes_);
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ}) {
+      sigaddset(&signals, signal);
+    }
+    posix_spawnattr_setsigdefault(&attributes_, &signals);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGDEF);
+  }
+  ~DefaultSignals() { posix_spawnattr_destroy(&attributes_); }
+  DefaultSignals(const DefaultSignals&) = delete;
+  DefaultSignals& operator=(const DefaultSignals&) = delete;
+
+  [[nodiscard]] const posix_spawnattr_t* get() const { return &attributes_; }
+
+ private:
+  posix_spawnattr_t attributes_{};
+};
+
 int exit_code(int status) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
@@ -73,8 +97,9 @@ RunningCommand::RunningCommand(const std::vector<std::string>& words,
     arguments.push_back(word.data());
   }
   arguments.push_back(nullptr);
+  const DefaultSignals signals;
   const int failed =
-      posix_spawnp(&pid_, arguments.front(), &actions, nullptr, arguments.data(), environ);
+      posix_spawnp(&pid_, arguments.front(), &actions, signals.get(), arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   close_end(out[1]);
   close_end(err[1]);

@@ -56,6 +56,7 @@ const Output kNobody{"nobody", "nobody reads it any more"};
 TEST_CASE("every command says that its output was lost, and ends with 2", "[tools][output]") {
   const std::vector<std::string> words =
       GENERATE(command({"--help"}),
+               command({"--version"}),
                command({"train", "--help"}),
                command({"schedule", "--help"}),
                command({"schedule", "make", "--help"}),

@@ -99,6 +99,8 @@ TEST_CASE("every option arrives where it belongs", "[tools][options]") {
                                      "2",
                                      "--eval-every",
                                      "4",
+                                     "--step-deadline",
+                                     "1.5",
                                      "--save",
                                      "s",
                                      "--load",
@@ -126,6 +128,7 @@ TEST_CASE("every option arrives where it belongs", "[tools][options]") {
   CHECK(o.optimizer == OptimizerKind::Sgd);
   CHECK(o.rate_kind == RateKind::Cosine);
   CHECK(o.seed == 11);
+  CHECK(o.step_deadline == 1.5);
   CHECK((o.dry_run && o.verify && o.json));
 }
 
@@ -163,6 +166,11 @@ TEST_CASE("real numbers are refused outside their range", "[tools][options]") {
   CHECK_THAT(failure_of({"--weight-decay", "-0.1"}), ContainsSubstring("at least 0"));
   CHECK_THAT(failure_of({"--optimizer", "sgd", "--momentum", "1"}),
              ContainsSubstring("less than 1"));
+  CHECK_THAT(failure_of({"--step-deadline", "0"}), ContainsSubstring("greater than 0, found '0'"));
+  for (const char* value : {"0.0005", "31536001", "1e300"}) {
+    CHECK_THAT(failure_of({"--step-deadline", value}),
+               ContainsSubstring("--step-deadline expects 0.001 to 31536000 seconds, found"));
+  }
 }
 
 TEST_CASE("an unknown option is named and the nearest known one suggested", "[tools][options]") {
@@ -189,8 +197,14 @@ TEST_CASE("options that contradict each other are refused", "[tools][options]") 
 
 TEST_CASE("help lists every option", "[tools][options]") {
   const std::string help = std::get<HelpText>(parse_train_options({"--help"})).text;
-  for (const char* option :
-       {"--text", "--layers", "--stages", "--schedule", "--clip", "--dry-run", "--verify"}) {
+  for (const char* option : {"--text",
+                             "--layers",
+                             "--stages",
+                             "--schedule",
+                             "--clip",
+                             "--step-deadline",
+                             "--dry-run",
+                             "--verify"}) {
     CHECK_THAT(help, ContainsSubstring(option));
   }
 }

@@ -123,6 +123,21 @@ TEST_CASE("a file that another option names is not taken from it", "[tools][plac
     options.trace = folder.path() + "/../" + fs::path(folder.path()).filename().string() + "/new";
     CHECK_THAT(complaint(options), ContainsSubstring("--trace and --save name one file"));
   }
+  SECTION("the trace, where neither is there yet and one has no folder in its name") {
+    options.save = "new_here.ckpt";
+    options.trace = "./new_here.ckpt";
+    CHECK_THAT(complaint(options), ContainsSubstring("--trace and --save name one file"));
+  }
+  SECTION("the trace, where only a link is there yet") {
+    const std::string dangling = folder.path() + "/dangling", file_to_be = folder.path() + "/new";
+    fs::create_symlink("new", dangling);
+    options.save = dangling;
+    options.trace = file_to_be;
+    CHECK_THAT(complaint(options), ContainsSubstring("--trace and --save name one file"));
+    options.save = file_to_be;
+    options.trace = dangling;
+    CHECK_THAT(complaint(options), ContainsSubstring("--trace and --save name one file"));
+  }
   SECTION("a trace in the place of the checkpoint to load") {
     options.save.reset();
     options.load = file;
@@ -153,7 +168,7 @@ TEST_CASE("a device stays a device, and a run that would save to it does not beg
   const CommandResult traced = run_train({"--stages", "2", "--trace", device});
   CHECK(traced.exit_code == 2);
   CHECK_THAT(traced.out, ContainsSubstring("done: step 3"));
-  CHECK_THAT(traced.err, ContainsSubstring("is the disk full"));
+  CHECK_THAT(traced.err, ContainsSubstring(std::strerror(ENOSPC)));
   CHECK(fs::is_character_file(device));
 }
 
@@ -183,6 +198,21 @@ TEST_CASE("a trace into standard output comes behind what a file there has",
   CHECK_THAT(out, ContainsSubstring("traceEvents") && ContainsSubstring("done: step 3"));
 }
 
+TEST_CASE("a file that standard output goes to is not taken from it", "[tools][places][train]") {
+  const TemporaryFolder folder;
+  const std::string option = GENERATE("--trace", "--save");
+  CAPTURE(option);
+  std::vector<std::string> words{"bash", "-c", "\"$@\" > same.txt", "bash"};
+  const auto run = small_train({"--stages", "2", option, "same.txt"});
+  words.insert(words.end(), run.begin(), run.end());
+  const CommandResult result = run_command(words, folder.path());
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err,
+             ContainsSubstring(option + " names 'same.txt', to which standard output goes"));
+  CHECK(read_text_file(folder.path() + "/same.txt").empty());
+}
+
 TEST_CASE("a run that cannot go on from its checkpoint leaves an older trace as it is",
           "[tools][places][train]") {
   const TemporaryFolder folder;
@@ -208,6 +238,21 @@ TEST_CASE("a checkpoint that cannot be saved at the end costs neither the tables
   CHECK_THAT(result.err, ContainsSubstring(save) && ContainsSubstring(std::strerror(EFBIG)));
   CHECK(read_text_file(save) == "old");
   CHECK(entries(folder.path()) == 1);
+}
+
+TEST_CASE("everything that could not be written at the end is named (TN-2)",
+          "[tools][places][train]") {
+  const TemporaryFolder folder;
+  const std::string save = folder.path() + "/a.ckpt", trace = folder.path() + "/trace.json";
+  std::vector<std::string> words{"bash", "-c", "ulimit -f 1; \"$@\"", "bash"};
+  const auto run = small_train({"--stages", "2", "--save", save, "--trace", trace});
+  words.insert(words.end(), run.begin(), run.end());
+  const CommandResult result = run_command(words, folder.path());
+  CAPTURE(result.out, result.err);
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.out, ContainsSubstring("done: step 3"));
+  CHECK_THAT(result.err, ContainsSubstring(save) && ContainsSubstring(trace));
+  CHECK(nlohmann::json::parse(read_text_file(trace)).contains("traceEvents"));
 }
 
 }  // namespace stagecraft::tests

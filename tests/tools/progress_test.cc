@@ -39,7 +39,8 @@ TEST_CASE("a JSON run is one object per line with the keys in their order", "[to
   const Said said(ProgressForm::Json);
   said.progress->step(kStep);
   said.progress->text("for people only\n");
-  said.progress->verified({.bit_equal = true, .max_abs_diff = 0.0, .losses = 50, .parameters = 39, .buffers = 2});
+  said.progress->verified(
+      {.bit_equal = true, .max_abs_diff = 0.0, .losses = 50, .parameters = 39, .buffers = 2});
   said.progress->done(
       {.steps = 50, .loss = 2.5, .tokens_per_second = 17000.0, .weights_sha256 = "ab"});
   CHECK(
@@ -65,9 +66,10 @@ TEST_CASE("a verify tells which buffers it left out", "[tools][progress]") {
                         .parameters = 2,
                         .buffers = 1,
                         .reordered_buffers = {"norm.mean", "norm.var"}};
-  make_progress(ProgressForm::Plain, people)->verified(line);
-  make_progress(ProgressForm::Json, programs)->verified(line);
-  CHECK(people.str() ==
+  const Said people(ProgressForm::Plain), programs(ProgressForm::Json);
+  people.progress->verified(line);
+  programs.progress->verified(line);
+  CHECK(people.text() ==
         "verify: bit-equal to one process (3 losses, 2 parameters, 1 buffers)\n"
         "verify: not compared, because forwards write them in another order than one process: "
         "norm.mean, norm.var\n");
@@ -107,6 +109,12 @@ TEST_CASE("a run that is interrupted says by which signal", "[tools][progress]")
   programs.progress->interrupted(7, SIGHUP);
   CHECK(people.text() == "interrupted by SIGTERM after step 7\n");
   CHECK(programs.text() == "{\"event\":\"interrupted\",\"step\":7,\"signal\":\"SIGHUP\"}\n");
+}
+
+TEST_CASE("a file whose name is not UTF-8 is told all the same", "[tools][progress]") {
+  const Said said(ProgressForm::Json);
+  said.progress->saved(3, "caf\xE9.ckpt");
+  CHECK(nlohmann::json::parse(said.text()).at("file") == "caf\xEF\xBF\xBD.ckpt");
 }
 
 TEST_CASE("nothing more is written once writing has failed", "[tools][progress]") {

@@ -54,6 +54,16 @@ TEST_CASE("a pipe with a broken schedule fails, and says why", "[tools][schedule
   CHECK_THAT(result.err, ContainsSubstring("found nothing in standard input"));
 }
 
+TEST_CASE("standard input that cannot be read is told as that", "[tools][schedule]") {
+  const TemporaryFolder folder;
+  const std::string from = GENERATE("< .", "<&-");
+  CAPTURE(from);
+  const CommandResult result = run_shell("schedule check - " + from, folder.path());
+  CHECK(result.exit_code == 2);
+  CHECK(result.out.empty());
+  CHECK_THAT(result.err, ContainsSubstring("standard input broke off"));
+}
+
 TEST_CASE("exit statuses: 0 valid, 1 violations, 2 unreadable", "[tools][schedule]") {
   const TemporaryFolder folder;
   (void)folder.write("late.txt", kLate);

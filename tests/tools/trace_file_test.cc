@@ -3,6 +3,11 @@
 
 #include "stagecraft/tools/trace/trace_file.h"
 
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
 #include <sstream>
 
 #include <nlohmann/json.hpp>
@@ -66,6 +71,26 @@ std::string written(const TemporaryFolder& folder) {
   writer.close();
   return read_text_file(path);
 }
+
+/// As if the disk were full where a file has so many bytes.
+class FileLimit {
+ public:
+  explicit FileLimit(rlim_t bytes) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  }
+  ~FileLimit() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, on_signal_);
+  }
+  FileLimit(const FileLimit&) = delete;
+  FileLimit& operator=(const FileLimit&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*on_signal_)(int) = std::signal(SIGXFSZ, SIG_IGN);
+};
 
 /// What reading says is wrong; nothing when it is read.
 std::string complaint(const std::string& text) {
@@ -132,6 +157,27 @@ TEST_CASE("a trace is complete JSON behind every step (TF-2)", "[tools][trace]")
   CHECK(events() == second);
 }
 
+TEST_CASE("a trace that outgrows its disk keeps what it had, as complete JSON (TF-2)",
+          "[tools][trace]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/trace.json";
+  TraceWriter writer(path, kHeader);
+  writer.write(step_at(1, kBoot));
+  const std::string one_step = read_text_file(path);
+  {
+    const rlim_t room = GENERATE(0, 1, 5, 300);
+    CAPTURE(room);
+    const FileLimit limit(one_step.size() + room);
+    writer.write(step_at(2, kBoot + 10'000));
+  }
+  CHECK(read_text_file(path) == one_step);
+  writer.write(step_at(3, kBoot + 20'000));  // a trace has no gaps
+  CHECK_THROWS_WITH(writer.close(),
+                    ContainsSubstring(path) && ContainsSubstring(std::strerror(EFBIG)));
+  CHECK(read_text_file(path) == one_step);
+  CHECK(complaint(one_step).empty());
+}
+
 TEST_CASE("a trace that is cut off anywhere is refused", "[tools][trace]") {
   const TemporaryFolder folder;
   const std::string whole = written(folder);
@@ -172,7 +218,7 @@ TEST_CASE("a trace that cannot be written is an error at once, and on a full dis
                     ContainsSubstring("'/nowhere/trace.json'"));
   TraceWriter full("/dev/full", kHeader);
   full.write(step_at(1, kBoot));
-  CHECK_THROWS_WITH(full.close(), ContainsSubstring("is the disk full?"));
+  CHECK_THROWS_WITH(full.close(), ContainsSubstring(std::strerror(ENOSPC)));
 }
 
 }  // namespace stagecraft::tests

@@ -1,10 +1,12 @@
 /// What `stagecraft train` promises when everything is right: the same weights whatever the cut and
 /// the schedule, runs that resume without a trace, and output that programs can read.
 
+#include <chrono>
 #include <filesystem>
 #include <regex>
 #include <set>
 
+#include "stagecraft/actors/trainer.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/tools/train_run.h"
 
@@ -222,6 +224,27 @@ TEST_CASE("a dry run's plan is readable by programs", "[tools][train][dry-run]")
     bytes -= rank.at("weight_bytes").get<std::int64_t>();
   }
   CHECK(bytes == 0);
+}
+
+TEST_CASE("a step that takes longer than its deadline fails, and the option is named",
+          "[tools][train]") {
+  CHECK(TrainerOptions{}.step_deadline == std::chrono::seconds(300));  // as --help says
+  // Seconds of work, whatever the machine.
+  const CommandResult result = run_train({"--stages",
+                                          "2",
+                                          "--dim",
+                                          "256",
+                                          "--seq",
+                                          "64",
+                                          "--microbatches",
+                                          "64",
+                                          "--step-deadline",
+                                          "0.05"});
+  CAPTURE(result.out, result.err);
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.err,
+             ContainsSubstring("step 1 failed: the step was not done within 50 ms") &&
+                 ContainsSubstring("set a longer --step-deadline"));
 }
 
 }  // namespace stagecraft::tests

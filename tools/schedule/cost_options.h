@@ -4,14 +4,16 @@
 
 #include <string>
 
-#include <CLI/CLI.hpp>
-
 #include "stagecraft/scheduler/cost_model.h"
 #include "stagecraft/scheduler/formats/costs_json.h"
 #include "stagecraft/scheduler/schedule.h"
 #include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/scheduler/stage_graph.h"
 #include "stagecraft/tools/console.h"
+
+namespace CLI {
+class App;
+}
 
 namespace stagecraft::tools {
 

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <utility>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
@@ -136,7 +137,14 @@ std::string read_source(const std::string& path, const std::string& what, Consol
                             "once",
                             what));
   }
-  return read_stream(console.in);
+  std::string bytes = read_stream(console.in);
+  if (console.in.bad()) {
+    throw Error(Errc::UsageFile,
+                fmt::format("{} expects a readable file, found that standard input broke off while "
+                            "being read: is it a directory, or closed?",
+                            what));
+  }
+  return bytes;
 }
 
 StageGraph read_graph(const std::string& option, Console& console) {

@@ -5,12 +5,14 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include "stagecraft/scheduler/communication.h"
 #include "stagecraft/scheduler/schedule.h"
 #include "stagecraft/scheduler/stage_graph.h"
 #include "stagecraft/tools/console.h"
+
+namespace CLI {
+class App;
+}
 
 namespace stagecraft::tools {
 

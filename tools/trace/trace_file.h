@@ -7,12 +7,14 @@
 /// Written by `stagecraft train --trace`, read by `stagecraft trace compare`.
 /// It is written in place, so links are followed; a pipe or a device gets it as a stream.
 /// TF-1: steps are written as they end and none is kept: a run may be of any length.
-/// TF-2: behind every step the file is complete JSON, however the run ends (a pipe: at its end).
+/// TF-2: behind every step the file is complete JSON, however the run ends and also when the disk is
+///       full, for which the steps from there on are missing (a pipe: at its end).
 /// TF-3: what was written is read back to the nanosecond.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
-#include <fstream>
 #include <functional>
 #include <istream>
 #include <map>
@@ -47,7 +49,7 @@ class TraceWriter {
 
   /// A disk that is full does not end the run: close() tells.
   void write(const TraceStep& step);
-  /// Errors: UsageFile when not everything could be written.
+  /// Errors: UsageFile, with the reason of the system, when not everything could be written.
   void close();
 
  private:
@@ -55,15 +57,17 @@ class TraceWriter {
   void write_event(int rank, const TraceEvent& event, std::int64_t step);
   void write_flow(int rank, const TraceEvent& event);
   void write_counters(int rank, const TraceEvent& event);
+  void append();
+  void restore_end(off_t end);
   void finish();
-  void note_end();
 
-  std::string path_;
-  bool is_stream_;
-  std::ofstream out_;
-  std::string text_;                 ///< of the step being written
-  std::ofstream::pos_type end_{-1};  ///< of the last event: the file's own end is written behind it
-                                     ///< again and again; -1: a stream, which has one end
+  const std::string path_;
+  const bool is_stream_;
+  int file_;          ///< -1: closed
+  int error_ = 0;     ///< errno of what failed first; nothing is written from there on
+  std::string text_;  ///< not written yet: of one step; a stream gets the header with its first
+  off_t end_ = 0;     ///< of the last event: the file's own end is written behind it again and
+                      ///< again; a stream has one end
   std::map<std::pair<EdgeId, Microbatch>, std::int64_t> flows_;  ///< of the step being written
   std::int64_t last_flow_ = 0;
   std::int64_t begin_ns_ = -1;                  ///< of the first step; the trace starts at 0

@@ -1,14 +1,19 @@
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <iterator>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/output_place.h"
 #include "stagecraft/base/whole_file.h"
+#include "stagecraft/base/write_all.h"
 #include "stagecraft/tools/trace/trace_file.h"
 #include "stagecraft/tools/trace/trace_words.h"
 
@@ -68,6 +73,16 @@ std::string arguments_of(const TraceEvent& event, std::int64_t step) {
               fmt::format("the trace '{}' cannot be written: {}; name another place", path, why));
 }
 
+/// A descriptor may be of a file that others write to as well, so a stream is written at its end.
+int open_trace(const std::string& path, bool is_stream) {
+  const int file =
+      open(path.c_str(), O_WRONLY | O_CLOEXEC | (is_stream ? O_APPEND : O_CREAT | O_TRUNC), 0666);
+  if (file < 0) {
+    unwritable(path, std::generic_category().message(errno));
+  }
+  return file;
+}
+
 }  // namespace
 
 void TraceWriter::check_place(const std::string& path) {
@@ -75,9 +90,11 @@ void TraceWriter::check_place(const std::string& path) {
   if (place.kind == OutputPlace::Kind::Absent) {
     const WholeFile tried(path);  // a file can be made there
   } else if (place.kind == OutputPlace::Kind::File) {
-    if (!std::ofstream(path, std::ios::binary | std::ios::app)) {
+    const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (file < 0) {
       unwritable(path, std::generic_category().message(errno));
     }
+    ::close(file);
   } else if (!place.is_stream()) {
     unwritable(path, fmt::format("it is {}", to_string(place.kind)));
   }
@@ -86,13 +103,9 @@ void TraceWriter::check_place(const std::string& path) {
 TraceWriter::TraceWriter(const std::string& path, const TraceHeader& header)
     : path_(path),
       is_stream_(output_place(path).is_stream()),
-      // A descriptor may be of a file that others write to as well.
-      out_(path, is_stream_ ? std::ios::binary | std::ios::app : std::ios::binary),
+      file_(open_trace(path, is_stream_)),
       held_(header.ranks.size()),
       in_flight_(header.ranks.size()) {
-  if (!out_) {
-    unwritable(path, std::generic_category().message(errno));
-  }
   write_header(header);
 }
 
@@ -125,18 +138,36 @@ void TraceWriter::write_header(const TraceHeader& header) {
           kThreads[thread]);
     }
   }
-  out_ << text_;
-  note_end();
+  if (!is_stream_) {
+    append();
+  }
 }
 
-void TraceWriter::note_end() {
-  if (!is_stream_) {
-    end_ = out_.tellp();
+/// Puts text_ behind the last event, or nothing of it.
+void TraceWriter::append() {
+  if (error_ == 0 && is_stream_) {
+    error_ = write_all(file_, text_);
+  } else if (error_ == 0) {
+    const off_t begin = end_;
+    end_ += static_cast<off_t>(text_.size());
+    text_ += kEnd;  // keeps TF-2
+    error_ = lseek(file_, begin, SEEK_SET) < 0 ? errno : write_all(file_, text_);
+    if (error_ != 0) {
+      restore_end(begin);
+    }
+  }
+  text_.clear();
+}
+
+/// What the file's own end took before is free again, so also a full disk takes it.
+void TraceWriter::restore_end(off_t end) {
+  end_ = end;
+  if (ftruncate(file_, end) == 0 && end > 0 && lseek(file_, end, SEEK_SET) == end) {
+    (void)write_all(file_, kEnd);
   }
 }
 
 void TraceWriter::write(const TraceStep& step) {
-  text_.clear();
   flows_.clear();
   for (const auto& events : step.ranks) {
     for (const TraceEvent& event : events) {
@@ -160,14 +191,7 @@ void TraceWriter::write(const TraceStep& step) {
       write_event(static_cast<int>(rank), event, step.step);
     }
   }
-  if (end_ != std::ofstream::pos_type(-1)) {
-    out_.seekp(end_);
-  }
-  out_ << text_;
-  note_end();
-  if (end_ != std::ofstream::pos_type(-1)) {
-    out_ << kEnd << std::flush;  // keeps TF-2
-  }
+  append();
 }
 
 void TraceWriter::write_event(int rank, const TraceEvent& event, std::int64_t step) {
@@ -224,24 +248,26 @@ void TraceWriter::write_counters(int rank, const TraceEvent& event) {
 }
 
 void TraceWriter::finish() {
-  if (out_.is_open()) {
-    if (end_ != std::ofstream::pos_type(-1)) {
-      out_.seekp(end_);
-    }
-    out_ << kEnd;
-    out_.flush();
+  if (file_ < 0) {
+    return;
+  }
+  if (is_stream_) {
+    text_ += kEnd;
+    append();
+  }
+  if (::close(std::exchange(file_, -1)) != 0 && error_ == 0) {
+    error_ = errno;
   }
 }
 
 void TraceWriter::close() {
   finish();
-  const bool good = out_.good();
-  out_.close();
-  if (!good) {
+  if (error_ != 0) {
     throw Error(Errc::UsageFile,
-                fmt::format("the trace could not be written to '{}' to its end: is the disk full? "
-                            "Does nobody read it any more? The run itself went well",
-                            path_));
+                fmt::format("the trace could not be written to '{}' to its end: {}; make room or "
+                            "name another place",
+                            path_,
+                            std::generic_category().message(error_)));
   }
 }
 

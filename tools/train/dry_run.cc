@@ -63,7 +63,7 @@ std::string as_json(const TrainJob& job, const std::vector<RankFacts>& ranks) {
   }
   object["surplus"] = surplus_json(find_surplus(job.choice.schedule, graph_of(job)));
   object["memory"] = job.memory.json(job.limits);
-  return object.dump() + "\n";
+  return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 std::string as_text(const TrainJob& job, const std::vector<RankFacts>& ranks) {

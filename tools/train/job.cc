@@ -83,7 +83,7 @@ TrainJob make_job(const TrainOptions& options, Console& console) {
   ByteText text = ByteText::read(options.text, options.sequence, most_for_the_text());
   ScheduleChoice choice = choose_schedule(options, console);
   const examples::LlamaOptions sizes = model_options(options, text.vocabulary(), choice);
-  const int threads = options.dry_run ? threads_to_compile() : threads_to_run(options, choice);
+  const int threads = options.dry_run ? 0 : threads_to_run(options, choice);
   check_threads(threads);
   std::vector<MemoryLimit> limits = memory_limits(threads);
   if (!options.force) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 namespace stagecraft::tools {

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <limits>
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class Validator;
+}
 
 namespace stagecraft::tools {
 

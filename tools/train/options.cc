@@ -17,14 +17,18 @@ constexpr const char* kAbout =
     "the schedule.";
 constexpr const char* kFooter =
     "Ctrl-C, SIGTERM and SIGHUP end a run after its step: it saves what --save asks for and closes "
-    "as it\nalways does. A second signal ends it at once. When nobody reads its output any more, a "
-    "run with --save or\n--trace goes on to its end, others stop.\n"
+    "as it\nalways does. A second one, more than 1 s later, ends it at once. When nobody reads its "
+    "output any more, a\nrun with --save or --trace goes on to its end, others stop.\n"
     "Exit status: 0 good; 1 the run failed, the schedule breaks a rule or memory does not suffice; "
     "2 wrong\nusage, a file that cannot be used, or output that could not be written; 128 + the "
     "signal that ended it:\n130 Ctrl-C, 143 SIGTERM, 129 SIGHUP.";
 
 // More than any machine has processors; the libraries that start them do not survive every number.
 constexpr std::int64_t kMostThreads = 1024;
+
+// What a trainer takes: from a millisecond to a year. Units: seconds.
+constexpr double kLeastDeadline = 0.001;
+constexpr double kMostDeadline = 365.0 * 24.0 * 3600.0;
 
 [[noreturn]] void wrong_usage(const std::string& message) {
   tools::wrong_usage(kCommand, message);
@@ -114,6 +118,10 @@ void add_run(CLI::App& app, TrainOptions& o) {
   app.add_option("--trace", o.trace, "timeline to write, for ui.perfetto.dev and stagecraft trace")
       ->type_name("FILE")
       ->group(group);
+  app.add_option("--step-deadline", o.step_deadline, "longest that a step may take, seconds [300]")
+      ->type_name("SECONDS")
+      ->check(positive_number())
+      ->group(group);
   app.add_flag("--dry-run",
                o.dry_run,
                "compile, check, print the plan and what it holds in memory; run nothing")
@@ -153,6 +161,12 @@ void check_together(const TrainOptions& o, const CLI::App& app) {
   }
   if (o.warmup > o.steps) {
     wrong_usage(fmt::format("--warmup expects at most --steps {}, found {}", o.steps, o.warmup));
+  }
+  if (o.step_deadline && (*o.step_deadline < kLeastDeadline || *o.step_deadline > kMostDeadline)) {
+    wrong_usage(fmt::format("--step-deadline expects {} to {} seconds, found {}",
+                            kLeastDeadline,
+                            static_cast<std::int64_t>(kMostDeadline),
+                            *o.step_deadline));
   }
 }
 

@@ -1,5 +1,8 @@
 #include "stagecraft/tools/train/places.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -34,16 +37,39 @@ void check_place(const Named& output, Try&& attempt) {
   }
 }
 
-bool same_file(const std::string& a, const std::string& b) {
+/// Where what is written to `path` ends up: links are followed to where nothing is yet, too.
+fs::path end_of_links(const std::string& path) {
   std::error_code ignored;
-  return fs::equivalent(a, b, ignored) ||
-         fs::weakly_canonical(output_place(a).path, ignored) == fs::weakly_canonical(b, ignored);
+  try {
+    return fs::weakly_canonical(fs::absolute(output_place(path).path), ignored);
+  } catch (const Error&) {  // nothing can be written there, so at most something read
+    return fs::weakly_canonical(fs::absolute(path), ignored);
+  }
 }
 
-/// `output` is written to; each of `others` is to be read, or kept.
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code ignored;
+  return fs::equivalent(a, b, ignored) || end_of_links(a) == end_of_links(b);
+}
+
+/// Whether standard output goes to the file that stands at `path`.
+bool is_standard_output(const std::string& path) {
+  struct stat out {};
+  struct stat file {};
+  return fstat(STDOUT_FILENO, &out) == 0 && S_ISREG(out.st_mode) &&
+         stat(path.c_str(), &file) == 0 && out.st_dev == file.st_dev && out.st_ino == file.st_ino;
+}
+
+/// `output` is written to; each of `others` is to be read, or kept, and so is standard output.
 void check_apart(const Named& output, const std::vector<Named>& others) {
   if (output_place(output.second).is_stream()) {
     return;
+  }
+  if (is_standard_output(output.second)) {
+    throw Error(Errc::UsageFile,
+                fmt::format("{} names '{}', to which standard output goes; name another",
+                            output.first,
+                            output.second));
   }
   for (const auto& [option, path] : others) {
     if (same_file(output.second, path)) {

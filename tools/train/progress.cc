@@ -185,7 +185,10 @@ class JsonProgress : public Progress {
  private:
   using Object = nlohmann::ordered_json;
 
-  void write(const Object& object) { out_.write(object.dump() + "\n"); }
+  /// The name of a file need not be UTF-8, which JSON is.
+  void write(const Object& object) {
+    out_.write(object.dump(-1, ' ', false, Object::error_handler_t::replace) + "\n");
+  }
 
   RunOutput& out_;
 };

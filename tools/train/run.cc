@@ -1,6 +1,7 @@
 #include "stagecraft/tools/train/run.h"
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <map>
 #include <ostream>
@@ -12,6 +13,7 @@
 #include "stagecraft/actors/checkpoint.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/lack_of_memory.h"
 #include "stagecraft/scheduler/accumulation.h"
 #include "stagecraft/scheduler/placement.h"
 #include "stagecraft/scheduler/replicas.h"
@@ -31,11 +33,22 @@ ReferenceOptions reference_options(const TrainOptions& options) {
 }
 
 TrainerOptions trainer_options(const TrainOptions& options) {
-  return {.learning_rate = make_learning_rate(options),
-          .clip = options.clip,
-          .seed = options.seed,
-          .threads_per_worker = static_cast<int>(options.threads_per_worker),
-          .record_timeline = true};
+  TrainerOptions made{.learning_rate = make_learning_rate(options),
+                      .clip = options.clip,
+                      .seed = options.seed,
+                      .threads_per_worker = static_cast<int>(options.threads_per_worker),
+                      .record_timeline = true};
+  if (options.step_deadline) {
+    made.step_deadline =
+        std::chrono::milliseconds(static_cast<std::int64_t>(*options.step_deadline * 1000.0));
+  }
+  return made;
+}
+
+/// What is a field to a program is an option here.
+std::string as_option(std::string message, const std::string& field, const std::string& option) {
+  const std::size_t at = message.find(field);
+  return at == std::string::npos ? message : message.replace(at, field.size(), option);
 }
 
 /// "2" or "0,3": the stages of the model that each rank holds.
@@ -171,7 +184,7 @@ void TrainRun::load(const std::string& path) {
 
 ExitCode TrainRun::run() {
   // Until here there is nothing to finish, and a signal just ends the process.
-  Interrupt interrupt(job_.options.save.has_value(), form_ == ProgressForm::Live ? "\n" : "");
+  Interrupt interrupt(job_.options.save.has_value(), form_ == ProgressForm::Live);
   try {
     train(interrupt);
   } catch (...) {
@@ -229,21 +242,29 @@ void TrainRun::tell_of_output() {
                << std::flush;
 }
 
-/// Does all that is left to do, whatever fails in it; what failed first is thrown last. Keeps TN-2.
+/// Does all that is left to do, whatever fails in it; what failed first is thrown last, and told by
+/// whoever catches it. Keeps TN-2.
 bool TrainRun::close(Interrupt& interrupt) {
   std::exception_ptr failure;
   const auto attempt = [&](auto&& work) {
     try {
       work();
-    } catch (...) {
-      failure = failure ? failure : std::current_exception();
+    } catch (const std::exception& error) {
+      if (failure) {
+        const auto lack = lack_of_memory(error);
+        console_.err << fmt::format("stagecraft: {}\n", lack ? lack->what() : error.what())
+                     << std::flush;
+      } else {
+        failure = std::current_exception();
+      }
     }
   };
   interrupt.enter(job_.options.save ? Interrupt::Phase::Saving : Interrupt::Phase::Ending);
   attempt([&] { save(); });
   interrupt.enter(Interrupt::Phase::Ending);
-  const bool good = verify();
-  finish();
+  bool good = true;
+  attempt([&] { good = verify(); });
+  attempt([&] { finish(); });
   attempt([&] { timeline_->close(); });
   tell_of_output();
   if (failure) {
@@ -264,7 +285,8 @@ StepResult TrainRun::step() {
   return result;
 }
 
-/// The runtime counts updates made, a user counts steps from 1: the message says the user's number.
+/// The runtime counts updates made and names its own fields, a user counts steps from 1 and has
+/// options: the message says the user's.
 StepResult TrainRun::pipeline_step(const TextBatch& batch) {
   try {
     return trainer_.step({batch.tokens}, {batch.targets}).get();
@@ -272,7 +294,9 @@ StepResult TrainRun::pipeline_step(const TextBatch& batch) {
     ErrorContext where = error.context();
     where.step.reset();
     Error told(error.code(),
-               fmt::format("step {} failed: {}", trainer_.steps() + 1, error.message()));
+               fmt::format("step {} failed: {}",
+                           trainer_.steps() + 1,
+                           as_option(error.message(), "step_deadline", "--step-deadline")));
     told.with(where);
     if (error.cause() != nullptr) {
       told.because(*error.cause());

@@ -37,7 +37,8 @@ class TrainRun {
 
   /// Trains, saves and reports.
   /// Errors: those of a step; nothing is saved then. UsageFile, once all else is done, when
-  ///         something could not be saved or written.
+  ///         something could not be saved or written; where several fail, those behind the first
+  ///         are told on standard error.
   ExitCode run();
 
  private:

@@ -5,11 +5,9 @@
 #include <exception>
 #include <latch>
 #include <limits>
-#include <optional>
 #include <thread>
 #include <vector>
 
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
@@ -18,7 +16,8 @@
 namespace stagecraft::tools {
 namespace {
 
-// Beside those of the workers: the caller's, the actors' and their clock's.
+// Beside those of the workers: the caller's, four for actors, and some for their clock and their
+// messages.
 constexpr std::size_t kOthers = 8;
 
 /// A thread's first allocation reserves a heap for it.
@@ -27,44 +26,60 @@ void reserve_heap() {
   std::free(piece);
 }
 
-}  // namespace
+/// Threads that wait for each other, until it ends.
+class WaitingThreads {
+ public:
+  WaitingThreads() = default;
+  ~WaitingThreads() {
+    all_tried_.count_down();
+    for (std::thread& thread : threads_) {
+      thread.join();
+    }
+  }
+  WaitingThreads(const WaitingThreads&) = delete;
+  WaitingThreads& operator=(const WaitingThreads&) = delete;
 
-int threads_to_compile() {
-  return at::get_num_threads();
-}
+  void start_one() {
+    threads_.emplace_back([this] {
+      reserve_heap();
+      all_tried_.wait();
+    });
+  }
+
+  [[nodiscard]] std::size_t size() const { return threads_.size(); }
+
+ private:
+  std::latch all_tried_{1};
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace
 
 int threads_to_run(const TrainOptions& options, const ScheduleChoice& choice) {
   const std::size_t threads =
       choice.schedule.rows().size() * static_cast<std::size_t>(options.threads_per_worker) +
-      kOthers + static_cast<std::size_t>(threads_to_compile());
+      kOthers;
   return static_cast<int>(std::min<std::size_t>(threads, std::numeric_limits<int>::max()));
 }
 
 void check_threads(int count) {
-  std::latch all_tried{1};
-  std::optional<Error> failure;
-  std::vector<std::thread> threads;
+  WaitingThreads threads;
   try {
     for (int i = 0; i < count; ++i) {
-      threads.emplace_back([&all_tried] {
-        reserve_heap();
-        all_tried.wait();
-      });
+      threads.start_one();
     }
   } catch (const std::exception& error) {
-    const std::string what = fmt::format(
-        "{} are needed, {} could be started; raise the limit that stands in the way (ulimit -u, "
-        "ulimit -v), or use fewer --ranks and --threads-per-worker",
-        count,
-        threads.size());
-    failure = lack_of_memory(error, what);
-  }
-  all_tried.count_down();
-  for (std::thread& thread : threads) {
-    thread.join();
-  }
-  if (failure) {
-    throw Error(*failure);
+    const auto lack = lack_of_memory(
+        error,
+        fmt::format(
+            "{} are needed, {} could be started; raise the limit that stands in the way (ulimit "
+            "-u, ulimit -v), or use fewer --ranks and --threads-per-worker",
+            count,
+            threads.size()));
+    if (lack) {
+      throw Error(*lack);
+    }
+    throw;
   }
 }
 
