@@ -193,7 +193,7 @@ bool runs(const Schedule& schedule, const StageGraph& graph, int microbatches) {
 
 bool about_order(const Violation& v) {
   const bool order = std::ranges::find(kOrderRules, v.rule) != kOrderRules.end();
-  return order && (!is_column_rule(v.rule) || v.cells.size() > 1);
+  return order && (!is_column_rule(v.rule) || v.cells.size() > 1 + v.more.size());
 }
 
 std::optional<Exchange> find_repair(const Schedule& schedule,

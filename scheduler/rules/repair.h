@@ -13,7 +13,7 @@
 namespace stagecraft::rules {
 
 /// Whether another order of the cells could avoid the violation (V29 apart): V20 to V23 name only
-/// one cell when all they lack is missing.
+/// one cell, and one of each of their kin, when all they lack is missing.
 [[nodiscard]] bool about_order(const Violation& v);
 
 /// Finds the violations of a schedule under the same graph and options.

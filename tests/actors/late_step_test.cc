@@ -7,11 +7,11 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// Each rank r has two instructions: the weight half of stage r on microbatch 3, and the vote.
+/// Each rank r has two instructions: the forward of stage r on microbatch 3, and the vote.
 Plan small_plan(int ranks) {
   Plan plan;
   for (int r = 0; r < ranks; ++r) {
-    const Task last{CellKind::BackwardWeight, StageId(r), Microbatch(3)};
+    const Task last{CellKind::Forward, StageId(r), Microbatch(3)};
     plan.ranks.push_back({.rank = Rank(r),
                           .instructions = {{.id = InstructionId(0), .op = Op::Run, .task = last},
                                            {.id = InstructionId(1), .op = Op::Vote}}});
@@ -49,7 +49,7 @@ TEST_CASE("a rank that hangs in its last task is blamed, not the lowest one in t
   CHECK(
       error.message() ==
       "the step was not done within 250 ms: rank 0 has been in \"i1 vote\" for 2.0 s, waiting for "
-      "rank 2; rank 2 has been in \"i0 run 2W3\" for 2.5 s and waits for nobody; not done either: "
+      "rank 2; rank 2 has been in \"i0 run 2F3\" for 2.5 s and waits for nobody; not done either: "
       "rank 1, 3; find out what holds rank 2 up, or set a longer step_deadline");
 }
 

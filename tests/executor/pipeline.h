@@ -12,6 +12,7 @@
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/compiler/replicate.h"
+#include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/futures/transport/inproc.h"
 
 namespace stagecraft::testing {
@@ -96,7 +97,10 @@ class Pipeline {
   void on_all(F&& body) {
     std::vector<std::thread> threads;
     for (std::size_t r = 0; r < executors_.size(); ++r) {
-      threads.emplace_back([&body, r] { body(r); });
+      threads.emplace_back([&body, r] {
+        set_own_thread_count(1);  // as the thread that made the executor: bits are equal at equal counts
+        body(r);
+      });
     }
     for (std::thread& t : threads) {
       t.join();

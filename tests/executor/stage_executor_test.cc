@@ -27,18 +27,18 @@ struct Case {
 template <class Module>
 Case make_case(Module& module, const std::vector<std::vector<std::int64_t>>& shapes, const std::vector<std::int64_t>& label) {
   torch::manual_seed(11);
-  Case result{Program(nullptr), {}, {}};
+  std::vector<Batch> batches, labels;
   for (int step = 0; step < 3; ++step) {
     Batch inputs;
     for (const auto& shape : shapes) {
       inputs.emplace_back(torch::randn(shape));
     }
-    result.inputs.push_back(std::move(inputs));
-    result.labels.push_back({torch::randn(label)});
+    batches.push_back(std::move(inputs));
+    labels.push_back({torch::randn(label)});
   }
-  result.program = compile(module, {.inputs = result.inputs[0], .labels = result.labels[0], .loss = mean_square,
-                                    .microbatches = kMicrobatches});
-  return result;
+  Program program =
+      compile(module, {.inputs = batches[0], .labels = labels[0], .loss = mean_square, .microbatches = kMicrobatches});
+  return {std::move(program), std::move(batches), std::move(labels)};
 }
 
 /// Trains three steps both ways; every loss and every state tensor must have the same bits.
