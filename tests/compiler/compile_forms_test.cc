@@ -10,6 +10,7 @@
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/modules.h"
+#include "stagecraft/tests/support/refusal.h"
 
 namespace stagecraft {
 namespace {
@@ -46,17 +47,6 @@ std::size_t outputs_of(Module&& module, std::size_t inputs = 1) {
   const Program program = compile(module, {.inputs = batch, .loss = sum_of_all, .microbatches = 2});
   CHECK_FALSE(program.parameter_names().empty());
   return program.compiled().graph.outputs.size();
-}
-
-std::string refusal(const std::function<void()>& work, Errc expected = Errc::UsageArgument) {
-  try {
-    work();
-  } catch (const Error& error) {
-    CHECK(error.code() == expected);
-    return error.message();
-  }
-  FAIL("it was accepted");
-  return "";
 }
 
 // ---- what holds the module -----------------------------------------------------------------------

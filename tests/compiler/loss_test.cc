@@ -11,6 +11,7 @@
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/modules.h"
+#include "stagecraft/tests/support/refusal.h"
 
 namespace stagecraft {
 namespace {
@@ -21,17 +22,6 @@ using testing::mean_square;
 torch::Tensor rows() {
   torch::manual_seed(5);
   return torch::randn({4, 3});
-}
-
-std::string refusal(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    CHECK(error.code() == Errc::UsageArgument);
-    return error.message();
-  }
-  FAIL("it was accepted");
-  return "";
 }
 
 /// Compiles a linear layer with this loss.

@@ -5,22 +5,12 @@
 #include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/refusal.h"
 
 namespace stagecraft::tests {
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
-
-std::string refusal(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    CHECK(error.code() == Errc::UsageArgument);
-    return error.message();
-  }
-  FAIL("it was accepted");
-  return "";
-}
 
 /// Two stages without a class of their own.
 torch::nn::Sequential chain() {

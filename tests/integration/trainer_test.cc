@@ -1,23 +1,13 @@
 #include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/refusal.h"
 
 namespace stagecraft::tests {
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
 using namespace stagecraft::cells;
-
-std::string refusal(const std::function<void()>& work, Errc expected) {
-  try {
-    work();
-  } catch (const Error& error) {
-    CHECK(error.code() == expected);
-    return error.message();
-  }
-  FAIL("it was accepted");
-  return "";
-}
 
 TEST_CASE("training lowers the loss", "[integration][trainer]") {
   const Program program = make_program();
