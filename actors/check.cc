@@ -9,8 +9,8 @@
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/written_buffers.h"
 #include "stagecraft/scheduler/accumulation.h"
-#include "stagecraft/scheduler/replicas.h"
 #include "stagecraft/scheduler/render/terminal.h"
+#include "stagecraft/scheduler/replicas.h"
 
 namespace stagecraft {
 
@@ -23,7 +23,8 @@ void CheckResult::or_throw() const {
 
 namespace {
 
-/// A schedule whose replicas do not fit the program breaks V32: its stages can be no copies of the program's.
+/// A schedule whose replicas do not fit the program breaks V32: its stages can be no copies of the
+/// program's.
 Violation misfit(std::string message) {
   Violation violation;
   violation.rule = "V32";
@@ -31,7 +32,8 @@ Violation misfit(std::string message) {
   return violation;
 }
 
-std::vector<std::string> names_of_written_buffers(const CompiledProgram& program, const StageProgram& stage) {
+std::vector<std::string> names_of_written_buffers(const CompiledProgram& program,
+                                                  const StageProgram& stage) {
   std::vector<std::string> names;
   for (const int buffer : written_buffers(program.graph, stage)) {
     names.push_back(program.graph.buffers[static_cast<std::size_t>(buffer)].name);
@@ -40,23 +42,32 @@ std::vector<std::string> names_of_written_buffers(const CompiledProgram& program
 }
 
 /// Running statistics would see a share of the microbatches in each copy.
-void find_divided_buffers(const CompiledProgram& program, const Replicas& replicas, std::vector<Violation>& violations) {
+void find_divided_buffers(const CompiledProgram& program,
+                          const Replicas& replicas,
+                          std::vector<Violation>& violations) {
   if (replicas.count() == 1) {
     return;
   }
   for (const StageProgram& stage : program.partition.stages) {
     const std::vector<std::string> names = names_of_written_buffers(program, stage);
     if (!names.empty()) {
-      violations.push_back(misfit(fmt::format(
-          "stage {} (\"{}\") writes {} in its forward, and its {} replicas would each keep other values: use a schedule of "
-          "one replica, or a normalization without running statistics",
-          stage.id.value, stage.name, fmt::join(names, ", "), replicas.count())));
+      violations.push_back(
+          misfit(fmt::format("stage {} (\"{}\") writes {} in its forward, and its {} replicas "
+                             "would each keep other values: use a schedule of "
+                             "one replica, or a normalization without running statistics",
+                             stage.id.value,
+                             stage.name,
+                             fmt::join(names, ", "),
+                             replicas.count())));
     }
   }
 }
 
-/// A stage that writes buffers in its forward leaves other values in them when its forwards run in another order.
-void find_reordered_buffers(const CompiledProgram& program, const Schedule& schedule, const Replicas& replicas,
+/// A stage that writes buffers in its forward leaves other values in them when its forwards run in
+/// another order.
+void find_reordered_buffers(const CompiledProgram& program,
+                            const Schedule& schedule,
+                            const Replicas& replicas,
                             CheckResult& result) {
   for (const LateForward& late : late_forwards(schedule)) {
     const StageProgram& stage = program.partition.stages[replicas.model_stage(late.stage).index()];
@@ -64,11 +75,17 @@ void find_reordered_buffers(const CompiledProgram& program, const Schedule& sche
     if (names.empty()) {
       continue;
     }
-    result.notes.push_back(fmt::format(
-        "stage {} (\"{}\") writes {} in its forward and runs microbatch {} after microbatch {}: what is in there in the "
-        "end, and what is computed from it, will not have the bits of one process, which takes microbatches in order; run "
-        "the forwards of this stage in order",
-        late.stage.value, stage.name, fmt::join(names, ", "), late.microbatch.value, late.after.value));
+    result.notes.push_back(
+        fmt::format("stage {} (\"{}\") writes {} in its forward and runs microbatch {} after "
+                    "microbatch {}: what is in there in the "
+                    "end, and what is computed from it, will not have the bits of one process, "
+                    "which takes microbatches in order; run "
+                    "the forwards of this stage in order",
+                    late.stage.value,
+                    stage.name,
+                    fmt::join(names, ", "),
+                    late.microbatch.value,
+                    late.after.value));
     result.reordered_buffers.insert(result.reordered_buffers.end(), names.begin(), names.end());
   }
 }
@@ -85,9 +102,11 @@ CheckResult check(const Program& program, const Schedule& schedule) {
       result.violations = validate(schedule, graph, {.microbatches = program.microbatches()});
       find_divided_buffers(program.compiled(), replicas, result.violations);
     } else {
-      result.violations.push_back(misfit(fmt::format(
-          "{} microbatches do not divide over {} replicas: use a multiple of {}", program.microbatches(),
-          replicas.count(), replicas.count())));
+      result.violations.push_back(
+          misfit(fmt::format("{} microbatches do not divide over {} replicas: use a multiple of {}",
+                             program.microbatches(),
+                             replicas.count(),
+                             replicas.count())));
     }
     if (result.ok()) {
       find_reordered_buffers(program.compiled(), schedule, replicas, result);

@@ -6,8 +6,9 @@
 ///   trainer -> agent         Status
 ///   trainer -> driver        Submit
 ///
-/// MS-1: a message is metadata only: numbers (losses among them), text and lists of them. No tensor, no pointer, no
-///       handle; tensors go over the Transport under the tags of data_tags.h.
+/// MS-1: a message is metadata only: numbers (losses among them), text and lists of them. No
+///       tensor, no pointer, no handle; tensors go over the Transport under the tags of
+///       data_tags.h.
 /// MS-2: each message has one list of its fields, `visit_fields`; whoever sends, prints or checks
 ///       messages uses that list.
 /// MS-3: an answer carries its failure as a value; nothing throws across a message.
@@ -104,8 +105,7 @@ struct Submit {
 
 template <class V>
 decltype(auto) visit_fields(RankTimes& m, V&& v) {
-  return v(
-      m.forward, m.backward, m.update, m.waiting, m.wall, m.peak_bytes, m.peak_in_flight);
+  return v(m.forward, m.backward, m.update, m.waiting, m.wall, m.peak_bytes, m.peak_in_flight);
 }
 template <class V>
 decltype(auto) visit_fields(MicrobatchLoss& m, V&& v) {
@@ -129,14 +129,8 @@ decltype(auto) visit_fields(RunStep& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(StepDone& m, V&& v) {
-  return v(m.rank,
-           m.submission,
-           m.committed,
-           m.times,
-           m.losses,
-           m.gradient_norm,
-           m.timeline,
-           m.error);
+  return v(
+      m.rank, m.submission, m.committed, m.times, m.losses, m.gradient_norm, m.timeline, m.error);
 }
 template <class V>
 decltype(auto) visit_fields(Abort& m, V&& v) {

@@ -70,8 +70,8 @@ class StageWorker {
                                           ExecutorSetup setup);
 [[nodiscard]] AgentActor spawn_agent(ActorHost& host, std::shared_ptr<WorkerDesk> desk);
 
-/// Asks agents, from a thread that is no actor, what their ranks are doing. In their order; nothing for one that is gone
-/// or silent for longer than `limit`.
+/// Asks agents, from a thread that is no actor, what their ranks are doing. In their order; nothing
+/// for one that is gone or silent for longer than `limit`.
 [[nodiscard]] std::vector<std::optional<StatusReply>> ask_status(
     ActorHost& host, const std::vector<AgentActor>& agents, std::chrono::milliseconds limit);
 

@@ -20,7 +20,8 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::chrono::hours kLongestDeadline{24 * 365};  // which no clock's arithmetic overflows with
+constexpr std::chrono::hours kLongestDeadline{24 *
+                                              365};  // which no clock's arithmetic overflows with
 
 constexpr std::string_view kWeight = "weight:";
 constexpr std::string_view kBuffer = "buffer:";
@@ -37,7 +38,8 @@ void check_options(const TrainerOptions& options) {
           fmt::format("threads_per_worker is at least 1, not {}", options.threads_per_worker));
   require(!options.clip || *options.clip > 0.0,
           fmt::format("clip is a norm above 0, not {}", options.clip.value_or(0.0)));
-  for (const auto deadline : {options.step_deadline, options.state_deadline, options.end_deadline}) {
+  for (const auto deadline :
+       {options.step_deadline, options.state_deadline, options.end_deadline}) {
     require(deadline.count() > 0 && deadline <= kLongestDeadline,
             fmt::format("deadlines are above 0 and at most a year, not {} ms", deadline.count()));
   }
@@ -88,7 +90,11 @@ struct Trainer::Impl {
   std::unique_ptr<Crew> crew;
   std::vector<StateTensor> unused;  ///< parameters and buffers that no stage has: they live here
 
-  Impl(const Cluster& cluster, const Program& p, const Schedule& schedule, Optimizer o, TrainerOptions t)
+  Impl(const Cluster& cluster,
+       const Program& p,
+       const Schedule& schedule,
+       Optimizer o,
+       TrainerOptions t)
       : program(p), options(std::move(t)), optimizer(o) {
     check_options(options);
     check_optimizer(optimizer);
@@ -167,10 +173,11 @@ struct Trainer::Impl {
 
   EnteredStep enter(const Batch& inputs, const Batch& labels, bool training) {
     const CompiledProgram& compiled = program.compiled();
-    const auto split = [&](const Batch& batch, const std::vector<BatchSlice>& expected, std::string_view what) {
-      const OnCallersThread scope;
-      return split_batch(batch, expected, compiled.microbatches, what);
-    };
+    const auto split =
+        [&](const Batch& batch, const std::vector<BatchSlice>& expected, std::string_view what) {
+          const OnCallersThread scope;
+          return split_batch(batch, expected, compiled.microbatches, what);
+        };
     StepInput input{.training = training,
                     .inputs = split(inputs, compiled.inputs, "input"),
                     .labels = split(labels, compiled.labels, "label")};
@@ -262,8 +269,7 @@ Trainer::Trainer(const Cluster& cluster,
                  Schedule schedule,
                  Optimizer optimizer,
                  TrainerOptions options)
-    : impl_(std::make_unique<Impl>(
-          cluster, program, schedule, optimizer, std::move(options))) {}
+    : impl_(std::make_unique<Impl>(cluster, program, schedule, optimizer, std::move(options))) {}
 
 Trainer::~Trainer() {
   if (impl_ != nullptr && !impl_->home.is_here()) {
@@ -339,7 +345,8 @@ const Plan& Trainer::plan() const {
 std::vector<RankStatus> Trainer::status() {
   std::vector<RankStatus> result;
   for (const auto& reply : impl().crew->status()) {
-    RankStatus& status = result.emplace_back(RankStatus{.rank = Rank(result.size()), .answers = reply.has_value()});
+    RankStatus& status =
+        result.emplace_back(RankStatus{.rank = Rank(result.size()), .answers = reply.has_value()});
     if (!reply) {
       continue;
     }
@@ -347,7 +354,8 @@ std::vector<RankStatus> Trainer::status() {
     const auto& instructions = plan.ranks[reply->rank.index()].instructions;
     status.seconds = reply->seconds;
     status.waiting_for = reply->waiting_for;
-    if (reply->instruction >= 0 && static_cast<std::size_t>(reply->instruction) < instructions.size()) {
+    if (reply->instruction >= 0 &&
+        static_cast<std::size_t>(reply->instruction) < instructions.size()) {
       status.instruction = to_string(instructions[static_cast<std::size_t>(reply->instruction)]);
     }
   }

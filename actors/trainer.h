@@ -8,10 +8,10 @@
 /// TR-1: nothing is dispatched for a schedule that breaks a rule, or a batch of the wrong shape.
 /// TR-2: a step that fails before its vote changes no weight, and the next may follow. One that
 ///       fails later leaves weights undefined: every step, save and state_dict fails until load().
-/// TR-3: destroying a trainer cancels the steps under way and takes a bounded time. One that is never destroyed, or only
-///       among static objects, does not harm the end of the process.
-/// TR-4: a trainer that was moved from, and the copy that a child of fork() has of one, say so to every call and may be
-///       destroyed.
+/// TR-3: destroying a trainer cancels the steps under way and takes a bounded time. One that is
+///       never destroyed, or only among static objects, does not harm the end of the process.
+/// TR-4: a trainer that was moved from, and the copy that a child of fork() has of one, say so to
+///       every call and may be destroyed.
 #pragma once
 
 #include <chrono>
@@ -37,16 +37,17 @@ namespace stagecraft {
 
 struct TrainerOptions {
   LearningRate learning_rate;
-  std::optional<double> clip;  ///< largest norm of the whole model's gradient
-  std::uint64_t seed = 0;      ///< of random operators
-  int threads_per_worker = 1;  ///< of LibTorch; results are bit-equal at equal counts
+  std::optional<double> clip;    ///< largest norm of the whole model's gradient
+  std::uint64_t seed = 0;        ///< of random operators
+  int threads_per_worker = 1;    ///< of LibTorch; results are bit-equal at equal counts
   bool record_timeline = false;  ///< every step says when each instruction of each rank ran
-  int outstanding = 2;         ///< steps under way before step() waits
+  int outstanding = 2;           ///< steps under way before step() waits
   /// Deadlines: each above 0 and at most a year.
   /// Longest a step may take; its abort may take as long again, and a second at least.
   std::chrono::milliseconds step_deadline{std::chrono::minutes(5)};
-  std::chrono::milliseconds state_deadline{std::chrono::minutes(5)};  ///< longest its start, save and load may take
-  std::chrono::milliseconds end_deadline{std::chrono::seconds(20)};   ///< longest its end may take
+  std::chrono::milliseconds state_deadline{
+      std::chrono::minutes(5)};  ///< longest its start, save and load may take
+  std::chrono::milliseconds end_deadline{std::chrono::seconds(20)};  ///< longest its end may take
   /// Called on a rank's thread before each of its instructions; may throw. For tests that make a
   /// rank fail.
   std::function<void(Rank, const Instruction&)> before_instruction;
@@ -58,10 +59,12 @@ using StateDict = std::vector<std::pair<std::string, at::Tensor>>;
 /// What a rank is doing just now.
 struct RankStatus {
   Rank rank;
-  bool answers = true;            ///< false: its worker has ended or is silent, and nothing else is known
-  std::string instruction;        ///< empty between steps
-  double seconds = 0.0;           ///< for so long
-  std::vector<Rank> waiting_for;  ///< kDriver among them for an input that has not come; empty: it waits for nobody
+  bool answers = true;      ///< false: its worker has ended or is silent, and nothing else is known
+  std::string instruction;  ///< empty between steps
+  double seconds = 0.0;     ///< for so long
+  std::vector<Rank>
+      /// kDriver among them for an input that has not come; empty: it waits for nobody
+      waiting_for;
 };
 
 class Trainer {

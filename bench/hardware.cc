@@ -1,12 +1,12 @@
 #include "stagecraft/bench/hardware.h"
 
-#include <ATen/Version.h>
-#include <fmt/format.h>
-#include <torch/version.h>
-
 #include <algorithm>
 #include <fstream>
 #include <thread>
+
+#include <ATen/Version.h>
+#include <fmt/format.h>
+#include <torch/version.h>
 
 namespace stagecraft::bench {
 
@@ -19,8 +19,12 @@ std::string hardware() {
       break;
     }
   }
-  return fmt::format("{}, {} processors, g++ {}, LibTorch {} ({})", model, std::thread::hardware_concurrency(), __VERSION__,
-                     TORCH_VERSION, at::get_cpu_capability());
+  return fmt::format("{}, {} processors, g++ {}, LibTorch {} ({})",
+                     model,
+                     std::thread::hardware_concurrency(),
+                     __VERSION__,
+                     TORCH_VERSION,
+                     at::get_cpu_capability());
 }
 
 double median(std::vector<double> samples) {

@@ -1,13 +1,12 @@
-/// What does the runtime itself cost? Stages that do nothing, against the same hand-offs between plain threads.
+/// What does the runtime itself cost? Stages that do nothing, against the same hand-offs between
+/// plain threads.
 ///
-/// The comparison runs the very plan of the trainer on one thread per rank: every Send sets a flag under a mutex and
-/// notifies, every Recv waits for it on a condition variable, the vote is such a hand-off to every other rank, and
-/// the start and end of a step are one each per rank. It is made twice: bare, and with what LibTorch does in the stages
-/// (each forward's and backward's operators, accumulation, norms, the optimizer), which a trainer does too even where
-/// a stage computes nothing. What is left in the second ratio is the runtime's own.
-#include <fmt/format.h>
-#include <torch/torch.h>
-
+/// The comparison runs the very plan of the trainer on one thread per rank: every Send sets a flag
+/// under a mutex and notifies, every Recv waits for it on a condition variable, the vote is such a
+/// hand-off to every other rank, and the start and end of a step are one each per rank. It is made
+/// twice: bare, and with what LibTorch does in the stages (each forward's and backward's operators,
+/// accumulation, norms, the optimizer), which a trainer does too even where a stage computes
+/// nothing. What is left in the second ratio is the runtime's own.
 #include <chrono>
 #include <condition_variable>
 #include <map>
@@ -16,6 +15,9 @@
 #include <set>
 #include <thread>
 #include <tuple>
+
+#include <fmt/format.h>
+#include <torch/torch.h>
 
 #include "stagecraft/actors/executor/backward.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
@@ -33,7 +35,8 @@ constexpr int kMicrobatches = 8;
 constexpr int kSteps = 300;
 constexpr int kRounds = 5;
 
-/// Every stage hands its input on; the first owns one number, so that gradients flow all the way back.
+/// Every stage hands its input on; the first owns one number, so that gradients flow all the way
+/// back.
 struct Nothing : torch::nn::Module {
   int stages;
   torch::Tensor one;
@@ -49,7 +52,8 @@ struct Nothing : torch::nn::Module {
 /// Named flags; setting one wakes its rank.
 class Mailbox {
  public:
-  using Key = std::tuple<int, int, int>;  // step, edge (or a negative number for control), microbatch or sender
+  using Key = std::
+      tuple<int, int, int>;  // step, edge (or a negative number for control), microbatch or sender
   void set(const Key& key) {
     {
       const std::scoped_lock lock(mutex_);
@@ -88,15 +92,22 @@ class Operators {
 
   void run(const sc::Instruction& i) {
     switch (i.op) {
-      case sc::Op::Run: i.task.kind == sc::CellKind::Forward ? forward(i.task) : backward(i.task); break;
-      case sc::Op::Accumulate: stages_.at(i.task.stage).bucket.accumulate(gradients_[i.task.stage]); break;
+      case sc::Op::Run:
+        i.task.kind == sc::CellKind::Forward ? forward(i.task) : backward(i.task);
+        break;
+      case sc::Op::Accumulate:
+        stages_.at(i.task.stage).bucket.accumulate(gradients_[i.task.stage]);
+        break;
       case sc::Op::Vote:
         for (auto& [id, stage] : stages_) {
           (void)stage.bucket.average(kMicrobatches);
         }
         break;
-      case sc::Op::Update: stages_.at(i.task.stage).bucket.update(kOptimizer, 0.0, 1.0, 1); break;
-      default: break;
+      case sc::Op::Update:
+        stages_.at(i.task.stage).bucket.update(kOptimizer, 0.0, 1.0, 1);
+        break;
+      default:
+        break;
     }
   }
 
@@ -123,7 +134,8 @@ class Operators {
   void backward(const sc::Task& task) {
     sc::Saved& saved = saved_[task.stage][task.microbatch];
     const std::vector<torch::Tensor> from_next(saved.outputs.size(), one_);
-    gradients_[task.stage] = sc::backward(saved, from_next, stages_.at(task.stage).bucket.gradient_edges()).parameters;
+    gradients_[task.stage] =
+        sc::backward(saved, from_next, stages_.at(task.stage).bucket.gradient_edges()).parameters;
     saved = {};
   }
 
@@ -134,7 +146,11 @@ class Operators {
 };
 
 /// `operators` is null for bare hand-offs.
-void run_rank(const sc::RankPlan& rank, std::vector<Mailbox>& ranks, Mailbox& driver, int steps, Operators* operators) {
+void run_rank(const sc::RankPlan& rank,
+              std::vector<Mailbox>& ranks,
+              Mailbox& driver,
+              int steps,
+              Operators* operators) {
   const int self = rank.rank.value;
   Mailbox& mine = ranks[rank.rank.index()];
   for (int step = 0; step < steps; ++step) {
@@ -169,7 +185,10 @@ void run_rank(const sc::RankPlan& rank, std::vector<Mailbox>& ranks, Mailbox& dr
 }
 
 /// Microseconds per step of the plain threads.
-double plain_threads(const sc::Program& program, const sc::Plan& plan, int steps, bool with_operators) {
+double plain_threads(const sc::Program& program,
+                     const sc::Plan& plan,
+                     int steps,
+                     bool with_operators) {
   std::vector<Mailbox> ranks(plan.ranks.size());
   Mailbox driver;
   std::vector<std::thread> threads;
@@ -195,7 +214,8 @@ double plain_threads(const sc::Program& program, const sc::Plan& plan, int steps
       driver.wait({step, kDone, static_cast<int>(r)});
     }
   }
-  const std::chrono::duration<double, std::micro> elapsed = std::chrono::steady_clock::now() - start;
+  const std::chrono::duration<double, std::micro> elapsed =
+      std::chrono::steady_clock::now() - start;
   for (std::thread& t : threads) {
     t.join();
   }
@@ -209,17 +229,22 @@ double trainer_steps(sc::Trainer& trainer, const torch::Tensor& x, int steps) {
     last = trainer.step({x}, {x});
   }
   (void)last.get();
-  const std::chrono::duration<double, std::micro> elapsed = std::chrono::steady_clock::now() - start;
+  const std::chrono::duration<double, std::micro> elapsed =
+      std::chrono::steady_clock::now() - start;
   return elapsed.count() / steps;
 }
 
 void measure(int ranks) {
   Nothing module(ranks);
   const auto x = torch::ones({kMicrobatches, 1});
-  const auto loss = [](torch::Tensor output, torch::Tensor label) { return (output - label).sum(); };
-  const auto program = sc::compile(module, {.inputs = {x}, .labels = {x}, .loss = loss, .microbatches = kMicrobatches});
+  const auto loss = [](torch::Tensor output, torch::Tensor label) {
+    return (output - label).sum();
+  };
+  const auto program = sc::compile(
+      module, {.inputs = {x}, .labels = {x}, .loss = loss, .microbatches = kMicrobatches});
   auto cluster = sc::Cluster::local(ranks);
-  sc::Trainer trainer(cluster, program, sc::one_f_one_b(program.stage_graph(), kMicrobatches), sc::Sgd{.lr = 0.0});
+  sc::Trainer trainer(
+      cluster, program, sc::one_f_one_b(program.stage_graph(), kMicrobatches), sc::Sgd{.lr = 0.0});
   std::vector<double> ours, bare, working, to_bare, to_working;
   (void)trainer_steps(trainer, x, kSteps / 3);
   for (int round = 0; round < kRounds; ++round) {
@@ -230,11 +255,18 @@ void measure(int ranks) {
     to_working.push_back(ours.back() / working.back());
   }
   const double cells = 2.0 * ranks * kMicrobatches;
-  fmt::print("{} ranks: step {:.0f} us, {:.1f} us per cell\n", ranks, sc::bench::median(ours), sc::bench::median(ours) / cells);
-  const auto compare = [&](const char* what, const std::vector<double>& plain, const std::vector<double>& ratios) {
-    fmt::print("  {}: {:.0f} us, {:.1f} us per cell; ratio {:.2f}\n", what, sc::bench::median(plain),
-               sc::bench::median(plain) / cells, sc::bench::median(ratios));
-  };
+  fmt::print("{} ranks: step {:.0f} us, {:.1f} us per cell\n",
+             ranks,
+             sc::bench::median(ours),
+             sc::bench::median(ours) / cells);
+  const auto compare =
+      [&](const char* what, const std::vector<double>& plain, const std::vector<double>& ratios) {
+        fmt::print("  {}: {:.0f} us, {:.1f} us per cell; ratio {:.2f}\n",
+                   what,
+                   sc::bench::median(plain),
+                   sc::bench::median(plain) / cells,
+                   sc::bench::median(ratios));
+      };
   compare("plain hand-offs, bare", bare, to_bare);
   compare("plain hand-offs, with the stages' operators", working, to_working);
 }
@@ -242,8 +274,12 @@ void measure(int ranks) {
 }  // namespace
 
 int main() {
-  fmt::print("{}\n{} microbatches, 1F1B, stages that do nothing; medians of {} rounds of {} steps\n", sc::bench::hardware(),
-             kMicrobatches, kRounds, kSteps);
+  fmt::print(
+      "{}\n{} microbatches, 1F1B, stages that do nothing; medians of {} rounds of {} steps\n",
+      sc::bench::hardware(),
+      kMicrobatches,
+      kRounds,
+      kSteps);
   measure(2);
   measure(4);
 }

@@ -1,15 +1,17 @@
-/// What does it cost to record when every instruction began and ended? On and off, turn by turn, in one run.
+/// What does it cost to record when every instruction began and ended? On and off, turn by turn, in
+/// one run.
 ///
-/// First the recorder alone, around nothing: what is left is its clock reads and stores. Then a whole step of one rank
-/// whose stages do nothing, on this thread, without actors or peers, so that nobody else's scheduling is measured.
-#include <ATen/Parallel.h>
-#include <fmt/format.h>
-#include <torch/torch.h>
-
+/// First the recorder alone, around nothing: what is left is its clock reads and stores. Then a
+/// whole step of one rank whose stages do nothing, on this thread, without actors or peers, so that
+/// nobody else's scheduling is measured.
 #include <algorithm>
 #include <chrono>
 #include <functional>
 #include <limits>
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <torch/torch.h>
 
 #include "stagecraft/actors/executor/stage_executor.h"
 #include "stagecraft/actors/executor/timeline.h"
@@ -34,15 +36,22 @@ double nanoseconds_of(const std::function<void()>& body) {
   return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
 }
 
-/// Off and on in turns, many short rounds; the best of either counts, because whatever else the machine does only adds.
-void compare(const char* what, double instructions, const std::function<void()>& off, const std::function<void()>& on) {
+/// Off and on in turns, many short rounds; the best of either counts, because whatever else the
+/// machine does only adds.
+void compare(const char* what,
+             double instructions,
+             const std::function<void()>& off,
+             const std::function<void()>& on) {
   double best_off = std::numeric_limits<double>::infinity(), best_on = best_off;
   for (int round = 0; round < kRounds; ++round) {
     best_off = std::min(best_off, nanoseconds_of(off));
     best_on = std::min(best_on, nanoseconds_of(on));
   }
-  fmt::print("{:<52} off {:>7.1f} ns, on {:>7.1f} ns, recording {:>6.1f} ns\n", what, best_off / instructions,
-             best_on / instructions, (best_on - best_off) / instructions);
+  fmt::print("{:<52} off {:>7.1f} ns, on {:>7.1f} ns, recording {:>6.1f} ns\n",
+             what,
+             best_off / instructions,
+             best_on / instructions,
+             (best_on - best_off) / instructions);
 }
 
 /// What the executor does around an instruction: it notes when it began, recording or not.
@@ -84,10 +93,15 @@ void around_receives() {
     }
     (void)recorder.take();
   };
-  compare("a receive, for its time of arrival", kInstructions, [&] { receive(false); }, [&] { receive(true); });
+  compare(
+      "a receive, for its time of arrival",
+      kInstructions,
+      [&] { receive(false); },
+      [&] { receive(true); });
 }
 
-/// Every stage hands its input on; the first owns one number, so that gradients flow all the way back.
+/// Every stage hands its input on; the first owns one number, so that gradients flow all the way
+/// back.
 struct Nothing : torch::nn::Module {
   torch::Tensor one;
   Nothing() { one = register_parameter("one", torch::ones({1})); }
@@ -118,21 +132,28 @@ sc::Schedule one_rank() {
 void around_a_step() {
   Nothing module;
   const auto x = torch::ones({kMicrobatches, 1});
-  const auto loss = [](torch::Tensor output, torch::Tensor label) { return (output - label).sum(); };
-  const auto program = sc::compile(module, {.inputs = {x}, .labels = {x}, .loss = loss, .microbatches = kMicrobatches});
+  const auto loss = [](torch::Tensor output, torch::Tensor label) {
+    return (output - label).sum();
+  };
+  const auto program = sc::compile(
+      module, {.inputs = {x}, .labels = {x}, .loss = loss, .microbatches = kMicrobatches});
   const auto plan = std::make_shared<const sc::Plan>(sc::lower_schedule(program, one_rank(), true));
   const sc::InprocNetwork network(1);
   std::int64_t step = 0;
   const auto make = [&](bool record) {
-    return std::make_unique<sc::StageExecutor>(
-        sc::ExecutorSetup{.rank = sc::Rank(0), .program = program.shared(), .train = plan, .evaluate = plan,
-                          .optimizer = sc::Sgd{.lr = 0.0}, .record_timeline = record},
-        network.endpoint(sc::Rank(0)));
+    return std::make_unique<sc::StageExecutor>(sc::ExecutorSetup{.rank = sc::Rank(0),
+                                                                 .program = program.shared(),
+                                                                 .train = plan,
+                                                                 .evaluate = plan,
+                                                                 .optimizer = sc::Sgd{.lr = 0.0},
+                                                                 .record_timeline = record},
+                                               network.endpoint(sc::Rank(0)));
   };
   const auto run = [&](sc::StageExecutor& executor) {
     for (const sc::Feed& feed : plan->feeds) {
       network.endpoint(sc::kDriver)
-          ->send(sc::Rank(0), {.step = sc::Step(step), .edge = feed.edge, .microbatch = feed.microbatch},
+          ->send(sc::Rank(0),
+                 {.step = sc::Step(step), .edge = feed.edge, .microbatch = feed.microbatch},
                  torch::ones({1, 1}));
     }
     (void)executor.run({.submission = sc::Step(step)});
@@ -142,8 +163,11 @@ void around_a_step() {
   run(*off);
   run(*on);
   const auto instructions = static_cast<double>(plan->instruction_count());
-  compare(fmt::format("a step of one rank, by each of its {:.0f} instructions", instructions).c_str(), instructions,
-          [&] { run(*off); }, [&] { run(*on); });
+  compare(
+      fmt::format("a step of one rank, by each of its {:.0f} instructions", instructions).c_str(),
+      instructions,
+      [&] { run(*off); },
+      [&] { run(*on); });
 }
 
 }  // namespace

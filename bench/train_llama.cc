@@ -1,18 +1,19 @@
 /// How near does a pipelined Llama come to what its schedule allows?
 ///
-/// The ideal is the simulator's makespan for the same schedule, fed with forward, backward and update times of each
-/// stage measured alone on one thread, in this run. Beside it: what replaying a captured stage costs over calling the
-/// module, and what a second thread inside the operators gains on one rank and in a plain training loop.
-#include <ATen/Parallel.h>
-#include <fmt/format.h>
-#include <torch/torch.h>
-
+/// The ideal is the simulator's makespan for the same schedule, fed with forward, backward and
+/// update times of each stage measured alone on one thread, in this run. Beside it: what replaying
+/// a captured stage costs over calling the module, and what a second thread inside the operators
+/// gains on one rank and in a plain training loop.
 #include <algorithm>
 #include <chrono>
 #include <functional>
 #include <iterator>
 #include <map>
 #include <thread>
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <torch/torch.h>
 
 #include "stagecraft/actors/executor/backward.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
@@ -56,14 +57,16 @@ StageTimes time_stage(const sc::Program& program, const sc::StageProgram& stage)
   Tensors inputs;
   for (const sc::StageInput& input : stage.inputs) {
     const sc::Value& value = compiled.graph.at(input.value);
-    inputs.push_back(value.dtype == at::kLong ? torch::randint(kVocabulary, value.sizes) : torch::randn(value.sizes));
+    inputs.push_back(value.dtype == at::kLong ? torch::randint(kVocabulary, value.sizes)
+                                              : torch::randn(value.sizes));
   }
   std::vector<double> forward, backward, update;
   for (int repetition = 0; repetition < kRepetitions; ++repetition) {
     sc::Saved saved;
     Tensors arguments, gradients;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      arguments.push_back(stage.inputs[i].owes_gradient ? inputs[i].detach().requires_grad_() : inputs[i]);
+      arguments.push_back(stage.inputs[i].owes_gradient ? inputs[i].detach().requires_grad_()
+                                                        : inputs[i]);
       if (stage.inputs[i].owes_gradient) {
         saved.leaves.push_back(arguments.back());
       }
@@ -93,8 +96,11 @@ double ideal_step(const sc::Program& program, const sc::Schedule& schedule) {
   double update = 0.0;
   for (const sc::StageProgram& stage : program.compiled().partition.stages) {
     const StageTimes times = time_stage(program, stage);
-    fmt::print("  stage {} alone: forward {:.1f} ms, backward {:.1f} ms, update {:.1f} ms\n", stage.id.value,
-               times.forward * 1e3, times.backward * 1e3, times.update * 1e3);
+    fmt::print("  stage {} alone: forward {:.1f} ms, backward {:.1f} ms, update {:.1f} ms\n",
+               stage.id.value,
+               times.forward * 1e3,
+               times.backward * 1e3,
+               times.update * 1e3);
     costs.stages.push_back({.forward = times.forward, .backward = times.backward});
     update = std::max(update, times.update);
   }
@@ -102,14 +108,23 @@ double ideal_step(const sc::Program& program, const sc::Schedule& schedule) {
 }
 
 sc::examples::LlamaOptions llama_options(int stages) {
-  return {.vocabulary = kVocabulary, .layers = 8, .dim = 256, .heads = 8, .ffn = 688, .sequence = kSequence, .stages = stages};
+  return {.vocabulary = kVocabulary,
+          .layers = 8,
+          .dim = 256,
+          .heads = 8,
+          .ffn = 688,
+          .sequence = kSequence,
+          .stages = stages};
 }
 
 void measure_pipeline() {
   sc::examples::Llama model(llama_options(kStages));
   const auto tokens = torch::randint(kVocabulary, {kSequences * kMicrobatches, kSequence});
-  const auto program =
-      sc::compile(model, {.inputs = {tokens}, .labels = {tokens}, .loss = cross_entropy, .microbatches = kMicrobatches});
+  const auto program = sc::compile(model,
+                                   {.inputs = {tokens},
+                                    .labels = {tokens},
+                                    .loss = cross_entropy,
+                                    .microbatches = kMicrobatches});
   const sc::Schedule schedule = sc::one_f_one_b(program.stage_graph(), kMicrobatches);
   auto cluster = sc::Cluster::local(kStages);
   sc::Trainer trainer(cluster, program, schedule, sc::AdamW{});
@@ -122,19 +137,26 @@ void measure_pipeline() {
   const double after = ideal_step(program, schedule);
   const double ideal = (before + after) / 2;
   const double best = *std::min_element(steps.begin(), steps.end());
-  fmt::print("step {:.0f} ms (best {:.0f}), ideal {:.0f} ms (before {:.0f}, after {:.0f}); ratio {:.3f}, best {:.3f}; "
-             "{:.0f} tokens/s\n",
-             sc::bench::median(steps) * 1e3, best * 1e3, ideal * 1e3, before * 1e3, after * 1e3,
-             sc::bench::median(steps) / ideal, best / ideal,
-             static_cast<double>(tokens.numel()) / sc::bench::median(steps));
+  fmt::print(
+      "step {:.0f} ms (best {:.0f}), ideal {:.0f} ms (before {:.0f}, after {:.0f}); ratio {:.3f}, "
+      "best {:.3f}; "
+      "{:.0f} tokens/s\n",
+      sc::bench::median(steps) * 1e3,
+      best * 1e3,
+      ideal * 1e3,
+      before * 1e3,
+      after * 1e3,
+      sc::bench::median(steps) / ideal,
+      best / ideal,
+      static_cast<double>(tokens.numel()) / sc::bench::median(steps));
 }
 
 /// Forward and backward of the whole model as one stage, module and replay in turn.
 void measure_replay() {
   sc::examples::Llama model(llama_options(1));
   const auto tokens = torch::randint(kVocabulary, {kSequences, kSequence});
-  const auto program =
-      sc::compile(model, {.inputs = {tokens}, .labels = {tokens}, .loss = cross_entropy, .microbatches = 1});
+  const auto program = sc::compile(
+      model, {.inputs = {tokens}, .labels = {tokens}, .loss = cross_entropy, .microbatches = 1});
   const sc::CompiledProgram& compiled = program.compiled();
   const sc::StageProgram& stage = compiled.partition.stages.front();
   const sc::StageRuntime runtime(compiled, stage.id, sc::AdamW{});
@@ -145,11 +167,15 @@ void measure_replay() {
   std::vector<double> eager, replay, ratios;
   for (int repetition = 0; repetition < 3 * kRepetitions; ++repetition) {
     eager.push_back(seconds_of([&] { cross_entropy(model->forward(tokens), tokens).backward(); }));
-    replay.push_back(seconds_of([&] { runtime.interpreter.run(arguments, runtime.state, {}).loss.backward(); }));
+    replay.push_back(
+        seconds_of([&] { runtime.interpreter.run(arguments, runtime.state, {}).loss.backward(); }));
     ratios.push_back(replay.back() / eager.back());
   }
-  fmt::print("forward and backward of one microbatch: module {:.1f} ms, replay {:.1f} ms, ratio {:.3f}\n",
-             sc::bench::median(eager) * 1e3, sc::bench::median(replay) * 1e3, sc::bench::median(ratios));
+  fmt::print(
+      "forward and backward of one microbatch: module {:.1f} ms, replay {:.1f} ms, ratio {:.3f}\n",
+      sc::bench::median(eager) * 1e3,
+      sc::bench::median(replay) * 1e3,
+      sc::bench::median(ratios));
 }
 
 /// Seconds of each step but the first, which makes pools and optimizer state.
@@ -162,15 +188,23 @@ std::vector<double> steps_of(const std::function<void()>& step) {
   return seconds;
 }
 
-std::vector<double> trainer_steps(const sc::Program& program, const torch::Tensor& tokens, int threads) {
+std::vector<double> trainer_steps(const sc::Program& program,
+                                  const torch::Tensor& tokens,
+                                  int threads) {
   auto cluster = sc::Cluster::local(1);
-  sc::Trainer trainer(cluster, program, sc::one_f_one_b(program.stage_graph(), kMicrobatches), sc::AdamW{},
+  sc::Trainer trainer(cluster,
+                      program,
+                      sc::one_f_one_b(program.stage_graph(), kMicrobatches),
+                      sc::AdamW{},
                       {.threads_per_worker = threads});
   return steps_of([&] { (void)trainer.step({tokens}, {tokens}).get(); });
 }
 
-/// The loop that a program without Stagecraft runs, on a thread of its own so that its pool ends with it.
-std::vector<double> plain_steps(sc::examples::Llama& model, const torch::Tensor& tokens, int threads) {
+/// The loop that a program without Stagecraft runs, on a thread of its own so that its pool ends
+/// with it.
+std::vector<double> plain_steps(sc::examples::Llama& model,
+                                const torch::Tensor& tokens,
+                                int threads) {
   std::vector<double> seconds;
   std::thread([&] {
     sc::set_own_thread_count(threads);
@@ -190,18 +224,26 @@ std::vector<double> plain_steps(sc::examples::Llama& model, const torch::Tensor&
 void measure_threads() {
   sc::examples::Llama model(llama_options(1));
   const auto tokens = torch::randint(kVocabulary, {kSequences * kMicrobatches, kSequence});
-  const auto program =
-      sc::compile(model, {.inputs = {tokens}, .labels = {tokens}, .loss = cross_entropy, .microbatches = kMicrobatches});
+  const auto program = sc::compile(model,
+                                   {.inputs = {tokens},
+                                    .labels = {tokens},
+                                    .loss = cross_entropy,
+                                    .microbatches = kMicrobatches});
   std::map<int, std::vector<double>> trainer, plain;
   for (int round = 0; round < kThreadRounds; ++round) {
     for (const int threads : {1, 2}) {
-      std::ranges::copy(trainer_steps(program, tokens, threads), std::back_inserter(trainer[threads]));
+      std::ranges::copy(trainer_steps(program, tokens, threads),
+                        std::back_inserter(trainer[threads]));
       std::ranges::copy(plain_steps(model, tokens, threads), std::back_inserter(plain[threads]));
     }
   }
   const auto compare = [](const char* what, const std::map<int, std::vector<double>>& steps) {
     const double one = sc::bench::median(steps.at(1)), two = sc::bench::median(steps.at(2));
-    fmt::print("  {}: step {:.0f} ms with 1 thread, {:.0f} ms with 2; {:.2f} x\n", what, one * 1e3, two * 1e3, one / two);
+    fmt::print("  {}: step {:.0f} ms with 1 thread, {:.0f} ms with 2; {:.2f} x\n",
+               what,
+               one * 1e3,
+               two * 1e3,
+               one / two);
   };
   fmt::print("threads inside an operator, 1 rank:\n");
   compare("trainer, --threads-per-worker", trainer);
@@ -212,8 +254,14 @@ void measure_threads() {
 
 int main() {
   at::set_num_threads(1);
-  fmt::print("{}\nLlama, dim 256, 8 layers, ffn 688, seq {}, microbatch {} x {}, {} stages, 1F1B, 1 thread each\n",
-             sc::bench::hardware(), kSequence, kSequences, kMicrobatches, kStages);
+  fmt::print(
+      "{}\nLlama, dim 256, 8 layers, ffn 688, seq {}, microbatch {} x {}, {} stages, 1F1B, 1 "
+      "thread each\n",
+      sc::bench::hardware(),
+      kSequence,
+      kSequences,
+      kMicrobatches,
+      kStages);
   measure_pipeline();
   measure_replay();
   measure_threads();

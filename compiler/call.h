@@ -1,5 +1,6 @@
-/// How Stagecraft calls what a program hands it: a module by its `forward`, anything else by `()`, and a holder or a
-/// pointer through to what it holds. Knows no tensor. Used by markers, compile and losses.
+/// How Stagecraft calls what a program hands it: a module by its `forward`, anything else by `()`,
+/// and a holder or a pointer through to what it holds. Knows no tensor. Used by markers, compile
+/// and losses.
 #pragma once
 
 #include <concepts>
@@ -48,7 +49,7 @@ template <class T>
   if constexpr (Pointer<Bare>) {
     return (*given);
   } else if constexpr (Holder<Bare> && requires { *given; }) {
-    return (*given.ptr());  // not *given: as with a pointer, a const holder does not make its module const
+    return (*given.ptr());  // not *given: a const holder leaves its module mutable
   } else {
     return (given);
   }
@@ -58,17 +59,24 @@ template <class T>
 using Callee = std::remove_reference_t<decltype(callee_of(std::declval<T&>()))>;
 
 template <class T, class... Args>
-concept HasForward = requires(T& callee, Args&&... args) { callee.forward(std::forward<Args>(args)...); };
+concept HasForward = requires(T& callee, Args&&... args) {
+  callee.forward(std::forward<Args>(args)...);
+};
 
 template <class T, class... Args>
 concept Callable = HasForward<T, Args...> || std::invocable<T&, Args...>;
 
 /// Neither overloaded nor a template.
 template <class T>
-inline constexpr bool kOneSignature = std::is_function_v<T> || requires { &T::forward; } || requires { &T::operator(); };
+inline constexpr bool kOneSignature = std::is_function_v<T> || requires {
+  &T::forward;
+}
+|| requires {
+  &T::operator();
+};
 
 template <class T, class... Args>
-  requires Callable<T, Args...>
+requires Callable<T, Args...>
 decltype(auto) call(T& callee, Args&&... args) {
   if constexpr (HasForward<T, Args...>) {
     return callee.forward(std::forward<Args>(args)...);

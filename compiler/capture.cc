@@ -1,14 +1,14 @@
 #include "stagecraft/compiler/capture.h"
 
+#include <algorithm>
+#include <optional>
+
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <fmt/format.h>
 #include <torch/library.h>
-
-#include <algorithm>
-#include <optional>
 
 #include "stagecraft/compiler/lack_of_memory.h"
 #include "stagecraft/compiler/parameter_gradients.h"
@@ -82,17 +82,20 @@ class Session {
   /// Handed down from an operator that was given one of ours.
   static bool has_generator(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
     const std::optional<std::size_t> position = generator_argument(op);
-    return position && stack[stack.size() - op.schema().arguments().size() + *position].isGenerator();
+    return position &&
+           stack[stack.size() - op.schema().arguments().size() + *position].isGenerator();
   }
 
-  /// Factories (rand, randn_like) have no derivative, so the kernel behind autograd may be entered as well.
+  /// Factories (rand, randn_like) have no derivative, so the kernel behind autograd may be entered
+  /// as well.
   static std::optional<c10::DispatchKey> way_inside(const c10::OperatorHandle& op) {
     if (op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) {
       return c10::DispatchKey::CompositeImplicitAutograd;
     }
     const auto& arguments = op.schema().arguments();
-    const bool takes_tensors = std::ranges::any_of(
-        arguments, [](const c10::Argument& a) { return a.type()->isSubtypeOf(*c10::TensorType::get()); });
+    const bool takes_tensors = std::ranges::any_of(arguments, [](const c10::Argument& a) {
+      return a.type()->isSubtypeOf(*c10::TensorType::get());
+    });
     const bool factory = !takes_tensors || op.schema().name().ends_with("_like");
     if (factory && op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd)) {
       return c10::DispatchKey::CompositeExplicitAutograd;
@@ -104,17 +107,20 @@ class Session {
   static void decompose(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     const std::optional<c10::DispatchKey> inside = way_inside(op);
     if (!inside) {
-      throw Error(Errc::CompileCapture,
-                  fmt::format("the random operator {}{} takes no generator, so it cannot be made to draw the same "
-                              "numbers in every cut; use one that does (dropout, bernoulli, normal)",
-                              op.schema().name(),
-                              under_marker()));
+      throw Error(
+          Errc::CompileCapture,
+          fmt::format(
+              "the random operator {}{} takes no generator, so it cannot be made to draw the same "
+              "numbers in every cut; use one that does (dropout, bernoulli, normal)",
+              op.schema().name(),
+              under_marker()));
     }
     op.callBoxedForDispatchKey(*inside, *stack);
   }
 
   std::string last_marker_;
-  static thread_local Session* current_;  // NOLINT: the dispatcher calls free functions; the session is its thread's
+  static thread_local Session*
+      current_;  // NOLINT: the dispatcher calls free functions; the session is its thread's
   Recorder* recorder_;
   RandomKey key_;
   int next_random_ = 0;
@@ -131,11 +137,14 @@ void record_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::
   op.callBoxed(stack);
 }
 
-void inside_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+void inside_fallback(const c10::OperatorHandle& op,
+                     c10::DispatchKeySet keys,
+                     torch::jit::Stack* stack) {
   if (Session* session = Session::current(); session != nullptr) {
     session->inside(op, *stack);
   }
-  op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kInsideKey), stack);
+  op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kInsideKey),
+                     stack);
 }
 
 /// Keeps CA-1 where the module writes its inputs, or the loss the labels.
@@ -186,8 +195,11 @@ auto translated(const char* what, F&& body) {
       throw Error(*lack);
     }
     const auto* torch = dynamic_cast<const c10::Error*>(&e);
-    throw Error(Errc::CompileCapture, fmt::format("{} failed{}: {}", what, Session::current()->last_marker(),
-                                                  torch != nullptr ? torch->what_without_backtrace() : e.what()));
+    throw Error(Errc::CompileCapture,
+                fmt::format("{} failed{}: {}",
+                            what,
+                            Session::current()->last_marker(),
+                            torch != nullptr ? torch->what_without_backtrace() : e.what()));
   }
 }
 
@@ -208,7 +220,8 @@ EagerResult run_module(const Workload& workload, const Tensors& inputs, const Te
 
 Graph capture(const Workload& workload, const Tensors& given_inputs, const Tensors& given_labels) {
   if (c10::InferenceMode::is_enabled()) {
-    throw Error(Errc::CompileCapture, "capture runs with gradients, but inference mode is on; leave its guard first");
+    throw Error(Errc::CompileCapture,
+                "capture runs with gradients, but inference mode is on; leave its guard first");
   }
   const StateRestorer restore(workload.buffers);
   const Tensors inputs = copies_of(given_inputs);
@@ -223,14 +236,16 @@ EagerResult run_eagerly(const Workload& workload,
                         const Tensors& inputs,
                         const Tensors& labels,
                         const RandomKey& key) {
-  const StateRestorer restore(workload.buffers);  // behind the backward, which may have saved a buffer
+  const StateRestorer restore(
+      workload.buffers);  // behind the backward, which may have saved a buffer
   const Session session(nullptr, key);
   EagerResult result = run_module(workload, copies_of(inputs), copies_of(labels));
   Tensors parameters;
   for (const NamedTensor& parameter : workload.parameters) {
     parameters.push_back(parameter.tensor);
   }
-  result.gradients = translated("the module's backward", [&] { return parameter_gradients(result.loss, parameters); });
+  result.gradients = translated("the module's backward",
+                                [&] { return parameter_gradients(result.loss, parameters); });
   return result;
 }
 

@@ -1,20 +1,20 @@
 /// Capture: runs a module once on one microbatch and records every ATen operator it calls.
 ///
-/// A boxed fallback on one dispatcher mode key sees each operator before it is decomposed and before autograd, so
-/// a replay of the record differentiates by itself. A second key, below the first, sees what composite
-/// operators do inside: reads of values and hidden random draws.
+/// A boxed fallback on one dispatcher mode key sees each operator before it is decomposed and
+/// before autograd, so a replay of the record differentiates by itself. A second key, below the
+/// first, sees what composite operators do inside: reads of values and hidden random draws.
 ///
-/// CA-1: after capture the module's buffers, the inputs and labels, and the default random generator are as they were
-///       before.
-/// CA-2: what depends on the values of an input, parameter, buffer or random number is recorded or refused,
-///       never frozen into the graph.
+/// CA-1: after capture the module's buffers, the inputs and labels, and the default random
+///       generator are as they were before.
+/// CA-2: what depends on the values of an input, parameter, buffer or random number is recorded or
+///       refused, never frozen into the graph.
 /// Thread: any, one capture at a time per thread. The module runs on the calling thread.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <functional>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include "stagecraft/compiler/graph.h"
 #include "stagecraft/compiler/random.h"
@@ -41,7 +41,8 @@ struct EagerResult {
   Tensors gradients;  ///< per parameter; undefined where none arrives
 };
 
-/// Runs the module eagerly, forward and backward; random operators draw as a replay under `key` would. Keeps CA-1.
+/// Runs the module eagerly, forward and backward; random operators draw as a replay under `key`
+/// would. Keeps CA-1.
 /// Errors: CompileCapture for what the module or LibTorch throws.
 [[nodiscard]] EagerResult run_eagerly(const Workload& workload,
                                       const Tensors& inputs,

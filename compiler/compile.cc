@@ -1,9 +1,9 @@
 #include "stagecraft/compiler/compile.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <unordered_set>
+
+#include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compiled_program.h"
@@ -21,23 +21,27 @@ std::vector<BatchSlice> slices_of(const Batch& batch, int microbatches, std::str
     const auto& [tensor, whole] = batch[i];
     check_batch_tensor(tensor, what, i);
     if (!whole && tensor.dim() == 0) {
-      throw Error(Errc::UsageArgument,
-                  fmt::format("{} tensor {} cannot be split into microbatches: it has no dimension 0; pass "
-                              "sc::replicated(t) to give it whole to every microbatch",
-                              what,
-                              i));
+      throw Error(
+          Errc::UsageArgument,
+          fmt::format("{} tensor {} cannot be split into microbatches: it has no dimension 0; pass "
+                      "sc::replicated(t) to give it whole to every microbatch",
+                      what,
+                      i));
     }
     std::vector<std::int64_t> sizes = tensor.sizes().vec();
     if (!whole) {
       if (sizes[0] == 0) {
-        throw Error(Errc::CompileShape,
-                    fmt::format("{} tensor {} has no rows; the example batch must be as large as those of training",
-                                what,
-                                i));
+        throw Error(
+            Errc::CompileShape,
+            fmt::format(
+                "{} tensor {} has no rows; the example batch must be as large as those of training",
+                what,
+                i));
       }
       if (sizes[0] % microbatches != 0) {
         throw Error(Errc::CompileShape,
-                    fmt::format("{} microbatches do not divide the batch: {} tensor {} has {} rows; choose a count that "
+                    fmt::format("{} microbatches do not divide the batch: {} tensor {} has {} "
+                                "rows; choose a count that "
                                 "divides it, or pad the batch",
                                 microbatches,
                                 what,
@@ -67,11 +71,13 @@ std::vector<NamedTensor> without_aliases(const std::vector<NamedTensor>& tensors
 void check_state(const std::vector<NamedTensor>& tensors, std::string_view what) {
   for (const NamedTensor& t : tensors) {
     if (const std::string fault = why_unusable(t.tensor); !fault.empty()) {
-      throw Error(Errc::UsageArgument,
-                  fmt::format("the {} {} {}; a program computes with dense tensors on the CPU: make it one first",
-                              what,
-                              t.name,
-                              fault));
+      throw Error(
+          Errc::UsageArgument,
+          fmt::format(
+              "the {} {} {}; a program computes with dense tensors on the CPU: make it one first",
+              what,
+              t.name,
+              fault));
     }
   }
 }
@@ -97,21 +103,25 @@ void refuse_shared_memory(const Workload& workload) {
       const at::Tensor& a = one->named->tensor;
       const at::Tensor& b = other->named->tensor;
       if (!a.is_same(b) && shares_memory(a, b)) {
-        throw Error(Errc::UsageArgument,
-                    fmt::format("the {} {} and the {} {} are two tensors that share memory, and would become two "
-                                "copies: to tie them, register the same tensor twice (register_parameter(\"tied\", "
-                                "a->weight)), or compute with one of them alone; else give each its own memory with "
-                                "clone()",
-                                one->kind,
-                                one->named->name,
-                                other->kind,
-                                other->named->name));
+        throw Error(
+            Errc::UsageArgument,
+            fmt::format(
+                "the {} {} and the {} {} are two tensors that share memory, and would become two "
+                "copies: to tie them, register the same tensor twice (register_parameter(\"tied\", "
+                "a->weight)), or compute with one of them alone; else give each its own memory "
+                "with "
+                "clone()",
+                one->kind,
+                one->named->name,
+                other->kind,
+                other->named->name));
       }
     }
   }
 }
 
-/// Keeps PR-1. What shares no memory with the module any more can be neither changed through it nor by it.
+/// Keeps PR-1. What shares no memory with the module any more can be neither changed through it nor
+/// by it.
 void take_copies(std::vector<NamedTensor>& tensors) {
   for (NamedTensor& t : tensors) {
     t.tensor = t.tensor.detach().clone().requires_grad_(t.tensor.requires_grad());
@@ -131,8 +141,11 @@ StageGraph stage_graph_of(const Partition& partition) {
   edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
   StageGraph graph = StageGraph::from_edges(static_cast<int>(partition.stages.size()), edges);
   for (const StageProgram& stage : partition.stages) {
-    const auto any = [](const std::vector<bool>& flags) { return std::find(flags.begin(), flags.end(), true) != flags.end(); };
-    const bool owes = std::ranges::any_of(stage.inputs, [](const StageInput& i) { return i.owes_gradient; });
+    const auto any = [](const std::vector<bool>& flags) {
+      return std::find(flags.begin(), flags.end(), true) != flags.end();
+    };
+    const bool owes =
+        std::ranges::any_of(stage.inputs, [](const StageInput& i) { return i.owes_gradient; });
     graph.set_name(stage.id, stage.name);
     graph.set_needs_input_grad(stage.id, owes);
     graph.set_needs_weight_grad(stage.id, any(stage.trained));
@@ -141,11 +154,15 @@ StageGraph stage_graph_of(const Partition& partition) {
 }
 
 void check_trains(const CompiledProgram& compiled) {
-  const auto trains = [](const StageProgram& stage) { return std::ranges::find(stage.trained, true) != stage.trained.end(); };
+  const auto trains = [](const StageProgram& stage) {
+    return std::ranges::find(stage.trained, true) != stage.trained.end();
+  };
   if (std::ranges::none_of(compiled.partition.stages, trains)) {
     throw Error(Errc::CompileCapture,
-                "the loss reaches no parameter that requires a gradient, so training would change nothing: compute the loss "
-                "from outputs that hang on parameters (without detach or NoGradGuard), and leave requires_grad on in some");
+                "the loss reaches no parameter that requires a gradient, so training would change "
+                "nothing: compute the loss "
+                "from outputs that hang on parameters (without detach or NoGradGuard), and leave "
+                "requires_grad on in some");
   }
 }
 
@@ -155,28 +172,35 @@ namespace compiling {
 
 void check_inputs(const TakenNumbers& taken, std::size_t found) {
   if (found == 0) {
-    throw Error(Errc::UsageArgument, "CompileOptions::inputs is empty; pass the tensors that the module's forward takes");
+    throw Error(
+        Errc::UsageArgument,
+        "CompileOptions::inputs is empty; pass the tensors that the module's forward takes");
   }
   if (!taken.takes(found)) {
     throw Error(Errc::UsageArgument,
-                fmt::format("the module's forward takes {}, CompileOptions::inputs has {}; pass one per parameter, in "
+                fmt::format("the module's forward takes {}, CompileOptions::inputs has {}; pass "
+                            "one per parameter, in "
                             "order{}",
                             to_string(taken),
                             found,
-                            found > kMostArguments ? ", or let forward take them all in one std::vector<at::Tensor>" : ""));
+                            found > kMostArguments
+                                ? ", or let forward take them all in one std::vector<at::Tensor>"
+                                : ""));
   }
 }
 
 Tensors not_empty(Tensors outputs) {
   if (outputs.empty()) {
-    throw Error(Errc::CompileCapture, "the module's forward returned no tensor; return what the loss is computed from");
+    throw Error(Errc::CompileCapture,
+                "the module's forward returned no tensor; return what the loss is computed from");
   }
   return outputs;
 }
 
 void refuse_nothing() {
   throw Error(Errc::UsageArgument,
-              "the module to compile is a null pointer or an empty module holder; construct the module first "
+              "the module to compile is a null pointer or an empty module holder; construct the "
+              "module first "
               "(torch::nn::Linear(nullptr) holds none), and pass none that was moved from");
 }
 
@@ -188,7 +212,9 @@ Program compile_workload(const Workload& given, const CompileOptions& options) {
                 fmt::format("microbatches must be at least 1, found {}", options.microbatches));
   }
   if (!given.loss) {
-    throw Error(Errc::UsageArgument, "CompileOptions::loss is missing; pass a function (output, label) -> scalar tensor");
+    throw Error(
+        Errc::UsageArgument,
+        "CompileOptions::loss is missing; pass a function (output, label) -> scalar tensor");
   }
   const SingleThreaded alone;
   Workload workload = given;

@@ -1,20 +1,22 @@
 /// compile: from an ordinary module to a Program.
 ///
-///   auto program = sc::compile(model, {.inputs = {tokens}, .labels = {targets}, .loss = loss, .microbatches = 8});
+///   auto program = sc::compile(model, {.inputs = {tokens}, .labels = {targets}, .loss = loss,
+///                                      .microbatches = 8});
 ///
-/// Captures forward and loss on the first microbatch, checks the record against the module on another one, cuts it
-/// at the markers and measures the stages.
+/// Captures forward and loss on the first microbatch, checks the record against the module on
+/// another one, cuts it at the markers and measures the stages.
 ///
-/// CO-1: parameters, buffers, gradients, modes, batch and random numbers are as they were before. Forward and loss run
-///       twice, or a third time where they throw at the second: what they keep elsewhere has seen that.
+/// CO-1: parameters, buffers, gradients, modes, batch and random numbers are as they were before.
+///       Forward and loss run twice, or a third time where they throw at the second: what they keep
+///       elsewhere has seen that.
 #pragma once
-
-#include <ATen/core/Tensor.h>
 
 #include <concepts>
 #include <string>
 #include <type_traits>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include "stagecraft/compiler/call.h"
 #include "stagecraft/compiler/capture.h"
@@ -30,9 +32,9 @@ class Module;
 namespace stagecraft {
 
 struct CompileOptions {
-  Batch inputs;          ///< one example batch, as `step` will get them: one tensor per argument of forward
-  Batch labels;          ///< likewise, for the loss; empty where it reads none
-  Loss loss;             ///< per microbatch; the step's loss is their mean
+  Batch inputs;  ///< one example batch, as `step` will get them: one tensor per argument of forward
+  Batch labels;  ///< likewise, for the loss; empty where it reads none
+  Loss loss;     ///< per microbatch; the step's loss is their mean
   int microbatches = 1;  ///< equal parts in dim 0
 };
 
@@ -84,44 +86,53 @@ consteval bool can_be_compiled() {
   using Owner = std::remove_cvref_t<decltype(owner_of(std::declval<Callee&>()))>;
   if constexpr (std::same_as<Bare, torch::nn::Module>) {
     static_assert(calls::kNever<Callee>,
-                  "sc::compile: torch::nn::Module, the base class, has no forward: pass the module as its own type, or in "
+                  "sc::compile: torch::nn::Module, the base class, has no forward: pass the module "
+                  "as its own type, or in "
                   "a torch::nn::AnyModule");
     return false;
   } else if constexpr (!Module<Owner>) {
     static_assert(calls::kNever<Callee>,
-                  "sc::compile takes a torch::nn::Module (publicly derived from), a holder of one or a pointer to one: "
+                  "sc::compile takes a torch::nn::Module (publicly derived from), a holder of one "
+                  "or a pointer to one: "
                   "this has no named_parameters");
     return false;
   } else if constexpr (kTaken<Callee, TakeOutputs>.any()) {
     return true;
   } else if constexpr (kTaken<Bare, TakeOutputs>.any()) {
     static_assert(calls::kNever<Callee>,
-                  "sc::compile: the module is const and its forward is not: make forward const, or pass a module that is "
+                  "sc::compile: the module is const and its forward is not: make forward const, or "
+                  "pass a module that is "
                   "not const");
     return false;
   } else if constexpr (kTaken<Callee, TakeAnything>.any()) {
-    static_assert(calls::kNever<Callee>,
-                  "sc::compile: forward must return tensors: an at::Tensor, or tuples, pairs, vectors, arrays, optionals or "
-                  "plain structs (no base class, at most 8 members, all of them tensors or such) of them");
+    static_assert(
+        calls::kNever<Callee>,
+        "sc::compile: forward must return tensors: an at::Tensor, or tuples, pairs, vectors, "
+        "arrays, optionals or "
+        "plain structs (no base class, at most 8 members, all of them tensors or such) of them");
     return false;
   } else {
-    static_assert(calls::kNever<Callee>,
-                  "sc::compile: forward must be public and callable with 1 to 8 tensors alone, or with one "
-                  "std::vector<at::Tensor>; this module has no such forward, or several that fit equally well: add one, or "
-                  "give its other parameters defaults");
+    static_assert(
+        calls::kNever<Callee>,
+        "sc::compile: forward must be public and callable with 1 to 8 tensors alone, or with one "
+        "std::vector<at::Tensor>; this module has no such forward, or several that fit equally "
+        "well: add one, or "
+        "give its other parameters defaults");
     return false;
   }
 }
 
 }  // namespace compiling
 
-/// Compiles `given`: a torch::nn::Module with a `forward` of tensors, a holder of one, or a pointer to one. `forward` is
-/// called with one tensor per input, or with all of them in one std::vector, and returns what `tensors_in` takes apart;
-/// that of a Sequential or AnyModule returns one tensor. The program copies parameters and buffers: the module need not
-/// outlive it, and what becomes of it changes nothing. The trained weights are in `Trainer::state_dict()`.
-/// Errors: UsageArgument, CompileCapture, CompilePartition, CompileShape; each names operator and stage.
-/// Cost: four forwards and two backwards of one microbatch, on the calling thread alone, and one copy of parameters and
-///       buffers.
+/// Compiles `given`: a torch::nn::Module with a `forward` of tensors, a holder of one, or a pointer
+/// to one. `forward` is called with one tensor per input, or with all of them in one std::vector,
+/// and returns what `tensors_in` takes apart; that of a Sequential or AnyModule returns one tensor.
+/// The program copies parameters and buffers: the module need not outlive it, and what becomes of
+/// it changes nothing. The trained weights are in `Trainer::state_dict()`.
+/// Errors: UsageArgument, CompileCapture, CompilePartition, CompileShape; each names operator and
+/// stage.
+/// Cost: four forwards and two backwards of one microbatch, on the calling thread alone, and one
+///       copy of parameters and buffers.
 template <class Given>
 [[nodiscard]] Program compile(Given&& given, const CompileOptions& options) {
   using Callee = calls::Callee<std::remove_reference_t<Given>>;
@@ -132,7 +143,9 @@ template <class Given>
     }
     Callee& module = calls::callee_of(given);
     compiling::check_inputs(kTaken<Callee, compiling::TakeOutputs>, options.inputs.size());
-    workload.forward = [&module](const Tensors& inputs) { return spread<compiling::TakeOutputs>(module, inputs); };
+    workload.forward = [&module](const Tensors& inputs) {
+      return spread<compiling::TakeOutputs>(module, inputs);
+    };
     workload.loss = options.loss.call();
     for (const auto& item : compiling::owner_of(module).named_parameters()) {
       workload.parameters.push_back({item.key(), item.value()});

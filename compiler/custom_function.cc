@@ -1,5 +1,9 @@
 #include "stagecraft/compiler/custom_function.h"
 
+#include <mutex>
+#include <string_view>
+#include <utility>
+
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Type.h>
 #include <fmt/format.h>
@@ -7,10 +11,6 @@
 #include <torch/csrc/autograd/saved_variable.h>
 #include <torch/csrc/autograd/variable.h>
 #include <torch/csrc/dynamo/compiled_autograd.h>
-
-#include <mutex>
-#include <string_view>
-#include <utility>
 
 #include "stagecraft/base/error.h"
 
@@ -39,13 +39,21 @@ class Receiver final : public compiled::PyCompilerInterface {
  public:
   explicit Receiver(HandedOver& out) : out_(&out) {}
 
-  std::string bind_function(PyObject*, const std::string& name, compiled::functional_apply_t call, std::vector<at::TypePtr>,
-                            bool, bool) const override {
+  std::string bind_function(PyObject*,
+                            const std::string& name,
+                            compiled::functional_apply_t call,
+                            std::vector<at::TypePtr>,
+                            bool,
+                            bool) const override {
     out_->call = std::move(call);
     return name;
   }
-  autograd::variable_list call_function(PyObject*, const char*, const std::string&, const autograd::variable_list&,
-                                        const compiled::ivalue_list& arguments, const c10::IValue&) const override {
+  autograd::variable_list call_function(PyObject*,
+                                        const char*,
+                                        const std::string&,
+                                        const autograd::variable_list&,
+                                        const compiled::ivalue_list& arguments,
+                                        const c10::IValue&) const override {
     out_->arguments = arguments;
     return {};
   }
@@ -67,7 +75,8 @@ HandedOver hand_over(const std::shared_ptr<autograd::Node>& node) {
   for (compiled::LiftedIValueArg& number : call.lifted_ivalue_args.args) {
     number.proxy = *number.actual_ptr;
   }
-  compiled::TraceState state(std::vector<std::optional<c10::SymInt>>(call.all_size_inputs.size()), 0);
+  compiled::TraceState state(std::vector<std::optional<c10::SymInt>>(call.all_size_inputs.size()),
+                             0);
   compiled::SwapSavedVariables swap(call, state, nullptr, node_call);
   static std::mutex one_at_a_time;  // the compiler is the process's
   const std::scoped_lock lock(one_at_a_time);
@@ -78,8 +87,9 @@ HandedOver hand_over(const std::shared_ptr<autograd::Node>& node) {
 
 /// One application of the function in a replay.
 ///
-/// Keeps CF-3: the engine comes once for a whole backward and twice for a split one, each time for some of the
-/// gradients. The first time makes all of them, and keeps those that the second asks for.
+/// Keeps CF-3: the engine comes once for a whole backward and twice for a split one, each time for
+/// some of the gradients. The first time makes all of them, and keeps those that the second asks
+/// for.
 struct Application : autograd::Node {
   std::shared_ptr<const CustomFunction> function;
   std::vector<autograd::SavedVariable> saved;
@@ -125,10 +135,12 @@ void refuse_hidden_tensors(const CustomFunction& function, const c10::IValue& va
     return inside;
   });
   if (inside) {
-    throw Error(Errc::CompileCapture,
-                fmt::format("the {} keeps tensors in a list or dictionary of ctx->saved_data, where a replay cannot put "
-                            "its own: save them by ctx->save_for_backward, or each under a key of its own",
-                            function.name()));
+    throw Error(
+        Errc::CompileCapture,
+        fmt::format("the {} keeps tensors in a list or dictionary of ctx->saved_data, where a "
+                    "replay cannot put "
+                    "its own: save them by ctx->save_for_backward, or each under a key of its own",
+                    function.name()));
   }
 }
 
@@ -138,7 +150,9 @@ bool same_values(const at::Tensor& a, const at::Tensor& b) {
 
 }  // namespace
 
-bool CustomFunction::made(const autograd::Node& node) { return node.name().starts_with(kNodePrefix); }
+bool CustomFunction::made(const autograd::Node& node) {
+  return node.name().starts_with(kNodePrefix);
+}
 
 CustomFunction::Taken CustomFunction::take(const std::shared_ptr<autograd::Node>& node) {
   const auto function = std::make_shared<CustomFunction>();
@@ -148,10 +162,13 @@ CustomFunction::Taken CustomFunction::take(const std::shared_ptr<autograd::Node>
     given = hand_over(node);
   } catch (const c10::Error& e) {
     throw Error(Errc::CompileCapture,
-                fmt::format("the {} cannot be kept, because its backward cannot be called apart from the run that was "
-                            "captured (mark_dirty and mark_non_differentiable are of that kind): write it with ordinary "
+                fmt::format("the {} cannot be kept, because its backward cannot be called apart "
+                            "from the run that was "
+                            "captured (mark_dirty and mark_non_differentiable are of that kind): "
+                            "write it with ordinary "
                             "operators ({})",
-                            function->name_, e.what_without_backtrace()));
+                            function->name_,
+                            e.what_without_backtrace()));
   }
   Taken taken;
   // First the keys of ctx->saved_data, then its values, then the list that save_for_backward made.
@@ -175,7 +192,9 @@ CustomFunction::Taken CustomFunction::take(const std::shared_ptr<autograd::Node>
   return taken;
 }
 
-CustomFunction::Tensors CustomFunction::join(const Tensors& inputs, const Tensors& saved, const Tensors& outputs) const {
+CustomFunction::Tensors CustomFunction::join(const Tensors& inputs,
+                                             const Tensors& saved,
+                                             const Tensors& outputs) const {
   const auto differentiable = [](const at::Tensor& t) { return t.defined() && t.requires_grad(); };
   if (!at::GradMode::is_enabled() || std::ranges::none_of(inputs, differentiable)) {
     return outputs;
@@ -184,7 +203,8 @@ CustomFunction::Tensors CustomFunction::join(const Tensors& inputs, const Tensor
   node->function = shared_from_this();
   autograd::edge_list edges;
   for (const at::Tensor& input : inputs) {
-    edges.push_back(differentiable(input) ? autograd::impl::gradient_edge(input) : autograd::Edge());
+    edges.push_back(differentiable(input) ? autograd::impl::gradient_edge(input)
+                                          : autograd::Edge());
   }
   node->set_next_edges(std::move(edges));
   Tensors joined;
@@ -197,14 +217,17 @@ CustomFunction::Tensors CustomFunction::join(const Tensors& inputs, const Tensor
     }
   }
   for (const at::Tensor& tensor : saved) {
-    const auto own = std::ranges::find_if(outputs, [&](const at::Tensor& o) { return same_values(o, tensor); });
+    const auto own =
+        std::ranges::find_if(outputs, [&](const at::Tensor& o) { return same_values(o, tensor); });
     const bool is_output = own != outputs.end();
-    node->saved.emplace_back(is_output ? joined[static_cast<std::size_t>(own - outputs.begin())] : tensor, is_output);
+    node->saved.emplace_back(
+        is_output ? joined[static_cast<std::size_t>(own - outputs.begin())] : tensor, is_output);
   }
   return joined;
 }
 
-CustomFunction::Tensors CustomFunction::backward(const Tensors& gradients, const Tensors& saved,
+CustomFunction::Tensors CustomFunction::backward(const Tensors& gradients,
+                                                 const Tensors& saved,
                                                  const std::vector<bool>& wanted) const {
   std::vector<c10::IValue> arguments = arguments_;
   std::size_t next = 0;

@@ -18,7 +18,8 @@ void GradientSources::note(const at::Tensor& tensor, ValueId value) {
 }
 
 std::optional<ValueId> GradientSources::value_of(const torch::autograd::Edge& edge) const {
-  if (const auto* leaf = dynamic_cast<const torch::autograd::AccumulateGrad*>(edge.function.get())) {
+  if (const auto* leaf =
+          dynamic_cast<const torch::autograd::AccumulateGrad*>(edge.function.get())) {
     const auto found = leaves_.find(leaf->variable.unsafeGetTensorImpl());
     return found == leaves_.end() ? std::nullopt : std::optional(found->second);
   }

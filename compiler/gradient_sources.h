@@ -1,14 +1,14 @@
-/// GradientSources: which captured value each node of autograd made. Kept by the recorder, so that what autograd knows
-/// (hooks, edges of custom functions) can be said of values.
+/// GradientSources: which captured value each node of autograd made. Kept by the recorder, so that
+/// what autograd knows (hooks, edges of custom functions) can be said of values.
 #pragma once
-
-#include <ATen/core/Tensor.h>
-#include <torch/csrc/autograd/edge.h>
 
 #include <map>
 #include <memory>
 #include <optional>
 #include <utility>
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/edge.h>
 
 #include "stagecraft/compiler/graph.h"
 

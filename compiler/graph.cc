@@ -1,10 +1,10 @@
 #include "stagecraft/compiler/graph.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <sstream>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stagecraft/compiler/custom_function.h"
 #include "stagecraft/compiler/tensor_hooks.h"
@@ -78,11 +78,13 @@ std::string stage_marker(const Node& node) {
 }
 
 const std::string& name_of(const Attachment& attachment) {
-  return std::visit([](const auto& code) -> const std::string& { return code->name(); }, attachment);
+  return std::visit([](const auto& code) -> const std::string& { return code->name(); },
+                    attachment);
 }
 
 bool in_loss(const Node& node) {
-  return std::ranges::any_of(node.annotations, [](const Annotation& a) { return a.tag == kLossTag; });
+  return std::ranges::any_of(node.annotations,
+                             [](const Annotation& a) { return a.tag == kLossTag; });
 }
 
 std::string value_name(const Graph& graph, ValueId id) {
@@ -91,12 +93,18 @@ std::string value_name(const Graph& graph, ValueId id) {
   }
   const Value& value = graph.at(id);
   switch (value.kind) {
-    case ValueKind::Input: return fmt::format("input{}", value.position);
-    case ValueKind::Label: return fmt::format("label{}", value.position);
-    case ValueKind::Parameter: return "w:" + graph.parameters[static_cast<std::size_t>(value.position)].name;
-    case ValueKind::Buffer: return "b:" + graph.buffers[static_cast<std::size_t>(value.position)].name;
-    case ValueKind::Constant: return fmt::format("const{}", value.position);
-    case ValueKind::Computed: break;
+    case ValueKind::Input:
+      return fmt::format("input{}", value.position);
+    case ValueKind::Label:
+      return fmt::format("label{}", value.position);
+    case ValueKind::Parameter:
+      return "w:" + graph.parameters[static_cast<std::size_t>(value.position)].name;
+    case ValueKind::Buffer:
+      return "b:" + graph.buffers[static_cast<std::size_t>(value.position)].name;
+    case ValueKind::Constant:
+      return fmt::format("const{}", value.position);
+    case ValueKind::Computed:
+      break;
   }
   return fmt::format("%{}", id.value);
 }
@@ -118,9 +126,14 @@ std::string to_string(const Graph& graph) {
     }
     const std::string stage = stage_marker(node);
     text += fmt::format("{:<10} {} = {}({}){}{}{}\n",
-                        !stage.empty() ? stage : in_loss(node) ? std::string(kLossTag) : "-",
-                        node.answer ? (*node.answer ? "true" : "false") : fmt::format("{}", fmt::join(results, ", ")),
-                        node.function < 0 ? operator_name(node) : name_of(graph.attachments[static_cast<std::size_t>(node.function)]),
+                        !stage.empty()  ? stage
+                        : in_loss(node) ? std::string(kLossTag)
+                                        : "-",
+                        node.answer ? (*node.answer ? "true" : "false")
+                                    : fmt::format("{}", fmt::join(results, ", ")),
+                        node.function < 0
+                            ? operator_name(node)
+                            : name_of(graph.attachments[static_cast<std::size_t>(node.function)]),
                         fmt::join(operands, ", "),
                         hooks_text(graph, node),
                         node.grad_mode ? "" : " no_grad",
@@ -130,7 +143,8 @@ std::string to_string(const Graph& graph) {
   for (const ValueId v : graph.outputs) {
     outputs.push_back(value_name(graph, v));
   }
-  text += fmt::format("return {}; loss {}\n", fmt::join(outputs, ", "), value_name(graph, graph.loss));
+  text +=
+      fmt::format("return {}; loss {}\n", fmt::join(outputs, ", "), value_name(graph, graph.loss));
   return text;
 }
 

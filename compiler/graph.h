@@ -1,15 +1,13 @@
 /// Graph: the operators one forward (and its loss) ran, in order, with the values between them.
 ///
-/// Made by capture, cut by partition; plain data afterwards. Operators are named, not bound: a graph can be
-/// printed, compared and carried to another process.
+/// Made by capture, cut by partition; plain data afterwards. Operators are named, not bound: a
+/// graph can be printed, compared and carried to another process.
 ///
-/// G-1: nodes stand in the order in which they ran, so every operand is made before its use.
-/// G-2: a value is named by the tensor that held it; an operator that writes in place returns the value it wrote.
-/// G-3: an operator whose operands are all constants is not recorded: what it made is a constant.
+/// GR-1: nodes stand in the order in which they ran, so every operand is made before its use.
+/// GR-2: a value is named by the tensor that held it; an operator that writes in place returns the
+///      value it wrote.
+/// GR-3: an operator whose operands are all constants is not recorded: what it made is a constant.
 #pragma once
-
-#include <ATen/core/Tensor.h>
-#include <ATen/core/ivalue.h>
 
 #include <cstdint>
 #include <memory>
@@ -18,6 +16,9 @@
 #include <string_view>
 #include <variant>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
 
 #include "stagecraft/base/ids.h"
 #include "stagecraft/compiler/markers.h"
@@ -32,17 +33,21 @@ enum class ValueKind : std::uint8_t { Input, Label, Parameter, Buffer, Constant,
 class CustomFunction;
 class TensorHooks;
 
-/// Code of the user's program that replays call. It exists in this process alone: elsewhere its name says what is missing.
-using Attachment = std::variant<std::shared_ptr<const CustomFunction>, std::shared_ptr<const TensorHooks>>;
+/// Code of the user's program that replays call. It exists in this process alone: elsewhere its
+/// name says what is missing.
+using Attachment =
+    std::variant<std::shared_ptr<const CustomFunction>, std::shared_ptr<const TensorHooks>>;
 inline constexpr int kNoAttachment = -1;
 
 struct Value {
   ValueKind kind = ValueKind::Computed;
-  int position = 0;  ///< which input, label, parameter, buffer or constant; the producing node of a computed value
+  int position =
+      /// which input, label, parameter, buffer or constant; the producing node of a computed value
+      0;
   std::vector<std::int64_t> sizes;
   at::ScalarType dtype = at::kFloat;
   bool requires_grad = false;
-  int alias_set = 0;  ///< values with equal sets share storage
+  int alias_set = 0;          ///< values with equal sets share storage
   int hooks = kNoAttachment;  ///< which attachment is called with the value's gradient
 };
 
@@ -50,7 +55,8 @@ struct Value {
 struct StageDevice {
   friend bool operator==(const StageDevice&, const StageDevice&) = default;
 };
-/// What stands in for a generator: one seeded by (seed, step, microbatch, the node's number among random operators).
+/// What stands in for a generator: one seeded by (seed, step, microbatch, the node's number among
+/// random operators).
 struct StageGenerator {
   friend bool operator==(const StageGenerator&, const StageGenerator&) = default;
 };
@@ -71,16 +77,18 @@ struct Node {
   std::string name;      ///< "aten::linear"
   std::string overload;  ///< "" or "Tensor"
   std::vector<Operand> operands;
-  std::vector<ValueId> results;          ///< all returned tensors, lists flattened; kNoValue where undefined
-  std::vector<ValueId> writes;           ///< values changed in place, statistics buffers included
-  std::vector<Annotation> annotations;   ///< outermost first
+  std::vector<ValueId>
+      results;                  ///< all returned tensors, lists flattened; kNoValue where undefined
+  std::vector<ValueId> writes;  ///< values changed in place, statistics buffers included
+  std::vector<Annotation> annotations;  ///< outermost first
   Autocast autocast;
   bool grad_mode = true;
   int random_index = -1;  ///< number among the random operators of the whole graph, or -1
-  /// The answer the module got from an operator that compares (and returns no tensor): every replay must get it too.
+  /// The answer the module got from an operator that compares (and returns no tensor): every replay
+  /// must get it too.
   std::optional<bool> answer;
-  /// kFunctionNode: which attachment. Its operands are three lists: what gradients flow to, what the forward saved, and
-  /// what it returned; its results are the latter, joined to autograd.
+  /// kFunctionNode: which attachment. Its operands are three lists: what gradients flow to, what
+  /// the forward saved, and what it returned; its results are the latter, joined to autograd.
   int function = kNoAttachment;
 };
 

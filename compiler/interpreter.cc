@@ -1,16 +1,16 @@
 #include "stagecraft/compiler/interpreter.h"
 
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <unordered_map>
+
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/List.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
-
-#include <algorithm>
-#include <optional>
-#include <set>
-#include <unordered_map>
 
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
@@ -30,8 +30,8 @@ struct Generator {};
 using Argument = std::variant<c10::IValue, int, LocalList, Generator>;
 
 struct Call {
-  std::optional<c10::OperatorHandle> op;               ///< or:
-  std::shared_ptr<const CustomFunction> function;      ///< with three lists of arguments
+  std::optional<c10::OperatorHandle> op;           ///< or:
+  std::shared_ptr<const CustomFunction> function;  ///< with three lists of arguments
   std::vector<Argument> arguments;
   std::vector<int> results;
   std::vector<int> last_uses;  ///< locals nobody reads after this call
@@ -43,8 +43,8 @@ struct Call {
   const Node* node = nullptr;
 };
 
-/// Autocast as recorded, for the calls that want it. The cast cache is process-wide and outlives optimizer
-/// steps, so it stays off.
+/// Autocast as recorded, for the calls that want it. The cast cache is process-wide and outlives
+/// optimizer steps, so it stays off.
 class AutocastGuard {
  public:
   AutocastGuard()
@@ -80,7 +80,8 @@ struct StageInterpreter::Impl {
   std::vector<Call> calls;
   std::vector<int> input_locals, parameter_locals, buffer_locals;
   std::vector<std::pair<int, at::Tensor>> constants;
-  std::vector<std::shared_ptr<const TensorHooks>> parameter_hooks;  ///< per parameter; null where it has none
+  std::vector<std::shared_ptr<const TensorHooks>>
+      parameter_hooks;  ///< per parameter; null where it has none
   std::vector<bool> input_written;
   std::vector<int> output_locals;
   int loss_local = kAbsent;
@@ -139,15 +140,16 @@ struct StageInterpreter::Impl {
       buffer_locals.push_back(local_of(buffer_ids.at(b)));
     }
     for (const int c : program.constants) {
-      constants.emplace_back(local_of(constant_ids.at(c)), graph.constants[static_cast<std::size_t>(c)]);
+      constants.emplace_back(local_of(constant_ids.at(c)),
+                             graph.constants[static_cast<std::size_t>(c)]);
     }
   }
 
   [[nodiscard]] std::shared_ptr<const TensorHooks> hooks_on(ValueId id) const {
     const int hooks = id == kNoValue ? kNoAttachment : graph.at(id).hooks;
-    return hooks == kNoAttachment
-               ? nullptr
-               : std::get<std::shared_ptr<const TensorHooks>>(graph.attachments[static_cast<std::size_t>(hooks)]);
+    return hooks == kNoAttachment ? nullptr
+                                  : std::get<std::shared_ptr<const TensorHooks>>(
+                                        graph.attachments[static_cast<std::size_t>(hooks)]);
   }
 
   Call call_of(const Node& node) {
@@ -155,7 +157,8 @@ struct StageInterpreter::Impl {
     if (node.function == kNoAttachment) {
       call.op = operator_of(node);
     } else {
-      call.function = std::get<std::shared_ptr<const CustomFunction>>(graph.attachments[static_cast<std::size_t>(node.function)]);
+      call.function = std::get<std::shared_ptr<const CustomFunction>>(
+          graph.attachments[static_cast<std::size_t>(node.function)]);
     }
     for (const Operand& operand : node.operands) {
       call.arguments.push_back(argument_of(operand));
@@ -177,8 +180,10 @@ struct StageInterpreter::Impl {
   static c10::OperatorHandle operator_of(const Node& node) {
     const auto found = c10::Dispatcher::singleton().findSchema({node.name, node.overload});
     if (!found) {
-      throw Error(Errc::CompileCapture,
-                  fmt::format("the operator {} is not known here; load the library that registers it", operator_name(node)));
+      throw Error(
+          Errc::CompileCapture,
+          fmt::format("the operator {} is not known here; load the library that registers it",
+                      operator_name(node)));
     }
     return *found;
   }
@@ -226,9 +231,11 @@ struct StageInterpreter::Impl {
 
   void check_input(const at::Tensor& tensor, std::size_t i) const {
     const Value& expected = graph.at(program.inputs[i].value);
-    if (tensor.sizes() != at::IntArrayRef(expected.sizes) || tensor.scalar_type() != expected.dtype) {
+    if (tensor.sizes() != at::IntArrayRef(expected.sizes) ||
+        tensor.scalar_type() != expected.dtype) {
       throw Error(Errc::CompileShape,
-                  fmt::format("stage \"{}\" was captured with {} of shape {} for {}, but gets {} of shape {}; compile again "
+                  fmt::format("stage \"{}\" was captured with {} of shape {} for {}, but gets {} "
+                              "of shape {}; compile again "
                               "for another shape or dtype",
                               program.name,
                               at::toString(expected.dtype),
@@ -239,16 +246,20 @@ struct StageInterpreter::Impl {
     }
   }
 
-  std::vector<at::Tensor> bind(const std::vector<at::Tensor>& inputs, const StageState& state) const {
+  std::vector<at::Tensor> bind(const std::vector<at::Tensor>& inputs,
+                               const StageState& state) const {
     std::vector<at::Tensor> values(locals.size());
-    SC_CHECK(inputs.size() == input_locals.size(), "stage " + program.name + " gets another number of inputs");
+    SC_CHECK(inputs.size() == input_locals.size(),
+             "stage " + program.name + " gets another number of inputs");
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       check_input(inputs[i], i);
-      values[static_cast<std::size_t>(input_locals[i])] = input_written[i] ? inputs[i].clone() : inputs[i];
+      values[static_cast<std::size_t>(input_locals[i])] =
+          input_written[i] ? inputs[i].clone() : inputs[i];
     }
     for (std::size_t i = 0; i < parameter_locals.size(); ++i) {
       values[static_cast<std::size_t>(parameter_locals[i])] =
-          parameter_hooks[i] ? with_hooks(state.parameters[i], parameter_hooks[i]) : state.parameters[i];
+          parameter_hooks[i] ? with_hooks(state.parameters[i], parameter_hooks[i])
+                             : state.parameters[i];
     }
     for (std::size_t i = 0; i < buffer_locals.size(); ++i) {
       values[static_cast<std::size_t>(buffer_locals[i])] = state.buffers[i];
@@ -259,7 +270,8 @@ struct StageInterpreter::Impl {
     return values;
   }
 
-  static std::vector<at::Tensor> tensors_of(const Argument& list, const std::vector<at::Tensor>& values) {
+  static std::vector<at::Tensor> tensors_of(const Argument& list,
+                                            const std::vector<at::Tensor>& values) {
     std::vector<at::Tensor> tensors;
     for (const int local : std::get<LocalList>(list).locals) {
       tensors.push_back(local == kAbsent ? at::Tensor() : values[static_cast<std::size_t>(local)]);
@@ -268,8 +280,10 @@ struct StageInterpreter::Impl {
   }
 
   void apply_function(const Call& call, std::vector<at::Tensor>& values) const {
-    const std::vector<at::Tensor> joined = call.function->join(
-        tensors_of(call.arguments[0], values), tensors_of(call.arguments[1], values), tensors_of(call.arguments[2], values));
+    const std::vector<at::Tensor> joined =
+        call.function->join(tensors_of(call.arguments[0], values),
+                            tensors_of(call.arguments[1], values),
+                            tensors_of(call.arguments[2], values));
     for (std::size_t i = 0; i < joined.size(); ++i) {
       if (call.results[i] != kAbsent) {
         values[static_cast<std::size_t>(call.results[i])] = joined[i];
@@ -277,7 +291,10 @@ struct StageInterpreter::Impl {
     }
   }
 
-  void call_operator(const Call& call, torch::jit::Stack& stack, std::vector<at::Tensor>& values, const RandomKey& key) const {
+  void call_operator(const Call& call,
+                     torch::jit::Stack& stack,
+                     std::vector<at::Tensor>& values,
+                     const RandomKey& key) const {
     stack.clear();
     for (const Argument& argument : call.arguments) {
       push(stack, argument, values, key, call.random_index);
@@ -285,17 +302,24 @@ struct StageInterpreter::Impl {
     call.op->callBoxed(&stack);
     if (call.answer && stack.back().toBool() != *call.answer) {
       throw Error(Errc::CompileCapture,
-                  fmt::format("{} in stage \"{}\" compares two tensors that were {}equal when the module was captured and "
-                              "are {} now; what the module decides by that is fixed in the captured graph: keep the "
+                  fmt::format("{} in stage \"{}\" compares two tensors that were {}equal when the "
+                              "module was captured and "
+                              "are {} now; what the module decides by that is fixed in the "
+                              "captured graph: keep the "
                               "decision in tensors (torch::where), or move it out of the module",
-                              operator_name(*call.node), program.name, *call.answer ? "" : "not ",
+                              operator_name(*call.node),
+                              program.name,
+                              *call.answer ? "" : "not ",
                               *call.answer ? "not" : "equal"));
     }
     store(call, stack, values);
   }
 
-  static void push(torch::jit::Stack& stack, const Argument& argument, const std::vector<at::Tensor>& values,
-                   const RandomKey& key, int random_index) {
+  static void push(torch::jit::Stack& stack,
+                   const Argument& argument,
+                   const std::vector<at::Tensor>& values,
+                   const RandomKey& key,
+                   int random_index) {
     if (const auto* literal = std::get_if<c10::IValue>(&argument)) {
       stack.push_back(*literal);
     } else if (const auto* local = std::get_if<int>(&argument)) {
@@ -307,11 +331,14 @@ struct StageInterpreter::Impl {
     }
   }
 
-  static void push_list(torch::jit::Stack& stack, const LocalList& list, const std::vector<at::Tensor>& values) {
+  static void push_list(torch::jit::Stack& stack,
+                        const LocalList& list,
+                        const std::vector<at::Tensor>& values) {
     if (list.optional_elements) {
       c10::List<std::optional<at::Tensor>> tensors;
       for (const int local : list.locals) {
-        tensors.push_back(local == kAbsent ? std::optional<at::Tensor>() : values[static_cast<std::size_t>(local)]);
+        tensors.push_back(local == kAbsent ? std::optional<at::Tensor>()
+                                           : values[static_cast<std::size_t>(local)]);
       }
       stack.emplace_back(std::move(tensors));
       return;
@@ -323,7 +350,9 @@ struct StageInterpreter::Impl {
     stack.emplace_back(std::move(tensors));
   }
 
-  static void store(const Call& call, const torch::jit::Stack& stack, std::vector<at::Tensor>& values) {
+  static void store(const Call& call,
+                    const torch::jit::Stack& stack,
+                    std::vector<at::Tensor>& values) {
     std::size_t next = 0;
     const auto take = [&](const at::Tensor& t) {
       const int local = call.results[next++];
@@ -370,7 +399,8 @@ StageResult StageInterpreter::run(const std::vector<at::Tensor>& inputs,
       impl_->call_operator(call, stack, values, key);
     }
     for (const auto& [local, hooks] : call.hooks) {
-      values[static_cast<std::size_t>(local)] = with_hooks(values[static_cast<std::size_t>(local)], hooks);
+      values[static_cast<std::size_t>(local)] =
+          with_hooks(values[static_cast<std::size_t>(local)], hooks);
     }
     for (const int local : call.last_uses) {
       values[static_cast<std::size_t>(local)].reset();

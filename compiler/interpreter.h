@@ -1,15 +1,15 @@
 /// StageInterpreter: runs a stage program on real tensors.
 ///
-/// Operators are looked up once, when it is made; a run then only fills stacks and calls. Autograd sees the same
-/// calls as in the module's own forward, so gradients come out the same.
+/// Operators are looked up once, when it is made; a run then only fills stacks and calls. Autograd
+/// sees the same calls as in the module's own forward, so gradients come out the same.
 ///
 /// Thread: one run at a time per interpreter; different interpreters are independent.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <memory>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include "stagecraft/compiler/random.h"
 #include "stagecraft/compiler/stage_program.h"
@@ -35,8 +35,11 @@ class StageInterpreter {
   StageInterpreter& operator=(StageInterpreter&&) noexcept;
 
   /// Runs one microbatch. `inputs` in the order of StageProgram::inputs.
-  /// Errors: CompileShape for an input of another shape or dtype than captured; LibTorch's own otherwise.
-  StageResult run(const std::vector<at::Tensor>& inputs, const StageState& state, const RandomKey& key) const;
+  /// Errors: CompileShape for an input of another shape or dtype than captured; LibTorch's own
+  /// otherwise.
+  StageResult run(const std::vector<at::Tensor>& inputs,
+                  const StageState& state,
+                  const RandomKey& key) const;
 
  private:
   struct Impl;

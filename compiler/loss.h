@@ -1,17 +1,17 @@
 /// Loss: what training minimizes, as a function of the module's outputs and the batch's labels.
 ///
 ///   [](torch::Tensor output, torch::Tensor label) { return torch::mse_loss(output, label); }
-///   torch::nn::CrossEntropyLoss()           // any loss module: itself, a holder, a pointer, AnyModule
-///   torch::nn::functional::huber_loss       // with its options at their defaults
+///   torch::nn::CrossEntropyLoss()       // any loss module: itself, a holder, a pointer, AnyModule
+///   torch::nn::functional::huber_loss   // with its options at their defaults
 ///   [](torch::Tensor output) { return output.square().mean(); }    // no labels
-///   [](const std::vector<torch::Tensor>& outputs, const std::vector<torch::Tensor>& labels) { ... }
+///   [](const std::vector<torch::Tensor>& outputs,
+///      const std::vector<torch::Tensor>& labels) { ... }
 ///
-/// LO-1: a loss of tensors gets all outputs, then all labels. One that does not take so many gets the first output and
-///       all labels: what else the module returned does not concern it. A template is taken for a loss of tensors.
+/// LO-1: a loss of tensors gets all outputs, then all labels. One that does not take so many gets
+///       the first output and all labels: what else the module returned does not concern it. A
+///       template is taken for a loss of tensors.
 /// LO-2: copies of a Loss share what the callable keeps.
 #pragma once
-
-#include <ATen/core/Tensor.h>
 
 #include <concepts>
 #include <functional>
@@ -21,6 +21,8 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include "stagecraft/compiler/call.h"
 #include "stagecraft/compiler/spread.h"
@@ -39,12 +41,17 @@ struct TakeScalar {
 
 /// The arguments that LO-1 gives to a loss which takes these numbers.
 /// Errors: UsageArgument where none of them fits, or two do.
-[[nodiscard]] Tensors arguments_of(const TakenNumbers& taken, const Tensors& outputs, const Tensors& labels);
+[[nodiscard]] Tensors arguments_of(const TakenNumbers& taken,
+                                   const Tensors& outputs,
+                                   const Tensors& labels);
 
 /// Tells a std::out_of_range that left a loss of lists, `what` it says and what may be behind it.
-[[noreturn]] void refuse_out_of_range(const char* what, const Tensors& outputs, const Tensors& labels);
+[[noreturn]] void refuse_out_of_range(const char* what,
+                                      const Tensors& outputs,
+                                      const Tensors& labels);
 
-/// The last argument of torch::nn::functional's losses: a pointer to one has lost that it need not be given.
+/// The last argument of torch::nn::functional's losses: a pointer to one has lost that it need not
+/// be given.
 struct DefaultOptions {
   template <class T>
   static consteval bool of_torch() {
@@ -52,8 +59,8 @@ struct DefaultOptions {
   }
 
   template <class T>
-    requires(of_torch<T>() && std::default_initializable<T>)
-  operator T() const {  // NOLINT(google-explicit-constructor): stands for what the function takes
+  requires(of_torch<T>() && std::default_initializable<T>) operator T()
+      const {  // NOLINT(google-explicit-constructor): stands for what the function takes
     return T();
   }
 };
@@ -63,7 +70,7 @@ struct WithDefaultOptions {
   F function;
 
   template <class... T>
-    requires std::invocable<F, T..., DefaultOptions>
+  requires std::invocable<F, T..., DefaultOptions>
   decltype(auto) operator()(T&&... tensors) const {
     return function(std::forward<T>(tensors)..., DefaultOptions());
   }
@@ -74,8 +81,8 @@ consteval bool takes_two_lists() {
   return spreading::fits<Callee, TakeScalar, Tensors&, Tensors&>();
 }
 
-/// A template is asked about tensors first, since its body may not compile with lists. What has one signature is asked
-/// about lists first, since one tensor can pass for a TensorList.
+/// A template is asked about tensors first, since its body may not compile with lists. What has one
+/// signature is asked about lists first, since one tensor can pass for a TensorList.
 template <class Callee>
 consteval bool takes_tensors() {
   if constexpr (calls::kOneSignature<Callee>) {
@@ -93,12 +100,14 @@ Function function_of(F given) {
   }
   // Shared, because a std::function can be copied and F perhaps only moved.
   if constexpr (takes_tensors<Callee>()) {
-    return [loss = std::make_shared<F>(std::move(given))](const Tensors& outputs, const Tensors& labels) {
+    return [loss = std::make_shared<F>(std::move(given))](const Tensors& outputs,
+                                                          const Tensors& labels) {
       const Tensors arguments = arguments_of(kTaken<Callee, TakeScalar>, outputs, labels);
       return spread<TakeScalar>(calls::callee_of(*loss), arguments);
     };
   } else if constexpr (takes_two_lists<Callee>()) {
-    return [loss = std::make_shared<F>(std::move(given))](Tensors outputs, Tensors labels) -> at::Tensor {
+    return [loss = std::make_shared<F>(std::move(given))](Tensors outputs,
+                                                          Tensors labels) -> at::Tensor {
       try {
         return calls::call(calls::callee_of(*loss), outputs, labels);
       } catch (const std::out_of_range& e) {
@@ -109,8 +118,10 @@ Function function_of(F given) {
     return function_of(WithDefaultOptions<F>{given});
   } else {
     static_assert(calls::kNever<F>,
-                  "CompileOptions::loss takes (output, label), (output), or (outputs, labels) as std::vector<at::Tensor>, "
-                  "and returns an at::Tensor: pass such a function or a loss module; a function with more parameters, or "
+                  "CompileOptions::loss takes (output, label), (output), or (outputs, labels) as "
+                  "std::vector<at::Tensor>, "
+                  "and returns an at::Tensor: pass such a function or a loss module; a function "
+                  "with more parameters, or "
                   "an overloaded one, goes into a lambda");
     return {};
   }
@@ -125,8 +136,8 @@ class Loss {
 
   /// A null pointer, an empty holder and an empty std::function are no loss either.
   template <class F>
-    requires(!std::same_as<F, Loss>)
-  Loss(F f)  // NOLINT(google-explicit-constructor): a function is a loss
+  requires(!std::same_as<F, Loss>)
+      Loss(F f)  // NOLINT(google-explicit-constructor): a function is a loss
       : call_(losses::function_of(std::move(f))) {}
 
   [[nodiscard]] const losses::Function& call() const { return call_; }

@@ -1,13 +1,14 @@
 /// Markers: where a module says "a stage starts here".
 ///
-/// Used inside an ordinary `forward`. Outside of capture a marker costs two pushes on a thread-local stack and
-/// changes nothing; during capture every operator is recorded together with the stack it ran under.
+/// Used inside an ordinary `forward`. Outside of capture a marker costs two pushes on a
+/// thread-local stack and changes nothing; during capture every operator is recorded together with
+/// the stack it ran under.
 ///
 ///   auto h = sc::stage("encoder", encoder, x);        // a module, or anything callable with x
 ///   auto y = sc::stage("head", [&] { return head(h); });
 ///
-/// M-1: a stage inside a stage is an error, and so is a stage name used twice in one forward; both are
-///      noticed during capture. Regions nest freely.
+/// MK-1: a stage inside a stage is an error, and so is a stage name used twice in one forward; both
+///      are noticed during capture. Regions nest freely.
 #pragma once
 
 #include <string>
@@ -20,7 +21,8 @@
 
 namespace stagecraft {
 
-/// One open scope: `tag` is "PP" for stages, the user's word for regions; `index` counts the tag's scopes in order of entry.
+/// One open scope: `tag` is "PP" for stages, the user's word for regions; `index` counts the tag's
+/// scopes in order of entry.
 struct Annotation {
   std::string tag;
   std::string name;
@@ -33,7 +35,7 @@ inline constexpr std::string_view kStageTag = "PP";
 inline constexpr std::string_view kLossTag = "loss";  ///< capture opens it around the loss
 
 /// Opens a scope on this thread until it is destroyed.
-/// Errors: CompilePartition (during capture) when M-1 is broken.
+/// Errors: CompilePartition (during capture) when MK-1 is broken.
 class AnnotationScope {
  public:
   AnnotationScope(std::string_view tag, std::string_view name);
@@ -75,27 +77,31 @@ decltype(auto) call(std::string_view tag, std::string_view name, Given& given, A
     return calls::call(calls::callee_of(given), std::forward<Args>(args)...);
   } else if constexpr (calls::Callable<std::remove_const_t<Callee>, Args...>) {
     static_assert(calls::kNever<Callee>,
-                  "sc::stage: this module or callable is const and its forward or () is not: make that const, or pass "
+                  "sc::stage: this module or callable is const and its forward or () is not: make "
+                  "that const, or pass "
                   "one that is not const");
   } else {
     static_assert(calls::kNever<Callee>,
-                  "sc::stage takes a name, a module or callable, and its arguments: this one has neither a forward nor "
+                  "sc::stage takes a name, a module or callable, and its arguments: this one has "
+                  "neither a forward nor "
                   "a () that takes these arguments");
   }
 }
 
 }  // namespace markers
 
-/// Runs `callable` on `args` as the stage `name`; returns what it returns. A callable is a module, a holder of one
-/// (AnyModule and Sequential too), a pointer to one, or anything with ().
-/// Errors: UsageArgument for a null pointer or an empty holder; CompilePartition as AnnotationScope.
+/// Runs `callable` on `args` as the stage `name`; returns what it returns. A callable is a module,
+/// a holder of one (AnyModule and Sequential too), a pointer to one, or anything with ().
+/// Errors: UsageArgument for a null pointer or an empty holder; CompilePartition as
+/// AnnotationScope.
 template <class Callable, class... Args>
 decltype(auto) stage(std::string_view name, Callable&& callable, Args&&... args) {
   const AnnotationScope scope(kStageTag, name);
   return markers::call(kStageTag, name, callable, std::forward<Args>(args)...);
 }
 
-/// Runs `callable` under an annotation `tag` of its own (for example "EP"); stages are not affected.
+/// Runs `callable` under an annotation `tag` of its own (for example "EP"); stages are not
+/// affected.
 template <class Callable, class... Args>
 decltype(auto) region(std::string_view tag, Callable&& callable, Args&&... args) {
   const AnnotationScope scope(tag, tag);

@@ -6,7 +6,8 @@
 
 namespace stagecraft {
 
-std::vector<at::Tensor> parameter_gradients(const at::Tensor& loss, const std::vector<at::Tensor>& parameters) {
+std::vector<at::Tensor> parameter_gradients(const at::Tensor& loss,
+                                            const std::vector<at::Tensor>& parameters) {
   std::vector<at::Tensor> gradients(parameters.size());
   torch::autograd::edge_list edges;
   std::vector<std::size_t> wanted;
@@ -20,8 +21,12 @@ std::vector<at::Tensor> parameter_gradients(const at::Tensor& loss, const std::v
     return gradients;
   }
   const std::vector<at::Tensor> found = torch::autograd::Engine::get_default_engine().execute(
-      {torch::autograd::impl::gradient_edge(loss)}, {at::ones_like(loss)}, /*keep_graph=*/false, /*create_graph=*/false,
-      /*accumulate_grad=*/false, edges);
+      {torch::autograd::impl::gradient_edge(loss)},
+      {at::ones_like(loss)},
+      /*keep_graph=*/false,
+      /*create_graph=*/false,
+      /*accumulate_grad=*/false,
+      edges);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     gradients[wanted[i]] = found[i];
   }

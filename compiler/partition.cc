@@ -1,10 +1,10 @@
 #include "stagecraft/compiler/partition.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
+
+#include <fmt/format.h>
 
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
@@ -40,8 +40,8 @@ class StageDepths {
  private:
   [[nodiscard]] int depth(int stage) const { return depth_[static_cast<std::size_t>(stage)]; }
 
-  /// No cycle can be: data flows from stages entered earlier, an edge that furthest() adds ends at the deepest, and one
-  /// that nearest() adds begins at the least deep.
+  /// No cycle can be: data flows from stages entered earlier, an edge that furthest() adds ends at
+  /// the deepest, and one that nearest() adds begins at the least deep.
   void deepen(int stage, int least) {
     if (depth(stage) >= least) {
       return;
@@ -60,14 +60,16 @@ class StageDepths {
 
 class Partitioner {
  public:
-  explicit Partitioner(const Graph& graph) : graph_(graph), stage_of_(graph.nodes.size(), kUnassigned) {}
+  explicit Partitioner(const Graph& graph)
+      : graph_(graph), stage_of_(graph.nodes.size(), kUnassigned) {}
 
   Partition run() {
     assign_marked();
     StageDepths depths = depths_of_marked();
     assign_by_operand(depths);
     assign_by_reader(depths);
-    // What nobody reads still runs (it may write): beside what it reads, or else with the first stage.
+    // What nobody reads still runs (it may write): beside what it reads, or else with the first
+    // stage.
     assign_by_operand(depths);
     std::ranges::replace(stage_of_, kUnassigned, 0);
     check_parameters();
@@ -91,7 +93,8 @@ class Partitioner {
         }
       }
     }
-    // A marker around nothing but constants leaves no operator and so no stage: the others close ranks.
+    // A marker around nothing but constants leaves no operator and so no stage: the others close
+    // ranks.
     std::map<int, int> dense;
     for (const auto& [index, name] : names) {
       dense[index] = static_cast<int>(names_.size());
@@ -108,11 +111,14 @@ class Partitioner {
 
   [[nodiscard]] int producer_stage(ValueId id) const {
     const Value& value = graph_.at(id);
-    return value.kind == ValueKind::Computed ? stage_of_[static_cast<std::size_t>(value.position)] : kUnassigned;
+    return value.kind == ValueKind::Computed ? stage_of_[static_cast<std::size_t>(value.position)]
+                                             : kUnassigned;
   }
 
-  /// The stages of the unmarked node's operands: their own, and of unmarked operands those of theirs.
-  [[nodiscard]] std::set<int> origins_of(std::size_t n, const std::vector<std::set<int>>& origins) const {
+  /// The stages of the unmarked node's operands: their own, and of unmarked operands those of
+  /// theirs.
+  [[nodiscard]] std::set<int> origins_of(std::size_t n,
+                                         const std::vector<std::set<int>>& origins) const {
     std::set<int> all;
     for (const ValueId read : reads_of(graph_.nodes[n])) {
       if (producer_stage(read) != kUnassigned) {
@@ -138,7 +144,8 @@ class Partitioner {
     return depths;
   }
 
-  /// With the operand furthest downstream, whichever was made last: C++ leaves open which operand of a sum is.
+  /// With the operand furthest downstream, whichever was made last: C++ leaves open which operand
+  /// of a sum is.
   void assign_by_operand(StageDepths& depths) {
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       std::set<int> stages;
@@ -154,9 +161,11 @@ class Partitioner {
     }
   }
 
-  /// With the reader least far downstream: whatever the order of the readers, the value then flows down to the others.
+  /// With the reader least far downstream: whatever the order of the readers, the value then flows
+  /// down to the others.
   void assign_by_reader(StageDepths& depths) {
-    std::map<ValueId, std::set<int>> readers;  // the stages of those behind node n, filled from the back
+    std::map<ValueId, std::set<int>>
+        readers;  // the stages of those behind node n, filled from the back
     for (std::size_t n = graph_.nodes.size(); n-- > 0;) {
       const Node& node = graph_.nodes[n];
       std::set<int> stages;
@@ -181,7 +190,9 @@ class Partitioner {
   }
 
   [[nodiscard]] std::string describe(std::size_t n) const {
-    return fmt::format("{} {}in stage \"{}\"", operator_name(graph_.nodes[n]), in_loss(graph_.nodes[n]) ? "of the loss, " : "",
+    return fmt::format("{} {}in stage \"{}\"",
+                       operator_name(graph_.nodes[n]),
+                       in_loss(graph_.nodes[n]) ? "of the loss, " : "",
                        names_[static_cast<std::size_t>(stage_of_[n])]);
   }
 
@@ -194,18 +205,23 @@ class Partitioner {
         }
         const auto [entry, added] = owner.try_emplace(graph_.at(read).position, stage_of_[n]);
         if (!added && entry->second != stage_of_[n]) {
-          throw Error(Errc::CompilePartition,
-                      fmt::format("V33: the parameter {} is used in stage \"{}\" and in stage \"{}\"; a parameter belongs to "
-                                  "one stage: move the marker so that one stage holds both uses, or give each its own parameter",
-                                  graph_.parameters[static_cast<std::size_t>(graph_.at(read).position)].name,
-                                  names_[static_cast<std::size_t>(entry->second)],
-                                  names_[static_cast<std::size_t>(stage_of_[n])]));
+          throw Error(
+              Errc::CompilePartition,
+              fmt::format(
+                  "V33: the parameter {} is used in stage \"{}\" and in stage \"{}\"; a parameter "
+                  "belongs to "
+                  "one stage: move the marker so that one stage holds both uses, or give each its "
+                  "own parameter",
+                  graph_.parameters[static_cast<std::size_t>(graph_.at(read).position)].name,
+                  names_[static_cast<std::size_t>(entry->second)],
+                  names_[static_cast<std::size_t>(stage_of_[n])]));
         }
       }
     }
   }
 
-  /// A write is safe when every other stage that touches the memory reads it later, from the finished value.
+  /// A write is safe when every other stage that touches the memory reads it later, from the
+  /// finished value.
   void check_writes() const {
     std::map<int, std::vector<std::size_t>> touched;  // alias set -> nodes, ascending
     std::set<int> computed_here;
@@ -223,7 +239,8 @@ class Partitioner {
         touched[set].push_back(n);
       }
     }
-    std::set<int> foreign;  // sets that begin with a tensor of no stage: input, label, buffer, constant
+    std::set<int>
+        foreign;  // sets that begin with a tensor of no stage: input, label, buffer, constant
     for (const Value& value : graph_.values) {
       if (value.kind != ValueKind::Computed) {
         foreign.insert(value.alias_set);
@@ -235,7 +252,8 @@ class Partitioner {
         for (const std::size_t other : touched[set]) {
           if (stage_of_[other] != stage_of_[n] && (other < n || foreign.contains(set))) {
             throw Error(Errc::CompilePartition,
-                        fmt::format("{} writes {} in place, but {} also uses its memory; stages share no memory: use the "
+                        fmt::format("{} writes {} in place, but {} also uses its memory; stages "
+                                    "share no memory: use the "
                                     "operator that returns a new tensor",
                                     describe(n),
                                     value_name(graph_, written),
@@ -275,12 +293,19 @@ class Partitioner {
             case ValueKind::Label:
               stage.inputs.push_back({StageInput::Source::Label, value.position, read});
               break;
-            case ValueKind::Parameter: parameters.insert(value.position); break;
-            case ValueKind::Buffer: buffers.insert(value.position); break;
-            case ValueKind::Constant: constants.insert(value.position); break;
+            case ValueKind::Parameter:
+              parameters.insert(value.position);
+              break;
+            case ValueKind::Buffer:
+              buffers.insert(value.position);
+              break;
+            case ValueKind::Constant:
+              constants.insert(value.position);
+              break;
             case ValueKind::Computed:
               if (producer_stage(read) != stage.id.value) {
-                stage.inputs.push_back({StageInput::Source::Stage, 0, read, StageId(producer_stage(read))});
+                stage.inputs.push_back(
+                    {StageInput::Source::Stage, 0, read, StageId(producer_stage(read))});
                 crossing[read].insert(stage.id);
               }
               break;
@@ -318,14 +343,16 @@ class Partitioner {
       while (next < stages.size() && !ready(next)) {
         ++next;
       }
-      SC_CHECK(next < stages.size(), "stages are fed by stages entered before, or by less deep ones");
+      SC_CHECK(next < stages.size(),
+               "stages are fed by stages entered before, or by less deep ones");
       done[next] = true;
       order.emplace_back(next);
     }
     return order;
   }
 
-  /// Gradients of a value are summed latest-created consumer first: the order of creation is kept here.
+  /// Gradients of a value are summed latest-created consumer first: the order of creation is kept
+  /// here.
   static void order_consumers(Partition& result) {
     std::vector<std::size_t> place(result.order.size());
     for (std::size_t i = 0; i < result.order.size(); ++i) {
@@ -346,7 +373,9 @@ class Partitioner {
 
 }  // namespace
 
-Partition partition(const Graph& graph) { return Partitioner(graph).run(); }
+Partition partition(const Graph& graph) {
+  return Partitioner(graph).run();
+}
 
 StageProgram whole_program(const Graph& graph) {
   StageProgram program{.id = StageId(0), .name = "whole"};

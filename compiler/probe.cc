@@ -1,16 +1,16 @@
 #include "stagecraft/compiler/probe.h"
 
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <unordered_set>
+
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/flip.h>
 #include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/function.h>
-
-#include <algorithm>
-#include <map>
-#include <memory>
-#include <unordered_set>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/interpreter.h"
@@ -50,14 +50,22 @@ StageState state_of(const Graph& graph, const StageProgram& program) {
   return state;
 }
 
-Tensors inputs_of(const StageProgram& program, const Tensors& inputs, const Tensors& labels,
+Tensors inputs_of(const StageProgram& program,
+                  const Tensors& inputs,
+                  const Tensors& labels,
                   const std::map<ValueId, at::Tensor>& crossing) {
   Tensors result;
   for (const StageInput& input : program.inputs) {
     switch (input.source) {
-      case StageInput::Source::Model: result.push_back(inputs[static_cast<std::size_t>(input.position)]); break;
-      case StageInput::Source::Label: result.push_back(labels[static_cast<std::size_t>(input.position)]); break;
-      case StageInput::Source::Stage: result.push_back(crossing.at(input.value)); break;
+      case StageInput::Source::Model:
+        result.push_back(inputs[static_cast<std::size_t>(input.position)]);
+        break;
+      case StageInput::Source::Label:
+        result.push_back(labels[static_cast<std::size_t>(input.position)]);
+        break;
+      case StageInput::Source::Stage:
+        result.push_back(crossing.at(input.value));
+        break;
     }
   }
   return result;
@@ -70,15 +78,18 @@ void check_trainable(const NamedTensor& parameter, const at::Tensor& gradient) {
   }
   if (gradient.layout() != at::kStrided) {
     throw Error(Errc::CompileCapture,
-                fmt::format("the gradient of {} is sparse, which no optimizer here takes: make it dense (for an Embedding, "
+                fmt::format("the gradient of {} is sparse, which no optimizer here takes: make it "
+                            "dense (for an Embedding, "
                             "leave .sparse(true) out)",
                             parameter.name));
   }
   if (!parameter.tensor.is_floating_point()) {
     throw Error(Errc::CompileCapture,
-                fmt::format("the parameter {} is {}, which no optimizer here takes: hold its real and imaginary part as two "
+                fmt::format("the parameter {} is {}, which no optimizer here takes: hold its real "
+                            "and imaginary part as two "
                             "parameters, or freeze it",
-                            parameter.name, at::toString(parameter.tensor.scalar_type())));
+                            parameter.name,
+                            at::toString(parameter.tensor.scalar_type())));
   }
 }
 
@@ -123,7 +134,10 @@ struct StageRun {
   StageResult result;
 };
 
-StageRun run_stage(const Graph& graph, StageProgram& program, const Tensors& inputs, const Tensors& labels,
+StageRun run_stage(const Graph& graph,
+                   StageProgram& program,
+                   const Tensors& inputs,
+                   const Tensors& labels,
                    const std::map<ValueId, at::Tensor>& crossing) {
   StageRun run;
   run.state = state_of(graph, program);
@@ -140,7 +154,8 @@ StageRun run_stage(const Graph& graph, StageProgram& program, const Tensors& inp
   return run;
 }
 
-/// The same shape and the same set of values: other values even where the batch is one microbatch (token ids stay ids).
+/// The same shape and the same set of values: other values even where the batch is one microbatch
+/// (token ids stay ids).
 Tensors in_other_order(const Tensors& tensors) {
   Tensors result;
   for (const at::Tensor& t : tensors) {
@@ -161,14 +176,18 @@ SecondRun run_second(const Workload& workload, const Tensors& inputs, const Tens
     other.eager = run_eagerly(workload, other.inputs, other.labels, kCheckKey);
     return other;
   } catch (const Error&) {
-    // Offsets have to begin with 0, and lengths to rise: what throws now is wrong with the module, not with our order.
+    // Offsets have to begin with 0, and lengths to rise: what throws now is wrong with the module,
+    // not with our order.
     return {inputs, labels, run_eagerly(workload, inputs, labels, kCheckKey)};
   }
 }
 
 }  // namespace
 
-void check_against_eager(const Workload& workload, const Graph& graph, const Tensors& inputs, const Tensors& labels) {
+void check_against_eager(const Workload& workload,
+                         const Graph& graph,
+                         const Tensors& inputs,
+                         const Tensors& labels) {
   const SecondRun second = run_second(workload, inputs, labels);
   const EagerResult& eager = second.eager;
   const StageProgram whole = whole_program(graph);
@@ -180,8 +199,10 @@ void check_against_eager(const Workload& workload, const Graph& graph, const Ten
   const StageResult replay = interpreter.run(arguments, state, kCheckKey);
   const auto refuse = [](const std::string& what) {
     throw Error(Errc::CompileCapture,
-                fmt::format("{} of a second microbatch differs between the module and the replay of what was captured; the "
-                            "module reads values where no operator shows it (data_ptr, accessor, printing), or keeps state "
+                fmt::format("{} of a second microbatch differs between the module and the replay "
+                            "of what was captured; the "
+                            "module reads values where no operator shows it (data_ptr, accessor, "
+                            "printing), or keeps state "
                             "outside of registered buffers: use operators, and register the state",
                             what));
   };
@@ -198,16 +219,22 @@ void check_against_eager(const Workload& workload, const Graph& graph, const Ten
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     check_trainable(graph.parameters[i], wanted[i]);
     if (!same(wanted[i], found[i])) {
-      throw Error(Errc::CompileCapture,
-                  fmt::format("the gradient of {} on a second microbatch differs between the module and the replay of what "
-                              "was captured; the module changes gradients where no operator, custom function or tensor "
-                              "hook shows it: use these, and keep no state of your own between backwards",
-                              graph.parameters[i].name));
+      throw Error(
+          Errc::CompileCapture,
+          fmt::format("the gradient of {} on a second microbatch differs between the module and "
+                      "the replay of what "
+                      "was captured; the module changes gradients where no operator, custom "
+                      "function or tensor "
+                      "hook shows it: use these, and keep no state of your own between backwards",
+                      graph.parameters[i].name));
     }
   }
 }
 
-void measure_stages(const Graph& graph, Partition& partition, const Tensors& inputs, const Tensors& labels) {
+void measure_stages(const Graph& graph,
+                    Partition& partition,
+                    const Tensors& inputs,
+                    const Tensors& labels) {
   std::map<ValueId, at::Tensor> crossing;
   std::vector<StageRun> runs(partition.stages.size());
   for (const StageId s : partition.order) {
@@ -232,7 +259,8 @@ void measure_stages(const Graph& graph, Partition& partition, const Tensors& inp
     }
     const auto nodes = reachable(roots);
     const auto reached = [&](const at::Tensor& leaf) {
-      return leaf.requires_grad() && nodes.contains(torch::autograd::impl::gradient_edge(leaf).function.get());
+      return leaf.requires_grad() &&
+             nodes.contains(torch::autograd::impl::gradient_edge(leaf).function.get());
     };
     for (std::size_t i = 0; i < program.inputs.size(); ++i) {
       StageInput& input = program.inputs[i];
@@ -243,7 +271,8 @@ void measure_stages(const Graph& graph, Partition& partition, const Tensors& inp
       for (StageOutput& output : partition.stages[input.from.index()].outputs) {
         if (output.value == input.value) {
           const auto consumer = std::find(output.consumers.begin(), output.consumers.end(), *s);
-          output.gradient_from[static_cast<std::size_t>(consumer - output.consumers.begin())] = true;
+          output.gradient_from[static_cast<std::size_t>(consumer - output.consumers.begin())] =
+              true;
         }
       }
     }

@@ -23,22 +23,24 @@ std::string bytes_text(std::int64_t bytes) {
 std::int64_t parameter_bytes(const Graph& graph, const StageProgram& stage) {
   std::int64_t bytes = 0;
   for (const int p : stage.parameters) {
-    bytes += static_cast<std::int64_t>(graph.parameters[static_cast<std::size_t>(p)].tensor.nbytes());
+    bytes +=
+        static_cast<std::int64_t>(graph.parameters[static_cast<std::size_t>(p)].tensor.nbytes());
   }
   return bytes;
 }
 
 std::string explain_stage(const CompiledProgram& program, const StageProgram& stage) {
   const Graph& graph = program.graph;
-  std::string text = fmt::format("stage {} \"{}\": {} operators, {} parameters ({}), keeps {} per microbatch{}{}\n",
-                                 stage.id.value,
-                                 stage.name,
-                                 stage.nodes.size(),
-                                 stage.parameters.size(),
-                                 bytes_text(parameter_bytes(graph, stage)),
-                                 bytes_text(stage.saved_bytes),
-                                 program.stage_graph.has_backward(stage.id) ? "" : ", frozen: no backward",
-                                 stage.loss == kNoValue ? "" : ", computes the loss");
+  std::string text = fmt::format(
+      "stage {} \"{}\": {} operators, {} parameters ({}), keeps {} per microbatch{}{}\n",
+      stage.id.value,
+      stage.name,
+      stage.nodes.size(),
+      stage.parameters.size(),
+      bytes_text(parameter_bytes(graph, stage)),
+      bytes_text(stage.saved_bytes),
+      program.stage_graph.has_backward(stage.id) ? "" : ", frozen: no backward",
+      stage.loss == kNoValue ? "" : ", computes the loss");
   std::vector<std::string> reads;
   for (const StageInput& input : stage.inputs) {
     if (input.source != StageInput::Source::Stage) {
@@ -71,9 +73,13 @@ Program::Program(std::shared_ptr<const CompiledProgram> compiled) : compiled_(st
   }
 }
 
-const StageGraph& Program::stage_graph() const { return compiled_->stage_graph; }
+const StageGraph& Program::stage_graph() const {
+  return compiled_->stage_graph;
+}
 
-int Program::microbatches() const { return compiled_->microbatches; }
+int Program::microbatches() const {
+  return compiled_->microbatches;
+}
 
 std::vector<std::string> Program::parameter_names() const {
   std::vector<std::string> names;
@@ -94,10 +100,13 @@ std::string Program::explain() const {
   return text;
 }
 
-std::string Program::graph_text() const { return to_string(compiled_->graph); }
+std::string Program::graph_text() const {
+  return to_string(compiled_->graph);
+}
 
 std::int64_t bytes_of(const Value& value) {
-  return c10::multiply_integers(value.sizes) * static_cast<std::int64_t>(at::elementSize(value.dtype));
+  return c10::multiply_integers(value.sizes) *
+         static_cast<std::int64_t>(at::elementSize(value.dtype));
 }
 
 std::string why_unusable(const at::Tensor& tensor) {
@@ -105,7 +114,8 @@ std::string why_unusable(const at::Tensor& tensor) {
     return "is undefined";
   }
   if (tensor.is_nested() || tensor.layout() != at::kStrided) {
-    return fmt::format("is {}", tensor.is_nested() ? "nested" : c10::str("of layout ", tensor.layout()));
+    return fmt::format("is {}",
+                       tensor.is_nested() ? "nested" : c10::str("of layout ", tensor.layout()));
   }
   if (tensor.is_quantized()) {
     return fmt::format("is quantized ({})", at::toString(tensor.scalar_type()));
@@ -119,17 +129,19 @@ std::string why_unusable(const at::Tensor& tensor) {
 void check_batch_tensor(const at::Tensor& tensor, std::string_view what, std::size_t position) {
   if (const std::string fault = why_unusable(tensor); !fault.empty()) {
     throw Error(Errc::UsageArgument,
-                fmt::format("{} tensor {} {}; a batch is of dense tensors on the CPU: convert it (to_dense, dequantize, "
+                fmt::format("{} tensor {} {}; a batch is of dense tensors on the CPU: convert it "
+                            "(to_dense, dequantize, "
                             "cpu) before",
                             what,
                             position,
                             fault));
   }
   if (tensor.requires_grad()) {
-    throw Error(Errc::UsageArgument,
-                fmt::format("{} tensor {} requires a gradient, and a batch gets none; pass tensor.detach()",
-                            what,
-                            position));
+    throw Error(
+        Errc::UsageArgument,
+        fmt::format("{} tensor {} requires a gradient, and a batch gets none; pass tensor.detach()",
+                    what,
+                    position));
   }
 }
 
@@ -139,7 +151,8 @@ std::vector<std::vector<at::Tensor>> split_batch(const Batch& batch,
                                                  std::string_view what) {
   if (batch.size() != expected.size()) {
     throw Error(Errc::UsageArgument,
-                fmt::format("the program was compiled with {} {} tensors, this batch has {}; pass as many, in the same order",
+                fmt::format("the program was compiled with {} {} tensors, this batch has {}; pass "
+                            "as many, in the same order",
                             expected.size(),
                             what,
                             batch.size()));
@@ -158,7 +171,8 @@ std::vector<std::vector<at::Tensor>> split_batch(const Batch& batch,
     if (tensor.sizes() != at::IntArrayRef(whole) || tensor.scalar_type() != slice.dtype ||
         batch[i].replicated != slice.replicated) {
       throw Error(Errc::CompileShape,
-                  fmt::format("{} tensor {} was compiled as {} of shape [{}]{} ({} microbatches), this batch has {} of shape "
+                  fmt::format("{} tensor {} was compiled as {} of shape [{}]{} ({} microbatches), "
+                              "this batch has {} of shape "
                               "[{}]{}; pass the same shape and dtype, or compile again",
                               what,
                               i,
@@ -174,7 +188,9 @@ std::vector<std::vector<at::Tensor>> split_batch(const Batch& batch,
     const at::Tensor shared = slice.replicated ? copy(tensor) : at::Tensor();
     const std::int64_t rows = slice.replicated ? 0 : slice.sizes[0];
     for (std::size_t m = 0; m < parts.size(); ++m) {
-      parts[m].push_back(slice.replicated ? shared : copy(tensor.narrow(0, static_cast<std::int64_t>(m) * rows, rows)));
+      parts[m].push_back(slice.replicated
+                             ? shared
+                             : copy(tensor.narrow(0, static_cast<std::int64_t>(m) * rows, rows)));
     }
   }
   return parts;

@@ -1,15 +1,17 @@
-/// Program: a compiled model. A cheap handle to immutable data; made by `compile`, read by planners and trainers.
+/// Program: a compiled model. A cheap handle to immutable data; made by `compile`, read by planners
+/// and trainers.
 ///
-/// PR-1: a Program owns copies of the module's parameters and buffers, as they were when compiled; trainers copy them.
+/// PR-1: a Program owns copies of the module's parameters and buffers, as they were when compiled;
+///      trainers copy them.
 /// PR-2: there is no empty Program: moving one copies the handle.
 #pragma once
-
-#include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include "stagecraft/scheduler/stage_graph.h"
 
@@ -22,12 +24,16 @@ struct BatchTensor {
   at::Tensor tensor;
   bool replicated = false;
 
-  BatchTensor(at::Tensor t) : tensor(std::move(t)) {}  // NOLINT(google-explicit-constructor): a batch is a list of tensors
+  BatchTensor(at::Tensor t)
+      : tensor(std::move(t)) {
+  }  // NOLINT(google-explicit-constructor): a batch is a list of tensors
   BatchTensor(at::Tensor t, bool whole) : tensor(std::move(t)), replicated(whole) {}
 };
 
 /// Every microbatch gets all of `tensor`.
-[[nodiscard]] inline BatchTensor replicated(at::Tensor tensor) { return {std::move(tensor), true}; }
+[[nodiscard]] inline BatchTensor replicated(at::Tensor tensor) {
+  return {std::move(tensor), true};
+}
 
 using Batch = std::vector<BatchTensor>;
 

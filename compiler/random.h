@@ -1,5 +1,5 @@
-/// Where random operators draw from: a generator of their own, seeded by where in the training they stand.
-/// So a draw is the same whatever the cut, the schedule or the number of workers.
+/// Where random operators draw from: a generator of their own, seeded by where in the training they
+/// stand. So a draw is the same whatever the cut, the schedule or the number of workers.
 #pragma once
 
 #include <cstdint>

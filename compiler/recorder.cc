@@ -1,15 +1,15 @@
 #include "stagecraft/compiler/recorder.h"
 
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+
 #include <ATen/autocast_mode.h>
 #include <ATen/core/List.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/function.h>
-
-#include <algorithm>
-#include <array>
-#include <set>
-#include <string_view>
 
 #include "stagecraft/base/check.h"
 #include "stagecraft/compiler/custom_function.h"
@@ -50,7 +50,8 @@ constexpr std::array kHiddenWrites{
     HiddenWrite{"aten::instance_norm", {3, 4}, 5},
 };
 
-std::vector<std::size_t> written_arguments(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments) {
+std::vector<std::size_t> written_arguments(const c10::OperatorHandle& op,
+                                           const std::vector<c10::IValue>& arguments) {
   std::vector<std::size_t> written;
   const auto& declared = op.schema().arguments();
   for (std::size_t i = 0; i < declared.size(); ++i) {
@@ -59,7 +60,8 @@ std::vector<std::size_t> written_arguments(const c10::OperatorHandle& op, const 
     }
   }
   for (const HiddenWrite& h : kHiddenWrites) {
-    if (op.schema().name() == h.name && arguments[h.only_if].isBool() && arguments[h.only_if].toBool()) {
+    if (op.schema().name() == h.name && arguments[h.only_if].isBool() &&
+        arguments[h.only_if].toBool()) {
       written.insert(written.end(), h.written.begin(), h.written.end());
     }
   }
@@ -83,19 +85,22 @@ constexpr std::string_view kEqual = "aten::equal";
 constexpr std::string_view kOneHot = "aten::one_hot";
 
 /// Two tensors that are one: whatever the values.
-bool compares_with_itself(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments) {
-  return op.schema().name() == kEqual &&
-         arguments[0].toTensor().unsafeGetTensorImpl() == arguments[1].toTensor().unsafeGetTensorImpl();
+bool compares_with_itself(const c10::OperatorHandle& op,
+                          const std::vector<c10::IValue>& arguments) {
+  return op.schema().name() == kEqual && arguments[0].toTensor().unsafeGetTensorImpl() ==
+                                             arguments[1].toTensor().unsafeGetTensorImpl();
 }
 
-/// Attention asks whether query and key are the same tensor by comparing them. That two results of arithmetic differ is
-/// recorded as an answer that every replay has to get again; of integers it would be a decision on data.
+/// Attention asks whether query and key are the same tensor by comparing them. That two results of
+/// arithmetic differ is recorded as an answer that every replay has to get again; of integers it
+/// would be a decision on data.
 bool compares_floats(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments) {
   return op.schema().name() == kEqual && arguments[0].toTensor().is_floating_point() &&
          arguments[1].toTensor().is_floating_point();
 }
 
-bool shape_depends_on_values(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments) {
+bool shape_depends_on_values(const c10::OperatorHandle& op,
+                             const std::vector<c10::IValue>& arguments) {
   if (op.schema().name() == "aten::index") {
     return is_mask(arguments[1]);  // tagged, but only masks make the shape depend on values
   }
@@ -106,8 +111,9 @@ bool shape_depends_on_values(const c10::OperatorHandle& op, const std::vector<c1
 }
 
 bool reads_values(const c10::OperatorHandle& op) {
-  return op.hasTag(at::Tag::data_dependent_output) || op.schema().name() == "aten::_local_scalar_dense" ||
-         op.schema().name() == "aten::item" || op.schema().name() == "aten::is_nonzero";
+  return op.hasTag(at::Tag::data_dependent_output) ||
+         op.schema().name() == "aten::_local_scalar_dense" || op.schema().name() == "aten::item" ||
+         op.schema().name() == "aten::is_nonzero";
 }
 
 Autocast autocast_now() {
@@ -125,8 +131,10 @@ bool draws_random_numbers(const c10::OperatorHandle& op, const torch::jit::Stack
   for (std::size_t i = 0; i < declared.size(); ++i) {
     const std::string& name = declared[i].name();
     const c10::IValue& value = stack[first + i];
-    const bool off = (name == "p" || name == "dropout_p" || name == "dropout") && value.isDouble() && value.toDouble() == 0.0;
-    const bool evaluating = (name == "train" || name == "training") && value.isBool() && !value.toBool();
+    const bool off = (name == "p" || name == "dropout_p" || name == "dropout") &&
+                     value.isDouble() && value.toDouble() == 0.0;
+    const bool evaluating =
+        (name == "train" || name == "training") && value.isBool() && !value.toBool();
     if (off || evaluating) {
       return false;
     }
@@ -173,7 +181,9 @@ Recorder::Recorder(const Workload& workload, const Tensors& inputs, const Tensor
   add_all(workload.buffers, ValueKind::Buffer, named);
 }
 
-bool Recorder::before(const c10::OperatorHandle& op, const torch::jit::Stack& stack, int random_index) {
+bool Recorder::before(const c10::OperatorHandle& op,
+                      const torch::jit::Stack& stack,
+                      int random_index) {
   std::vector<c10::IValue> arguments = last(stack, op.schema().arguments().size());
   bool any_dependent = random_index >= 0;
   for (const c10::IValue& argument : arguments) {
@@ -208,7 +218,9 @@ void Recorder::after(const c10::OperatorHandle& op, const torch::jit::Stack& sta
   graph_.nodes.push_back(std::move(node));
 }
 
-void Recorder::record_results(Node& node, const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+void Recorder::record_results(Node& node,
+                              const c10::OperatorHandle& op,
+                              const torch::jit::Stack& stack) {
   bool tensors_only = true;
   for (const c10::IValue& result : last(stack, op.schema().returns().size())) {
     tensors_only = tensors_only && (result.isTensor() || result.isTensorList());
@@ -218,11 +230,13 @@ void Recorder::record_results(Node& node, const c10::OperatorHandle& op, const t
         return;
       }
       const auto known = values_.find(t.unsafeGetTensorImpl());
-      const ValueId id = known != values_.end()
-                             ? known->second
-                             : add_value(t, ValueKind::Computed, static_cast<int>(graph_.nodes.size()));
+      const ValueId id =
+          known != values_.end()
+              ? known->second
+              : add_value(t, ValueKind::Computed, static_cast<int>(graph_.nodes.size()));
       graph_.values[id.index()].requires_grad = t.requires_grad();
-      gradients_.note(t, id);  // an operator that writes in place gives a known value another node of autograd
+      gradients_.note(
+          t, id);  // an operator that writes in place gives a known value another node of autograd
       node.results.push_back(id);
     };
     if (result.isTensor()) {
@@ -233,15 +247,18 @@ void Recorder::record_results(Node& node, const c10::OperatorHandle& op, const t
       }
     }
   }
-  // A number that comes out of tensors without being a read of their values can only be a property of the shape.
-  SC_CHECK(tensors_only || node.results.empty(), "operator " + full_name(op) + " returns tensors mixed with numbers");
+  // A number that comes out of tensors without being a read of their values can only be a property
+  // of the shape.
+  SC_CHECK(tensors_only || node.results.empty(),
+           "operator " + full_name(op) + " returns tensors mixed with numbers");
 }
 
 void Recorder::folded(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
   const std::vector<c10::IValue> arguments = std::move(folding_);
   folding_.clear();
   const auto& returns = op.schema().returns();
-  const bool makes_view = returns.size() == 1 && returns[0].alias_info() != nullptr && !returns[0].alias_info()->isWrite();
+  const bool makes_view = returns.size() == 1 && returns[0].alias_info() != nullptr &&
+                          !returns[0].alias_info()->isWrite();
   for (const c10::IValue& result : last(stack, returns.size())) {
     for_each_tensor(result, [&](const at::Tensor& t) {
       see_constant(op, t);
@@ -259,16 +276,18 @@ bool Recorder::dependent(const at::Tensor& tensor) const {
   if (!tensor.has_storage()) {
     return false;
   }
-  // A view of a constant that a dependent operator has written since: its contents are no constant any more.
+  // A view of a constant that a dependent operator has written since: its contents are no constant
+  // any more.
   const auto set = alias_sets_.find(tensor.storage().unsafeGetStorageImpl());
   return set != alias_sets_.end() && dependent_sets_.contains(set->second) &&
          constants_.contains(tensor.unsafeGetTensorImpl());
 }
 
-/// A second handle on a known value that no operator made (.data(), torch::rand): for autograd it is what detach
-/// returns, and so it is recorded.
+/// A second handle on a known value that no operator made (.data(), torch::rand): for autograd it
+/// is what detach returns, and so it is recorded.
 bool Recorder::adopt(const at::Tensor& tensor) {
-  if (!tensor.has_storage() || tensor.requires_grad() || constants_.contains(tensor.unsafeGetTensorImpl())) {
+  if (!tensor.has_storage() || tensor.requires_grad() ||
+      constants_.contains(tensor.unsafeGetTensorImpl())) {
     return false;
   }
   const auto set = alias_sets_.find(tensor.storage().unsafeGetStorageImpl());
@@ -279,7 +298,8 @@ bool Recorder::adopt(const at::Tensor& tensor) {
   for (const auto& [value, known] : values_of_set_[set->second]) {
     if (known == layout) {
       Node node{.name = "aten::detach", .operands = {value}, .annotations = open_annotations()};
-      node.results.push_back(add_value(tensor, ValueKind::Computed, static_cast<int>(graph_.nodes.size())));
+      node.results.push_back(
+          add_value(tensor, ValueKind::Computed, static_cast<int>(graph_.nodes.size())));
       graph_.nodes.push_back(std::move(node));
       return true;
     }
@@ -292,18 +312,21 @@ void Recorder::see_constant(const c10::OperatorHandle& op, const at::Tensor& ten
     return;
   }
   if (tensor.requires_grad()) {
-    throw Error(Errc::CompileCapture,
-                fmt::format("{} reads a tensor of shape {} that requires a gradient but is neither an input nor a "
-                            "registered parameter{}; register it with register_parameter, or detach it",
-                            full_name(op),
-                            c10::str(tensor.sizes()),
-                            under_marker()));
+    throw Error(
+        Errc::CompileCapture,
+        fmt::format(
+            "{} reads a tensor of shape {} that requires a gradient but is neither an input nor a "
+            "registered parameter{}; register it with register_parameter, or detach it",
+            full_name(op),
+            c10::str(tensor.sizes()),
+            under_marker()));
   }
   if (tensor.has_storage()) {
     const auto set = alias_sets_.find(tensor.storage().unsafeGetStorageImpl());
     if (set != alias_sets_.end() && dependent_sets_.contains(set->second)) {
       throw Error(Errc::CompileCapture,
-                  fmt::format("{} reads a tensor of shape {} that shares its memory with a value of the model but was not "
+                  fmt::format("{} reads a tensor of shape {} that shares its memory with a value "
+                              "of the model but was not "
                               "made by an operator{}; use one (detach, view, slice)",
                               full_name(op),
                               c10::str(tensor.sizes()),
@@ -314,18 +337,23 @@ void Recorder::see_constant(const c10::OperatorHandle& op, const at::Tensor& ten
   hold(tensor);
 }
 
-void Recorder::refuse_unreplayable(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments) const {
+void Recorder::refuse_unreplayable(const c10::OperatorHandle& op,
+                                   const std::vector<c10::IValue>& arguments) const {
   if (reads_values(op)) {
     throw Error(Errc::CompileCapture,
-                fmt::format("{} reads a value that depends on an input or parameter{}; what it decides would be frozen "
-                            "into the captured graph: keep the decision in tensors (torch::where), or move it out of the module",
+                fmt::format("{} reads a value that depends on an input or parameter{}; what it "
+                            "decides would be frozen "
+                            "into the captured graph: keep the decision in tensors (torch::where), "
+                            "or move it out of the module",
                             full_name(op),
                             under_marker()));
   }
   if (shape_depends_on_values(op, arguments)) {
     throw Error(Errc::CompileCapture,
-                fmt::format("the shape of what {} returns depends on the values of an input or parameter{}; captured shapes "
-                            "are fixed: use an operator with a fixed shape (masking with torch::where instead of selecting)",
+                fmt::format("the shape of what {} returns depends on the values of an input or "
+                            "parameter{}; captured shapes "
+                            "are fixed: use an operator with a fixed shape (masking with "
+                            "torch::where instead of selecting)",
                             full_name(op),
                             under_marker()));
   }
@@ -333,34 +361,43 @@ void Recorder::refuse_unreplayable(const c10::OperatorHandle& op, const std::vec
 
 void Recorder::refuse_chance(const c10::OperatorHandle& op, const Node& node) const {
   if (*node.answer) {
-    throw Error(Errc::CompileCapture,
-                fmt::format("{} finds two different tensors equal{}; what the module decides by that depends on their "
-                            "values and would be frozen into the captured graph: keep the decision in tensors "
-                            "(torch::where), or move it out of the module",
-                            full_name(op),
-                            under_marker()));
+    throw Error(
+        Errc::CompileCapture,
+        fmt::format(
+            "{} finds two different tensors equal{}; what the module decides by that depends on "
+            "their "
+            "values and would be frozen into the captured graph: keep the decision in tensors "
+            "(torch::where), or move it out of the module",
+            full_name(op),
+            under_marker()));
   }
 }
 
-void Recorder::check_hidden_read(const c10::OperatorHandle& op, const torch::jit::Stack& stack) const {
+void Recorder::check_hidden_read(const c10::OperatorHandle& op,
+                                 const torch::jit::Stack& stack) const {
   if (open_ && (open_->name == kOneHot || open_->name == kEqual)) {
-    return;  // what it finds it looks for again in every replay: classes out of range, another answer
+    // What it finds it looks for again in every replay: classes out of range, another answer.
+    return;
   }
   const std::vector<c10::IValue> arguments = last(stack, op.schema().arguments().size());
-  const bool reads = op.hasTag(at::Tag::data_dependent_output) || op.schema().name() == "aten::_local_scalar_dense";
+  const bool reads = op.hasTag(at::Tag::data_dependent_output) ||
+                     op.schema().name() == "aten::_local_scalar_dense";
   if (!reads && !shape_depends_on_values(op, arguments)) {
     return;
   }
   bool constants_only = true;
   for (const c10::IValue& argument : arguments) {
     for_each_tensor(argument, [&](const at::Tensor& t) {
-      constants_only = constants_only && constants_.contains(t.unsafeGetTensorImpl()) && !dependent(t);
+      constants_only =
+          constants_only && constants_.contains(t.unsafeGetTensorImpl()) && !dependent(t);
     });
   }
   if (!constants_only) {
     throw Error(Errc::CompileCapture,
-                fmt::format("{} reads, through {}, a value that depends on an input or parameter{}; what it decides would be "
-                            "frozen into the captured graph: keep the decision in tensors (torch::where), or move it out of the module",
+                fmt::format("{} reads, through {}, a value that depends on an input or "
+                            "parameter{}; what it decides would be "
+                            "frozen into the captured graph: keep the decision in tensors "
+                            "(torch::where), or move it out of the module",
                             open_ ? operator_name(*open_) : std::string("an operator"),
                             full_name(op),
                             under_marker()));
@@ -369,18 +406,20 @@ void Recorder::check_hidden_read(const c10::OperatorHandle& op, const torch::jit
 
 void Recorder::refuse_hidden_draw(const c10::OperatorHandle& op) const {
   throw Error(Errc::CompileCapture,
-              fmt::format("{} draws random numbers inside{} (through {}); its draws could not be repeated in another cut: "
+              fmt::format("{} draws random numbers inside{} (through {}); its draws could not be "
+                          "repeated in another cut: "
                           "set its dropout to 0 and apply dropout as an operator of its own",
                           open_ ? operator_name(*open_) : std::string("an operator"),
                           under_marker(),
                           full_name(op)));
 }
 
-/// A custom function's operators run without gradients; what they return is given one afterwards, which is seen when
-/// it is next used.
+/// A custom function's operators run without gradients; what they return is given one afterwards,
+/// which is seen when it is next used.
 void Recorder::join_custom_function(const at::Tensor& tensor) {
   const auto known = values_.find(tensor.unsafeGetTensorImpl());
-  if (known == values_.end() || tensor.grad_fn() == nullptr || graph_.at(known->second).kind != ValueKind::Computed ||
+  if (known == values_.end() || tensor.grad_fn() == nullptr ||
+      graph_.at(known->second).kind != ValueKind::Computed ||
       gradients_.value_of({tensor.grad_fn(), static_cast<std::uint32_t>(tensor.output_nr())})) {
     return;
   }
@@ -388,10 +427,14 @@ void Recorder::join_custom_function(const at::Tensor& tensor) {
   const Node& producer = graph_.nodes[static_cast<std::size_t>(graph_.at(raw).position)];
   if (!CustomFunction::made(*tensor.grad_fn())) {
     if (!producer.grad_mode && !tensor.is_view()) {
-      throw Error(Errc::CompileCapture,
-                  fmt::format("what {} returns{} was given the autograd node {} by hand; a replay could not: use a "
-                              "torch::autograd::Function, or ordinary operators",
-                              operator_name(producer), under_marker(), tensor.grad_fn()->name()));
+      throw Error(
+          Errc::CompileCapture,
+          fmt::format(
+              "what {} returns{} was given the autograd node {} by hand; a replay could not: use a "
+              "torch::autograd::Function, or ordinary operators",
+              operator_name(producer),
+              under_marker(),
+              tensor.grad_fn()->name()));
     }
     return;
   }
@@ -403,8 +446,10 @@ void Recorder::join_custom_function(const at::Tensor& tensor) {
   node.results[output] = joined;
 }
 
-/// The node of the function that made `output`, appended when this is the first of its outputs to be used.
-std::size_t Recorder::function_node_of(const at::Tensor& output, std::vector<Annotation> annotations) {
+/// The node of the function that made `output`, appended when this is the first of its outputs to
+/// be used.
+std::size_t Recorder::function_node_of(const at::Tensor& output,
+                                       std::vector<Annotation> annotations) {
   const auto& made_by = output.grad_fn();
   const auto known = functions_.find(made_by.get());
   if (known != functions_.end() && known->second.first.lock() == made_by) {
@@ -418,8 +463,11 @@ std::size_t Recorder::function_node_of(const at::Tensor& output, std::vector<Ann
     const std::optional<ValueId> value = edge.is_valid() ? gradients_.value_of(edge) : kNoValue;
     if (!value) {
       throw Error(Errc::CompileCapture,
-                  fmt::format("the {} takes a tensor{} that no captured operator made ({}): give it the results of operators",
-                              taken.function->name(), under_marker(), edge.function->name()));
+                  fmt::format("the {} takes a tensor{} that no captured operator made ({}): give "
+                              "it the results of operators",
+                              taken.function->name(),
+                              under_marker(),
+                              edge.function->name()));
     }
     inputs.values.push_back(*value);
   }
@@ -462,28 +510,38 @@ void Recorder::attach_hooks(const at::Tensor& loss) {
   for (FoundHooks& found : find_hooks(loss)) {
     const std::optional<ValueId> value = gradients_.value_of(found.of);
     if (!value) {
-      throw Error(Errc::CompileCapture,
-                  fmt::format("a hook is registered on a tensor that no captured operator made (autograd node {}); a replay "
-                              "could not call it: register it on a parameter or on the result of an operator",
-                              found.of.function->name()));
+      throw Error(
+          Errc::CompileCapture,
+          fmt::format(
+              "a hook is registered on a tensor that no captured operator made (autograd node {}); "
+              "a replay "
+              "could not call it: register it on a parameter or on the result of an operator",
+              found.of.function->name()));
     }
     Value& hooked = graph_.values[value->index()];
-    const std::string name = fmt::format("{} hook{} on {}", found.calls.size(), found.calls.size() == 1 ? "" : "s",
+    const std::string name = fmt::format("{} hook{} on {}",
+                                         found.calls.size(),
+                                         found.calls.size() == 1 ? "" : "s",
                                          value_name(graph_, *value));
     if (written.contains(hooked.alias_set)) {
       throw Error(Errc::CompileCapture,
-                  fmt::format("{} cannot be kept, because an operator writes that tensor's memory in place: use the operator "
+                  fmt::format("{} cannot be kept, because an operator writes that tensor's memory "
+                              "in place: use the operator "
                               "that returns a new tensor",
                               name));
     }
     hooked.hooks = static_cast<int>(graph_.attachments.size());
-    graph_.attachments.emplace_back(std::make_shared<const TensorHooks>(name, std::move(found.calls)));
+    graph_.attachments.emplace_back(
+        std::make_shared<const TensorHooks>(name, std::move(found.calls)));
   }
 }
 
-Node Recorder::node_of(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments, int random_index) {
+Node Recorder::node_of(const c10::OperatorHandle& op,
+                       const std::vector<c10::IValue>& arguments,
+                       int random_index) {
   const std::vector<std::size_t> written = written_arguments(op, arguments);
-  // Constants that this operator writes must exist in the graph as they are now, with the views between them.
+  // Constants that this operator writes must exist in the graph as they are now, with the views
+  // between them.
   for (const std::size_t i : written) {
     for_each_tensor(arguments[i], [&](const at::Tensor& t) { materialize(t); });
   }
@@ -506,25 +564,32 @@ Node Recorder::node_of(const c10::OperatorHandle& op, const std::vector<c10::IVa
   return node;
 }
 
-/// By memory, because a view or detach() of a parameter is a value of its own, and by bytes of it, because buffers may
-/// be views of the same flat tensor.
+/// By memory, because a view or detach() of a parameter is a value of its own, and by bytes of it,
+/// because buffers may be views of the same flat tensor.
 void Recorder::refuse_parameter_write(const Node& node, const at::Tensor& written) const {
   for (const NamedTensor& parameter : graph_.parameters) {
     if (shares_memory(written, parameter.tensor)) {
-      throw Error(Errc::CompileCapture,
-                  fmt::format("{} writes the parameter {}{} inside forward{}; only the optimizer may change "
-                              "parameters: use a buffer, write a clone() of it, or change it outside of forward",
-                              operator_name(node),
-                              value_name(graph_, values_.at(parameter.tensor.unsafeGetTensorImpl())),
-                              written.is_same(parameter.tensor) ? "" : " (through a view, detach() or data() of it)",
-                              under_marker()));
+      throw Error(
+          Errc::CompileCapture,
+          fmt::format(
+              "{} writes the parameter {}{} inside forward{}; only the optimizer may change "
+              "parameters: use a buffer, write a clone() of it, or change it outside of forward",
+              operator_name(node),
+              value_name(graph_, values_.at(parameter.tensor.unsafeGetTensorImpl())),
+              written.is_same(parameter.tensor) ? ""
+                                                : " (through a view, detach() or data() of it)",
+              under_marker()));
     }
   }
 }
 
-Operand Recorder::operand_of(const c10::OperatorHandle& op, const c10::IValue& argument, std::size_t position, bool random) {
+Operand Recorder::operand_of(const c10::OperatorHandle& op,
+                             const c10::IValue& argument,
+                             std::size_t position,
+                             bool random) {
   if (argument.isTensor()) {
-    return argument.toTensor().defined() ? Operand(value_of(argument.toTensor())) : Operand(c10::IValue(at::Tensor()));
+    return argument.toTensor().defined() ? Operand(value_of(argument.toTensor()))
+                                         : Operand(c10::IValue(at::Tensor()));
   }
   if (random && generator_argument(op) == position) {
     return StageGenerator{};
@@ -532,7 +597,8 @@ Operand Recorder::operand_of(const c10::OperatorHandle& op, const c10::IValue& a
   if (argument.isDevice()) {
     if (!argument.toDevice().is_cpu()) {
       throw Error(Errc::CompileCapture,
-                  fmt::format("{} names the device {}{}; a stage runs on the device of its worker: leave the device out, or "
+                  fmt::format("{} names the device {}{}; a stage runs on the device of its worker: "
+                              "leave the device out, or "
                               "take it from an input's options",
                               full_name(op),
                               argument.toDevice().str(),
@@ -603,8 +669,11 @@ ValueId Recorder::materialize(const at::Tensor& tensor) {
     return values_.at(impl);
   }
   // What is written is no constant: each run has its own, made by the stage that writes it.
-  Node node{.name = "aten::clone", .operands = {lift(tensor), c10::IValue()}, .annotations = open_annotations()};
-  node.results.push_back(add_value(tensor, ValueKind::Computed, static_cast<int>(graph_.nodes.size())));
+  Node node{.name = "aten::clone",
+            .operands = {lift(tensor), c10::IValue()},
+            .annotations = open_annotations()};
+  node.results.push_back(
+      add_value(tensor, ValueKind::Computed, static_cast<int>(graph_.nodes.size())));
   graph_.nodes.push_back(std::move(node));
   return values_.at(impl);
 }
@@ -620,7 +689,8 @@ void Recorder::append_view(const FoldedView& view, const at::Tensor& result) {
     node.operands.push_back(operand_of(view.op, view.arguments[i], i, false));
   }
   node.annotations = open_annotations();
-  node.results.push_back(add_value(result, ValueKind::Computed, static_cast<int>(graph_.nodes.size())));
+  node.results.push_back(
+      add_value(result, ValueKind::Computed, static_cast<int>(graph_.nodes.size())));
   graph_.nodes.push_back(std::move(node));
 }
 
@@ -652,7 +722,9 @@ int Recorder::alias_set_of(const at::Tensor& tensor) {
   return entry->second;
 }
 
-void Recorder::hold(const at::Tensor& tensor) { impls_.emplace_back(tensor.getIntrusivePtr()); }
+void Recorder::hold(const at::Tensor& tensor) {
+  impls_.emplace_back(tensor.getIntrusivePtr());
+}
 
 Graph Recorder::finish(const Tensors& outputs, const at::Tensor& loss) {
   for (const at::Tensor& output : outputs) {
@@ -663,11 +735,13 @@ Graph Recorder::finish(const Tensors& outputs, const at::Tensor& loss) {
   const auto known = values_.find(loss.unsafeGetTensorImpl());
   if (known == values_.end()) {
     throw Error(Errc::CompileCapture,
-                "the loss does not depend on any input or parameter; return a scalar computed from the model's outputs");
+                "the loss does not depend on any input or parameter; return a scalar computed from "
+                "the model's outputs");
   }
   if (loss.numel() != 1 || !loss.is_floating_point()) {
     throw Error(Errc::CompileShape,
-                fmt::format("the loss must be one floating-point number, found {} of shape {}; reduce it (mean or sum)",
+                fmt::format("the loss must be one floating-point number, found {} of shape {}; "
+                            "reduce it (mean or sum)",
                             at::toString(loss.scalar_type()),
                             c10::str(loss.sizes())));
   }

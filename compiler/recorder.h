@@ -1,14 +1,13 @@
-/// Recorder: turns the operators of one run into a Graph. Used by capture alone, on the thread that runs the module.
+/// Recorder: turns the operators of one run into a Graph. Used by capture alone, on the thread that
+/// runs the module.
 ///
-/// Tensors are known by their TensorImpl. Weak references keep the small impls (so that no address is used twice)
-/// without keeping the storages of dead values.
+/// Tensors are known by their TensorImpl. Weak references keep the small impls (so that no address
+/// is used twice) without keeping the storages of dead values.
 ///
-/// An operator is *dependent* when one of its operands hangs on an input, parameter, buffer or random number;
-/// others are folded. What is folded is lifted into the graph by value, when a dependent operator first reads it.
+/// An operator is *dependent* when one of its operands hangs on an input, parameter, buffer or
+/// random number; others are folded. What is folded is lifted into the graph by value, when a
+/// dependent operator first reads it.
 #pragma once
-
-#include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/core/stack.h>
 
 #include <map>
 #include <memory>
@@ -18,6 +17,9 @@
 #include <unordered_set>
 #include <vector>
 
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/capture.h"
 #include "stagecraft/compiler/gradient_sources.h"
@@ -25,13 +27,16 @@
 
 namespace stagecraft {
 
-/// True when the operator, called like this, takes numbers from a generator (dropout with p = 0 does not).
-[[nodiscard]] bool draws_random_numbers(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
+/// True when the operator, called like this, takes numbers from a generator (dropout with p = 0
+/// does not).
+[[nodiscard]] bool draws_random_numbers(const c10::OperatorHandle& op,
+                                        const torch::jit::Stack& stack);
 
 /// The position of the operator's generator argument.
 [[nodiscard]] std::optional<std::size_t> generator_argument(const c10::OperatorHandle& op);
 
-/// " (in stage "x")", " (in the loss)" or " (outside all stages)": the end of every capture message.
+/// " (in stage "x")", " (in the loss)" or " (outside all stages)": the end of every capture
+/// message.
 [[nodiscard]] std::string under_marker();
 
 class Recorder {
@@ -60,7 +65,10 @@ class Recorder {
     at::ScalarType dtype = at::kFloat;
 
     explicit Layout(const at::Tensor& t)
-        : sizes(t.sizes().vec()), strides(t.strides().vec()), offset(t.storage_offset()), dtype(t.scalar_type()) {}
+        : sizes(t.sizes().vec()),
+          strides(t.strides().vec()),
+          offset(t.storage_offset()),
+          dtype(t.scalar_type()) {}
     friend bool operator==(const Layout&, const Layout&) = default;
   };
   struct FoldedView {
@@ -79,27 +87,37 @@ class Recorder {
   int alias_set_of(const at::Tensor& tensor);
   void hold(const at::Tensor& tensor);
   void refuse_chance(const c10::OperatorHandle& op, const Node& node) const;
-  void refuse_unreplayable(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments) const;
+  void refuse_unreplayable(const c10::OperatorHandle& op,
+                           const std::vector<c10::IValue>& arguments) const;
   void join_custom_function(const at::Tensor& tensor);
-  [[nodiscard]] std::size_t function_node_of(const at::Tensor& output, std::vector<Annotation> annotations);
+  [[nodiscard]] std::size_t function_node_of(const at::Tensor& output,
+                                             std::vector<Annotation> annotations);
   [[nodiscard]] ValueId saved_value(const at::Tensor& tensor);
   void attach_hooks(const at::Tensor& loss);
   void refuse_parameter_write(const Node& node, const at::Tensor& written) const;
-  Operand operand_of(const c10::OperatorHandle& op, const c10::IValue& argument, std::size_t position, bool random);
-  Node node_of(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments, int random_index);
+  Operand operand_of(const c10::OperatorHandle& op,
+                     const c10::IValue& argument,
+                     std::size_t position,
+                     bool random);
+  Node node_of(const c10::OperatorHandle& op,
+               const std::vector<c10::IValue>& arguments,
+               int random_index);
   void record_results(Node& node, const c10::OperatorHandle& op, const torch::jit::Stack& stack);
 
   Graph graph_;
-  std::optional<Node> open_;  ///< the recorded operator that is running
+  std::optional<Node> open_;          ///< the recorded operator that is running
   std::vector<c10::IValue> folding_;  ///< the arguments of the folded operator that is running
   std::unordered_map<Impl, ValueId> values_;
-  std::unordered_map<Impl, std::pair<ValueId, std::uint32_t>> lifted_;  ///< constants by value, with the version lifted
+  std::unordered_map<Impl, std::pair<ValueId, std::uint32_t>>
+      lifted_;  ///< constants by value, with the version lifted
   std::unordered_set<Impl> constants_;
   std::unordered_map<Impl, FoldedView> folded_views_;
   std::unordered_map<c10::StorageImpl*, int> alias_sets_;
   std::unordered_map<int, std::vector<std::pair<ValueId, Layout>>> values_of_set_;
   GradientSources gradients_;
-  std::map<const torch::autograd::Node*, std::pair<std::weak_ptr<torch::autograd::Node>, std::size_t>> functions_;  ///< node of the graph
+  std::map<const torch::autograd::Node*,
+           std::pair<std::weak_ptr<torch::autograd::Node>, std::size_t>>
+      functions_;                           ///< node of the graph
   std::unordered_set<int> dependent_sets_;  ///< alias sets in which a dependent value lives
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> impls_;
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storages_;

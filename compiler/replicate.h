@@ -1,8 +1,8 @@
-/// replicate: a program whose stages are laid out once per replica of a schedule, so that lowering and executor see
-/// nothing but stages.
+/// replicate: a program whose stages are laid out once per replica of a schedule, so that lowering
+/// and executor see nothing but stages.
 ///
-/// RL-1: copies of a stage share graph values, parameters and constants by position; they differ in their own number
-///       and in those of their neighbours.
+/// RL-1: copies of a stage share graph values, parameters and constants by position; they differ in
+///       their own number and in those of their neighbours.
 #pragma once
 
 #include "stagecraft/compiler/program.h"
@@ -11,8 +11,10 @@
 namespace stagecraft {
 
 /// Returns `program` itself for one replica.
-/// Requires: of several replicas, no stage writes a buffer in its forward, as each would keep a different one.
-/// Errors: ScheduleParameter when the program has another number of stages than each of several replicas.
+/// Requires: of several replicas, no stage writes a buffer in its forward, as each would keep a
+/// different one.
+/// Errors: ScheduleParameter when the program has another number of stages than each of several
+/// replicas.
 [[nodiscard]] Program replicate(const Program& program, const Replicas& replicas);
 
 }  // namespace stagecraft

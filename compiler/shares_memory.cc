@@ -7,13 +7,19 @@ namespace {
 
 /// Calls `visit` with the address of every element.
 template <class Visit>
-void for_each_element(at::IntArrayRef sizes, at::IntArrayRef strides, std::uintptr_t address, const Visit& visit) {
+void for_each_element(at::IntArrayRef sizes,
+                      at::IntArrayRef strides,
+                      std::uintptr_t address,
+                      const Visit& visit) {
   if (sizes.empty()) {
     visit(address);
     return;
   }
   for (std::int64_t i = 0; i < sizes[0]; ++i) {
-    for_each_element(sizes.slice(1), strides.slice(1), address + static_cast<std::uintptr_t>(i * strides[0]), visit);
+    for_each_element(sizes.slice(1),
+                     strides.slice(1),
+                     address + static_cast<std::uintptr_t>(i * strides[0]),
+                     visit);
   }
 }
 
@@ -25,17 +31,20 @@ void for_each_byte(const at::Tensor& tensor, const Visit& visit) {
   for (std::int64_t& stride : strides) {
     stride *= bytes;
   }
-  for_each_element(tensor.sizes(), strides, memory_range_of(tensor).begin, [&](std::uintptr_t element) {
-    for (std::uintptr_t byte = element; byte < element + static_cast<std::uintptr_t>(bytes); ++byte) {
-      visit(byte);
-    }
-  });
+  for_each_element(
+      tensor.sizes(), strides, memory_range_of(tensor).begin, [&](std::uintptr_t element) {
+        for (std::uintptr_t byte = element; byte < element + static_cast<std::uintptr_t>(bytes);
+             ++byte) {
+          visit(byte);
+        }
+      });
 }
 
 }  // namespace
 
 MemoryRange memory_range_of(const at::Tensor& tensor) {
-  if (!tensor.defined() || tensor.layout() != at::kStrided || !tensor.has_storage() || tensor.numel() == 0) {
+  if (!tensor.defined() || tensor.layout() != at::kStrided || !tensor.has_storage() ||
+      tensor.numel() == 0) {
     return {};
   }
   const auto begin = reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr());

@@ -1,12 +1,11 @@
-/// spread: calls a module or function with tensors whose number is known only when the program runs.
+/// spread: calls a module or function with tensors whose number is known only when the program
+/// runs.
 ///
-/// For each number up to eight the compiler finds out whether the callee can be called with so many tensors: as lvalues
-/// (Tensor, const Tensor&, Tensor&, std::optional<Tensor>) or else as rvalues (Tensor&&). Overloads, templates and
-/// default arguments are thus resolved by the call itself. Where a number does not fit, all tensors go as one list, if
-/// the callee takes one.
+/// For each number up to eight the compiler finds out whether the callee can be called with so many
+/// tensors: as lvalues (Tensor, const Tensor&, Tensor&, std::optional<Tensor>) or else as rvalues
+/// (Tensor&&). Overloads, templates and default arguments are thus resolved by the call itself.
+/// Where a number does not fit, all tensors go as one list, if the callee takes one.
 #pragma once
-
-#include <ATen/core/Tensor.h>
 
 #include <array>
 #include <cstddef>
@@ -14,6 +13,8 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include "stagecraft/compiler/call.h"
 
@@ -48,7 +49,8 @@ using Lvalue = at::Tensor&;
 template <std::size_t>
 using Rvalue = at::Tensor&&;
 
-/// Whether the callee can be called with `Args`, and `Take` with what it returns (with nothing, if that is void).
+/// Whether the callee can be called with `Args`, and `Take` with what it returns (with nothing, if
+/// that is void).
 template <class Callee, class Take, class... Args>
 consteval bool fits() {
   if constexpr (calls::Callable<Callee, Args...>) {
@@ -74,10 +76,13 @@ consteval bool fits_number(std::index_sequence<I...>) {
 
 template <class Callee, class Take, std::size_t... N>
 consteval TakenNumbers find_taken(std::index_sequence<N...>) {
-  TakenNumbers taken{.one_by_one = {false, fits_number<Callee, Take>(std::make_index_sequence<N + 1>())...}};
+  TakenNumbers taken{
+      .one_by_one = {false, fits_number<Callee, Take>(std::make_index_sequence<N + 1>())...}};
   // A template that takes tensors is not asked about lists: its body may not compile with one.
-  if constexpr (calls::kOneSignature<Callee> || !(fits_number<Callee, Take>(std::make_index_sequence<N + 1>()) || ...)) {
-    taken.as_list = fits<Callee, Take, std::vector<at::Tensor>&>() || fits<Callee, Take, std::vector<at::Tensor>&&>();
+  if constexpr (calls::kOneSignature<Callee> ||
+                !(fits_number<Callee, Take>(std::make_index_sequence<N + 1>()) || ...)) {
+    taken.as_list = fits<Callee, Take, std::vector<at::Tensor>&>() ||
+                    fits<Callee, Take, std::vector<at::Tensor>&&>();
   }
   return taken;
 }
@@ -102,20 +107,22 @@ auto call_with_list(Callee& callee, std::vector<at::Tensor>& tensors) {
 
 }  // namespace spreading
 
-/// Which numbers of tensors `Callee` takes. `Take` is a function object for what it returns: a call whose result it
-/// cannot be given does not count.
+/// Which numbers of tensors `Callee` takes. `Take` is a function object for what it returns: a call
+/// whose result it cannot be given does not count.
 template <class Callee, class Take>
 inline constexpr TakenNumbers kTaken =
     spreading::find_taken<Callee, Take>(std::make_index_sequence<kMostArguments>());
 
-/// Returns what `Take` makes of callee(tensors...). Requires: kTaken<Callee, Take>.takes(tensors.size()).
+/// Returns what `Take` makes of callee(tensors...). Requires: kTaken<Callee,
+/// Take>.takes(tensors.size()).
 template <class Take, class Callee>
 typename Take::Result spread(Callee& callee, std::vector<at::Tensor> tensors) {
   typename Take::Result result;
   const auto call_if_so_many = [&]<std::size_t Number>() {
     if constexpr (kTaken<Callee, Take>.one_by_one[Number]) {
       if (tensors.size() == Number) {
-        result = spreading::call_with<Callee, Take>(callee, tensors, std::make_index_sequence<Number>());
+        result =
+            spreading::call_with<Callee, Take>(callee, tensors, std::make_index_sequence<Number>());
         return true;
       }
     }
@@ -123,7 +130,8 @@ typename Take::Result spread(Callee& callee, std::vector<at::Tensor> tensors) {
   };
   const bool called = [&]<std::size_t... N>(std::index_sequence<N...>) {
     return (call_if_so_many.template operator()<N + 1>() || ...);
-  }(std::make_index_sequence<kMostArguments>());
+  }
+  (std::make_index_sequence<kMostArguments>());
   if constexpr (kTaken<Callee, Take>.as_list) {
     if (!called) {
       result = spreading::call_with_list<Callee, Take>(callee, tensors);

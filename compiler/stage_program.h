@@ -2,7 +2,8 @@
 ///
 /// Made by partition, run by the StageInterpreter. Values keep the ids of the whole graph.
 ///
-/// SP-1: inputs are made contiguous by their producer, so every transport hands over the same strides.
+/// SP-1: inputs are made contiguous by their producer, so every transport hands over the same
+///      strides.
 /// SP-2: a parameter belongs to exactly one stage program.
 #pragma once
 
@@ -19,15 +20,15 @@ struct StageInput {
   Source source = Source::Model;
   int position = 0;  ///< which model input or label; unused for Source::Stage
   ValueId value;
-  StageId from;                  ///< the producing stage, for Source::Stage
-  bool owes_gradient = false;    ///< this stage sends the value's gradient back
+  StageId from;                ///< the producing stage, for Source::Stage
+  bool owes_gradient = false;  ///< this stage sends the value's gradient back
 };
 
 /// A value that other stages read.
 struct StageOutput {
   ValueId value;
   std::vector<StageId> consumers;  ///< in the order in which the stages are created, earliest first
-  std::vector<bool> gradient_from; ///< per consumer: it sends a gradient back
+  std::vector<bool> gradient_from;  ///< per consumer: it sends a gradient back
 };
 
 struct StageProgram {

@@ -1,5 +1,10 @@
 #include "stagecraft/compiler/tensor_hooks.h"
 
+#include <string_view>
+#include <typeinfo>
+#include <unordered_set>
+#include <utility>
+
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/detach.h>
 #include <fmt/format.h>
@@ -7,11 +12,6 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/variable.h>
-
-#include <string_view>
-#include <typeinfo>
-#include <unordered_set>
-#include <utility>
 
 #include "stagecraft/base/error.h"
 
@@ -31,10 +31,13 @@ struct HookNode : Node {
 };
 
 [[noreturn]] void refuse(const Node& node, std::string_view what) {
-  throw Error(Errc::CompileCapture,
-              fmt::format("the autograd node {} has {}, which a replay could not call: register it on the tensor "
-                          "(tensor.register_hook)",
-                          node.name(), what));
+  throw Error(
+      Errc::CompileCapture,
+      fmt::format(
+          "the autograd node {} has {}, which a replay could not call: register it on the tensor "
+          "(tensor.register_hook)",
+          node.name(),
+          what));
 }
 
 bool is_hook_of_tensor(const torch::autograd::FunctionPreHook& hook) {
@@ -59,7 +62,8 @@ void add(std::vector<FoundHooks>& found, const Edge& of, const torch::autograd::
   }
 }
 
-void find_at_leaf(const torch::autograd::AccumulateGrad& leaf, const std::shared_ptr<Node>& node,
+void find_at_leaf(const torch::autograd::AccumulateGrad& leaf,
+                  const std::shared_ptr<Node>& node,
                   std::vector<FoundHooks>& found) {
   if (torch::autograd::impl::post_acc_grad_hooks(leaf.variable) != nullptr) {
     refuse(leaf, "a hook behind the accumulation of its gradient");

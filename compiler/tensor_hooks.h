@@ -1,18 +1,20 @@
-/// TensorHooks: what the user's program registered on one tensor (`tensor.register_hook(fn)`), to be called in replays.
+/// TensorHooks: what the user's program registered on one tensor (`tensor.register_hook(fn)`), to
+/// be called in replays.
 ///
-/// Found by capture on intermediate values and on parameters, called by whoever runs a backward, on that thread.
-/// TH-1: a value's hooks are a node of their own right behind the one that made it, so that they see its whole gradient
-///       and run once, however the backward is split.
+/// Found by capture on intermediate values and on parameters, called by whoever runs a backward, on
+/// that thread.
+/// TH-1: a value's hooks are a node of their own right behind the one that made it, so that they
+///       see its whole gradient and run once, however the backward is split.
 /// TH-2: exists in this process alone: hooks are code of the user's.
 #pragma once
-
-#include <ATen/core/Tensor.h>
-#include <torch/csrc/autograd/edge.h>
 
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/edge.h>
 
 namespace stagecraft {
 
@@ -34,16 +36,20 @@ class TensorHooks {
 };
 
 /// Returns the same values with `hooks` on their gradient; `tensor` itself where it has none.
-[[nodiscard]] at::Tensor with_hooks(const at::Tensor& tensor, std::shared_ptr<const TensorHooks> hooks);
+[[nodiscard]] at::Tensor with_hooks(const at::Tensor& tensor,
+                                    std::shared_ptr<const TensorHooks> hooks);
 
 /// The hooks of one tensor of a run.
 struct FoundHooks {
-  torch::autograd::Edge of;  ///< the node that made the tensor, and which of its results it is; or a leaf's accumulator
+  torch::autograd::Edge
+      /// the node that made the tensor, and which of its results it is; or a leaf's accumulator
+      of;
   TensorHooks::Calls calls;
 };
 
 /// Every hook that a backward from `loss` would call.
-/// Errors: CompileCapture for a hook that is on a node instead of a tensor, or comes behind the accumulation.
+/// Errors: CompileCapture for a hook that is on a node instead of a tensor, or comes behind the
+/// accumulation.
 [[nodiscard]] std::vector<FoundHooks> find_hooks(const at::Tensor& loss);
 
 }  // namespace stagecraft

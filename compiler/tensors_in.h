@@ -1,13 +1,12 @@
 /// tensors_in: what a module returns, as a list of tensors.
 ///
-/// Taken apart are tensors, optionals, tuples, pairs, arrays, vectors and other ranges, and plain structs (aggregates
-/// without a base class) of up to eight members; each part may again be one of these.
+/// Taken apart are tensors, optionals, tuples, pairs, arrays, vectors and other ranges, and plain
+/// structs (aggregates without a base class) of up to eight members; each part may again be one of
+/// these.
 ///
-/// TI-1: tensors stand in the order in which they are written; one that is absent (undefined, or an empty optional)
-///       is left out.
+/// TI-1: tensors stand in the order in which they are written; one that is absent (undefined, or an
+///       empty optional) is left out.
 #pragma once
-
-#include <ATen/core/Tensor.h>
 
 #include <concepts>
 #include <cstddef>
@@ -17,21 +16,26 @@
 #include <type_traits>
 #include <vector>
 
+#include <ATen/core/Tensor.h>
+
 namespace stagecraft::taking_apart {
 
 /// Initializes the first base class of T, and no member.
 template <class T>
 struct FirstBase {
   template <class B>
-    requires(std::is_base_of_v<B, T> && !std::same_as<B, T>)
-  operator B() const;  // NOLINT(google-explicit-constructor): it is asked whether it converts
+  requires(std::is_base_of_v<B, T> && !std::same_as<B, T>) operator B()
+      const;  // NOLINT(google-explicit-constructor): it is asked whether it converts
 };
 
 template <class T>
 concept PlainStruct =
-    std::is_class_v<T> && std::is_aggregate_v<T> && !std::is_empty_v<T> && !requires { T{FirstBase<T>{}}; };
+    std::is_class_v<T> && std::is_aggregate_v<T> && !std::is_empty_v<T> && !requires {
+  T{FirstBase<T>{}};
+};
 
-/// How many members a plain struct has: as many as can be given a `{}`. 0 for more than eight, or one without default.
+/// How many members a plain struct has: as many as can be given a `{}`. 0 for more than eight, or
+/// one without default.
 template <class T>
 consteval std::size_t member_count() {
   // clang-format off
@@ -57,10 +61,14 @@ auto members_of(const T& value) {
   else if constexpr (kCount == 2) { const auto& [a, b] = value; return std::tie(a, b); }
   else if constexpr (kCount == 3) { const auto& [a, b, c] = value; return std::tie(a, b, c); }
   else if constexpr (kCount == 4) { const auto& [a, b, c, d] = value; return std::tie(a, b, c, d); }
-  else if constexpr (kCount == 5) { const auto& [a, b, c, d, e] = value; return std::tie(a, b, c, d, e); }
-  else if constexpr (kCount == 6) { const auto& [a, b, c, d, e, f] = value; return std::tie(a, b, c, d, e, f); }
-  else if constexpr (kCount == 7) { const auto& [a, b, c, d, e, f, g] = value; return std::tie(a, b, c, d, e, f, g); }
-  else if constexpr (kCount == 8) { const auto& [a, b, c, d, e, f, g, h] = value; return std::tie(a, b, c, d, e, f, g, h); }
+  else if constexpr (kCount == 5) {
+    const auto& [a, b, c, d, e] = value; return std::tie(a, b, c, d, e); }
+  else if constexpr (kCount == 6) {
+    const auto& [a, b, c, d, e, f] = value; return std::tie(a, b, c, d, e, f); }
+  else if constexpr (kCount == 7) {
+    const auto& [a, b, c, d, e, f, g] = value; return std::tie(a, b, c, d, e, f, g); }
+  else if constexpr (kCount == 8) {
+    const auto& [a, b, c, d, e, f, g, h] = value; return std::tie(a, b, c, d, e, f, g, h); }
   else { return std::tuple<>(); }
   // clang-format on
 }
@@ -79,14 +87,17 @@ concept Range = requires(const T& value) {
 };
 
 template <class T>
-concept TupleLike = requires { std::tuple_size<T>::value; };
+concept TupleLike = requires {
+  std::tuple_size<T>::value;
+};
 
 template <class T>
 consteval bool is_made_of_tensors();
 
 template <class Tuple, std::size_t... I>
 consteval bool all_made_of_tensors(std::index_sequence<I...>) {
-  return sizeof...(I) > 0 && (is_made_of_tensors<std::remove_cvref_t<std::tuple_element_t<I, Tuple>>>() && ...);
+  return sizeof...(I) > 0 &&
+         (is_made_of_tensors<std::remove_cvref_t<std::tuple_element_t<I, Tuple>>>() && ...);
 }
 
 template <class T>
@@ -98,7 +109,8 @@ consteval bool is_made_of_tensors() {
   } else if constexpr (TupleLike<T>) {
     return all_made_of_tensors<T>(std::make_index_sequence<std::tuple_size_v<T>>());
   } else if constexpr (Range<T>) {
-    return is_made_of_tensors<std::remove_cvref_t<decltype(*std::begin(std::declval<const T&>()))>>();
+    return is_made_of_tensors<
+        std::remove_cvref_t<decltype(*std::begin(std::declval<const T&>()))>>();
   } else if constexpr (PlainStruct<T>) {
     using Members = decltype(members_of(std::declval<const T&>()));
     return all_made_of_tensors<Members>(std::make_index_sequence<std::tuple_size_v<Members>>());

@@ -1,9 +1,9 @@
 #include "stagecraft/compiler/thread_count.h"
 
-#include <ATen/Parallel.h>
-
 #include <mutex>
 #include <thread>
+
+#include <ATen/Parallel.h>
 
 namespace stagecraft {
 namespace {
@@ -18,7 +18,8 @@ int count_of_new_threads() {
 }  // namespace
 
 void set_own_thread_count(int count) {
-  // LibTorch gives a thread the common count when it first asks for its own, so that has to be over before.
+  // LibTorch gives a thread the common count when it first asks for its own, so that has to be over
+  // before.
   if (at::get_num_threads() == count) {
     return;
   }
@@ -29,8 +30,12 @@ void set_own_thread_count(int count) {
   std::thread([&] { at::set_num_threads(common); }).join();  // keeps TC-1
 }
 
-SingleThreaded::SingleThreaded() : before_(at::get_num_threads()) { set_own_thread_count(1); }
+SingleThreaded::SingleThreaded() : before_(at::get_num_threads()) {
+  set_own_thread_count(1);
+}
 
-SingleThreaded::~SingleThreaded() { set_own_thread_count(before_); }
+SingleThreaded::~SingleThreaded() {
+  set_own_thread_count(before_);
+}
 
 }  // namespace stagecraft

@@ -1,11 +1,12 @@
 /// thread_count: how many threads LibTorch uses inside one operator, for one thread of the program.
 ///
-/// Every thread that runs a parallel operator gets a pool of helpers that lives as long as it does. Helpers of all pools
-/// wait by spinning until together they outnumber the processors; then they sleep, and each operator pays for waking
-/// them. So no thread but a worker's may be left with a pool: what runs on the caller's thread runs alone.
+/// Every thread that runs a parallel operator gets a pool of helpers that lives as long as it does.
+/// Helpers of all pools wait by spinning until together they outnumber the processors; then they
+/// sleep, and each operator pays for waking them. So no thread but a worker's may be left with a
+/// pool: what runs on the caller's thread runs alone.
 ///
-/// TC-1: the counts of other threads, and of threads made later, stay as they were, although at::set_num_threads
-///       changes the latter for the whole process.
+/// TC-1: the counts of other threads, and of threads made later, stay as they were, although
+///       at::set_num_threads changes the latter for the whole process.
 #pragma once
 
 namespace stagecraft {

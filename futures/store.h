@@ -1,10 +1,10 @@
 /// Store: the values one worker holds while it runs a plan, by slot number.
 ///
 /// The executor makes one per plan and alone uses it: the store is confined to the plan thread.
-/// S-1: a slot is empty or holds one tensor; `put` needs it empty, everything else needs it full.
+/// ST-1: a slot is empty or holds one tensor; `put` needs it empty, everything else needs it full.
 ///      So a plan that frees twice, reads too late or forgets to free is found at the instruction
 ///      that is wrong.
-/// S-2: bytes() is the sum over full slots of the tensor's nbytes plus what was accounted for;
+/// ST-2: bytes() is the sum over full slots of the tensor's nbytes plus what was accounted for;
 ///      peak() is the highest it has been. Two slots with views of one storage count both.
 #pragma once
 

@@ -3,7 +3,7 @@
 ///
 /// A file that lists communication is read into these; validate() judges them (V31, V35), a writer
 /// makes them anew. Our own lowering derives its transfers from the tasks. A value.
-/// K-1: the actions of a row stand in the order in which the row issues them.
+/// LC-1: the actions of a row stand in the order in which the row issues them.
 #pragma once
 
 #include <array>

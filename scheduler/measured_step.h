@@ -3,8 +3,8 @@
 ///
 /// Made by the tools from what the ranks recorded or from a trace file; read by Measurements. A
 /// value.
-/// MS-1: all times are seconds of one clock; where its zero is does not matter.
-/// MS-2: the tasks of a row are in the order in which they ran and do not overlap.
+/// MT-1: all times are seconds of one clock; where its zero is does not matter.
+/// MT-2: the tasks of a row are in the order in which they ran and do not overlap.
 #pragma once
 
 #include <optional>

@@ -2,7 +2,7 @@
 ///
 /// Inferred from a schedule; read by rules, the simulator and lowering. A value; any thread may
 /// read.
-/// L-1: a stage has at most one row. Where a schedule puts it on several, the row with most of its
+/// PM-1: a stage has at most one row. Where a schedule puts it on several, the row with most of its
 /// tasks (the upper one of equals) is the stage's, and rule V07 names the tasks elsewhere.
 #pragma once
 

@@ -67,9 +67,8 @@ std::vector<double> times(const BuildRequest& request, const std::string& name) 
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
     if (error != std::errc() || end != word.data() + word.size() || !(value >= 0) ||
         !std::isfinite(value)) {
-      throw Error(
-          Errc::UsageArgument,
-          fmt::format("parameter {} wants a number of at least 0, got '{}'", name, word));
+      throw Error(Errc::UsageArgument,
+                  fmt::format("parameter {} wants a number of at least 0, got '{}'", name, word));
     }
     list.push_back(value);
     rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
@@ -283,9 +282,9 @@ void check_chunks(const BuilderInfo& builder, const BuildRequest& request) {
 
 void check_costs(const BuilderInfo& builder, const BuildRequest& request) {
   if (request.costs && !builder.takes_costs) {
-    throw Error(Errc::UsageArgument,
-                fmt::format("{} does not look at costs; leave them out, or use zb-auto",
-                            builder.name));
+    throw Error(
+        Errc::UsageArgument,
+        fmt::format("{} does not look at costs; leave them out, or use zb-auto", builder.name));
   }
 }
 

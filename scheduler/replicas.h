@@ -1,8 +1,8 @@
 /// Replicas: what the stages of a schedule stand for when it runs several copies of a pipeline.
 ///
-///     schedule stage   0 1 2 3 | 4 5 6 7     two replicas of a model of four stages
-///     model stage      0 1 2 3 | 0 1 2 3
-///     microbatches     0 .. M/2-1 | M/2 .. M-1     of the step, numbered from 0 in each replica
+///     schedule stage   0 1 2 3      | 4 5 6 7        two replicas of a model of four stages
+///     model stage      0 1 2 3      | 0 1 2 3
+///     microbatches     0 .. M/2 - 1 | M/2 .. M - 1   of the step, numbered from 0 in each replica
 ///
 /// Read off a schedule's replica pairs; used to check a schedule against a model and to run it. A
 /// value; any thread may read.

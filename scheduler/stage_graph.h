@@ -4,11 +4,11 @@
 /// The compiler makes one from a module, a file's header or a command's option makes one from
 /// edges, and chain() is the usual pipeline. Rules, builders and the simulator read it. A value;
 /// any thread may read.
-/// S-1: preds and succs mirror each other; an edge appears once, in ascending order of the other
+/// SG-1: preds and succs mirror each other; an edge appears once, in ascending order of the other
 /// end.
-/// S-2: a cycle is representable, because a report must be able to name it. Whoever walks the graph
-/// asks topological_order() first.
-/// S-3: the copies of a stage are one chain of replica pairs, and its n-th is in replica n.
+/// SG-2: a cycle is representable, because a report must be able to name it. Whoever walks the
+/// graph asks topological_order() first.
+/// SG-3: the copies of a stage are one chain of replica pairs, and its n-th is in replica n.
 #pragma once
 
 #include <optional>

@@ -89,7 +89,7 @@ void TaskGraph::record(const Task& task, int entry) {
   if (!dense_) {
     sparse_.try_emplace(k, entry);
   } else if (k < table_.size() && table_[k] == kMissing) {
-    table_[k] = entry;  // keeps T-2
+    table_[k] = entry;  // keeps TK-2
   }
 }
 
@@ -97,7 +97,7 @@ int TaskGraph::first_unmet(int entry, const std::vector<bool>& done) const {
   int unmet = kMissing;
   for (const Task& task : entries_[static_cast<std::size_t>(entry)].cell->tasks()) {
     if (!in_range(task) || (task.kind == CellKind::Update && find(task) != entry)) {
-      continue;  // keeps T-1; and of updates, which wait for so much, T-2
+      continue;  // keeps TK-1; and of updates, which wait for so much, TK-2
     }
     for_each_prerequisite(task, [&](const Task& prerequisite) {
       const int holder = find(prerequisite);

@@ -10,9 +10,9 @@
 ///
 /// Built from the rows of a schedule and a stage graph; rules, simulator and lowering walk it.
 /// Views both, which must outlive it. Any thread may read.
-/// T-1: tasks outside the grammar (a stage, microbatch or kind that does not exist) are not in it.
-/// T-2: of a task listed twice the first counts.
-/// T-3: edges are not stored: they follow from a task's numbers, so a valid schedule costs a table
+/// TK-1: tasks outside the grammar (a stage, microbatch or kind that does not exist) are not in it.
+/// TK-2: of a task listed twice the first counts.
+/// TK-3: edges are not stored: they follow from a task's numbers, so a valid schedule costs a table
 /// of (kind, stage, microbatch) and nothing per edge.
 #pragma once
 

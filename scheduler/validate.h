@@ -3,11 +3,11 @@
 /// Rules V01 to V35, one file of rules/ per theme. The array form is judged by columns (a cell uses
 /// results of earlier columns only), the list form by whether its rows can all run to the end
 /// (V29). Pure; any thread.
-/// everything that breaks a rule is reported, with the cell, what it lacks and what to do.
+/// VA-1: everything that breaks a rule is reported, with the cell, what it lacks and what to do.
 /// Cells that break a rule for the same cause are one violation, which has them all.
-/// a task that does not exist (V03 to V06) takes no part in later rules; a prerequisite that
+/// VA-2: a task that does not exist (V03 to V06) takes no part in later rules; a prerequisite that
 /// is missing counts as late.
-/// linear in the cells when the schedule is valid.
+/// VA-3: linear in the cells when the schedule is valid.
 #pragma once
 
 #include <cstdint>

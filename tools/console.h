@@ -1,7 +1,7 @@
 /// Console: where a command reads and writes, and what the other end can show.
 ///
 /// The process has one; tests make their own over string streams. Single-threaded.
-/// CO-1: what is printed arrives or is an error, whatever became of the other end.
+/// CN-1: what is printed arrives or is an error, whatever became of the other end.
 #pragma once
 
 #include <iosfwd>
@@ -24,7 +24,7 @@ struct Console {
 /// that was closed stays closed, whatever files are opened. Call it before anything is opened.
 [[nodiscard]] Console process_console();
 
-/// Writes to standard output and waits until it is there. Keeps CO-1.
+/// Writes to standard output and waits until it is there. Keeps CN-1.
 /// Errors: UsageFile, with the reason.
 void print(std::string_view text, Console& console);
 

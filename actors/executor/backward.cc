@@ -1,11 +1,11 @@
 #include "stagecraft/actors/executor/backward.h"
 
+#include <unordered_set>
+
 #include <ATen/ops/ones_like.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
-
-#include <unordered_set>
 
 #include "stagecraft/base/check.h"
 
@@ -52,14 +52,20 @@ Tensors execute(const Roots& roots, bool keep_graph, const std::vector<Edge>& wa
   if (roots.edges.empty() || wanted.empty()) {
     return Tensors(wanted.size());
   }
-  return torch::autograd::Engine::get_default_engine().execute(
-      roots.edges, roots.gradients, keep_graph, /*create_graph=*/false, /*accumulate_grad=*/false, wanted);
+  return torch::autograd::Engine::get_default_engine().execute(roots.edges,
+                                                               roots.gradients,
+                                                               keep_graph,
+                                                               /*create_graph=*/false,
+                                                               /*accumulate_grad=*/false,
+                                                               wanted);
 }
 
 /// Which nodes of a stage's graph lead to its inputs and which to its parameters.
 class Reach {
  public:
-  Reach(const std::vector<Edge>& roots, const std::vector<Edge>& inputs, const std::vector<Edge>& parameters) {
+  Reach(const std::vector<Edge>& roots,
+        const std::vector<Edge>& inputs,
+        const std::vector<Edge>& parameters) {
     for (const Edge& e : inputs) {
       to_input_.insert(e.function.get());
     }
@@ -128,11 +134,13 @@ std::vector<Node*> frontier_of(const Reach& reach) {
   return frontier;
 }
 
-/// Removes the edges of the input path for good: the weight half then runs the weight parts only. What only the
-/// input half needed is freed, also where a value that the weight half reads still holds the node that made it.
+/// Removes the edges of the input path for good: the weight half then runs the weight parts only.
+/// What only the input half needed is freed, also where a value that the weight half reads still
+/// holds the node that made it.
 void cut_input_path(const Reach& reach, const std::vector<Node*>& frontier) {
   const std::unordered_set<const Node*> runs_again(frontier.begin(), frontier.end());
-  std::vector<std::shared_ptr<Node>> released;  // freed together at the end, not one inside the other
+  std::vector<std::shared_ptr<Node>>
+      released;  // freed together at the end, not one inside the other
   for (Node* node : reach.nodes()) {
     if (!reach.to_input(node)) {
       continue;
@@ -151,7 +159,9 @@ void cut_input_path(const Reach& reach, const std::vector<Node*>& frontier) {
 
 }  // namespace
 
-Gradients backward(Saved& saved, const Tensors& output_gradients, const std::vector<Edge>& parameters) {
+Gradients backward(Saved& saved,
+                   const Tensors& output_gradients,
+                   const std::vector<Edge>& parameters) {
   std::vector<Edge> wanted = leaf_edges(saved);
   const std::size_t inputs = wanted.size();
   wanted.insert(wanted.end(), parameters.begin(), parameters.end());
@@ -163,7 +173,9 @@ Gradients backward(Saved& saved, const Tensors& output_gradients, const std::vec
   return result;
 }
 
-Tensors backward_input(Saved& saved, const Tensors& output_gradients, const std::vector<Edge>& parameters) {
+Tensors backward_input(Saved& saved,
+                       const Tensors& output_gradients,
+                       const std::vector<Edge>& parameters) {
   SC_CHECK(!saved.input_half_done, "the input half of a backward runs once");
   saved.input_half_done = true;
   Roots roots = roots_of(saved, output_gradients);
@@ -206,7 +218,8 @@ Tensors backward_input(Saved& saved, const Tensors& output_gradients, const std:
 
 Tensors backward_weight(Saved& saved, const std::vector<Edge>& parameters) {
   SC_CHECK(saved.input_half_done, "the weight half of a backward runs after the input half");
-  return execute({std::move(saved.frontier), std::move(saved.frontier_gradients)}, false, parameters);
+  return execute(
+      {std::move(saved.frontier), std::move(saved.frontier_gradients)}, false, parameters);
 }
 
 }  // namespace stagecraft

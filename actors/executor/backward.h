@@ -1,14 +1,15 @@
-/// Backward of one stage and microbatch: whole, or split into the part others wait for and the part nobody does.
+/// Backward of one stage and microbatch: whole, or split into the part others wait for and the part
+/// nobody does.
 ///
-/// Gradients come back as values (LibTorch's engine with the edges as outputs); `.grad` is never touched. Summation
-/// orders are the engine's own, so a split or a cut changes no bit.
+/// Gradients come back as values (LibTorch's engine with the edges as outputs); `.grad` is never
+/// touched. Summation orders are the engine's own, so a split or a cut changes no bit.
 /// Source of the split: Qi et al., "Zero bubble pipeline parallelism", ICLR 2024.
 #pragma once
 
+#include <vector>
+
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/edge.h>
-
-#include <vector>
 
 namespace stagecraft {
 
@@ -28,18 +29,21 @@ struct Gradients {
   std::vector<at::Tensor> parameters;  ///< per edge
 };
 
-/// The whole backward; frees the graph. `output_gradients` per output, undefined where nobody sends one.
+/// The whole backward; frees the graph. `output_gradients` per output, undefined where nobody sends
+/// one.
 [[nodiscard]] Gradients backward(Saved& saved,
                                  const std::vector<at::Tensor>& output_gradients,
                                  const std::vector<torch::autograd::Edge>& parameters);
 
-/// The half that other stages wait for: gradients of the inputs. Afterwards what only it needed is freed.
-/// A stage without such inputs leaves everything to the weight half.
-[[nodiscard]] std::vector<at::Tensor> backward_input(Saved& saved,
-                                                     const std::vector<at::Tensor>& output_gradients,
-                                                     const std::vector<torch::autograd::Edge>& parameters);
+/// The half that other stages wait for: gradients of the inputs. Afterwards what only it needed is
+/// freed. A stage without such inputs leaves everything to the weight half.
+[[nodiscard]] std::vector<at::Tensor> backward_input(
+    Saved& saved,
+    const std::vector<at::Tensor>& output_gradients,
+    const std::vector<torch::autograd::Edge>& parameters);
 
 /// The other half: gradients of the parameters.
-[[nodiscard]] std::vector<at::Tensor> backward_weight(Saved& saved, const std::vector<torch::autograd::Edge>& parameters);
+[[nodiscard]] std::vector<at::Tensor> backward_weight(
+    Saved& saved, const std::vector<torch::autograd::Edge>& parameters);
 
 }  // namespace stagecraft

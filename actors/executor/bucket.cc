@@ -1,11 +1,11 @@
 #include "stagecraft/actors/executor/bucket.h"
 
+#include <map>
+
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/variable.h>
-
-#include <map>
 
 #include "stagecraft/base/check.h"
 
@@ -51,7 +51,9 @@ class FlatBuffers {
 
 }  // namespace
 
-Bucket::Bucket(const CompiledProgram& program, const StageProgram& stage, const Optimizer& optimizer)
+Bucket::Bucket(const CompiledProgram& program,
+               const StageProgram& stage,
+               const Optimizer& optimizer)
     : state_names_(state_names(optimizer)) {
   const at::NoGradGuard no_grad;
   const auto original = [&](std::size_t i) -> const NamedTensor& {
@@ -120,7 +122,10 @@ std::vector<SquaredNorm> Bucket::average(int microbatches) {
   return norms;
 }
 
-void Bucket::update(const Optimizer& optimizer, double learning_rate, double scale, std::int64_t step) {
+void Bucket::update(const Optimizer& optimizer,
+                    double learning_rate,
+                    double scale,
+                    std::int64_t step) {
   const at::NoGradGuard no_grad;
   if (scale != 1.0) {
     for (at::Tensor& flat : flat_gradients_) {
@@ -137,7 +142,8 @@ std::vector<NamedTensor> Bucket::state() const {
   }
   for (std::size_t s = 0; s < state_names_.size(); ++s) {
     for (std::size_t i = 0; i < trained_.size(); ++i) {
-      result.push_back({std::string(state_names_[s]) + ":" + trained_names_[i], trained_[i].state[s]});
+      result.push_back(
+          {std::string(state_names_[s]) + ":" + trained_names_[i], trained_[i].state[s]});
     }
   }
   return result;

@@ -1,17 +1,19 @@
 /// Bucket: one stage's parameters, gradients and optimizer state as flat buffers.
 ///
-/// Parameters are leaf views into the flat buffer, padded to 64 bytes, so that the optimizer and the scaling run
-/// over memory in one piece while autograd still sees one tensor per parameter. Confined to the plan thread.
+/// Parameters are leaf views into the flat buffer, padded to 64 bytes, so that the optimizer and
+/// the scaling run over memory in one piece while autograd still sees one tensor per parameter.
+/// Confined to the plan thread.
 ///
-/// K-1: what a view holds does not depend on where in the buffer it lies: bucket layout changes no bit.
-/// K-2: gradients of a step are copied in first, then added, in the order of the calls.
+/// BU-1: what a view holds does not depend on where in the buffer it lies: bucket layout changes no
+///      bit.
+/// BU-2: gradients of a step are copied in first, then added, in the order of the calls.
 #pragma once
-
-#include <ATen/core/Tensor.h>
-#include <torch/csrc/autograd/edge.h>
 
 #include <optional>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/edge.h>
 
 #include "stagecraft/actors/executor/optimizer.h"
 #include "stagecraft/compiler/compiled_program.h"
@@ -27,7 +29,9 @@ class Bucket {
   /// The leaves autograd differentiates to, in the order of StageProgram::parameters.
   [[nodiscard]] const std::vector<at::Tensor>& parameters() const { return parameters_; }
   /// Where gradients of the trained parameters arrive, in their order.
-  [[nodiscard]] const std::vector<torch::autograd::Edge>& gradient_edges() const { return gradient_edges_; }
+  [[nodiscard]] const std::vector<torch::autograd::Edge>& gradient_edges() const {
+    return gradient_edges_;
+  }
 
   /// Forgets the gradients of the last step.
   void begin_step() { empty_ = true; }
@@ -38,22 +42,24 @@ class Bucket {
   /// Turns the sum over microbatches into their mean; returns the squared norm of each parameter's.
   [[nodiscard]] std::vector<SquaredNorm> average(int microbatches);
 
-  /// One optimizer update. `scale` is what clipping multiplies the gradient with. `step` counts from 1.
+  /// One optimizer update. `scale` is what clipping multiplies the gradient with. `step` counts
+  /// from 1.
   void update(const Optimizer& optimizer, double learning_rate, double scale, std::int64_t step);
 
   /// Parameters first ("weight:NAME"), then the optimizer's state; the living tensors.
   [[nodiscard]] std::vector<NamedTensor> state() const;
 
-  /// The gradients of all trained parameters, one buffer per dtype; copies of a stage have equal ones.
+  /// The gradients of all trained parameters, one buffer per dtype; copies of a stage have equal
+  /// ones.
   [[nodiscard]] const std::vector<at::Tensor>& flat_gradients() const { return flat_gradients_; }
 
   /// The gradient buffers, one view per trained parameter.
   [[nodiscard]] std::vector<at::Tensor> gradients() const;
 
  private:
-  std::vector<std::string> names_;      // of all parameters
-  std::vector<at::Tensor> parameters_;  // likewise
-  std::vector<std::int64_t> positions_; // of the trained ones, in the model
+  std::vector<std::string> names_;       // of all parameters
+  std::vector<at::Tensor> parameters_;   // likewise
+  std::vector<std::int64_t> positions_;  // of the trained ones, in the model
   std::vector<std::string> trained_names_;
   std::vector<OptimizedParameter> trained_;
   std::vector<std::string_view> state_names_;

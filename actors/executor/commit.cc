@@ -1,8 +1,8 @@
 #include "stagecraft/actors/executor/commit.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
 
@@ -23,8 +23,11 @@ void refuse_non_finite(const CompiledProgram& program, const VoteResult& verdict
       }
     }
   }
-  Error error(Errc::NonFinite,
-              fmt::format("{} is not finite; no weight was changed: lower the learning rate, or clip gradients", what));
+  Error error(
+      Errc::NonFinite,
+      fmt::format(
+          "{} is not finite; no weight was changed: lower the learning rate, or clip gradients",
+          what));
   error.with(place);
   throw error;
 }

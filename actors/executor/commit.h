@@ -1,4 +1,5 @@
-/// What every rank decides alike after the vote: whether the step counts, and how far gradients are scaled down.
+/// What every rank decides alike after the vote: whether the step counts, and how far gradients are
+/// scaled down.
 #pragma once
 
 #include <optional>
@@ -8,10 +9,12 @@
 
 namespace stagecraft {
 
-/// Errors: NonFinite, naming parameter, stage and step, when the vote found a gradient that is not finite.
+/// Errors: NonFinite, naming parameter, stage and step, when the vote found a gradient that is not
+/// finite.
 void refuse_non_finite(const CompiledProgram& program, const VoteResult& verdict, Step step);
 
-/// The factor that brings a gradient of norm `norm` down to `clip`; 1 where there is nothing to clip.
+/// The factor that brings a gradient of norm `norm` down to `clip`; 1 where there is nothing to
+/// clip.
 [[nodiscard]] double clip_scale(const std::optional<double>& clip, double norm);
 
 }  // namespace stagecraft

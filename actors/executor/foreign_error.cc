@@ -12,8 +12,8 @@ Error foreign_error(const std::exception_ptr& thrown) {
   } catch (const Error& e) {
     return e;
   } catch (const std::exception& e) {
-    if (const auto lack = lack_of_memory(
-            e, "use more stages, smaller microbatches or fewer of them in flight")) {
+    if (const auto lack =
+            lack_of_memory(e, "use more stages, smaller microbatches or fewer of them in flight")) {
       return *lack;
     }
     const auto* torch = dynamic_cast<const c10::Error*>(&e);

@@ -1,15 +1,15 @@
 #include "stagecraft/actors/executor/optimizer.h"
 
+#include <cmath>
+#include <map>
+#include <numbers>
+#include <utility>
+
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
-
-#include <cmath>
-#include <map>
-#include <numbers>
-#include <utility>
 
 #include "stagecraft/base/error.h"
 
@@ -18,14 +18,15 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// The tensors of some parameters, regrouped the way the fused kernels take them: of one dtype, decayed alike.
+/// The tensors of some parameters, regrouped the way the fused kernels take them: of one dtype,
+/// decayed alike.
 struct Columns {
   Tensors parameters, gradients;
   std::vector<Tensors> state;
 };
 
-std::map<std::pair<bool, at::ScalarType>, Columns> columns_of(const std::vector<OptimizedParameter>& parameters,
-                                                              std::size_t states) {
+std::map<std::pair<bool, at::ScalarType>, Columns> columns_of(
+    const std::vector<OptimizedParameter>& parameters, std::size_t states) {
   std::map<std::pair<bool, at::ScalarType>, Columns> all;
   for (const OptimizedParameter& p : parameters) {
     Columns& columns = all[{p.parameter.dim() >= 2, p.parameter.scalar_type()}];
@@ -44,28 +45,55 @@ void apply_columns(const AdamW& adamw, double lr, double decay, std::int64_t ste
   for (at::Tensor& s : steps) {
     s = at::full({}, static_cast<float>(step), at::kFloat);
   }
-  at::_fused_adamw_(c.parameters, c.gradients, c.state[0], c.state[1], Tensors{}, steps, lr, adamw.beta1, adamw.beta2, decay,
-                    adamw.eps, /*amsgrad=*/false, /*maximize=*/false);
+  at::_fused_adamw_(c.parameters,
+                    c.gradients,
+                    c.state[0],
+                    c.state[1],
+                    Tensors{},
+                    steps,
+                    lr,
+                    adamw.beta1,
+                    adamw.beta2,
+                    decay,
+                    adamw.eps,
+                    /*amsgrad=*/false,
+                    /*maximize=*/false);
 }
 
 void apply_columns(const Sgd& sgd, double lr, double decay, std::int64_t step, Columns& c) {
-  at::_fused_sgd_(c.parameters, c.gradients, c.state.empty() ? Tensors{} : c.state[0], decay, sgd.momentum, lr,
-                  /*dampening=*/0.0, /*nesterov=*/false, /*maximize=*/false, /*is_first_step=*/step == 1);
+  at::_fused_sgd_(c.parameters,
+                  c.gradients,
+                  c.state.empty() ? Tensors{} : c.state[0],
+                  decay,
+                  sgd.momentum,
+                  lr,
+                  /*dampening=*/0.0,
+                  /*nesterov=*/false,
+                  /*maximize=*/false,
+                  /*is_first_step=*/step == 1);
 }
 
 // One of each per optimizer: a new one does not compile before it has them.
 
-std::string_view name_of(const AdamW&) { return "adamw"; }
-std::string_view name_of(const Sgd&) { return "sgd"; }
+std::string_view name_of(const AdamW&) {
+  return "adamw";
+}
+std::string_view name_of(const Sgd&) {
+  return "sgd";
+}
 
-std::vector<std::string_view> states_of(const AdamW&) { return {"exp_avg", "exp_avg_sq"}; }
+std::vector<std::string_view> states_of(const AdamW&) {
+  return {"exp_avg", "exp_avg_sq"};
+}
 std::vector<std::string_view> states_of(const Sgd& sgd) {
-  return sgd.momentum != 0.0 ? std::vector<std::string_view>{"momentum"} : std::vector<std::string_view>{};
+  return sgd.momentum != 0.0 ? std::vector<std::string_view>{"momentum"}
+                             : std::vector<std::string_view>{};
 }
 
 void require(bool good, std::string_view setting, double value, std::string_view range) {
   if (!good) {
-    throw Error(Errc::UsageArgument, fmt::format("{} is a number {}, not {}", setting, range, value));
+    throw Error(Errc::UsageArgument,
+                fmt::format("{} is a number {}, not {}", setting, range, value));
   }
 }
 void require_from_zero(std::string_view setting, double value) {
@@ -120,11 +148,17 @@ void check_optimizer(const Optimizer& optimizer) {
   std::visit([](const auto& o) { check_settings(o); }, optimizer);
 }
 
-void apply(const Optimizer& optimizer, double learning_rate, std::int64_t step, std::vector<OptimizedParameter>& parameters) {
+void apply(const Optimizer& optimizer,
+           double learning_rate,
+           std::int64_t step,
+           std::vector<OptimizedParameter>& parameters) {
   for (auto& [kind, columns] : columns_of(parameters, state_names(optimizer).size())) {
     const bool decayed = kind.first;
     std::visit(
-        [&](const auto& o) { apply_columns(o, learning_rate, decayed ? o.weight_decay : 0.0, step, columns); }, optimizer);
+        [&](const auto& o) {
+          apply_columns(o, learning_rate, decayed ? o.weight_decay : 0.0, step, columns);
+        },
+        optimizer);
   }
 }
 
@@ -140,9 +174,12 @@ void try_optimizer(const Optimizer& optimizer, const std::vector<OptimizedParame
       apply(optimizer, 0.0, 1, scratch);
     } catch (const c10::Error& e) {
       throw Error(Errc::UsageArgument,
-                  fmt::format("the optimizer {} does not take parameters of type {}: keep them in Float and compute under "
+                  fmt::format("the optimizer {} does not take parameters of type {}: keep them in "
+                              "Float and compute under "
                               "autocast, or freeze them ({})",
-                              optimizer_name(optimizer), at::toString(p.parameter.scalar_type()), e.what_without_backtrace()));
+                              optimizer_name(optimizer),
+                              at::toString(p.parameter.scalar_type()),
+                              e.what_without_backtrace()));
     }
   }
 }

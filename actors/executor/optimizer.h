@@ -1,22 +1,25 @@
-/// Optimizer settings, and the rule they stand for. The arithmetic is LibTorch's fused kernels, per parameter view.
+/// Optimizer settings, and the rule they stand for. The arithmetic is LibTorch's fused kernels, per
+/// parameter view.
 #pragma once
-
-#include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include <ATen/core/Tensor.h>
+
 namespace stagecraft {
 
-/// Adam with decoupled weight decay (Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019).
+/// Adam with decoupled weight decay (Loshchilov and Hutter, "Decoupled weight decay
+/// regularization", ICLR 2019).
 struct AdamW {
   double lr = 1e-3;
   double beta1 = 0.9;
   double beta2 = 0.95;
   double eps = 1e-8;
-  double weight_decay = 0.1;  ///< not applied to parameters of fewer than two dimensions (norms, biases)
+  double weight_decay =
+      0.1;  ///< not applied to parameters of fewer than two dimensions (norms, biases)
 };
 
 struct Sgd {
@@ -27,8 +30,8 @@ struct Sgd {
 
 using Optimizer = std::variant<AdamW, Sgd>;
 
-/// The learning rate over the steps: `warmup` steps rise linearly to the optimizer's lr, then it stays, or falls as
-/// half a cosine to zero at `total_steps`.
+/// The learning rate over the steps: `warmup` steps rise linearly to the optimizer's lr, then it
+/// stays, or falls as half a cosine to zero at `total_steps`.
 struct LearningRate {
   enum class Kind : std::uint8_t { Constant, Cosine };
   Kind kind = Kind::Constant;
@@ -36,7 +39,8 @@ struct LearningRate {
   std::int64_t total_steps = 0;  ///< required by Cosine
 };
 
-/// Errors: UsageArgument for settings that cannot train: not finite, negative, or a decay outside of [0, 1).
+/// Errors: UsageArgument for settings that cannot train: not finite, negative, or a decay outside
+/// of [0, 1).
 void check_optimizer(const Optimizer& optimizer);
 
 /// The learning rate of step `step` (the first is 0).
@@ -46,7 +50,8 @@ void check_optimizer(const Optimizer& optimizer);
 /// "adamw", "sgd": the name an optimizer has in checkpoints.
 [[nodiscard]] std::string_view optimizer_name(const Optimizer& optimizer);
 
-/// Names of the state tensors an optimizer keeps per parameter, in the order in which they are stored.
+/// Names of the state tensors an optimizer keeps per parameter, in the order in which they are
+/// stored.
 [[nodiscard]] std::vector<std::string_view> state_names(const Optimizer& optimizer);
 
 /// One parameter with everything the optimizer changes; all tensors have the parameter's shape.
@@ -55,12 +60,15 @@ struct OptimizedParameter {
   std::vector<at::Tensor> state;  ///< as state_names says
 };
 
-/// Runs the update once on parameters of the same dtypes and numbers of dimensions, of one element each, so that what it
-/// does not take is found out before a step depends on it.
+/// Runs the update once on parameters of the same dtypes and numbers of dimensions, of one element
+/// each, so that what it does not take is found out before a step depends on it.
 /// Errors: UsageArgument, naming the dtype.
 void try_optimizer(const Optimizer& optimizer, const std::vector<OptimizedParameter>& parameters);
 
 /// One update. `step` counts from 1; `gradient` is what the update applies (averaged, clipped).
-void apply(const Optimizer& optimizer, double learning_rate, std::int64_t step, std::vector<OptimizedParameter>& parameters);
+void apply(const Optimizer& optimizer,
+           double learning_rate,
+           std::int64_t step,
+           std::vector<OptimizedParameter>& parameters);
 
 }  // namespace stagecraft

@@ -2,7 +2,8 @@
 
 namespace stagecraft {
 
-OverlapGroup::OverlapGroup(const std::vector<Instruction>& list, std::size_t begin) : list_(&list), end_(begin) {
+OverlapGroup::OverlapGroup(const std::vector<Instruction>& list, std::size_t begin)
+    : list_(&list), end_(begin) {
   for (; end_ < list.size() && list[end_].overlap == list[begin].overlap; ++end_) {
     if (end_ == begin || list[end_].task != list[end_ - 1].task) {
       left_.push_back({end_, end_});
@@ -15,7 +16,8 @@ bool OverlapGroup::may_go(std::size_t block) const {
   const Task& task = (*list_)[left_[block].begin].task;
   for (std::size_t earlier = 0; earlier < block; ++earlier) {
     const Task& other = (*list_)[left_[earlier].begin].task;
-    if (other.stage == task.stage && (other.kind == CellKind::Forward) == (task.kind == CellKind::Forward)) {
+    if (other.stage == task.stage &&
+        (other.kind == CellKind::Forward) == (task.kind == CellKind::Forward)) {
       return false;  // keeps OG-1
     }
   }

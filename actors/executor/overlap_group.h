@@ -1,8 +1,8 @@
 /// OverlapGroup: the tasks of one overlap group while a rank runs them.
 ///
-/// They are issued one after the other, whoever's tensors are here first, so that the transfers of one hide behind
-/// the compute of the others. Each task is a block of instructions: its receives, the run, its sends. Made and used
-/// by the executor on its plan thread.
+/// They are issued one after the other, whoever's tensors are here first, so that the transfers of
+/// one hide behind the compute of the others. Each task is a block of instructions: its receives,
+/// the run, its sends. Made and used by the executor on its plan thread.
 /// OG-1: forwards of one stage keep their order (batch statistics), and backwards theirs.
 #pragma once
 
@@ -29,7 +29,8 @@ class OverlapGroup {
   /// Where the group ends in the list.
   [[nodiscard]] std::size_t end() const { return end_; }
 
-  /// Takes the next task to run: the first that may go and whose tensors have arrived, else the first of all.
+  /// Takes the next task to run: the first that may go and whose tensors have arrived, else the
+  /// first of all.
   [[nodiscard]] Block take(const std::function<bool(const Block&)>& has_arrived);
 
  private:

@@ -1,10 +1,10 @@
 #include "stagecraft/actors/executor/reference.h"
 
-#include <ATen/core/grad_mode.h>
-#include <torch/csrc/autograd/custom_function.h>
-
 #include <map>
 #include <thread>
+
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 #include "stagecraft/actors/executor/backward.h"
 #include "stagecraft/actors/executor/commit.h"
@@ -21,14 +21,17 @@ using Tensors = std::vector<at::Tensor>;
 
 /// Keeps RE-1.
 struct Boundary : torch::autograd::Function<Boundary> {
-  static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& value) { return value.view_as(value); }
+  static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& value) {
+    return value.view_as(value);
+  }
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
                                                  torch::autograd::variable_list gradients) {
     return {gradients[0].contiguous()};
   }
 };
 
-/// Runs `body` on a fresh thread with `threads` for LibTorch, and waits; what it throws is thrown here.
+/// Runs `body` on a fresh thread with `threads` for LibTorch, and waits; what it throws is thrown
+/// here.
 template <class F>
 void on_own_thread(int threads, F&& body) {
   std::exception_ptr failure;
@@ -57,7 +60,8 @@ struct Reference::Impl {
   std::vector<torch::autograd::Edge> edges;
   std::int64_t done = 0;
 
-  Impl(Program p, Optimizer o, ReferenceOptions opt) : program(std::move(p)), optimizer(o), options(std::move(opt)) {
+  Impl(Program p, Optimizer o, ReferenceOptions opt)
+      : program(std::move(p)), optimizer(o), options(std::move(opt)) {
     check_optimizer(optimizer);
     const CompiledProgram& compiled = program.compiled();
     for (const StageId id : compiled.partition.order) {
@@ -93,16 +97,20 @@ struct Reference::Impl {
       Tensors arguments;
       for (const StageInput& input : stage.program->inputs) {
         switch (input.source) {
-          case StageInput::Source::Model: arguments.push_back(inputs[static_cast<std::size_t>(input.position)]); break;
-          case StageInput::Source::Label: arguments.push_back(labels[static_cast<std::size_t>(input.position)]); break;
+          case StageInput::Source::Model:
+            arguments.push_back(inputs[static_cast<std::size_t>(input.position)]);
+            break;
+          case StageInput::Source::Label:
+            arguments.push_back(labels[static_cast<std::size_t>(input.position)]);
+            break;
           case StageInput::Source::Stage:
             arguments.push_back(input.owes_gradient ? Boundary::apply(crossing.at(input.value))
                                                     : crossing.at(input.value).detach());
             break;
         }
       }
-      const StageResult result =
-          stage.interpreter.run(arguments, stage.state, {.seed = options.seed, .step = done, .microbatch = m});
+      const StageResult result = stage.interpreter.run(
+          arguments, stage.state, {.seed = options.seed, .step = done, .microbatch = m});
       for (std::size_t i = 0; i < result.outputs.size(); ++i) {
         crossing[stage.program->outputs[i].value] = result.outputs[i];
       }
@@ -133,10 +141,13 @@ struct Reference::Impl {
         ballot.squared_norms.push_back(norm);
       }
     }
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);  // it waits for nobody but itself
-    const VoteResult verdict = vote(collective, Group{{Rank(0)}}, {.epoch = Epoch(0), .step = Step(done)}, ballot, deadline);
+    const auto deadline = std::chrono::steady_clock::now() +
+                          std::chrono::minutes(1);  // it waits for nobody but itself
+    const VoteResult verdict = vote(
+        collective, Group{{Rank(0)}}, {.epoch = Epoch(0), .step = Step(done)}, ballot, deadline);
     refuse_non_finite(program.compiled(), verdict, Step(done));
-    const double rate = learning_rate_at(options.learning_rate, base_learning_rate(optimizer), done);
+    const double rate =
+        learning_rate_at(options.learning_rate, base_learning_rate(optimizer), done);
     for (StageRuntime& stage : stages) {
       stage.bucket.update(optimizer, rate, clip_scale(options.clip, verdict.total_norm), done + 1);
     }
@@ -175,15 +186,20 @@ std::vector<StateTensor> Reference::gradients() const {
     for (std::size_t i = 0; i < stage.program->parameters.size(); ++i) {
       if (stage.program->trained[i]) {
         const auto position = static_cast<std::size_t>(stage.program->parameters[i]);
-        result.push_back({impl_->program.compiled().graph.parameters[position].name, gradients[next++]});
+        result.push_back(
+            {impl_->program.compiled().graph.parameters[position].name, gradients[next++]});
       }
     }
   }
   return result;
 }
 
-std::int64_t Reference::steps() const { return impl_->done; }
+std::int64_t Reference::steps() const {
+  return impl_->done;
+}
 
-void Reference::set_steps(std::int64_t steps) { impl_->done = steps; }
+void Reference::set_steps(std::int64_t steps) {
+  impl_->done = steps;
+}
 
 }  // namespace stagecraft

@@ -1,18 +1,19 @@
 /// Reference: one process, no pipeline, the same arithmetic. What a pipelined run is compared with.
 ///
-/// Replays the stages of a program one after the other as a single autograd graph, microbatch by microbatch, and
-/// shares everything else with the executor: buckets, averaging, vote, clipping, optimizer. Its steps run on a
-/// thread of their own, with the thread count a worker would have.
+/// Replays the stages of a program one after the other as a single autograd graph, microbatch by
+/// microbatch, and shares everything else with the executor: buckets, averaging, vote, clipping,
+/// optimizer. Its steps run on a thread of their own, with the thread count a worker would have.
 ///
-/// RE-1: values cross a stage boundary through an identity whose gradient is contiguous, as on the wire.
+/// RE-1: values cross a stage boundary through an identity whose gradient is contiguous, as on the
+///      wire.
 #pragma once
-
-#include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include "stagecraft/actors/executor/optimizer.h"
 #include "stagecraft/actors/executor/stage_executor.h"

@@ -1,8 +1,8 @@
 #include "stagecraft/actors/executor/replica_sum.h"
 
-#include <ATen/core/grad_mode.h>
-
 #include <utility>
+
+#include <ATen/core/grad_mode.h>
 
 #include "stagecraft/base/check.h"
 #include "stagecraft/futures/collective/all_reduce.h"
@@ -30,7 +30,8 @@ void sum_over_replicas(Collective& collective,
     for (std::size_t i = 1; i < mine.size(); ++i) {
       own.add_(mine[i]->flat_gradients()[b]);
     }
-    const Sequence sequence{.epoch = step.epoch, .step = step.step, .number = static_cast<std::int32_t>(b)};
+    const Sequence sequence{
+        .epoch = step.epoch, .step = step.step, .number = static_cast<std::int32_t>(b)};
     const at::Tensor sum = all_reduce(collective, group, sequence, std::move(own), deadline);
     for (const Bucket* bucket : mine) {
       bucket->flat_gradients()[b].copy_(sum);

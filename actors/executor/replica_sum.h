@@ -1,5 +1,5 @@
-/// The sum of a stage's gradients over its copies, before the vote: each copy has seen its share of the microbatches,
-/// and all go on with the same bits.
+/// The sum of a stage's gradients over its copies, before the vote: each copy has seen its share of
+/// the microbatches, and all go on with the same bits.
 #pragma once
 
 #include <vector>
@@ -10,9 +10,9 @@
 
 namespace stagecraft {
 
-/// Enters the plan's replica group `number`, whose copies on this rank have the buckets `mine`, in the order of their
-/// replicas; replaces their gradients by the sum over all copies.
-/// `step`: epoch and step of the sequence. Errors: those of all_reduce.
+/// Enters the plan's replica group `number`, whose copies on this rank have the buckets `mine`, in
+/// the order of their replicas; replaces their gradients by the sum over all copies. `step`: epoch
+/// and step of the sequence. Errors: those of all_reduce.
 void sum_over_replicas(Collective& collective,
                        const Plan& plan,
                        int number,

@@ -1,13 +1,13 @@
 #include "stagecraft/actors/executor/stage_executor.h"
 
+#include <algorithm>
+#include <cmath>
+#include <map>
+
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <map>
 
 #include "stagecraft/actors/executor/backward.h"
 #include "stagecraft/actors/executor/commit.h"
@@ -45,10 +45,10 @@ class Stopwatch {
 struct PlanRuntime {
   const RankPlan* rank = nullptr;
   std::optional<Store> store;
-  std::vector<std::optional<Saved>> saved;         // by slot
-  std::vector<std::optional<Tensors>> gradients;   // by slot, parameter gradients
-  std::vector<Future<at::Tensor>> received;        // by position in the list
-  bool ran = false;                                // once to its end
+  std::vector<std::optional<Saved>> saved;        // by slot
+  std::vector<std::optional<Tensors>> gradients;  // by slot, parameter gradients
+  std::vector<Future<at::Tensor>> received;       // by position in the list
+  bool ran = false;                               // once to its end
 
   PlanRuntime(const Plan& plan, Rank self) {
     for (const RankPlan& r : plan.ranks) {
@@ -139,7 +139,8 @@ struct StageExecutor::Impl {
     return std::move(report);
   }
 
-  /// Receives are posted ahead, in plan order: a peer's tensor is taken in while this rank still computes.
+  /// Receives are posted ahead, in plan order: a peer's tensor is taken in while this rank still
+  /// computes.
   void begin() {
     if (recording) {
       recorder.begin_step();
@@ -162,7 +163,8 @@ struct StageExecutor::Impl {
   std::size_t execute_group(std::size_t begin) {
     OverlapGroup tasks(plan->rank->instructions, begin);
     while (!tasks.done()) {
-      const auto [first, end] = tasks.take([this](const auto& block) { return has_arrived(block.begin, block.end); });
+      const auto [first, end] =
+          tasks.take([this](const auto& block) { return has_arrived(block.begin, block.end); });
       for (std::size_t i = first; i < end; ++i) {
         execute_at(i);
       }
@@ -174,7 +176,8 @@ struct StageExecutor::Impl {
   [[nodiscard]] bool has_arrived(std::size_t begin, std::size_t end) const {
     const auto arrived = [](const Future<at::Tensor>& f) { return !f.valid() || f.ready(); };
     return std::all_of(plan->received.begin() + static_cast<std::ptrdiff_t>(begin),
-                       plan->received.begin() + static_cast<std::ptrdiff_t>(end), arrived);
+                       plan->received.begin() + static_cast<std::ptrdiff_t>(end),
+                       arrived);
   }
 
   /// Returns the position behind it.
@@ -195,7 +198,8 @@ struct StageExecutor::Impl {
       throw with_place(foreign_error(std::current_exception()), instruction);
     }
     if (recording) {
-      recorder.record(position, start, Clock::now(), bytes_moved(instruction), plan->store->bytes(), in_flight);
+      recorder.record(
+          position, start, Clock::now(), bytes_moved(instruction), plan->store->bytes(), in_flight);
     }
     return position + 1;
   }
@@ -216,32 +220,55 @@ struct StageExecutor::Impl {
 
   void execute(const Instruction& instruction, std::size_t position) {
     switch (instruction.op) {
-      case Op::Run: run_task(instruction); break;
-      case Op::Send:
-        transport->send(instruction.peer, tag_of(instruction), plan->store->get(instruction.reads.front().slot));
+      case Op::Run:
+        run_task(instruction);
         break;
-      case Op::Recv: receive(instruction, position); break;
-      case Op::Free: free(instruction.reads.front()); break;
-      case Op::Accumulate: accumulate(instruction); break;
-      case Op::Vote: cast_vote(); break;
-      case Op::Update: update(instruction.task.stage); break;
-      case Op::Collective: reduce(instruction.group); break;
-      case Op::Alloc: SC_CHECK(false, "lowering makes no " + to_string(instruction));
+      case Op::Send:
+        transport->send(instruction.peer,
+                        tag_of(instruction),
+                        plan->store->get(instruction.reads.front().slot));
+        break;
+      case Op::Recv:
+        receive(instruction, position);
+        break;
+      case Op::Free:
+        free(instruction.reads.front());
+        break;
+      case Op::Accumulate:
+        accumulate(instruction);
+        break;
+      case Op::Vote:
+        cast_vote();
+        break;
+      case Op::Update:
+        update(instruction.task.stage);
+        break;
+      case Op::Collective:
+        reduce(instruction.group);
+        break;
+      case Op::Alloc:
+        SC_CHECK(false, "lowering makes no " + to_string(instruction));
     }
   }
 
   [[nodiscard]] Tag tag_of(const Instruction& i) const {
-    return {.epoch = order.epoch, .step = order.submission, .edge = i.edge, .microbatch = i.task.microbatch};
+    return {.epoch = order.epoch,
+            .step = order.submission,
+            .edge = i.edge,
+            .microbatch = i.task.microbatch};
   }
 
   void receive(const Instruction& instruction, std::size_t position) {
     Future<at::Tensor> future = std::exchange(plan->received[position], {});
     const Stopwatch waiting(report.times.waiting);
-    if (!future.ready() && !progress->waits.wait({{instruction.peer, future}}, Clock::now() + setup.patience)) {
-      throw Error(Errc::ClusterTimeout,
-                  fmt::format("nothing arrived from {} within {} s for {}; its worker is stuck or gone",
-                              peer_name(instruction.peer), std::chrono::duration<double>(setup.patience).count(),
-                              to_string(instruction.task)));
+    if (!future.ready() &&
+        !progress->waits.wait({{instruction.peer, future}}, Clock::now() + setup.patience)) {
+      throw Error(
+          Errc::ClusterTimeout,
+          fmt::format("nothing arrived from {} within {} s for {}; its worker is stuck or gone",
+                      peer_name(instruction.peer),
+                      std::chrono::duration<double>(setup.patience).count(),
+                      to_string(instruction.task)));
     }
     plan->store->put(instruction.writes.front().slot, future.get());
   }
@@ -275,12 +302,17 @@ struct StageExecutor::Impl {
         break;
       }
       case CellKind::Idle:
-      case CellKind::Update: SC_CHECK(false, "a Run is a forward or a backward");
+      case CellKind::Update:
+        SC_CHECK(false, "a Run is a forward or a backward");
     }
   }
 
-  /// The slot in which an instruction finds a value; a received activation is kept under the reader's name.
-  static const SlotUse* find_use(const std::vector<SlotUse>& uses, ValueId value, Role role, StageId stage) {
+  /// The slot in which an instruction finds a value; a received activation is kept under the
+  /// reader's name.
+  static const SlotUse* find_use(const std::vector<SlotUse>& uses,
+                                 ValueId value,
+                                 Role role,
+                                 StageId stage) {
     for (const SlotUse& use : uses) {
       if (use.value.value == value && use.value.role == role && use.value.stage == stage) {
         return &use;
@@ -311,7 +343,8 @@ struct StageExecutor::Impl {
     StageResult result = stage.interpreter.run(
         inputs, stage.state, {.seed = setup.seed, .step = order.step.value, .microbatch = m.value});
     for (std::size_t i = 0; i < program.outputs.size(); ++i) {
-      const SlotUse* use = find_use(instruction.writes, program.outputs[i].value, Role::Activation, program.id);
+      const SlotUse* use =
+          find_use(instruction.writes, program.outputs[i].value, Role::Activation, program.id);
       plan->store->put(use->slot, result.outputs[i].detach());
     }
     if (result.loss.defined()) {
@@ -327,8 +360,8 @@ struct StageExecutor::Impl {
     }
   }
 
-  /// Per output the sum of what its consumers sent, latest-created consumer first: the order in which one process
-  /// adds them, whatever arrived first.
+  /// Per output the sum of what its consumers sent, latest-created consumer first: the order in
+  /// which one process adds them, whatever arrived first.
   Tensors output_gradients(const StageProgram& program, const Instruction& instruction) {
     Tensors gradients(program.outputs.size());
     for (std::size_t i = 0; i < program.outputs.size(); ++i) {
@@ -337,7 +370,8 @@ struct StageExecutor::Impl {
         if (!output.gradient_from[c]) {
           continue;
         }
-        const SlotUse* use = find_use(instruction.reads, output.value, Role::Gradient, output.consumers[c]);
+        const SlotUse* use =
+            find_use(instruction.reads, output.value, Role::Gradient, output.consumers[c]);
         const at::Tensor& gradient = plan->store->get(use->slot);
         gradients[i] = gradients[i].defined() ? gradients[i] + gradient : gradient;
       }
@@ -350,7 +384,8 @@ struct StageExecutor::Impl {
       return;
     }
     const StageProgram& program = *stage.program;
-    Saved& saved = *plan->saved[find_use(instruction.reads, kNoValue, Role::Saved, program.id)->slot.index()];
+    Saved& saved =
+        *plan->saved[find_use(instruction.reads, kNoValue, Role::Saved, program.id)->slot.index()];
     const auto& edges = stage.bucket.gradient_edges();
     if (saved.input_half_done) {
       keep_parameter_gradients(instruction, backward_weight(saved, edges));
@@ -371,13 +406,15 @@ struct StageExecutor::Impl {
       }
       const at::Tensor& gradient = result.inputs[next];
       const SlotUse* use = find_use(instruction.writes, input.value, Role::Gradient, program.id);
-      plan->store->put(use->slot, gradient.defined() ? gradient.contiguous() : at::zeros_like(leaves[next]));
+      plan->store->put(use->slot,
+                       gradient.defined() ? gradient.contiguous() : at::zeros_like(leaves[next]));
       ++next;
     }
   }
 
   void keep_parameter_gradients(const Instruction& instruction, Tensors gradients) {
-    const SlotUse* use = find_use(instruction.writes, kNoValue, Role::ParameterGradient, instruction.task.stage);
+    const SlotUse* use =
+        find_use(instruction.writes, kNoValue, Role::ParameterGradient, instruction.task.stage);
     if (use != nullptr) {
       plan->gradients[use->slot.index()] = std::move(gradients);
     }
@@ -385,7 +422,8 @@ struct StageExecutor::Impl {
 
   void accumulate(const Instruction& instruction) {
     const Stopwatch watch(report.times.backward);
-    stages.at(instruction.task.stage).bucket.accumulate(*plan->gradients[instruction.reads.front().slot.index()]);
+    stages.at(instruction.task.stage)
+        .bucket.accumulate(*plan->gradients[instruction.reads.front().slot.index()]);
   }
 
   void reduce(int number) {
@@ -397,7 +435,11 @@ struct StageExecutor::Impl {
       }
     }
     const Stopwatch waiting(report.times.waiting);
-    sum_over_replicas(collective, *setup.train, number, mine, {.epoch = order.epoch, .step = order.submission},
+    sum_over_replicas(collective,
+                      *setup.train,
+                      number,
+                      mine,
+                      {.epoch = order.epoch, .step = order.submission},
                       Clock::now() + setup.patience);
   }
 
@@ -415,9 +457,12 @@ struct StageExecutor::Impl {
     for (const auto& [m, loss] : report.losses) {
       if (!std::isfinite(loss)) {
         const StageId stage = loss_stage();
-        throw Error(Errc::NonFinite,
-                    fmt::format("the loss of microbatch {} is {}; lower the learning rate, or clip gradients",
-                                m.value, loss))
+        throw Error(
+            Errc::NonFinite,
+            fmt::format(
+                "the loss of microbatch {} is {}; lower the learning rate, or clip gradients",
+                m.value,
+                loss))
             .with({.rank = setup.rank, .stage = stage, .microbatch = m, .step = order.step});
       }
     }
@@ -431,7 +476,11 @@ struct StageExecutor::Impl {
       }
     }
     const Stopwatch waiting(report.times.waiting);
-    verdict = vote(collective, group, {.epoch = order.epoch, .step = order.submission}, ballot, Clock::now() + setup.patience);
+    verdict = vote(collective,
+                   group,
+                   {.epoch = order.epoch, .step = order.submission},
+                   ballot,
+                   Clock::now() + setup.patience);
     refuse_non_finite(*setup.program, *verdict, order.step);
     report.gradient_norm = verdict->total_norm;
     report.committed = true;
@@ -448,7 +497,9 @@ struct StageExecutor::Impl {
 
   void update(StageId id) {
     const Stopwatch watch(report.times.update);
-    stages.at(id).bucket.update(setup.optimizer, order.learning_rate, clip_scale(setup.clip, verdict->total_norm),
+    stages.at(id).bucket.update(setup.optimizer,
+                                order.learning_rate,
+                                clip_scale(setup.clip, verdict->total_norm),
                                 order.step.value + 1);
   }
 
@@ -474,7 +525,8 @@ struct StageExecutor::Impl {
     error.with({.rank = setup.rank, .step = order.step});
     if (report.committed) {
       Error lost(Errc::WorkerLost,
-                 "a rank failed after the vote, inside the update: its weights are undefined; load a checkpoint");
+                 "a rank failed after the vote, inside the update: its weights are undefined; load "
+                 "a checkpoint");
       lost.with(error.context()).because(error);
       return lost;
     }
@@ -521,7 +573,9 @@ StageExecutor::StageExecutor(ExecutorSetup setup,
 
 StageExecutor::~StageExecutor() = default;
 
-StepReport StageExecutor::run(const StepOrder& order) { return impl_->run(order); }
+StepReport StageExecutor::run(const StepOrder& order) {
+  return impl_->run(order);
+}
 
 std::vector<StateTensor> StageExecutor::state() const {
   std::vector<StateTensor> result;
@@ -531,6 +585,8 @@ std::vector<StateTensor> StageExecutor::state() const {
   return result;
 }
 
-std::int64_t StageExecutor::bytes_held() const { return impl_->train.store->bytes() + impl_->evaluate.store->bytes(); }
+std::int64_t StageExecutor::bytes_held() const {
+  return impl_->train.store->bytes() + impl_->evaluate.store->bytes();
+}
 
 }  // namespace stagecraft

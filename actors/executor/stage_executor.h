@@ -1,17 +1,16 @@
 /// StageExecutor: runs one rank's plan, instruction by instruction. It has never heard of actors.
 ///
-/// Made by the stage worker on its plan thread and used on that thread alone. From outside it is seen through its
-/// Progress, and stopped through its transport, whose epoch ends.
+/// Made by the stage worker on its plan thread and used on that thread alone. From outside it is
+/// seen through its Progress, and stopped through its transport, whose epoch ends.
 ///
 /// gradients are added into the bucket in the order of the plan's Accumulate instructions.
-/// no weight changes before the vote; a step that fails before it leaves weights, optimizer state, buffers
-///      and step count as they were.
+/// no weight changes before the vote; a step that fails before it leaves weights, optimizer
+///      state, buffers and step count as they were.
 /// after a failed step the store is empty and the next step may run.
-/// once its transport is closed, or the step's epoch is over, a rank begins no further instruction, whichever is
-///      next. Behind the vote an abort comes too late: to stop between two updates would only lose the weights.
+/// once its transport is closed, or the step's epoch is over, a rank begins no further
+///      instruction, whichever is next. Behind the vote an abort comes too late: to stop between
+///      two updates would only lose the weights.
 #pragma once
-
-#include <ATen/core/Tensor.h>
 
 #include <chrono>
 #include <cstdint>
@@ -20,6 +19,8 @@
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include "stagecraft/actors/executor/optimizer.h"
 #include "stagecraft/actors/executor/progress.h"
@@ -41,26 +42,28 @@ struct ExecutorSetup {
   std::optional<double> clip;  ///< largest norm of the whole model's gradient
   std::uint64_t seed = 0;
   int threads = 1;
-  bool record_timeline = false;  ///< of training steps
+  bool record_timeline = false;                                 ///< of training steps
   std::chrono::milliseconds patience{std::chrono::minutes(5)};  ///< longest wait for a peer
-  std::chrono::milliseconds state_patience{std::chrono::minutes(5)};  ///< longest wait for a tensor of the state
+  std::chrono::milliseconds state_patience{
+      std::chrono::minutes(5)};  ///< longest wait for a tensor of the state
   /// Called before every instruction; may throw. For tests that make a rank fail.
   std::function<void(const Instruction&)> before_instruction;
 };
 
 /// One step as the driver orders it.
 struct StepOrder {
-  Step step;          ///< optimizer updates so far; seeds random operators
-  Step submission;    ///< counts every attempt; part of all tags
+  Step step;        ///< optimizer updates so far; seeds random operators
+  Step submission;  ///< counts every attempt; part of all tags
   Epoch epoch;
   double learning_rate = 0.0;
   bool training = true;
 };
 
-/// Seconds of one rank in one step; the rest of the wall time is waiting for peers and between instructions.
+/// Seconds of one rank in one step; the rest of the wall time is waiting for peers and between
+/// instructions.
 struct RankTimes {
   double forward = 0.0, backward = 0.0, update = 0.0, waiting = 0.0, wall = 0.0;
-  std::int64_t peak_bytes = 0;  ///< of activations and what autograd keeps
+  std::int64_t peak_bytes = 0;      ///< of activations and what autograd keeps
   std::int64_t peak_in_flight = 0;  ///< most (stage, microbatch) kept for a backward at once
 };
 
@@ -95,12 +98,13 @@ class StageExecutor {
   StageExecutor& operator=(const StageExecutor&) = delete;
 
   /// Runs one step of the plan.
-  /// Errors: thrown with rank, stage, microbatch, step and task. WorkerAborted when the transport's epoch was advanced,
-  ///         TransportClosed when it was closed;
-  ///         WorkerLost when the failure came after the vote: this rank's weights are undefined until loaded.
+  /// Errors: thrown with rank, stage, microbatch, step and task. WorkerAborted when the transport's
+  ///         epoch was advanced, TransportClosed when it was closed; WorkerLost when the failure
+  ///         came after the vote: this rank's weights are undefined until loaded.
   StepReport run(const StepOrder& order);
 
-  /// Everything a checkpoint keeps of this rank, weights first. The tensors are the living ones: copy to keep.
+  /// Everything a checkpoint keeps of this rank, weights first. The tensors are the living ones:
+  /// copy to keep.
   [[nodiscard]] std::vector<StateTensor> state() const;
 
   /// Bytes of tensors in the plan's slots and of what autograd keeps: 0 between steps.

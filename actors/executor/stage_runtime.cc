@@ -8,11 +8,13 @@ StageRuntime::StageRuntime(const CompiledProgram& compiled, StageId id, const Op
       bucket(compiled, *program, optimizer) {
   state.parameters = bucket.parameters();
   for (const int b : program->buffers) {
-    state.buffers.push_back(compiled.graph.buffers[static_cast<std::size_t>(b)].tensor.detach().clone());
+    state.buffers.push_back(
+        compiled.graph.buffers[static_cast<std::size_t>(b)].tensor.detach().clone());
   }
 }
 
-void StageRuntime::append_state(const CompiledProgram& compiled, std::vector<NamedTensor>& all) const {
+void StageRuntime::append_state(const CompiledProgram& compiled,
+                                std::vector<NamedTensor>& all) const {
   for (NamedTensor& n : bucket.state()) {
     all.push_back(std::move(n));
   }

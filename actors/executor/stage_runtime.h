@@ -1,5 +1,5 @@
-/// StageRuntime: one stage as a rank, or the reference, runs it: program, interpreter, parameters and buffers.
-/// Confined to the thread that trains it.
+/// StageRuntime: one stage as a rank, or the reference, runs it: program, interpreter, parameters
+/// and buffers. Confined to the thread that trains it.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,8 @@ struct StageRuntime {
   /// Requires: `compiled` outlives the runtime.
   StageRuntime(const CompiledProgram& compiled, StageId id, const Optimizer& optimizer);
 
-  /// Weights, optimizer state and buffers under the names they have in checkpoints; the living tensors.
+  /// Weights, optimizer state and buffers under the names they have in checkpoints; the living
+  /// tensors.
   void append_state(const CompiledProgram& compiled, std::vector<NamedTensor>& all) const;
 
   const StageProgram* program;

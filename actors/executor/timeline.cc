@@ -13,9 +13,11 @@ void TimelineRecorder::begin_step() {
 
 void TimelineRecorder::expect(std::size_t position, const Future<at::Tensor>& receive) {
   expected_.push_back(position);
-  receive.on_ready([arrivals = arrivals_, position] {  // keeps TL-2: the callback owns where it writes
-    (*arrivals)[position].store(std::chrono::steady_clock::now().time_since_epoch().count(), std::memory_order_relaxed);
-  });
+  receive.on_ready(
+      [arrivals = arrivals_, position] {  // keeps TL-2: the callback owns where it writes
+        (*arrivals)[position].store(std::chrono::steady_clock::now().time_since_epoch().count(),
+                                    std::memory_order_relaxed);
+      });
 }
 
 std::vector<InstructionTime> TimelineRecorder::take() {

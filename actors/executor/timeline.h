@@ -1,19 +1,22 @@
-/// TimelineRecorder: notes when each instruction of a step began and ended, by its position in the plan.
+/// TimelineRecorder: notes when each instruction of a step began and ended, by its position in the
+/// plan.
 ///
-/// The executor has one where ExecutorSetup::record_timeline asks for it, and writes to it on the plan thread; only
-/// arrivals are noted by whichever thread completes a receive.
+/// The executor has one where ExecutorSetup::record_timeline asks for it, and writes to it on the
+/// plan thread; only arrivals are noted by whichever thread completes a receive.
 ///
-/// TL-1: recording allocates once per step and writes to one place per instruction: well under a microsecond each.
-/// TL-2: a receive of a step that was given up may complete late; it writes to that step's arrivals, never to a later one's.
+/// TL-1: recording allocates once per step and writes to one place per instruction: well under a
+///      microsecond each.
+/// TL-2: a receive of a step that was given up may complete late; it writes to that step's
+///      arrivals, never to a later one's.
 #pragma once
-
-#include <ATen/core/Tensor.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include "stagecraft/futures/future.h"
 
@@ -23,9 +26,10 @@ namespace stagecraft {
 struct InstructionTime {
   std::int64_t start = 0;
   std::int64_t end = 0;
-  std::int64_t arrived = 0;    ///< Recv: when its tensor was there; 0 for all others
-  std::int64_t bytes = 0;      ///< Send, Recv: of the tensor
-  std::int64_t held = 0;       ///< by the rank, when the instruction had ended: slots and what autograd keeps
+  std::int64_t arrived = 0;  ///< Recv: when its tensor was there; 0 for all others
+  std::int64_t bytes = 0;    ///< Send, Recv: of the tensor
+  std::int64_t held =
+      0;  ///< by the rank, when the instruction had ended: slots and what autograd keeps
   std::int64_t in_flight = 0;  ///< (stage, microbatch) pairs kept for a backward, then
 };
 
@@ -38,7 +42,12 @@ class TimelineRecorder {
   void begin_step();
   /// Will note when this receive completes.
   void expect(std::size_t position, const Future<at::Tensor>& receive);
-  void record(std::size_t position, Time start, Time end, std::int64_t bytes, std::int64_t held, std::int64_t in_flight) {
+  void record(std::size_t position,
+              Time start,
+              Time end,
+              std::int64_t bytes,
+              std::int64_t held,
+              std::int64_t in_flight) {
     InstructionTime& time = times_[position];
     time.start = start.time_since_epoch().count();
     time.end = end.time_since_epoch().count();

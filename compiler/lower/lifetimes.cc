@@ -7,8 +7,11 @@
 namespace stagecraft {
 namespace {
 
-/// Slots that hold a stage's saved state or gradients are not interchangeable with those that hold one tensor.
-bool is_bundle(Role role) { return role == Role::Saved || role == Role::ParameterGradient; }
+/// Slots that hold a stage's saved state or gradients are not interchangeable with those that hold
+/// one tensor.
+bool is_bundle(Role role) {
+  return role == Role::Saved || role == Role::ParameterGradient;
+}
 
 class SlotPool {
  public:
@@ -45,7 +48,8 @@ void assign_slots(RankPlan& rank) {
   SlotPool tensors(rank.slots), bundles(rank.slots);
   std::map<ValueKey, SlotId> slot_of;
   std::vector<Instruction> result;
-  // Inside an overlap group nothing is freed: its blocks run in any order, so none may take over another's slot.
+  // Inside an overlap group nothing is freed: its blocks run in any order, so none may take over
+  // another's slot.
   std::map<ValueKey, std::pair<InstructionId, Stream>> ended;
   int next_id = static_cast<int>(rank.instructions.size());
   for (std::size_t i = 0; i < rank.instructions.size(); ++i) {
@@ -57,7 +61,8 @@ void assign_slots(RankPlan& rank) {
       use.slot = (is_bundle(use.value.role) ? bundles : tensors).take();
       slot_of[use.value] = use.slot;
     }
-    const Stream stream = instruction.stream == Stream::Receive ? Stream::Compute : instruction.stream;
+    const Stream stream =
+        instruction.stream == Stream::Receive ? Stream::Compute : instruction.stream;
     for (const auto* uses : {&instruction.reads, &instruction.writes}) {
       for (const SlotUse& use : *uses) {
         if (last_use.at(use.value) == i) {
@@ -67,13 +72,17 @@ void assign_slots(RankPlan& rank) {
     }
     const int overlap = instruction.overlap;
     result.push_back(std::move(instruction));
-    const bool inside = overlap >= 0 && i + 1 < rank.instructions.size() && rank.instructions[i + 1].overlap == overlap;
+    const bool inside = overlap >= 0 && i + 1 < rank.instructions.size() &&
+                        rank.instructions[i + 1].overlap == overlap;
     if (inside) {
       continue;
     }
     for (const auto& [value, user] : ended) {
       const SlotId slot = slot_of.at(value);
-      result.push_back({.id = InstructionId(next_id++), .stream = user.second, .op = Op::Free, .waits = {user.first},
+      result.push_back({.id = InstructionId(next_id++),
+                        .stream = user.second,
+                        .op = Op::Free,
+                        .waits = {user.first},
                         .reads = {{slot, value}}});
       (is_bundle(value.role) ? bundles : tensors).give_back(slot);
       slot_of.erase(value);

@@ -1,11 +1,11 @@
 #include "stagecraft/compiler/lower/lower.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
@@ -51,10 +51,15 @@ class RankLowering {
           reduce.waits = accumulates_;
           break;
         }
-        case DagKind::Vote: emit(Stream::Compute, Op::Vote).waits = accumulates_; break;
-        case DagKind::Update: emit(Stream::Compute, Op::Update).task = node.task; break;
+        case DagKind::Vote:
+          emit(Stream::Compute, Op::Vote).waits = accumulates_;
+          break;
+        case DagKind::Update:
+          emit(Stream::Compute, Op::Update).task = node.task;
+          break;
         case DagKind::Send:
-        case DagKind::Receive: break;  // with the compute node they serve
+        case DagKind::Receive:
+          break;  // with the compute node they serve
       }
     }
     plan_.stages.assign(stages.begin(), stages.end());
@@ -95,7 +100,8 @@ class RankLowering {
   }
 
   Instruction& emit(Stream stream, Op op) {
-    plan_.instructions.push_back({.id = InstructionId(plan_.instructions.size()), .stream = stream, .op = op});
+    plan_.instructions.push_back(
+        {.id = InstructionId(plan_.instructions.size()), .stream = stream, .op = op});
     return plan_.instructions.back();
   }
 
@@ -114,8 +120,9 @@ class RankLowering {
 
   [[nodiscard]] const PlanEdge& tensor(EdgeId id) const { return dag_.tensors[id.index()]; }
 
-  /// How a tensor that reached this rank by an edge is called here. Gradients and received activations carry the
-  /// consumer's name, because two consumers here get two tensors; a local activation is the producer's one tensor.
+  /// How a tensor that reached this rank by an edge is called here. Gradients and received
+  /// activations carry the consumer's name, because two consumers here get two tensors; a local
+  /// activation is the producer's one tensor.
   [[nodiscard]] ValueKey key_of(const PlanEdge& edge, Microbatch m, bool received) const {
     if (edge.role == Role::Gradient) {
       return {edge.value, Role::Gradient, edge.from, m};
@@ -217,7 +224,11 @@ std::vector<Feed> feeds_of(const Plan& plan, const CompiledProgram& program) {
       const PlanEdge& edge = plan.edges[i.edge.index()];
       for (const StageInput& input : program.partition.stages[edge.to.index()].inputs) {
         if (input.value == edge.value) {
-          feeds.push_back({rank.rank, i.edge, i.task.microbatch, input.source == StageInput::Source::Label, input.position});
+          feeds.push_back({rank.rank,
+                           i.edge,
+                           i.task.microbatch,
+                           input.source == StageInput::Source::Label,
+                           input.position});
         }
       }
     }
@@ -243,7 +254,8 @@ Plan lower(const TrainingDag& dag, const CompiledProgram& program) {
   plan.feeds = feeds_of(plan, program);
   const std::vector<std::string> faults = verify(plan);
   if (!faults.empty()) {
-    throw Error(Errc::PlanInvalid, fmt::format("the lowered plan breaks its rules: {}", fmt::join(faults, "; ")));
+    throw Error(Errc::PlanInvalid,
+                fmt::format("the lowered plan breaks its rules: {}", fmt::join(faults, "; ")));
   }
   return plan;
 }

@@ -1,5 +1,5 @@
-/// Lowering: from a schedule to instruction lists. There is one: a schedule becomes Place and Order on the training
-/// DAG, and the DAG is lowered.
+/// Lowering: from a schedule to instruction lists. There is one: a schedule becomes Place and Order
+/// on the training DAG, and the DAG is lowered.
 #pragma once
 
 #include "stagecraft/compiler/plan/plan.h"
@@ -15,7 +15,8 @@ namespace stagecraft {
 [[nodiscard]] Plan lower(const TrainingDag& dag, const CompiledProgram& program);
 
 /// The whole way: build, place, order, lower. `training` false keeps the forwards only.
-/// Requires: validate() finds nothing in the schedule; the program is laid out for its replicas (replicate.h).
+/// Requires: validate() finds nothing in the schedule; the program is laid out for its replicas
+/// (replicate.h).
 [[nodiscard]] Plan lower_schedule(const Program& program, const Schedule& schedule, bool training);
 
 }  // namespace stagecraft

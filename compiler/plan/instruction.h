@@ -1,10 +1,5 @@
-/// Instruction: one thing a rank does in a step. Made by lowering, run by the executor, printed by to_string(Plan).
-///
-/// P-1: dependencies are ids of instructions of the same rank, never positions.
-/// P-2: a stream is an in-order queue; between streams only `waits` orders. Tasks of one overlap group are the
-///      exception: their blocks (receives, run, sends) may be issued in any order.
-/// P-8: a backward with nothing to do (StageGraph::is_surplus) is a Run that reads and writes nothing, so that the tasks
-///      of a rank are those of its row.
+/// Instruction: one thing a rank does in a step. Made by lowering, run by the executor, printed by
+/// to_string(Plan).
 #pragma once
 
 #include <cstdint>
@@ -58,11 +53,11 @@ struct Instruction {
   Op op = Op::Run;
   std::vector<InstructionId> waits;
   std::vector<SlotUse> reads, writes;
-  Task task;        ///< Run, Accumulate; its stage for Update
-  Rank peer;        ///< Send, Recv
-  EdgeId edge;      ///< Send, Recv
-  int group = -1;   ///< Collective: which of the plan's replica groups
-  int overlap = -1; ///< equal for the tasks of one overlap group of the rank; -1: in none
+  Task task;         ///< Run, Accumulate; its stage for Update
+  Rank peer;         ///< Send, Recv
+  EdgeId edge;       ///< Send, Recv
+  int group = -1;    ///< Collective: which of the plan's replica groups
+  int overlap = -1;  ///< equal for the tasks of one overlap group of the rank; -1: in none
 
   /// Keeps P-8: a backward that does something reads what its forward has saved.
   [[nodiscard]] bool does_nothing() const {

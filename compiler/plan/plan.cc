@@ -1,22 +1,27 @@
 #include "stagecraft/compiler/plan/plan.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace stagecraft {
 namespace {
 
-constexpr std::array kOps{"run", "send", "recv", "collective", "alloc", "free", "accumulate", "vote", "update"};
+constexpr std::array kOps{
+    "run", "send", "recv", "collective", "alloc", "free", "accumulate", "vote", "update"};
 constexpr std::array kRoles{"activation", "gradient", "saved", "weight gradient"};
 
 std::string use_text(const SlotUse& use) {
   const ValueKey& v = use.value;
   const std::string value = v.value == kNoValue ? "" : fmt::format(" %{}", v.value.value);
-  return fmt::format("s{}={}{} of stage {} mb {}", use.slot.value, kRoles[static_cast<std::size_t>(v.role)], value,
-                     v.stage.value, v.microbatch.value);
+  return fmt::format("s{}={}{} of stage {} mb {}",
+                     use.slot.value,
+                     kRoles[static_cast<std::size_t>(v.role)],
+                     value,
+                     v.stage.value,
+                     v.microbatch.value);
 }
 
 std::string uses_text(std::string_view word, const std::vector<SlotUse>& uses) {
@@ -32,7 +37,8 @@ std::string uses_text(std::string_view word, const std::vector<SlotUse>& uses) {
 std::size_t Plan::surplus_count() const {
   std::size_t count = 0;
   for (const RankPlan& rank : ranks) {
-    count += static_cast<std::size_t>(std::ranges::count_if(rank.instructions, &Instruction::does_nothing));
+    count += static_cast<std::size_t>(
+        std::ranges::count_if(rank.instructions, &Instruction::does_nothing));
   }
   return count;
 }
@@ -50,16 +56,25 @@ std::string to_string(const Instruction& i) {
   switch (i.op) {
     case Op::Run:
     case Op::Accumulate:
-      text += fmt::format(" {}{}", to_string(i.task), i.does_nothing() ? ", which does nothing" : "");
+      text +=
+          fmt::format(" {}{}", to_string(i.task), i.does_nothing() ? ", which does nothing" : "");
       break;
-    case Op::Collective: text += fmt::format(" replica group {}", i.group); break;
-    case Op::Update: text += fmt::format(" stage {}", i.task.stage.value); break;
+    case Op::Collective:
+      text += fmt::format(" replica group {}", i.group);
+      break;
+    case Op::Update:
+      text += fmt::format(" stage {}", i.task.stage.value);
+      break;
     case Op::Send:
     case Op::Recv:
-      text += fmt::format(" edge {} mb {} {} {}", i.edge.value, i.task.microbatch.value, i.op == Op::Send ? "to" : "from",
+      text += fmt::format(" edge {} mb {} {} {}",
+                          i.edge.value,
+                          i.task.microbatch.value,
+                          i.op == Op::Send ? "to" : "from",
                           peer_name(i.peer));
       break;
-    default: break;
+    default:
+      break;
   }
   text += uses_text("reads", i.reads) + uses_text("writes", i.writes);
   if (i.overlap >= 0) {
@@ -92,10 +107,13 @@ ErrorContext place_of(const Instruction& i) {
 }
 
 std::string to_string(const Plan& plan) {
-  std::string text = fmt::format("{} plan, {} microbatches, {} instructions{}, driver sends {} tensors\n",
-                                 plan.training ? "training" : "forward-only", plan.microbatches, plan.instruction_count(),
-                                 plan.surplus_count() == 0 ? "" : fmt::format(" ({} do nothing)", plan.surplus_count()),
-                                 plan.feeds.size());
+  std::string text = fmt::format(
+      "{} plan, {} microbatches, {} instructions{}, driver sends {} tensors\n",
+      plan.training ? "training" : "forward-only",
+      plan.microbatches,
+      plan.instruction_count(),
+      plan.surplus_count() == 0 ? "" : fmt::format(" ({} do nothing)", plan.surplus_count()),
+      plan.feeds.size());
   for (const RankPlan& rank : plan.ranks) {
     text += fmt::format("rank {}: {} slots\n", rank.rank.value, rank.slots);
     for (const Instruction& i : rank.instructions) {

@@ -1,12 +1,21 @@
-/// Plan: the instruction lists of all ranks, lowered from a program and a schedule. Plain data: it prints, compares
-/// and is verified before anything runs. It names ranks, never workers or hosts.
+/// Plan: the instruction lists of all ranks, lowered from a program and a schedule. Plain data: it
+/// prints, compares and is verified before anything runs. It names ranks, never workers or hosts.
 ///
-/// P-3: every Send has one Recv of the same edge and microbatch at its peer, and the other way round.
-/// P-4: every slot that is written is freed exactly once, after its last use and before its next write.
+/// P-1: dependencies are ids of instructions of the same rank, never positions.
+/// P-2: a stream is an in-order queue; between streams only `waits` orders. Tasks of one overlap
+///      group are the exception: their blocks (receives, run, sends) may be issued in any order.
+/// P-3: every Send has one Recv of the same edge and microbatch at its peer, and the other way
+///      round.
+/// P-4: every slot that is written is freed exactly once, after its last use and before its next
+///      write.
 /// P-5: run in their order, with sends that never wait, the lists cannot deadlock.
-/// P-6: an instruction waits only for earlier ones of its rank, and for the one that fills each slot it reads.
-/// P-7: every rank of a replica group has one Collective of it, behind its last task, and enters its groups in
-///      ascending order: so ranks that share several groups cannot wait for each other.
+/// P-6: an instruction waits only for earlier ones of its rank, and for the one that fills each
+///      slot it reads.
+/// P-7: every rank of a replica group has one Collective of it, behind its last task, and enters
+///      its groups in ascending order: so ranks that share several groups cannot wait for each
+///      other.
+/// P-8: a backward with nothing to do (StageGraph::is_surplus) is a Run that reads and writes
+///      nothing, so that the tasks of a rank are those of its row.
 #pragma once
 
 #include <cstdint>
@@ -53,9 +62,9 @@ struct RankPlan {
 struct Plan {
   bool training = true;  ///< false: forward only
   int microbatches = 1;
-  std::vector<PlanEdge> edges;  ///< by id
-  std::vector<RankPlan> ranks;  ///< by rank
-  std::vector<Feed> feeds;      ///< in sending order
+  std::vector<PlanEdge> edges;               ///< by id
+  std::vector<RankPlan> ranks;               ///< by rank
+  std::vector<Feed> feeds;                   ///< in sending order
   std::vector<ReplicaGroup> replica_groups;  ///< empty with one replica
 
   [[nodiscard]] std::size_t instruction_count() const;
@@ -67,7 +76,8 @@ struct Plan {
 [[nodiscard]] std::string to_string(const Plan& plan);
 [[nodiscard]] std::string to_string(const Instruction& instruction);
 
-/// Stage, microbatch, task and peer of an instruction that has them: what an error in it says of its place.
+/// Stage, microbatch, task and peer of an instruction that has them: what an error in it says of
+/// its place.
 [[nodiscard]] ErrorContext place_of(const Instruction& instruction);
 
 /// Everything that breaks P-1 to P-8, one sentence each; empty for a sound plan.

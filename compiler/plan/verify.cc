@@ -1,11 +1,11 @@
 /// The rules P-1 to P-8 of instruction.h and plan.h, checked over the whole plan.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stagecraft/compiler/plan/plan.h"
 
@@ -20,8 +20,11 @@ Transfer transfer_of(const RankPlan& rank, const Instruction& i) {
 }
 
 std::string transfer_text(const Transfer& t) {
-  return fmt::format("edge {} microbatch {} from rank {} to rank {}", std::get<2>(t).value, std::get<3>(t).value,
-                     std::get<0>(t).value, std::get<1>(t).value);
+  return fmt::format("edge {} microbatch {} from rank {} to rank {}",
+                     std::get<2>(t).value,
+                     std::get<3>(t).value,
+                     std::get<0>(t).value,
+                     std::get<1>(t).value);
 }
 
 void check_pairs(const Plan& plan, std::vector<std::string>& faults) {
@@ -40,8 +43,10 @@ void check_pairs(const Plan& plan, std::vector<std::string>& faults) {
   }
   for (const auto& [transfer, n] : count) {
     if (n != std::pair{1, 1}) {
-      faults.push_back(fmt::format("P-3: {} has {} sends and {} receives, expected one of each", transfer_text(transfer),
-                                   n.first, n.second));
+      faults.push_back(fmt::format("P-3: {} has {} sends and {} receives, expected one of each",
+                                   transfer_text(transfer),
+                                   n.first,
+                                   n.second));
     }
   }
 }
@@ -70,11 +75,13 @@ void check_slots(const RankPlan& rank, std::vector<std::string>& faults) {
       full.erase(i.reads.front().slot);
     }
     if (i.does_nothing() && !i.writes.empty()) {
-      faults.push_back(fmt::format("P-8: rank {}, {}: it reads nothing, yet writes", rank.rank.value, to_string(i)));
+      faults.push_back(fmt::format(
+          "P-8: rank {}, {}: it reads nothing, yet writes", rank.rank.value, to_string(i)));
     }
   }
   for (const auto& [slot, value] : full) {
-    faults.push_back(fmt::format("P-4: rank {}: slot {} is never freed", rank.rank.value, slot.value));
+    faults.push_back(
+        fmt::format("P-4: rank {}: slot {} is never freed", rank.rank.value, slot.value));
   }
 }
 
@@ -83,12 +90,15 @@ void check_waits(const RankPlan& rank, std::vector<std::string>& faults) {
   for (const Instruction& i : rank.instructions) {
     for (const InstructionId wait : i.waits) {
       if (!seen.contains(wait)) {
-        faults.push_back(fmt::format("P-6: rank {}, {}: waits for i{}, which is not earlier", rank.rank.value, to_string(i),
+        faults.push_back(fmt::format("P-6: rank {}, {}: waits for i{}, which is not earlier",
+                                     rank.rank.value,
+                                     to_string(i),
                                      wait.value));
       }
     }
     if (!seen.insert(i.id).second) {
-      faults.push_back(fmt::format("P-1: rank {}: the id i{} is used twice", rank.rank.value, i.id.value));
+      faults.push_back(
+          fmt::format("P-1: rank {}: the id i{} is used twice", rank.rank.value, i.id.value));
     }
   }
 }
@@ -102,23 +112,27 @@ void check_replica_groups(const Plan& plan, std::vector<std::string>& faults) {
         entered.push_back(i.group);
         reduced = true;
       } else if (i.op == Op::Run && reduced) {
-        faults.push_back(fmt::format("P-7: rank {}, {}: a task behind a reduction", rank.rank.value, to_string(i)));
+        faults.push_back(fmt::format(
+            "P-7: rank {}, {}: a task behind a reduction", rank.rank.value, to_string(i)));
       }
     }
     for (std::size_t g = 0; g < plan.replica_groups.size(); ++g) {
-      if (std::ranges::find(plan.replica_groups[g].ranks, rank.rank) != plan.replica_groups[g].ranks.end()) {
+      if (std::ranges::find(plan.replica_groups[g].ranks, rank.rank) !=
+          plan.replica_groups[g].ranks.end()) {
         expected.push_back(static_cast<int>(g));
       }
     }
     if (entered != expected) {
-      faults.push_back(fmt::format("P-7: rank {} enters the replica groups [{}], expected [{}]", rank.rank.value,
-                                   fmt::join(entered, ", "), fmt::join(expected, ", ")));
+      faults.push_back(fmt::format("P-7: rank {} enters the replica groups [{}], expected [{}]",
+                                   rank.rank.value,
+                                   fmt::join(entered, ", "),
+                                   fmt::join(expected, ", ")));
     }
   }
 }
 
-/// Runs all lists together: a receive passes when its send has been issued; reductions and the vote come behind all
-/// tasks and in one order everywhere (P-7), so they need no account of their own.
+/// Runs all lists together: a receive passes when its send has been issued; reductions and the vote
+/// come behind all tasks and in one order everywhere (P-7), so they need no account of their own.
 void check_progress(const Plan& plan, std::vector<std::string>& faults) {
   std::set<Transfer> sent;
   for (const Feed& feed : plan.feeds) {
@@ -152,7 +166,8 @@ void check_progress(const Plan& plan, std::vector<std::string>& faults) {
   }
   for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
     if (next[r] < plan.ranks[r].instructions.size()) {
-      faults.push_back(fmt::format("P-5: rank {} can never pass {}", plan.ranks[r].rank.value,
+      faults.push_back(fmt::format("P-5: rank {} can never pass {}",
+                                   plan.ranks[r].rank.value,
                                    to_string(plan.ranks[r].instructions[next[r]])));
     }
   }

@@ -1,11 +1,11 @@
 #include "stagecraft/compiler/training/dag.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
@@ -16,7 +16,9 @@ namespace {
 constexpr StageId kNoStage{-1};
 constexpr EdgeId kLocal{-1};
 
-bool is_backward(CellKind kind) { return kind == CellKind::Backward || kind == CellKind::BackwardInput; }
+bool is_backward(CellKind kind) {
+  return kind == CellKind::Backward || kind == CellKind::BackwardInput;
+}
 
 std::vector<PlanEdge> crossing_tensors(const CompiledProgram& program) {
   std::vector<PlanEdge> tensors;
@@ -25,7 +27,10 @@ std::vector<PlanEdge> crossing_tensors(const CompiledProgram& program) {
   };
   for (const StageProgram& stage : program.partition.stages) {
     for (const StageInput& input : stage.inputs) {
-      add(input.value, Role::Activation, input.source == StageInput::Source::Stage ? input.from : kNoStage, stage.id);
+      add(input.value,
+          Role::Activation,
+          input.source == StageInput::Source::Stage ? input.from : kNoStage,
+          stage.id);
     }
   }
   for (const StageProgram& stage : program.partition.stages) {
@@ -40,7 +45,8 @@ std::vector<PlanEdge> crossing_tensors(const CompiledProgram& program) {
 
 class Builder {
  public:
-  Builder(const CompiledProgram& program, const Schedule& schedule, bool training) : program_(program) {
+  Builder(const CompiledProgram& program, const Schedule& schedule, bool training)
+      : program_(program) {
     dag_.microbatches = program.microbatches;
     dag_.training = training;
     dag_.tensors = crossing_tensors(program);
@@ -81,10 +87,11 @@ class Builder {
  private:
   void add_edge(int from, int to, EdgeId tensor) { dag_.edges.push_back({from, to, true, tensor}); }
 
-  /// The node that makes or reads a stage's side of a tensor; -1 when the schedule does not run it. Of a split
-  /// backward it is I, or W where that does all.
+  /// The node that makes or reads a stage's side of a tensor; -1 when the schedule does not run it.
+  /// Of a split backward it is I, or W where that does all.
   [[nodiscard]] int find(StageId stage, Microbatch m, bool backward) const {
-    for (const CellKind kind : {CellKind::Backward, CellKind::BackwardInput, CellKind::BackwardWeight}) {
+    for (const CellKind kind :
+         {CellKind::Backward, CellKind::BackwardInput, CellKind::BackwardWeight}) {
       const Task task{backward ? kind : CellKind::Forward, stage, m};
       const auto found = node_of_.find(task);
       if (found != node_of_.end() && !program_.stage_graph.is_surplus(task)) {
@@ -101,7 +108,8 @@ class Builder {
     }
     const int from = find(tensor.from, m, backward);
     const int to = find(tensor.to, m, backward);
-    SC_CHECK(from >= 0 && to >= 0, "a validated schedule runs every forward and every backward that is owed");
+    SC_CHECK(from >= 0 && to >= 0,
+             "a validated schedule runs every forward and every backward that is owed");
     add_edge(from, to, tensor.id);
   }
 
@@ -110,12 +118,14 @@ class Builder {
     for (const StageProgram& stage : program_.partition.stages) {
       if (std::ranges::find(stage.trained, true) != stage.trained.end()) {
         update_of[stage.id] = static_cast<int>(dag_.nodes.size());
-        dag_.nodes.push_back({.kind = DagKind::Update, .task = {CellKind::Update, stage.id, Microbatch(0)}});
+        dag_.nodes.push_back(
+            {.kind = DagKind::Update, .task = {CellKind::Update, stage.id, Microbatch(0)}});
       }
     }
     for (const auto& [task, node] : node_of_) {
       const auto update = update_of.find(task.stage);
-      const bool makes_gradients = task.kind == CellKind::Backward || task.kind == CellKind::BackwardWeight;
+      const bool makes_gradients =
+          task.kind == CellKind::Backward || task.kind == CellKind::BackwardWeight;
       if (update != update_of.end() && makes_gradients) {
         dag_.edges.push_back({node, update->second, false});
       }
@@ -142,7 +152,8 @@ class Builder {
   std::map<Task, int> node_of_;
 };
 
-/// Feeds: every model input and label is a Receive from the driver on the rank of the stage that reads it.
+/// Feeds: every model input and label is a Receive from the driver on the rank of the stage that
+/// reads it.
 void add_feeds(TrainingDag& dag) {
   const std::size_t compute_nodes = dag.nodes.size();
   for (std::size_t n = 0; n < compute_nodes; ++n) {
@@ -152,7 +163,8 @@ void add_feeds(TrainingDag& dag) {
     }
     for (const PlanEdge& tensor : dag.tensors) {
       if (tensor.from == kNoStage && tensor.to == node.task.stage) {
-        dag.edges.push_back({static_cast<int>(dag.nodes.size()), static_cast<int>(n), true, tensor.id});
+        dag.edges.push_back(
+            {static_cast<int>(dag.nodes.size()), static_cast<int>(n), true, tensor.id});
         dag.nodes.push_back({DagKind::Receive, node.task, node.rank, tensor.id, kDriver});
       }
     }
@@ -205,7 +217,9 @@ void add_votes(TrainingDag& dag) {
 
 }  // namespace
 
-TrainingDag build_training_dag(const CompiledProgram& program, const Schedule& schedule, bool training) {
+TrainingDag build_training_dag(const CompiledProgram& program,
+                               const Schedule& schedule,
+                               bool training) {
   return Builder(program, schedule, training).build();
 }
 
@@ -275,7 +289,8 @@ std::string TrainingDag::text() const {
                         : node.kind == DagKind::Reduce ? fmt::format("group {}", node.group)
                                                        : to_string(node.task),
                         node.rank ? fmt::format(" on rank {}", node.rank->value) : std::string(),
-                        transfer ? fmt::format(" edge {} peer {}", node.edge.value, node.peer.value) : std::string());
+                        transfer ? fmt::format(" edge {} peer {}", node.edge.value, node.peer.value)
+                                 : std::string());
   }
   for (const DagEdge& edge : edges) {
     text += fmt::format("n{} {} n{}\n", edge.from, edge.data ? "->" : "..>", edge.to);

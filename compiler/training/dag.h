@@ -1,10 +1,10 @@
 /// TrainingDag: one step of training as a graph of chunks and transfers.
 ///
-/// Built from a program and the tasks of a schedule; `place` and `order` are directives on it; `lower` turns it into
-/// a plan. Nodes are only added, edges carry data or just order.
+/// Built from a program and the tasks of a schedule; `place` and `order` are directives on it;
+/// `lower` turns it into a plan. Nodes are only added, edges carry data or just order.
 ///
-/// D-1: a data edge between compute nodes of different ranks is replaced by Send and Receive, with no edge
-///      between the two.
+/// D-1: a data edge between compute nodes of different ranks is replaced by Send and Receive, with
+///      no edge between the two.
 /// Source: the Piper system's intermediate form, in the part a pipeline needs.
 #pragma once
 
@@ -30,7 +30,7 @@ struct DagNode {
   EdgeId edge;               ///< Send, Receive: what is transferred
   Rank peer;                 ///< Send, Receive
   int group = -1;            ///< Reduce: which of the replica groups
-  int overlap = -1;          ///< Compute: equal for the tasks of one overlap group of a row; set by order
+  int overlap = -1;  ///< Compute: equal for the tasks of one overlap group of a row; set by order
 };
 
 struct DagEdge {
@@ -51,16 +51,20 @@ struct TrainingDag {
   [[nodiscard]] std::string text() const;
 };
 
-/// Compute nodes for every task of the schedule (forwards only when not `training`), data edges between them,
-/// and in training one Update per stage behind all its backwards.
-/// Requires: the program is laid out for the schedule's replicas, whose tasks carry the step's microbatches.
-[[nodiscard]] TrainingDag build_training_dag(const CompiledProgram& program, const Schedule& schedule, bool training);
+/// Compute nodes for every task of the schedule (forwards only when not `training`), data edges
+/// between them, and in training one Update per stage behind all its backwards.
+/// Requires: the program is laid out for the schedule's replicas, whose tasks carry the step's
+/// microbatches.
+[[nodiscard]] TrainingDag build_training_dag(const CompiledProgram& program,
+                                             const Schedule& schedule,
+                                             bool training);
 
-/// Directive: puts every node on the rank of its stage and makes transfers explicit (D-1); in training adds a Vote per
-/// rank and before it one Reduce per replica group with a stage there.
+/// Directive: puts every node on the rank of its stage and makes transfers explicit (D-1); in
+/// training adds a Vote per rank and before it one Reduce per replica group with a stage there.
 void place(TrainingDag& dag, const std::vector<Rank>& rank_of_stage);
 
-/// Directive: the tasks of a row run in the order of the row; those of an overlap group are marked as one.
+/// Directive: the tasks of a row run in the order of the row; those of an overlap group are marked
+/// as one.
 void order(TrainingDag& dag, const Schedule& schedule);
 
 }  // namespace stagecraft

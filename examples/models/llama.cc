@@ -33,7 +33,7 @@ torch::nn::Linear linear(std::int64_t from, std::int64_t to) {
   return torch::nn::Linear(torch::nn::LinearOptions(from, to).bias(false));
 }
 
-/// Draws every matrix of `module` from its own generator; norm weights stay 1. Keeps L-1.
+/// Draws every matrix of `module` from its own generator; norm weights stay 1. Keeps LL-1.
 void seed_weights(torch::nn::Module& module, std::uint64_t seed, std::uint64_t index) {
   const at::NoGradGuard no_grad;
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed * 10'000'019 + index);
@@ -129,7 +129,7 @@ LlamaLayerImpl::LlamaLayerImpl(const LlamaOptions& o)
       gate_(nullptr),
       up_(nullptr),
       down_(nullptr) {
-  // After the attention: keeps L-2.
+  // After the attention: keeps LL-2.
   norm2_ = register_module("norm2", RmsNorm(o.dim));
   gate_ = register_module("gate", linear(o.dim, o.ffn));
   up_ = register_module("up", linear(o.dim, o.ffn));

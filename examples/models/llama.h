@@ -4,9 +4,9 @@
 /// no biases, separate q, k, v and an untied output head. An ordinary LibTorch module: only
 /// `forward` knows about stages.
 ///
-/// L-1: the weights of a layer depend on (seed, layer) alone, so every cut into stages starts from
+/// LL-1: the weights of a layer depend on (seed, layer) alone, so every cut into stages starts from
 ///      the same weights.
-/// L-2: parameters are registered in the order in which a token meets them: embed, layers, norm,
+/// LL-2: parameters are registered in the order in which a token meets them: embed, layers, norm,
 ///      head.
 ///
 /// Sources: Touvron et al., "LLaMA: Open and Efficient Foundation Language Models" (2023),
@@ -14,16 +14,16 @@
 /// Improve Transformer" (2020).
 #pragma once
 
+#include <cstdint>
+#include <utility>
+#include <vector>
+
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
-
-#include <cstdint>
-#include <utility>
-#include <vector>
 
 #include "stagecraft/examples/models/llama_options.h"
 

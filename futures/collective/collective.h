@@ -2,11 +2,11 @@
 ///
 /// Every member of the group calls the same operation with the same group and sequence; a call
 /// returns when every member has called. Called from the plan thread.
-/// L-1: results depend on ranks only, never on who arrived first: contributions come in ascending
+/// CL-1: results depend on ranks only, never on who arrived first: contributions come in ascending
 ///      order of rank, and whoever sums them sums in that order.
-/// L-2: a sequence is used once per group. A call that failed or timed out has spent it, and the
+/// CL-2: a sequence is used once per group. A call that failed or timed out has spent it, and the
 ///      epoch is over for the whole group: advance the transport before calling again.
-/// L-3: contributions are handed over as by Transport::send: nobody writes to one afterwards,
+/// CL-3: contributions are handed over as by Transport::send: nobody writes to one afterwards,
 ///      results are read only.
 #pragma once
 

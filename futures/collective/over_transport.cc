@@ -13,7 +13,7 @@
 namespace stagecraft {
 namespace {
 
-/// Keeps G-1: group g has edge -1 - g; the number within the step takes the place of the
+/// Keeps TG-1: group g has edge -1 - g; the number within the step takes the place of the
 /// microbatch.
 Tag tag_of(const Group& group, const Sequence& sequence) {
   return {.epoch = sequence.epoch,

@@ -1,6 +1,6 @@
 /// TransportCollective: collectives as plain sends and receives between all members, for groups
 /// that live on CPUs and exchange little. It shares the rank's transport with the plan; edges below
-/// 0 are its own (G-1).
+/// 0 are its own (TG-1).
 #pragma once
 
 #include <memory>

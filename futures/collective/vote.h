@@ -3,8 +3,8 @@
 /// model's gradient.
 ///
 /// It is the commit point of a step: a rank that failed before it never votes, so nobody updates.
-/// B-1: the norm is the root of the squared norms added in double precision in the model's order of
-///      parameters, one by one. It depends on no cut, no rank and no arrival, so clipping is
+/// VO-1: the norm is the root of the squared norms added in double precision in the model's order
+///      of parameters, one by one. It depends on no cut, no rank and no arrival, so clipping is
 ///      bit-equal for any cut.
 #pragma once
 

@@ -4,9 +4,9 @@
 /// Its mutex guards everything below it, because peers deliver from their own threads. It is held
 /// for one table look-up only: futures complete and tensors are destroyed after it is released
 /// (T-6).
-/// M-1: a lane holds tensors or receives, never both, and is out of the table when it holds
+/// IM-1: a lane holds tensors or receives, never both, and is out of the table when it holds
 ///      neither.
-/// M-2: a lane that leaves the table keeps its memory in `spare_` for the next tag, so that a
+/// IM-2: a lane that leaves the table keeps its memory in `spare_` for the next tag, so that a
 ///      steady stream of steps allocates nothing here.
 #pragma once
 

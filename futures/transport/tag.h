@@ -3,7 +3,7 @@
 /// It carries no rank: who sends and who receives is said beside it, so a plan's tags survive
 /// another binding of ranks to workers. The epoch makes a late tensor of an aborted step
 /// recognisable.
-/// G-1: edges of a plan are 0 and above; negative edges are the collectives'
+/// TG-1: edges of a plan are 0 and above; negative edges are the collectives'
 ///      (collective/over_transport.cc).
 #pragma once
 

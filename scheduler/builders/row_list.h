@@ -1,7 +1,7 @@
 /// RowList: the list of one row while a builder writes it, and the last step that all builders
 /// share.
 ///
-/// B-1: builders write lists; columns come from the unit-time simulation alone.
+/// RW-1: builders write lists; columns come from the unit-time simulation alone.
 #pragma once
 
 #include <functional>

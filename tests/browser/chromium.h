@@ -2,7 +2,7 @@
 ///
 /// Messages are JSON ended by a zero byte (https://chromedevtools.github.io/devtools-protocol/).
 /// Thread: the test's own.
-/// B-1: no browser outlives its test; no answer is waited for longer than kAnswerLimit.
+/// CH-1: no browser outlives its test; no answer is waited for longer than kAnswerLimit.
 #pragma once
 
 #include <sys/types.h>

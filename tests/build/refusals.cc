@@ -1,5 +1,5 @@
-// What sc::compile, a loss and sc::stage cannot take. Not part of any program: refusals_test compiles it, and expects
-// one error for each `says:` below, with that text, and no other.
+// What sc::compile, a loss and sc::stage cannot take. Not part of any program: refusals_test
+// compiles it, and expects one error for each `says:` below, with that text, and no other.
 #include <array>
 #include <memory>
 #include <string>
@@ -28,55 +28,74 @@ void compiled(M&& module) {
   (void)sc::compile(module, {.inputs = {Tensor()}});
 }
 
-// ---- modules -------------------------------------------------------------------------------------
+// ---- modules
+// -------------------------------------------------------------------------------------
 
 // says: torch::nn::Module, the base class, has no forward
-[[maybe_unused]] void base_class(std::shared_ptr<torch::nn::Module> module) { compiled(module); }
+[[maybe_unused]] void base_class(std::shared_ptr<torch::nn::Module> module) {
+  compiled(module);
+}
 
 // says: sc::compile takes a torch::nn::Module
-[[maybe_unused]] void no_module() { compiled([](Tensor x) { return x; }); }
+[[maybe_unused]] void no_module() {
+  compiled([](Tensor x) { return x; });
+}
 
 // says: sc::compile takes a torch::nn::Module
 class PrivateBase : Module {
  public:
   Tensor forward(Tensor);
 };
-[[maybe_unused]] void private_base(PrivateBase& module) { compiled(module); }
+[[maybe_unused]] void private_base(PrivateBase& module) {
+  compiled(module);
+}
 
 // says: has no such forward, or several that fit equally well
 struct NoForward : Module {};
-[[maybe_unused]] void no_forward(NoForward& module) { compiled(module); }
+[[maybe_unused]] void no_forward(NoForward& module) {
+  compiled(module);
+}
 
 // says: has no such forward, or several that fit equally well
 class PrivateForward : public Module {
   Tensor forward(Tensor);
 };
-[[maybe_unused]] void private_forward(PrivateForward& module) { compiled(module); }
+[[maybe_unused]] void private_forward(PrivateForward& module) {
+  compiled(module);
+}
 
 // says: has no such forward, or several that fit equally well
 struct MoreParameters : Module {
   Tensor forward(Tensor, int);
 };
-[[maybe_unused]] void more_parameters(const std::unique_ptr<MoreParameters>& module) { compiled(module); }
+[[maybe_unused]] void more_parameters(const std::unique_ptr<MoreParameters>& module) {
+  compiled(module);
+}
 
 // says: has no such forward, or several that fit equally well
 struct Ambiguous : Module {
   Tensor forward(Tensor, int = 0);
   Tensor forward(Tensor, double = 0);
 };
-[[maybe_unused]] void ambiguous(Ambiguous& module) { compiled(module); }
+[[maybe_unused]] void ambiguous(Ambiguous& module) {
+  compiled(module);
+}
 
 // says: the module is const and its forward is not
 struct NotConst : Module {
   Tensor forward(Tensor);
 };
-[[maybe_unused]] void not_const(const NotConst& module) { compiled(module); }
+[[maybe_unused]] void not_const(const NotConst& module) {
+  compiled(module);
+}
 
 // says: forward must return tensors
 struct ReturnsNothing : Module {
   void forward(Tensor);
 };
-[[maybe_unused]] void returns_nothing(ReturnsNothing& module) { compiled(module); }
+[[maybe_unused]] void returns_nothing(ReturnsNothing& module) {
+  compiled(module);
+}
 
 // says: forward must return tensors
 struct Mixed {
@@ -86,7 +105,9 @@ struct Mixed {
 struct ReturnsMixed : Module {
   Mixed forward(Tensor);
 };
-[[maybe_unused]] void returns_mixed(ReturnsMixed& module) { compiled(module); }
+[[maybe_unused]] void returns_mixed(ReturnsMixed& module) {
+  compiled(module);
+}
 
 // says: forward must return tensors
 struct Derived : Mixed {
@@ -95,7 +116,9 @@ struct Derived : Mixed {
 struct ReturnsDerived : Module {
   Derived forward(Tensor);
 };
-[[maybe_unused]] void returns_derived(ReturnsDerived& module) { compiled(module); }
+[[maybe_unused]] void returns_derived(ReturnsDerived& module) {
+  compiled(module);
+}
 
 // says: forward must return tensors
 struct Nine {
@@ -104,9 +127,12 @@ struct Nine {
 struct ReturnsNine : Module {
   std::vector<Nine> forward(Tensor);
 };
-[[maybe_unused]] void returns_nine(ReturnsNine& module) { compiled(module); }
+[[maybe_unused]] void returns_nine(ReturnsNine& module) {
+  compiled(module);
+}
 
-// ---- losses --------------------------------------------------------------------------------------
+// ---- losses
+// --------------------------------------------------------------------------------------
 
 // says: CompileOptions::loss takes
 [[maybe_unused]] sc::Loss returns_number() {
@@ -120,26 +146,41 @@ struct ReturnsNine : Module {
 
 // says: CompileOptions::loss takes
 Tensor with_default(Tensor, Tensor, std::string = "mean");
-[[maybe_unused]] sc::Loss default_lost() { return with_default; }
+[[maybe_unused]] sc::Loss default_lost() {
+  return with_default;
+}
 
 // says: CompileOptions::loss takes
-[[maybe_unused]] sc::Loss no_function() { return std::string("mse"); }
+[[maybe_unused]] sc::Loss no_function() {
+  return std::string("mse");
+}
 
 // says: CompileOptions::loss takes
-[[maybe_unused]] sc::Loss null() { return nullptr; }
+[[maybe_unused]] sc::Loss null() {
+  return nullptr;
+}
 
-// ---- stages --------------------------------------------------------------------------------------
+// ---- stages
+// --------------------------------------------------------------------------------------
 
 // says: const and its forward or () is not
-[[maybe_unused]] void const_stage(const NotConst& module) { sc::stage("a", module, Tensor()); }
+[[maybe_unused]] void const_stage(const NotConst& module) {
+  sc::stage("a", module, Tensor());
+}
 
 // says: neither a forward nor a () that takes these arguments
-[[maybe_unused]] void wrong_arguments(NotConst& module) { sc::stage("b", module, Tensor(), Tensor()); }
+[[maybe_unused]] void wrong_arguments(NotConst& module) {
+  sc::stage("b", module, Tensor(), Tensor());
+}
 
 // says: neither a forward nor a () that takes these arguments
-[[maybe_unused]] void no_callable() { sc::stage("c", 3, Tensor()); }
+[[maybe_unused]] void no_callable() {
+  sc::stage("c", 3, Tensor());
+}
 
 // says: neither a forward nor a () that takes these arguments
-[[maybe_unused]] void no_arguments() { sc::region("EP", [](Tensor x) { return x; }); }
+[[maybe_unused]] void no_arguments() {
+  sc::region("EP", [](Tensor x) { return x; });
+}
 
 }  // namespace

@@ -19,7 +19,9 @@ struct Lambda : torch::nn::Module {
   using Body = std::function<torch::Tensor(Lambda&, torch::Tensor)>;
   Body body;
   torch::Tensor weight;
-  explicit Lambda(Body b) : body(std::move(b)) { weight = register_parameter("weight", torch::randn({4, 4})); }
+  explicit Lambda(Body b) : body(std::move(b)) {
+    weight = register_parameter("weight", torch::randn({4, 4}));
+  }
   torch::Tensor forward(torch::Tensor x) {
     return stage("only", [&] { return body(*this, x); });
   }
@@ -46,7 +48,8 @@ struct Doubled : torch::autograd::Function<Doubled> {
   static variable_list backward(AutogradContext*, variable_list g) { return {g[0] * 3}; }
 };
 
-TEST_CASE("attachments have names, in the graph and in what explains a program", "[compiler][attachments]") {
+TEST_CASE("attachments have names, in the graph and in what explains a program",
+          "[compiler][attachments]") {
   const Program program = compile_lambda([](Lambda& m, torch::Tensor x) {
     const auto h = Doubled::apply(torch::matmul(x, m.weight));
     const auto y = h.sin();
@@ -56,21 +59,28 @@ TEST_CASE("attachments have names, in the graph and in what explains a program",
   });
   const auto& attachments = program.compiled().graph.attachments;
   REQUIRE(attachments.size() == 2);
-  CHECK_THAT(name_of(attachments[0]), ContainsSubstring("custom function") && ContainsSubstring("Doubled"));
+  CHECK_THAT(name_of(attachments[0]),
+             ContainsSubstring("custom function") && ContainsSubstring("Doubled"));
   CHECK_THAT(name_of(attachments[1]), ContainsSubstring("2 hooks on %"));
-  CHECK_THAT(program.graph_text(), ContainsSubstring("Doubled") && ContainsSubstring("2 hooks on %"));
-  CHECK_THAT(program.explain(), ContainsSubstring("in this process only: ") && ContainsSubstring("Doubled"));
+  CHECK_THAT(program.graph_text(),
+             ContainsSubstring("Doubled") && ContainsSubstring("2 hooks on %"));
+  CHECK_THAT(program.explain(),
+             ContainsSubstring("in this process only: ") && ContainsSubstring("Doubled"));
 }
 
 TEST_CASE("a custom function in the loss, or as it, is kept", "[compiler][attachments]") {
   testing::Chain module(1);
   const auto x = torch::randn({4, 8});
-  const auto loss = [](torch::Tensor o, torch::Tensor y) { return Doubled::apply((o - y).pow(2).mean()); };
-  const Program program = compile(module, {.inputs = {x}, .labels = {x}, .loss = loss, .microbatches = 2});
+  const auto loss = [](torch::Tensor o, torch::Tensor y) {
+    return Doubled::apply((o - y).pow(2).mean());
+  };
+  const Program program =
+      compile(module, {.inputs = {x}, .labels = {x}, .loss = loss, .microbatches = 2});
   CHECK(program.compiled().graph.attachments.size() == 1);
 }
 
-TEST_CASE("a hook that was removed, or on what the loss does not use, is none", "[compiler][attachments]") {
+TEST_CASE("a hook that was removed, or on what the loss does not use, is none",
+          "[compiler][attachments]") {
   const Program program = compile_lambda([](Lambda& m, torch::Tensor x) {
     const auto y = torch::matmul(x, m.weight);
     const unsigned hook = y.register_hook([](torch::Tensor g) { return g * 2; });
@@ -110,11 +120,18 @@ struct Hoarder : torch::autograd::Function<Hoarder> {
 };
 
 TEST_CASE("a custom function that cannot be kept is refused by name", "[compiler][attachments]") {
-  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) { return Dirty::apply(torch::matmul(x, m.weight)).sin(); }),
+  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
+               return Dirty::apply(torch::matmul(x, m.weight)).sin();
+             }),
              ContainsSubstring("Dirty") && ContainsSubstring("mark_dirty"));
-  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) { return HalfDifferentiable::apply(torch::matmul(x, m.weight))[0].sin(); }),
-             ContainsSubstring("HalfDifferentiable") && ContainsSubstring("mark_non_differentiable"));
-  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) { return Hoarder::apply(torch::matmul(x, m.weight)).sin(); }),
+  CHECK_THAT(
+      refusal([](Lambda& m, torch::Tensor x) {
+        return HalfDifferentiable::apply(torch::matmul(x, m.weight))[0].sin();
+      }),
+      ContainsSubstring("HalfDifferentiable") && ContainsSubstring("mark_non_differentiable"));
+  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
+               return Hoarder::apply(torch::matmul(x, m.weight)).sin();
+             }),
              ContainsSubstring("Hoarder") && ContainsSubstring("save_for_backward"));
 }
 
@@ -127,14 +144,19 @@ struct Moody : torch::autograd::Function<Moody> {
   }
 };
 
-TEST_CASE("gradients that differ from the module's on a second microbatch are refused, naming the parameter",
-          "[compiler][attachments]") {
-  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) { return Moody::apply(torch::matmul(x, m.weight)); }),
-             ContainsSubstring("the gradient of weight on a second microbatch differs"));
+TEST_CASE(
+    "gradients that differ from the module's on a second microbatch are refused, naming the "
+    "parameter",
+    "[compiler][attachments]") {
+  CHECK_THAT(
+      refusal([](Lambda& m, torch::Tensor x) { return Moody::apply(torch::matmul(x, m.weight)); }),
+      ContainsSubstring("the gradient of weight on a second microbatch differs"));
 }
 
 struct PostHook : torch::autograd::FunctionPostHook {
-  variable_list operator()(const variable_list& outputs, const variable_list&) override { return outputs; }
+  variable_list operator()(const variable_list& outputs, const variable_list&) override {
+    return outputs;
+  }
 };
 
 TEST_CASE("hooks that cannot be kept are refused", "[compiler][attachments]") {
@@ -152,8 +174,9 @@ TEST_CASE("hooks that cannot be kept are refused", "[compiler][attachments]") {
              ContainsSubstring("1 hook on %") && ContainsSubstring("in place"));
 }
 
-TEST_CASE("hooks on the module's own parameters are called once by each backward of compile's check",
-          "[compiler][attachments]") {
+TEST_CASE(
+    "hooks on the module's own parameters are called once by each backward of compile's check",
+    "[compiler][attachments]") {
   int runs = 0;
   int calls = 0;
   (void)compile_lambda([&](Lambda& m, torch::Tensor x) {
@@ -162,7 +185,8 @@ TEST_CASE("hooks on the module's own parameters are called once by each backward
     }
     return torch::matmul(x, m.weight);
   });
-  CHECK(calls == 2);  // the check of a second microbatch runs two backwards: the module's and the replay's
+  CHECK(calls ==
+        2);  // the check of a second microbatch runs two backwards: the module's and the replay's
 }
 
 }  // namespace

@@ -32,8 +32,11 @@ struct Lambda : torch::nn::Module {
 
 Program compile_lambda(const Lambda::Body& body) {
   Lambda module(body);
-  return compile(module, {.inputs = {torch::randn({4, 4})}, .labels = {torch::randn({4, 4})}, .loss = mean_square,
-                          .microbatches = 2});
+  return compile(module,
+                 {.inputs = {torch::randn({4, 4})},
+                  .labels = {torch::randn({4, 4})},
+                  .loss = mean_square,
+                  .microbatches = 2});
 }
 
 std::string refusal(const Lambda::Body& body) {
@@ -54,8 +57,10 @@ std::size_t count(const Program& program, std::string_view name) {
   return n;
 }
 
-TEST_CASE("an ordinary module is captured and its replay agrees with eager", "[compiler][capture]") {
-  const Program program = compile_lambda([](Lambda& m, torch::Tensor x) { return torch::matmul(x, m.weight).softmax(-1); });
+TEST_CASE("an ordinary module is captured and its replay agrees with eager",
+          "[compiler][capture]") {
+  const Program program = compile_lambda(
+      [](Lambda& m, torch::Tensor x) { return torch::matmul(x, m.weight).softmax(-1); });
   CHECK(count(program, "aten::matmul") == 1);
   CHECK(program.compiled().graph.constants.empty());
   CHECK_THAT(program.graph_text(), ContainsSubstring("only") && ContainsSubstring("w:weight"));
@@ -69,7 +74,8 @@ TEST_CASE("operators on constants alone are folded and lifted by value", "[compi
   CHECK(count(program, "aten::tril") == 0);
   CHECK(count(program, "aten::arange") == 0);
   REQUIRE(program.compiled().graph.constants.size() == 1);
-  CHECK(torch::equal(program.compiled().graph.constants[0], torch::ones({2, 4}).tril().mul(2.0) + torch::arange(4)));
+  CHECK(torch::equal(program.compiled().graph.constants[0],
+                     torch::ones({2, 4}).tril().mul(2.0) + torch::arange(4)));
 }
 
 TEST_CASE("a constant that is written is its own in every run", "[compiler][capture]") {
@@ -82,20 +88,24 @@ TEST_CASE("a constant that is written is its own in every run", "[compiler][capt
   CHECK(count(program, "aten::clone") == 1);
 }
 
-TEST_CASE("an outside tensor without a gradient is lifted, one with a gradient is refused", "[compiler][capture]") {
+TEST_CASE("an outside tensor without a gradient is lifted, one with a gradient is refused",
+          "[compiler][capture]") {
   const auto outside = torch::randn({4});
-  const Program program =
-      compile_lambda([&](Lambda& m, torch::Tensor x) { return torch::matmul(x, m.weight) + outside; });
+  const Program program = compile_lambda(
+      [&](Lambda& m, torch::Tensor x) { return torch::matmul(x, m.weight) + outside; });
   REQUIRE(program.compiled().graph.constants.size() == 1);
   CHECK(torch::equal(program.compiled().graph.constants[0], outside));
 
   const auto trainable = torch::randn({4}, torch::requires_grad());
-  CHECK_THAT(refusal([&](Lambda& m, torch::Tensor x) { return torch::matmul(x, m.weight) + trainable; }),
-             ContainsSubstring("requires a gradient") && ContainsSubstring("only"));
+  CHECK_THAT(
+      refusal([&](Lambda& m, torch::Tensor x) { return torch::matmul(x, m.weight) + trainable; }),
+      ContainsSubstring("requires a gradient") && ContainsSubstring("only"));
 }
 
 TEST_CASE("reads of values that depend on the input are refused", "[compiler][capture]") {
-  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) { return torch::matmul(x, m.weight) * x.sum().item<float>(); }),
+  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
+               return torch::matmul(x, m.weight) * x.sum().item<float>();
+             }),
              ContainsSubstring("item") && ContainsSubstring("\"only\""));
   CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
                return (x.sum() > 0).is_nonzero() ? torch::matmul(x, m.weight) : x + m.weight.sum();
@@ -119,7 +129,8 @@ TEST_CASE("shapes that depend on values are refused, fixed ones are not", "[comp
              }),
              ContainsSubstring("aten::index"));
   const Program program = compile_lambda([](Lambda& m, torch::Tensor x) {
-    return torch::matmul(x, m.weight).index({torch::indexing::Slice(), torch::tensor({3, 2, 1, 0})});
+    return torch::matmul(x, m.weight)
+        .index({torch::indexing::Slice(), torch::tensor({3, 2, 1, 0})});
   });
   CHECK(count(program, "aten::index") == 1);
 }
@@ -132,7 +143,9 @@ TEST_CASE("reads that no operator shows differ on a second microbatch", "[compil
              ContainsSubstring("second microbatch"));
 }
 
-TEST_CASE("two results of arithmetic may be compared as long as the answer stays the one of capture", "[compiler][capture]") {
+TEST_CASE(
+    "two results of arithmetic may be compared as long as the answer stays the one of capture",
+    "[compiler][capture]") {
   const auto compares = [](Lambda& m, torch::Tensor x) {
     const auto h = torch::matmul(x, m.weight);
     return torch::equal(h, h) && !torch::equal(h, x) ? h : h + 1;
@@ -147,14 +160,16 @@ TEST_CASE("two results of arithmetic may be compared as long as the answer stays
   const StageState state{.parameters = {compiled.graph.parameters[0].tensor}, .buffers = {}};
   const auto run = [&](const torch::Tensor& x) { return interpreter.run({x, x}, state, {}); };
   CHECK_NOTHROW(run(torch::randn({2, 4})));
-  CHECK_THROWS_WITH(run(torch::zeros({2, 4})),
-                    ContainsSubstring("aten::equal in stage \"only\"") && ContainsSubstring("are equal now"));
+  CHECK_THROWS_WITH(
+      run(torch::zeros({2, 4})),
+      ContainsSubstring("aten::equal in stage \"only\"") && ContainsSubstring("are equal now"));
 
-  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
-               const auto h = torch::matmul(x, m.weight);
-               return torch::equal(h, h * 1) ? h : x;
-             }),
-             ContainsSubstring("finds two different tensors equal") && ContainsSubstring("\"only\""));
+  CHECK_THAT(
+      refusal([](Lambda& m, torch::Tensor x) {
+        const auto h = torch::matmul(x, m.weight);
+        return torch::equal(h, h * 1) ? h : x;
+      }),
+      ContainsSubstring("finds two different tensors equal") && ContainsSubstring("\"only\""));
   CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
                const auto h = torch::matmul(x, m.weight);
                return torch::equal(h.to(torch::kLong), x.to(torch::kLong)) ? h : h + 1;
@@ -175,7 +190,8 @@ TEST_CASE("values made without gradients stay allowed", "[compiler][capture]") {
   CHECK(std::ranges::count_if(nodes, [](const Node& n) { return !n.grad_mode; }) == 3);
 }
 
-TEST_CASE("dropout draws by operator, step and microbatch, and is checked against eager", "[compiler][capture][random]") {
+TEST_CASE("dropout draws by operator, step and microbatch, and is checked against eager",
+          "[compiler][capture][random]") {
   const Program program = compile_lambda([](Lambda& m, torch::Tensor x) {
     return torch::dropout(torch::matmul(x, m.weight), 0.5, true) + torch::dropout(x, 0.0, true);
   });
@@ -196,7 +212,8 @@ TEST_CASE("capture leaves buffers and the random state as they were", "[compiler
   const auto before = torch::rand({2});
   torch::manual_seed(3);
   const auto x = torch::linspace(0, 1, 32).view({8, 4});
-  const Program program = compile(module, {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = 2});
+  const Program program =
+      compile(module, {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = 2});
   CHECK(torch::equal(torch::rand({2}), before));
   CHECK(torch::equal(module.norm->running_mean, torch::zeros({4})));
   CHECK(module.norm->num_batches_tracked.item<std::int64_t>() == 0);
@@ -211,30 +228,36 @@ TEST_CASE("autocast is recorded per operator and replayed", "[compiler][capture]
     return h.to(torch::kFloat);
   });
   const auto& nodes = program.compiled().graph.nodes;
-  const auto product = std::ranges::find_if(nodes, [](const Node& n) { return n.name == "aten::matmul"; });
+  const auto product =
+      std::ranges::find_if(nodes, [](const Node& n) { return n.name == "aten::matmul"; });
   REQUIRE(product != nodes.end());
   CHECK(product->autocast.enabled);
   CHECK(program.compiled().graph.at(product->results[0]).dtype == at::kBFloat16);
 }
 
 TEST_CASE("an explicit foreign device is refused", "[compiler][capture]") {
-  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) { return torch::matmul(x, m.weight).to(torch::kMeta).sum() + x; }),
+  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
+               return torch::matmul(x, m.weight).to(torch::kMeta).sum() + x;
+             }),
              ContainsSubstring("meta") && ContainsSubstring("\"only\""));
 }
 
-TEST_CASE("writing a parameter is refused; .data() is recorded as the detach it is", "[compiler][capture]") {
+TEST_CASE("writing a parameter is refused; .data() is recorded as the detach it is",
+          "[compiler][capture]") {
   CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
                const torch::NoGradGuard no_grad;
                m.weight.mul_(0.5);
                return x + m.weight.sum();
              }),
              ContainsSubstring("writes the parameter"));
-  const Program program =
-      compile_lambda([](Lambda& m, torch::Tensor x) { return torch::matmul(x, m.weight) + m.weight.data().sum(); });
+  const Program program = compile_lambda([](Lambda& m, torch::Tensor x) {
+    return torch::matmul(x, m.weight) + m.weight.data().sum();
+  });
   CHECK(count(program, "aten::detach") == 1);
 }
 
-TEST_CASE("writing a parameter's memory through another tensor is refused before it happens", "[compiler][capture]") {
+TEST_CASE("writing a parameter's memory through another tensor is refused before it happens",
+          "[compiler][capture]") {
   const auto [how, write] = GENERATE(table<const char*, std::function<void(torch::Tensor&)>>({
       {"select", [](torch::Tensor& weight) { weight[1].zero_(); }},
       {"detach", [](torch::Tensor& weight) { weight.detach().clamp_(0, 0); }},
@@ -249,16 +272,20 @@ TEST_CASE("writing a parameter's memory through another tensor is refused before
   });
   const auto before = module.weight.clone();
   const auto x = torch::randn({4, 4});
-  CHECK_THROWS_WITH((void)compile(module, {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = 2}),
-                    ContainsSubstring("writes the parameter w:weight (through a view, detach() or data() of it)") &&
-                        ContainsSubstring("(in stage \"only\")") && ContainsSubstring("write a clone() of it"));
+  CHECK_THROWS_WITH(
+      (void)compile(module, {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = 2}),
+      ContainsSubstring(
+          "writes the parameter w:weight (through a view, detach() or data() of it)") &&
+          ContainsSubstring("(in stage \"only\")") && ContainsSubstring("write a clone() of it"));
   CHECK(torch::equal(module.weight, before));
 }
 
-TEST_CASE("a buffer that lies beside a parameter in one flat tensor may be written", "[compiler][capture]") {
+TEST_CASE("a buffer that lies beside a parameter in one flat tensor may be written",
+          "[compiler][capture]") {
   struct Flat : torch::nn::Module {
     torch::Tensor flat = torch::ones({4, 2});
-    torch::Tensor weight{register_parameter("weight", flat.select(1, 0).detach())};  // every other element
+    torch::Tensor weight{
+        register_parameter("weight", flat.select(1, 0).detach())};  // every other element
     torch::Tensor seen{register_buffer("seen", flat.select(1, 1))};
     torch::Tensor forward(torch::Tensor x) {
       seen.add_(1);
@@ -266,7 +293,8 @@ TEST_CASE("a buffer that lies beside a parameter in one flat tensor may be writt
     }
   } module;
   const auto x = torch::randn({4, 4});
-  const Program program = compile(module, {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = 2});
+  const Program program =
+      compile(module, {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = 2});
   CHECK(count(program, "aten::add_") == 1);
 }
 
@@ -278,31 +306,42 @@ TEST_CASE("a loss that is no scalar, or hangs on nothing, is refused", "[compile
       (void)compile(module, {.inputs = {x}, .labels = {x}, .loss = loss, .microbatches = 2});
     };
   };
-  CHECK_THROWS_WITH(with_loss([](torch::Tensor o, torch::Tensor) { return o; })(), ContainsSubstring("one floating-point number"));
-  CHECK_THROWS_WITH(with_loss([](torch::Tensor, torch::Tensor) { return torch::ones({}); })(), ContainsSubstring("does not depend"));
+  CHECK_THROWS_WITH(with_loss([](torch::Tensor o, torch::Tensor) { return o; })(),
+                    ContainsSubstring("one floating-point number"));
+  CHECK_THROWS_WITH(with_loss([](torch::Tensor, torch::Tensor) { return torch::ones({}); })(),
+                    ContainsSubstring("does not depend"));
   CHECK_THROWS_WITH(with_loss({})(), ContainsSubstring("loss is missing"));
 }
 
 TEST_CASE("a loss that reaches no parameter is refused", "[compiler][capture]") {
-  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) { return torch::matmul(x, m.weight).detach() * 2; }),
-             ContainsSubstring("reaches no parameter"));
+  CHECK_THAT(
+      refusal([](Lambda& m, torch::Tensor x) { return torch::matmul(x, m.weight).detach() * 2; }),
+      ContainsSubstring("reaches no parameter"));
   testing::Chain frozen(1);
   for (auto& p : frozen.parameters()) {
     p.requires_grad_(false);
   }
   const auto x = torch::randn({4, 8});
-  CHECK_THROWS_WITH((void)compile(frozen, {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = 2}),
-                    ContainsSubstring("reaches no parameter"));
+  CHECK_THROWS_WITH(
+      (void)compile(frozen, {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = 2}),
+      ContainsSubstring("reaches no parameter"));
 }
 
 TEST_CASE("gradients that no optimizer takes are found out by compile", "[compiler][capture]") {
   struct Sparse : torch::nn::Module {
     torch::nn::Embedding table{nullptr};
-    Sparse() { table = register_module("table", torch::nn::Embedding(torch::nn::EmbeddingOptions(5, 4).sparse(true))); }
+    Sparse() {
+      table = register_module("table",
+                              torch::nn::Embedding(torch::nn::EmbeddingOptions(5, 4).sparse(true)));
+    }
     torch::Tensor forward(torch::Tensor x) { return table(x); }
   } sparse;
   const auto tokens = torch::arange(4);
-  CHECK_THROWS_WITH((void)compile(sparse, {.inputs = {tokens}, .labels = {torch::zeros({4, 4})}, .loss = mean_square, .microbatches = 2}),
+  CHECK_THROWS_WITH((void)compile(sparse,
+                                  {.inputs = {tokens},
+                                   .labels = {torch::zeros({4, 4})},
+                                   .loss = mean_square,
+                                   .microbatches = 2}),
                     ContainsSubstring("the gradient of table.weight is sparse"));
   struct Complex : torch::nn::Module {
     torch::Tensor z;
@@ -310,36 +349,49 @@ TEST_CASE("gradients that no optimizer takes are found out by compile", "[compil
     torch::Tensor forward(torch::Tensor x) { return torch::abs(z * x); }
   } complex;
   const auto x = torch::randn({4, 4});
-  CHECK_THROWS_WITH((void)compile(complex, {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = 2}),
-                    ContainsSubstring("the parameter z is ComplexFloat"));
+  CHECK_THROWS_WITH(
+      (void)compile(complex,
+                    {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = 2}),
+      ContainsSubstring("the parameter z is ComplexFloat"));
 }
 
 TEST_CASE("wrong arguments of compile say what was expected", "[compiler]") {
   testing::Chain module(1);
   const auto x = torch::randn({6, 8});
-  CHECK_THROWS_WITH((void)compile(module, {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = 4}),
-                    ContainsSubstring("4 microbatches do not divide") && ContainsSubstring("6 rows"));
-  CHECK_THROWS_WITH((void)compile(module, {.inputs = {x, x}, .labels = {x}, .loss = mean_square, .microbatches = 2}),
-                    ContainsSubstring("takes 1 tensor,") && ContainsSubstring("has 2"));
-  CHECK_THROWS_WITH((void)compile(module, {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = 0}),
-                    ContainsSubstring("at least 1"));
+  CHECK_THROWS_WITH(
+      (void)compile(module, {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = 4}),
+      ContainsSubstring("4 microbatches do not divide") && ContainsSubstring("6 rows"));
+  CHECK_THROWS_WITH(
+      (void)compile(module,
+                    {.inputs = {x, x}, .labels = {x}, .loss = mean_square, .microbatches = 2}),
+      ContainsSubstring("takes 1 tensor,") && ContainsSubstring("has 2"));
+  CHECK_THROWS_WITH(
+      (void)compile(module, {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = 0}),
+      ContainsSubstring("at least 1"));
 }
 
-/// Bags of embeddings: the offsets are legal in their own order alone, and begin with 0 in every microbatch.
+/// Bags of embeddings: the offsets are legal in their own order alone, and begin with 0 in every
+/// microbatch.
 struct Bags : torch::nn::Module {
   torch::nn::EmbeddingBag bag{register_module("bag", torch::nn::EmbeddingBag(10, 4))};
-  torch::Tensor forward(torch::Tensor tokens, torch::Tensor offsets) { return bag(tokens, offsets); }
+  torch::Tensor forward(torch::Tensor tokens, torch::Tensor offsets) {
+    return bag(tokens, offsets);
+  }
 };
 
 TEST_CASE("inputs that are legal in their own order alone are taken", "[compiler][capture]") {
   const int microbatches = GENERATE(1, 2);
   Bags module;
   const auto tokens = torch::tensor({1, 2, 3, 4, 5, 6, 7, 8});
-  const auto offsets = microbatches == 1 ? torch::tensor({0, 2, 5, 7}) : torch::tensor({0, 3, 0, 1});
+  const auto offsets =
+      microbatches == 1 ? torch::tensor({0, 2, 5, 7}) : torch::tensor({0, 3, 0, 1});
   const auto y = torch::randn({4, 4});
   CHECK_THROWS(module.forward(tokens, offsets.flip(0)));
-  const Program program = compile(
-      module, {.inputs = {tokens, offsets}, .labels = {y}, .loss = mean_square, .microbatches = microbatches});
+  const Program program = compile(module,
+                                  {.inputs = {tokens, offsets},
+                                   .labels = {y},
+                                   .loss = mean_square,
+                                   .microbatches = microbatches});
   CHECK(count(program, "aten::embedding_bag") == 1);
 }
 
@@ -347,9 +399,13 @@ TEST_CASE("what throws at the last microbatch as it is, is told", "[compiler][ca
   Bags module;
   const auto tokens = torch::tensor({1, 2, 3, 4, 5, 6, 7, 8});
   const auto y = torch::randn({4, 4});
-  CHECK_THROWS_WITH((void)compile(module, {.inputs = {tokens, torch::tensor({0, 3, 4, 6})}, .labels = {y},
-                                           .loss = mean_square, .microbatches = 2}),
-                    ContainsSubstring("the module's forward failed") && ContainsSubstring("offsets"));
+  CHECK_THROWS_WITH(
+      (void)compile(module,
+                    {.inputs = {tokens, torch::tensor({0, 3, 4, 6})},
+                     .labels = {y},
+                     .loss = mean_square,
+                     .microbatches = 2}),
+      ContainsSubstring("the module's forward failed") && ContainsSubstring("offsets"));
 }
 
 TEST_CASE("a replicated tensor goes whole to every microbatch", "[compiler]") {
@@ -359,8 +415,11 @@ TEST_CASE("a replicated tensor goes whole to every microbatch", "[compiler]") {
     torch::Tensor forward(torch::Tensor x, torch::Tensor shift) { return l(x) + shift; }
   } module;
   const auto x = torch::randn({4, 8});
-  const Program program = compile(
-      module, {.inputs = {x, replicated(torch::randn({8}))}, .labels = {x}, .loss = mean_square, .microbatches = 2});
+  const Program program = compile(module,
+                                  {.inputs = {x, replicated(torch::randn({8}))},
+                                   .labels = {x},
+                                   .loss = mean_square,
+                                   .microbatches = 2});
   CHECK(program.compiled().inputs[1].replicated);
   CHECK((program.compiled().inputs[0].sizes == std::vector<std::int64_t>{2, 8}));
 }

@@ -1,9 +1,9 @@
 /// What a marker can be put around.
 #include "stagecraft/compiler/markers.h"
 
-#include <torch/torch.h>
-
 #include <memory>
+
+#include <torch/torch.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/tests/support/catch.h"
@@ -23,11 +23,15 @@ struct ConstDoubler : torch::nn::Module {
   torch::Tensor forward(torch::Tensor x, double times = 2) const { return x * times; }
 };
 
-torch::Tensor twice(const torch::Tensor& x) { return x * 2; }
+torch::Tensor twice(const torch::Tensor& x) {
+  return x * 2;
+}
 
 TEST_CASE("a stage may be a module in any form, or anything callable", "[compiler][markers]") {
   const auto x = torch::ones({2});
-  const auto doubles = [&](auto&& callable) { return torch::equal(stage("s", callable, x), x * 2); };
+  const auto doubles = [&](auto&& callable) {
+    return torch::equal(stage("s", callable, x), x * 2);
+  };
   DoublerImpl module;
   Doubler holder;
   const Doubler const_holder;
@@ -60,7 +64,8 @@ TEST_CASE("a stage gives on arguments and results as they are", "[compiler][mark
   auto x = torch::ones({2});
   const auto same = [](torch::Tensor& t) -> torch::Tensor& { return t; };
   CHECK(&stage("s", same, x) == &x);
-  CHECK(*stage("s", [](std::unique_ptr<int> p) { return p; }, std::make_unique<int>(3)) == 3);
+  CHECK(*stage(
+            "s", [](std::unique_ptr<int> p) { return p; }, std::make_unique<int>(3)) == 3);
 }
 
 TEST_CASE("a stage of nothing is refused by its name", "[compiler][markers]") {
@@ -74,11 +79,13 @@ TEST_CASE("a stage of nothing is refused by its name", "[compiler][markers]") {
     }
     return "accepted";
   };
-  CHECK_THAT(refusal(Doubler(nullptr)), ContainsSubstring("stage \"encoder\"") && ContainsSubstring("empty module holder"));
+  CHECK_THAT(refusal(Doubler(nullptr)),
+             ContainsSubstring("stage \"encoder\"") && ContainsSubstring("empty module holder"));
   CHECK_THAT(refusal(std::shared_ptr<DoublerImpl>()), ContainsSubstring("stage \"encoder\""));
   CHECK_THAT(refusal(static_cast<DoublerImpl*>(nullptr)), ContainsSubstring("stage \"encoder\""));
   CHECK_THAT(refusal(torch::nn::AnyModule()), ContainsSubstring("stage \"encoder\""));
-  CHECK_THAT(refusal(std::function<torch::Tensor(torch::Tensor)>()), ContainsSubstring("stage \"encoder\""));
+  CHECK_THAT(refusal(std::function<torch::Tensor(torch::Tensor)>()),
+             ContainsSubstring("stage \"encoder\""));
   CHECK(open_annotations().empty());
 }
 

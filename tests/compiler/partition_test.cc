@@ -17,7 +17,11 @@ using Edges = std::vector<std::pair<int, int>>;
 template <class Module>
 Program compile_square(Module& module, int width = 8) {
   const auto x = torch::randn({4, width});
-  return compile(module, {.inputs = {x}, .labels = {torch::randn({4, width})}, .loss = mean_square, .microbatches = 2});
+  return compile(module,
+                 {.inputs = {x},
+                  .labels = {torch::randn({4, width})},
+                  .loss = mean_square,
+                  .microbatches = 2});
 }
 
 /// A module whose forward is given, with two square layers to place.
@@ -61,27 +65,33 @@ TEST_CASE("a module without markers is one stage", "[compiler][partition]") {
 TEST_CASE("a skip connection is an edge of the stage graph", "[compiler][partition]") {
   testing::SkipNet module;
   const auto x = torch::randn({4, 6});
-  const Program program =
-      compile(module, {.inputs = {x}, .labels = {torch::randn({4, 3})}, .loss = mean_square, .microbatches = 2});
+  const Program program = compile(
+      module,
+      {.inputs = {x}, .labels = {torch::randn({4, 3})}, .loss = mean_square, .microbatches = 2});
   CHECK((program.stage_graph().edges() == Edges{{0, 1}, {0, 2}, {1, 2}}));
   const auto& outputs = program.compiled().partition.stages[0].outputs;
   REQUIRE(outputs.size() == 1);
   CHECK((outputs[0].consumers == std::vector<StageId>{StageId(1), StageId(2)}));
   CHECK((outputs[0].gradient_from == std::vector<bool>{true, true}));
-  CHECK_THAT(program.explain(), ContainsSubstring("stage 0 \"first\"") && ContainsSubstring("-> stage 2 \"last\"") &&
-                                    ContainsSubstring("gradient back"));
+  CHECK_THAT(program.explain(),
+             ContainsSubstring("stage 0 \"first\"") && ContainsSubstring("-> stage 2 \"last\"") &&
+                 ContainsSubstring("gradient back"));
 }
 
 TEST_CASE("two encoders get no edge between them", "[compiler][partition]") {
   testing::TwoTowers module;
-  const Program program = compile(module, {.inputs = {torch::randn({4, 6}), torch::randn({4, 5})},
-                                           .labels = {torch::randn({4, 3})}, .loss = mean_square, .microbatches = 2});
+  const Program program = compile(module,
+                                  {.inputs = {torch::randn({4, 6}), torch::randn({4, 5})},
+                                   .labels = {torch::randn({4, 3})},
+                                   .loss = mean_square,
+                                   .microbatches = 2});
   CHECK((program.stage_graph().edges() == Edges{{0, 2}, {1, 2}}));
   CHECK_FALSE(program.stage_graph().needs_input_grad(StageId(0)));
   CHECK_FALSE(program.stage_graph().needs_input_grad(StageId(1)));
 }
 
-TEST_CASE("several tensors cross an edge, and one without a gradient owes none", "[compiler][partition]") {
+TEST_CASE("several tensors cross an edge, and one without a gradient owes none",
+          "[compiler][partition]") {
   Free module([](Free& m, torch::Tensor x) {
     auto [h, sign] = stage("front", [&] {
       const auto y = m.a(x);
@@ -91,13 +101,16 @@ TEST_CASE("several tensors cross an edge, and one without a gradient owes none",
   });
   const Program program = compile_square(module);
   const auto& inputs = program.compiled().partition.stages[1].inputs;
-  const auto crossing = std::ranges::count_if(inputs, [](const StageInput& i) { return i.source == StageInput::Source::Stage; });
-  const auto owing = std::ranges::count_if(inputs, [](const StageInput& i) { return i.owes_gradient; });
+  const auto crossing = std::ranges::count_if(
+      inputs, [](const StageInput& i) { return i.source == StageInput::Source::Stage; });
+  const auto owing =
+      std::ranges::count_if(inputs, [](const StageInput& i) { return i.owes_gradient; });
   CHECK(crossing == 2);
   CHECK(owing == 1);
 }
 
-TEST_CASE("a frozen prefix has no backward, a frozen middle hands gradients through", "[compiler][partition]") {
+TEST_CASE("a frozen prefix has no backward, a frozen middle hands gradients through",
+          "[compiler][partition]") {
   testing::Chain module(3);
   for (auto& p : module.layers[0]->parameters()) {
     p.requires_grad_(false);
@@ -116,7 +129,8 @@ TEST_CASE("a frozen prefix has no backward, a frozen middle hands gradients thro
   CHECK_FALSE(middle.stage_graph().needs_weight_grad(StageId(1)));
 }
 
-TEST_CASE("an operator outside the markers joins its latest operand, or its nearest reader", "[compiler][partition]") {
+TEST_CASE("an operator outside the markers joins its latest operand, or its nearest reader",
+          "[compiler][partition]") {
   Free module([](Free& m, torch::Tensor x) {
     const auto scaled = x * 2;  // nothing before it: with its reader
     const auto h = stage("front", [&] { return m.a(scaled); });
@@ -141,12 +155,14 @@ TEST_CASE("a parameter of two stages is V33, naming it and both", "[compiler][pa
                const auto h = stage("front", [&] { return m.a(x); });
                return stage("back", [&] { return m.a(h); });
              }),
-             ContainsSubstring("V33") && ContainsSubstring("a.weight") && ContainsSubstring("\"front\"") &&
-                 ContainsSubstring("\"back\""));
+             ContainsSubstring("V33") && ContainsSubstring("a.weight") &&
+                 ContainsSubstring("\"front\"") && ContainsSubstring("\"back\""));
 }
 
-TEST_CASE("an operator outside the markers joins the operand furthest downstream, whichever was made last",
-          "[compiler][partition]") {
+TEST_CASE(
+    "an operator outside the markers joins the operand furthest downstream, whichever was made "
+    "last",
+    "[compiler][partition]") {
   Free module([](Free& m, torch::Tensor x) {
     const auto h = stage("front", [&] { return m.a(x); });
     const auto y = stage("back", [&] { return m.b(h); });
@@ -175,8 +191,9 @@ struct TwoHeads : torch::nn::Module {
   }
 };
 
-TEST_CASE("a loss over two heads joins the one furthest downstream, in whatever order its terms are made",
-          "[compiler][partition]") {
+TEST_CASE(
+    "a loss over two heads joins the one furthest downstream, in whatever order its terms are made",
+    "[compiler][partition]") {
   const bool side_by_side = GENERATE(true, false);
   const bool first_term_last = GENERATE(true, false);
   CAPTURE(side_by_side, first_term_last);
@@ -189,7 +206,8 @@ TEST_CASE("a loss over two heads joins the one furthest downstream, in whatever 
     p = p.defined() ? p : term(0);
     return p + q;
   };
-  const Program program = compile(module, {.inputs = {x}, .labels = {x}, .loss = loss, .microbatches = 2});
+  const Program program =
+      compile(module, {.inputs = {x}, .labels = {x}, .loss = loss, .microbatches = 2});
   const auto& stages = program.compiled().partition.stages;
   CHECK(stages[2].loss != kNoValue);
   CHECK(stages[1].nodes.back().name == "aten::mean");  // its own term stays with the first head
@@ -203,8 +221,10 @@ std::ptrdiff_t count(const Program& program, std::size_t stage, std::string_view
   return std::ranges::count(program.compiled().partition.stages[stage].nodes, name, &Node::name);
 }
 
-TEST_CASE("what several stages read and none makes joins the one least far downstream, in whatever order they read it",
-          "[compiler][partition]") {
+TEST_CASE(
+    "what several stages read and none makes joins the one least far downstream, in whatever order "
+    "they read it",
+    "[compiler][partition]") {
   const bool side_by_side = GENERATE(true, false);
   const bool first_term_last = GENERATE(true, false);
   CAPTURE(side_by_side, first_term_last);
@@ -218,14 +238,16 @@ TEST_CASE("what several stages read and none makes joins the one least far downs
     p = p.defined() ? p : term(0);
     return p + q;
   };
-  const Program program = compile(module, {.inputs = {x}, .labels = {x}, .loss = loss, .microbatches = 2});
+  const Program program =
+      compile(module, {.inputs = {x}, .labels = {x}, .loss = loss, .microbatches = 2});
   CHECK((program.stage_graph().edges() ==
          (side_by_side ? Edges{{0, 1}, {0, 2}, {1, 2}} : Edges{{0, 1}, {1, 2}})));
   CHECK(count(program, 1, "aten::ne") == 1);
 }
 
-TEST_CASE("a mask that a later stage reads before an operator of an earlier one joins the earlier one",
-          "[compiler][partition]") {
+TEST_CASE(
+    "a mask that a later stage reads before an operator of an earlier one joins the earlier one",
+    "[compiler][partition]") {
   struct Masked : torch::nn::Module {
     torch::nn::Linear a{register_module("a", torch::nn::Linear(8, 8))};
     std::vector<torch::Tensor> forward(torch::Tensor x) {
@@ -252,7 +274,8 @@ TEST_CASE("what nobody reads stays beside what it reads", "[compiler][partition]
     (void)target.sum();
     return (output - target).square().mean();
   };
-  const Program program = compile(module, {.inputs = {x}, .labels = {x}, .loss = loss, .microbatches = 2});
+  const Program program =
+      compile(module, {.inputs = {x}, .labels = {x}, .loss = loss, .microbatches = 2});
   CHECK((program.stage_graph().edges() == Edges{{0, 1}}));
   CHECK(count(program, 1, "aten::clone") == 1);
   CHECK(count(program, 1, "aten::zero_") == 1);
@@ -278,12 +301,14 @@ TEST_CASE("depth decides before the order of entering", "[compiler][partition]")
   CHECK((program.stage_graph().edges() == Edges{{0, 1}, {2, 1}}));
 }
 
-TEST_CASE("writing in place what another stage made or reads is refused, naming both", "[compiler][partition]") {
-  CHECK_THAT(refusal([](Free& m, torch::Tensor x) {
-               auto h = stage("front", [&] { return m.a(x); });
-               return stage("back", [&] { return m.b(h.mul_(2)); });
-             }),
-             ContainsSubstring("mul_") && ContainsSubstring("\"front\"") && ContainsSubstring("\"back\""));
+TEST_CASE("writing in place what another stage made or reads is refused, naming both",
+          "[compiler][partition]") {
+  CHECK_THAT(
+      refusal([](Free& m, torch::Tensor x) {
+        auto h = stage("front", [&] { return m.a(x); });
+        return stage("back", [&] { return m.b(h.mul_(2)); });
+      }),
+      ContainsSubstring("mul_") && ContainsSubstring("\"front\"") && ContainsSubstring("\"back\""));
   Free harmless([](Free& m, torch::Tensor x) {
     auto h = stage("front", [&] { return m.a(x).relu_(); });
     return stage("back", [&] { return m.b(h); });
@@ -291,7 +316,8 @@ TEST_CASE("writing in place what another stage made or reads is refused, naming 
   CHECK(compile_square(harmless).stage_graph().size() == 2);
 }
 
-TEST_CASE("a loss that writes in place what a later stage read is refused, and named", "[compiler][partition]") {
+TEST_CASE("a loss that writes in place what a later stage read is refused, and named",
+          "[compiler][partition]") {
   struct Sum : torch::nn::Module {
     torch::nn::Linear a{register_module("a", torch::nn::Linear(8, 8))};
     std::vector<torch::Tensor> forward(torch::Tensor x) {
@@ -301,12 +327,14 @@ TEST_CASE("a loss that writes in place what a later stage read is refused, and n
   } module;
   const auto x = torch::randn({4, 8});
   const auto loss = [](torch::Tensor h, torch::Tensor y) { return (h.mul_(2) + y).mean(); };
-  CHECK_THROWS_WITH((void)compile(module, {.inputs = {x}, .loss = loss, .microbatches = 2}),
-                    ContainsSubstring("aten::mul_.Scalar of the loss, in stage \"front\" writes") &&
-                        ContainsSubstring("aten::add.Tensor in stage \"back\" also uses its memory"));
+  CHECK_THROWS_WITH(
+      (void)compile(module, {.inputs = {x}, .loss = loss, .microbatches = 2}),
+      ContainsSubstring("aten::mul_.Scalar of the loss, in stage \"front\" writes") &&
+          ContainsSubstring("aten::add.Tensor in stage \"back\" also uses its memory"));
 }
 
-TEST_CASE("a zero-filled tensor that one stage writes is read by the next", "[compiler][partition]") {
+TEST_CASE("a zero-filled tensor that one stage writes is read by the next",
+          "[compiler][partition]") {
   Free module([](Free& m, torch::Tensor x) {
     auto padded = stage("front", [&] {
       auto zeros = torch::zeros({x.size(0), 10});

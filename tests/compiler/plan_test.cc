@@ -1,8 +1,8 @@
 /// Lowering: counts, printed form, and the rules a plan must keep.
-#include <torch/torch.h>
-
 #include <map>
 #include <set>
+
+#include <torch/torch.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compile.h"
@@ -22,7 +22,9 @@ using Catch::Matchers::ContainsSubstring;
 Program chain_program(int stages, int microbatches) {
   testing::Chain module(stages);
   const auto x = torch::randn({2 * microbatches, 8});
-  return compile(module, {.inputs = {x}, .labels = {x}, .loss = testing::mean_square, .microbatches = microbatches});
+  return compile(
+      module,
+      {.inputs = {x}, .labels = {x}, .loss = testing::mean_square, .microbatches = microbatches});
 }
 
 const Schedule& two_by_two() {
@@ -43,9 +45,9 @@ std::size_t count(const Plan& plan, Op op) {
 TEST_CASE("a two-stage plan has the transfers of Piper's node counts", "[compiler][plan]") {
   const Plan plan = lower_schedule(chain_program(2, 2), two_by_two(), true);
   CHECK(count(plan, Op::Run) == 8);
-  CHECK(count(plan, Op::Send) == 4);   // 2 (S - 1) M
+  CHECK(count(plan, Op::Send) == 4);  // 2 (S - 1) M
   CHECK(count(plan, Op::Recv) == 4 + plan.feeds.size());
-  CHECK(plan.feeds.size() == 4);       // an input and a label per microbatch
+  CHECK(plan.feeds.size() == 4);  // an input and a label per microbatch
   CHECK(count(plan, Op::Accumulate) == 4);
   CHECK(count(plan, Op::Vote) == 2);
   CHECK(count(plan, Op::Update) == 2);
@@ -106,8 +108,10 @@ TEST_CASE("1F1B keeps as many states alive as its bound says", "[compiler][plan]
 
 TEST_CASE("a plan prints what each rank does", "[compiler][plan]") {
   const std::string text = to_string(lower_schedule(chain_program(2, 2), two_by_two(), true));
-  CHECK_THAT(text, ContainsSubstring("rank 1:") && ContainsSubstring("run 1F0") && ContainsSubstring("send edge") &&
-                       ContainsSubstring("from the driver") && ContainsSubstring("vote") && ContainsSubstring("update stage 0"));
+  CHECK_THAT(text,
+             ContainsSubstring("rank 1:") && ContainsSubstring("run 1F0") &&
+                 ContainsSubstring("send edge") && ContainsSubstring("from the driver") &&
+                 ContainsSubstring("vote") && ContainsSubstring("update stage 0"));
 }
 
 TEST_CASE("the DAG prints its nodes, with no edge between send and receive", "[compiler][dag]") {
@@ -120,7 +124,8 @@ TEST_CASE("the DAG prints its nodes, with no edge between send and receive", "[c
                         dag.nodes[static_cast<std::size_t>(e.to)].kind == DagKind::Receive;
     CHECK_FALSE(joined);
   }
-  CHECK_THAT(dag.text(), ContainsSubstring("send 0F0 on rank 0") && ContainsSubstring("receive 1F0 on rank 1"));
+  CHECK_THAT(dag.text(),
+             ContainsSubstring("send 0F0 on rank 0") && ContainsSubstring("receive 1F0 on rank 1"));
 }
 
 TEST_CASE("verify finds every way to break a plan", "[compiler][plan]") {
@@ -153,19 +158,23 @@ TEST_CASE("verify finds every way to break a plan", "[compiler][plan]") {
   Plan crossed = sound;  // each rank waits for what the other sends later
   for (RankPlan& rank : crossed.ranks) {
     auto& order = rank.instructions;
-    const auto is_peer_receive = [](const Instruction& i) { return i.op == Op::Recv && i.peer != kDriver; };
+    const auto is_peer_receive = [](const Instruction& i) {
+      return i.op == Op::Recv && i.peer != kDriver;
+    };
     const auto receive = std::ranges::find_if(order, is_peer_receive);
     std::rotate(order.begin(), receive, receive + 1);
   }
   CHECK(mentions(verify(crossed), "P-5"));
 }
 
-TEST_CASE("P-8: a backward with nothing to do keeps its place, and no tensor goes to it", "[compiler][plan][surplus]") {
+TEST_CASE("P-8: a backward with nothing to do keeps its place, and no tensor goes to it",
+          "[compiler][plan][surplus]") {
   torch::manual_seed(0);
-  testing::MixedChain module({testing::MixedChain::Kind::Frozen, testing::MixedChain::Kind::Trained});
+  testing::MixedChain module(
+      {testing::MixedChain::Kind::Frozen, testing::MixedChain::Kind::Trained});
   const auto x = torch::randn({4, 8});
-  const Program program =
-      compile(module, {.inputs = {x}, .labels = {x}, .loss = testing::mean_square, .microbatches = 2});
+  const Program program = compile(
+      module, {.inputs = {x}, .labels = {x}, .loss = testing::mean_square, .microbatches = 2});
   const Plan plan = lower_schedule(program, two_by_two(), true);
   CHECK(verify(plan).empty());
   CHECK(plan.surplus_count() == 2);
@@ -181,19 +190,22 @@ TEST_CASE("P-8: a backward with nothing to do keeps its place, and no tensor goe
     }
   }
   CHECK((tasks == std::vector<std::string>{"0F0", "0F1", "0B0, nothing", "0B1, nothing"}));
-  CHECK_THAT(to_string(plan), ContainsSubstring("run 0B1, which does nothing") &&
-                                  ContainsSubstring("instructions (2 do nothing), driver"));
+  CHECK_THAT(to_string(plan),
+             ContainsSubstring("run 0B1, which does nothing") &&
+                 ContainsSubstring("instructions (2 do nothing), driver"));
   CHECK(lower_schedule(program, two_by_two(), false).surplus_count() == 0);
 
   Plan spoiled = plan;  // one that reads nothing and yet makes something
   for (Instruction& i : spoiled.ranks[0].instructions) {
     if (i.does_nothing()) {
-      i.writes.push_back({SlotId(0), {kNoValue, Role::ParameterGradient, StageId(0), Microbatch(0)}});
+      i.writes.push_back(
+          {SlotId(0), {kNoValue, Role::ParameterGradient, StageId(0), Microbatch(0)}});
       break;
     }
   }
   const std::vector<std::string> faults = verify(spoiled);
-  CHECK(std::ranges::any_of(faults, [](const std::string& f) { return f.starts_with("P-8: rank 0"); }));
+  CHECK(std::ranges::any_of(faults,
+                            [](const std::string& f) { return f.starts_with("P-8: rank 0"); }));
 }
 
 /// A plan of two replicas of two stages on two ranks.
@@ -202,7 +214,8 @@ Plan chimera_plan() {
   return lower_schedule(replicate(chain_program(2, 4), Replicas(schedule)), schedule, true);
 }
 
-TEST_CASE("with two replicas every rank reduces its stages before it votes", "[compiler][plan][replicas]") {
+TEST_CASE("with two replicas every rank reduces its stages before it votes",
+          "[compiler][plan][replicas]") {
   const Plan plan = chimera_plan();
   CHECK(verify(plan).empty());
   REQUIRE(plan.replica_groups.size() == 2);
@@ -229,20 +242,23 @@ TEST_CASE("two replicas of a stage on one rank need no other rank", "[compiler][
   CHECK((plan.replica_groups[1].ranks == std::vector<Rank>{Rank(1)}));
 }
 
-TEST_CASE("verify finds a reduction that is missing, out of order or early", "[compiler][plan][replicas]") {
+TEST_CASE("verify finds a reduction that is missing, out of order or early",
+          "[compiler][plan][replicas]") {
   const auto faults_of = [](auto&& spoil) {
     Plan plan = chimera_plan();
     auto& list = plan.ranks[1].instructions;
     spoil(list, std::ranges::find(list, Op::Collective, &Instruction::op));
     const std::vector<std::string> faults = verify(plan);
-    return std::ranges::count_if(faults, [](const std::string& f) { return f.starts_with("P-7: rank 1"); });
+    return std::ranges::count_if(faults,
+                                 [](const std::string& f) { return f.starts_with("P-7: rank 1"); });
   };
   CHECK(faults_of([](auto& list, auto first) { list.erase(first); }) == 1);
   CHECK(faults_of([](auto&, auto first) { std::swap(first->group, (first + 1)->group); }) == 1);
   CHECK(faults_of([](auto& list, auto first) { std::rotate(list.begin(), first, first + 1); }) > 1);
 }
 
-TEST_CASE("tasks of an overlap group share no slot, so they may run in any order", "[compiler][plan]") {
+TEST_CASE("tasks of an overlap group share no slot, so they may run in any order",
+          "[compiler][plan]") {
   const Schedule schedule = dualpipev(2, 4);
   const Plan plan = lower_schedule(chain_program(4, 4), schedule, true);
   int groups = 0;

@@ -15,7 +15,8 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using testing::mean_square;
 
-/// Weights that are trained, frozen and tied; statistics; dropout; a constant that is registered nowhere.
+/// Weights that are trained, frozen and tied; statistics; dropout; a constant that is registered
+/// nowhere.
 struct Net : torch::nn::Module {
   torch::nn::Linear in{register_module("in", torch::nn::Linear(4, 4))};
   torch::nn::BatchNorm1d norm{register_module("norm", torch::nn::BatchNorm1d(4))};
@@ -38,8 +39,14 @@ torch::Tensor batch() {
 }
 
 template <class Module>
-Program compile_on(Module& module, const Batch& inputs, const Batch& labels, Loss loss = mean_square, int microbatches = 2) {
-  return compile(module, {.inputs = inputs, .labels = labels, .loss = std::move(loss), .microbatches = microbatches});
+Program compile_on(Module& module,
+                   const Batch& inputs,
+                   const Batch& labels,
+                   Loss loss = mean_square,
+                   int microbatches = 2) {
+  return compile(
+      module,
+      {.inputs = inputs, .labels = labels, .loss = std::move(loss), .microbatches = microbatches});
 }
 
 std::vector<torch::Tensor> values_of(const std::vector<NamedTensor>& tensors) {
@@ -51,7 +58,9 @@ std::vector<torch::Tensor> values_of(const std::vector<NamedTensor>& tensors) {
 }
 
 bool equal(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>& b) {
-  return std::ranges::equal(a, b, [](const auto& x, const auto& y) { return x.dtype() == y.dtype() && torch::equal(x, y); });
+  return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
+    return x.dtype() == y.dtype() && torch::equal(x, y);
+  });
 }
 
 TEST_CASE("PR-1: what becomes of the module does not change the program", "[compiler][program]") {
@@ -79,7 +88,8 @@ TEST_CASE("PR-1: what becomes of the module does not change the program", "[comp
   CHECK(torch::equal(graph.constants[0], torch::ones({4})));
 }
 
-TEST_CASE("PR-1: the program has one copy of each parameter, trained where the module's was", "[compiler][program]") {
+TEST_CASE("PR-1: the program has one copy of each parameter, trained where the module's was",
+          "[compiler][program]") {
   Net net;
   const auto x = batch();
   const Program program = compile_on(net, {x}, {x});
@@ -135,7 +145,8 @@ void check_same(const Snapshot& a, const Snapshot& b) {
   }
 }
 
-TEST_CASE("CO-1: compile leaves the module as it was, also where it refuses it", "[compiler][program]") {
+TEST_CASE("CO-1: compile leaves the module as it was, also where it refuses it",
+          "[compiler][program]") {
   const auto net = std::make_shared<Net>();
   net->norm->eval();
   const auto x = batch();
@@ -144,7 +155,9 @@ TEST_CASE("CO-1: compile leaves the module as it was, also where it refuses it",
   const Snapshot before(*net);
   (void)compile_on(net, {x}, {x});
   check_same(before, Snapshot(*net));
-  const auto decides = [](torch::Tensor o, torch::Tensor l) { return (o - l).sum() * o[0][0].item(); };
+  const auto decides = [](torch::Tensor o, torch::Tensor l) {
+    return (o - l).sum() * o[0][0].item();
+  };
   CHECK_THROWS_WITH((void)compile_on(net, {x}, {x}, decides),
                     ContainsSubstring("aten::item") && ContainsSubstring("(in the loss)"));
   check_same(before, Snapshot(*net));
@@ -153,17 +166,22 @@ TEST_CASE("CO-1: compile leaves the module as it was, also where it refuses it",
 /// Writes its input and then its output, as modules that save memory do.
 struct InPlace : torch::nn::Module {
   torch::nn::Linear linear{register_module("linear", torch::nn::Linear(4, 4))};
-  torch::Tensor forward(torch::Tensor x, torch::Tensor shift) { return linear(x.mul_(2).add_(shift.neg_())).relu_(); }
+  torch::Tensor forward(torch::Tensor x, torch::Tensor shift) {
+    return linear(x.mul_(2).add_(shift.neg_())).relu_();
+  }
 };
 
-TEST_CASE("CO-1: the batch is as it was, also where module and loss write it in place", "[compiler][program]") {
+TEST_CASE("CO-1: the batch is as it was, also where module and loss write it in place",
+          "[compiler][program]") {
   const int microbatches = GENERATE(1, 2);
   InPlace net;
   const auto x = batch();
   const auto y = batch();
   const auto shift = torch::rand({4});
   const auto shift_before = shift.clone();
-  const auto loss = [](torch::Tensor output, torch::Tensor label) { return (output - label.mul_(3)).square().mean(); };
+  const auto loss = [](torch::Tensor output, torch::Tensor label) {
+    return (output - label.mul_(3)).square().mean();
+  };
   const Program program = compile_on(net, {x, replicated(shift)}, {y}, loss, microbatches);
   CHECK(torch::equal(x, batch()));
   CHECK(torch::equal(y, batch()));
@@ -184,7 +202,8 @@ TEST_CASE("PR-2: a program that was moved from is still one", "[compiler][progra
   const auto x = batch();
   Program program = compile_on(net, {x}, {x});
   const Program moved = std::move(program);
-  CHECK(program.microbatches() == moved.microbatches());  // NOLINT(bugprone-use-after-move): what is tested
+  CHECK(program.microbatches() ==
+        moved.microbatches());  // NOLINT(bugprone-use-after-move): what is tested
   CHECK(program.shared() == moved.shared());
   CHECK_THROWS_WITH(Program(nullptr), ContainsSubstring("sc::compile"));
 }
@@ -196,17 +215,25 @@ struct Misfit {
 
 Misfit misfit_like(const torch::Tensor& good, int which) {
   switch (which) {
-    case 0: return {torch::Tensor(), "is undefined"};
-    case 1: return {good.to_sparse(), "layout Sparse"};
-    case 2: return {torch::quantize_per_tensor(good, 0.1, 0, torch::kQInt8), "is quantized"};
-    case 3: return {good.to(torch::kMeta), "device meta"};
-    case 4: return {good.clone().requires_grad_(), "requires a gradient"};
-    case 5: return {good.to_mkldnn(), "layout Mkldnn"};
-    default: return {torch::_nested_tensor_from_tensor_list({good[0], good[1]}), "is nested"};
+    case 0:
+      return {torch::Tensor(), "is undefined"};
+    case 1:
+      return {good.to_sparse(), "layout Sparse"};
+    case 2:
+      return {torch::quantize_per_tensor(good, 0.1, 0, torch::kQInt8), "is quantized"};
+    case 3:
+      return {good.to(torch::kMeta), "device meta"};
+    case 4:
+      return {good.clone().requires_grad_(), "requires a gradient"};
+    case 5:
+      return {good.to_mkldnn(), "layout Mkldnn"};
+    default:
+      return {torch::_nested_tensor_from_tensor_list({good[0], good[1]}), "is nested"};
   }
 }
 
-TEST_CASE("a batch that no stage could compute with is refused, when compiling and in every step", "[compiler][program]") {
+TEST_CASE("a batch that no stage could compute with is refused, when compiling and in every step",
+          "[compiler][program]") {
   const Misfit misfit = misfit_like(batch(), GENERATE(range(0, 7)));
   const bool whole = GENERATE(false, true);
   Net net;
@@ -231,21 +258,26 @@ TEST_CASE("a batch that no stage could compute with is refused, when compiling a
 TEST_CASE("an example batch without rows is refused", "[compiler][program]") {
   Net net;
   const auto x = batch();
-  CHECK_THROWS_WITH(compile_on(net, {x.narrow(0, 0, 0)}, {x}), ContainsSubstring("input tensor 0 has no rows"));
-  CHECK_THROWS_WITH(compile_on(net, {torch::tensor(1.0)}, {x}), ContainsSubstring("no dimension 0"));
+  CHECK_THROWS_WITH(compile_on(net, {x.narrow(0, 0, 0)}, {x}),
+                    ContainsSubstring("input tensor 0 has no rows"));
+  CHECK_THROWS_WITH(compile_on(net, {torch::tensor(1.0)}, {x}),
+                    ContainsSubstring("no dimension 0"));
 }
 
-TEST_CASE("a module with a parameter or buffer that no worker could compute with is refused", "[compiler][program]") {
+TEST_CASE("a module with a parameter or buffer that no worker could compute with is refused",
+          "[compiler][program]") {
   struct Holder : torch::nn::Module {
     torch::Tensor forward(torch::Tensor x) { return x; }
   };
   const auto x = batch();
   Holder with_parameter;
   with_parameter.register_parameter("p", torch::ones({4}, torch::kMeta));
-  CHECK_THROWS_WITH(compile_on(with_parameter, {x}, {x}), ContainsSubstring("the parameter p is on the device meta"));
+  CHECK_THROWS_WITH(compile_on(with_parameter, {x}, {x}),
+                    ContainsSubstring("the parameter p is on the device meta"));
   Holder with_buffer;
   with_buffer.register_buffer("b", torch::eye(4).to_sparse());
-  CHECK_THROWS_WITH(compile_on(with_buffer, {x}, {x}), ContainsSubstring("the buffer b is of layout Sparse"));
+  CHECK_THROWS_WITH(compile_on(with_buffer, {x}, {x}),
+                    ContainsSubstring("the buffer b is of layout Sparse"));
 }
 
 /// Two layers and a buffer, to be given memory in common.
@@ -256,15 +288,20 @@ struct Pair : torch::nn::Module {
   torch::Tensor forward(torch::Tensor x) { return b(a(x)) * buffer; }
 };
 
-TEST_CASE("two registered tensors that share memory are refused, naming both", "[compiler][program]") {
+TEST_CASE("two registered tensors that share memory are refused, naming both",
+          "[compiler][program]") {
   using Names = std::pair<const char*, const char*>;
   const auto [names, share] = GENERATE(table<Names, std::function<void(Pair&)>>({
-      {{"parameter a.weight", "parameter b.weight"}, [](Pair& p) { p.b->weight.set_data(p.a->weight); }},
+      {{"parameter a.weight", "parameter b.weight"},
+       [](Pair& p) { p.b->weight.set_data(p.a->weight); }},
       {{"parameter a.weight", "parameter b.bias"},
        [](Pair& p) { p.b->bias.set_data(p.a->weight.detach().select(1, 2)); }},
-      {{"parameter a.weight", "parameter copy"}, [](Pair& p) { p.register_parameter("copy", p.a->weight.detach()); }},
-      {{"parameter a.weight", "buffer seen"}, [](Pair& p) { p.register_buffer("seen", p.a->weight.detach()[1]); }},
-      {{"buffer buffer", "buffer seen"}, [](Pair& p) { p.register_buffer("seen", p.buffer.view({2, 2})); }},
+      {{"parameter a.weight", "parameter copy"},
+       [](Pair& p) { p.register_parameter("copy", p.a->weight.detach()); }},
+      {{"parameter a.weight", "buffer seen"},
+       [](Pair& p) { p.register_buffer("seen", p.a->weight.detach()[1]); }},
+      {{"buffer buffer", "buffer seen"},
+       [](Pair& p) { p.register_buffer("seen", p.buffer.view({2, 2})); }},
   }));
   CAPTURE(names.first, names.second);
   Pair pair;
@@ -291,7 +328,8 @@ TEST_CASE("views of one flat tensor that have no element in common are parameter
   CHECK(torch::equal(program.compiled().graph.parameters[2].tensor, flat.narrow(1, 4, 4).t()));
 }
 
-TEST_CASE("the parts of a batch are copies, shared by microbatches only where replicated", "[compiler][program]") {
+TEST_CASE("the parts of a batch are copies, shared by microbatches only where replicated",
+          "[compiler][program]") {
   InPlace net;
   auto x = batch();
   auto shift = torch::rand({4});

@@ -1,8 +1,9 @@
-/// Code of the user's own in a model, custom autograd functions and hooks on tensors: gradients are those of the module,
-/// for every cut and also where the backward is split, and every hook is called once.
-#include <torch/torch.h>
-
+/// Code of the user's own in a model, custom autograd functions and hooks on tensors: gradients are
+/// those of the module, for every cut and also where the backward is split, and every hook is
+/// called once.
 #include <atomic>
+
+#include <torch/torch.h>
 
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
@@ -35,9 +36,13 @@ struct Reverse : torch::autograd::Function<Reverse<kView>> {
   }
 };
 
-/// Saves an input, an intermediate and its own result; its backward is not the derivative, so that it must be called.
+/// Saves an input, an intermediate and its own result; its backward is not the derivative, so that
+/// it must be called.
 struct Gate : torch::autograd::Function<Gate> {
-  static variable_list forward(AutogradContext* ctx, torch::Tensor x, torch::Tensor y, torch::Tensor unused) {
+  static variable_list forward(AutogradContext* ctx,
+                               torch::Tensor x,
+                               torch::Tensor y,
+                               torch::Tensor unused) {
     const auto inner = torch::sigmoid(y);
     const auto result = x * inner;
     ctx->save_for_backward({x, result});
@@ -65,7 +70,9 @@ struct Free : torch::nn::Module {
 };
 
 /// Gradients of the module itself, averaged over the microbatches.
-std::map<std::string, torch::Tensor> eager_gradients(Free& module, const torch::Tensor& x, const torch::Tensor& y) {
+std::map<std::string, torch::Tensor> eager_gradients(Free& module,
+                                                     const torch::Tensor& x,
+                                                     const torch::Tensor& y) {
   for (auto& p : module.parameters()) {
     p.mutable_grad().reset();
   }
@@ -85,18 +92,22 @@ std::map<std::string, torch::Tensor> eager_gradients(Free& module, const torch::
 }
 
 std::vector<Schedule> schedules_of(const Program& program) {
-  return {gpipe(program.stage_graph(), kMicrobatches), one_f_one_b(program.stage_graph(), kMicrobatches),
+  return {gpipe(program.stage_graph(), kMicrobatches),
+          one_f_one_b(program.stage_graph(), kMicrobatches),
           zb_h1(program.stage_graph().size(), kMicrobatches)};
 }
 
-/// Compiles the body, compares the reference with the module, and every schedule with the reference.
+/// Compiles the body, compares the reference with the module, and every schedule with the
+/// reference.
 Program check_as_eager(const Free::Body& body) {
   Free module(body);
   const auto x = torch::randn({kRows, kWidth}), y = torch::randn({kRows, kWidth});
-  const Program program = compile(module, {.inputs = {x}, .labels = {y}, .loss = mean_square, .microbatches = kMicrobatches});
+  const Program program = compile(
+      module, {.inputs = {x}, .labels = {y}, .loss = mean_square, .microbatches = kMicrobatches});
   Reference reference(program, Sgd{.lr = 0.1}, {.seed = 5});
   const ReferenceStep expected = reference.step({x}, {y});
-  CHECK((testing::differing(eager_gradients(module, x, y), reference.gradients()) == std::vector<std::string>{}));
+  CHECK((testing::differing(eager_gradients(module, x, y), reference.gradients()) ==
+         std::vector<std::string>{}));
   for (const Schedule& schedule : schedules_of(program)) {
     Pipeline pipeline(program, schedule, {.optimizer = Sgd{.lr = 0.1}});
     const auto outcome = pipeline.step({x}, {y});
@@ -110,7 +121,8 @@ Program check_as_eager(const Free::Body& body) {
   return program;
 }
 
-TEST_CASE("a custom function that returns its input, or a view of it, keeps its backward", "[executor][attachments]") {
+TEST_CASE("a custom function that returns its input, or a view of it, keeps its backward",
+          "[executor][attachments]") {
   check_as_eager([](Free& m, torch::Tensor x) {
     const auto h = stage("front", [&] { return Reverse<false>::apply(torch::tanh(m.a(x)), 0.5); });
     return stage("back", [&] { return m.c(Reverse<true>::apply(torch::tanh(m.b(h)), 2.0)); });
@@ -127,7 +139,8 @@ TEST_CASE("a custom function keeps what its forward saved, run by run", "[execut
   });
 }
 
-TEST_CASE("the result of a custom function may cross to another stage, or be the model's own", "[executor][attachments]") {
+TEST_CASE("the result of a custom function may cross to another stage, or be the model's own",
+          "[executor][attachments]") {
   check_as_eager([](Free& m, torch::Tensor x) {
     const auto h = stage("front", [&] { return Gate::apply(m.a(x), m.b(x), x)[1]; });
     return stage("back", [&] { return Reverse<false>::apply(m.c(h), 3.0); });
@@ -140,7 +153,8 @@ TEST_CASE("hooks on intermediate tensors change the gradient", "[executor][attac
       const auto inner = torch::tanh(m.a(x));
       inner.register_hook([](torch::Tensor g) { return g * 2; });
       const auto crossing = m.b(inner) + inner;
-      crossing.register_hook([](torch::Tensor g) { return g + 0.125; });  // sees the sum of what both stages send
+      crossing.register_hook(
+          [](torch::Tensor g) { return g + 0.125; });  // sees the sum of what both stages send
       crossing.register_hook([](torch::Tensor g) { return g * 0.5; });
       return crossing;
     });
@@ -149,7 +163,8 @@ TEST_CASE("hooks on intermediate tensors change the gradient", "[executor][attac
   });
 }
 
-TEST_CASE("hooks on parameters change the gradient, registered before or in forward", "[executor][attachments]") {
+TEST_CASE("hooks on parameters change the gradient, registered before or in forward",
+          "[executor][attachments]") {
   bool registered = false;
   check_as_eager([&](Free& m, torch::Tensor x) {
     if (!registered) {
@@ -162,7 +177,8 @@ TEST_CASE("hooks on parameters change the gradient, registered before or in forw
   });
 }
 
-TEST_CASE("a hook is called once per microbatch, also where the backward is split", "[executor][attachments]") {
+TEST_CASE("a hook is called once per microbatch, also where the backward is split",
+          "[executor][attachments]") {
   std::atomic<int> on_input_path{0}, on_weight_path{0}, on_parameter{0};
   bool registered = false;
   const auto body = [&](Free& m, torch::Tensor x) {
@@ -181,7 +197,8 @@ TEST_CASE("a hook is called once per microbatch, also where the backward is spli
   };
   Free module(body);
   const auto x = torch::randn({kRows, kWidth});
-  const Program program = compile(module, {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = kMicrobatches});
+  const Program program = compile(
+      module, {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = kMicrobatches});
   for (const Schedule& schedule : schedules_of(program)) {
     Pipeline pipeline(program, schedule, {});
     on_input_path = on_weight_path = on_parameter = 0;
@@ -192,7 +209,8 @@ TEST_CASE("a hook is called once per microbatch, also where the backward is spli
   }
 }
 
-TEST_CASE("a custom function's backward is called once per microbatch, also where it is split", "[executor][attachments]") {
+TEST_CASE("a custom function's backward is called once per microbatch, also where it is split",
+          "[executor][attachments]") {
   static std::atomic<int> calls;
   struct Counted : torch::autograd::Function<Counted> {
     static torch::Tensor forward(AutogradContext* ctx, torch::Tensor x, torch::Tensor w) {

@@ -1,7 +1,9 @@
-/// The split backward gives the bits of the whole one, and lets go of what only the input half needed.
+/// The split backward gives the bits of the whole one, and lets go of what only the input half
+/// needed.
+#include "stagecraft/actors/executor/backward.h"
+
 #include <torch/torch.h>
 
-#include "stagecraft/actors/executor/backward.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft {
@@ -34,7 +36,8 @@ void check_equal(const std::vector<torch::Tensor>& a, const std::vector<torch::T
   }
 }
 
-TEST_CASE("input half and weight half together are the whole backward, bit for bit", "[executor][backward]") {
+TEST_CASE("input half and weight half together are the whole backward, bit for bit",
+          "[executor][backward]") {
   torch::manual_seed(0);
   Net net;
   const auto edges = edges_of(net);
@@ -53,7 +56,8 @@ TEST_CASE("input half and weight half together are the whole backward, bit for b
   check_equal(backward_weight(split, edges), expected.parameters);
 }
 
-TEST_CASE("a stage whose inputs need no gradient does everything in the weight half", "[executor][backward]") {
+TEST_CASE("a stage whose inputs need no gradient does everything in the weight half",
+          "[executor][backward]") {
   torch::manual_seed(0);
   Net net;
   const auto edges = edges_of(net);

@@ -1,4 +1,5 @@
-/// Every builder's schedule, run: the losses and weights of one process, and no more in flight than the schedule says.
+/// Every builder's schedule, run: the losses and weights of one process, and no more in flight than
+/// the schedule says.
 #include <torch/torch.h>
 
 #include "stagecraft/compiler/compile.h"
@@ -24,7 +25,8 @@ struct Run {
   BuildRequest request;
 };
 
-/// Small sizes that every builder's constraints allow, with and without as many microbatches as it likes.
+/// Small sizes that every builder's constraints allow, with and without as many microbatches as it
+/// likes.
 std::vector<Run> runs_of(const BuilderInfo& builder) {
   std::vector<Run> runs;
   for (const int devices : {2, 4}) {
@@ -49,11 +51,17 @@ Program chain_program(int stages, int microbatches, Batch& inputs, Batch& labels
   testing::Chain module(stages);
   inputs = {torch::randn({kRows, 8})};
   labels = {torch::randn({kRows, 8})};
-  return compile(module, {.inputs = inputs, .labels = labels, .loss = testing::mean_square, .microbatches = microbatches});
+  return compile(module,
+                 {.inputs = inputs,
+                  .labels = labels,
+                  .loss = testing::mean_square,
+                  .microbatches = microbatches});
 }
 
 /// `graph`: the program's, laid out for the schedule's replicas.
-void check_weights(const Schedule& schedule, const StageGraph& graph, const std::map<std::string, torch::Tensor>& found,
+void check_weights(const Schedule& schedule,
+                   const StageGraph& graph,
+                   const std::map<std::string, torch::Tensor>& found,
                    const Reference& reference) {
   if (!reordered_accumulation(schedule, graph)) {
     CHECK((differing(found, reference.state()) == std::vector<std::string>{}));
@@ -65,7 +73,10 @@ void check_weights(const Schedule& schedule, const StageGraph& graph, const std:
   }
 }
 
-void check_run(const Schedule& schedule, const Program& program, const Batch& inputs, const Batch& labels) {
+void check_run(const Schedule& schedule,
+               const Program& program,
+               const Batch& inputs,
+               const Batch& labels) {
   const StageGraph graph = Replicas(schedule).expand(program.stage_graph());
   REQUIRE(validate(schedule, graph, {.microbatches = program.microbatches()}).empty());
   const Optimizer optimizer = Sgd{.lr = 0.1, .momentum = 0.9};
@@ -85,23 +96,26 @@ void check_run(const Schedule& schedule, const Program& program, const Batch& in
     CHECK(outcome.reports[0].gradient_norm == Catch::Approx(expected.gradient_norm).epsilon(1e-6));
     for (std::size_t row = 0; row < schedule.rows().size(); ++row) {
       INFO("rank " << row);
-      CHECK(outcome.reports[row].times.peak_in_flight == peak_in_flight(schedule.rows()[row], graph));
+      CHECK(outcome.reports[row].times.peak_in_flight ==
+            peak_in_flight(schedule.rows()[row], graph));
       CHECK(pipeline.executor(static_cast<int>(row)).bytes_held() == 0);
     }
   }
   check_weights(schedule, graph, pipeline.state(), reference);
 }
 
-TEST_CASE("every builder's schedule trains as one process does, within its bound of activations", "[executor][builders]") {
+TEST_CASE("every builder's schedule trains as one process does, within its bound of activations",
+          "[executor][builders]") {
   for (const BuilderInfo& builder : builders()) {
     const std::vector<Run> runs = runs_of(builder);
     CHECK_FALSE(runs.empty());
     for (const Run& run : runs) {
-      INFO(run.builder << " with " << run.request.devices << " devices, " << run.request.microbatches << " microbatches");
+      INFO(run.builder << " with " << run.request.devices << " devices, "
+                       << run.request.microbatches << " microbatches");
       const Schedule schedule = build_schedule(run.builder, run.request);
       Batch inputs, labels;
-      const Program program =
-          chain_program(Replicas(schedule).model_stages(), run.request.microbatches, inputs, labels);
+      const Program program = chain_program(
+          Replicas(schedule).model_stages(), run.request.microbatches, inputs, labels);
       check_run(schedule, program, inputs, labels);
     }
   }
@@ -114,7 +128,11 @@ Program mixed_program(std::vector<Kind> kinds, int microbatches, Batch& inputs, 
   testing::MixedChain module(std::move(kinds));
   inputs = {torch::randn({kRows, 8})};
   labels = {torch::randn({kRows, 8})};
-  return compile(module, {.inputs = inputs, .labels = labels, .loss = testing::mean_square, .microbatches = microbatches});
+  return compile(module,
+                 {.inputs = inputs,
+                  .labels = labels,
+                  .loss = testing::mean_square,
+                  .microbatches = microbatches});
 }
 
 struct Mixture {
@@ -125,11 +143,26 @@ struct Mixture {
 };
 
 const Mixture kMixtures[] = {
-    {"frozen in front", Kind::Frozen, [](int) { return 0; }, [](int n) { return std::max(1, n / 2); }},
-    {"frozen in the middle", Kind::Frozen, [](int n) { return n / 2; }, [](int n) { return n / 2 + 1; }},
-    {"one that the loss does not use", Kind::Unused, [](int n) { return n / 2; }, [](int n) { return n / 2 + 1; }},
-    {"one that makes integers", Kind::Indices, [](int n) { return (n - 1) / 2; }, [](int n) { return (n + 1) / 2; }},
-    {"one that makes booleans", Kind::Mask, [](int n) { return (n - 1) / 2; }, [](int n) { return (n + 1) / 2; }},
+    {"frozen in front",
+     Kind::Frozen,
+     [](int) { return 0; },
+     [](int n) { return std::max(1, n / 2); }},
+    {"frozen in the middle",
+     Kind::Frozen,
+     [](int n) { return n / 2; },
+     [](int n) { return n / 2 + 1; }},
+    {"one that the loss does not use",
+     Kind::Unused,
+     [](int n) { return n / 2; },
+     [](int n) { return n / 2 + 1; }},
+    {"one that makes integers",
+     Kind::Indices,
+     [](int n) { return (n - 1) / 2; },
+     [](int n) { return (n + 1) / 2; }},
+    {"one that makes booleans",
+     Kind::Mask,
+     [](int n) { return (n - 1) / 2; },
+     [](int n) { return (n + 1) / 2; }},
     {"one without gradients", Kind::NoGrad, [](int) { return 0; }, [](int) { return 1; }},
 };
 
@@ -141,8 +174,9 @@ std::size_t surplus_tasks(const Schedule& schedule, const StageGraph& graph) {
   return tasks;
 }
 
-TEST_CASE("every builder's schedule trains a model with stages that have no backward, or half of one",
-          "[executor][builders][surplus]") {
+TEST_CASE(
+    "every builder's schedule trains a model with stages that have no backward, or half of one",
+    "[executor][builders][surplus]") {
   for (const BuilderInfo& builder : builders()) {
     const Run run = runs_of(builder).back();
     const Schedule schedule = build_schedule(run.builder, run.request);
@@ -150,7 +184,8 @@ TEST_CASE("every builder's schedule trains a model with stages that have no back
     for (const Mixture& mixture : kMixtures) {
       INFO(run.builder << ", " << stages << " stages, " << mixture.name);
       std::vector<Kind> kinds(static_cast<std::size_t>(stages), Kind::Trained);
-      std::fill(kinds.begin() + mixture.first(stages), kinds.begin() + mixture.end(stages), mixture.kind);
+      std::fill(
+          kinds.begin() + mixture.first(stages), kinds.begin() + mixture.end(stages), mixture.kind);
       Batch inputs, labels;
       const Program program = mixed_program(kinds, run.request.microbatches, inputs, labels);
       check_run(schedule, program, inputs, labels);
@@ -162,9 +197,11 @@ TEST_CASE("every builder's schedule trains a model with stages that have no back
   }
 }
 
-TEST_CASE("surplus tasks of a schedule of one's own may stand anywhere behind their forward", "[executor][surplus]") {
+TEST_CASE("surplus tasks of a schedule of one's own may stand anywhere behind their forward",
+          "[executor][surplus]") {
   const char* text = GENERATE(
-      // Stage 0 has no backward, stage 1 needs no gradient for its inputs: 1I does nothing, 1W does all.
+      // Stage 0 has no backward, stage 1 needs no gradient for its inputs: 1I does nothing, 1W does
+      // all.
       "0F0 0B0 0F1 0I1 0W1 .   .   .   .\n"
       ".   1F0 1I0 1F1 1I1 .   .   1W0 1W1\n"
       ".   .   2F0 .   2F1 2B0 2B1 .   .\n",
@@ -175,26 +212,31 @@ TEST_CASE("surplus tasks of a schedule of one's own may stand anywhere behind th
       "2F0 2I0|2F1 2B1 2W0\n");
   const Schedule schedule = Schedule::parse(text);
   Batch inputs, labels;
-  const Program program = mixed_program({Kind::Frozen, Kind::Trained, Kind::Trained}, 2, inputs, labels);
+  const Program program =
+      mixed_program({Kind::Frozen, Kind::Trained, Kind::Trained}, 2, inputs, labels);
   check_run(schedule, program, inputs, labels);
   CHECK(surplus_tasks(schedule, program.stage_graph()) >= 3);
 }
 
-TEST_CASE("of a frozen stage in the middle I does all and frees what is kept", "[executor][surplus]") {
+TEST_CASE("of a frozen stage in the middle I does all and frees what is kept",
+          "[executor][surplus]") {
   const Schedule schedule = Schedule::parse(
       "0F0 0F1 .   .   .   .   0I0 0W0 .   0I1 0W1 .\n"
       ".   1F0 1F1 .   1I0 .   .   1I1 .   1W1 1W0 .\n"
       ".   .   2F0 2B0 .   2F1 2B1 .   .   .   .   .\n");
   Batch inputs, labels;
-  const Program program = mixed_program({Kind::Trained, Kind::Frozen, Kind::Trained}, 2, inputs, labels);
+  const Program program =
+      mixed_program({Kind::Trained, Kind::Frozen, Kind::Trained}, 2, inputs, labels);
   check_run(schedule, program, inputs, labels);
   const Plan plan = lower_schedule(program, schedule, true);
-  CHECK_THAT(to_string(plan), Catch::Matchers::ContainsSubstring("run 1W0, which does nothing") &&
-                                  Catch::Matchers::ContainsSubstring("run 0I0, which does nothing") &&
-                                  Catch::Matchers::ContainsSubstring("(4 do nothing)"));
+  CHECK_THAT(to_string(plan),
+             Catch::Matchers::ContainsSubstring("run 1W0, which does nothing") &&
+                 Catch::Matchers::ContainsSubstring("run 0I0, which does nothing") &&
+                 Catch::Matchers::ContainsSubstring("(4 do nothing)"));
 }
 
-TEST_CASE("of an overlap group the task whose tensors are here goes first", "[executor][builders]") {
+TEST_CASE("of an overlap group the task whose tensors are here goes first",
+          "[executor][builders]") {
   Batch inputs, labels;
   const Program program = chain_program(2, 2, inputs, labels);
   // Rank 1 cannot run 1F1 before rank 0 has sent it, and rank 0 holds it back until 1B0 has run.
@@ -260,15 +302,17 @@ const char* const kTwoRows =  // two whole copies on one row
     "0F0 1F0 2F0 3F0 1B0 0B0 3B0 2B0 0F1 1F1 1B1 0B1 2F1 3F1 3B1 2B1\n"
     "4F0 5F0 5B0 4B0 4F1 5F1 5B1 4B1\n";
 
-TEST_CASE("three copies of a pipeline train as one process does, up to the order of sums", "[executor][builders]") {
+TEST_CASE("three copies of a pipeline train as one process does, up to the order of sums",
+          "[executor][builders]") {
   const Schedule schedule = Schedule::parse(GENERATE(kThreeRows, kTwoRows));
   REQUIRE(Replicas(schedule).count() == 3);
   torch::manual_seed(23);
   testing::Chain module(2);
   const Batch inputs{torch::randn({12, 8})};
   const Batch labels{torch::randn({12, 8})};
-  const Program program =
-      compile(module, {.inputs = inputs, .labels = labels, .loss = testing::mean_square, .microbatches = 6});
+  const Program program = compile(
+      module,
+      {.inputs = inputs, .labels = labels, .loss = testing::mean_square, .microbatches = 6});
   check_run(schedule, program, inputs, labels);
   Pipeline pipeline(program, schedule, {.clip = 0.01});
   REQUIRE_FALSE(pipeline.step(inputs, labels).errors[0].has_value());
@@ -287,7 +331,8 @@ TEST_CASE("three copies of a pipeline train as one process does, up to the order
   CHECK((fresh.step(inputs, labels, false).losses == reference.step(inputs, labels).losses));
 }
 
-TEST_CASE("an evaluation runs both replicas, each on its share of the microbatches", "[executor][builders]") {
+TEST_CASE("an evaluation runs both replicas, each on its share of the microbatches",
+          "[executor][builders]") {
   const Schedule schedule = build_schedule("chimera", {.devices = 2, .microbatches = 4});
   Batch inputs, labels;
   const Program program = chain_program(2, 4, inputs, labels);

@@ -1,10 +1,11 @@
 /// Optimizers against LibTorch's own, and the learning-rate schedules.
-#include <torch/torch.h>
+#include "stagecraft/actors/executor/optimizer.h"
 
 #include <cmath>
 #include <limits>
 
-#include "stagecraft/actors/executor/optimizer.h"
+#include <torch/torch.h>
+
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft {
@@ -12,7 +13,8 @@ namespace {
 
 using Catch::Approx;
 
-std::vector<OptimizedParameter> parameters_like(const std::vector<torch::Tensor>& source, std::size_t states) {
+std::vector<OptimizedParameter> parameters_like(const std::vector<torch::Tensor>& source,
+                                                std::size_t states) {
   std::vector<OptimizedParameter> result;
   for (const auto& p : source) {
     OptimizedParameter o{.parameter = p.detach().clone(), .gradient = torch::zeros_like(p)};
@@ -24,8 +26,11 @@ std::vector<OptimizedParameter> parameters_like(const std::vector<torch::Tensor>
   return result;
 }
 
-/// Runs ours and LibTorch's side by side on the same gradients; `reference` has a group without decay for vectors.
-void compare(const Optimizer& ours, torch::optim::Optimizer& reference, std::vector<torch::Tensor>& weights) {
+/// Runs ours and LibTorch's side by side on the same gradients; `reference` has a group without
+/// decay for vectors.
+void compare(const Optimizer& ours,
+             torch::optim::Optimizer& reference,
+             std::vector<torch::Tensor>& weights) {
   auto parameters = parameters_like(weights, state_names(ours).size());
   for (int step = 1; step <= 5; ++step) {
     for (std::size_t i = 0; i < weights.size(); ++i) {
@@ -42,7 +47,8 @@ void compare(const Optimizer& ours, torch::optim::Optimizer& reference, std::vec
 
 TEST_CASE("AdamW follows LibTorch's, without decay on vectors", "[executor][optimizer]") {
   torch::manual_seed(1);
-  std::vector<torch::Tensor> weights{torch::randn({4, 3}).requires_grad_(), torch::randn({5}).requires_grad_()};
+  std::vector<torch::Tensor> weights{torch::randn({4, 3}).requires_grad_(),
+                                     torch::randn({5}).requires_grad_()};
   auto options = [](double decay) {
     return std::make_unique<torch::optim::AdamWOptions>(
         torch::optim::AdamWOptions(1e-2).betas({0.9, 0.95}).weight_decay(decay));
@@ -56,7 +62,8 @@ TEST_CASE("AdamW follows LibTorch's, without decay on vectors", "[executor][opti
 TEST_CASE("SGD with momentum follows LibTorch's", "[executor][optimizer]") {
   torch::manual_seed(2);
   std::vector<torch::Tensor> weights{torch::randn({4, 3}).requires_grad_()};
-  torch::optim::SGD reference(weights, torch::optim::SGDOptions(0.1).momentum(0.9).weight_decay(0.01));
+  torch::optim::SGD reference(weights,
+                              torch::optim::SGDOptions(0.1).momentum(0.9).weight_decay(0.01));
   compare(Sgd{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01}, reference, weights);
 }
 
@@ -69,7 +76,8 @@ TEST_CASE("SGD without momentum keeps no state", "[executor][optimizer]") {
   compare(Sgd{.lr = 0.1}, reference, weights);
 }
 
-TEST_CASE("the learning rate warms up linearly, then stays or falls as half a cosine", "[executor][optimizer]") {
+TEST_CASE("the learning rate warms up linearly, then stays or falls as half a cosine",
+          "[executor][optimizer]") {
   const LearningRate constant{.warmup = 4};
   CHECK(learning_rate_at(constant, 0.8, 0) == Approx(0.2));
   CHECK(learning_rate_at(constant, 0.8, 3) == Approx(0.8));
@@ -99,15 +107,18 @@ TEST_CASE("settings that cannot train are refused, naming the setting", "[execut
     CHECK_THROWS_WITH(check_optimizer(AdamW{.beta2 = beta}), ContainsSubstring("AdamW::beta2"));
   }
   CHECK_THROWS_WITH(check_optimizer(AdamW{.eps = -1e-8}), ContainsSubstring("AdamW::eps"));
-  CHECK_THROWS_WITH(check_optimizer(AdamW{.weight_decay = nan}), ContainsSubstring("AdamW::weight_decay"));
+  CHECK_THROWS_WITH(check_optimizer(AdamW{.weight_decay = nan}),
+                    ContainsSubstring("AdamW::weight_decay"));
   CHECK_THROWS_WITH(check_optimizer(Sgd{.momentum = -0.5}), ContainsSubstring("Sgd::momentum"));
-  CHECK_THROWS_WITH(check_optimizer(Sgd{.weight_decay = inf}), ContainsSubstring("Sgd::weight_decay"));
+  CHECK_THROWS_WITH(check_optimizer(Sgd{.weight_decay = inf}),
+                    ContainsSubstring("Sgd::weight_decay"));
   CHECK_NOTHROW(check_optimizer(AdamW{.lr = 0.0, .eps = 0.0, .weight_decay = 0.0}));
   CHECK_NOTHROW(check_optimizer(Sgd{.lr = 1e30}));
 }
 
 TEST_CASE("parameters of several types are updated in one go", "[executor][optimizer]") {
-  const auto optimizer = GENERATE(Optimizer(AdamW{.lr = 1e-2}), Optimizer(Sgd{.lr = 1e-2, .momentum = 0.9}));
+  const auto optimizer =
+      GENERATE(Optimizer(AdamW{.lr = 1e-2}), Optimizer(Sgd{.lr = 1e-2, .momentum = 0.9}));
   std::vector<torch::Tensor> weights;
   for (const auto type : {torch::kFloat, torch::kDouble, torch::kBFloat16, torch::kHalf}) {
     weights.push_back(torch::ones({3, 2}, type));
@@ -128,7 +139,8 @@ TEST_CASE("parameters of several types are updated in one go", "[executor][optim
   }
 }
 
-TEST_CASE("a type that the optimizer does not take is found out without touching the parameters", "[executor][optimizer]") {
+TEST_CASE("a type that the optimizer does not take is found out without touching the parameters",
+          "[executor][optimizer]") {
   auto parameters = parameters_like({torch::ones({3}, torch::kLong)}, 2);
   CHECK_THROWS_WITH(try_optimizer(AdamW{}, parameters),
                     Catch::Matchers::ContainsSubstring("does not take parameters of type Long"));

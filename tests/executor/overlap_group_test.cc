@@ -36,7 +36,8 @@ const std::vector<Instruction> kList{of(CellKind::Forward, 0, 7, Op::Recv),
                                      of(CellKind::Backward, 3, 3, Op::Run),
                                      of(CellKind::Forward, 0, 8, Op::Run, 1)};
 
-TEST_CASE("a group ends where another begins, and its blocks are its tasks", "[executor][overlap]") {
+TEST_CASE("a group ends where another begins, and its blocks are its tasks",
+          "[executor][overlap]") {
   OverlapGroup group(kList, 0);
   CHECK(group.end() == 6);
   const auto first = group.take([](const auto&) { return true; });

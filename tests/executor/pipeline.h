@@ -1,11 +1,12 @@
-/// A pipeline without actors: each rank's executor on a thread of its own, the driver's part done by the test.
+/// A pipeline without actors: each rank's executor on a thread of its own, the driver's part done
+/// by the test.
 #pragma once
-
-#include <torch/torch.h>
 
 #include <map>
 #include <optional>
 #include <thread>
+
+#include <torch/torch.h>
 
 #include "stagecraft/actors/executor/reference.h"
 #include "stagecraft/actors/executor/stage_executor.h"
@@ -36,9 +37,15 @@ class Pipeline {
     executors_.resize(ranks);
     on_all([&](std::size_t r) {
       const Rank rank(r);
-      ExecutorSetup setup{.rank = rank, .program = program_.shared(), .train = plan_, .evaluate = evaluate_,
-                          .optimizer = options_.optimizer, .clip = options_.clip, .seed = 5,
-                          .record_timeline = options_.record_timeline, .patience = std::chrono::seconds(60)};
+      ExecutorSetup setup{.rank = rank,
+                          .program = program_.shared(),
+                          .train = plan_,
+                          .evaluate = evaluate_,
+                          .optimizer = options_.optimizer,
+                          .clip = options_.clip,
+                          .seed = 5,
+                          .record_timeline = options_.record_timeline,
+                          .patience = std::chrono::seconds(60)};
       if (options_.faults.contains(rank)) {
         setup.before_instruction = options_.faults.at(rank);
       }
@@ -57,12 +64,19 @@ class Pipeline {
     const Plan& plan = training ? *plan_ : *evaluate_;
     const auto x = split_batch(inputs, compiled.inputs, compiled.microbatches, "input");
     const auto y = split_batch(labels, compiled.labels, compiled.microbatches, "label");
-    const StepOrder order{.step = Step(committed_), .submission = Step(submitted_++), .epoch = epoch_,
-                          .learning_rate = base_learning_rate(options_.optimizer), .training = training};
+    const StepOrder order{.step = Step(committed_),
+                          .submission = Step(submitted_++),
+                          .epoch = epoch_,
+                          .learning_rate = base_learning_rate(options_.optimizer),
+                          .training = training};
     for (const Feed& feed : plan.feeds) {
       const auto& parts = feed.label ? y : x;
       network_.endpoint(kDriver)->send(
-          feed.to, {.epoch = epoch_, .step = order.submission, .edge = feed.edge, .microbatch = feed.microbatch},
+          feed.to,
+          {.epoch = epoch_,
+           .step = order.submission,
+           .edge = feed.edge,
+           .microbatch = feed.microbatch},
           parts[feed.microbatch.index()][static_cast<std::size_t>(feed.position)]);
     }
     Outcome outcome;
@@ -98,7 +112,8 @@ class Pipeline {
     std::vector<std::thread> threads;
     for (std::size_t r = 0; r < executors_.size(); ++r) {
       threads.emplace_back([&body, r] {
-        set_own_thread_count(1);  // as the thread that made the executor: bits are equal at equal counts
+        set_own_thread_count(
+            1);  // as the thread that made the executor: bits are equal at equal counts
         body(r);
       });
     }

@@ -1,4 +1,5 @@
-/// Ranks on plain threads against one process: the same bits for any cut and order, and nothing changed by a failure.
+/// Ranks on plain threads against one process: the same bits for any cut and order, and nothing
+/// changed by a failure.
 #include <torch/torch.h>
 
 #include "stagecraft/compiler/compile.h"
@@ -25,7 +26,9 @@ struct Case {
 };
 
 template <class Module>
-Case make_case(Module& module, const std::vector<std::vector<std::int64_t>>& shapes, const std::vector<std::int64_t>& label) {
+Case make_case(Module& module,
+               const std::vector<std::vector<std::int64_t>>& shapes,
+               const std::vector<std::int64_t>& label) {
   torch::manual_seed(11);
   std::vector<Batch> batches, labels;
   for (int step = 0; step < 3; ++step) {
@@ -36,8 +39,11 @@ Case make_case(Module& module, const std::vector<std::vector<std::int64_t>>& sha
     batches.push_back(std::move(inputs));
     labels.push_back({torch::randn(label)});
   }
-  Program program =
-      compile(module, {.inputs = batches[0], .labels = labels[0], .loss = mean_square, .microbatches = kMicrobatches});
+  Program program = compile(module,
+                            {.inputs = batches[0],
+                             .labels = labels[0],
+                             .loss = mean_square,
+                             .microbatches = kMicrobatches});
   return {std::move(program), std::move(batches), std::move(labels)};
 }
 
@@ -61,13 +67,16 @@ void check_bit_equal(const Case& c, const Schedule& schedule, const PipelineOpti
   CHECK((differing(pipeline.state(), reference.state()) == std::vector<std::string>{}));
 }
 
-TEST_CASE("a chain trains bit-equal for gpipe, 1F1B, folded and split schedules", "[executor][fidelity]") {
+TEST_CASE("a chain trains bit-equal for gpipe, 1F1B, folded and split schedules",
+          "[executor][fidelity]") {
   torch::manual_seed(1);
   testing::Chain module(4);
   const Case c = make_case(module, {{8, 8}}, {8, 8});
   check_bit_equal(c, gpipe(c.program.stage_graph(), kMicrobatches));
   check_bit_equal(c, one_f_one_b(c.program.stage_graph(), kMicrobatches));
-  check_bit_equal(c, one_f_one_b(c.program.stage_graph(), kMicrobatches), {.optimizer = AdamW{.lr = 1e-2}, .clip = 0.01});
+  check_bit_equal(c,
+                  one_f_one_b(c.program.stage_graph(), kMicrobatches),
+                  {.optimizer = AdamW{.lr = 1e-2}, .clip = 0.01});
   const Schedule folded = Schedule::parse(
       "@form list\n"
       "0F0 1F0 0F1 1F1 0F2 1F2 0F3 1F3 1B0 0B0 1B1 0B1 1B2 0B2 1B3 0B3\n"
@@ -75,8 +84,10 @@ TEST_CASE("a chain trains bit-equal for gpipe, 1F1B, folded and split schedules"
   check_bit_equal(c, folded);
   const Schedule split = Schedule::parse(
       "@form list\n"
-      "0F0 1F0 0F1 1F1 0F2 1F2 0F3 1F3 1I0 0I0 1I1 0I1 0W0 1W0 1I2 0I2 0W1 1W1 1I3 0I3 0W2 1W2 0W3 1W3\n"
-      "2F0 3F0 3I0 2I0 2F1 3F1 3I1 2I1 2F2 3F2 3I2 2I2 2F3 3F3 3I3 2I3 2W0 3W0 2W1 3W1 2W2 3W2 2W3 3W3\n");
+      "0F0 1F0 0F1 1F1 0F2 1F2 0F3 1F3 1I0 0I0 1I1 0I1 0W0 1W0 1I2 0I2 0W1 1W1 1I3 0I3 0W2 1W2 0W3 "
+      "1W3\n"
+      "2F0 3F0 3I0 2I0 2F1 3F1 3I1 2I1 2F2 3F2 3I2 2I2 2F3 3F3 3I3 2I3 2W0 3W0 2W1 3W1 2W2 3W2 2W3 "
+      "3W3\n");
   check_bit_equal(c, split);
 }
 
@@ -106,7 +117,8 @@ TEST_CASE("a value that three stages read trains bit-equal", "[executor][fidelit
     }
     torch::Tensor forward(torch::Tensor x) {
       const auto h = stage("a", [&] { return torch::tanh(a(x)); });
-      const auto p = stage("b", [&] { return torch::sigmoid(b(h)) + h.transpose(0, 1).matmul(h).sum(); });
+      const auto p =
+          stage("b", [&] { return torch::sigmoid(b(h)) + h.transpose(0, 1).matmul(h).sum(); });
       const auto q = stage("c", [&] { return torch::tanh(c(h)) * p + h; });
       return stage("d", [&] { return d(h) + p + q; });  // h, once more
     }
@@ -141,7 +153,8 @@ TEST_CASE("frozen stages, dropout and batch statistics train bit-equal", "[execu
   CHECK(torch::equal(module.norm->running_mean, torch::zeros({8})));  // the program has its own
 }
 
-TEST_CASE("the reference gives the loss and gradients of the module run eagerly", "[executor][fidelity]") {
+TEST_CASE("the reference gives the loss and gradients of the module run eagerly",
+          "[executor][fidelity]") {
   torch::manual_seed(6);
   testing::Chain module(3);
   const Case c = make_case(module, {{8, 8}}, {8, 8});
@@ -151,7 +164,8 @@ TEST_CASE("the reference gives the loss and gradients of the module run eagerly"
   const auto y = c.labels[0][0].tensor.chunk(kMicrobatches);
   at::set_num_threads(1);
   for (int m = 0; m < kMicrobatches; ++m) {
-    const auto loss = mean_square(module.forward(x[static_cast<std::size_t>(m)]), y[static_cast<std::size_t>(m)]);
+    const auto loss =
+        mean_square(module.forward(x[static_cast<std::size_t>(m)]), y[static_cast<std::size_t>(m)]);
     CHECK(loss.item<double>() == step.losses[static_cast<std::size_t>(m)]);
     loss.backward();
   }
@@ -177,14 +191,16 @@ TEST_CASE("evaluation runs forward only and changes nothing", "[executor]") {
   CHECK((evaluated.losses == pipeline.step(c.inputs[0], c.labels[0]).losses));
 }
 
-TEST_CASE("a rank that throws names its place; no weight changes and the next step works", "[executor][failure]") {
+TEST_CASE("a rank that throws names its place; no weight changes and the next step works",
+          "[executor][failure]") {
   torch::manual_seed(8);
   testing::Chain module(3);
   const Case c = make_case(module, {{8, 8}}, {8, 8});
   bool armed = true;
   PipelineOptions options;
   options.faults[Rank(1)] = [&armed](const Instruction& i) {
-    if (armed && i.op == Op::Run && i.task.kind == CellKind::Backward && i.task.microbatch == Microbatch(2)) {
+    if (armed && i.op == Op::Run && i.task.kind == CellKind::Backward &&
+        i.task.microbatch == Microbatch(2)) {
       armed = false;
       throw std::bad_alloc();
     }
@@ -214,7 +230,8 @@ TEST_CASE("a rank that throws names its place; no weight changes and the next st
   CHECK((differing(pipeline.state(), reference.state()) == std::vector<std::string>{}));
 }
 
-TEST_CASE("a gradient that is not finite stops every rank before any weight changes", "[executor][failure]") {
+TEST_CASE("a gradient that is not finite stops every rank before any weight changes",
+          "[executor][failure]") {
   torch::manual_seed(9);
   testing::Chain module(2);
   Case c = make_case(module, {{8, 8}}, {8, 8});

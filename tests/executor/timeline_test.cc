@@ -21,15 +21,19 @@ Recorded record(bool on, bool training = true) {
   torch::manual_seed(3);
   testing::Chain module(3);
   const Batch inputs{torch::randn({8, 8})}, labels{torch::randn({8, 8})};
-  const Program program = compile(module, {.inputs = inputs, .labels = labels, .loss = testing::mean_square,
-                                           .microbatches = kMicrobatches});
+  const Program program = compile(module,
+                                  {.inputs = inputs,
+                                   .labels = labels,
+                                   .loss = testing::mean_square,
+                                   .microbatches = kMicrobatches});
   const Schedule schedule = one_f_one_b(program.stage_graph(), kMicrobatches);
   testing::Pipeline pipeline(program, schedule, {.record_timeline = on});
   (void)pipeline.step(inputs, labels, training);
   return {lower_schedule(program, schedule, true), pipeline.step(inputs, labels, training).reports};
 }
 
-TEST_CASE("a recorded step has a time for every instruction of a rank, one after the other", "[executor][timeline]") {
+TEST_CASE("a recorded step has a time for every instruction of a rank, one after the other",
+          "[executor][timeline]") {
   const Recorded step = record(true);
   for (std::size_t rank = 0; rank < step.reports.size(); ++rank) {
     CAPTURE(rank);
@@ -47,8 +51,10 @@ TEST_CASE("a recorded step has a time for every instruction of a rank, one after
   }
 }
 
-TEST_CASE("a tensor is sent before it arrives, arrives before its receive ends, and has as many bytes at both ends",
-          "[executor][timeline]") {
+TEST_CASE(
+    "a tensor is sent before it arrives, arrives before its receive ends, and has as many bytes at "
+    "both ends",
+    "[executor][timeline]") {
   const Recorded step = record(true);
   std::map<std::pair<EdgeId, Microbatch>, InstructionTime> sent;
   for (std::size_t rank = 0; rank < step.reports.size(); ++rank) {
@@ -83,7 +89,8 @@ TEST_CASE("a tensor is sent before it arrives, arrives before its receive ends, 
   CHECK(received == 2 * 2 * kMicrobatches);  // two boundaries, there and back
 }
 
-TEST_CASE("what a rank holds rises and falls to nothing by the end of a step", "[executor][timeline]") {
+TEST_CASE("what a rank holds rises and falls to nothing by the end of a step",
+          "[executor][timeline]") {
   const Recorded step = record(true);
   for (std::size_t rank = 0; rank < step.reports.size(); ++rank) {
     CAPTURE(rank);

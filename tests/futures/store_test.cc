@@ -47,7 +47,7 @@ TEST_CASE("a store lets go of what is taken, freed or cleared", "[futures][store
   CHECK(store.bytes() == 0);
 }
 
-TEST_CASE("a store counts bytes held and their peak (S-2)", "[futures][store]") {
+TEST_CASE("a store counts bytes held and their peak (ST-2)", "[futures][store]") {
   Store store(3);
   store.put(SlotId{0}, floats(10));
   store.put(SlotId{1}, floats(5));
@@ -63,7 +63,7 @@ TEST_CASE("a store counts bytes held and their peak (S-2)", "[futures][store]") 
   CHECK(store.peak() == 160);
 }
 
-TEST_CASE("a plan that misuses a slot is told which slot and why (S-1)", "[futures][store]") {
+TEST_CASE("a plan that misuses a slot is told which slot and why (ST-1)", "[futures][store]") {
   Store store(2);
   const SlotId slot{1};
   const auto message = [](const std::string& text) {

@@ -114,16 +114,16 @@ TEST_CASE("a trainer that was moved from says so to every call", "[integration][
   Trainer first(cluster, program, make_schedule("gpipe", program), AdamW{});
   Trainer second = std::move(first);
   const Data batch = data(0);
-  const auto calls = std::vector<std::function<void()>>{
-      [&] { (void)first.step(batch.inputs, batch.labels); },
-      [&] { (void)first.evaluate(batch.inputs, batch.labels); },
-      [&] { (void)first.steps(); },
-      [&] { (void)first.state_dict(); },
-      [&] { (void)first.buffers(); },
-      [&] { first.save("none"); },
-      [&] { first.load("none"); },
-      [&] { (void)first.plan(); },
-      [&] { (void)first.status(); }};
+  const auto calls =
+      std::vector<std::function<void()>>{[&] { (void)first.step(batch.inputs, batch.labels); },
+                                         [&] { (void)first.evaluate(batch.inputs, batch.labels); },
+                                         [&] { (void)first.steps(); },
+                                         [&] { (void)first.state_dict(); },
+                                         [&] { (void)first.buffers(); },
+                                         [&] { first.save("none"); },
+                                         [&] { first.load("none"); },
+                                         [&] { (void)first.plan(); },
+                                         [&] { (void)first.status(); }};
   for (const auto& call : calls) {
     CHECK_THAT(refusal(call, Errc::UsageArgument), ContainsSubstring("moved from"));
   }

@@ -16,7 +16,7 @@ TEST_CASE("a placement is read off the rows", "[scheduler][placement]") {
   CHECK(placement.ranks(1)[0] == Rank(1));
 }
 
-TEST_CASE("L-1: a stage on two rows belongs to the row with most of its tasks",
+TEST_CASE("PM-1: a stage on two rows belongs to the row with most of its tasks",
           "[scheduler][placement]") {
   const Placement placement = Placement::of(Schedule::parse("0F0 1F1\n1F0 0F1 0F2"), 2);
   CHECK(placement.row(StageId(0)) == 1);

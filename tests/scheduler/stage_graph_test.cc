@@ -34,7 +34,7 @@ TEST_CASE("a chain feeds each next stage and trains all but its input",
   CHECK(chain.has_backward(StageId(0)));
 }
 
-TEST_CASE("S-1: edges are mirrored, sorted and counted once", "[scheduler][stage_graph]") {
+TEST_CASE("SG-1: edges are mirrored, sorted and counted once", "[scheduler][stage_graph]") {
   const StageGraph graph = StageGraph::from_edges(4, {{2, 3}, {0, 3}, {0, 3}, {1, 2}});
   CHECK(copy(graph.preds(StageId(3))) == ids({0, 2}));
   CHECK(copy(graph.succs(StageId(0))) == ids({3}));
@@ -51,7 +51,7 @@ TEST_CASE("no gradient is owed to a frozen prefix", "[scheduler][stage_graph]") 
   CHECK(chain.sends_gradient(StageId(2), StageId(1)));
 }
 
-TEST_CASE("S-2: a cycle is representable and found", "[scheduler][stage_graph]") {
+TEST_CASE("SG-2: a cycle is representable and found", "[scheduler][stage_graph]") {
   const StageGraph graph =
       StageGraph::from_edges(6, {{0, 1}, {1, 2}, {2, 3}, {3, 1}, {3, 4}, {4, 5}});
   CHECK_FALSE(graph.topological_order().has_value());
@@ -82,7 +82,7 @@ TEST_CASE("replica pairs number the copies of a pipeline", "[scheduler][stage_gr
   CHECK_THROWS_AS(graph.set_replica_pairs({{0, 9}}), Error);
 }
 
-TEST_CASE("S-3: copies are numbered along their chain, in whatever order pairs come",
+TEST_CASE("SG-3: copies are numbered along their chain, in whatever order pairs come",
           "[scheduler][stage_graph]") {
   using Pairs = std::vector<StageGraph::Edge>;
   const Pairs pairs = GENERATE(Pairs{{4, 2}, {2, 0}, {5, 3}, {3, 1}},

@@ -569,7 +569,7 @@ TEST_CASE("V35: 1F1B with one stream for everything blocks, with one per directi
   CHECK(codes(check(gpipe(4, 8), {.ordered_transfers = TransferStreams::OnePerRank})).empty());
 }
 
-TEST_CASE("R-1: everything wrong is reported at once", "[scheduler][validate]") {
+TEST_CASE("VA-1: everything wrong is reported at once", "[scheduler][validate]") {
   const auto found = check("@rows 3\n@microbatches 2\n0F0 0F0 0F7 0I0\n1F1 1F0 1B0");
   const Rules rules = codes(found);
   for (const char* rule : {"V01", "V02", "V05", "V08", "V09", "V10", "V12", "V20"}) {

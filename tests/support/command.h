@@ -1,7 +1,7 @@
 /// Runs a program as its user would, and says what it printed and how it ended.
 ///
-/// no program outlives its test: one that takes longer than its limit is killed, and so is one
-/// whose
+/// TP-1: no program outlives its test: one that takes longer than its limit is killed, and so is
+/// one whose
 ///      RunningCommand is destroyed.
 #pragma once
 

@@ -42,7 +42,8 @@ struct Chain : torch::nn::Module {
   std::vector<torch::nn::Linear> layers;
   explicit Chain(int stages, int width = 8) {
     for (int s = 0; s < stages; ++s) {
-      layers.push_back(register_module("layer" + std::to_string(s), torch::nn::Linear(width, width)));
+      layers.push_back(
+          register_module("layer" + std::to_string(s), torch::nn::Linear(width, width)));
     }
   }
   torch::Tensor forward(torch::Tensor x) {
@@ -67,7 +68,8 @@ struct MixedChain : torch::nn::Module {
   std::vector<torch::nn::Linear> layers;
   explicit MixedChain(std::vector<Kind> of_stages, int width = 8) : kinds(std::move(of_stages)) {
     for (std::size_t s = 0; s < kinds.size(); ++s) {
-      layers.push_back(register_module("layer" + std::to_string(s), torch::nn::Linear(width, width)));
+      layers.push_back(
+          register_module("layer" + std::to_string(s), torch::nn::Linear(width, width)));
       for (auto& parameter : layers.back()->parameters()) {
         parameter.requires_grad_(kinds[s] != Kind::Frozen);
       }
@@ -84,13 +86,16 @@ struct MixedChain : torch::nn::Module {
     for (std::size_t s = 0; s < kinds.size(); ++s) {
       const torch::Tensor made = stage("s" + std::to_string(s), [&] {
         switch (kinds[s]) {
-          case Kind::Indices: return layer(s, x).argmax(1);
-          case Kind::Mask: return layer(s, x) > 0;
+          case Kind::Indices:
+            return layer(s, x).argmax(1);
+          case Kind::Mask:
+            return layer(s, x) > 0;
           case Kind::NoGrad: {
             const torch::NoGradGuard guard;
             return layer(s, x);
           }
-          default: return layer(s, x);
+          default:
+            return layer(s, x);
         }
       });
       x = kinds[s] == Kind::Unused ? x : made;
@@ -99,6 +104,8 @@ struct MixedChain : torch::nn::Module {
   }
 };
 
-inline torch::Tensor mean_square(torch::Tensor output, torch::Tensor label) { return (output - label).pow(2).mean(); }
+inline torch::Tensor mean_square(torch::Tensor output, torch::Tensor label) {
+  return (output - label).pow(2).mean();
+}
 
 }  // namespace stagecraft::testing

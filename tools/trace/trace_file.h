@@ -7,8 +7,8 @@
 /// Written by `stagecraft train --trace`, read by `stagecraft trace compare`.
 /// It is written in place, so links are followed; a pipe or a device gets it as a stream.
 /// TF-1: steps are written as they end and none is kept: a run may be of any length.
-/// TF-2: behind every step the file is complete JSON, however the run ends and also when the disk is
-///       full, for which the steps from there on are missing (a pipe: at its end).
+/// TF-2: behind every step the file is complete JSON, however the run ends and also when the disk
+///       is full, for which the steps from there on are missing (a pipe: at its end).
 /// TF-3: what was written is read back to the nanosecond.
 #pragma once
 

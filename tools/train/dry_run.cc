@@ -73,7 +73,8 @@ std::string as_text(const TrainJob& job, const std::vector<RankFacts>& ranks) {
       job.program.explain(),
       render(job.choice.schedule, {}, {.graph = &graph}),
       job.plan.instruction_count(),
-      job.plan.surplus_count() == 0 ? "" : fmt::format(" ({} do nothing)", job.plan.surplus_count()),
+      job.plan.surplus_count() == 0 ? ""
+                                    : fmt::format(" ({} do nothing)", job.plan.surplus_count()),
       ranks.size(),
       "rank",
       "stages",

@@ -90,7 +90,7 @@ void check_flag(const char* flag,
   }
 }
 
-/// Throws with the grid on which every violation is marked and told below. Keeps S-1.
+/// Throws with the grid on which every violation is marked and told below. Keeps SC-1.
 void check_rules(const ScheduleChoice& choice, const std::string& name) {
   const std::vector<Violation> violations =
       validate(choice.schedule,

@@ -1,6 +1,6 @@
 /// Which schedule a run follows: a builder's by name, or the user's own from a file.
 ///
-/// S-1: what comes back has passed validate() on a chain of `stages` stages, once per replica;
+/// SC-1: what comes back has passed validate() on a chain of `stages` stages, once per replica;
 /// nobody need check it again.
 #pragma once
 

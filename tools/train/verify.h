@@ -3,8 +3,8 @@
 /// "Equal" means every bit, so that a NaN equals itself and 0 does not equal -0. A schedule that
 /// adds gradients in another order than one process cannot give its bits: there, every loss, weight
 /// and buffer must lie within kReorderedBound of it. A buffer that forwards write in another order
-/// is not compared. Fed by the sub-command step by step and once
-/// at the end; knows nothing of how either side computes.
+/// is not compared. Fed by the sub-command step by step and once at the end; knows nothing of how
+/// either side computes.
 #pragma once
 
 #include <cstdint>

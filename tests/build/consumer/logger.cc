@@ -1,9 +1,9 @@
-/// Uses the distribution's spdlog and fmt beside the runtime, which brings LibTorch's headers with another fmt among them.
-#include <spdlog/spdlog.h>
-
+/// Uses the distribution's spdlog and fmt beside the runtime, which brings LibTorch's headers with
+/// another fmt among them.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/ones.h>
 #include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
 #include <stagecraft/stagecraft.h>
 
 int main() {

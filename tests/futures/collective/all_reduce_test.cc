@@ -68,8 +68,8 @@ TEST_CASE("members that reduce different shapes are found out", "[futures][colle
   const Group group{{Rank(0), Rank(1)}};
   std::jthread other([&] {
     TransportCollective collective(network.endpoint(Rank{1}));
-    CHECK_THROWS_AS(
-        (void)all_reduce(collective, group, kSequence, at::zeros({3}), patience()), Error);
+    CHECK_THROWS_AS((void)all_reduce(collective, group, kSequence, at::zeros({3}), patience()),
+                    Error);
   });
   TransportCollective collective(network.endpoint(Rank{0}));
   CHECK_THROWS_WITH((void)all_reduce(collective, group, kSequence, at::zeros({2}), patience()),

@@ -40,7 +40,7 @@ void on_ranks(const std::vector<int>& order, const InprocNetwork& network, Work 
   }
 }
 
-TEST_CASE("all_gather returns every contribution by rank, whoever comes first (L-1)",
+TEST_CASE("all_gather returns every contribution by rank, whoever comes first (CL-1)",
           "[futures][collective]") {
   const auto order = GENERATE(std::vector{0, 1, 2}, std::vector{2, 1, 0}, std::vector{1, 2, 0});
   const InprocNetwork network(3);
@@ -55,7 +55,7 @@ TEST_CASE("all_gather returns every contribution by rank, whoever comes first (L
   }
 }
 
-TEST_CASE("contributions that arrive in the opposite order are still by rank (L-1)",
+TEST_CASE("contributions that arrive in the opposite order are still by rank (CL-1)",
           "[futures][collective]") {
   const InprocNetwork network(3);
   const auto late = std::make_shared<FaultyTransport>(network.endpoint(Rank{0}));
@@ -156,7 +156,7 @@ TEST_CASE("a member that never calls is named when the deadline is over", "[futu
   }
 }
 
-TEST_CASE("an abort ends a collective that waits (L-2)", "[futures][collective]") {
+TEST_CASE("an abort ends a collective that waits (CL-2)", "[futures][collective]") {
   const InprocNetwork network(3);
   const std::shared_ptr<Transport> transport = network.endpoint(Rank{0});
   std::optional<Errc> ended;

@@ -64,7 +64,7 @@ double squared_norm(std::int64_t parameter) {
   return std::pow(10.0, static_cast<double>(parameter % 5) * 4 - 8) / 3;
 }
 
-TEST_CASE("all ranks learn the same norm, bit-equal for any cut and order of ballots (B-1)",
+TEST_CASE("all ranks learn the same norm, bit-equal for any cut and order of ballots (VO-1)",
           "[futures][vote]") {
   constexpr std::int64_t kParameters = 12;
   double sum = 0.0;
