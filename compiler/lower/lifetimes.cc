@@ -1,7 +1,7 @@
 #include "stagecraft/compiler/lower/lifetimes.h"
 
+#include <deque>
 #include <map>
-#include <set>
 #include <utility>
 
 namespace stagecraft {
@@ -13,6 +13,7 @@ bool is_bundle(Role role) {
   return role == Role::Saved || role == Role::ParameterGradient;
 }
 
+/// Hands out the slot that has been free for longest: who writes it next has the least to wait for.
 class SlotPool {
  public:
   explicit SlotPool(std::int32_t& count) : count_(count) {}
@@ -21,15 +22,15 @@ class SlotPool {
     if (free_.empty()) {
       return SlotId(count_++);
     }
-    const SlotId slot = *free_.begin();
-    free_.erase(free_.begin());
+    const SlotId slot = free_.front();
+    free_.pop_front();
     return slot;
   }
-  void give_back(SlotId slot) { free_.insert(slot); }
+  void give_back(SlotId slot) { free_.push_back(slot); }
 
  private:
   std::int32_t& count_;
-  std::set<SlotId> free_;
+  std::deque<SlotId> free_;
 };
 
 }  // namespace
@@ -50,7 +51,7 @@ void assign_slots(RankPlan& rank) {
   std::vector<Instruction> result;
   // Inside an overlap group nothing is freed: its blocks run in any order, so none may take over
   // another's slot.
-  std::map<ValueKey, std::pair<InstructionId, Stream>> ended;
+  std::map<ValueKey, Stream> ended;
   int next_id = static_cast<int>(rank.instructions.size());
   for (std::size_t i = 0; i < rank.instructions.size(); ++i) {
     Instruction instruction = std::move(rank.instructions[i]);
@@ -66,7 +67,7 @@ void assign_slots(RankPlan& rank) {
     for (const auto* uses : {&instruction.reads, &instruction.writes}) {
       for (const SlotUse& use : *uses) {
         if (last_use.at(use.value) == i) {
-          ended[use.value] = {instruction.id, stream};
+          ended[use.value] = stream;
         }
       }
     }
@@ -77,12 +78,11 @@ void assign_slots(RankPlan& rank) {
     if (inside) {
       continue;
     }
-    for (const auto& [value, user] : ended) {
+    for (const auto& [value, stream_of_use] : ended) {
       const SlotId slot = slot_of.at(value);
       result.push_back({.id = InstructionId(next_id++),
-                        .stream = user.second,
+                        .stream = stream_of_use,
                         .op = Op::Free,
-                        .waits = {user.first},
                         .reads = {{slot, value}}});
       (is_bundle(value.role) ? bundles : tensors).give_back(slot);
       slot_of.erase(value);

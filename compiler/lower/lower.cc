@@ -11,6 +11,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/lower/lifetimes.h"
+#include "stagecraft/compiler/lower/waits.h"
 #include "stagecraft/scheduler/placement.h"
 #include "stagecraft/scheduler/replicas.h"
 
@@ -45,14 +46,11 @@ class RankLowering {
           stages.insert(node.task.stage);
           emit_compute(n, node);
           break;
-        case DagKind::Reduce: {
-          Instruction& reduce = emit(Stream::Compute, Op::Collective);
-          reduce.group = node.group;
-          reduce.waits = accumulates_;
+        case DagKind::Reduce:
+          emit(Stream::Compute, Op::Collective).group = node.group;
           break;
-        }
         case DagKind::Vote:
-          emit(Stream::Compute, Op::Vote).waits = accumulates_;
+          emit(Stream::Compute, Op::Vote);
           break;
         case DagKind::Update:
           emit(Stream::Compute, Op::Update).task = node.task;
@@ -64,6 +62,7 @@ class RankLowering {
     }
     plan_.stages.assign(stages.begin(), stages.end());
     assign_slots(plan_);
+    set_waits(plan_);
     return std::move(plan_);
   }
 
@@ -105,17 +104,12 @@ class RankLowering {
     return plan_.instructions.back();
   }
 
-  void read(Instruction& instruction, const ValueKey& key) const {
+  static void read(Instruction& instruction, const ValueKey& key) {
     instruction.reads.push_back({SlotId(-1), key});
-    const InstructionId writer = written_by_.at(key);
-    if (std::ranges::find(instruction.waits, writer) == instruction.waits.end()) {
-      instruction.waits.push_back(writer);
-    }
   }
 
-  void write(Instruction& instruction, const ValueKey& key) {
+  static void write(Instruction& instruction, const ValueKey& key) {
     instruction.writes.push_back({SlotId(-1), key});
-    written_by_[key] = instruction.id;
   }
 
   [[nodiscard]] const PlanEdge& tensor(EdgeId id) const { return dag_.tensors[id.index()]; }
@@ -201,7 +195,6 @@ class RankLowering {
       Instruction& accumulate = emit(Stream::Compute, Op::Accumulate);
       accumulate.task = task;
       read(accumulate, gradients);
-      accumulates_.push_back(accumulate.id);
     }
   }
 
@@ -210,8 +203,6 @@ class RankLowering {
   RankPlan plan_;
   std::vector<int> mine_;
   std::vector<std::vector<std::size_t>> incoming_, outgoing_;
-  std::map<ValueKey, InstructionId> written_by_;
-  std::vector<InstructionId> accumulates_;
 };
 
 std::vector<Feed> feeds_of(const Plan& plan, const CompiledProgram& program) {

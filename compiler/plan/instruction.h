@@ -2,6 +2,7 @@
 /// to_string(Plan).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -15,15 +16,24 @@ enum class Op : std::uint8_t {
   Run,         ///< a stage's forward or backward of one microbatch
   Send,        ///< hands a slot's tensor to a peer
   Recv,        ///< fills a slot from a peer
-  Collective,  ///< sums the gradients of the copies of a stage, over the ranks that hold one
-  Alloc,       ///< makes a buffer that no Run returns
+  Collective,  ///< what the ranks of a group do together, with the gradients of a stage
   Free,        ///< empties a slot
   Accumulate,  ///< adds a microbatch's parameter gradients into a stage's bucket
   Vote,        ///< finite? norms? the commit point of the step
   Update,      ///< the optimizer on a stage's bucket
 };
 
+/// A queue of a rank (P-2). Transfers have the stream of their name; everything else computes, but a
+/// Free may stand on any.
 enum class Stream : std::uint8_t { Compute, Send, Receive };
+inline constexpr std::size_t kStreams = 3;
+
+enum class CollectiveKind : std::uint8_t {
+  AllReduce,      ///< everybody has the sum
+  ReduceScatter,  ///< everybody has a part of the sum
+  AllGather,      ///< everybody has all parts
+  AllToAll,       ///< everybody has one part of each
+};
 
 enum class Role : std::uint8_t {
   Activation,         ///< what a forward returns, or a model input or label
@@ -53,9 +63,10 @@ struct Instruction {
   Op op = Op::Run;
   std::vector<InstructionId> waits;
   std::vector<SlotUse> reads, writes;
-  Task task;         ///< Run, Accumulate; its stage for Update
-  Rank peer;         ///< Send, Recv
-  EdgeId edge;       ///< Send, Recv
+  Task task;    ///< Run, Accumulate, Send, Recv: whose; its stage for Update
+  Rank peer;    ///< Send, Recv
+  EdgeId edge;  ///< Send, Recv
+  CollectiveKind collective = CollectiveKind::AllReduce;
   int group = -1;    ///< Collective: which of the plan's replica groups
   int overlap = -1;  ///< equal for the tasks of one overlap group of the rank; -1: in none
 

@@ -10,7 +10,9 @@ namespace stagecraft {
 namespace {
 
 constexpr std::array kOps{
-    "run", "send", "recv", "collective", "alloc", "free", "accumulate", "vote", "update"};
+    "run", "send", "recv", "collective", "free", "accumulate", "vote", "update"};
+constexpr std::array kStreamNames{"compute", "send", "receive"};
+constexpr std::array kCollectives{"all-reduce", "reduce-scatter", "all-gather", "all-to-all"};
 constexpr std::array kRoles{"activation", "gradient", "saved", "weight gradient"};
 
 std::string use_text(const SlotUse& use) {
@@ -60,7 +62,9 @@ std::string to_string(const Instruction& i) {
           fmt::format(" {}{}", to_string(i.task), i.does_nothing() ? ", which does nothing" : "");
       break;
     case Op::Collective:
-      text += fmt::format(" replica group {}", i.group);
+      text += fmt::format(" {} over replica group {}",
+                          kCollectives[static_cast<std::size_t>(i.collective)],
+                          i.group);
       break;
     case Op::Update:
       text += fmt::format(" stage {}", i.task.stage.value);
@@ -117,7 +121,8 @@ std::string to_string(const Plan& plan) {
   for (const RankPlan& rank : plan.ranks) {
     text += fmt::format("rank {}: {} slots\n", rank.rank.value, rank.slots);
     for (const Instruction& i : rank.instructions) {
-      text += fmt::format("  {}\n", to_string(i));
+      text += fmt::format(
+          "  {:<8}{}\n", kStreamNames[static_cast<std::size_t>(i.stream)], to_string(i));
     }
   }
   return text;

@@ -1,12 +1,14 @@
-/// The rules P-1 to P-8 of instruction.h and plan.h, checked over the whole plan.
+/// The rules P-1 to P-9 of plan.h, checked over one rank's list and over the whole plan.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stagecraft/compiler/plan/issue_order.h"
 #include "stagecraft/compiler/plan/plan.h"
 
 namespace stagecraft {
@@ -25,6 +27,26 @@ std::string transfer_text(const Transfer& t) {
                      std::get<3>(t).value,
                      std::get<0>(t).value,
                      std::get<1>(t).value);
+}
+
+/// What names an edge or a group names one that the plan has.
+void check_names(const Plan& plan, std::vector<std::string>& faults) {
+  const auto has = [](std::int32_t number, std::size_t count) {
+    return number >= 0 && static_cast<std::size_t>(number) < count;
+  };
+  for (const RankPlan& rank : plan.ranks) {
+    for (const Instruction& i : rank.instructions) {
+      const bool transfer = i.op == Op::Send || i.op == Op::Recv;
+      if (transfer && !has(i.edge.value, plan.edges.size())) {
+        faults.push_back(fmt::format(
+            "P-9: rank {}, {}: the plan has no such edge", rank.rank.value, to_string(i)));
+      }
+      if (i.op == Op::Collective && !has(i.group, plan.replica_groups.size())) {
+        faults.push_back(fmt::format(
+            "P-9: rank {}, {}: the plan has no such group", rank.rank.value, to_string(i)));
+      }
+    }
+  }
 }
 
 void check_pairs(const Plan& plan, std::vector<std::string>& faults) {
@@ -51,41 +73,75 @@ void check_pairs(const Plan& plan, std::vector<std::string>& faults) {
   }
 }
 
-void check_slots(const RankPlan& rank, std::vector<std::string>& faults) {
-  std::map<SlotId, ValueKey> full;
-  const auto fault = [&](const Instruction& i, std::string_view what) {
-    faults.push_back(fmt::format("P-4: rank {}, {}: {}", rank.rank.value, to_string(i), what));
+/// How many slots an instruction of this kind reads and writes; -1: as many as its task has values.
+struct Form {
+  int reads = 0;
+  int writes = 0;
+  bool of_a_stage = false;
+};
+
+Form form_of(Op op) {
+  switch (op) {
+    case Op::Run:
+      return {.reads = -1, .writes = -1, .of_a_stage = true};
+    case Op::Send:
+      return {.reads = 1, .of_a_stage = true};
+    case Op::Recv:
+      return {.writes = 1, .of_a_stage = true};
+    case Op::Accumulate:
+      return {.reads = 1, .of_a_stage = true};
+    case Op::Free:
+      return {.reads = 1};
+    case Op::Update:
+      return {.of_a_stage = true};
+    case Op::Collective:
+    case Op::Vote:
+      break;
+  }
+  return {};
+}
+
+/// What is wrong with the instruction by itself (P-9); empty where nothing is.
+std::string misshape(const RankPlan& rank, const Instruction& i) {
+  const Form form = form_of(i.op);
+  const auto wrong = [](std::size_t count, int wanted) {
+    return wanted >= 0 && count != static_cast<std::size_t>(wanted);
   };
-  for (const Instruction& i : rank.instructions) {
-    for (const SlotUse& use : i.reads) {
-      const auto held = full.find(use.slot);
-      if (held == full.end() || held->second != use.value) {
-        fault(i, "reads or frees a slot that does not hold the value");
-      }
-    }
-    for (const SlotUse& use : i.writes) {
-      if (!full.emplace(use.slot, use.value).second) {
-        fault(i, "writes a slot that is not free");
-      }
+  if (wrong(i.reads.size(), form.reads) || wrong(i.writes.size(), form.writes)) {
+    return fmt::format("it reads {} and writes {} slots", i.reads.size(), i.writes.size());
+  }
+  for (const auto* uses : {&i.reads, &i.writes}) {
+    for (const SlotUse& use : *uses) {
       if (use.slot.value < 0 || use.slot.value >= rank.slots) {
-        fault(i, "writes a slot the rank does not have");
+        return fmt::format("the rank has no slot {}, but {} slots", use.slot.value, rank.slots);
       }
     }
-    if (i.op == Op::Free) {
-      full.erase(i.reads.front().slot);
-    }
-    if (i.does_nothing() && !i.writes.empty()) {
+  }
+  if (form.of_a_stage && !std::ranges::binary_search(rank.stages, i.task.stage)) {
+    return fmt::format("stage {} is not on this rank", i.task.stage.value);
+  }
+  if (i.op == Op::Run && (i.task.kind == CellKind::Idle || i.task.kind == CellKind::Update)) {
+    return "a Run is a forward or a backward";
+  }
+  if (i.task.microbatch.value < 0 || i.id.value < 0) {
+    return "a number in it is below 0";
+  }
+  return "";
+}
+
+void check_forms(const RankPlan& rank, std::vector<std::string>& faults) {
+  for (const Instruction& i : rank.instructions) {
+    if (const std::string fault = misshape(rank, i); !fault.empty()) {
+      faults.push_back(fmt::format("P-9: rank {}, {}: {}", rank.rank.value, to_string(i), fault));
+    } else if (i.does_nothing() && !i.writes.empty()) {
       faults.push_back(fmt::format(
           "P-8: rank {}, {}: it reads nothing, yet writes", rank.rank.value, to_string(i)));
     }
   }
-  for (const auto& [slot, value] : full) {
-    faults.push_back(
-        fmt::format("P-4: rank {}: slot {} is never freed", rank.rank.value, slot.value));
-  }
 }
 
-void check_waits(const RankPlan& rank, std::vector<std::string>& faults) {
+/// Ids and waits by the list alone.
+void check_ids(const RankPlan& rank, std::vector<std::string>& faults) {
   std::set<InstructionId> seen;
   for (const Instruction& i : rank.instructions) {
     for (const InstructionId wait : i.waits) {
@@ -103,6 +159,128 @@ void check_waits(const RankPlan& rank, std::vector<std::string>& faults) {
   }
 }
 
+bool is_on_its_stream(const Instruction& i) {
+  switch (i.op) {
+    case Op::Send:
+      return i.stream == Stream::Send;
+    case Op::Recv:
+      return i.stream == Stream::Receive;
+    case Op::Free:
+      return true;
+    default:
+      return i.stream == Stream::Compute;
+  }
+}
+
+void check_streams(const RankPlan& rank, std::vector<std::string>& faults) {
+  const auto fault = [&](const Instruction& i, std::string_view what) {
+    faults.push_back(fmt::format("P-2: rank {}, {}: {}", rank.rank.value, to_string(i), what));
+  };
+  using Block = std::pair<int, Task>;  // group and task; the same for all outside of groups
+  std::map<InstructionId, Block> block_of;
+  std::set<int> over;  // groups that have ended
+  int open = -1;
+  for (const Instruction& i : rank.instructions) {
+    if (!is_on_its_stream(i)) {
+      fault(i, "is on another stream than that of its kind");
+    }
+    if (open != i.overlap) {
+      over.insert(open);
+      open = i.overlap;
+      if (open >= 0 && over.contains(open)) {
+        fault(i, "its overlap group has ended before");
+      }
+    }
+    const Block block(i.overlap, i.overlap < 0 ? Task{} : i.task);
+    for (const InstructionId wait : i.waits) {
+      const auto other = block_of.find(wait);
+      if (i.overlap >= 0 && other != block_of.end() && other->second.first == i.overlap &&
+          other->second != block) {
+        fault(i, fmt::format("waits for i{} of another task of its overlap group", wait.value));
+      }
+    }
+    block_of.emplace(i.id, block);
+  }
+}
+
+/// Follows every slot through the list: what it holds, and that whoever must be over is over, by
+/// streams and waits.
+class SlotCheck {
+ public:
+  SlotCheck(const RankPlan& rank, std::vector<std::string>& faults)
+      : rank_(rank), faults_(faults), slots_(static_cast<std::size_t>(rank.slots)) {}
+
+  void run() {
+    for (const Instruction& i : rank_.instructions) {
+      for (const SlotUse& use : i.reads) {
+        read(i, use);
+      }
+      for (const SlotUse& use : i.writes) {
+        write(i, use);
+      }
+      order_.add(i);
+    }
+    for (std::size_t s = 0; s < slots_.size(); ++s) {
+      if (slots_[s].value) {
+        faults_.push_back(fmt::format("P-4: rank {}: slot {} is never freed", rank_.rank.value, s));
+      }
+    }
+  }
+
+ private:
+  struct Slot {
+    std::optional<ValueKey> value;
+    std::vector<InstructionId> users;  ///< since it was filled, the writer first
+    std::optional<InstructionId> freed;
+  };
+
+  void fault(std::string_view rule, const Instruction& i, std::string_view what) {
+    faults_.push_back(
+        fmt::format("{}: rank {}, {}: {}", rule, rank_.rank.value, to_string(i), what));
+  }
+
+  void require_over(std::string_view rule, InstructionId earlier, const Instruction& i) {
+    if (!order_.is_over(earlier, i)) {
+      fault(rule, i, fmt::format("may begin before i{} is over", earlier.value));
+    }
+  }
+
+  void read(const Instruction& i, const SlotUse& use) {
+    Slot& slot = slots_[use.slot.index()];
+    if (slot.value != use.value) {
+      fault("P-4", i, "reads or frees a slot that does not hold the value");
+      return;
+    }
+    if (i.op != Op::Free) {
+      require_over("P-6", slot.users.front(), i);
+      slot.users.push_back(i.id);
+      return;
+    }
+    for (const InstructionId user : slot.users) {
+      require_over("P-4", user, i);
+    }
+    slot = {.value = std::nullopt, .users = {}, .freed = i.id};
+  }
+
+  void write(const Instruction& i, const SlotUse& use) {
+    Slot& slot = slots_[use.slot.index()];
+    if (slot.value) {
+      fault("P-4", i, "writes a slot that is not free");
+      return;
+    }
+    if (slot.freed) {
+      require_over("P-4", *slot.freed, i);
+    }
+    slot.value = use.value;
+    slot.users = {i.id};
+  }
+
+  const RankPlan& rank_;
+  std::vector<std::string>& faults_;
+  std::vector<Slot> slots_;
+  IssueOrder order_;
+};
+
 void check_replica_groups(const Plan& plan, std::vector<std::string>& faults) {
   for (const RankPlan& rank : plan.ranks) {
     std::vector<int> entered, expected;
@@ -111,6 +289,11 @@ void check_replica_groups(const Plan& plan, std::vector<std::string>& faults) {
       if (i.op == Op::Collective) {
         entered.push_back(i.group);
         reduced = true;
+        if (i.collective != CollectiveKind::AllReduce) {
+          faults.push_back(fmt::format("P-7: rank {}, {}: the copies of a stage have one sum",
+                                       rank.rank.value,
+                                       to_string(i)));
+        }
       } else if (i.op == Op::Run && reduced) {
         faults.push_back(fmt::format(
             "P-7: rank {}, {}: a task behind a reduction", rank.rank.value, to_string(i)));
@@ -178,12 +361,24 @@ void check_progress(const Plan& plan, std::vector<std::string>& faults) {
 
 }  // namespace
 
+std::vector<std::string> verify(const RankPlan& rank) {
+  std::vector<std::string> faults;
+  check_forms(rank, faults);
+  if (faults.empty()) {  // what follows relies on it
+    check_ids(rank, faults);
+    check_streams(rank, faults);
+    SlotCheck(rank, faults).run();
+  }
+  return faults;
+}
+
 std::vector<std::string> verify(const Plan& plan) {
   std::vector<std::string> faults;
+  check_names(plan, faults);
   check_pairs(plan, faults);
   for (const RankPlan& rank : plan.ranks) {
-    check_slots(rank, faults);
-    check_waits(rank, faults);
+    const std::vector<std::string> of_rank = verify(rank);
+    faults.insert(faults.end(), of_rank.begin(), of_rank.end());
   }
   check_replica_groups(plan, faults);
   check_progress(plan, faults);

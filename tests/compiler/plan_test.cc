@@ -2,6 +2,7 @@
 #include <map>
 #include <set>
 
+#include <fmt/format.h>
 #include <torch/torch.h>
 
 #include "stagecraft/base/error.h"
@@ -40,6 +41,17 @@ std::size_t count(const Plan& plan, Op op) {
     n += static_cast<std::size_t>(std::ranges::count(rank.instructions, op, &Instruction::op));
   }
   return n;
+}
+
+/// A plan of two replicas of two stages on two ranks.
+Plan chimera_plan() {
+  const Schedule schedule = chimera(2, 4);
+  return lower_schedule(replicate(chain_program(2, 4), Replicas(schedule)), schedule, true);
+}
+
+bool mentions(const std::vector<std::string>& faults, std::string_view what) {
+  return std::ranges::any_of(
+      faults, [&](const std::string& fault) { return fault.find(what) != std::string::npos; });
 }
 
 TEST_CASE("a two-stage plan has the transfers of Piper's node counts", "[compiler][plan]") {
@@ -136,9 +148,6 @@ TEST_CASE("verify finds every way to break a plan", "[compiler][plan]") {
     list.erase(std::ranges::find(list, op, &Instruction::op));
     return verify(plan);
   };
-  const auto mentions = [](const std::vector<std::string>& faults, std::string_view rule) {
-    return std::ranges::any_of(faults, [&](const std::string& f) { return f.starts_with(rule); });
-  };
   CHECK(mentions(drop(0, Op::Send), "P-3"));
   CHECK(mentions(drop(0, Op::Send), "P-5"));
   CHECK(mentions(drop(1, Op::Recv), "P-3"));
@@ -165,6 +174,98 @@ TEST_CASE("verify finds every way to break a plan", "[compiler][plan]") {
     std::rotate(order.begin(), receive, receive + 1);
   }
   CHECK(mentions(verify(crossed), "P-5"));
+}
+
+const Schedule kShapes[] = {
+    two_by_two(),
+    Schedule::parse("0F0 0F1 .   0I0 .   0I1 0W0 0W1\n"
+                    ".   1F0 1I0 1F1 1I1 1W0 1W1 .  \n"),
+    Schedule::parse("0F0 1F0 1B0 0B0 0F1 1F1 1B1 0B1\n"),
+};
+
+/// Plans with transfers, hand-overs within a rank, halves of backwards, groups and replicas.
+std::vector<Plan> sound_plans() {
+  std::vector<Plan> plans;
+  for (const Schedule& schedule : kShapes) {
+    plans.push_back(lower_schedule(chain_program(2, 2), schedule, true));
+    plans.push_back(lower_schedule(chain_program(2, 2), schedule, false));
+  }
+  const Program four = chain_program(4, 8);
+  plans.push_back(lower_schedule(four, one_f_one_b(four.stage_graph(), 8), true));
+  plans.push_back(lower_schedule(chain_program(4, 4), dualpipev(2, 4), true));
+  plans.push_back(chimera_plan());
+  return plans;
+}
+
+TEST_CASE("P-2, P-4, P-6: no wait of a plan can be left out", "[compiler][plan]") {
+  std::size_t waits = 0;
+  for (const Plan& sound : sound_plans()) {
+    CHECK(verify(sound).empty());
+    for (std::size_t r = 0; r < sound.ranks.size(); ++r) {
+      RankPlan rank = sound.ranks[r];
+      for (Instruction& instruction : rank.instructions) {
+        const std::vector<InstructionId> all = instruction.waits;
+        for (const InstructionId needed : all) {
+          std::erase(instruction.waits, needed);
+          INFO(to_string(instruction) << " without its wait for i" << needed.value);
+          CHECK(mentions(verify(rank), fmt::format("may begin before i{} is over", needed.value)));
+          instruction.waits = all;
+          ++waits;
+        }
+      }
+    }
+  }
+  CHECK(waits > 0);
+}
+
+TEST_CASE("P-1, P-2, P-9: a list that could not be run is told what is wrong with it",
+          "[compiler][plan]") {
+  const RankPlan sound = lower_schedule(chain_program(2, 2), two_by_two(), true).ranks[0];
+  REQUIRE(verify(sound).empty());
+  const auto faults_of = [&](Op op, auto&& spoil) {
+    RankPlan rank = sound;
+    spoil(*std::ranges::find(rank.instructions, op, &Instruction::op));
+    return verify(rank);
+  };
+  CHECK(mentions(faults_of(Op::Free, [](Instruction& i) { i.reads.clear(); }), "P-9"));
+  CHECK(
+      mentions(faults_of(Op::Send, [](Instruction& i) { i.reads.push_back(i.reads[0]); }), "P-9"));
+  CHECK(mentions(faults_of(Op::Recv, [](Instruction& i) { i.writes.clear(); }), "P-9"));
+  CHECK(mentions(faults_of(Op::Accumulate, [](Instruction& i) { i.reads.clear(); }), "P-9"));
+  CHECK(mentions(faults_of(Op::Recv, [](Instruction& i) { i.writes[0].slot = SlotId(99); }),
+                 "the rank has no slot 99"));
+  CHECK(mentions(faults_of(Op::Send, [](Instruction& i) { i.reads[0].slot = SlotId(-1); }), "P-9"));
+  CHECK(mentions(faults_of(Op::Run, [](Instruction& i) { i.task.stage = StageId(1); }),
+                 "stage 1 is not on this rank"));
+  CHECK(mentions(faults_of(Op::Run, [](Instruction& i) { i.task.kind = CellKind::Idle; }), "P-9"));
+  CHECK(mentions(faults_of(Op::Run, [](Instruction& i) { i.task.microbatch = Microbatch(-1); }),
+                 "P-9"));
+  CHECK(mentions(faults_of(Op::Vote, [](Instruction& i) { i.id = InstructionId(0); }), "P-1"));
+  CHECK(mentions(faults_of(Op::Send, [](Instruction& i) { i.stream = Stream::Compute; }), "P-2"));
+
+  Plan plan = lower_schedule(chain_program(2, 2), two_by_two(), true);
+  std::ranges::find(plan.ranks[0].instructions, Op::Send, &Instruction::op)->edge = EdgeId(99);
+  CHECK(mentions(verify(plan), "no such edge"));
+  plan = chimera_plan();
+  std::ranges::find(plan.ranks[0].instructions, Op::Collective, &Instruction::op)->group = -1;
+  CHECK(mentions(verify(plan), "no such group"));
+  plan = chimera_plan();
+  std::ranges::find(plan.ranks[0].instructions, Op::Collective, &Instruction::op)->collective =
+      CollectiveKind::AllToAll;
+  CHECK(mentions(verify(plan), "P-7: rank 0"));
+}
+
+TEST_CASE("P-2: the tasks of an overlap group wait for nothing of each other", "[compiler][plan]") {
+  RankPlan rank = lower_schedule(chain_program(4, 4), dualpipev(2, 4), true).ranks[0];
+  const auto in_group = [](const Instruction& i) { return i.overlap >= 0; };
+  const auto first = std::ranges::find_if(rank.instructions, in_group);
+  REQUIRE(first != rank.instructions.end());
+  const auto other = std::find_if(first, rank.instructions.end(), [&](const Instruction& i) {
+    return i.overlap == first->overlap && i.task != first->task;
+  });
+  REQUIRE(other != rank.instructions.end());
+  other->waits.push_back(first->id);
+  CHECK(mentions(verify(rank), "of another task of its overlap group"));
 }
 
 TEST_CASE("P-8: a backward with nothing to do keeps its place, and no tensor goes to it",
@@ -206,12 +307,6 @@ TEST_CASE("P-8: a backward with nothing to do keeps its place, and no tensor goe
   const std::vector<std::string> faults = verify(spoiled);
   CHECK(std::ranges::any_of(faults,
                             [](const std::string& f) { return f.starts_with("P-8: rank 0"); }));
-}
-
-/// A plan of two replicas of two stages on two ranks.
-Plan chimera_plan() {
-  const Schedule schedule = chimera(2, 4);
-  return lower_schedule(replicate(chain_program(2, 4), Replicas(schedule)), schedule, true);
 }
 
 TEST_CASE("with two replicas every rank reduces its stages before it votes",

@@ -96,7 +96,6 @@ MeasuredRow measured_row(const std::vector<TraceEvent>& events, const Origins& o
         row.updates.push_back(span_of(event));
         break;
       case Op::Send:
-      case Op::Alloc:
       case Op::Free:
         break;
     }

@@ -26,7 +26,6 @@ struct Category {
 inline constexpr std::array kCategories{Category{Op::Send, "send"},
                                         Category{Op::Recv, "receive"},
                                         Category{Op::Collective, "sum over replicas"},
-                                        Category{Op::Alloc, "alloc"},
                                         Category{Op::Free, "free"},
                                         Category{Op::Accumulate, "accumulate"},
                                         Category{Op::Vote, "vote"},

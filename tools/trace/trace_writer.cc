@@ -44,7 +44,6 @@ std::string name_of(const TraceEvent& event) {
     case Op::Vote:
     case Op::Collective:
     case Op::Free:
-    case Op::Alloc:
       break;
   }
   return std::string(category(event));
