@@ -8,6 +8,7 @@ namespace {
 StageProgram copy_of(const StageProgram& stage, int replica, const Replicas& replicas) {
   StageProgram copy = stage;
   copy.id = replicas.stage(stage.id, replica);
+  copy.replica = replica;
   for (StageInput& input : copy.inputs) {
     if (input.source == StageInput::Source::Stage) {
       input.from = replicas.stage(input.from, replica);

@@ -34,6 +34,7 @@ struct StageOutput {
 struct StageProgram {
   StageId id;
   std::string name;
+  int replica = 0;  ///< which copy of the pipeline it belongs to
   std::vector<Node> nodes;
   std::vector<StageInput> inputs;
   std::vector<StageOutput> outputs;

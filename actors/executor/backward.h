@@ -11,18 +11,9 @@
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/edge.h>
 
-namespace stagecraft {
+#include "stagecraft/actors/executor/saved.h"
 
-/// What a forward leaves for its backward.
-struct Saved {
-  std::vector<at::Tensor> leaves;   ///< the inputs that owe a gradient, in order
-  std::vector<at::Tensor> outputs;  ///< with their graphs, in the order of StageProgram::outputs
-  at::Tensor loss;                  ///< undefined where another stage computes it
-  // After the input half of a split backward: where the weight half starts, and with what.
-  bool input_half_done = false;
-  std::vector<torch::autograd::Edge> frontier;
-  std::vector<at::Tensor> frontier_gradients;
-};
+namespace stagecraft {
 
 struct Gradients {
   std::vector<at::Tensor> inputs;      ///< per leaf

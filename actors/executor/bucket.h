@@ -26,6 +26,8 @@ class Bucket {
   /// Copies the stage's parameters out of the program.
   Bucket(const CompiledProgram& program, const StageProgram& stage, const Optimizer& optimizer);
 
+  /// In the order of StageProgram::parameters.
+  [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
   /// The leaves autograd differentiates to, in the order of StageProgram::parameters.
   [[nodiscard]] const std::vector<at::Tensor>& parameters() const { return parameters_; }
   /// Where gradients of the trained parameters arrive, in their order.

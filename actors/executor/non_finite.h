@@ -1,20 +1,17 @@
-/// What every rank decides alike after the vote: whether the step counts, and how far gradients are
-/// scaled down.
+/// What is not finite ends a step before any weight changes, with the name of what it is.
 #pragma once
 
-#include <optional>
+#include <vector>
 
-#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/futures/collective/vote.h"
 
 namespace stagecraft {
 
-/// Errors: NonFinite, naming parameter, stage and step, when the vote found a gradient that is not
-/// finite.
-void refuse_non_finite(const CompiledProgram& program, const VoteResult& verdict, Step step);
-
-/// The factor that brings a gradient of norm `norm` down to `clip`; 1 where there is nothing to
-/// clip.
-[[nodiscard]] double clip_scale(const std::optional<double>& clip, double norm);
+/// Errors: NonFinite, naming stage and step, when the vote found a gradient that is not finite, and
+///         the parameter where one of `stages`, which are this rank's, has it.
+void refuse_non_finite(const std::vector<StageRuntime>& stages,
+                       const VoteResult& verdict,
+                       Step step);
 
 }  // namespace stagecraft

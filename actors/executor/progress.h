@@ -5,6 +5,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 
 #include "stagecraft/futures/wait_board.h"
@@ -18,6 +20,13 @@ struct Progress {
   std::atomic<bool> training{true};       ///< the list of a training step, not of an evaluation
   std::atomic<std::int64_t> since_ns{0};  ///< steady clock: when the instruction began
   WaitBoard waits;                        ///< whom it waits for
+
+  /// On the plan thread: the instruction at this position begins.
+  void begin(std::size_t position) {
+    instruction.store(static_cast<std::int32_t>(position), std::memory_order_relaxed);
+    since_ns.store(std::chrono::steady_clock::now().time_since_epoch().count(),
+                   std::memory_order_relaxed);
+  }
 };
 
 }  // namespace stagecraft

@@ -7,7 +7,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "stagecraft/actors/executor/backward.h"
-#include "stagecraft/actors/executor/commit.h"
+#include "stagecraft/actors/executor/clip.h"
+#include "stagecraft/actors/executor/non_finite.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/thread_count.h"
@@ -145,7 +146,7 @@ struct Reference::Impl {
                           std::chrono::minutes(1);  // it waits for nobody but itself
     const VoteResult verdict = vote(
         collective, Group{{Rank(0)}}, {.epoch = Epoch(0), .step = Step(done)}, ballot, deadline);
-    refuse_non_finite(program.compiled(), verdict, Step(done));
+    refuse_non_finite(stages, verdict, Step(done));
     const double rate =
         learning_rate_at(options.learning_rate, base_learning_rate(optimizer), done);
     for (StageRuntime& stage : stages) {

@@ -1,62 +1,75 @@
-/// Store: the values one worker holds while it runs a plan, by slot number.
+/// Slots: what one rank holds while it runs a plan, by the plan's slot numbers.
 ///
-/// The executor makes one per plan and alone uses it: the store is confined to the plan thread.
-/// ST-1: a slot is empty or holds one tensor; `put` needs it empty, everything else needs it full.
-///      So a plan that frees twice, reads too late or forgets to free is found at the instruction
-///      that is wrong.
-/// ST-2: bytes() is the sum over full slots of the tensor's nbytes plus what was accounted for;
-///      peak() is the highest it has been. Two slots with views of one storage count both.
+/// The executor makes one per plan and alone uses it, on its plan thread.
+/// ST-1: a slot is empty or holds one thing, a tensor or what its kind asks for; `put` needs it
+///       empty, everything else needs it full. So a plan that frees twice, reads too late or forgets
+///       to free is found at the instruction that is wrong.
+/// ST-2: bytes() is the sum over full slots of the tensors' nbytes plus what autograd is said to
+///       keep; peak() is the highest it has been. Gradients of parameters count as nothing: they are
+///       as large as the weights and counted with them. Two slots with views of one storage count
+///       both.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
+#include "stagecraft/actors/executor/saved.h"
 #include "stagecraft/base/ids.h"
 
 namespace stagecraft {
 
-class Store {
+class Slots {
  public:
-  /// Slots 0 to slots - 1, all empty.
-  explicit Store(std::int32_t slots);
+  /// Slots 0 to count - 1, all empty.
+  explicit Slots(std::int32_t count);
 
-  /// Errors of all four: PlanInvalid, naming the slot and what is the matter with it.
+  /// Errors of all that follow: PlanInvalid, naming the slot and what is the matter with it.
   void put(SlotId slot, at::Tensor tensor);
-  /// The reference is good until the slot is taken or freed.
-  [[nodiscard]] const at::Tensor& get(SlotId slot) const;
-  /// Returns the tensor and leaves the slot empty: the last reader takes, so that nothing keeps the
-  /// memory.
-  [[nodiscard]] at::Tensor take(SlotId slot);
+  /// `bytes`: what autograd keeps for it.
+  void put(SlotId slot, SavedStage saved, std::int64_t bytes);
+  void put(SlotId slot, std::vector<at::Tensor> parameter_gradients);
   void free(SlotId slot);
 
-  /// False for a slot the store does not have.
-  [[nodiscard]] bool holds(SlotId slot) const;
-
-  /// Adds memory that no slot shows (what autograd saved); a negative number takes it off again.
-  void account(std::int64_t bytes);
+  // References are good until the slot is freed.
+  [[nodiscard]] const at::Tensor& tensor(SlotId slot) const;
+  [[nodiscard]] SavedStage& saved(SlotId slot);
+  [[nodiscard]] const std::vector<at::Tensor>& parameter_gradients(SlotId slot) const;
 
   [[nodiscard]] std::int64_t bytes() const { return bytes_; }
   [[nodiscard]] std::int64_t peak() const { return peak_; }
+  /// Stages and microbatches kept for a backward, now and at most since begin_step().
+  [[nodiscard]] std::int64_t in_flight() const { return in_flight_; }
+  [[nodiscard]] std::int64_t peak_in_flight() const { return peak_in_flight_; }
 
-  /// Empties every slot and the account, as after an aborted step; the peak stays.
+  void begin_step() { peak_in_flight_ = in_flight_; }
+
+  /// Empties every slot, as after an aborted step; the peaks stay.
   void clear();
 
  private:
-  enum class Last : std::uint8_t { NeverFilled, Filled, Taken, Freed, Cleared };
+  using Content = std::
+      variant<std::monostate, at::Tensor, SavedStage, /* of parameters */ std::vector<at::Tensor>>;
+  enum class Last : std::uint8_t { NeverFilled, Filled, Freed, Cleared };
   struct Slot {
-    at::Tensor tensor;
+    Content content;
+    std::int64_t bytes = 0;
     Last last = Last::NeverFilled;
   };
 
+  void fill(SlotId slot, Content content, std::int64_t bytes);
   [[nodiscard]] const Slot& full(SlotId slot, std::string_view wanted) const;
-  [[nodiscard]] at::Tensor empty(SlotId slot, Last last, std::string_view wanted);
+  template <class T>
+  [[nodiscard]] const T& get(SlotId slot, std::string_view kind) const;
 
   std::vector<Slot> slots_;
   std::int64_t bytes_ = 0;
   std::int64_t peak_ = 0;
+  std::int64_t in_flight_ = 0;
+  std::int64_t peak_in_flight_ = 0;
 };
 
 }  // namespace stagecraft

@@ -21,6 +21,10 @@ void TimelineRecorder::expect(std::size_t position, const Future<at::Tensor>& re
 }
 
 std::vector<InstructionTime> TimelineRecorder::take() {
+  for (InstructionTime& time : times_) {
+    time.start = device_.time_of({time.start});
+    time.end = device_.time_of({time.end});
+  }
   for (const std::size_t position : expected_) {
     // A receive can be served before the thread that completed it comes to note the time.
     const std::int64_t noted = (*arrivals_)[position].load(std::memory_order_relaxed);

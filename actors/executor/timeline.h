@@ -18,6 +18,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "stagecraft/actors/executor/device.h"
 #include "stagecraft/futures/future.h"
 
 namespace stagecraft {
@@ -35,33 +36,36 @@ struct InstructionTime {
 
 class TimelineRecorder {
  public:
-  using Time = std::chrono::steady_clock::time_point;
-
-  explicit TimelineRecorder(std::size_t instructions) : instructions_(instructions) {}
+  /// `device`: whose events it is given.
+  TimelineRecorder(std::size_t instructions, const Device& device)
+      : instructions_(instructions), device_(device) {}
 
   void begin_step();
   /// Will note when this receive completes.
   void expect(std::size_t position, const Future<at::Tensor>& receive);
   void record(std::size_t position,
-              Time start,
-              Time end,
+              Device::Event start,
+              Device::Event end,
               std::int64_t bytes,
               std::int64_t held,
               std::int64_t in_flight) {
     InstructionTime& time = times_[position];
-    time.start = start.time_since_epoch().count();
-    time.end = end.time_since_epoch().count();
+    time.start = start.value;
+    time.end = end.value;
     time.bytes = bytes;
     time.held = held;
     time.in_flight = in_flight;
   }
-  /// What was noted, by position. Ensures: start <= end; arrived <= end for each receive expected.
+  /// What was noted, by position.
+  /// Requires: the device has come to all of it (DV-2).
+  /// Ensures:  start <= end; arrived <= end for each receive expected.
   [[nodiscard]] std::vector<InstructionTime> take();
 
  private:
   using Arrivals = std::vector<std::atomic<std::int64_t>>;
 
   std::size_t instructions_;
+  const Device& device_;
   std::vector<InstructionTime> times_;
   std::shared_ptr<Arrivals> arrivals_;
   std::vector<std::size_t> expected_;

@@ -1,9 +1,8 @@
-#include "stagecraft/futures/store.h"
+#include "stagecraft/actors/executor/slots.h"
 
 #include <ATen/ops/empty.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft {
@@ -16,84 +15,101 @@ at::Tensor floats(std::int64_t count) {
   return at::empty({count}, at::kFloat);
 }
 
-TEST_CASE("a slot gives back the tensor that was put into it, not a copy", "[futures][store]") {
-  Store store(3);
-  const at::Tensor value = floats(4);
-  store.put(SlotId{1}, value);
-  CHECK(store.holds(SlotId{1}));
-  CHECK_FALSE(store.holds(SlotId{0}));
-  CHECK(store.get(SlotId{1}).is_same(value));
-  CHECK(store.take(SlotId{1}).is_same(value));
-  CHECK_FALSE(store.holds(SlotId{1}));
-  store.put(SlotId{1}, value);
-  CHECK(store.holds(SlotId{1}));
+SavedStage saved_of(const at::Tensor& output) {
+  return {Saved{.leaves = {}, .outputs = {output}, .loss = {}}};
 }
 
-TEST_CASE("a store lets go of what is taken, freed or cleared", "[futures][store]") {
-  Store store(1);
-  at::Tensor value = floats(4);
-  store.put(SlotId{0}, value);
-  CHECK(value.use_count() == 2);
-  SECTION("taken") {
-    static_cast<void>(store.take(SlotId{0}));
-  }
+auto says(const std::string& text) {
+  return MessageMatches(ContainsSubstring(text));
+}
+
+TEST_CASE("a slot gives back what was put into it, not a copy", "[executor][slots]") {
+  Slots slots(3);
+  const at::Tensor value = floats(4);
+  slots.put(SlotId{1}, value);
+  CHECK(slots.tensor(SlotId{1}).is_same(value));
+  slots.put(SlotId{0}, saved_of(value), 100);
+  CHECK(slots.saved(SlotId{0}).front().outputs.front().is_same(value));
+  slots.put(SlotId{2}, std::vector{value, at::Tensor()});
+  CHECK(slots.parameter_gradients(SlotId{2}).front().is_same(value));
+  slots.free(SlotId{0});
+  slots.put(SlotId{0}, value);
+  CHECK(slots.tensor(SlotId{0}).is_same(value));
+}
+
+TEST_CASE("slots let go of what is freed or cleared", "[executor][slots]") {
+  Slots slots(2);
+  const at::Tensor value = floats(4);
+  slots.put(SlotId{0}, value);
+  slots.put(SlotId{1}, saved_of(value), 16);
+  CHECK(value.use_count() == 3);
   SECTION("freed") {
-    store.free(SlotId{0});
+    slots.free(SlotId{0});
+    slots.free(SlotId{1});
   }
   SECTION("cleared") {
-    store.clear();
+    slots.clear();
   }
   CHECK(value.use_count() == 1);
-  CHECK(store.bytes() == 0);
+  CHECK(slots.bytes() == 0);
+  CHECK(slots.in_flight() == 0);
 }
 
-TEST_CASE("a store counts bytes held and their peak (ST-2)", "[futures][store]") {
-  Store store(3);
-  store.put(SlotId{0}, floats(10));
-  store.put(SlotId{1}, floats(5));
-  CHECK(store.bytes() == 60);
-  store.account(100);
-  CHECK(store.bytes() == 160);
-  store.free(SlotId{0});
-  store.account(-100);
-  CHECK(store.bytes() == 20);
-  CHECK(store.peak() == 160);
-  store.clear();
-  CHECK(store.bytes() == 0);
-  CHECK(store.peak() == 160);
+TEST_CASE("ST-2: slots count bytes held, what is kept for a backward, and the peaks of both",
+          "[executor][slots]") {
+  Slots slots(4);
+  slots.put(SlotId{0}, floats(10));
+  slots.put(SlotId{1}, floats(5));
+  CHECK(slots.bytes() == 60);
+  slots.put(SlotId{2}, saved_of(floats(1)), 100);
+  CHECK(slots.bytes() == 160);
+  slots.put(SlotId{3}, std::vector{floats(1000)});
+  CHECK(slots.bytes() == 160);
+  slots.free(SlotId{0});
+  slots.free(SlotId{2});
+  CHECK(slots.bytes() == 20);
+  CHECK(slots.peak() == 160);
+  CHECK(slots.in_flight() == 0);
+  CHECK(slots.peak_in_flight() == 1);
+  slots.clear();
+  CHECK(slots.bytes() == 0);
+  CHECK(slots.peak() == 160);
+  slots.begin_step();
+  CHECK(slots.peak_in_flight() == 0);
 }
 
-TEST_CASE("a plan that misuses a slot is told which slot and why (ST-1)", "[futures][store]") {
-  Store store(2);
+TEST_CASE("ST-1: a plan that misuses a slot is told which slot and why", "[executor][slots]") {
+  Slots slots(2);
   const SlotId slot{1};
-  const auto message = [](const std::string& text) {
-    return MessageMatches(ContainsSubstring(text));
-  };
-  CHECK_THROWS_MATCHES(store.get(slot), Error, message("get slot 1: nothing was ever put into it"));
-  CHECK_THROWS_MATCHES(store.take(slot), Error, message("nothing was ever put"));
-  store.put(slot, floats(1));
-  CHECK_THROWS_MATCHES(store.put(slot, floats(1)), Error, message("put into slot 1: it is full"));
-  static_cast<void>(store.take(slot));
-  CHECK_THROWS_MATCHES(store.take(slot), Error, message("take slot 1: its tensor was taken"));
-  store.put(slot, floats(1));
-  store.free(slot);
-  CHECK_THROWS_MATCHES(store.free(slot), Error, message("free slot 1: its tensor was freed"));
-  store.put(slot, floats(1));
-  store.clear();
-  CHECK_THROWS_MATCHES(store.get(slot), Error, message("the store was cleared"));
-  CHECK_THROWS_MATCHES(store.put(slot, at::Tensor()), Error, message("undefined"));
-  CHECK(store.bytes() == 0);
+  CHECK_THROWS_MATCHES(
+      slots.tensor(slot), Error, says("get slot 1: nothing was ever put into it"));
+  slots.put(slot, floats(1));
+  CHECK_THROWS_MATCHES(slots.put(slot, floats(1)), Error, says("put into slot 1: it is full"));
+  CHECK_THROWS_MATCHES(slots.saved(slot), Error, says("does not hold what a forward has saved"));
+  CHECK_THROWS_MATCHES(
+      slots.parameter_gradients(slot), Error, says("does not hold gradients of parameters"));
+  slots.free(slot);
+  CHECK_THROWS_MATCHES(slots.free(slot), Error, says("free slot 1: it was freed"));
+  slots.put(slot, saved_of(floats(1)), 4);
+  CHECK_THROWS_MATCHES(slots.tensor(slot), Error, says("does not hold a tensor"));
+  slots.clear();
+  CHECK_THROWS_MATCHES(slots.saved(slot), Error, says("all were cleared"));
+  CHECK_THROWS_MATCHES(slots.put(slot, at::Tensor()), Error, says("undefined"));
+  CHECK(slots.bytes() == 0);
 }
 
-TEST_CASE("a slot the plan does not have is an error in every call", "[futures][store]") {
-  Store store(2);
+TEST_CASE("a slot the plan does not have is an error in every call", "[executor][slots]") {
+  Slots slots(2);
   const SlotId slot = GENERATE(SlotId{2}, SlotId{-1});
-  CHECK_FALSE(store.holds(slot));
-  CHECK(thrown_by([&] { store.put(slot, floats(1)); }) == Errc::PlanInvalid);
-  CHECK(thrown_by([&] { static_cast<void>(store.get(slot)); }) == Errc::PlanInvalid);
-  CHECK(thrown_by([&] { static_cast<void>(store.take(slot)); }) == Errc::PlanInvalid);
-  CHECK(thrown_by([&] { store.free(slot); }) == Errc::PlanInvalid);
-  CHECK(thrown_by([] { const Store impossible(-1); }) == Errc::Internal);
+  const auto no_such = says("the plan has 2 slots");
+  CHECK_THROWS_MATCHES(slots.put(slot, floats(1)), Error, no_such);
+  CHECK_THROWS_MATCHES(slots.put(slot, saved_of(floats(1)), 4), Error, no_such);
+  CHECK_THROWS_MATCHES(slots.put(slot, std::vector{floats(1)}), Error, no_such);
+  CHECK_THROWS_MATCHES(slots.tensor(slot), Error, no_such);
+  CHECK_THROWS_MATCHES(slots.saved(slot), Error, no_such);
+  CHECK_THROWS_MATCHES(slots.parameter_gradients(slot), Error, no_such);
+  CHECK_THROWS_MATCHES(slots.free(slot), Error, no_such);
+  CHECK_THROWS_AS(Slots(-1), Error);
 }
 
 }  // namespace

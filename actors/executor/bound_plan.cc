@@ -1,0 +1,173 @@
+#include "stagecraft/actors/executor/bound_plan.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "stagecraft/base/error.h"
+
+namespace stagecraft {
+namespace {
+
+/// Looks up the slots of one task.
+class TaskSlots {
+ public:
+  TaskSlots(const RankPlan& plan, const Instruction& instruction, const StageProgram& stage)
+      : plan_(&plan), instruction_(&instruction), stage_(&stage) {}
+
+  void bind_forward(BoundInstruction& bound) const {
+    for (const StageInput& input : stage_->inputs) {
+      // One that was received has the reader's name, one that was made here its maker's.
+      std::optional<SlotId> slot = reads({input.value, Role::Activation, stage_->id});
+      if (!slot) {
+        slot = reads({input.value, Role::Activation, input.from});
+      }
+      bound.inputs.push_back(required(slot, fmt::format("its input %{}", input.value.value)));
+    }
+    for (const StageOutput& output : stage_->outputs) {
+      bound.outputs.push_back(required(writes({output.value, Role::Activation, stage_->id}),
+                                       fmt::format("its output %{}", output.value.value)));
+    }
+    bound.saved = writes({kNoValue, Role::Saved, stage_->id}).value_or(SlotId(-1));
+  }
+
+  void bind_backward(BoundInstruction& bound) const {
+    if (instruction_->does_nothing()) {
+      return;  // P-8
+    }
+    bound.saved =
+        required(reads({kNoValue, Role::Saved, stage_->id}), "what its forward has saved");
+    bound.parameter_gradients =
+        writes({kNoValue, Role::ParameterGradient, stage_->id}).value_or(SlotId(-1));
+    for (const StageOutput& output : stage_->outputs) {
+      bound.output_gradients.push_back(gradients_of(output));
+    }
+    for (const StageInput& input : stage_->inputs) {
+      if (!input.owes_gradient) {
+        continue;
+      }
+      if (const auto slot = writes({input.value, Role::Gradient, stage_->id})) {
+        bound.input_gradients.push_back(*slot);
+      }
+    }
+    const auto owed = std::ranges::count(stage_->inputs, true, &StageInput::owes_gradient);
+    const auto made = std::ssize(bound.input_gradients);
+    const bool only_weights = instruction_->task.kind == CellKind::BackwardWeight && made == 0;
+    if (made != owed && !only_weights) {
+      refuse(fmt::format("has slots for {} gradients of inputs and owes {}", made, owed));
+    }
+  }
+
+ private:
+  /// Latest-created consumer first: the order in which one process adds them, whatever arrives
+  /// first. None in a task that does not read them, as the weight half of a split backward.
+  [[nodiscard]] std::vector<SlotId> gradients_of(const StageOutput& output) const {
+    std::vector<SlotId> slots;
+    for (std::size_t c = output.consumers.size(); c-- > 0;) {
+      if (!output.gradient_from[c]) {
+        continue;
+      }
+      if (const auto slot = reads({output.value, Role::Gradient, output.consumers[c]})) {
+        slots.push_back(*slot);
+      } else if (instruction_->task.kind != CellKind::BackwardWeight) {
+        refuse(fmt::format("has no slot for the gradient of its output %{} from stage {}",
+                           output.value.value,
+                           output.consumers[c].value));
+      }
+    }
+    return slots;
+  }
+
+  [[nodiscard]] static std::optional<SlotId> find(const std::vector<SlotUse>& uses, ValueKey key) {
+    const auto found = std::ranges::find(uses, key, &SlotUse::value);
+    return found == uses.end() ? std::nullopt : std::optional(found->slot);
+  }
+  [[nodiscard]] std::optional<SlotId> reads(ValueKey key) const {
+    key.microbatch = instruction_->task.microbatch;
+    return find(instruction_->reads, key);
+  }
+  [[nodiscard]] std::optional<SlotId> writes(ValueKey key) const {
+    key.microbatch = instruction_->task.microbatch;
+    return find(instruction_->writes, key);
+  }
+
+  [[nodiscard]] SlotId required(std::optional<SlotId> slot, const std::string& what) const {
+    if (!slot) {
+      refuse("has no slot for " + what);
+    }
+    return *slot;
+  }
+
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw Error(Errc::PlanInvalid,
+                fmt::format("the list of rank {} is not one for stage \"{}\": {} {}",
+                            plan_->rank.value,
+                            stage_->name,
+                            to_string(*instruction_),
+                            what))
+        .with(place_of(*instruction_));
+  }
+
+  const RankPlan* plan_;
+  const Instruction* instruction_;
+  const StageProgram* stage_;
+};
+
+void check(const RankPlan& plan, const std::vector<const StageProgram*>& stages) {
+  std::vector<std::string> faults = verify(plan);
+  if (!std::ranges::equal(plan.stages, stages, {}, {}, &StageProgram::id)) {
+    faults.push_back(fmt::format("rank {} has other stages than its list", plan.rank.value));
+  }
+  if (!faults.empty()) {
+    throw Error(Errc::PlanInvalid,
+                fmt::format("the plan breaks its rules: {}", fmt::join(faults, "; ")));
+  }
+}
+
+bool is_of_a_stage(Op op) {
+  return op == Op::Run || op == Op::Accumulate || op == Op::Update;
+}
+
+}  // namespace
+
+BoundPlan bind(const RankPlan& plan, const std::vector<const StageProgram*>& stages) {
+  check(plan, stages);  // keeps BP-1
+  BoundPlan bound{.plan = &plan, .list = {}, .receives = {}};
+  bound.list.reserve(plan.instructions.size());
+  std::unordered_map<InstructionId, std::size_t> position_of;
+  for (const Instruction& i : plan.instructions) {
+    BoundInstruction b{.instruction = &i};
+    for (const InstructionId id : i.waits) {
+      const std::size_t position = position_of.at(id);
+      if (plan.instructions[position].stream != i.stream) {
+        b.waits.push_back(position);
+        bound.list[position].is_waited_for = true;
+      }
+    }
+    if (is_of_a_stage(i.op)) {
+      b.stage = static_cast<std::size_t>(std::ranges::lower_bound(plan.stages, i.task.stage) -
+                                         plan.stages.begin());
+    }
+    if (i.op == Op::Run) {
+      const TaskSlots slots(plan, i, *stages[b.stage]);
+      if (i.task.kind == CellKind::Forward) {
+        slots.bind_forward(b);
+      } else {
+        slots.bind_backward(b);
+      }
+    } else if (i.reads.size() + i.writes.size() == 1) {
+      b.slot = (i.reads.empty() ? i.writes : i.reads).front().slot;
+    }
+    if (i.op == Op::Recv) {
+      bound.receives.push_back(bound.list.size());
+    }
+    position_of.emplace(i.id, bound.list.size());
+    bound.list.push_back(std::move(b));
+  }
+  return bound;
+}
+
+}  // namespace stagecraft

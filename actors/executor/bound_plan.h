@@ -1,0 +1,44 @@
+/// BoundPlan: a rank's list as it is run, with everything looked up that a step would look up.
+///
+/// Made once when a plan is loaded, from the list and the stages it runs; a step reads positions and
+/// numbers of slots. Views both.
+/// BP-1: a list is verified before it is bound, so that no step meets an instruction that it cannot
+///       run, whoever made the list.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "stagecraft/base/ids.h"
+#include "stagecraft/compiler/plan/plan.h"
+#include "stagecraft/compiler/stage_program.h"
+
+namespace stagecraft {
+
+struct BoundInstruction {
+  const Instruction* instruction = nullptr;
+  std::size_t stage = 0;           ///< among the rank's stages: Run, Accumulate, Update
+  std::vector<std::size_t> waits;  ///< positions, of instructions on other streams
+  bool is_waited_for = false;      ///< by an instruction on another stream
+  SlotId slot{-1};                 ///< Send, Recv, Free, Accumulate: the one it is about
+  // Run. A number below 0: the task has no such thing.
+  std::vector<SlotId> inputs;   ///< forward: per input of the stage
+  std::vector<SlotId> outputs;  ///< forward: per output of the stage
+  SlotId saved{-1};             ///< written by a forward, read by its backward
+  std::vector<std::vector<SlotId>> output_gradients;  ///< backward: per output, in order of summing
+  std::vector<SlotId> input_gradients;  ///< backward: per input that owes one; empty for W
+  SlotId parameter_gradients{-1};
+};
+
+struct BoundPlan {
+  const RankPlan* plan = nullptr;
+  std::vector<BoundInstruction> list;  ///< by position
+  std::vector<std::size_t> receives;   ///< positions, ascending
+};
+
+/// `stages`: those of the plan's list, in its order.
+/// Errors: PlanInvalid with everything that verify() finds, and for a task without a slot for one of
+///         its stage's values.
+[[nodiscard]] BoundPlan bind(const RankPlan& plan, const std::vector<const StageProgram*>& stages);
+
+}  // namespace stagecraft

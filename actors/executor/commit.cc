@@ -1,0 +1,100 @@
+#include "stagecraft/actors/executor/commit.h"
+
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stagecraft/actors/executor/clip.h"
+#include "stagecraft/actors/executor/non_finite.h"
+#include "stagecraft/actors/executor/replica_sum.h"
+#include "stagecraft/base/error.h"
+
+namespace stagecraft {
+
+Commit::Commit(CommitSetup setup,
+               Collective& collective,
+               StepTimes& times,
+               std::vector<StageRuntime>& stages)
+    : setup_(std::move(setup)), collective_(collective), times_(times), stages_(stages) {
+  for (const RankPlan& rank : setup_.plan->ranks) {
+    everybody_.ranks.push_back(rank.rank);
+  }
+}
+
+void Commit::begin_step(const StepOrder& order, const Sequence& tags) {
+  order_ = order;
+  tags_ = tags;
+  verdict_.reset();
+  for (StageRuntime& stage : stages_) {
+    stage.bucket.begin_step();
+  }
+}
+
+Deadline Commit::deadline() const {
+  return std::chrono::steady_clock::now() + setup_.patience;
+}
+
+void Commit::reduce(int group) {
+  std::vector<const Bucket*> mine;
+  for (const StageId id : setup_.plan->replica_groups[static_cast<std::size_t>(group)].stages) {
+    for (const StageRuntime& stage : stages_) {
+      if (stage.program->id == id) {
+        mine.push_back(&stage.bucket);
+      }
+    }
+  }
+  const auto waiting = times_.pass(&RankTimes::waiting);
+  sum_over_replicas(collective_, *setup_.plan, group, mine, tags_, deadline());
+}
+
+void Commit::cast_vote(const std::vector<MicrobatchLoss>& losses) {
+  refuse_non_finite_losses(losses);
+  const Ballot ballot = make_ballot();
+  const auto waiting = times_.pass(&RankTimes::waiting);
+  const VoteResult verdict = vote(collective_, everybody_, tags_, ballot, deadline());
+  refuse_non_finite(stages_, verdict, order_.step);
+  verdict_ = verdict;
+}
+
+void Commit::refuse_non_finite_losses(const std::vector<MicrobatchLoss>& losses) const {
+  for (const auto& [m, loss] : losses) {
+    if (std::isfinite(loss)) {
+      continue;
+    }
+    ErrorContext place{.microbatch = m, .step = order_.step};
+    for (const StageRuntime& stage : stages_) {
+      if (stage.program->loss != kNoValue) {
+        place.stage = stage.program->id;
+      }
+    }
+    throw Error(
+        Errc::NonFinite,
+        fmt::format("the loss of microbatch {} is {}; lower the learning rate, or clip gradients",
+                    m.value,
+                    loss))
+        .with(place);
+  }
+}
+
+Ballot Commit::make_ballot() {
+  const auto computing = times_.compute(&RankTimes::update);
+  Ballot ballot;
+  for (StageRuntime& stage : stages_) {
+    const std::vector<SquaredNorm> norms = stage.bucket.average(setup_.plan->microbatches);
+    if (stage.program->replica == 0) {  // the others have the same gradients
+      ballot.squared_norms.insert(ballot.squared_norms.end(), norms.begin(), norms.end());
+    }
+  }
+  return ballot;
+}
+
+void Commit::update(StageRuntime& stage) {
+  const auto computing = times_.compute(&RankTimes::update);
+  stage.bucket.update(setup_.optimizer,
+                      order_.learning_rate,
+                      clip_scale(setup_.clip, verdict_->total_norm),
+                      order_.step.value + 1);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,66 @@
+/// Commit: the end of a training step on one rank: gradients of replicas are summed, all ranks vote,
+/// weights are updated.
+///
+/// Made by the executor, used on its plan thread.
+/// CT-1: no weight changes before the vote is over.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "stagecraft/actors/executor/stage_runtime.h"
+#include "stagecraft/actors/executor/step_record.h"
+#include "stagecraft/actors/executor/step_times.h"
+#include "stagecraft/compiler/plan/plan.h"
+#include "stagecraft/futures/collective/collective.h"
+
+namespace stagecraft {
+
+struct CommitSetup {
+  std::shared_ptr<const Plan> plan;  ///< of training
+  Optimizer optimizer;
+  std::optional<double> clip;
+  std::chrono::milliseconds patience{};  ///< longest wait for the other ranks
+};
+
+class Commit {
+ public:
+  /// Views collective, times and the rank's stages.
+  Commit(CommitSetup setup,
+         Collective& collective,
+         StepTimes& times,
+         std::vector<StageRuntime>& stages);
+
+  /// `tags`: plan, epoch and submission of the step's collectives.
+  void begin_step(const StepOrder& order, const Sequence& tags);
+
+  /// Sums over the plan's replica group `group`.
+  void reduce(int group);
+  /// Averages the gradients and votes.
+  /// Errors: NonFinite for a loss or a gradient; those of vote().
+  void cast_vote(const std::vector<MicrobatchLoss>& losses);
+  void update(StageRuntime& stage);
+
+  /// Weights may have changed.
+  [[nodiscard]] bool is_past_the_vote() const { return verdict_.has_value(); }
+  /// Requires: is_past_the_vote().
+  [[nodiscard]] double gradient_norm() const { return verdict_->total_norm; }
+
+ private:
+  [[nodiscard]] Deadline deadline() const;
+  void refuse_non_finite_losses(const std::vector<MicrobatchLoss>& losses) const;
+  [[nodiscard]] Ballot make_ballot();
+
+  CommitSetup setup_;
+  Collective& collective_;
+  StepTimes& times_;
+  std::vector<StageRuntime>& stages_;
+  Group everybody_;
+  StepOrder order_;
+  Sequence tags_;
+  std::optional<VoteResult> verdict_;
+};
+
+}  // namespace stagecraft

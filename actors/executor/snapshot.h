@@ -1,0 +1,29 @@
+/// Snapshot: what a step must be able to give back: the buffers that forwards write.
+///
+/// Weights and optimizer state need none: nothing changes them before the vote.
+#pragma once
+
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "stagecraft/actors/executor/stage_runtime.h"
+
+namespace stagecraft {
+
+class Snapshot {
+ public:
+  /// Copies the buffers of all stages, which must outlive it.
+  explicit Snapshot(const std::vector<StageRuntime>& stages);
+
+  /// Makes them again what they were.
+  void restore() const;
+
+ private:
+  struct Copy {
+    at::Tensor living, kept;
+  };
+  std::vector<Copy> copies_;
+};
+
+}  // namespace stagecraft

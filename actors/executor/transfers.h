@@ -1,0 +1,64 @@
+/// Transfers: a rank's tensors on their way in and out during a step.
+///
+/// Made by the executor, one per plan, used on its plan thread.
+/// TX-1: receives are posted ahead, in the plan's order: a peer's tensor is taken in while this rank
+///       still computes. Each is taken once, or dropped with the step.
+/// TX-2: who waits for a tensor shows whom it waits for (WB-1), and no longer than its patience.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "stagecraft/actors/executor/bound_plan.h"
+#include "stagecraft/futures/transport/transport.h"
+#include "stagecraft/futures/wait_board.h"
+
+namespace stagecraft {
+
+class Transfers {
+ public:
+  /// Views the plan.
+  Transfers(const BoundPlan& plan,
+            std::shared_ptr<Transport> transport,
+            std::shared_ptr<WaitBoard> board,
+            std::chrono::milliseconds patience);
+
+  /// Posts the receives of a step, whose tags are `step` with each transfer's edge and microbatch.
+  void begin(const Tag& step);
+
+  /// What the instruction at `position` receives, for whoever wants to know when it is here.
+  [[nodiscard]] const Future<at::Tensor>& arrival(std::size_t position) const {
+    return received_[position];
+  }
+
+  /// Whether all that the instructions of [begin, end) receive is here.
+  [[nodiscard]] bool have_arrived(std::size_t begin, std::size_t end) const;
+
+  /// Waits for what the instruction at `position` receives.
+  /// Errors: ClusterTimeout when nothing has come in time; the transport's own.
+  [[nodiscard]] at::Tensor take(std::size_t position);
+
+  void send(std::size_t position, at::Tensor tensor);
+
+  /// Drops the step's receives.
+  void clear();
+
+ private:
+  [[nodiscard]] const Instruction& instruction(std::size_t position) const {
+    return *plan_->list[position].instruction;
+  }
+  [[nodiscard]] Tag tag_of(std::size_t position) const;
+
+  const BoundPlan* plan_;
+  std::shared_ptr<Transport> transport_;
+  std::shared_ptr<WaitBoard> board_;
+  std::chrono::milliseconds patience_;
+  Tag step_;
+  std::vector<Future<at::Tensor>> received_;  // by position
+};
+
+}  // namespace stagecraft
