@@ -192,7 +192,8 @@ struct StageExecutor::Impl {
         setup.before_instruction(instruction);
       }
       process_end::gate();
-      transport->require_current(report.committed ? kEndlessEpoch : order.epoch);  // keeps X-4
+      transport->require_current(setup.plan_id,
+                                 report.committed ? kEndlessEpoch : order.epoch);  // keeps X-4
       execute(instruction, position);
     } catch (...) {
       throw with_place(foreign_error(std::current_exception()), instruction);
@@ -252,10 +253,15 @@ struct StageExecutor::Impl {
   }
 
   [[nodiscard]] Tag tag_of(const Instruction& i) const {
-    return {.epoch = order.epoch,
-            .step = order.submission,
+    return {.plan = setup.plan_id,
+            .epoch = order.epoch,
+            .submission = order.submission,
             .edge = i.edge,
             .microbatch = i.task.microbatch};
+  }
+
+  [[nodiscard]] Sequence sequence() const {
+    return {.plan = setup.plan_id, .epoch = order.epoch, .submission = order.submission};
   }
 
   void receive(const Instruction& instruction, std::size_t position) {
@@ -435,12 +441,8 @@ struct StageExecutor::Impl {
       }
     }
     const Stopwatch waiting(report.times.waiting);
-    sum_over_replicas(collective,
-                      *setup.train,
-                      number,
-                      mine,
-                      {.epoch = order.epoch, .step = order.submission},
-                      Clock::now() + setup.patience);
+    sum_over_replicas(
+        collective, *setup.train, number, mine, sequence(), Clock::now() + setup.patience);
   }
 
   /// Losses leave the rank as numbers, in its answer.
@@ -476,11 +478,7 @@ struct StageExecutor::Impl {
       }
     }
     const Stopwatch waiting(report.times.waiting);
-    verdict = vote(collective,
-                   group,
-                   {.epoch = order.epoch, .step = order.submission},
-                   ballot,
-                   Clock::now() + setup.patience);
+    verdict = vote(collective, group, sequence(), ballot, Clock::now() + setup.patience);
     refuse_non_finite(*setup.program, *verdict, order.step);
     report.gradient_norm = verdict->total_norm;
     report.committed = true;
