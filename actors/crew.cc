@@ -1,6 +1,8 @@
 #include "stagecraft/actors/crew.h"
 
+#include <cstdint>
 #include <optional>
+#include <random>
 #include <utility>
 
 #include "stagecraft/actors/caf_types.h"
@@ -16,6 +18,13 @@ namespace {
 
 /// Longest wait for an agent, which never computes.
 constexpr std::chrono::seconds kAgentLimit{30};
+
+/// Two crews that meet on one worker may be of different processes, so it is drawn, not counted.
+PlanId draw_plan_id() {
+  std::random_device source;
+  const auto half = [&source] { return static_cast<std::uint64_t>(source()); };
+  return PlanId(half() << 32U | half());
+}
 
 std::string plan_thread_name(Rank rank) {
   return "the worker of rank " + to_string(rank);
@@ -57,6 +66,7 @@ struct Crew::Impl {
   const HomeProcess home;
   const std::shared_ptr<StepLedger> ledger;
   const CrewSetup setup;
+  const PlanId plan_id = draw_plan_id();
   const InprocNetwork network;
   const std::shared_ptr<Transport> here;
   std::vector<PlanActor> plan_threads;
@@ -80,6 +90,7 @@ struct Crew::Impl {
       desk->transport = network.endpoint(rank);
       ExecutorSetup worker = setup.worker;
       worker.rank = rank;
+      worker.plan_id = plan_id;
       if (setup.before_instruction) {
         worker.before_instruction = [hook = setup.before_instruction, rank](const Instruction& i) {
           hook(rank, i);
@@ -114,6 +125,7 @@ struct Crew::Impl {
     for (std::size_t r = 0; r < plan_threads.size(); ++r) {
       d.members.push_back({plan_threads[r], agents[r]});
     }
+    d.plan_id = plan_id;
     d.transport = here;
     d.ledger = ledger;
     d.train = setup.worker.train;
@@ -158,7 +170,7 @@ struct Crew::Impl {
     return arrival.get();
   }
 
-  [[nodiscard]] std::vector<StateListing> ask_state(Step request, bool tensors) const {
+  [[nodiscard]] std::vector<StateListing> ask_state(Submission request, bool tensors) const {
     std::vector<Asked<StateListing>> asked;
     for (int r = 0; r < setup.ranks; ++r) {
       asked.push_back(
@@ -177,7 +189,7 @@ Crew::Crew(std::shared_ptr<StepLedger> ledger, CrewSetup setup)
 
 Crew::~Crew() = default;
 
-void Crew::submit(Step submission) {
+void Crew::submit(Submission submission) {
   caf::anon_send(impl_->driver, Submit{submission});
 }
 
@@ -186,26 +198,27 @@ std::vector<StateListing> Crew::list_state() {
 }
 
 std::vector<std::vector<StateTensor>> Crew::read_state() {
-  const Step request = impl_->ledger->next_request();
+  const Submission request = impl_->ledger->next_request();
   const std::vector<StateListing> listings = impl_->ask_state(request, true);
   const Deadline deadline = std::chrono::steady_clock::now() + impl_->setup.state_deadline;
   std::vector<std::vector<StateTensor>> state(listings.size());
   for (std::size_t r = 0; r < listings.size(); ++r) {
     for (std::size_t i = 0; i < listings[r].names.size(); ++i) {
       state[r].push_back(
-          {listings[r].names[i], impl_->receive(Rank(r), state_tag(request, i), deadline)});
+          {listings[r].names[i],
+           impl_->receive(Rank(r), state_tag(impl_->plan_id, request, i), deadline)});
     }
   }
   return state;
 }
 
 void Crew::write_state(const std::vector<std::vector<StateTensor>>& state) {
-  const Step request = impl_->ledger->next_request();
+  const Submission request = impl_->ledger->next_request();
   std::vector<Asked<StateTaken>> asked;
   for (std::size_t r = 0; r < state.size(); ++r) {
     TakeState order{.request = request};
     for (std::size_t i = 0; i < state[r].size(); ++i) {
-      impl_->here->send(Rank(r), state_tag(request, i), state[r][i].tensor);
+      impl_->here->send(Rank(r), state_tag(impl_->plan_id, request, i), state[r][i].tensor);
       order.names.push_back(state[r][i].name);
     }
     asked.push_back(impl_->ask_worker<StateTaken>(Rank(r), std::move(order)));

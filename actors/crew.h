@@ -43,7 +43,7 @@ class Crew {
   Crew& operator=(const Crew&) = delete;
 
   /// Tells the driver that the ledger has a step for it.
-  void submit(Step submission);
+  void submit(Submission submission);
 
   /// What every rank keeps, by rank.
   [[nodiscard]] std::vector<StateListing> list_state();

@@ -16,9 +16,12 @@ namespace stagecraft {
 inline constexpr EdgeId kStateEdge{std::numeric_limits<std::int32_t>::max()};
 
 /// The tag of the `index`-th tensor of a request.
-[[nodiscard]] constexpr Tag state_tag(Step request, std::size_t index) {
-  return {
-      .epoch = kEndlessEpoch, .step = request, .edge = kStateEdge, .microbatch = Microbatch(index)};
+[[nodiscard]] constexpr Tag state_tag(PlanId plan, Submission request, std::size_t index) {
+  return {.plan = plan,
+          .epoch = kEndlessEpoch,
+          .submission = request,
+          .edge = kStateEdge,
+          .microbatch = Microbatch(index)};
 }
 
 }  // namespace stagecraft

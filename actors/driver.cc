@@ -133,7 +133,7 @@ class Driver {
 
   void start_next() {
     while (!round_ && !waiting_.empty()) {
-      const Step submission = waiting_.front();
+      const Submission submission = waiting_.front();
       waiting_.pop_front();
       std::optional<StepInput> input = setup_.ledger->start(submission);
       if (!input) {
@@ -155,7 +155,7 @@ class Driver {
     return error.because(lost);
   }
 
-  void start(Step submission, const StepInput& input) {
+  void start(Submission submission, const StepInput& input) {
     const Step step(setup_.ledger->committed());
     round_.emplace(submission, step, input.training, ranks());
     phase_ = Phase::Running;
@@ -202,14 +202,18 @@ class Driver {
             });
   }
 
-  void send_inputs(Step submission, const StepInput& input) {
+  void send_inputs(Submission submission, const StepInput& input) {
     const Plan& plan = input.training ? *setup_.train : *setup_.evaluate;
     try {
       for (const Feed& feed : plan.feeds) {
         const auto& tensors = feed.label ? input.labels : input.inputs;
         setup_.transport->send(
             feed.to,
-            {.epoch = epoch_, .step = submission, .edge = feed.edge, .microbatch = feed.microbatch},
+            {.plan = setup_.plan_id,
+             .epoch = epoch_,
+             .submission = submission,
+             .edge = feed.edge,
+             .microbatch = feed.microbatch},
             tensors.at(feed.microbatch.index()).at(static_cast<std::size_t>(feed.position)));
       }
     } catch (const Error& error) {
@@ -237,11 +241,11 @@ class Driver {
     set_deadline(std::chrono::steady_clock::now() + abort_limit());
     const Error& why = *round_->primary();
     log(Level::Info, "step aborted", {{"step", round_->step()}, {"why", why.what()}});
-    const Abort order{.epoch = epoch_, .reason = to_chain(why)};
+    const Abort order{.plan = setup_.plan_id, .epoch = epoch_, .reason = to_chain(why)};
     for (const auto& member : setup_.members) {
       self_->send(member.agent, order);
     }
-    setup_.transport->advance(epoch_, why);
+    setup_.transport->advance(setup_.plan_id, epoch_, why);
   }
 
   /// The step is late: who is it that holds it up? Their agents know.
@@ -264,7 +268,7 @@ class Driver {
     }
   }
 
-  void status(Step submission, std::size_t which, std::optional<StatusReply> reply) {
+  void status(Submission submission, std::size_t which, std::optional<StatusReply> reply) {
     const AtWork at_work;
     if (!round_ || round_->submission() != submission || phase_ != Phase::Asking) {
       return;
@@ -349,7 +353,7 @@ class Driver {
 
   const Self self_;
   const DriverSetup setup_;
-  std::deque<Step> waiting_;
+  std::deque<Submission> waiting_;
   std::vector<bool> ended_;
   Epoch epoch_{0};
 

@@ -38,6 +38,7 @@ struct DriverSetup {
     AgentActor agent;
   };
   std::vector<Member> members;  ///< by rank
+  PlanId plan_id;
   std::shared_ptr<Transport> transport;
   std::shared_ptr<StepLedger> ledger;
   std::shared_ptr<const Plan> train, evaluate;

@@ -37,8 +37,8 @@ struct Ready {
 
 /// Run one step; the tensors it needs are on their way.
 struct RunStep {
-  Step step;        ///< optimizer updates so far
-  Step submission;  ///< this attempt; part of all its tags
+  Step step;  ///< optimizer updates so far
+  Submission submission;
   Epoch epoch;
   double learning_rate = 0.0;
   bool training = true;
@@ -46,7 +46,7 @@ struct RunStep {
 
 struct StepDone {
   Rank rank;
-  Step submission;
+  Submission submission;
   bool committed = false;  ///< weights have changed
   RankTimes times;
   std::vector<MicrobatchLoss> losses;
@@ -55,8 +55,9 @@ struct StepDone {
   ErrorChain error;
 };
 
-/// Give up every epoch before this one.
+/// Give up every epoch of the plan before this one.
 struct Abort {
+  PlanId plan;
   Epoch epoch;
   ErrorChain reason;
 };
@@ -74,7 +75,7 @@ struct StatusReply {
 /// Say what state this rank keeps and, if asked to, send it to the driver under the tags of
 /// `request`.
 struct SendState {
-  Step request;
+  Submission request;
   bool tensors = true;
 };
 
@@ -89,7 +90,7 @@ struct StateListing {
 
 /// Replace the whole state by the tensors sent under the tags of `request`, or by none of them.
 struct TakeState {
-  Step request;
+  Submission request;
   std::vector<std::string> names;  ///< as in the rank's StateListing
 };
 
@@ -100,7 +101,7 @@ struct StateTaken {
 
 /// A step is in the ledger under this number.
 struct Submit {
-  Step submission;
+  Submission submission;
 };
 
 template <class V>
@@ -134,7 +135,7 @@ decltype(auto) visit_fields(StepDone& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(Abort& m, V&& v) {
-  return v(m.epoch, m.reason);
+  return v(m.plan, m.epoch, m.reason);
 }
 template <class V>
 decltype(auto) visit_fields(Status&, V&& v) {

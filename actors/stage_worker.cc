@@ -79,7 +79,7 @@ StatusReply status_of(const WorkerDesk& desk) {
 AgentActor::behavior_type agent(AgentActor::pointer, const std::shared_ptr<WorkerDesk>& desk) {
   return {[desk](const Abort& m) {
             const process_end::AtWork at_work;  // tensors of the epoch are dropped
-            desk->transport->advance(m.epoch, to_error(m.reason));
+            desk->transport->advance(m.plan, m.epoch, to_error(m.reason));
           },
           [desk](const Status&) { return status_of(*desk); }};
 }
@@ -149,7 +149,7 @@ StateListing StageWorker::send_state(const SendState& m) {
       if (m.tensors) {
         // A copy: the next step writes to the living one.
         at::Tensor copy = state[i].tensor.detach().clone(at::MemoryFormat::Contiguous);
-        desk_->transport->send(kDriver, state_tag(m.request, i), std::move(copy));
+        desk_->transport->send(kDriver, state_tag(setup_.plan_id, m.request, i), std::move(copy));
       }
     }
   });
@@ -176,7 +176,8 @@ std::vector<at::Tensor> StageWorker::receive_state(const std::vector<StateTensor
   check_names(state, m.names);
   std::vector<at::Tensor> taken;
   for (std::size_t i = 0; i < state.size(); ++i) {
-    taken.push_back(receive_now(*desk_, state_tag(m.request, i), setup_.state_patience));
+    taken.push_back(
+        receive_now(*desk_, state_tag(setup_.plan_id, m.request, i), setup_.state_patience));
     if (taken.back().sizes() != state[i].tensor.sizes() ||
         taken.back().scalar_type() != state[i].tensor.scalar_type()) {
       throw Error(Errc::Internal, state[i].name + " was sent in another shape or type than listed");

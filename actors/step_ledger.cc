@@ -10,25 +10,25 @@ EnteredStep StepLedger::enter(StepInput input, int most) {
   if (closed_) {
     throw Error(*closed_);
   }
-  const Step submission(numbers_++);
+  const Submission submission(numbers_++);
   Entry& entry = under_way_[submission];
   entry.input = std::move(input);
   return {submission, entry.promise.future()};
 }
 
-Step StepLedger::next_request() {
+Submission StepLedger::next_request() {
   const std::scoped_lock lock(mutex_);
-  return Step(numbers_++);
+  return Submission(numbers_++);
 }
 
-std::optional<StepInput> StepLedger::start(Step submission) {
+std::optional<StepInput> StepLedger::start(Submission submission) {
   const std::scoped_lock lock(mutex_);
   const auto found = under_way_.find(submission);
   return found == under_way_.end() ? std::nullopt
                                    : std::exchange(found->second.input, std::nullopt);
 }
 
-std::optional<StepLedger::Entry> StepLedger::remove(Step submission, bool committed) {
+std::optional<StepLedger::Entry> StepLedger::remove(Submission submission, bool committed) {
   const std::scoped_lock lock(mutex_);
   committed_ += committed ? 1 : 0;
   const auto found = under_way_.find(submission);
@@ -40,14 +40,14 @@ std::optional<StepLedger::Entry> StepLedger::remove(Step submission, bool commit
   return entry;
 }
 
-void StepLedger::complete(Step submission, StepResult result, bool committed) {
+void StepLedger::complete(Submission submission, StepResult result, bool committed) {
   if (auto entry = remove(submission, committed)) {
     entry->promise.set_value(std::move(result));
   }
   ended_.notify_all();
 }
 
-void StepLedger::fail(Step submission, const Error& error) {
+void StepLedger::fail(Submission submission, const Error& error) {
   if (auto entry = remove(submission, false)) {
     entry->promise.set_error(error);
   }
@@ -82,8 +82,8 @@ void StepLedger::drain() {
   ended_.wait(lock, [&] { return under_way_.empty(); });
 }
 
-std::map<Step, StepLedger::Entry> StepLedger::refuse_from_now_on(const Error& why) {
-  std::map<Step, Entry> under_way;
+std::map<Submission, StepLedger::Entry> StepLedger::refuse_from_now_on(const Error& why) {
+  std::map<Submission, Entry> under_way;
   const std::scoped_lock lock(mutex_);
   closed_ = closed_ ? closed_ : why;
   under_way.swap(under_way_);

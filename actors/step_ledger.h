@@ -33,7 +33,7 @@ struct StepInput {
 };
 
 struct EnteredStep {
-  Step submission;
+  Submission submission;
   Future<StepResult> result;
 };
 
@@ -44,14 +44,14 @@ class StepLedger {
   [[nodiscard]] EnteredStep enter(StepInput input, int most);
 
   /// A number for a transfer of results or state, taken from the same count as submissions.
-  [[nodiscard]] Step next_request();
+  [[nodiscard]] Submission next_request();
 
   /// Hands the inputs over to whoever starts the step; nothing when the step is no longer wanted.
-  [[nodiscard]] std::optional<StepInput> start(Step submission);
+  [[nodiscard]] std::optional<StepInput> start(Submission submission);
 
   /// A step that ended without an error; `committed` counts it as an update.
-  void complete(Step submission, StepResult result, bool committed);
-  void fail(Step submission, const Error& error);
+  void complete(Submission submission, StepResult result, bool committed);
+  void fail(Submission submission, const Error& error);
 
   /// From now on weights are undefined, for this reason; ends with resume().
   void lose(const Error& why);
@@ -77,12 +77,12 @@ class StepLedger {
     Promise<StepResult> promise;
   };
 
-  [[nodiscard]] std::optional<Entry> remove(Step submission, bool committed);
-  [[nodiscard]] std::map<Step, Entry> refuse_from_now_on(const Error& why);
+  [[nodiscard]] std::optional<Entry> remove(Submission submission, bool committed);
+  [[nodiscard]] std::map<Submission, Entry> refuse_from_now_on(const Error& why);
 
   mutable std::mutex mutex_;
   std::condition_variable ended_;
-  std::map<Step, Entry> under_way_;
+  std::map<Submission, Entry> under_way_;
   std::int64_t numbers_ = 0;
   std::int64_t committed_ = 0;
   std::optional<Error> lost_;

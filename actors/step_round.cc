@@ -14,7 +14,7 @@ bool same_everywhere(Errc code) {
 
 }  // namespace
 
-StepRound::StepRound(Step submission, Step step, bool training, int ranks)
+StepRound::StepRound(Submission submission, Step step, bool training, int ranks)
     : submission_(submission),
       step_(step),
       training_(training),

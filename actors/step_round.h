@@ -19,9 +19,9 @@ namespace stagecraft {
 
 class StepRound {
  public:
-  StepRound(Step submission, Step step, bool training, int ranks);
+  StepRound(Submission submission, Step step, bool training, int ranks);
 
-  [[nodiscard]] Step submission() const { return submission_; }
+  [[nodiscard]] Submission submission() const { return submission_; }
   [[nodiscard]] Step step() const { return step_; }
   [[nodiscard]] bool training() const { return training_; }
 
@@ -50,7 +50,7 @@ class StepRound {
  private:
   void note(Rank rank, const Error& error);
 
-  Step submission_;
+  Submission submission_;
   Step step_;
   bool training_;
   std::vector<std::optional<StepDone>> answers_;

@@ -45,6 +45,9 @@ inline std::string peer_name(Rank rank) {
 using StageId = StrongId<struct StageName>;            ///< a node of the stage graph
 using Microbatch = StrongId<struct MicrobatchName>;    ///< a slice of one step's batch
 using Step = StrongId<struct StepName, std::int64_t>;  ///< one optimizer update
+/// One attempt at a step, or one transfer of state: whatever a trainer's ledger counts.
+using Submission = StrongId<struct SubmissionName, std::int64_t>;
+using PlanId = StrongId<struct PlanIdName, std::int64_t>;  ///< which trainer's plan
 using Epoch =
     StrongId<struct EpochName, std::int64_t>;  ///< counts aborted plans: older tensors are refused
 using EdgeId = StrongId<struct EdgeName>;      ///< one tensor crossing between two places

@@ -153,10 +153,12 @@ void around_a_step() {
     for (const sc::Feed& feed : plan->feeds) {
       network.endpoint(sc::kDriver)
           ->send(sc::Rank(0),
-                 {.step = sc::Step(step), .edge = feed.edge, .microbatch = feed.microbatch},
+                 {.submission = sc::Submission(step),
+                  .edge = feed.edge,
+                  .microbatch = feed.microbatch},
                  torch::ones({1, 1}));
     }
-    (void)executor.run({.submission = sc::Step(step)});
+    (void)executor.run({.submission = sc::Submission(step)});
     ++step;
   };
   const auto off = make(false), on = make(true);

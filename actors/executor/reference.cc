@@ -144,8 +144,8 @@ struct Reference::Impl {
     }
     const auto deadline = std::chrono::steady_clock::now() +
                           std::chrono::minutes(1);  // it waits for nobody but itself
-    const VoteResult verdict = vote(
-        collective, Group{{Rank(0)}}, {.epoch = Epoch(0), .step = Step(done)}, ballot, deadline);
+    const VoteResult verdict =
+        vote(collective, Group{{Rank(0)}}, {.submission = Submission(done)}, ballot, deadline);
     refuse_non_finite(stages, verdict, Step(done));
     const double rate =
         learning_rate_at(options.learning_rate, base_learning_rate(optimizer), done);

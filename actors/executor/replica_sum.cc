@@ -18,7 +18,7 @@ void sum_over_replicas(Collective& collective,
                        const Plan& plan,
                        int number,
                        const std::vector<const Bucket*>& mine,
-                       const Sequence& step,
+                       const Sequence& sequence,
                        Deadline deadline) {
   SC_CHECK(!mine.empty(), "a rank of a replica group holds one of its stages");
   const at::NoGradGuard no_grad;
@@ -30,9 +30,9 @@ void sum_over_replicas(Collective& collective,
     for (std::size_t i = 1; i < mine.size(); ++i) {
       own.add_(mine[i]->flat_gradients()[b]);
     }
-    const Sequence sequence{
-        .epoch = step.epoch, .step = step.step, .number = static_cast<std::int32_t>(b)};
-    const at::Tensor sum = all_reduce(collective, group, sequence, std::move(own), deadline);
+    Sequence of_buffer = sequence;
+    of_buffer.number = static_cast<std::int32_t>(b);
+    const at::Tensor sum = all_reduce(collective, group, of_buffer, std::move(own), deadline);
     for (const Bucket* bucket : mine) {
       bucket->flat_gradients()[b].copy_(sum);
     }

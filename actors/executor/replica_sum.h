@@ -11,13 +11,13 @@
 namespace stagecraft {
 
 /// Enters the plan's replica group `number`, whose copies on this rank have the buckets `mine`, in
-/// the order of their replicas; replaces their gradients by the sum over all copies. `step`: epoch
-/// and step of the sequence. Errors: those of all_reduce.
+/// the order of their replicas; replaces their gradients by the sum over all copies. `sequence` is
+/// the step's; its numbers are given here. Errors: those of all_reduce.
 void sum_over_replicas(Collective& collective,
                        const Plan& plan,
                        int number,
                        const std::vector<const Bucket*>& mine,
-                       const Sequence& step,
+                       const Sequence& sequence,
                        Deadline deadline);
 
 }  // namespace stagecraft

@@ -150,10 +150,12 @@ struct StageExecutor::Impl {
     losses.clear();
     unread_losses.clear();
     plan->slots.begin_step();
-    commit.begin_step(order, {.epoch = order.epoch, .step = order.submission});
+    commit.begin_step(
+        order, {.plan = setup.plan_id, .epoch = order.epoch, .submission = order.submission});
     recording = setup.record_timeline && order.training;
     progress->training.store(order.training, std::memory_order_relaxed);
-    plan->transfers.begin({.epoch = order.epoch, .step = order.submission});
+    plan->transfers.begin(
+        {.plan = setup.plan_id, .epoch = order.epoch, .submission = order.submission});
     if (recording) {
       recorder.begin_step();
       for (const std::size_t position : plan->bound.receives) {
@@ -191,7 +193,8 @@ struct StageExecutor::Impl {
         setup.before_instruction(*bound.instruction);
       }
       process_end::gate();
-      transport->require_current(commit.is_past_the_vote() ? kEndlessEpoch : order.epoch);
+      transport->require_current(setup.plan_id,
+                                 commit.is_past_the_vote() ? kEndlessEpoch : order.epoch);
       for (const std::size_t earlier : bound.waits) {
         device->wait(stream, plan->events[earlier]);
       }

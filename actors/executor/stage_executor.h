@@ -35,6 +35,7 @@ namespace stagecraft {
 /// What a rank needs to know before its first step.
 struct ExecutorSetup {
   Rank rank;
+  PlanId plan_id;  ///< of its trainer; part of all tags
   std::shared_ptr<const CompiledProgram> program;
   std::shared_ptr<const Plan> train;
   std::shared_ptr<const Plan> evaluate;
@@ -52,8 +53,8 @@ struct ExecutorSetup {
 
 /// One step as the driver orders it.
 struct StepOrder {
-  Step step;        ///< optimizer updates so far; seeds random operators
-  Step submission;  ///< counts every attempt; part of all tags
+  Step step;  ///< optimizer updates so far; seeds random operators
+  Submission submission;
   Epoch epoch;
   double learning_rate = 0.0;
   bool training = true;

@@ -78,8 +78,8 @@ std::optional<std::string> StageRuntime::name_of_parameter(std::int64_t position
   const auto found = std::ranges::find(program->parameters, position);
   return found == program->parameters.end()
              ? std::nullopt
-             : std::optional(bucket.names()[static_cast<std::size_t>(
-                   found - program->parameters.begin())]);
+             : std::optional(
+                   bucket.names()[static_cast<std::size_t>(found - program->parameters.begin())]);
 }
 
 void StageRuntime::append_state(const CompiledProgram& compiled,

@@ -30,8 +30,9 @@ struct Group {
 
 /// Which of the group's collectives this is; equal on all members.
 struct Sequence {
+  PlanId plan;
   Epoch epoch;
-  Step step;
+  Submission submission;
   std::int32_t number = 0;  ///< position among the step's collectives of this group
 
   friend constexpr auto operator<=>(const Sequence&, const Sequence&) = default;

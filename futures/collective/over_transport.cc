@@ -16,8 +16,9 @@ namespace {
 /// Keeps TG-1: group g has edge -1 - g; the number within the step takes the place of the
 /// microbatch.
 Tag tag_of(const Group& group, const Sequence& sequence) {
-  return {.epoch = sequence.epoch,
-          .step = sequence.step,
+  return {.plan = sequence.plan,
+          .epoch = sequence.epoch,
+          .submission = sequence.submission,
           .edge = EdgeId{-1 - group.id},
           .microbatch = Microbatch{sequence.number}};
 }
@@ -46,7 +47,6 @@ void check_group(const Group& group, Rank self) {
                           group.id,
                           missing));
   ErrorContext context;
-  context.step = sequence.step;
   context.peer = "rank " + missing;
   throw error.with(context);
 }

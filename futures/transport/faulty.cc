@@ -99,12 +99,12 @@ Future<at::Tensor> FaultyTransport::receive(Rank from, const Tag& tag) {
   return inner_->receive(from, asked);
 }
 
-void FaultyTransport::advance(Epoch current, const Error& why) {
-  inner_->advance(current, why);
+void FaultyTransport::advance(PlanId plan, Epoch current, const Error& why) {
+  inner_->advance(plan, current, why);
 }
 
-void FaultyTransport::require_current(Epoch epoch) const {
-  inner_->require_current(epoch);
+void FaultyTransport::require_current(PlanId plan, Epoch epoch) const {
+  inner_->require_current(plan, epoch);
 }
 
 std::uint64_t FaultyTransport::refused() const {

@@ -36,8 +36,8 @@ class FaultyTransport final : public Transport {
   [[nodiscard]] Rank self() const override;
   void send(Rank to, const Tag& tag, at::Tensor tensor) override;
   [[nodiscard]] Future<at::Tensor> receive(Rank from, const Tag& tag) override;
-  void advance(Epoch current, const Error& why) override;
-  void require_current(Epoch epoch) const override;
+  void advance(PlanId plan, Epoch current, const Error& why) override;
+  void require_current(PlanId plan, Epoch epoch) const override;
   [[nodiscard]] std::uint64_t refused() const override;
   [[nodiscard]] std::int64_t bytes_waiting() const override;
   /// Also drops the sends that are held back.

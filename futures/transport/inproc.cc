@@ -50,8 +50,12 @@ class InprocTransport final : public Transport {
     return own_.receive(from, tag);
   }
 
-  void advance(Epoch current, const Error& why) override { own_.advance(current, why); }
-  void require_current(Epoch epoch) const override { own_.require_current(epoch); }
+  void advance(PlanId plan, Epoch current, const Error& why) override {
+    own_.advance(plan, current, why);
+  }
+  void require_current(PlanId plan, Epoch epoch) const override {
+    own_.require_current(plan, epoch);
+  }
   [[nodiscard]] std::uint64_t refused() const override { return own_.refused(); }
   [[nodiscard]] std::int64_t bytes_waiting() const override { return own_.bytes_waiting(); }
   void close(const Error& why) override { own_.close(why); }

@@ -1,5 +1,6 @@
 #include "stagecraft/futures/transport/inproc_mailbox.h"
 
+#include <algorithm>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -17,7 +18,6 @@ Error ended_receive(
   Error error(code, fmt::format("the receive of {} ended: {}", to_string(tag), reason));
   ErrorContext context;
   context.microbatch = tag.microbatch;
-  context.step = tag.step;
   context.peer = peer_name(from);
   return error.with(context).because(why);
 }
@@ -36,7 +36,7 @@ void InprocMailbox::deliver(Rank from, const Tag& tag, at::Tensor tensor) {
   std::optional<Promise<at::Tensor>> waiting;
   {
     const std::scoped_lock lock(mutex_);
-    if (closed_ || tag.epoch < epoch_) {
+    if (closed_ || over(tag.plan, tag.epoch) != nullptr) {
       ++refused_;
       return;
     }
@@ -80,17 +80,19 @@ Future<at::Tensor> InprocMailbox::receive(Rank from, const Tag& tag) {
   return future;
 }
 
-void InprocMailbox::advance(Epoch current, const Error& why) {
+void InprocMailbox::advance(PlanId plan, Epoch current, const Error& why) {
   std::vector<Lanes::node_type> removed;
   {
     const std::scoped_lock lock(mutex_);
-    if (closed_ || current <= epoch_) {
+    const auto known = aborted_.find(plan);
+    if (closed_ || (known != aborted_.end() && current <= known->second.current)) {
       return;
     }
-    epoch_ = current;
-    newest_over_ = current.value - 1;
-    aborted_ = why;
-    removed = remove_if([current](const Key& key) { return key.tag.epoch < current; });
+    aborted_.insert_or_assign(plan, Aborted{current, why});
+    newest_over_ = std::max(newest_over_.load(), current.value - 1);
+    removed = remove_if([plan, current](const Key& key) {
+      return key.tag.plan == plan && key.tag.epoch < current;
+    });
   }
   fail(removed, Errc::WorkerAborted, kOver, why);
 }
@@ -116,14 +118,14 @@ void InprocMailbox::check_open() const {
   }
 }
 
-void InprocMailbox::require_current(Epoch epoch) const {
+void InprocMailbox::require_current(PlanId plan, Epoch epoch) const {
   if (epoch.value > newest_over_.load(std::memory_order_acquire)) {
     return;
   }
   check_open();
   const std::scoped_lock lock(mutex_);
-  if (epoch < epoch_) {
-    throw Error(Errc::WorkerAborted, std::string(kOver)).because(*aborted_);
+  if (const Error* why = over(plan, epoch)) {
+    throw Error(Errc::WorkerAborted, std::string(kOver)).because(*why);
   }
 }
 
@@ -152,10 +154,15 @@ std::optional<Error> InprocMailbox::refusal(Rank from, const Tag& tag) const {
   if (closed_) {
     return ended_receive(Errc::TransportClosed, kClosed, from, tag, *closed_);
   }
-  if (tag.epoch < epoch_) {
-    return ended_receive(Errc::WorkerAborted, kOver, from, tag, *aborted_);
+  if (const Error* why = over(tag.plan, tag.epoch)) {
+    return ended_receive(Errc::WorkerAborted, kOver, from, tag, *why);
   }
   return std::nullopt;
+}
+
+const Error* InprocMailbox::over(PlanId plan, Epoch epoch) const {
+  const auto found = aborted_.find(plan);
+  return found != aborted_.end() && epoch < found->second.current ? &found->second.why : nullptr;
 }
 
 InprocMailbox::Lanes::iterator InprocMailbox::lane(const Key& key) {

@@ -42,13 +42,13 @@ class InprocMailbox {
   /// Gives the tensor to the oldest receive of its lane, or stores it, or refuses it.
   void deliver(Rank from, const Tag& tag, at::Tensor tensor);
   [[nodiscard]] Future<at::Tensor> receive(Rank from, const Tag& tag);
-  void advance(Epoch current, const Error& why);
+  void advance(PlanId plan, Epoch current, const Error& why);
   void close(const Error& why);
 
   /// Throws TransportClosed when this end is closed.
   void check_open() const;
   /// Throws also when the epoch is over.
-  void require_current(Epoch epoch) const;
+  void require_current(PlanId plan, Epoch epoch) const;
   [[nodiscard]] std::uint64_t refused() const;
   [[nodiscard]] std::int64_t bytes_waiting() const;
 
@@ -70,6 +70,10 @@ class InprocMailbox {
     std::deque<Promise<at::Tensor>> receives;
   };
   using Lanes = std::unordered_map<Key, Lane, KeyHash>;
+  struct Aborted {
+    Epoch current;  ///< every older one is over
+    Error why;
+  };
 
   static void fail(std::vector<Lanes::node_type>& removed,
                    Errc code,
@@ -78,19 +82,20 @@ class InprocMailbox {
 
   // The rest needs the mutex.
   [[nodiscard]] std::optional<Error> refusal(Rank from, const Tag& tag) const;
+  /// Why the plan's epoch is over; null while it goes on.
+  [[nodiscard]] const Error* over(PlanId plan, Epoch epoch) const;
   [[nodiscard]] Lanes::iterator lane(const Key& key);
   void retire_if_empty(Lanes::iterator lane);
   template <class Predicate>
   [[nodiscard]] std::vector<Lanes::node_type> remove_if(Predicate predicate);
 
   mutable std::mutex mutex_;
-  /// The newest epoch that is over, all of them once closed: written under the mutex, read without
-  /// it.
+  /// The newest epoch that is over for any plan, all of them once closed: written under the mutex,
+  /// read without it.
   std::atomic<std::int64_t> newest_over_{std::numeric_limits<std::int64_t>::min()};
   Lanes lanes_;
   std::vector<Lanes::node_type> spare_;
-  Epoch epoch_{std::numeric_limits<std::int64_t>::min()};  ///< every older one is over
-  std::optional<Error> aborted_;  ///< why the epochs before `epoch_` are over
+  std::unordered_map<PlanId, Aborted> aborted_;  ///< plans of which an epoch is over
   std::optional<Error> closed_;
   std::uint64_t refused_ = 0;
   std::int64_t bytes_waiting_ = 0;

@@ -5,15 +5,12 @@
 namespace stagecraft {
 
 std::string to_string(const Tag& tag) {
-  std::string text = fmt::format("edge {}, microbatch {}, step {}, epoch {}",
-                                 tag.edge.value,
-                                 tag.microbatch.value,
-                                 tag.step.value,
-                                 tag.epoch.value);
-  if (tag.replica != 0) {
-    text += fmt::format(", replica {}", tag.replica);
-  }
-  return text;
+  return fmt::format("edge {}, microbatch {}, submission {}, epoch {}, plan {}",
+                     tag.edge.value,
+                     tag.microbatch.value,
+                     tag.submission.value,
+                     tag.epoch.value,
+                     tag.plan.value);
 }
 
 }  // namespace stagecraft

@@ -1,8 +1,9 @@
 /// Tag: which tensor this is, the same on both ends of a transfer.
 ///
 /// It carries no rank: who sends and who receives is said beside it, so a plan's tags survive
-/// another binding of ranks to workers. The epoch makes a late tensor of an aborted step
-/// recognisable.
+/// another binding of ranks to workers. The plan keeps apart the trainers that share a worker, each
+/// of which counts its epochs and submissions from 0; the epoch makes a late tensor of an aborted
+/// step recognisable.
 /// TG-1: edges of a plan are 0 and above; negative edges are the collectives'
 ///      (collective/over_transport.cc).
 #pragma once
@@ -22,16 +23,16 @@ namespace stagecraft {
 inline constexpr Epoch kEndlessEpoch{std::numeric_limits<std::int64_t>::max()};
 
 struct Tag {
+  PlanId plan;
   Epoch epoch;
-  Step step;
+  Submission submission;
   EdgeId edge;
   Microbatch microbatch;
-  std::int32_t replica = 0;
 
   friend constexpr auto operator<=>(const Tag&, const Tag&) = default;
 };
 
-/// "edge 3, microbatch 2, step 7, epoch 1"; the replica only when it is not 0.
+/// "edge 3, microbatch 2, submission 7, epoch 1, plan 5".
 [[nodiscard]] std::string to_string(const Tag& tag);
 
 /// Mixes `value` into `seed`; order matters. Ids are small and dense, so every bit has to be
@@ -48,10 +49,10 @@ template <>
 struct std::hash<stagecraft::Tag> {
   std::size_t operator()(const stagecraft::Tag& tag) const noexcept {
     std::size_t seed = 0;
+    seed = stagecraft::hash_combine(seed, tag.plan.value);
     seed = stagecraft::hash_combine(seed, tag.epoch.value);
-    seed = stagecraft::hash_combine(seed, tag.step.value);
+    seed = stagecraft::hash_combine(seed, tag.submission.value);
     seed = stagecraft::hash_combine(seed, tag.edge.value);
-    seed = stagecraft::hash_combine(seed, tag.microbatch.value);
-    return stagecraft::hash_combine(seed, tag.replica);
+    return stagecraft::hash_combine(seed, tag.microbatch.value);
   }
 };

@@ -12,7 +12,8 @@
 /// T-3 exactly once: every receive completes once, with a tensor or an error; every tensor reaches
 ///     at most one.
 /// T-4 close fails all pending receives, and every later call of that end.
-/// T-5 epoch: after advance(e) no tensor and no receive of an epoch before e is kept or accepted.
+/// T-5 epoch: after advance(p, e) no tensor and no receive of plan p and an epoch before e is kept
+///     or accepted; other plans notice nothing.
 /// T-6 no lock of the transport is held while a future completes, so its callbacks may call the
 ///     transport.
 #pragma once
@@ -47,18 +48,18 @@ class Transport {
   /// Asks for one tensor, before or after it arrives; one that is here already completes the future
   /// at once.
   /// Errors: TransportRefused (thrown) for a rank that is no peer. In the future: TransportClosed,
-  ///         WorkerAborted when the tag's epoch is over.
+  ///         WorkerAborted when the tag's epoch is over for its plan.
   [[nodiscard]] virtual Future<at::Tensor> receive(Rank from, const Tag& tag) = 0;
 
-  /// Ends every epoch before `current`: their pending receives fail with WorkerAborted because of
-  /// `why`, their stored tensors are dropped now, later ones are refused on arrival. An epoch that
-  /// is not newer than the present one changes nothing, so aborts may arrive twice and out of
-  /// order.
-  virtual void advance(Epoch current, const Error& why) = 0;
+  /// Ends every epoch of `plan` before `current`: their pending receives fail with WorkerAborted
+  /// because of `why`, their stored tensors are dropped now, later ones are refused on arrival. An
+  /// epoch that is not newer than the plan's present one changes nothing, so aborts may arrive
+  /// twice and out of order.
+  virtual void advance(PlanId plan, Epoch current, const Error& why) = 0;
 
   /// Throws what a receive of this epoch would fail with; returns while it goes on.
-  /// Errors: TransportClosed, WorkerAborted. Cost: one atomic read.
-  virtual void require_current(Epoch epoch) const = 0;
+  /// Errors: TransportClosed, WorkerAborted. Cost: one atomic read, as a rule.
+  virtual void require_current(PlanId plan, Epoch epoch) const = 0;
 
   /// How many tensors arrived for an epoch that was over, or after close.
   [[nodiscard]] virtual std::uint64_t refused() const = 0;

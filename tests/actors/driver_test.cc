@@ -54,8 +54,8 @@ StepDone play(Act act, Rank rank, const RunStep& m, Transport& transport, Script
       (void)script.let_go.future().wait_until(patience());
       return failed(rank, m, Errc::WorkerAborted);
     case Act::Wait: {
-      const auto never =
-          transport.receive(kDriver, {.epoch = m.epoch, .step = m.submission, .edge = EdgeId(99)});
+      const auto never = transport.receive(
+          kDriver, {.epoch = m.epoch, .submission = m.submission, .edge = EdgeId(99)});
       return failed(rank, m, *failure_of(never));
     }
     default:
@@ -89,7 +89,7 @@ PlanActor::behavior_type scripted(PlanActor::pointer,
 AgentActor::behavior_type mute_agent(
     AgentActor::stateful_pointer<std::vector<caf::response_promise>> self,
     const std::shared_ptr<WorkerDesk>& desk) {
-  return {[desk](const Abort& m) { desk->transport->advance(m.epoch, to_error(m.reason)); },
+  return {[desk](const Abort& m) { desk->transport->advance(m.plan, m.epoch, to_error(m.reason)); },
           [self](const Status&) {
             auto never = self->make_response_promise<StatusReply>();
             self->state.push_back(never);
@@ -214,7 +214,10 @@ TEST_CASE("inputs leave for their ranks when the step starts", "[actors][driver]
   Stage stage;
   const Future<StepResult> step = stage.submit();
   REQUIRE(step.wait_until(patience()));
-  const Tag tag{.epoch = Epoch(0), .step = Step(0), .edge = EdgeId(0), .microbatch = Microbatch(0)};
+  const Tag tag{.epoch = Epoch(0),
+                .submission = Submission(0),
+                .edge = EdgeId(0),
+                .microbatch = Microbatch(0)};
   CHECK(number_from(stage.network.endpoint(Rank(0))->receive(kDriver, tag)) == 7);
 }
 
@@ -265,7 +268,7 @@ TEST_CASE("a tensor of an aborted step is refused", "[actors][driver]") {
       stage.submit().wait_until(patience()));  // its first word comes after every agent's advance
   const auto before = stage.network.endpoint(Rank(0))->refused();
   stage.network.endpoint(Rank(1))->send(
-      Rank(0), {.epoch = Epoch(0), .step = Step(0), .edge = EdgeId(3)}, number(1));
+      Rank(0), {.epoch = Epoch(0), .submission = Submission(0), .edge = EdgeId(3)}, number(1));
   CHECK(stage.network.endpoint(Rank(0))->refused() == before + 1);
   CHECK(thrown_by([&] {
           (void)number_from(stage.network.endpoint(kDriver)->receive(Rank(0), {.epoch = Epoch(0)}));

@@ -116,7 +116,7 @@ TEST_CASE("a tensor, a pointer, a handle or a field left out would be noticed",
 
 TEST_CASE("a message survives being written to bytes and read back", "[actors][messages]") {
   StepDone sent{.rank = Rank(3),
-                .submission = Step(17),
+                .submission = Submission(17),
                 .committed = true,
                 .times = {.forward = 0.25, .peak_bytes = 4096},
                 .losses = {{Microbatch(0), 0.5}, {Microbatch(1), 2.25}},

@@ -65,24 +65,25 @@ struct Fixture {
 
   StepDone run(std::int64_t submission) {
     for (const Feed& feed : train->feeds) {
-      here->send(Rank(0),
-                 {.step = Step(submission), .edge = feed.edge, .microbatch = feed.microbatch},
-                 at::ones({2, 3}));
+      here->send(
+          Rank(0),
+          {.submission = Submission(submission), .edge = feed.edge, .microbatch = feed.microbatch},
+          at::ones({2, 3}));
     }
-    return worker->run({.submission = Step(submission), .learning_rate = 1.0});
+    return worker->run({.submission = Submission(submission), .learning_rate = 1.0});
   }
 
   StateTaken take(const at::Tensor& tensor, std::vector<std::string> names = {"weight:w"}) {
-    const Step request(1000 + requests++);
-    here->send(Rank(0), state_tag(request, 0), tensor);
+    const Submission request(1000 + requests++);
+    here->send(Rank(0), state_tag(PlanId(), request, 0), tensor);
     return worker->take_state({.request = request, .names = std::move(names)});
   }
 
   at::Tensor weight() {
-    const Step request(1000 + requests++);
+    const Submission request(1000 + requests++);
     const StateListing listing = worker->send_state({.request = request});
     REQUIRE(listing.error.empty());
-    return here->receive(Rank(0), state_tag(request, 0)).get();
+    return here->receive(Rank(0), state_tag(PlanId(), request, 0)).get();
   }
 
   const Program program = tiny_program();
@@ -117,7 +118,7 @@ TEST_CASE("a ready worker runs steps and tells their losses", "[actors][worker]"
   REQUIRE(f.load().error.empty());
   const StepDone done = f.run(7);
   REQUIRE(done.error.empty());
-  CHECK(done.submission == Step(7));
+  CHECK(done.submission == Submission(7));
   CHECK((done.losses == std::vector<MicrobatchLoss>{{Microbatch(0), 0.0}, {Microbatch(1), 0.0}}));
 }
 
@@ -128,7 +129,7 @@ TEST_CASE("a failure is a value with its place, and the worker stays ready (W-2)
   f.fails_at = Op::Accumulate;
   const StepDone done = f.run(0);
   CHECK(code_of(done.error) == Errc::WorkerFailed);
-  CHECK(done.submission == Step(0));
+  CHECK(done.submission == Submission(0));
   CHECK_FALSE(done.committed);
   f.fails_at.reset();
   CHECK(f.run(1).committed);
@@ -216,7 +217,7 @@ TEST_CASE("a rank begins no instruction once its transport is closed or the epoc
     begun.push_back(i.op);
     if (i.op == Op::Accumulate) {
       const Error why(Errc::ClusterClosed, "the test ended it");
-      close ? f.desk->transport->close(why) : f.desk->transport->advance(Epoch(1), why);
+      close ? f.desk->transport->close(why) : f.desk->transport->advance(PlanId(), Epoch(1), why);
     }
   };
   const at::Tensor weight = close ? at::Tensor() : f.weight();
@@ -232,7 +233,7 @@ TEST_CASE("behind the vote an abort comes too late to stop the updates (X-4)", "
   REQUIRE(f.load().error.empty());
   f.before = [&](const Instruction& i) {
     if (i.op == Op::Update) {
-      f.desk->transport->advance(Epoch(1), Error(Errc::WorkerFailed, "too late"));
+      f.desk->transport->advance(PlanId(), Epoch(1), Error(Errc::WorkerFailed, "too late"));
     }
   };
   CHECK(f.run(0).committed);

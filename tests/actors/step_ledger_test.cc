@@ -85,9 +85,9 @@ TEST_CASE("the first reason for lost weights stays until they are replaced", "[a
 
 TEST_CASE("requests and submissions never share a number", "[actors][ledger]") {
   StepLedger ledger;
-  const Step a = ledger.enter({}, 9).submission;
-  const Step b = ledger.next_request();
-  const Step c = ledger.enter({}, 9).submission;
+  const Submission a = ledger.enter({}, 9).submission;
+  const Submission b = ledger.next_request();
+  const Submission c = ledger.enter({}, 9).submission;
   CHECK(a < b);
   CHECK(b < c);
   ledger.close();

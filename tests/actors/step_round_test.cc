@@ -5,7 +5,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr Step kSubmission{5};
+constexpr Submission kSubmission{5};
 
 StepRound round_of(int ranks) {
   return {kSubmission, Step(2), true, ranks};
@@ -34,7 +34,7 @@ TEST_CASE("a rank's first answer counts, and answers to other steps do not (SR-1
           "[actors][round]") {
   StepRound round = round_of(2);
   StepDone late = bad(0, Errc::WorkerFailed);
-  late.submission = Step(4);
+  late.submission = Submission(4);
   round.answered(late);
   CHECK_FALSE(round.needs_abort());
   round.answered(good(0));

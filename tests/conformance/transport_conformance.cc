@@ -21,7 +21,7 @@ const Error kWhy(Errc::WorkerFailed, "a test ended the step");
 
 Tag tag(int edge, int microbatch = 0, int epoch = 0) {
   return {.epoch = Epoch{epoch},
-          .step = Step{7},
+          .submission = Submission{7},
           .edge = EdgeId{edge},
           .microbatch = Microbatch{microbatch}};
 }
@@ -84,9 +84,9 @@ void tags_do_not_mix(const MakeEndpoints& make) {
   std::vector<Tag> tags(6, base);
   tags[1].edge = EdgeId{4};
   tags[2].microbatch = Microbatch{1};
-  tags[3].step = Step{8};
+  tags[3].submission = Submission{8};
   tags[4].epoch = Epoch{1};
-  tags[5].replica = 1;
+  tags[5].plan = PlanId{1};
   for (std::size_t i = 0; i < tags.size(); ++i) {
     net.ranks[0]->send(Rank{2}, tags[i], number(static_cast<int>(i)));
   }
@@ -195,7 +195,7 @@ void advance_ends_older_epochs(const MakeEndpoints& make) {
   net.ranks[0]->send(Rank{1}, tag(2, 0, 5), number(50));
   REQUIRE(eventually([&] { return aborting.bytes_waiting() == 16; }));
 
-  aborting.advance(Epoch{5}, kWhy);
+  aborting.advance(PlanId{}, Epoch{5}, kWhy);
   CHECK(failure_of(old_receive) == Errc::WorkerAborted);
   CHECK(cause_of(old_receive) == kWhy.code());
   CHECK_FALSE(new_receive.ready());
@@ -214,10 +214,10 @@ void advance_ends_older_epochs(const MakeEndpoints& make) {
 void advance_never_goes_back(const MakeEndpoints& make) {
   const Endpoints net = make(2);
   Transport& aborting = *net.ranks[1];
-  aborting.advance(Epoch{5}, kWhy);
+  aborting.advance(PlanId{}, Epoch{5}, kWhy);
   const Future<at::Tensor> pending = aborting.receive(Rank{0}, tag(1, 0, 5));
-  aborting.advance(Epoch{5}, Error(Errc::WorkerLost, "the same epoch again"));
-  aborting.advance(Epoch{3}, Error(Errc::WorkerLost, "an epoch before"));
+  aborting.advance(PlanId{}, Epoch{5}, Error(Errc::WorkerLost, "the same epoch again"));
+  aborting.advance(PlanId{}, Epoch{3}, Error(Errc::WorkerLost, "an epoch before"));
   CHECK_FALSE(pending.ready());
   const Future<at::Tensor> over = aborting.receive(Rank{0}, tag(1, 0, 4));
   CHECK(failure_of(over) == Errc::WorkerAborted);
@@ -226,22 +226,51 @@ void advance_never_goes_back(const MakeEndpoints& make) {
   CHECK(number_from(pending) == 5);
 }
 
+void plans_abort_each_for_itself(const MakeEndpoints& make) {
+  const Endpoints net = make(2);
+  Transport& shared = *net.ranks[1];
+  const PlanId other{1};
+  const auto of_other = [other](int edge) {
+    Tag named = tag(edge);
+    named.plan = other;
+    return named;
+  };
+  const Future<at::Tensor> mine = shared.receive(Rank{0}, tag(1));
+  const Future<at::Tensor> theirs = shared.receive(Rank{0}, of_other(1));
+  net.ranks[0]->send(Rank{1}, of_other(2), number(2));
+  REQUIRE(eventually([&] { return shared.bytes_waiting() == 8; }));
+
+  shared.advance(PlanId{}, Epoch{5}, kWhy);
+  CHECK(failure_of(mine) == Errc::WorkerAborted);
+  CHECK_FALSE(theirs.ready());
+  CHECK(thrown_by([&] { shared.require_current(PlanId{}, Epoch{0}); }) == Errc::WorkerAborted);
+  CHECK_FALSE(thrown_by([&] { shared.require_current(other, Epoch{0}); }));
+  net.ranks[0]->send(Rank{1}, of_other(1), number(1));
+  CHECK(number_from(theirs) == 1);
+  CHECK(number_from(shared.receive(Rank{0}, of_other(2))) == 2);
+
+  const Future<at::Tensor> later = shared.receive(Rank{0}, of_other(3));
+  shared.advance(other, Epoch{1}, Error(Errc::WorkerLost, "a lower epoch, of the other plan"));
+  CHECK(failure_of(later) == Errc::WorkerAborted);
+  CHECK(cause_of(later) == Errc::WorkerLost);
+}
+
 void an_epoch_that_is_over_can_be_asked_about(const MakeEndpoints& make) {
   const Endpoints net = make(2);
   Transport& end = *net.ranks[1];
   const auto asked = [&](int epoch) {
-    return thrown_by([&] { end.require_current(Epoch{epoch}); });
+    return thrown_by([&] { end.require_current(PlanId{}, Epoch{epoch}); });
   };
   CHECK_FALSE(asked(0));
-  end.advance(Epoch{5}, kWhy);
+  end.advance(PlanId{}, Epoch{5}, kWhy);
   CHECK(asked(4) == Errc::WorkerAborted);
   CHECK_FALSE(asked(5));
-  CHECK_FALSE(thrown_by([&] { end.require_current(kEndlessEpoch); }));
+  CHECK_FALSE(thrown_by([&] { end.require_current(PlanId{}, kEndlessEpoch); }));
   end.close(kWhy);
   CHECK(asked(5) == Errc::TransportClosed);
-  CHECK(thrown_by([&] { end.require_current(kEndlessEpoch); }) == Errc::TransportClosed);
+  CHECK(thrown_by([&] { end.require_current(PlanId{}, kEndlessEpoch); }) == Errc::TransportClosed);
   CHECK(asked(4) == Errc::TransportClosed);
-  CHECK_FALSE(thrown_by([&] { net.ranks[0]->require_current(Epoch{0}); }));
+  CHECK_FALSE(thrown_by([&] { net.ranks[0]->require_current(PlanId{}, Epoch{0}); }));
 }
 
 void callbacks_may_call_the_transport(const MakeEndpoints& make) {
@@ -322,7 +351,7 @@ void abort_while_busy(const MakeEndpoints& make) {
   });
   std::jthread aborter([&] {
     for (int epoch = 1; epoch <= kEpochs; ++epoch) {
-      net.ranks[1]->advance(Epoch{epoch}, kWhy);
+      net.ranks[1]->advance(PlanId{}, Epoch{epoch}, kWhy);
       std::this_thread::yield();
     }
   });
@@ -378,6 +407,8 @@ const std::vector<TransportCase>& transport_cases() {
       {"advance ends pending receives and tensors of older epochs and refuses late ones (T-5)",
        advance_ends_older_epochs},
       {"an epoch that is not newer changes nothing (T-5)", advance_never_goes_back},
+      {"plans that share a rank end their epochs each for itself (T-5)",
+       plans_abort_each_for_itself},
       {"whether an epoch is over can be asked without a receive (T-4, T-5)",
        an_epoch_that_is_over_can_be_asked_about},
       {"callbacks may call the transport that completes them (T-6)",

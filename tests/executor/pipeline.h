@@ -23,6 +23,8 @@ struct PipelineOptions {
   std::optional<double> clip;
   std::map<Rank, std::function<void(const Instruction&)>> faults;
   bool record_timeline = false;
+  PlanId plan_id;
+  std::shared_ptr<InprocNetwork> network;  ///< one of its own when it is given none
 };
 
 class Pipeline {
@@ -32,12 +34,15 @@ class Pipeline {
         plan_(std::make_shared<const Plan>(lower_schedule(program_, schedule, true))),
         evaluate_(std::make_shared<const Plan>(lower_schedule(program_, schedule, false))),
         options_(std::move(options)),
-        network_(static_cast<int>(plan_->ranks.size())) {
+        network_(options_.network
+                     ? options_.network
+                     : std::make_shared<InprocNetwork>(static_cast<int>(plan_->ranks.size()))) {
     const std::size_t ranks = plan_->ranks.size();
     executors_.resize(ranks);
     on_all([&](std::size_t r) {
       const Rank rank(r);
       ExecutorSetup setup{.rank = rank,
+                          .plan_id = options_.plan_id,
                           .program = program_.shared(),
                           .train = plan_,
                           .evaluate = evaluate_,
@@ -49,7 +54,7 @@ class Pipeline {
       if (options_.faults.contains(rank)) {
         setup.before_instruction = options_.faults.at(rank);
       }
-      executors_[r] = std::make_unique<StageExecutor>(std::move(setup), network_.endpoint(rank));
+      executors_[r] = std::make_unique<StageExecutor>(std::move(setup), network_->endpoint(rank));
     });
   }
 
@@ -65,16 +70,17 @@ class Pipeline {
     const auto x = split_batch(inputs, compiled.inputs, compiled.microbatches, "input");
     const auto y = split_batch(labels, compiled.labels, compiled.microbatches, "label");
     const StepOrder order{.step = Step(committed_),
-                          .submission = Step(submitted_++),
+                          .submission = Submission(submitted_++),
                           .epoch = epoch_,
                           .learning_rate = base_learning_rate(options_.optimizer),
                           .training = training};
     for (const Feed& feed : plan.feeds) {
       const auto& parts = feed.label ? y : x;
-      network_.endpoint(kDriver)->send(
+      network_->endpoint(kDriver)->send(
           feed.to,
-          {.epoch = epoch_,
-           .step = order.submission,
+          {.plan = options_.plan_id,
+           .epoch = epoch_,
+           .submission = order.submission,
            .edge = feed.edge,
            .microbatch = feed.microbatch},
           parts[feed.microbatch.index()][static_cast<std::size_t>(feed.position)]);
@@ -124,7 +130,7 @@ class Pipeline {
 
   void abort(const Error& why) {
     for (std::size_t r = 0; r < executors_.size(); ++r) {
-      network_.endpoint(Rank(r))->advance(Epoch(epoch_.value + 1), why);
+      network_->endpoint(Rank(r))->advance(options_.plan_id, Epoch(epoch_.value + 1), why);
     }
   }
 
@@ -152,7 +158,7 @@ class Pipeline {
   Program program_;
   std::shared_ptr<const Plan> plan_, evaluate_;
   PipelineOptions options_;
-  InprocNetwork network_;
+  std::shared_ptr<InprocNetwork> network_;
   std::vector<std::unique_ptr<StageExecutor>> executors_;
   Epoch epoch_;
   std::int64_t committed_ = 0, submitted_ = 0;

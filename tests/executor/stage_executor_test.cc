@@ -230,6 +230,42 @@ TEST_CASE("a rank that throws names its place; no weight changes and the next st
   CHECK((differing(pipeline.state(), reference.state()) == std::vector<std::string>{}));
 }
 
+TEST_CASE("two plans on one network run at once, and the failure of one is nothing to the other",
+          "[executor][failure]") {
+  torch::manual_seed(12);
+  testing::Chain module(2);
+  const Case c = make_case(module, {{8, 8}}, {8, 8});
+  const Schedule schedule = one_f_one_b(c.program.stage_graph(), kMicrobatches);
+  const auto network = std::make_shared<InprocNetwork>(2);
+  bool armed = true;
+  PipelineOptions failing{.plan_id = PlanId(1), .network = network};
+  failing.faults[Rank(1)] = [&armed](const Instruction& i) {
+    if (i.op == Op::Vote && std::exchange(armed, false)) {
+      throw std::bad_alloc();
+    }
+  };
+  Pipeline first(c.program, schedule, failing);
+  Pipeline second(c.program, schedule, {.plan_id = PlanId(2), .network = network});
+  Pipeline::Outcome failed, other;
+  std::thread beside([&] { other = second.step(c.inputs[0], c.labels[0]); });
+  failed = first.step(c.inputs[0], c.labels[0]);
+  beside.join();
+  CHECK(failed.errors[1].has_value());
+  CHECK_FALSE(other.errors[0].has_value());
+  CHECK_FALSE(other.errors[1].has_value());
+
+  // In turns, with equal submissions and edges.
+  Reference reference(c.program, failing.optimizer, {.seed = 5});
+  (void)reference.step(c.inputs[0], c.labels[0]);
+  CHECK((second.step(c.inputs[1], c.labels[1]).losses ==
+         reference.step(c.inputs[1], c.labels[1]).losses));
+  Reference behind(c.program, failing.optimizer, {.seed = 5});
+  CHECK((first.step(c.inputs[0], c.labels[0]).losses ==
+         behind.step(c.inputs[0], c.labels[0]).losses));
+  CHECK((differing(first.state(), behind.state()) == std::vector<std::string>{}));
+  CHECK((differing(second.state(), reference.state()) == std::vector<std::string>{}));
+}
+
 TEST_CASE("a gradient that is not finite stops every rank before any weight changes",
           "[executor][failure]") {
   torch::manual_seed(9);

@@ -17,7 +17,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-constexpr Sequence kSequence{.epoch = Epoch{0}, .step = Step{1}, .number = 0};
+constexpr Sequence kSequence{.epoch = Epoch{0}, .submission = Submission{1}, .number = 0};
 
 /// The result on every rank, with parts[r] contributed by rank r; `first` enters before the others.
 std::vector<at::Tensor> reduce(const std::vector<at::Tensor>& parts, std::size_t first = 0) {

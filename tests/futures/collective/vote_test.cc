@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr Sequence kSequence{.epoch = Epoch{0}, .step = Step{1}, .number = 0};
+constexpr Sequence kSequence{.epoch = Epoch{0}, .submission = Submission{1}, .number = 0};
 
 /// Returns what the others contributed to a vote that the caller enters as rank 0.
 class Scripted final : public Collective {

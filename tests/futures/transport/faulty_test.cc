@@ -11,8 +11,10 @@ namespace {
 const Error kInjected(Errc::DeviceFailed, "injected");
 
 Tag tag(int microbatch) {
-  return {
-      .epoch = Epoch{0}, .step = Step{1}, .edge = EdgeId{2}, .microbatch = Microbatch{microbatch}};
+  return {.epoch = Epoch{0},
+          .submission = Submission{1},
+          .edge = EdgeId{2},
+          .microbatch = Microbatch{microbatch}};
 }
 
 Endpoints make_endpoints(int ranks) {
@@ -56,7 +58,7 @@ TEST_CASE("a dropped receive stays open until its epoch ends", "[futures][transp
   pair.sender.send(Rank{1}, tag(0), number(1));
   CHECK_FALSE(dropped.ready());
   CHECK(pair.receiver.bytes_waiting() == 8);
-  pair.receiver.advance(Epoch{1}, kInjected);
+  pair.receiver.advance(PlanId{}, Epoch{1}, kInjected);
   CHECK(failure_of(dropped) == Errc::WorkerAborted);
 }
 
@@ -94,7 +96,7 @@ TEST_CASE("a tensor held back until its epoch is over is refused", "[futures][tr
   Pair pair;
   pair.sender.hold_sends();
   pair.sender.send(Rank{1}, tag(0), number(1));
-  pair.receiver.advance(Epoch{1}, kInjected);
+  pair.receiver.advance(PlanId{}, Epoch{1}, kInjected);
   pair.sender.release_sends();
   CHECK(pair.receiver.refused() == 1);
   CHECK(pair.receiver.bytes_waiting() == 0);

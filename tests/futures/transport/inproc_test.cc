@@ -12,7 +12,7 @@ namespace stagecraft {
 namespace {
 
 constexpr Tag kTag{
-    .epoch = Epoch{0}, .step = Step{1}, .edge = EdgeId{2}, .microbatch = Microbatch{3}};
+    .epoch = Epoch{0}, .submission = Submission{1}, .edge = EdgeId{2}, .microbatch = Microbatch{3}};
 
 Endpoints make_endpoints(int ranks) {
   const InprocNetwork network(ranks);
@@ -56,7 +56,7 @@ TEST_CASE("nothing keeps a tensor once it is received or dropped", "[futures][tr
     CHECK(number_from(net.ranks[1]->receive(Rank{0}, kTag)) == 1);
   }
   SECTION("aborted") {
-    net.ranks[1]->advance(Epoch{1}, Error(Errc::WorkerFailed, "aborted"));
+    net.ranks[1]->advance(PlanId{}, Epoch{1}, Error(Errc::WorkerFailed, "aborted"));
   }
   SECTION("closed") {
     net.ranks[1]->close(Error(Errc::ClusterClosed, "closed"));
@@ -106,7 +106,7 @@ TEST_CASE("a receive that outlives its network fails", "[futures][transport]") {
 TEST_CASE("a receive that failed says where and why", "[futures][transport]") {
   const Endpoints net = make_endpoints(2);
   const Future<at::Tensor> receive = net.ranks[1]->receive(Rank{0}, kTag);
-  net.ranks[1]->advance(Epoch{1}, Error(Errc::WorkerFailed, "rank 0 ran out of memory"));
+  net.ranks[1]->advance(PlanId{}, Epoch{1}, Error(Errc::WorkerFailed, "rank 0 ran out of memory"));
   CHECK_THROWS_MATCHES(
       receive.get(),
       Error,
