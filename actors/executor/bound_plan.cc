@@ -133,7 +133,7 @@ bool is_of_a_stage(Op op) {
 
 }  // namespace
 
-BoundPlan bind(const RankPlan& plan, const std::vector<const StageProgram*>& stages) {
+BoundPlan bind_plan(const RankPlan& plan, const std::vector<const StageProgram*>& stages) {
   check(plan, stages);  // keeps BP-1
   BoundPlan bound{.plan = &plan, .list = {}, .receives = {}};
   bound.list.reserve(plan.instructions.size());

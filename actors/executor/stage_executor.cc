@@ -53,10 +53,13 @@ struct LoadedPlan {
              std::shared_ptr<Transport> transport,
              std::shared_ptr<WaitBoard> board,
              std::chrono::milliseconds patience)
-      : bound(bind(plan, programs_of(stages))),
+      : bound(bind_plan(plan, programs_of(stages))),
         slots(plan.slots),
         transfers(bound, std::move(transport), std::move(board), patience),
         events(plan.instructions.size()) {}
+
+  LoadedPlan(const LoadedPlan&) = delete;  // transfers view the plan
+  LoadedPlan& operator=(const LoadedPlan&) = delete;
 
   void clear() {
     slots.clear();
@@ -113,9 +116,12 @@ struct StageExecutor::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  [[nodiscard]] LoadedPlan load(const Plan& plan) const {
-    return {
-        list_of(plan, setup.rank), stages, transport, {progress, &progress->waits}, setup.patience};
+  [[nodiscard]] LoadedPlan load(const Plan& given) const {
+    return {list_of(given, setup.rank),
+            stages,
+            transport,
+            {progress, &progress->waits},
+            setup.patience};
   }
 
   StepReport run(const StepOrder& step) {

@@ -24,7 +24,7 @@
 
 #include "stagecraft/actors/executor/optimizer.h"
 #include "stagecraft/actors/executor/progress.h"
-#include "stagecraft/actors/executor/timeline.h"
+#include "stagecraft/actors/executor/step_record.h"
 #include "stagecraft/base/ids.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/plan/plan.h"
@@ -49,39 +49,6 @@ struct ExecutorSetup {
       std::chrono::minutes(5)};  ///< longest wait for a tensor of the state
   /// Called before every instruction; may throw. For tests that make a rank fail.
   std::function<void(const Instruction&)> before_instruction;
-};
-
-/// One step as the driver orders it.
-struct StepOrder {
-  Step step;  ///< optimizer updates so far; seeds random operators
-  Submission submission;
-  Epoch epoch;
-  double learning_rate = 0.0;
-  bool training = true;
-};
-
-/// Seconds of one rank in one step; the rest of the wall time is waiting for peers and between
-/// instructions.
-struct RankTimes {
-  double forward = 0.0, backward = 0.0, update = 0.0, waiting = 0.0, wall = 0.0;
-  std::int64_t peak_bytes = 0;      ///< of activations and what autograd keeps
-  std::int64_t peak_in_flight = 0;  ///< most (stage, microbatch) kept for a backward at once
-};
-
-struct MicrobatchLoss {
-  Microbatch microbatch;
-  double value = 0.0;
-
-  friend bool operator==(const MicrobatchLoss&, const MicrobatchLoss&) = default;
-};
-
-struct StepReport {
-  Rank rank;
-  bool committed = false;  ///< weights have changed
-  RankTimes times;
-  std::vector<MicrobatchLoss> losses;  ///< ascending; empty where other ranks compute the loss
-  double gradient_norm = 0.0;
-  std::vector<InstructionTime> timeline;  ///< by position in the rank's plan; empty unless recorded
 };
 
 /// One tensor of a rank's state with the name it has in checkpoints:

@@ -81,8 +81,7 @@ TEST_CASE("ST-2: slots count bytes held, what is kept for a backward, and the pe
 TEST_CASE("ST-1: a plan that misuses a slot is told which slot and why", "[executor][slots]") {
   Slots slots(2);
   const SlotId slot{1};
-  CHECK_THROWS_MATCHES(
-      slots.tensor(slot), Error, says("get slot 1: nothing was ever put into it"));
+  CHECK_THROWS_MATCHES(slots.tensor(slot), Error, says("get slot 1: nothing was ever put into it"));
   slots.put(slot, floats(1));
   CHECK_THROWS_MATCHES(slots.put(slot, floats(1)), Error, says("put into slot 1: it is full"));
   CHECK_THROWS_MATCHES(slots.saved(slot), Error, says("does not hold what a forward has saved"));

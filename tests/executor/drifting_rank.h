@@ -1,0 +1,338 @@
+/// DriftingRank: runs one rank's list of a plan as a device with real streams might: every stream on
+/// a thread of its own, as far ahead of the others as the plan's waits allow, in random order.
+///
+/// It shares with the executor what a task computes, and nothing of the order in which things
+/// happen. A slot that is read before it is full, filled before it is empty or emptied while it is
+/// read is an error at once; whatever else a missing wait lets happen shows in the bits.
+#pragma once
+
+#include <algorithm>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include <ATen/TensorOperators.h>
+
+#include "stagecraft/actors/executor/bound_plan.h"
+#include "stagecraft/actors/executor/commit.h"
+#include "stagecraft/actors/executor/device.h"
+#include "stagecraft/actors/executor/stage_runtime.h"
+#include "stagecraft/actors/executor/step_times.h"
+#include "stagecraft/base/error.h"
+#include "stagecraft/compiler/program.h"
+#include "stagecraft/compiler/thread_count.h"
+#include "stagecraft/futures/collective/over_transport.h"
+#include "stagecraft/futures/transport/transport.h"
+
+namespace stagecraft::testing {
+
+class DriftingRank {
+ public:
+  using Tensors = std::vector<at::Tensor>;
+
+  DriftingRank(const Program& program,
+               std::shared_ptr<const Plan> plan,
+               Rank rank,
+               const Optimizer& optimizer,
+               std::shared_ptr<Transport> transport,
+               unsigned seed)
+      : plan_(std::move(plan)),
+        stages_(stages_of(program, plan_->ranks[rank.index()], optimizer)),
+        bound_(bind_plan(plan_->ranks[rank.index()], programs_of(stages_))),
+        transport_(std::move(transport)),
+        collective_(transport_),
+        commit_({.plan = plan_,
+                 .optimizer = optimizer,
+                 .clip = std::nullopt,
+                 .patience = std::chrono::seconds(60)},
+                collective_,
+                times_,
+                stages_),
+        random_(seed) {}
+  DriftingRank(const DriftingRank&) = delete;
+  DriftingRank& operator=(const DriftingRank&) = delete;
+
+  /// Runs one step; throws what went wrong on any stream.
+  void run(const StepOrder& order) {
+    order_ = order;
+    commit_.begin_step(order, {.epoch = order.epoch, .submission = order.submission});
+    losses_.clear();
+    done_.assign(bound_.list.size(), false);
+    slots_.assign(static_cast<std::size_t>(bound_.plan->slots), {});
+    received_.assign(bound_.list.size(), {});
+    completed_ = 0;
+    failure_ = nullptr;
+    for (const std::size_t position : bound_.receives) {
+      received_[position] = transport_->receive(instruction(position).peer, tag_of(position));
+      received_[position].on_ready([this] { changed(); });
+    }
+    std::vector<std::thread> streams;
+    running_ = static_cast<int>(kStreams);
+    for (std::size_t s = 0; s < kStreams; ++s) {
+      streams.emplace_back([this, s] {
+        set_own_thread_count(1);
+        run_stream(static_cast<Stream>(s));
+      });
+    }
+    for (std::thread& stream : streams) {
+      stream.join();
+    }
+    if (failure_) {
+      std::rethrow_exception(failure_);
+    }
+  }
+
+  [[nodiscard]] const std::vector<StageRuntime>& stages() const { return stages_; }
+  /// By microbatch; empty where other ranks compute the loss.
+  [[nodiscard]] const std::map<Microbatch, double>& losses() const { return losses_; }
+  /// How often an instruction was issued before one that stands before it in the list.
+  [[nodiscard]] int overtakings() const { return overtakings_; }
+
+ private:
+  using Content = std::variant<std::monostate, at::Tensor, SavedStage, Tensors>;
+
+  static std::vector<StageRuntime> stages_of(const Program& program,
+                                             const RankPlan& rank,
+                                             const Optimizer& optimizer) {
+    std::vector<StageRuntime> stages;
+    for (const StageId id : rank.stages) {
+      stages.emplace_back(program.compiled(), id, optimizer);
+    }
+    return stages;
+  }
+  static std::vector<const StageProgram*> programs_of(const std::vector<StageRuntime>& stages) {
+    std::vector<const StageProgram*> programs;
+    for (const StageRuntime& stage : stages) {
+      programs.push_back(stage.program);
+    }
+    return programs;
+  }
+
+  [[nodiscard]] const Instruction& instruction(std::size_t position) const {
+    return *bound_.list[position].instruction;
+  }
+  [[nodiscard]] Tag tag_of(std::size_t position) const {
+    return {.epoch = order_.epoch,
+            .submission = order_.submission,
+            .edge = instruction(position).edge,
+            .microbatch = instruction(position).task.microbatch};
+  }
+
+  void changed() {
+    const std::scoped_lock lock(mutex_);
+    change_.notify_all();
+  }
+
+  /// Waits while `ready` is false; when all streams wait, those that merely lag go on.
+  template <class Ready>
+  void wait(std::unique_lock<std::mutex>& lock, Ready&& ready) {
+    ++waiting_;
+    if (waiting_ == running_) {
+      change_.notify_all();
+    }
+    change_.wait(lock, [&] { return failure_ || ready(); });
+    --waiting_;
+  }
+
+  void run_stream(Stream stream) {
+    std::vector<std::size_t> left;
+    for (std::size_t i = 0; i < bound_.list.size(); ++i) {
+      if (instruction(i).stream == stream) {
+        left.push_back(i);
+      }
+    }
+    std::unique_lock lock(mutex_);
+    while (!left.empty() && !failure_) {
+      const std::int64_t until = completed_ + static_cast<std::int64_t>(random_() % 12);
+      wait(lock, [&] { return completed_ >= until || waiting_ == running_; });
+      std::vector<std::size_t> enabled;
+      wait(lock, [&] {
+        enabled = enabled_of(left);
+        return !enabled.empty();
+      });
+      if (failure_) {
+        break;
+      }
+      const std::size_t next = enabled[random_() % enabled.size()];
+      std::erase(left, next);
+      const auto here = done_.begin() + static_cast<std::ptrdiff_t>(next);
+      overtakings_ += std::find(done_.begin(), here, false) == here ? 0 : 1;
+      try {
+        execute(next, lock);
+      } catch (...) {
+        failure_ = failure_ ? failure_ : std::current_exception();
+      }
+      done_[next] = true;
+      ++completed_;
+      change_.notify_all();
+    }
+    --running_;
+    change_.notify_all();
+  }
+
+  /// Which of a stream's instructions may be next: the first, or of an overlap group the first of
+  /// each task; with everything done that it waits for.
+  [[nodiscard]] std::vector<std::size_t> enabled_of(const std::vector<std::size_t>& left) const {
+    std::vector<std::size_t> enabled;
+    std::vector<Task> seen;
+    for (const std::size_t position : left) {
+      const Instruction& i = instruction(position);
+      if (i.overlap != instruction(left.front()).overlap) {
+        break;
+      }
+      const bool first_of_task = std::ranges::none_of(seen, [&](const Task& t) {
+        const bool one_way = (t.kind == CellKind::Forward) == (i.task.kind == CellKind::Forward);
+        return t == i.task || (t.stage == i.task.stage && one_way);  // OG-1
+      });
+      if (first_of_task && may_begin(position)) {
+        enabled.push_back(position);
+      }
+      seen.push_back(i.task);
+      if (i.overlap < 0) {
+        break;
+      }
+    }
+    return enabled;
+  }
+
+  [[nodiscard]] bool may_begin(std::size_t position) const {
+    const bool waits_done = std::ranges::all_of(bound_.list[position].waits,
+                                                [this](std::size_t w) { return done_[w]; });
+    return waits_done && (!received_[position].valid() || received_[position].ready());
+  }
+
+  void put(SlotId slot, Content content) {
+    if (!std::holds_alternative<std::monostate>(slots_[slot.index()])) {
+      throw Error(Errc::PlanInvalid, "slot " + to_string(slot) + " is filled before it is empty");
+    }
+    slots_[slot.index()] = std::move(content);
+  }
+  template <class T>
+  T& get(SlotId slot) {
+    T* found = std::get_if<T>(&slots_[slot.index()]);
+    if (found == nullptr) {
+      throw Error(Errc::PlanInvalid, "slot " + to_string(slot) + " is read before it is full");
+    }
+    return *found;
+  }
+
+  /// With the lock, but for what computes or waits for other ranks.
+  void execute(std::size_t position, std::unique_lock<std::mutex>& lock) {
+    const BoundInstruction& bound = bound_.list[position];
+    switch (bound.instruction->op) {
+      case Op::Run:
+        if (!bound.instruction->does_nothing()) {
+          run_task(bound, lock);
+        }
+        break;
+      case Op::Send: {
+        const at::Tensor tensor = get<at::Tensor>(bound.slot);
+        lock.unlock();  // a peer's stream may be woken, and asks for its own lock
+        transport_->send(bound.instruction->peer, tag_of(position), tensor);
+        lock.lock();
+        break;
+      }
+      case Op::Recv:
+        put(bound.slot, received_[position].get());
+        break;
+      case Op::Free:
+        slots_[bound.slot.index()] = {};
+        break;
+      case Op::Accumulate:
+        stages_[bound.stage].bucket.accumulate(get<Tensors>(bound.slot));
+        break;
+      case Op::Collective:
+      case Op::Vote:
+      case Op::Update:
+        lock.unlock();
+        finish(bound);
+        lock.lock();
+        break;
+    }
+  }
+
+  void finish(const BoundInstruction& bound) {
+    if (bound.instruction->op == Op::Collective) {
+      commit_.reduce(bound.instruction->group);
+    } else if (bound.instruction->op == Op::Vote) {
+      commit_.cast_vote({});
+    } else {
+      commit_.update(stages_[bound.stage]);
+    }
+  }
+
+  void run_task(const BoundInstruction& bound, std::unique_lock<std::mutex>& lock) {
+    StageRuntime& stage = stages_[bound.stage];
+    const Task& task = bound.instruction->task;
+    if (task.kind == CellKind::Forward) {
+      Tensors inputs;
+      for (const SlotId slot : bound.inputs) {
+        inputs.push_back(get<at::Tensor>(slot));
+      }
+      lock.unlock();
+      StageForward made = stage.forward(
+          inputs,
+          bound.saved.value >= 0,
+          {.seed = 5, .step = order_.step.value, .microbatch = task.microbatch.value});
+      lock.lock();
+      for (std::size_t i = 0; i < made.outputs.size(); ++i) {
+        put(bound.outputs[i], made.outputs[i]);
+      }
+      if (made.loss.defined()) {
+        losses_[task.microbatch] = made.loss.item<double>();
+      }
+      if (bound.saved.value >= 0) {
+        put(bound.saved, std::move(made.saved));
+      }
+      return;
+    }
+    Tensors gradients(bound.output_gradients.size());
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      for (const SlotId slot : bound.output_gradients[i]) {
+        const at::Tensor& gradient = get<at::Tensor>(slot);
+        gradients[i] = gradients[i].defined() ? gradients[i] + gradient : gradient;
+      }
+    }
+    SavedStage& saved = get<SavedStage>(bound.saved);
+    lock.unlock();
+    StageGradients made = stage.backward(task.kind, saved, gradients);
+    lock.lock();
+    for (std::size_t i = 0; i < made.inputs.size(); ++i) {
+      put(bound.input_gradients[i], made.inputs[i]);
+    }
+    if (bound.parameter_gradients.value >= 0) {
+      put(bound.parameter_gradients, std::move(made.parameters));
+    }
+  }
+
+  const std::shared_ptr<const Plan> plan_;
+  std::vector<StageRuntime> stages_;
+  const BoundPlan bound_;
+  const std::shared_ptr<Transport> transport_;
+  TransportCollective collective_;
+  const std::unique_ptr<Device> device_ = cpu_device();
+  StepTimes times_{*device_};
+  Commit commit_;
+  StepOrder order_;
+
+  std::mutex mutex_;
+  std::condition_variable change_;
+  std::mt19937 random_;
+  std::vector<bool> done_;  // by position
+  std::vector<Content> slots_;
+  std::vector<Future<at::Tensor>> received_;  // by position
+  std::map<Microbatch, double> losses_;
+  std::int64_t completed_ = 0;
+  int running_ = 0;
+  int waiting_ = 0;
+  int overtakings_ = 0;
+  std::exception_ptr failure_;
+};
+
+}  // namespace stagecraft::testing
