@@ -1,12 +1,13 @@
 /// What an embedding program includes: compile a module, choose or write a schedule, train.
 #pragma once
 
-#include "stagecraft/actors/check.h"
 #include "stagecraft/actors/cluster.h"
 #include "stagecraft/actors/executor/optimizer.h"
 #include "stagecraft/actors/step_future.h"
 #include "stagecraft/actors/trainer.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/batch.h"
+#include "stagecraft/compiler/check.h"
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/compiler/markers.h"
 #include "stagecraft/compiler/program.h"

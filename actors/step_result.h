@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "stagecraft/actors/executor/stage_executor.h"
+#include "stagecraft/actors/executor/rank_times.h"
+#include "stagecraft/actors/executor/timeline.h"
 
 namespace stagecraft {
 

@@ -15,6 +15,7 @@
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/compiler/replicate.h"
+#include "stagecraft/compiler/split_batch.h"
 #include "stagecraft/scheduler/replicas.h"
 
 namespace stagecraft {

@@ -25,10 +25,11 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "stagecraft/actors/check.h"
 #include "stagecraft/actors/cluster.h"
 #include "stagecraft/actors/executor/optimizer.h"
 #include "stagecraft/actors/step_future.h"
+#include "stagecraft/compiler/batch.h"
+#include "stagecraft/compiler/check.h"
 #include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/compiler/program.h"
 #include "stagecraft/scheduler/schedule.h"

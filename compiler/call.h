@@ -1,6 +1,8 @@
 /// How Stagecraft calls what a program hands it: a module by its `forward`, anything else by `()`,
 /// and a holder or a pointer through to what it holds. Knows no tensor. Used by markers, compile
-/// and losses.
+/// and Loss.
+///
+/// Namespace internal holds what their templates need in headers, and no program calls by name.
 #pragma once
 
 #include <concepts>
@@ -9,7 +11,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace stagecraft::calls {
+namespace stagecraft::internal {
 
 /// False, once it is instantiated: the condition of a static_assert that only says a sentence.
 template <class...>
@@ -56,7 +58,7 @@ template <class T>
 }
 
 template <class T>
-using Callee = std::remove_reference_t<decltype(callee_of(std::declval<T&>()))>;
+using CalleeOf = std::remove_reference_t<decltype(callee_of(std::declval<T&>()))>;
 
 template <class T, class... Args>
 concept HasForward = requires(T& callee, Args&&... args) {
@@ -85,4 +87,4 @@ decltype(auto) call(T& callee, Args&&... args) {
   }
 }
 
-}  // namespace stagecraft::calls
+}  // namespace stagecraft::internal

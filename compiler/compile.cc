@@ -6,54 +6,17 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/capture/capture.h"
 #include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/gradient_flow.h"
 #include "stagecraft/compiler/probe.h"
+#include "stagecraft/compiler/replay_check.h"
 #include "stagecraft/compiler/shares_memory.h"
+#include "stagecraft/compiler/split_batch.h"
 #include "stagecraft/compiler/thread_count.h"
 
 namespace stagecraft {
 namespace {
-
-/// What each microbatch gets of the example batch.
-std::vector<BatchSlice> slices_of(const Batch& batch, int microbatches, std::string_view what) {
-  std::vector<BatchSlice> slices;
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    const auto& [tensor, whole] = batch[i];
-    check_batch_tensor(tensor, what, i);
-    if (!whole && tensor.dim() == 0) {
-      throw Error(
-          Errc::UsageArgument,
-          fmt::format("{} tensor {} cannot be split into microbatches: it has no dimension 0; pass "
-                      "sc::replicated(t) to give it whole to every microbatch",
-                      what,
-                      i));
-    }
-    std::vector<std::int64_t> sizes = tensor.sizes().vec();
-    if (!whole) {
-      if (sizes[0] == 0) {
-        throw Error(
-            Errc::CompileShape,
-            fmt::format(
-                "{} tensor {} has no rows; the example batch must be as large as those of training",
-                what,
-                i));
-      }
-      if (sizes[0] % microbatches != 0) {
-        throw Error(Errc::CompileShape,
-                    fmt::format("{} microbatches do not divide the batch: {} tensor {} has {} "
-                                "rows; choose a count that "
-                                "divides it, or pad the batch",
-                                microbatches,
-                                what,
-                                i,
-                                sizes[0]));
-      }
-      sizes[0] /= microbatches;
-    }
-    slices.push_back({std::move(sizes), tensor.scalar_type(), whole});
-  }
-  return slices;
-}
 
 /// A tensor registered under several names is one parameter, known by its first name.
 std::vector<NamedTensor> without_aliases(const std::vector<NamedTensor>& tensors) {
@@ -168,7 +131,7 @@ void check_trains(const CompiledProgram& compiled) {
 
 }  // namespace
 
-namespace compiling {
+namespace internal {
 
 void check_inputs(const TakenNumbers& taken, std::size_t found) {
   if (found == 0) {
@@ -197,14 +160,12 @@ Tensors not_empty(Tensors outputs) {
   return outputs;
 }
 
-void refuse_nothing() {
+void refuse_no_module() {
   throw Error(Errc::UsageArgument,
               "the module to compile is a null pointer or an empty module holder; construct the "
               "module first "
               "(torch::nn::Linear(nullptr) holds none), and pass none that was moved from");
 }
-
-}  // namespace compiling
 
 Program compile_workload(const Workload& given, const CompileOptions& options) {
   if (options.microbatches < 1) {
@@ -236,10 +197,12 @@ Program compile_workload(const Workload& given, const CompileOptions& options) {
   take_copies(compiled->graph.parameters);
   take_copies(compiled->graph.buffers);
   compiled->partition = partition(compiled->graph);
-  measure_stages(compiled->graph, compiled->partition, inputs[0], labels[0]);
+  find_gradient_flow(compiled->partition,
+                     run_stages(compiled->graph, compiled->partition, inputs[0], labels[0]));
   compiled->stage_graph = stage_graph_of(compiled->partition);
   check_trains(*compiled);
   return Program(std::move(compiled));
 }
 
+}  // namespace internal
 }  // namespace stagecraft

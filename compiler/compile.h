@@ -18,12 +18,13 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "stagecraft/compiler/batch.h"
 #include "stagecraft/compiler/call.h"
-#include "stagecraft/compiler/capture.h"
 #include "stagecraft/compiler/loss.h"
 #include "stagecraft/compiler/program.h"
 #include "stagecraft/compiler/spread.h"
 #include "stagecraft/compiler/tensors_in.h"
+#include "stagecraft/compiler/workload.h"
 
 namespace torch::nn {
 class Module;
@@ -38,10 +39,10 @@ struct CompileOptions {
   int microbatches = 1;  ///< equal parts in dim 0
 };
 
+namespace internal {
+
 /// The part of compile that is no template.
 [[nodiscard]] Program compile_workload(const Workload& workload, const CompileOptions& options);
-
-namespace compiling {
 
 /// Errors: CompileCapture where there is no output.
 [[nodiscard]] Tensors not_empty(Tensors outputs);
@@ -50,7 +51,7 @@ struct TakeOutputs {
   using Result = Tensors;
   template <MadeOfTensors T>
   Tensors operator()(const T& outputs) const {
-    return not_empty(tensors_in(outputs));
+    return not_empty(internal::tensors_in(outputs));
   }
 };
 
@@ -61,12 +62,12 @@ struct TakeAnything {
 
 /// Errors: UsageArgument for a number of inputs that forward does not take.
 void check_inputs(const TakenNumbers& taken, std::size_t found);
-[[noreturn]] void refuse_nothing();
+[[noreturn]] void refuse_no_module();
 
 /// What has the parameters: `module` itself, but for AnyModule.
 template <class Callee>
 decltype(auto) owner_of(Callee& module) {
-  if constexpr (calls::Holder<std::remove_const_t<Callee>>) {
+  if constexpr (Holder<std::remove_const_t<Callee>>) {
     return *module.ptr();
   } else {
     return (module);
@@ -85,13 +86,13 @@ consteval bool can_be_compiled() {
   using Bare = std::remove_const_t<Callee>;
   using Owner = std::remove_cvref_t<decltype(owner_of(std::declval<Callee&>()))>;
   if constexpr (std::same_as<Bare, torch::nn::Module>) {
-    static_assert(calls::kNever<Callee>,
+    static_assert(kNever<Callee>,
                   "sc::compile: torch::nn::Module, the base class, has no forward: pass the module "
                   "as its own type, or in "
                   "a torch::nn::AnyModule");
     return false;
   } else if constexpr (!Module<Owner>) {
-    static_assert(calls::kNever<Callee>,
+    static_assert(kNever<Callee>,
                   "sc::compile takes a torch::nn::Module (publicly derived from), a holder of one "
                   "or a pointer to one: "
                   "this has no named_parameters");
@@ -99,21 +100,21 @@ consteval bool can_be_compiled() {
   } else if constexpr (kTaken<Callee, TakeOutputs>.any()) {
     return true;
   } else if constexpr (kTaken<Bare, TakeOutputs>.any()) {
-    static_assert(calls::kNever<Callee>,
+    static_assert(kNever<Callee>,
                   "sc::compile: the module is const and its forward is not: make forward const, or "
                   "pass a module that is "
                   "not const");
     return false;
   } else if constexpr (kTaken<Callee, TakeAnything>.any()) {
     static_assert(
-        calls::kNever<Callee>,
+        kNever<Callee>,
         "sc::compile: forward must return tensors: an at::Tensor, or tuples, pairs, vectors, "
         "arrays, optionals or "
         "plain structs (no base class, at most 8 members, all of them tensors or such) of them");
     return false;
   } else {
     static_assert(
-        calls::kNever<Callee>,
+        kNever<Callee>,
         "sc::compile: forward must be public and callable with 1 to 8 tensors alone, or with one "
         "std::vector<at::Tensor>; this module has no such forward, or several that fit equally "
         "well: add one, or "
@@ -122,11 +123,11 @@ consteval bool can_be_compiled() {
   }
 }
 
-}  // namespace compiling
+}  // namespace internal
 
 /// Compiles `given`: a torch::nn::Module with a `forward` of tensors, a holder of one, or a pointer
 /// to one. `forward` is called with one tensor per input, or with all of them in one std::vector,
-/// and returns what `tensors_in` takes apart; that of a Sequential or AnyModule returns one tensor.
+/// and returns what tensors_in.h takes apart; that of a Sequential or AnyModule returns one tensor.
 /// The program copies parameters and buffers: the module need not outlive it, and what becomes of
 /// it changes nothing. The trained weights are in `Trainer::state_dict()`.
 /// Errors: UsageArgument, CompileCapture, CompilePartition, CompileShape; each names operator and
@@ -135,26 +136,26 @@ consteval bool can_be_compiled() {
 ///       copy of parameters and buffers.
 template <class Given>
 [[nodiscard]] Program compile(Given&& given, const CompileOptions& options) {
-  using Callee = calls::Callee<std::remove_reference_t<Given>>;
+  using Callee = internal::CalleeOf<std::remove_reference_t<Given>>;
   Workload workload;
-  if constexpr (compiling::can_be_compiled<Callee>()) {
-    if (calls::holds_nothing(given)) {
-      compiling::refuse_nothing();
+  if constexpr (internal::can_be_compiled<Callee>()) {
+    if (internal::holds_nothing(given)) {
+      internal::refuse_no_module();
     }
-    Callee& module = calls::callee_of(given);
-    compiling::check_inputs(kTaken<Callee, compiling::TakeOutputs>, options.inputs.size());
+    Callee& module = internal::callee_of(given);
+    internal::check_inputs(internal::kTaken<Callee, internal::TakeOutputs>, options.inputs.size());
     workload.forward = [&module](const Tensors& inputs) {
-      return spread<compiling::TakeOutputs>(module, inputs);
+      return internal::spread<internal::TakeOutputs>(module, inputs);
     };
     workload.loss = options.loss.call();
-    for (const auto& item : compiling::owner_of(module).named_parameters()) {
+    for (const auto& item : internal::owner_of(module).named_parameters()) {
       workload.parameters.push_back({item.key(), item.value()});
     }
-    for (const auto& item : compiling::owner_of(module).named_buffers()) {
+    for (const auto& item : internal::owner_of(module).named_buffers()) {
       workload.buffers.push_back({item.key(), item.value()});
     }
   }
-  return compile_workload(workload, options);
+  return internal::compile_workload(workload, options);
 }
 
 }  // namespace stagecraft

@@ -54,8 +54,8 @@ class CustomFunction : public std::enable_shared_from_this<CustomFunction> {
 
   std::string name_;
   Call call_;
-  std::vector<c10::IValue>
-      arguments_;                    ///< what the forward left for the backward, tensors taken out
+  /// What the forward left for the backward, tensors taken out.
+  std::vector<c10::IValue> arguments_;
   std::size_t saved_variables_ = 0;  ///< position among them of the list of saved tensors
 };
 

@@ -6,7 +6,8 @@
 /// GR-1: nodes stand in the order in which they ran, so every operand is made before its use.
 /// GR-2: a value is named by the tensor that held it; an operator that writes in place returns the
 ///      value it wrote.
-/// GR-3: an operator whose operands are all constants is not recorded: what it made is a constant.
+/// GR-3: an operator whose operands are all constants is not recorded: what it made is a constant,
+///       until a recorded operator writes it.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,7 @@
 
 #include "stagecraft/base/ids.h"
 #include "stagecraft/compiler/markers.h"
+#include "stagecraft/compiler/named_tensor.h"
 
 namespace stagecraft {
 
@@ -41,9 +43,8 @@ inline constexpr int kNoAttachment = -1;
 
 struct Value {
   ValueKind kind = ValueKind::Computed;
-  int position =
-      /// which input, label, parameter, buffer or constant; the producing node of a computed value
-      0;
+  /// Which input, label, parameter, buffer or constant; the producing node of a computed value.
+  int position = 0;
   std::vector<std::int64_t> sizes;
   at::ScalarType dtype = at::kFloat;
   bool requires_grad = false;
@@ -77,9 +78,9 @@ struct Node {
   std::string name;      ///< "aten::linear"
   std::string overload;  ///< "" or "Tensor"
   std::vector<Operand> operands;
-  std::vector<ValueId>
-      results;                  ///< all returned tensors, lists flattened; kNoValue where undefined
-  std::vector<ValueId> writes;  ///< values changed in place, statistics buffers included
+  /// All returned tensors, lists flattened; kNoValue where undefined.
+  std::vector<ValueId> results;
+  std::vector<ValueId> writes;          ///< values changed in place, statistics buffers included
   std::vector<Annotation> annotations;  ///< outermost first
   Autocast autocast;
   bool grad_mode = true;
@@ -94,12 +95,6 @@ struct Node {
 
 /// Name of a node that is no operator but an application of a custom function.
 inline constexpr std::string_view kFunctionNode = "stagecraft::custom_function";
-
-/// A parameter or buffer of the module, by its name there.
-struct NamedTensor {
-  std::string name;
-  at::Tensor tensor;
-};
 
 struct Graph {
   std::vector<Value> values;
@@ -133,7 +128,7 @@ struct Graph {
 /// One line per operator with its stage, operands, results and shapes.
 [[nodiscard]] std::string to_string(const Graph& graph);
 
-/// "%12", "w:head.weight", "x0": how a value is called in the printed form.
+/// "%12", "w:head.weight", "input0": how a value is called in the printed form.
 [[nodiscard]] std::string value_name(const Graph& graph, ValueId id);
 
 }  // namespace stagecraft

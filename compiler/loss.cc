@@ -4,7 +4,7 @@
 
 #include "stagecraft/base/error.h"
 
-namespace stagecraft::losses {
+namespace stagecraft::internal {
 
 Tensors arguments_of(const TakenNumbers& taken, const Tensors& outputs, const Tensors& labels) {
   if (taken.as_list && labels.empty()) {
@@ -51,4 +51,4 @@ void refuse_out_of_range(const char* what, const Tensors& outputs, const Tensors
                           labels.size()));
 }
 
-}  // namespace stagecraft::losses
+}  // namespace stagecraft::internal

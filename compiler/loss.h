@@ -29,10 +29,10 @@
 
 namespace stagecraft {
 
-namespace losses {
+namespace internal {
 
 using Tensors = std::vector<at::Tensor>;
-using Function = std::function<at::Tensor(const Tensors& outputs, const Tensors& labels)>;
+using LossFunction = std::function<at::Tensor(const Tensors& outputs, const Tensors& labels)>;
 
 struct TakeScalar {
   using Result = at::Tensor;
@@ -78,14 +78,14 @@ struct WithDefaultOptions {
 
 template <class Callee>
 consteval bool takes_two_lists() {
-  return spreading::fits<Callee, TakeScalar, Tensors&, Tensors&>();
+  return fits<Callee, TakeScalar, Tensors&, Tensors&>();
 }
 
 /// A template is asked about tensors first, since its body may not compile with lists. What has one
 /// signature is asked about lists first, since one tensor can pass for a TensorList.
 template <class Callee>
 consteval bool takes_tensors() {
-  if constexpr (calls::kOneSignature<Callee>) {
+  if constexpr (kOneSignature<Callee>) {
     return !takes_two_lists<Callee>() && kTaken<Callee, TakeScalar>.any();
   } else {
     return kTaken<Callee, TakeScalar>.any();
@@ -93,9 +93,9 @@ consteval bool takes_tensors() {
 }
 
 template <class F>
-Function function_of(F given) {
-  using Callee = calls::Callee<F>;
-  if (calls::holds_nothing(given)) {
+LossFunction function_of(F given) {
+  using Callee = CalleeOf<F>;
+  if (internal::holds_nothing(given)) {
     return {};
   }
   // Shared, because a std::function can be copied and F perhaps only moved.
@@ -103,13 +103,13 @@ Function function_of(F given) {
     return [loss = std::make_shared<F>(std::move(given))](const Tensors& outputs,
                                                           const Tensors& labels) {
       const Tensors arguments = arguments_of(kTaken<Callee, TakeScalar>, outputs, labels);
-      return spread<TakeScalar>(calls::callee_of(*loss), arguments);
+      return internal::spread<TakeScalar>(internal::callee_of(*loss), arguments);
     };
   } else if constexpr (takes_two_lists<Callee>()) {
     return [loss = std::make_shared<F>(std::move(given))](Tensors outputs,
                                                           Tensors labels) -> at::Tensor {
       try {
-        return calls::call(calls::callee_of(*loss), outputs, labels);
+        return internal::call(internal::callee_of(*loss), outputs, labels);
       } catch (const std::out_of_range& e) {
         refuse_out_of_range(e.what(), outputs, labels);
       }
@@ -117,7 +117,7 @@ Function function_of(F given) {
   } else if constexpr (std::is_function_v<Callee> && takes_tensors<WithDefaultOptions<F>>()) {
     return function_of(WithDefaultOptions<F>{given});
   } else {
-    static_assert(calls::kNever<F>,
+    static_assert(kNever<F>,
                   "CompileOptions::loss takes (output, label), (output), or (outputs, labels) as "
                   "std::vector<at::Tensor>, "
                   "and returns an at::Tensor: pass such a function or a loss module; a function "
@@ -127,7 +127,7 @@ Function function_of(F given) {
   }
 }
 
-}  // namespace losses
+}  // namespace internal
 
 class Loss {
  public:
@@ -138,12 +138,12 @@ class Loss {
   template <class F>
   requires(!std::same_as<F, Loss>)
       Loss(F f)  // NOLINT(google-explicit-constructor): a function is a loss
-      : call_(losses::function_of(std::move(f))) {}
+      : call_(internal::function_of(std::move(f))) {}
 
-  [[nodiscard]] const losses::Function& call() const { return call_; }
+  [[nodiscard]] const internal::LossFunction& call() const { return call_; }
 
  private:
-  losses::Function call_;
+  internal::LossFunction call_;
 };
 
 }  // namespace stagecraft

@@ -67,9 +67,9 @@ Annotation AnnotationCounter::enter(std::string_view tag, std::string_view name)
   return seen_.back();
 }
 
-namespace markers {
+namespace internal {
 
-void refuse_nothing(std::string_view tag, std::string_view name) {
+void refuse_nothing_marked(std::string_view tag, std::string_view name) {
   throw Error(Errc::UsageArgument,
               fmt::format("{} \"{}\" was given a null pointer, an empty module holder or an empty "
                           "function; construct "
@@ -79,6 +79,6 @@ void refuse_nothing(std::string_view tag, std::string_view name) {
                           name));
 }
 
-}  // namespace markers
+}  // namespace internal
 
 }  // namespace stagecraft

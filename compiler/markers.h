@@ -62,33 +62,36 @@ class AnnotationCounter {
   std::vector<Annotation> seen_;
 };
 
-namespace markers {
+namespace internal {
 
 /// Errors: UsageArgument.
-[[noreturn]] void refuse_nothing(std::string_view tag, std::string_view name);
+[[noreturn]] void refuse_nothing_marked(std::string_view tag, std::string_view name);
 
 template <class Given, class... Args>
-decltype(auto) call(std::string_view tag, std::string_view name, Given& given, Args&&... args) {
-  using Callee = calls::Callee<Given>;
-  if constexpr (calls::Callable<Callee, Args...>) {
-    if (calls::holds_nothing(given)) {
-      refuse_nothing(tag, name);
+decltype(auto) call_marked(std::string_view tag,
+                           std::string_view name,
+                           Given& given,
+                           Args&&... args) {
+  using Callee = CalleeOf<Given>;
+  if constexpr (Callable<Callee, Args...>) {
+    if (internal::holds_nothing(given)) {
+      refuse_nothing_marked(tag, name);
     }
-    return calls::call(calls::callee_of(given), std::forward<Args>(args)...);
-  } else if constexpr (calls::Callable<std::remove_const_t<Callee>, Args...>) {
-    static_assert(calls::kNever<Callee>,
+    return internal::call(internal::callee_of(given), std::forward<Args>(args)...);
+  } else if constexpr (Callable<std::remove_const_t<Callee>, Args...>) {
+    static_assert(kNever<Callee>,
                   "sc::stage: this module or callable is const and its forward or () is not: make "
                   "that const, or pass "
                   "one that is not const");
   } else {
-    static_assert(calls::kNever<Callee>,
+    static_assert(kNever<Callee>,
                   "sc::stage takes a name, a module or callable, and its arguments: this one has "
                   "neither a forward nor "
                   "a () that takes these arguments");
   }
 }
 
-}  // namespace markers
+}  // namespace internal
 
 /// Runs `callable` on `args` as the stage `name`; returns what it returns. A callable is a module,
 /// a holder of one (AnyModule and Sequential too), a pointer to one, or anything with ().
@@ -97,7 +100,7 @@ decltype(auto) call(std::string_view tag, std::string_view name, Given& given, A
 template <class Callable, class... Args>
 decltype(auto) stage(std::string_view name, Callable&& callable, Args&&... args) {
   const AnnotationScope scope(kStageTag, name);
-  return markers::call(kStageTag, name, callable, std::forward<Args>(args)...);
+  return internal::call_marked(kStageTag, name, callable, std::forward<Args>(args)...);
 }
 
 /// Runs `callable` under an annotation `tag` of its own (for example "EP"); stages are not
@@ -105,7 +108,7 @@ decltype(auto) stage(std::string_view name, Callable&& callable, Args&&... args)
 template <class Callable, class... Args>
 decltype(auto) region(std::string_view tag, Callable&& callable, Args&&... args) {
   const AnnotationScope scope(tag, tag);
-  return markers::call(tag, tag, callable, std::forward<Args>(args)...);
+  return internal::call_marked(tag, tag, callable, std::forward<Args>(args)...);
 }
 
 }  // namespace stagecraft

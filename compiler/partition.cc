@@ -40,8 +40,9 @@ class StageDepths {
  private:
   [[nodiscard]] int depth(int stage) const { return depth_[static_cast<std::size_t>(stage)]; }
 
-  /// No cycle can be: data flows from stages entered earlier, an edge that furthest() adds ends at
-  /// the deepest, and one that nearest() adds begins at the least deep.
+  /// Ends, because there is no cycle: among marked nodes data flows from stages entered earlier, an
+  /// edge that furthest() adds ends at the deepest stage, and one that nearest() adds begins at the
+  /// least deep.
   void deepen(int stage, int least) {
     if (depth(stage) >= least) {
       return;
@@ -93,8 +94,8 @@ class Partitioner {
         }
       }
     }
-    // A marker around nothing but constants leaves no operator and so no stage: the others close
-    // ranks.
+    // A marker around nothing but constants leaves no operator and so no stage: the others are
+    // numbered without it.
     std::map<int, int> dense;
     for (const auto& [index, name] : names) {
       dense[index] = static_cast<int>(names_.size());
@@ -144,8 +145,8 @@ class Partitioner {
     return depths;
   }
 
-  /// With the operand furthest downstream, whichever was made last: C++ leaves open which operand
-  /// of a sum is.
+  /// With the operand furthest downstream, not with the one made last: C++ leaves open in which
+  /// order the operands of a sum are made.
   void assign_by_operand(StageDepths& depths) {
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       std::set<int> stages;
@@ -164,8 +165,9 @@ class Partitioner {
   /// With the reader least far downstream: whatever the order of the readers, the value then flows
   /// down to the others.
   void assign_by_reader(StageDepths& depths) {
-    std::map<ValueId, std::set<int>>
-        readers;  // the stages of those behind node n, filled from the back
+    // For each value, the stages of the nodes behind n that read it; filled from the last node
+    // back.
+    std::map<ValueId, std::set<int>> readers;
     for (std::size_t n = graph_.nodes.size(); n-- > 0;) {
       const Node& node = graph_.nodes[n];
       std::set<int> stages;
@@ -224,7 +226,6 @@ class Partitioner {
   /// finished value.
   void check_writes() const {
     std::map<int, std::vector<std::size_t>> touched;  // alias set -> nodes, ascending
-    std::set<int> computed_here;
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       std::set<int> sets;
       for (const ValueId v : reads_of(graph_.nodes[n])) {
@@ -239,8 +240,9 @@ class Partitioner {
         touched[set].push_back(n);
       }
     }
-    std::set<int>
-        foreign;  // sets that begin with a tensor of no stage: input, label, buffer, constant
+    // Alias sets that begin with a tensor of no stage: an input, label, parameter, buffer,
+    // constant.
+    std::set<int> foreign;
     for (const Value& value : graph_.values) {
       if (value.kind != ValueKind::Computed) {
         foreign.insert(value.alias_set);

@@ -1,32 +1,35 @@
-/// Probe: what a cut program shows only when it runs. Used by compile, once.
+/// Probe: runs of stage programs while a model is compiled, for what a cut program shows only when
+/// it runs: what its stages keep, and where gradients flow. Used by compile and its checks.
 #pragma once
 
 #include <vector>
 
-#include "stagecraft/compiler/capture.h"
+#include <ATen/core/Tensor.h>
+
+#include "stagecraft/compiler/interpreter.h"
 #include "stagecraft/compiler/partition.h"
 
 namespace stagecraft {
 
-/// Replays the whole graph on a microbatch of other values than it was captured with, and compares
-/// it with the module run eagerly, gradients included: reads that no dispatcher sees (data_ptr,
-/// printing) show here, and gradients that are changed where nobody looks. The values are those
-/// given, in another order; or, where the module or its loss throws at that (offsets, lengths,
-/// sorted indices), in their own.
-/// Errors: CompileCapture, naming the first output or parameter that differs, or a parameter whose
-///         gradient no optimizer takes.
-/// Cost: two forwards and two backwards of one microbatch; one forward more where the other order
-/// is not taken.
-void check_against_eager(const Workload& workload,
-                         const Graph& graph,
-                         const Tensors& inputs,
-                         const Tensors& labels);
+/// Another step and microbatch than any that capture ran as.
+inline constexpr RandomKey kProbeKey{.seed = 1, .step = 1, .microbatch = 1};
 
-/// Runs the stages one after the other on a microbatch and fills in what partition could not know:
-/// which values owe a gradient, which parameters get one, and the bytes each stage keeps and needs.
-void measure_stages(const Graph& graph,
-                    Partition& partition,
-                    const Tensors& inputs,
-                    const Tensors& labels);
+/// The graph's parameters and buffers for a run of `program`: leaves of their own, since the replay
+/// calls the hooks on the module's itself, and buffers to write.
+[[nodiscard]] StageState probe_state(const Graph& graph, const StageProgram& program);
+
+/// One stage's run: leaves at its inputs, so that its graph of autograd ends where the stage does.
+struct StageRun {
+  std::vector<at::Tensor> leaves;
+  StageState state;
+  StageResult result;
+};
+
+/// Runs the stages one after the other on a microbatch, and notes the bytes that each keeps and
+/// needs. Returns a run per stage, with what autograd kept of it.
+[[nodiscard]] std::vector<StageRun> run_stages(const Graph& graph,
+                                               Partition& partition,
+                                               const std::vector<at::Tensor>& inputs,
+                                               const std::vector<at::Tensor>& labels);
 
 }  // namespace stagecraft

@@ -6,36 +6,15 @@
 /// PR-2: there is no empty Program: moving one copies the handle.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
-
-#include <ATen/core/Tensor.h>
 
 #include "stagecraft/scheduler/stage_graph.h"
 
 namespace stagecraft {
 
 struct CompiledProgram;
-
-/// One tensor of a batch: split over the microbatches in dim 0, or given whole to each.
-struct BatchTensor {
-  at::Tensor tensor;
-  bool replicated = false;
-
-  BatchTensor(at::Tensor t)
-      : tensor(std::move(t)) {
-  }  // NOLINT(google-explicit-constructor): a batch is a list of tensors
-  BatchTensor(at::Tensor t, bool whole) : tensor(std::move(t)), replicated(whole) {}
-};
-
-/// Every microbatch gets all of `tensor`.
-[[nodiscard]] inline BatchTensor replicated(at::Tensor tensor) {
-  return {std::move(tensor), true};
-}
-
-using Batch = std::vector<BatchTensor>;
 
 class Program {
  public:

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace stagecraft {
+namespace stagecraft::internal {
 
 std::string to_string(const TakenNumbers& taken) {
   if (taken.as_list) {
@@ -22,4 +22,4 @@ std::string to_string(const TakenNumbers& taken) {
   return text + (text == "1" ? " tensor" : " tensors");
 }
 
-}  // namespace stagecraft
+}  // namespace stagecraft::internal

@@ -18,7 +18,7 @@
 
 #include "stagecraft/compiler/call.h"
 
-namespace stagecraft {
+namespace stagecraft::internal {
 
 inline constexpr std::size_t kMostArguments = 8;
 
@@ -42,8 +42,6 @@ struct TakenNumbers {
 /// "1 or 2 tensors", for messages.
 [[nodiscard]] std::string to_string(const TakenNumbers& taken);
 
-namespace spreading {
-
 template <std::size_t>
 using Lvalue = at::Tensor&;
 template <std::size_t>
@@ -53,8 +51,8 @@ using Rvalue = at::Tensor&&;
 /// that is void).
 template <class Callee, class Take, class... Args>
 consteval bool fits() {
-  if constexpr (calls::Callable<Callee, Args...>) {
-    using Result = decltype(calls::call(std::declval<Callee&>(), std::declval<Args>()...));
+  if constexpr (Callable<Callee, Args...>) {
+    using Result = decltype(internal::call(std::declval<Callee&>(), std::declval<Args>()...));
     if constexpr (std::is_void_v<Result>) {
       return std::is_invocable_v<Take>;
     } else {
@@ -79,7 +77,7 @@ consteval TakenNumbers find_taken(std::index_sequence<N...>) {
   TakenNumbers taken{
       .one_by_one = {false, fits_number<Callee, Take>(std::make_index_sequence<N + 1>())...}};
   // A template that takes tensors is not asked about lists: its body may not compile with one.
-  if constexpr (calls::kOneSignature<Callee> ||
+  if constexpr (kOneSignature<Callee> ||
                 !(fits_number<Callee, Take>(std::make_index_sequence<N + 1>()) || ...)) {
     taken.as_list = fits<Callee, Take, std::vector<at::Tensor>&>() ||
                     fits<Callee, Take, std::vector<at::Tensor>&&>();
@@ -90,28 +88,26 @@ consteval TakenNumbers find_taken(std::index_sequence<N...>) {
 template <class Callee, class Take, std::size_t... I>
 auto call_with(Callee& callee, std::vector<at::Tensor>& tensors, std::index_sequence<I...>) {
   if constexpr (fits<Callee, Take, Lvalue<I>...>()) {
-    return Take{}(calls::call(callee, tensors[I]...));
+    return Take{}(internal::call(callee, tensors[I]...));
   } else {
-    return Take{}(calls::call(callee, std::move(tensors[I])...));
+    return Take{}(internal::call(callee, std::move(tensors[I])...));
   }
 }
 
 template <class Callee, class Take>
 auto call_with_list(Callee& callee, std::vector<at::Tensor>& tensors) {
   if constexpr (fits<Callee, Take, std::vector<at::Tensor>&>()) {
-    return Take{}(calls::call(callee, tensors));
+    return Take{}(internal::call(callee, tensors));
   } else {
-    return Take{}(calls::call(callee, std::move(tensors)));
+    return Take{}(internal::call(callee, std::move(tensors)));
   }
 }
-
-}  // namespace spreading
 
 /// Which numbers of tensors `Callee` takes. `Take` is a function object for what it returns: a call
 /// whose result it cannot be given does not count.
 template <class Callee, class Take>
 inline constexpr TakenNumbers kTaken =
-    spreading::find_taken<Callee, Take>(std::make_index_sequence<kMostArguments>());
+    find_taken<Callee, Take>(std::make_index_sequence<kMostArguments>());
 
 /// Returns what `Take` makes of callee(tensors...). Requires: kTaken<Callee,
 /// Take>.takes(tensors.size()).
@@ -122,7 +118,7 @@ typename Take::Result spread(Callee& callee, std::vector<at::Tensor> tensors) {
     if constexpr (kTaken<Callee, Take>.one_by_one[Number]) {
       if (tensors.size() == Number) {
         result =
-            spreading::call_with<Callee, Take>(callee, tensors, std::make_index_sequence<Number>());
+            internal::call_with<Callee, Take>(callee, tensors, std::make_index_sequence<Number>());
         return true;
       }
     }
@@ -134,10 +130,10 @@ typename Take::Result spread(Callee& callee, std::vector<at::Tensor> tensors) {
   (std::make_index_sequence<kMostArguments>());
   if constexpr (kTaken<Callee, Take>.as_list) {
     if (!called) {
-      result = spreading::call_with_list<Callee, Take>(callee, tensors);
+      result = internal::call_with_list<Callee, Take>(callee, tensors);
     }
   }
   return result;
 }
 
-}  // namespace stagecraft
+}  // namespace stagecraft::internal

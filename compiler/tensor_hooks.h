@@ -41,9 +41,8 @@ class TensorHooks {
 
 /// The hooks of one tensor of a run.
 struct FoundHooks {
-  torch::autograd::Edge
-      /// the node that made the tensor, and which of its results it is; or a leaf's accumulator
-      of;
+  /// The node that made the tensor, and which of its results it is; or a leaf's accumulator.
+  torch::autograd::Edge of;
   TensorHooks::Calls calls;
 };
 

@@ -18,7 +18,7 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace stagecraft::taking_apart {
+namespace stagecraft::internal {
 
 /// Initializes the first base class of T, and no member.
 template <class T>
@@ -121,40 +121,36 @@ consteval bool is_made_of_tensors() {
 
 template <class T>
 void append(std::vector<at::Tensor>& all, const T& value) {
-  const auto append_each = [&](const auto&... parts) { (taking_apart::append(all, parts), ...); };
+  const auto append_each = [&](const auto&... parts) { (internal::append(all, parts), ...); };
   if constexpr (std::convertible_to<const T&, at::Tensor>) {
     if (const at::Tensor tensor = value; tensor.defined()) {
       all.push_back(tensor);
     }
   } else if constexpr (Optional<T>) {
     if (value.has_value()) {
-      taking_apart::append(all, *value);
+      internal::append(all, *value);
     }
   } else if constexpr (TupleLike<T>) {
     std::apply(append_each, value);
   } else if constexpr (Range<T>) {
     for (const auto& part : value) {
-      taking_apart::append(all, part);
+      internal::append(all, part);
     }
   } else {
     std::apply(append_each, members_of(value));
   }
 }
 
-}  // namespace stagecraft::taking_apart
-
-namespace stagecraft {
-
 /// What `tensors_in` takes apart.
 template <class T>
-concept MadeOfTensors = taking_apart::is_made_of_tensors<T>();
+concept MadeOfTensors = is_made_of_tensors<T>();
 
 /// Returns the tensors of `value`, as TI-1 says.
 template <MadeOfTensors T>
 [[nodiscard]] std::vector<at::Tensor> tensors_in(const T& value) {
   std::vector<at::Tensor> all;
-  taking_apart::append(all, value);
+  internal::append(all, value);
   return all;
 }
 
-}  // namespace stagecraft
+}  // namespace stagecraft::internal

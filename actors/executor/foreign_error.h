@@ -1,6 +1,6 @@
-/// foreign_error: what was thrown on a thread of ours, as an Error. The one border at which
-/// LibTorch's and the standard library's exceptions are translated; what is an Error already passes
-/// through.
+/// foreign_error: what was thrown on a rank, as an Error. The one border of a step at which
+/// LibTorch's and the standard library's exceptions are translated, as capture is of compiling;
+/// what is an Error already passes through.
 #pragma once
 
 #include <exception>

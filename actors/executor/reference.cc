@@ -11,6 +11,7 @@
 #include "stagecraft/actors/executor/non_finite.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/split_batch.h"
 #include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/futures/collective/over_transport.h"
 #include "stagecraft/futures/transport/inproc.h"

@@ -17,6 +17,7 @@
 
 #include "stagecraft/actors/executor/optimizer.h"
 #include "stagecraft/actors/executor/stage_executor.h"
+#include "stagecraft/compiler/batch.h"
 #include "stagecraft/compiler/program.h"
 
 namespace stagecraft {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "stagecraft/actors/executor/rank_times.h"
 #include "stagecraft/actors/executor/timeline.h"
 #include "stagecraft/base/ids.h"
 
@@ -16,14 +17,6 @@ struct StepOrder {
   Epoch epoch;
   double learning_rate = 0.0;
   bool training = true;
-};
-
-/// Seconds of one rank in one step; the rest of the wall time is waiting for peers and between
-/// instructions.
-struct RankTimes {
-  double forward = 0.0, backward = 0.0, update = 0.0, waiting = 0.0, wall = 0.0;
-  std::int64_t peak_bytes = 0;      ///< of activations and what autograd keeps
-  std::int64_t peak_in_flight = 0;  ///< most (stage, microbatch) kept for a backward at once
 };
 
 struct MicrobatchLoss {

@@ -34,7 +34,7 @@ Program tiny_program() {
   workload.loss = [](const Tensors& out, const Tensors& y) {
     return at::mean(at::sub(out[0], y[0]));
   };
-  return compile_workload(
+  return internal::compile_workload(
       workload,
       {.inputs = {at::ones({4, 3})}, .labels = {at::ones({4, 3})}, .loss = {}, .microbatches = 2});
 }

@@ -300,7 +300,7 @@ TEST_CASE("the outputs stand in the order in which they are written", "[compiler
     }
     return outputs[0].sum();
   });
-  const Tensors outputs = tensors_in(Ordered().forward(rows()));
+  const Tensors outputs = internal::tensors_in(Ordered().forward(rows()));
   (void)loss.call()(outputs, {});
 }
 

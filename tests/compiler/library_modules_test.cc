@@ -24,7 +24,7 @@ Program compile_sequence(torch::nn::Module& module,
     workload.parameters.push_back({p.key(), p.value()});
   }
   const auto x = torch::randn({kBatch, kLength, kWidth});
-  return compile_workload(
+  return internal::compile_workload(
       workload, {.inputs = {x}, .labels = {torch::randn_like(x)}, .loss = {}, .microbatches = 2});
 }
 

@@ -13,6 +13,7 @@
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/compiler/replicate.h"
+#include "stagecraft/compiler/split_batch.h"
 #include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/futures/transport/inproc.h"
 

@@ -2,6 +2,7 @@
 #include <torch/torch.h>
 
 #include "stagecraft/compiler/compile.h"
+#include "stagecraft/compiler/split_batch.h"
 #include "stagecraft/scheduler/registry.h"
 #include "stagecraft/tests/executor/drifting_rank.h"
 #include "stagecraft/tests/executor/pipeline.h"

@@ -5,12 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/plan/planned_bytes.h"
 #include "stagecraft/scheduler/render/terminal.h"
 #include "stagecraft/scheduler/replicas.h"
 #include "stagecraft/scheduler/surplus.h"
 #include "stagecraft/tools/schedule/number_text.h"
 #include "stagecraft/tools/schedule/surplus_json.h"
-#include "stagecraft/tools/train/planned_bytes.h"
 
 namespace stagecraft::tools {
 namespace {

@@ -5,12 +5,12 @@
 
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/compiler/lower/lower.h"
+#include "stagecraft/compiler/plan/planned_bytes.h"
 #include "stagecraft/compiler/replicate.h"
 #include "stagecraft/examples/models/llama.h"
 #include "stagecraft/scheduler/replicas.h"
 #include "stagecraft/tools/train/llama_size.h"
 #include "stagecraft/tools/train/places.h"
-#include "stagecraft/tools/train/planned_bytes.h"
 #include "stagecraft/tools/train/threads.h"
 
 namespace stagecraft::tools {

@@ -11,25 +11,13 @@
 /// Thread: any, one capture at a time per thread. The module runs on the calling thread.
 #pragma once
 
-#include <functional>
-#include <vector>
-
 #include <ATen/core/Tensor.h>
 
 #include "stagecraft/compiler/graph.h"
 #include "stagecraft/compiler/random.h"
+#include "stagecraft/compiler/workload.h"
 
 namespace stagecraft {
-
-using Tensors = std::vector<at::Tensor>;
-
-/// A module and its loss as functions of tensors, with the tensors they own.
-struct Workload {
-  std::function<Tensors(const Tensors& inputs)> forward;
-  std::function<at::Tensor(const Tensors& outputs, const Tensors& labels)> loss;
-  std::vector<NamedTensor> parameters;
-  std::vector<NamedTensor> buffers;
-};
 
 /// Returns the graph of forward and loss on one microbatch.
 /// Errors: CompileCapture, naming the operator and the stage marker it stood under.

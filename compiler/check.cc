@@ -1,4 +1,4 @@
-#include "stagecraft/actors/check.h"
+#include "stagecraft/compiler/check.h"
 
 #include <utility>
 

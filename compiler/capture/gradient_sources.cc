@@ -1,4 +1,4 @@
-#include "stagecraft/compiler/gradient_sources.h"
+#include "stagecraft/compiler/capture/gradient_sources.h"
 
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>

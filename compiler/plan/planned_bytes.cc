@@ -1,9 +1,9 @@
-#include "stagecraft/tools/train/planned_bytes.h"
+#include "stagecraft/compiler/plan/planned_bytes.h"
 
 #include <algorithm>
 #include <map>
 
-namespace stagecraft::tools {
+namespace stagecraft {
 namespace {
 
 std::int64_t bytes_of_slot(const CompiledProgram& program, const ValueKey& key) {
@@ -52,4 +52,4 @@ std::int64_t peak_activation_bytes(const CompiledProgram& program, const RankPla
   return peak;
 }
 
-}  // namespace stagecraft::tools
+}  // namespace stagecraft

@@ -1,4 +1,4 @@
-#include "stagecraft/compiler/capture.h"
+#include "stagecraft/compiler/capture/capture.h"
 
 #include <algorithm>
 #include <optional>
@@ -10,9 +10,11 @@
 #include <fmt/format.h>
 #include <torch/library.h>
 
+#include "stagecraft/compiler/capture/operator_traits.h"
+#include "stagecraft/compiler/capture/recorder.h"
+#include "stagecraft/compiler/capture/refusals.h"
 #include "stagecraft/compiler/lack_of_memory.h"
 #include "stagecraft/compiler/parameter_gradients.h"
-#include "stagecraft/compiler/recorder.h"
 
 namespace stagecraft {
 namespace {
@@ -73,7 +75,7 @@ class Session {
       return;
     }
     if (draws_random_numbers(op, stack) && !has_generator(op, stack)) {
-      recorder_->refuse_hidden_draw(op);
+      refuse_hidden_draw(recorder_->running(), op);
     }
     recorder_->check_hidden_read(op, stack);
   }

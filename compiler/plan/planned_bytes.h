@@ -6,7 +6,7 @@
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/plan/plan.h"
 
-namespace stagecraft::tools {
+namespace stagecraft {
 
 /// Bytes of the parameters of one stage.
 [[nodiscard]] std::int64_t weight_bytes(const CompiledProgram& program, StageId stage);
@@ -16,4 +16,4 @@ namespace stagecraft::tools {
 [[nodiscard]] std::int64_t peak_activation_bytes(const CompiledProgram& program,
                                                  const RankPlan& rank);
 
-}  // namespace stagecraft::tools
+}  // namespace stagecraft

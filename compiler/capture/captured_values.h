@@ -1,0 +1,74 @@
+/// CapturedValues: which value of the graph each tensor of the run is. Kept by the recorder.
+///
+/// A tensor is known by its TensorImpl, its memory by its StorageImpl: values that share storage
+/// are of one alias set. Weak references keep both addresses from being used twice, without keeping
+/// the memory of dead tensors.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/edge.h>
+
+#include "stagecraft/compiler/capture/gradient_sources.h"
+#include "stagecraft/compiler/graph.h"
+
+namespace stagecraft {
+
+class CapturedValues {
+ public:
+  /// Requires: `graph` outlives this.
+  explicit CapturedValues(Graph& graph) : graph_(graph) {}
+
+  /// The value that `tensor` is.
+  [[nodiscard]] std::optional<ValueId> find(const at::Tensor& tensor) const;
+  /// The value whose gradient flows through the edge.
+  [[nodiscard]] std::optional<ValueId> find(const torch::autograd::Edge& edge) const;
+  /// A value that shows the same part of the same memory as `tensor`, which may be another handle.
+  [[nodiscard]] std::optional<ValueId> find_same_memory(const at::Tensor& tensor) const;
+  /// Whether a value lives in the tensor's storage.
+  [[nodiscard]] bool share_storage_with(const at::Tensor& tensor) const;
+
+  /// Makes a new value of the graph, which `tensor` is from now on.
+  ValueId add(const at::Tensor& tensor, ValueKind kind, int position);
+  /// Likewise for what the next node of the graph returned, unless the operator wrote a value in
+  /// place: then it is that one, as it is now.
+  ValueId add_result(const at::Tensor& tensor);
+  /// Appends a node that the module did not call itself, with `result` as what it returned.
+  ValueId append(Node node, const at::Tensor& result);
+
+  /// The number of the tensor's storage among those seen; 0 without one.
+  int alias_set_of(const at::Tensor& tensor);
+  /// Keeps the address of a tensor that is no value from being used again.
+  void hold(const at::Tensor& tensor);
+
+ private:
+  /// Which part of its storage a tensor shows.
+  struct Layout {
+    std::vector<std::int64_t> sizes, strides;
+    std::int64_t offset = 0;
+    at::ScalarType dtype = at::kFloat;
+
+    explicit Layout(const at::Tensor& t)
+        : sizes(t.sizes().vec()),
+          strides(t.strides().vec()),
+          offset(t.storage_offset()),
+          dtype(t.scalar_type()) {}
+    friend bool operator==(const Layout&, const Layout&) = default;
+  };
+
+  Graph& graph_;
+  std::unordered_map<c10::TensorImpl*, ValueId> values_;
+  std::unordered_map<c10::StorageImpl*, int> alias_sets_;
+  std::unordered_map<int, std::vector<std::pair<ValueId, Layout>>> values_of_set_;
+  GradientSources gradients_;
+  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> impls_;
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storages_;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,20 @@
+/// operand_of: an operator's argument as the graph holds it. Tensors become values; a literal
+/// device is whatever device the stage has.
+#pragma once
+
+#include <functional>
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+
+#include "stagecraft/compiler/graph.h"
+
+namespace stagecraft {
+
+/// Errors: CompileCapture for a device other than the CPU; those of `value_of`.
+[[nodiscard]] Operand operand_of(const c10::OperatorHandle& op,
+                                 const c10::IValue& argument,
+                                 const std::function<ValueId(const at::Tensor&)>& value_of);
+
+}  // namespace stagecraft

@@ -1,0 +1,64 @@
+/// Recorder: turns the operators of one run into a Graph. Used by capture alone, on the thread that
+/// runs the module.
+///
+/// An operator is *dependent* when one of its operands hangs on an input, parameter, buffer or
+/// random number: it is recorded, or refused. The others are folded. Its parts know what a tensor
+/// of the run is: a value, a constant, or something that the user's own code made.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include "stagecraft/compiler/capture/captured_attachments.h"
+#include "stagecraft/compiler/capture/captured_constants.h"
+#include "stagecraft/compiler/capture/captured_values.h"
+#include "stagecraft/compiler/graph.h"
+#include "stagecraft/compiler/workload.h"
+
+namespace stagecraft {
+
+class Recorder {
+ public:
+  Recorder(const Workload& workload, const Tensors& inputs, const Tensors& labels);
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  /// Looks at an operator about to run; true when it is recorded, false when it is to be folded.
+  /// Errors: CompileCapture, for what cannot be replayed.
+  bool before(const c10::OperatorHandle& op, const torch::jit::Stack& stack, int random_index);
+  /// Takes the results of an operator that `before` recorded.
+  void after(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
+  /// Takes the results of an operator that ran on constants only.
+  void folded(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
+
+  /// Looks at an operator that the running one calls inside.
+  /// Errors: CompileCapture, for a read of values that depend on the input.
+  void check_hidden_read(const c10::OperatorHandle& op, const torch::jit::Stack& stack) const;
+  /// The name of the recorded operator that is running, for messages.
+  [[nodiscard]] std::string running() const;
+
+  /// Errors: CompileCapture for a loss that hangs on nothing, CompileShape for one that is no
+  ///         scalar.
+  [[nodiscard]] Graph finish(const Tensors& outputs, const at::Tensor& loss);
+
+ private:
+  [[nodiscard]] bool adopt(const at::Tensor& tensor);
+  [[nodiscard]] Node node_of(const c10::OperatorHandle& op,
+                             const std::vector<c10::IValue>& arguments,
+                             int random_index);
+  void record_results(Node& node, const c10::OperatorHandle& op, const torch::jit::Stack& stack);
+  void check_parameter_write(const c10::OperatorHandle& op, const at::Tensor& written) const;
+
+  Graph graph_;
+  CapturedValues values_{graph_};
+  CapturedConstants constants_{graph_, values_};
+  CapturedAttachments attachments_{graph_, values_, constants_};
+  std::optional<Node> open_;          ///< the recorded operator that is running
+  std::vector<c10::IValue> folding_;  ///< the arguments of the folded operator that is running
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,15 @@
+/// NamedTensor: a parameter or buffer of a module, by its name there.
+#pragma once
+
+#include <string>
+
+#include <ATen/core/Tensor.h>
+
+namespace stagecraft {
+
+struct NamedTensor {
+  std::string name;
+  at::Tensor tensor;
+};
+
+}  // namespace stagecraft

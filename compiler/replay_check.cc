@@ -1,0 +1,131 @@
+#include "stagecraft/compiler/replay_check.h"
+
+#include <cstring>
+#include <string>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/flip.h>
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/compiler/capture/capture.h"
+#include "stagecraft/compiler/interpreter.h"
+#include "stagecraft/compiler/parameter_gradients.h"
+#include "stagecraft/compiler/partition.h"
+#include "stagecraft/compiler/probe.h"
+
+namespace stagecraft {
+namespace {
+
+/// What the buckets and the optimizers can hold.
+void check_trainable(const NamedTensor& parameter, const at::Tensor& gradient) {
+  if (!gradient.defined()) {
+    return;
+  }
+  if (gradient.layout() != at::kStrided) {
+    throw Error(Errc::CompileCapture,
+                fmt::format("the gradient of {} is sparse, which no optimizer here takes: make it "
+                            "dense (for an Embedding, "
+                            "leave .sparse(true) out)",
+                            parameter.name));
+  }
+  if (!parameter.tensor.is_floating_point()) {
+    throw Error(Errc::CompileCapture,
+                fmt::format("the parameter {} is {}, which no optimizer here takes: hold its real "
+                            "and imaginary part as two "
+                            "parameters, or freeze it",
+                            parameter.name,
+                            at::toString(parameter.tensor.scalar_type())));
+  }
+}
+
+bool same(const at::Tensor& a, const at::Tensor& b) {
+  if (!a.defined() || !b.defined()) {
+    return a.defined() == b.defined();
+  }
+  if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) {
+    return false;
+  }
+  const at::Tensor x = a.contiguous();
+  const at::Tensor y = b.contiguous();
+  return std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
+}
+
+/// The same shape and the same set of values: other values even where the batch is one microbatch
+/// (token ids stay ids).
+Tensors in_other_order(const Tensors& tensors) {
+  Tensors result;
+  for (const at::Tensor& t : tensors) {
+    result.push_back(t.dim() == 0 ? t : t.flatten().flip(0).view(t.sizes()));
+  }
+  return result;
+}
+
+/// What the module made of a second microbatch, and of which.
+struct SecondRun {
+  Tensors inputs, labels;
+  EagerResult eager;
+};
+
+SecondRun run_second(const Workload& workload, const Tensors& inputs, const Tensors& labels) {
+  try {
+    SecondRun other{in_other_order(inputs), in_other_order(labels), {}};
+    other.eager = run_eagerly(workload, other.inputs, other.labels, kProbeKey);
+    return other;
+  } catch (const Error&) {
+    // Offsets have to begin with 0, and lengths to rise: what throws now is wrong with the module,
+    // not with our order.
+    return {inputs, labels, run_eagerly(workload, inputs, labels, kProbeKey)};
+  }
+}
+
+}  // namespace
+
+void check_against_eager(const Workload& workload,
+                         const Graph& graph,
+                         const Tensors& inputs,
+                         const Tensors& labels) {
+  const SecondRun second = run_second(workload, inputs, labels);
+  const EagerResult& eager = second.eager;
+  const StageProgram whole = whole_program(graph);
+  const StageInterpreter interpreter(graph, whole);
+  const at::AutoGradMode grad(true);
+  Tensors arguments = second.inputs;
+  arguments.insert(arguments.end(), second.labels.begin(), second.labels.end());
+  const StageState state = probe_state(graph, whole);
+  const StageResult replay = interpreter.run(arguments, state, kProbeKey);
+  const auto refuse = [](const std::string& what) {
+    throw Error(Errc::CompileCapture,
+                fmt::format("{} of a second microbatch differs between the module and the replay "
+                            "of what was captured; the "
+                            "module reads values where no operator shows it (data_ptr, accessor, "
+                            "printing), or keeps state "
+                            "outside of registered buffers: use operators, and register the state",
+                            what));
+  };
+  for (std::size_t i = 0; i < eager.outputs.size(); ++i) {
+    if (!same(eager.outputs[i], replay.outputs[i])) {
+      refuse(fmt::format("output {}", i));
+    }
+  }
+  if (!same(eager.loss, replay.loss)) {
+    refuse("the loss");
+  }
+  const Tensors& wanted = eager.gradients;
+  const Tensors found = parameter_gradients(replay.loss, state.parameters);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    check_trainable(graph.parameters[i], wanted[i]);
+    if (!same(wanted[i], found[i])) {
+      throw Error(
+          Errc::CompileCapture,
+          fmt::format("the gradient of {} on a second microbatch differs between the module and "
+                      "the replay of what "
+                      "was captured; the module changes gradients where no operator, custom "
+                      "function or tensor "
+                      "hook shows it: use these, and keep no state of your own between backwards",
+                      graph.parameters[i].name));
+    }
+  }
+}
+
+}  // namespace stagecraft

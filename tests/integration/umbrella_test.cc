@@ -1,0 +1,85 @@
+/// One include is enough: this program includes stagecraft.h and nothing else of the runtime's, and
+/// uses what README.md, docs/embedding.md and the examples name.
+#include <torch/torch.h>
+
+#include "stagecraft/stagecraft.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace {
+
+namespace sc = stagecraft;
+using namespace sc::cells;
+
+struct Net : torch::nn::Module {
+  torch::nn::Linear in{register_module("in", torch::nn::Linear(3, 4))};
+  torch::nn::Linear out{register_module("out", torch::nn::Linear(4, 1))};
+
+  torch::Tensor forward(torch::Tensor x, torch::Tensor shift) {
+    auto h = sc::stage("first", [&] { return torch::tanh(in(x)) + shift; });
+    return sc::stage("second", [&] { return sc::region("head", out, h); });
+  }
+};
+
+sc::Program compile_net() {
+  torch::manual_seed(3);
+  Net net;
+  const auto x = torch::randn({4, 3});
+  const sc::Loss loss = torch::nn::MSELoss();
+  const sc::CompileOptions options{.inputs = {x, sc::replicated(torch::ones({4}))},
+                                   .labels = {x.sum(1, /*keepdim=*/true)},
+                                   .loss = loss,
+                                   .microbatches = 2};
+  return sc::compile(net, options);
+}
+
+TEST_CASE("with the one include a program compiles, checks, simulates and trains",
+          "[integration][umbrella]") {
+  const sc::Program program = compile_net();
+  const sc::StageGraph& stages = program.stage_graph();
+  CHECK(program.parameter_names().size() == 4);
+  CHECK_FALSE(program.explain().empty());
+  CHECK_FALSE(program.graph_text().empty());
+
+  const sc::Schedule by_hand{{F(0, 0), F(0, 1), idle, B(0, 0), idle, B(0, 1)},
+                             {idle, F(1, 0), B(1, 0), F(1, 1), B(1, 1), idle}};
+  CHECK(sc::Schedule::parse(to_string(by_hand)) == by_hand);
+  CHECK(sc::validate(by_hand, stages).empty());
+  for (const sc::Schedule& built :
+       {sc::one_f_one_b(stages, 2),
+        sc::gpipe(stages, 2),
+        sc::build_schedule("1f1b", {.devices = 2, .microbatches = 2})}) {
+    const sc::CheckResult checked = sc::check(program, built);
+    checked.or_throw();
+    const sc::Timeline timeline = sc::simulate(built, stages);
+    CHECK(timeline.makespan > 0);
+  }
+
+  const sc::Cluster cluster = sc::Cluster::local(2);
+  const sc::TrainerOptions options{.learning_rate = sc::LearningRate{}, .clip = 1.0, .seed = 1};
+  sc::Trainer trainer(cluster, program, by_hand, sc::AdamW{.lr = 1e-2}, options);
+  const sc::Batch inputs = {torch::randn({4, 3}), sc::replicated(torch::ones({4}))};
+  const sc::StepFuture step = trainer.step(inputs, {torch::randn({4, 1})});
+  const sc::StepResult result = step.get();
+  CHECK(result.losses.size() == 2);
+  const sc::StateDict trained = trainer.state_dict();
+  CHECK(trained.size() == 4);
+  for (const sc::RankStatus& status : trainer.status()) {
+    CHECK(status.answers);
+  }
+}
+
+TEST_CASE("with the one include a program tells its mistakes apart", "[integration][umbrella]") {
+  const sc::Program program = compile_net();
+  const sc::Schedule late = sc::Schedule::parse("0F0 0B0 .   .\n.   1F0 1B0 .\n");
+  const std::vector<sc::Violation> violations = sc::check(program, late).violations;
+  REQUIRE_FALSE(violations.empty());
+  CHECK_FALSE(violations[0].rule.empty());
+  try {
+    const sc::Trainer trainer(sc::Cluster::local(2), program, late, sc::Sgd{.lr = 0.1});
+    FAIL("the schedule was accepted");
+  } catch (const sc::Error& error) {
+    CHECK(error.code() == sc::Errc::ScheduleInvalid);
+  }
+}
+
+}  // namespace
