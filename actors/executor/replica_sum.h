@@ -12,7 +12,7 @@ namespace stagecraft {
 
 /// Enters the plan's replica group `number`, whose copies on this rank have the buckets `mine`, in
 /// the order of their replicas; replaces their gradients by the sum over all copies. `step`: epoch
-/// and step of the sequence. Errors: those of all_reduce.
+/// and step of the sequence. Errors: those of all_reduce and its wait.
 void sum_over_replicas(Collective& collective,
                        const Plan& plan,
                        int number,

@@ -452,7 +452,8 @@ struct StageExecutor::Impl {
   }
 
   void cast_vote() {
-    Ballot ballot;
+    Ballot ballot{.model_parameters =
+                      static_cast<std::int64_t>(setup.program->graph.parameters.size())};
     read_losses();
     for (const auto& [m, loss] : report.losses) {
       if (!std::isfinite(loss)) {
