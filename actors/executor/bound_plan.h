@@ -39,6 +39,7 @@ struct BoundPlan {
 /// `stages`: those of the plan's list, in its order.
 /// Errors: PlanInvalid with everything that verify() finds, and for a task without a slot for one of
 ///         its stage's values.
-[[nodiscard]] BoundPlan bind_plan(const RankPlan& plan, const std::vector<const StageProgram*>& stages);
+[[nodiscard]] BoundPlan bind_plan(const RankPlan& plan,
+                                  const std::vector<const StageProgram*>& stages);
 
 }  // namespace stagecraft

@@ -137,7 +137,8 @@ struct Reference::Impl {
   }
 
   double update(int microbatches) {
-    Ballot ballot;
+    Ballot ballot{.model_parameters =
+                      static_cast<std::int64_t>(program.compiled().graph.parameters.size())};
     for (StageRuntime& stage : stages) {
       for (const SquaredNorm& norm : stage.bucket.average(microbatches)) {
         ballot.squared_norms.push_back(norm);

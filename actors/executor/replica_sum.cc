@@ -1,11 +1,12 @@
 #include "stagecraft/actors/executor/replica_sum.h"
 
+#include <cstddef>
+#include <memory>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
 
 #include "stagecraft/base/check.h"
-#include "stagecraft/futures/collective/all_reduce.h"
 
 namespace stagecraft {
 namespace {
@@ -24,15 +25,20 @@ void sum_over_replicas(Collective& collective,
   const at::NoGradGuard no_grad;
   const Group group{.ranks = plan.replica_groups[static_cast<std::size_t>(number)].ranks,
                     .id = kFirstReplicaGroup + number};
-  for (std::size_t b = 0; b < mine.front()->flat_gradients().size(); ++b) {
+  const std::vector<at::Tensor>& gradients = mine.front()->flat_gradients();
+  std::vector<std::unique_ptr<PendingResult>> sums;
+  for (std::size_t b = 0; b < gradients.size(); ++b) {
     // A copy: peers read it while this rank writes the sum.
-    at::Tensor own = mine.front()->flat_gradients()[b].clone();
+    at::Tensor own = gradients[b].clone();
     for (std::size_t i = 1; i < mine.size(); ++i) {
       own.add_(mine[i]->flat_gradients()[b]);
     }
     Sequence of_buffer = sequence;
     of_buffer.number = static_cast<std::int32_t>(b);
-    const at::Tensor sum = all_reduce(collective, group, of_buffer, std::move(own), deadline);
+    sums.push_back(collective.all_reduce(group, of_buffer, std::move(own)));
+  }
+  for (std::size_t b = 0; b < gradients.size(); ++b) {
+    const at::Tensor sum = sums[b]->wait(deadline);
     for (const Bucket* bucket : mine) {
       bucket->flat_gradients()[b].copy_(sum);
     }

@@ -4,14 +4,61 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <fmt/format.h>
 
 #include "stagecraft/base/check.h"
 
 namespace stagecraft {
 namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+/// What becomes of the members' parts, which are in ascending order of rank. Keeps CL-3: the result
+/// is memory of its own, for a group of one as well.
+using Combine = at::Tensor (*)(const Tensors& parts);
+
+at::Tensor sum(const Tensors& parts) {
+  if (parts.size() == 1) {
+    return parts[0].clone();
+  }
+  at::Tensor total = parts[0] + parts[1];
+  for (std::size_t i = 2; i < parts.size(); ++i) {
+    total.add_(parts[i]);
+  }
+  return total;
+}
+
+at::Tensor concatenation(const Tensors& parts) {
+  return at::cat(parts);
+}
+
+/// What each member of a group gets of a contribution.
+using Share = Tensors (*)(const at::Tensor& contribution, std::size_t members);
+
+Tensors whole_to_each(const at::Tensor& contribution, std::size_t members) {
+  return Tensors(members, contribution);
+}
+
+Tensors part_to_each(const at::Tensor& contribution, std::size_t members) {
+  const auto count = static_cast<std::int64_t>(members);
+  SC_CHECK(contribution.numel() % count == 0,
+           fmt::format("{} elements are not equal parts for {} members: pad the buffer",
+                       contribution.numel(),
+                       members));
+  const std::int64_t size = contribution.numel() / count;
+  Tensors parts;
+  for (std::int64_t i = 0; i < count; ++i) {
+    parts.push_back(contribution.narrow(0, i * size, size));
+  }
+  return parts;
+}
 
 /// Keeps TG-1: group g has edge -1 - g; the number within the step takes the place of the
 /// microbatch.
@@ -31,55 +78,147 @@ void check_group(const Group& group, Rank self) {
            "rank " + to_string(self) + " calls a collective of a group it is not in");
 }
 
-[[noreturn]] void throw_timeout(const Group& group,
-                                const Sequence& sequence,
-                                const std::vector<Arrival>& arrivals) {
-  std::string missing;
-  for (const auto& [rank, future] : arrivals) {
-    if (!future.ready()) {
-      missing += (missing.empty() ? "" : ", ") + to_string(rank);
-    }
-  }
-  Error error(Errc::ClusterTimeout,
-              fmt::format("all_gather {} of group {} still lacked rank {} at its deadline: it "
-                          "failed, is slower than the deadline allows, or never called",
-                          sequence.number,
-                          group.id,
-                          missing));
-  ErrorContext context;
-  context.peer = "rank " + missing;
-  throw error.with(context);
+void check_flat(const at::Tensor& contribution) {
+  SC_CHECK(contribution.defined() && contribution.dim() == 1 && contribution.is_contiguous(),
+           "a contribution is a flat buffer: contiguous and of one dimension");
 }
 
+std::string describe(const at::Tensor& part) {
+  return fmt::format("{} of {}", part.numel(), at::toString(part.scalar_type()));
+}
+
+/// Complete once all parts are here; combined by whoever waits.
+class PendingParts final : public PendingResult {
+ public:
+  PendingParts(std::string name,
+               std::vector<Arrival> arrivals,
+               Combine combine,
+               std::shared_ptr<WaitBoard> board)
+      : name_(std::move(name)),
+        arrivals_(std::move(arrivals)),
+        combine_(combine),
+        board_(std::move(board)) {}
+
+  [[nodiscard]] at::Tensor wait(Deadline deadline) override {
+    const std::vector<Arrival> arrivals = std::exchange(arrivals_, {});
+    SC_CHECK(!arrivals.empty(), name_ + " was waited for twice");
+    if (!board_->wait(arrivals, deadline)) {
+      throw_if_missing(arrivals);
+    }
+    Tensors parts;
+    for (const auto& [rank, part] : arrivals) {
+      parts.push_back(part.get());
+      check_alike(parts.front(), arrivals.front().first, parts.back(), rank);
+    }
+    const at::NoGradGuard no_grad;
+    return combine_(parts);
+  }
+
+ private:
+  void check_alike(const at::Tensor& first,
+                   Rank first_rank,
+                   const at::Tensor& part,
+                   Rank rank) const {
+    SC_CHECK(
+        part.numel() == first.numel() && part.scalar_type() == first.scalar_type(),
+        fmt::format("in {} rank {} sends {}, but rank {} sends {}: the buffers of a collective "
+                    "have one size and dtype",
+                    name_,
+                    rank.value,
+                    describe(part),
+                    first_rank.value,
+                    describe(first)));
+  }
+
+  /// Returns when the last one has come between the deadline and now.
+  void throw_if_missing(const std::vector<Arrival>& arrivals) const {
+    std::string missing;
+    for (const auto& [rank, part] : arrivals) {
+      if (!part.ready()) {
+        missing += (missing.empty() ? "" : ", ") + to_string(rank);
+      }
+    }
+    if (missing.empty()) {
+      return;
+    }
+    Error error(Errc::ClusterTimeout,
+                fmt::format("{} still lacked rank {} at its deadline: it failed, is slower than "
+                            "the deadline allows, or never called",
+                            name_,
+                            missing));
+    ErrorContext context;
+    context.peer = "rank " + missing;
+    throw error.with(context);
+  }
+
+  std::string name_;
+  std::vector<Arrival> arrivals_;  // by rank, this rank's own among them; empty once waited for
+  Combine combine_;
+  std::shared_ptr<WaitBoard> board_;
+};
+
 }  // namespace
+
+struct TransportCollective::Operation {
+  std::string_view name;
+  Share share;
+  Combine combine;
+};
 
 TransportCollective::TransportCollective(std::shared_ptr<Transport> transport,
                                          std::shared_ptr<WaitBoard> board)
     : transport_(std::move(transport)), board_(std::move(board)) {}
 
-std::vector<at::Tensor> TransportCollective::all_gather(const Group& group,
-                                                        const Sequence& sequence,
-                                                        at::Tensor contribution,
-                                                        Deadline deadline) {
+std::unique_ptr<PendingResult> TransportCollective::all_reduce(const Group& group,
+                                                               const Sequence& sequence,
+                                                               at::Tensor contribution) {
+  return start({"all_reduce", whole_to_each, sum}, group, sequence, contribution);
+}
+
+std::unique_ptr<PendingResult> TransportCollective::reduce_scatter(const Group& group,
+                                                                   const Sequence& sequence,
+                                                                   at::Tensor contribution) {
+  return start({"reduce_scatter", part_to_each, sum}, group, sequence, contribution);
+}
+
+std::unique_ptr<PendingResult> TransportCollective::all_gather(const Group& group,
+                                                               const Sequence& sequence,
+                                                               at::Tensor contribution) {
+  return start({"all_gather", whole_to_each, concatenation}, group, sequence, contribution);
+}
+
+std::unique_ptr<PendingResult> TransportCollective::all_to_all(const Group& group,
+                                                               const Sequence& sequence,
+                                                               at::Tensor contribution) {
+  return start({"all_to_all", part_to_each, concatenation}, group, sequence, contribution);
+}
+
+std::unique_ptr<PendingResult> TransportCollective::start(const Operation& operation,
+                                                          const Group& group,
+                                                          const Sequence& sequence,
+                                                          const at::Tensor& contribution) {
   const Rank self = transport_->self();
   check_group(group, self);
+  check_flat(contribution);
+  const Tensors shares = operation.share(contribution, group.ranks.size());
   const Tag tag = tag_of(group, sequence);
   std::vector<Arrival> arrivals;
-  for (const Rank rank : group.ranks) {
-    if (rank != self) {
-      transport_->send(rank, tag, contribution);
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    const Rank rank = group.ranks[i];
+    if (rank == self) {
+      Promise<at::Tensor> own;
+      own.set_value(shares[i]);
+      arrivals.emplace_back(rank, own.future());
+    } else {
+      transport_->send(rank, tag, shares[i]);
       arrivals.emplace_back(rank, transport_->receive(rank, tag));
     }
   }
-  if (!board_->wait(arrivals, deadline)) {
-    throw_timeout(group, sequence, arrivals);
-  }
-  std::vector<at::Tensor> gathered;
-  auto arrival = arrivals.begin();
-  for (const Rank rank : group.ranks) {
-    gathered.push_back(rank == self ? contribution : (arrival++)->second.get());
-  }
-  return gathered;
+  return std::make_unique<PendingParts>(
+      fmt::format("{} {} of group {}", operation.name, sequence.number, group.id),
+      std::move(arrivals),
+      operation.combine,
+      board_);
 }
 
 }  // namespace stagecraft

@@ -1,10 +1,13 @@
 /// TransportCollective: collectives as plain sends and receives between all members, for groups
-/// that live on CPUs and exchange little. It shares the rank's transport with the plan; edges below
-/// 0 are its own (TG-1).
+/// that live on CPUs. It shares the rank's transport with the plan; edges below 0 are its own
+/// (TG-1).
+///
+/// Each member gets what it needs straight from the others and adds by itself. An all_reduce made
+/// of reduce_scatter and all_gather would send less from three members on, but its second half
+/// would begin in the others' waits, which breaks CL-4. Within a process sending costs nothing.
 #pragma once
 
 #include <memory>
-#include <vector>
 
 #include "stagecraft/futures/collective/collective.h"
 #include "stagecraft/futures/transport/transport.h"
@@ -14,16 +17,31 @@ namespace stagecraft {
 
 class TransportCollective final : public Collective {
  public:
-  /// `board` shows which members a call still waits for.
+  /// `board` shows which members are waited for.
   explicit TransportCollective(std::shared_ptr<Transport> transport,
                                std::shared_ptr<WaitBoard> board = std::make_shared<WaitBoard>());
 
-  [[nodiscard]] std::vector<at::Tensor> all_gather(const Group& group,
-                                                   const Sequence& sequence,
-                                                   at::Tensor contribution,
-                                                   Deadline deadline) override;
+  [[nodiscard]] std::unique_ptr<PendingResult> all_reduce(const Group& group,
+                                                          const Sequence& sequence,
+                                                          at::Tensor contribution) override;
+  [[nodiscard]] std::unique_ptr<PendingResult> reduce_scatter(const Group& group,
+                                                              const Sequence& sequence,
+                                                              at::Tensor contribution) override;
+  [[nodiscard]] std::unique_ptr<PendingResult> all_gather(const Group& group,
+                                                          const Sequence& sequence,
+                                                          at::Tensor contribution) override;
+  [[nodiscard]] std::unique_ptr<PendingResult> all_to_all(const Group& group,
+                                                          const Sequence& sequence,
+                                                          at::Tensor contribution) override;
 
  private:
+  struct Operation;
+
+  [[nodiscard]] std::unique_ptr<PendingResult> start(const Operation& operation,
+                                                     const Group& group,
+                                                     const Sequence& sequence,
+                                                     const at::Tensor& contribution);
+
   std::shared_ptr<Transport> transport_;
   std::shared_ptr<WaitBoard> board_;
 };

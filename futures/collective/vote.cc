@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <span>
 
-#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
 #include <fmt/format.h>
 
 #include "stagecraft/base/check.h"
@@ -13,50 +13,45 @@
 namespace stagecraft {
 namespace {
 
-/// On the wire a ballot is float64: finite (1 or 0), then parameter and squared norm in turns.
-/// Indices are exact up to 2^53.
+/// On the wire a ballot is float64, of one size on all ranks: finite (1 or 0), then a squared norm
+/// for every parameter of the model, kElsewhere for those of other ranks.
+constexpr double kElsewhere = -1.0;  // no squared norm is negative
+
 at::Tensor encode(const Ballot& ballot) {
-  const auto size = static_cast<std::int64_t>(1 + 2 * ballot.squared_norms.size());
-  at::Tensor tensor = at::empty({size}, at::kDouble);
-  double* out = tensor.mutable_data_ptr<double>();
-  *out++ = ballot.finite ? 1.0 : 0.0;
+  at::Tensor tensor = at::full({1 + ballot.model_parameters}, kElsewhere, at::kDouble);
+  double* const out = tensor.mutable_data_ptr<double>();
+  out[0] = ballot.finite ? 1.0 : 0.0;
   for (const SquaredNorm& norm : ballot.squared_norms) {
-    *out++ = static_cast<double>(norm.parameter);
-    *out++ = norm.value;
+    SC_CHECK(norm.parameter >= 0 && norm.parameter < ballot.model_parameters,
+             fmt::format("a ballot holds parameter {} of a model with {}",
+                         norm.parameter,
+                         ballot.model_parameters));
+    double& place = out[1 + norm.parameter];
+    SC_CHECK(place == kElsewhere, fmt::format("a ballot holds parameter {} twice", norm.parameter));
+    place = norm.value;
   }
   return tensor;
 }
 
-Ballot decode(const at::Tensor& tensor, Rank from) {
-  const bool is_ballot = tensor.scalar_type() == at::kDouble && tensor.dim() == 1 &&
-                         tensor.is_contiguous() && tensor.numel() % 2 == 1;
-  SC_CHECK(is_ballot, "what rank " + to_string(from) + " sent into the vote is no ballot");
-  std::span<const double> in(tensor.const_data_ptr<double>(),
-                             static_cast<std::size_t>(tensor.numel()));
-  Ballot ballot;
-  ballot.finite = in[0] == 1.0;
-  for (in = in.subspan(1); !in.empty(); in = in.subspan(2)) {
-    ballot.squared_norms.push_back({static_cast<std::int64_t>(in[0]), in[1]});
-  }
-  return ballot;
+bool is_finite(double value) {
+  return std::isfinite(value);
 }
 
-bool is_finite(const SquaredNorm& norm) {
-  return std::isfinite(norm.value);
-}
-
-/// The squared norms of the whole model in its order of parameters.
-std::vector<SquaredNorm> in_model_order(const std::vector<Ballot>& ballots) {
-  std::vector<SquaredNorm> all;
-  for (const Ballot& ballot : ballots) {
-    all.insert(all.end(), ballot.squared_norms.begin(), ballot.squared_norms.end());
+/// The squared norm that one of the ballots has for the parameter; 0 when it is frozen.
+double squared_norm(std::span<const double> ballots, std::size_t size, std::size_t parameter) {
+  double value = 0.0;
+  bool found = false;
+  for (; !ballots.empty(); ballots = ballots.subspan(size)) {
+    const double cast = ballots[1 + parameter];
+    if (cast == kElsewhere) {
+      continue;
+    }
+    SC_CHECK(!found,
+             fmt::format("two ballots hold parameter {}: a parameter has one owner", parameter));
+    value = cast;
+    found = true;
   }
-  std::ranges::sort(all, {}, &SquaredNorm::parameter);
-  const auto twice = std::ranges::adjacent_find(all, {}, &SquaredNorm::parameter);
-  SC_CHECK(
-      twice == all.end(),
-      fmt::format("two ballots hold parameter {}: a parameter has one owner", twice->parameter));
-  return all;
+  return value;
 }
 
 }  // namespace
@@ -66,23 +61,26 @@ VoteResult vote(Collective& collective,
                 const Sequence& sequence,
                 const Ballot& ballot,
                 Deadline deadline) {
-  const std::vector<at::Tensor> gathered =
-      collective.all_gather(group, sequence, encode(ballot), deadline);
+  const at::Tensor gathered =
+      collective.all_gather(group, sequence, encode(ballot))->wait(deadline);
+  const std::span<const double> ballots(gathered.const_data_ptr<double>(),
+                                        static_cast<std::size_t>(gathered.numel()));
+  const std::size_t size = ballots.size() / group.ranks.size();
   VoteResult result;
-  std::vector<Ballot> ballots;
-  for (std::size_t i = 0; i < gathered.size(); ++i) {
-    const Ballot& cast = ballots.emplace_back(decode(gathered[i], group.ranks[i]));
-    if (!(cast.finite && std::ranges::all_of(cast.squared_norms, is_finite))) {
+  for (std::size_t i = 0; i < group.ranks.size(); ++i) {
+    const std::span<const double> cast = ballots.subspan(i * size, size);
+    if (cast[0] != 1.0 || !std::ranges::all_of(cast, is_finite)) {
       result.all_finite = false;
       result.first_non_finite_rank = result.first_non_finite_rank.value_or(group.ranks[i]);
     }
   }
   double sum = 0.0;
-  for (const SquaredNorm& norm : in_model_order(ballots)) {
-    if (!is_finite(norm) && !result.first_non_finite_parameter) {
-      result.first_non_finite_parameter = norm.parameter;
+  for (std::size_t parameter = 0; parameter + 1 < size; ++parameter) {
+    const double value = squared_norm(ballots, size, parameter);
+    if (!is_finite(value) && !result.first_non_finite_parameter) {
+      result.first_non_finite_parameter = static_cast<std::int64_t>(parameter);
     }
-    sum += norm.value;
+    sum += value;
   }
   result.total_norm = std::sqrt(sum);
   return result;

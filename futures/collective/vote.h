@@ -24,7 +24,8 @@ struct SquaredNorm {
 
 /// What one rank says about its own parameters. Frozen parameters are left out.
 struct Ballot {
-  bool finite = true;  ///< false for a non-finite loss as well as for a gradient
+  std::int64_t model_parameters = 0;  ///< how many the whole model has; the same on every rank
+  bool finite = true;                 ///< false for a non-finite loss as well as for a gradient
   std::vector<SquaredNorm> squared_norms;
 };
 
@@ -36,8 +37,8 @@ struct VoteResult {
 };
 
 /// Votes and returns what the whole group said: the same on every member, bit by bit.
-/// Errors: those of Collective::all_gather; Internal when two ranks vote for one parameter or a
-///         ballot is no ballot.
+/// Errors: those of Collective::all_gather and its wait; Internal when two ranks
+///         vote for one parameter, or one for a parameter that the model does not have.
 [[nodiscard]] VoteResult vote(Collective& collective,
                               const Group& group,
                               const Sequence& sequence,

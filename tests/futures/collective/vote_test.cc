@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -12,31 +13,17 @@
 #include "stagecraft/futures/transport/inproc.h"
 #include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/refusal.h"
 
 namespace stagecraft {
 namespace {
 
+using Catch::Matchers::ContainsSubstring;
+
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr std::int64_t kParameters = 12;  // of the model
 constexpr Sequence kSequence{.epoch = Epoch{0}, .submission = Submission{1}, .number = 0};
-
-/// Returns what the others contributed to a vote that the caller enters as rank 0.
-class Scripted final : public Collective {
- public:
-  explicit Scripted(std::vector<at::Tensor> others) : others_(std::move(others)) {}
-
-  std::vector<at::Tensor> all_gather(const Group&,
-                                     const Sequence&,
-                                     at::Tensor own,
-                                     Deadline) override {
-    std::vector<at::Tensor> all{std::move(own)};
-    all.insert(all.end(), others_.begin(), others_.end());
-    return all;
-  }
-
- private:
-  std::vector<at::Tensor> others_;
-};
 
 /// The result on every rank, with ballots[r] cast by rank r.
 std::vector<VoteResult> vote_of(const std::vector<Ballot>& ballots) {
@@ -66,7 +53,6 @@ double squared_norm(std::int64_t parameter) {
 
 TEST_CASE("all ranks learn the same norm, bit-equal for any cut and order of ballots (VO-1)",
           "[futures][vote]") {
-  constexpr std::int64_t kParameters = 12;
   double sum = 0.0;
   for (std::int64_t p = 0; p < kParameters; ++p) {
     sum += squared_norm(p);
@@ -75,7 +61,7 @@ TEST_CASE("all ranks learn the same norm, bit-equal for any cut and order of bal
 
   const int ranks = GENERATE(1, 2, 3, 4);
   const bool interleaved = GENERATE(false, true);
-  std::vector<Ballot> ballots(static_cast<std::size_t>(ranks));
+  std::vector<Ballot> ballots(static_cast<std::size_t>(ranks), {.model_parameters = kParameters});
   for (std::int64_t p = kParameters - 1; p >= 0; --p) {
     const std::int64_t rank = interleaved ? p % ranks : p * ranks / kParameters;
     ballots[static_cast<std::size_t>(rank)].squared_norms.push_back({p, squared_norm(p)});
@@ -92,9 +78,9 @@ TEST_CASE("a gradient that is not finite is named by model order on every rank",
           "[futures][vote]") {
   const double bad = GENERATE(kInf, kNan);
   const std::vector<Ballot> ballots{
-      {.finite = true, .squared_norms = {{4, 1.0}, {5, 1.0}}},
-      {.finite = false, .squared_norms = {{3, bad}, {2, 1.0}}},
-      {.finite = false, .squared_norms = {{1, bad}, {0, 1.0}}},
+      {.model_parameters = kParameters, .finite = true, .squared_norms = {{4, 1.0}, {5, 1.0}}},
+      {.model_parameters = kParameters, .finite = false, .squared_norms = {{3, bad}, {2, 1.0}}},
+      {.model_parameters = kParameters, .finite = false, .squared_norms = {{1, bad}, {0, 1.0}}},
   };
   for (const VoteResult& result : vote_of(ballots)) {
     CHECK_FALSE(result.all_finite);
@@ -105,14 +91,14 @@ TEST_CASE("a gradient that is not finite is named by model order on every rank",
 }
 
 TEST_CASE("a norm that is not finite counts even when its ballot says finite", "[futures][vote]") {
-  const std::vector<VoteResult> results = vote_of({{true, {{0, 1.0}}}, {true, {{1, kNan}}}});
+  const std::vector<VoteResult> results = vote_of({{2, true, {{0, 1.0}}}, {2, true, {{1, kNan}}}});
   CHECK_FALSE(results[0].all_finite);
   CHECK(results[0].first_non_finite_parameter == 1);
   CHECK(results[0].first_non_finite_rank == Rank{1});
 }
 
 TEST_CASE("a rank without parameters can say that its loss is not finite", "[futures][vote]") {
-  for (const VoteResult& result : vote_of({{true, {{0, 9.0}}}, {false, {}}})) {
+  for (const VoteResult& result : vote_of({{1, true, {{0, 9.0}}}, {1, false, {}}})) {
     CHECK_FALSE(result.all_finite);
     CHECK(result.first_non_finite_rank == Rank{1});
     CHECK_FALSE(result.first_non_finite_parameter);
@@ -126,28 +112,39 @@ TEST_CASE("a vote about nothing is finite and zero", "[futures][vote]") {
   CHECK(results[1].total_norm == 0.0);
 }
 
-TEST_CASE("a parameter that two ranks claim is our bug, and named", "[futures][vote]") {
-  const at::Tensor other = at::full({3}, 1.0, at::kDouble);  // finite, parameter 1, squared norm 1
-  Scripted collective({other});
-  const Group group{.ranks = {Rank{0}, Rank{1}}, .id = 0};
-  const Ballot own{.finite = true, .squared_norms = {{1, 2.0}}};
-  CHECK_THROWS_MATCHES(
-      vote(collective, group, kSequence, own, patience()),
-      Error,
-      Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring("parameter 1")));
+TEST_CASE("frozen parameters, which are on no ballot, count nothing", "[futures][vote]") {
+  for (const VoteResult& result : vote_of({{5, true, {{1, 9.0}}}, {5, true, {{3, 16.0}}}})) {
+    CHECK(result.all_finite);
+    CHECK(result.total_norm == 5.0);
+  }
 }
 
-TEST_CASE("what is no ballot is refused", "[futures][vote]") {
-  const at::Tensor other = GENERATE(as<at::Tensor>{},
-                                    at::full({3}, 1.0, at::kFloat),
-                                    at::full({2}, 1.0, at::kDouble),
-                                    at::full({0}, 1.0, at::kDouble),
-                                    at::full({1, 3}, 1.0, at::kDouble));
-  Scripted collective({other});
+/// What rank 0 says of its ballot, after rank 1 has cast one and has gone.
+std::string refused(const Ballot& own, const Ballot& other) {
+  const InprocNetwork network(2);
   const Group group{.ranks = {Rank{0}, Rank{1}}, .id = 0};
-  CHECK(thrown_by([&] {
-          static_cast<void>(vote(collective, group, kSequence, Ballot{}, patience()));
-        }) == Errc::Internal);
+  TransportCollective one(network.endpoint(Rank{1}));
+  CHECK(thrown_by([&] { static_cast<void>(vote(one, group, kSequence, other, already_over())); }) ==
+        Errc::ClusterTimeout);
+  TransportCollective zero(network.endpoint(Rank{0}));
+  return refusal([&] { static_cast<void>(vote(zero, group, kSequence, own, patience())); },
+                 Errc::Internal);
+}
+
+TEST_CASE("a parameter that is claimed twice is our bug, and named", "[futures][vote]") {
+  const Ballot own{3, true, {{1, 2.0}}};
+  CHECK_THAT(refused(own, {3, true, {{1, 1.0}}}),
+             ContainsSubstring("two ballots hold parameter 1"));
+  CHECK_THAT(refused({3, true, {{1, 2.0}, {1, 2.0}}}, {3, true, {}}),
+             ContainsSubstring("parameter 1 twice"));
+}
+
+TEST_CASE("ballots about another model, or a parameter it does not have, are refused",
+          "[futures][vote]") {
+  CHECK_THAT(refused({3, true, {}}, {2, true, {}}), ContainsSubstring("rank 1 sends 3"));
+  const std::int64_t beyond = GENERATE(-1, 3);
+  CHECK_THAT(refused({3, true, {{beyond, 1.0}}}, {3, true, {}}),
+             ContainsSubstring("of a model with 3"));
 }
 
 }  // namespace

@@ -1,0 +1,507 @@
+#include "stagecraft/tests/conformance/collective_conformance.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <cstddef>
+#include <numeric>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/tests/futures/waiting.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using Tensors = std::vector<at::Tensor>;
+using Order = std::vector<std::size_t>;
+using Pending = std::vector<std::unique_ptr<PendingResult>>;
+using Operation = std::unique_ptr<PendingResult> (Collective::*)(const Group&,
+                                                                 const Sequence&,
+                                                                 at::Tensor);
+
+constexpr int kMostRanks = 4;
+constexpr std::int64_t kSize = 132;  // divides by 1, 2, 3 and 4, but not by the width of a vector
+const Error kWhy(Errc::WorkerFailed, "a test ended the step");
+
+constexpr std::array<Operation, 4> kAll{&Collective::all_reduce,
+                                        &Collective::reduce_scatter,
+                                        &Collective::all_gather,
+                                        &Collective::all_to_all};
+
+Sequence sequence(int number, int epoch = 0) {
+  return {.epoch = Epoch{epoch}, .submission = Submission{5}, .number = number};
+}
+
+Group group_of(const Members& members, std::int32_t id = 0) {
+  Group group{.ranks = {}, .id = id};
+  for (std::size_t rank = 0; rank < members.size(); ++rank) {
+    group.ranks.emplace_back(rank);
+  }
+  return group;
+}
+
+std::vector<Order> all_orders(std::size_t ranks) {
+  Order order(ranks);
+  std::iota(order.begin(), order.end(), 0U);
+  std::vector<Order> orders;
+  do {
+    orders.push_back(order);
+  } while (std::ranges::next_permutation(order).found);
+  return orders;
+}
+
+/// Every member starts the operation, in the order given.
+Pending start(const Members& members,
+              Operation operation,
+              const Tensors& contributions,
+              const Order& order,
+              const Sequence& which = sequence(0)) {
+  Pending pending(members.size());
+  for (const std::size_t rank : order) {
+    Collective& collective = *members[rank].collective;
+    pending[rank] = (collective.*operation)(group_of(members), which, contributions[rank]);
+  }
+  return pending;
+}
+
+Pending start(const Members& members,
+              Operation operation,
+              const Tensors& contributions,
+              const Sequence& which = sequence(0)) {
+  return start(members, operation, contributions, all_orders(members.size()).front(), which);
+}
+
+Tensors wait(const Pending& pending) {
+  Tensors results;
+  for (const auto& result : pending) {
+    results.push_back(result->wait(patience()));
+  }
+  return results;
+}
+
+/// Values of many magnitudes, other ones for each rank: added in another order they give other
+/// bits.
+at::Tensor uneven(std::size_t rank) {
+  at::Tensor tensor = at::empty({kSize}, at::kFloat);
+  float* const out = tensor.mutable_data_ptr<float>();
+  for (std::int64_t i = 0; i < kSize; ++i) {
+    const auto place = static_cast<double>(i);
+    const auto of = static_cast<double>(rank) + 1;
+    out[i] = static_cast<float>(std::sin(place * of) * std::pow(10.0, std::fmod(place * of, 9)));
+  }
+  return tensor;
+}
+
+Tensors uneven_of(std::size_t ranks) {
+  Tensors contributions;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    contributions.push_back(uneven(rank));
+  }
+  return contributions;
+}
+
+/// Added one by one in the order given.
+at::Tensor serial_sum(const Tensors& contributions, const Order& order) {
+  at::Tensor sum = contributions[order.front()].clone();
+  float* const out = sum.mutable_data_ptr<float>();
+  for (auto rank = order.begin() + 1; rank != order.end(); ++rank) {
+    const float* const in = contributions[*rank].const_data_ptr<float>();
+    for (std::int64_t i = 0; i < kSize; ++i) {
+      out[i] += in[i];
+    }
+  }
+  return sum;
+}
+
+at::Tensor part(const at::Tensor& buffer, std::size_t index, std::size_t of) {
+  const std::int64_t size = buffer.numel() / static_cast<std::int64_t>(of);
+  return buffer.narrow(0, static_cast<std::int64_t>(index) * size, size);
+}
+
+bool same(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && at::equal(a, b);
+}
+
+/// What the operation gives each rank, computed by one thread alone.
+at::Tensor expected(Operation operation, const Tensors& contributions, std::size_t rank) {
+  const std::size_t ranks = contributions.size();
+  const at::Tensor sum = serial_sum(contributions, all_orders(ranks).front());
+  if (operation == &Collective::all_reduce) {
+    return sum;
+  }
+  if (operation == &Collective::reduce_scatter) {
+    return part(sum, rank, ranks);
+  }
+  if (operation == &Collective::all_gather) {
+    return at::cat(contributions);
+  }
+  Tensors parts;
+  for (const at::Tensor& contribution : contributions) {
+    parts.push_back(part(contribution, rank, ranks));
+  }
+  return at::cat(parts);
+}
+
+void by_rank_whoever_comes_first(const MakeMembers& make) {
+  for (int ranks = 1; ranks <= kMostRanks; ++ranks) {
+    const Members members = make(ranks);
+    const Tensors contributions = uneven_of(members.size());
+    int number = 0;
+    for (const Operation operation : kAll) {
+      for (const Order& order : all_orders(members.size())) {
+        const Tensors results =
+            wait(start(members, operation, contributions, order, sequence(number++)));
+        for (std::size_t rank = 0; rank < members.size(); ++rank) {
+          CHECK(same(results[rank], expected(operation, contributions, rank)));
+        }
+      }
+    }
+  }
+}
+
+void another_order_would_show(const MakeMembers& make) {
+  const Members members = make(3);
+  const Tensors contributions = uneven_of(3);
+  const at::Tensor sum = wait(start(members, &Collective::all_reduce, contributions))[0];
+  CHECK(same(sum, serial_sum(contributions, {0, 1, 2})));
+  CHECK_FALSE(same(sum, serial_sum(contributions, {2, 1, 0})));
+  CHECK_FALSE(same(sum, serial_sum(contributions, {1, 2, 0})));
+}
+
+void empty_buffers(const MakeMembers& make) {
+  for (int ranks = 1; ranks <= kMostRanks; ++ranks) {
+    const Members members = make(ranks);
+    const Tensors contributions(members.size(), at::empty({0}, at::kDouble));
+    int number = 0;
+    for (const Operation operation : kAll) {
+      for (const at::Tensor& result :
+           wait(start(members, operation, contributions, sequence(number++)))) {
+        CHECK(same(result, at::empty({0}, at::kDouble)));
+      }
+    }
+  }
+}
+
+void keeps_the_dtype(const MakeMembers& make) {
+  const Members members = make(2);
+  int number = 0;
+  for (const at::ScalarType dtype : {at::kDouble, at::kBFloat16, at::kHalf, at::kLong, at::kInt}) {
+    const Tensors contributions{at::arange(4, dtype), at::full({4}, 2, dtype)};
+    const Tensors sums =
+        wait(start(members, &Collective::all_reduce, contributions, sequence(number++)));
+    CHECK(same(sums[1], at::arange(2, 6, dtype)));
+    const Tensors gathered =
+        wait(start(members, &Collective::all_gather, contributions, sequence(number++)));
+    CHECK(same(gathered[0], at::cat(contributions)));
+  }
+}
+
+void results_are_the_callers_own(const MakeMembers& make) {
+  for (int ranks = 1; ranks <= 3; ++ranks) {
+    const Members members = make(ranks);
+    const Tensors contributions = uneven_of(members.size());
+    int number = 0;
+    for (const Operation operation : kAll) {
+      const Tensors results = wait(start(members, operation, contributions, sequence(number++)));
+      for (std::size_t rank = 0; rank < members.size(); ++rank) {
+        CHECK(same(results[rank], expected(operation, contributions, rank)));
+        results[rank].fill_(7);
+      }
+      for (std::size_t rank = 0; rank < members.size(); ++rank) {
+        CHECK(same(contributions[rank], uneven(rank)));
+      }
+    }
+  }
+}
+
+void several_under_way(const MakeMembers& make) {
+  const Members members = make(2);
+  const Tensors contributions = uneven_of(2);
+  std::vector<Pending> under_way;
+  for (const Operation operation : kAll) {
+    const int number = static_cast<int>(under_way.size());
+    under_way.push_back(start(members, operation, contributions, sequence(number)));
+  }
+  const std::array<Order, 2> waits{Order{2, 0, 3, 1}, Order{1, 3, 0, 2}};
+  for (std::size_t rank = 0; rank < members.size(); ++rank) {
+    for (const std::size_t at : waits[rank]) {
+      CHECK(same(under_way[at][rank]->wait(patience()), expected(kAll[at], contributions, rank)));
+    }
+  }
+}
+
+void nobody_elses_wait(const MakeMembers& make) {
+  const Members members = make(3);
+  const Tensors contributions = uneven_of(3);
+  int number = 0;
+  for (const Operation operation : kAll) {
+    Pending pending = start(members, operation, contributions, sequence(number++));
+    pending[0].reset();
+    CHECK(same(pending[1]->wait(patience()), expected(operation, contributions, 1)));
+  }
+}
+
+void groups_and_sequences_do_not_mix(const MakeMembers& make) {
+  const Members members = make(3);
+  const Group all = group_of(members);
+  const Group outer{.ranks = {Rank{0}, Rank{2}}, .id = 1};
+  const auto gather = [&](std::size_t rank, const Group& group, int at, int value) {
+    return members[rank].collective->all_gather(group, sequence(at), number(value));
+  };
+  std::array<Pending, 3> of_all;
+  Pending of_outer;
+  for (const std::size_t rank : {2U, 0U, 1U}) {
+    const int value = static_cast<int>(rank);
+    if (rank == 2) {
+      of_outer.push_back(gather(rank, outer, 0, 20 + value));
+    }
+    of_all[rank].push_back(gather(rank, all, 0, value));
+    of_all[rank].push_back(gather(rank, all, 1, 10 + value));
+    if (rank == 0) {
+      of_outer.push_back(gather(rank, outer, 0, 20 + value));
+    }
+  }
+  for (const at::Tensor& result : wait(of_outer)) {
+    CHECK(same(result, at::cat({number(20), number(22)})));
+  }
+  for (const Pending& pending : of_all) {
+    const Tensors results = wait(pending);
+    CHECK(same(results[0], at::cat({number(0), number(1), number(2)})));
+    CHECK(same(results[1], at::cat({number(10), number(11), number(12)})));
+  }
+}
+
+void unlike_buffers(const MakeMembers& make) {
+  const Members members = make(3);
+  int number = 0;
+  for (const Operation operation : kAll) {
+    for (const at::Tensor& other : {at::ones({12}, at::kFloat), at::ones({6}, at::kInt)}) {
+      const at::Tensor usual = at::ones({6}, at::kFloat);
+      for (const auto& pending :
+           start(members, operation, {usual, other, usual}, sequence(number++))) {
+        CHECK_THROWS_WITH(static_cast<void>(pending->wait(patience())),
+                          ContainsSubstring("rank 0") && ContainsSubstring("rank 1") &&
+                              !ContainsSubstring("rank 2"));
+      }
+    }
+  }
+}
+
+void missing_members_are_named(const MakeMembers& make) {
+  const Members members = make(4);
+  const Group group = group_of(members);
+  int number = 0;
+  for (const Operation operation : kAll) {
+    const Sequence which = sequence(number++);
+    const auto begin = [&](std::size_t rank) {
+      return ((*members[rank].collective).*operation)(group, which, uneven(rank));
+    };
+    const auto two = begin(2);
+    const auto zero = begin(0);
+    try {
+      static_cast<void>(zero->wait(already_over()));
+      FAIL("ranks 1 and 3 were not missed");
+    } catch (const Error& error) {
+      CHECK(error.code() == Errc::ClusterTimeout);
+      CHECK_THAT(error.message(), ContainsSubstring("lacked rank 1, 3 at"));
+      CHECK(error.context().peer == "rank 1, 3");
+    }
+  }
+}
+
+void what_is_here_needs_no_time(const MakeMembers& make) {
+  const Members alone = make(1);
+  const Tensors contribution{uneven(0)};
+  int number = 0;
+  for (const Operation operation : kAll) {
+    const Pending pending = start(alone, operation, contribution, sequence(number++));
+    CHECK(same(pending[0]->wait(already_over()), contribution[0]));
+  }
+}
+
+void the_board_shows_the_missing(const MakeMembers& make) {
+  const Members members = make(3);
+  const Group group = group_of(members);
+  const WaitBoard& board = *members[0].board;
+  const auto begin = [&](std::size_t rank) {
+    return members[rank].collective->all_reduce(group, sequence(0), uneven(rank));
+  };
+  const auto one = begin(1);
+  at::Tensor sum;
+  std::jthread waiting([&] { sum = begin(0)->wait(patience()); });
+  CHECK(eventually([&] { return board.missing() == std::vector{Rank{2}}; }));
+  const auto two = begin(2);
+  waiting.join();
+  CHECK(board.missing().empty());
+  CHECK(same(sum, expected(&Collective::all_reduce, uneven_of(3), 0)));
+}
+
+/// Ends an operation of two, in which rank 0 waits for rank 1, by `end`; returns the code it ends
+/// with.
+template <class End>
+std::optional<Errc> ended_by(const Members& members, const Sequence& which, End end) {
+  std::optional<Errc> ended;
+  std::jthread waiting([&] {
+    const auto pending = members[0].collective->all_reduce(group_of(members), which, uneven(0));
+    ended = thrown_by([&] { static_cast<void>(pending->wait(patience())); });
+  });
+  CHECK(eventually([&] { return !members[0].board->missing().empty(); }));
+  end();
+  waiting.join();
+  return ended;
+}
+
+void an_abort_ends_what_waits(const MakeMembers& make) {
+  const Members members = make(2);
+  const auto abort = [&] {
+    for (const Member& member : members) {
+      member.transport->advance(PlanId{}, Epoch{1}, kWhy);
+    }
+  };
+  CHECK(ended_by(members, sequence(0), abort) == Errc::WorkerAborted);
+  const Tensors contributions = uneven_of(2);
+  for (const at::Tensor& sum :
+       wait(start(members, &Collective::all_reduce, contributions, sequence(0, 1)))) {
+    CHECK(same(sum, expected(&Collective::all_reduce, contributions, 0)));
+  }
+}
+
+void an_abort_ends_what_is_under_way(const MakeMembers& make) {
+  const Members members = make(2);
+  int number = 0;
+  for (const Operation operation : kAll) {
+    const Sequence which = sequence(number, number);
+    const auto pending = ((*members[0].collective).*operation)(group_of(members), which, uneven(0));
+    members[0].transport->advance(PlanId{}, Epoch{++number}, kWhy);
+    CHECK(thrown_by([&] { static_cast<void>(pending->wait(patience())); }) == Errc::WorkerAborted);
+  }
+}
+
+void a_close_ends_what_waits(const MakeMembers& make) {
+  const Members members = make(2);
+  const auto close = [&] { members[0].transport->close(kWhy); };
+  CHECK(ended_by(members, sequence(0), close) == Errc::TransportClosed);
+  CHECK(thrown_by([&] {
+          const auto started =
+              members[0].collective->all_reduce(group_of(members), sequence(1), uneven(0));
+          static_cast<void>(started->wait(patience()));
+        }) == Errc::TransportClosed);
+}
+
+void a_result_is_waited_for_once(const MakeMembers& make) {
+  const Members members = make(1);
+  const Pending pending = start(members, &Collective::all_reduce, {uneven(0)});
+  static_cast<void>(pending[0]->wait(patience()));
+  CHECK(thrown_by([&] { static_cast<void>(pending[0]->wait(patience())); }) == Errc::Internal);
+}
+
+void no_group_of_the_callers(const MakeMembers& make) {
+  const Members members = make(3);
+  for (const Operation operation : kAll) {
+    for (const Group& group : {Group{{}, 0},
+                               Group{{Rank{0}, Rank{2}}, 0},
+                               Group{{Rank{1}, Rank{0}}, 0},
+                               Group{{Rank{1}, Rank{1}}, 0},
+                               Group{{Rank{0}, Rank{1}}, -1}}) {
+      CHECK(thrown_by([&] {
+              static_cast<void>(
+                  ((*members[1].collective).*operation)(group, sequence(0), uneven(1)));
+            }) == Errc::Internal);
+    }
+  }
+  CHECK(members[0].transport->bytes_waiting() == 0);
+}
+
+void no_flat_buffer(const MakeMembers& make) {
+  const Members members = make(2);
+  const auto refused = [&](Operation operation, const at::Tensor& contribution) {
+    return thrown_by([&] {
+             static_cast<void>(((*members[0].collective).*operation)(
+                 group_of(members), sequence(0), contribution));
+           }) == Errc::Internal;
+  };
+  for (const Operation operation : kAll) {
+    CHECK(refused(operation, at::Tensor()));
+    CHECK(refused(operation, at::ones({}, at::kFloat)));
+    CHECK(refused(operation, at::ones({2, 2}, at::kFloat)));
+    CHECK(refused(operation, at::ones({4, 2}, at::kFloat).select(1, 0)));
+  }
+  CHECK(refused(&Collective::reduce_scatter, at::ones({3}, at::kFloat)));
+  CHECK(refused(&Collective::all_to_all, at::ones({3}, at::kFloat)));
+  CHECK(members[1].transport->bytes_waiting() == 0);
+}
+
+void many_threads(const MakeMembers& make) {
+  constexpr int kRounds = 30;
+  const Members members = make(kMostRanks);
+  const Group group = group_of(members);
+  const Tensors contributions = uneven_of(members.size());
+  std::atomic<int> right = 0;
+  std::vector<std::jthread> threads;
+  for (std::size_t rank = 0; rank < members.size(); ++rank) {
+    threads.emplace_back([&, rank] {
+      for (int round = 0; round < kRounds; ++round) {
+        Pending pending;
+        for (const Operation operation : kAll) {
+          const int place = round * 4 + static_cast<int>(pending.size());
+          pending.push_back(((*members[rank].collective).*operation)(
+              group, sequence(place), contributions[rank]));
+        }
+        for (std::size_t i = kAll.size(); i-- > 0;) {
+          const at::Tensor result = pending[i]->wait(patience());
+          right += same(result, expected(kAll[i], contributions, rank)) ? 1 : 0;
+        }
+      }
+    });
+  }
+  threads.clear();
+  CHECK(right == kMostRanks * kRounds * static_cast<int>(kAll.size()));
+}
+
+}  // namespace
+
+const std::vector<CollectiveCase>& collective_cases() {
+  static const std::vector<CollectiveCase> cases{
+      {"every operation gives what one thread computes by rank, whoever starts first (CL-1)",
+       by_rank_whoever_comes_first},
+      {"another order of adding would show in the bits (CL-1)", another_order_would_show},
+      {"buffers without elements work", empty_buffers},
+      {"the result has the dtype of the contributions", keeps_the_dtype},
+      {"contributions stay as they are, results are the caller's own (CL-3)",
+       results_are_the_callers_own},
+      {"several operations are under way and waited for in any order (CL-4)", several_under_way},
+      {"a result needs nobody else's wait, and may be let go (CL-4)", nobody_elses_wait},
+      {"groups and sequences of one step do not mix (CL-2)", groups_and_sequences_do_not_mix},
+      {"buffers of other sizes or dtypes fail on every member, which names two ranks",
+       unlike_buffers},
+      {"members that never start are named at the deadline", missing_members_are_named},
+      {"what is here already needs no time", what_is_here_needs_no_time},
+      {"who waits shows whom it waits for (WB-1)", the_board_shows_the_missing},
+      {"an abort ends what waits, and the next epoch goes on (CL-2)", an_abort_ends_what_waits},
+      {"an abort ends what is under way and not waited for yet (CL-2)",
+       an_abort_ends_what_is_under_way},
+      {"a close ends what waits, and what is started later", a_close_ends_what_waits},
+      {"a result is waited for once", a_result_is_waited_for_once},
+      {"a group that is no group, or not the caller's, is refused before anything is sent",
+       no_group_of_the_callers},
+      {"what is no flat buffer, or has no equal parts, is refused before anything is sent",
+       no_flat_buffer},
+      {"members on threads of their own get the same (CL-1, CL-4)", many_threads},
+  };
+  return cases;
+}
+
+}  // namespace stagecraft

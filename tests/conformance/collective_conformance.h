@@ -1,0 +1,42 @@
+/// The contract of `futures/collective/collective.h` as a list of cases that every form of the
+/// collectives has to pass.
+///
+/// A form's own test makes the members of a network and runs the list:
+///
+///     TEST_CASE("the X collective keeps the contract", "[futures][collective]") {
+///       const CollectiveCase& contract = GENERATE(from_range(collective_cases()));
+///       DYNAMIC_SECTION(contract.name) { contract.run(make_x_members); } }
+///
+/// Most cases play all members on one thread: first everybody starts, then everybody waits (CL-4).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stagecraft/futures/collective/collective.h"
+#include "stagecraft/futures/transport/transport.h"
+#include "stagecraft/futures/wait_board.h"
+
+namespace stagecraft {
+
+/// One rank's side.
+struct Member {
+  std::shared_ptr<Transport> transport;  ///< whose epoch, or close, ends the operations
+  std::shared_ptr<WaitBoard> board;      ///< on which the operations show whom they wait for
+  std::shared_ptr<Collective> collective;
+};
+
+/// All ranks of one new network, which live as long as this does.
+using Members = std::vector<Member>;
+using MakeMembers = std::function<Members(int ranks)>;
+
+struct CollectiveCase {
+  std::string name;  ///< a sentence, with the invariant it exercises
+  void (*run)(const MakeMembers&);
+};
+
+[[nodiscard]] const std::vector<CollectiveCase>& collective_cases();
+
+}  // namespace stagecraft
