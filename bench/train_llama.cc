@@ -92,7 +92,7 @@ StageTimes time_stage(const sc::Program& program, const sc::StageProgram& stage)
 }
 
 double ideal_step(const sc::Program& program, const sc::Schedule& schedule) {
-  sc::CostModel costs;
+  sc::Costs costs;
   double update = 0.0;
   for (const sc::StageProgram& stage : program.compiled().partition.stages) {
     const StageTimes times = time_stage(program, stage);
@@ -101,7 +101,7 @@ double ideal_step(const sc::Program& program, const sc::Schedule& schedule) {
                times.forward * 1e3,
                times.backward * 1e3,
                times.update * 1e3);
-    costs.stages.push_back({.forward = times.forward, .backward = times.backward});
+    costs.stages.each.push_back({.forward = times.forward, .backward = times.backward});
     update = std::max(update, times.update);
   }
   return sc::simulate(schedule, program.stage_graph(), costs).makespan + update;

@@ -87,7 +87,7 @@ std::optional<std::string> first_difference(const Schedule& schedule, const Meas
 
 Comparison compare(const Schedule& schedule,
                    const StageGraph& graph,
-                   const CostModel& costs,
+                   const Costs& costs,
                    const Measurements& measured) {
   const Schedule plan = tasks_only(schedule);
   const Timeline planned = simulate(plan, graph, costs);

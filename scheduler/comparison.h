@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/scheduler/cost_model.h"
+#include "stagecraft/scheduler/costs.h"
 #include "stagecraft/scheduler/measurements.h"
 #include "stagecraft/scheduler/schedule.h"
 #include "stagecraft/scheduler/stage_graph.h"
@@ -46,7 +46,7 @@ struct Comparison {
 /// Errors: those of simulate().
 [[nodiscard]] Comparison compare(const Schedule& schedule,
                                  const StageGraph& graph,
-                                 const CostModel& costs,
+                                 const Costs& costs,
                                  const Measurements& measured);
 
 }  // namespace stagecraft

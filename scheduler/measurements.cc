@@ -151,8 +151,8 @@ std::map<Task, TimeSpan> Measurements::tasks(std::size_t row) const {
   return means;
 }
 
-CostModel Measurements::costs() const {
-  CostModel costs;
+Costs Measurements::costs() const {
+  Costs costs;
   const auto mean = [this](std::size_t stage, CellKind kind) {
     const auto found = durations_.find({StageId(stage), kind});
     return found == durations_.end() ? 0.0 : found->second.value();
@@ -162,14 +162,14 @@ CostModel Measurements::costs() const {
     stages = std::max(stages, key.first.index() + 1);
   }
   for (std::size_t s = 0; s < stages; ++s) {
-    costs.stages.push_back({.forward = mean(s, CellKind::Forward),
-                            .backward = mean(s, CellKind::Backward),
-                            .backward_input = mean(s, CellKind::BackwardInput),
-                            .backward_weight = mean(s, CellKind::BackwardWeight),
-                            .update = mean(s, CellKind::Update)});
+    costs.stages.each.push_back({.forward = mean(s, CellKind::Forward),
+                                 .backward = mean(s, CellKind::Backward),
+                                 .backward_input = mean(s, CellKind::BackwardInput),
+                                 .backward_weight = mean(s, CellKind::BackwardWeight),
+                                 .update = mean(s, CellKind::Update)});
   }
   for (const auto& [rows, latency] : links_) {
-    costs.links[rows].latency = latency.value();
+    costs.links.each[rows].latency = latency.value();
   }
   return costs;
 }

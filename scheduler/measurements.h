@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "stagecraft/scheduler/cost_model.h"
+#include "stagecraft/scheduler/costs.h"
 #include "stagecraft/scheduler/measured_step.h"
 #include "stagecraft/scheduler/simulate.h"
 
@@ -58,7 +58,7 @@ class Measurements {
   [[nodiscard]] std::map<Task, TimeSpan> tasks(std::size_t row) const;
   /// The mean duration of each stage's tasks, 0 for a kind that never ran; per link the mean time
   /// from the end of a task to the arrival of what it made, as latency.
-  [[nodiscard]] CostModel costs() const;
+  [[nodiscard]] Costs costs() const;
 
  private:
   struct Row {

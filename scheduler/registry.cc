@@ -80,7 +80,7 @@ std::vector<double> times(const BuildRequest& request, const std::string& name) 
 void set_times(const BuildRequest& request,
                const std::string& name,
                double Durations::*duration,
-               CostModel& costs) {
+               StageCosts& costs) {
   const std::vector<double> given = times(request, name);
   if (given.empty()) {
     return;
@@ -92,27 +92,26 @@ void set_times(const BuildRequest& request,
                             request.devices,
                             given.size()));
   }
-  costs.stages.resize(static_cast<std::size_t>(request.devices), costs.usual);
-  for (std::size_t s = 0; s < costs.stages.size(); ++s) {
-    costs.stages[s].*duration = given.size() == 1 ? given.front() : given[s];
+  costs.each.resize(static_cast<std::size_t>(request.devices), costs.usual);
+  for (std::size_t s = 0; s < costs.each.size(); ++s) {
+    costs.each[s].*duration = given.size() == 1 ? given.front() : given[s];
   }
 }
 
 Schedule build_zb_auto(const BuildRequest& request) {
-  ZbAutoOptions options{.costs = request.costs.value_or(CostModel{}),
-                        .cap = numbers(request, "cap")};
+  ZbAutoOptions options{.costs = request.costs.value_or(Costs{}), .cap = numbers(request, "cap")};
   if (request.devices > 0) {
-    set_times(request, "f", &Durations::forward, options.costs);
-    set_times(request, "i", &Durations::backward_input, options.costs);
-    set_times(request, "w", &Durations::backward_weight, options.costs);
+    set_times(request, "f", &Durations::forward, options.costs.stages);
+    set_times(request, "i", &Durations::backward_input, options.costs.stages);
+    set_times(request, "w", &Durations::backward_weight, options.costs.stages);
   }
   const std::vector<double> transfer = times(request, "c");
   if (transfer.size() > 1) {
     throw Error(Errc::UsageArgument, "parameter c wants one time, of every transfer");
   }
   if (!transfer.empty()) {
-    options.costs.link = {.latency = transfer.front()};
-    options.costs.links.clear();
+    options.costs.links.usual = {.latency = transfer.front()};
+    options.costs.links.each.clear();
   }
   return zb_auto(request.devices, request.microbatches, options);
 }

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "stagecraft/scheduler/cost_model.h"
+#include "stagecraft/scheduler/costs.h"
 #include "stagecraft/scheduler/schedule.h"
 #include "stagecraft/scheduler/stage_graph.h"
 
@@ -23,7 +23,7 @@ struct BuildRequest {
   std::optional<int> chunks;               ///< stages per row, for builders that leave it open
   std::optional<StageGraph> graph;         ///< for the builders of stage DAGs
   std::map<std::string, std::string> set;  ///< further parameters by name
-  std::optional<CostModel> costs;          ///< for the builders that look at costs
+  std::optional<Costs> costs;              ///< for the builders that look at costs
 };
 
 struct BuilderParameter {

@@ -72,7 +72,7 @@ Schedule Schedule::to_list() const {
 }
 
 Schedule Schedule::to_array(const StageGraph& graph) const {
-  const Timeline timeline = simulate(*this, graph, CostModel::unit());
+  const Timeline timeline = simulate(*this, graph, Costs::unit());
   const auto width = static_cast<std::size_t>(timeline.makespan);
   if (width * rows_.size() > kMaxCells) {
     throw Error(Errc::ScheduleInvalid,

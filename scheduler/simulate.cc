@@ -16,7 +16,7 @@ constexpr int kNothing = -1;
 /// The state of one run: end times by entry, and which entry each one waited for last.
 class Simulation {
  public:
-  Simulation(const TaskGraph& tasks, const CostModel& costs)
+  Simulation(const TaskGraph& tasks, const Costs& costs)
       : tasks_(tasks),
         costs_(costs),
         times_(tasks.entries().size()),
@@ -32,7 +32,7 @@ class Simulation {
   [[nodiscard]] RowTimeline row_timeline(int row, double makespan) const;
 
   const TaskGraph& tasks_;
-  const CostModel& costs_;
+  const Costs& costs_;
   std::vector<EntryTime> times_;
   std::vector<int> cause_;
 };
@@ -42,7 +42,7 @@ double Simulation::arrival(const Task& task, const Task& prerequisite, int from,
   const int producer = (gradient ? task : prerequisite).stage.value;
   const int consumer = (gradient ? prerequisite : task).stage.value;
   return times_[static_cast<std::size_t>(from)].end +
-         costs_.transfer({producer, consumer}, tasks_.entry(from).row, tasks_.entry(to).row);
+         costs_.links.transfer({producer, consumer}, tasks_.entry(from).row, tasks_.entry(to).row);
 }
 
 void Simulation::run_entry(int number) {
@@ -83,7 +83,7 @@ void Simulation::run_entry(int number) {
   if (time.waited_for) {
     time.in_transfer = time.start - std::max(free, times_[static_cast<std::size_t>(cause)].end);
   }
-  time.end = time.start + costs_.duration(*entry.cell, tasks_.stages());
+  time.end = time.start + costs_.stages.duration(*entry.cell, tasks_.stages());
   times_[static_cast<std::size_t>(number)] = time;
   cause_[static_cast<std::size_t>(number)] = cause;
 }
@@ -233,10 +233,7 @@ void add_memory(const Schedule& schedule,
 
 }  // namespace
 
-Timeline simulate(const Schedule& schedule,
-                  const StageGraph& graph,
-                  const CostModel& costs,
-                  const MemoryModel& memory) {
+Timeline simulate(const Schedule& schedule, const StageGraph& graph, const Costs& costs) {
   const TaskGraph tasks(schedule.rows(), graph, schedule.microbatches());
   Simulation simulation(tasks, costs);
   const std::size_t ran = tasks.walk([&](int number) { simulation.run_entry(number); });
@@ -248,7 +245,7 @@ Timeline simulate(const Schedule& schedule,
                             tasks.entries().size()));
   }
   Timeline timeline = simulation.timeline();
-  add_memory(schedule, graph, memory, timeline);
+  add_memory(schedule, graph, costs.stages.memory, timeline);
   return timeline;
 }
 

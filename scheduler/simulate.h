@@ -10,8 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "stagecraft/scheduler/cost_model.h"
-#include "stagecraft/scheduler/memory_model.h"
+#include "stagecraft/scheduler/costs.h"
 #include "stagecraft/scheduler/schedule.h"
 #include "stagecraft/scheduler/stage_graph.h"
 
@@ -70,8 +69,7 @@ struct Timeline {
 /// Cost: linear in the cells.
 [[nodiscard]] Timeline simulate(const Schedule& schedule,
                                 const StageGraph& graph,
-                                const CostModel& costs = {},
-                                const MemoryModel& memory = {});
+                                const Costs& costs = {});
 
 enum class BubbleCause : std::uint8_t { WarmUp, Dependency, Transfer, Drain };
 

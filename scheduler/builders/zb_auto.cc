@@ -86,7 +86,7 @@ class Run {
   }
 
   [[nodiscard]] double duration(CellKind kind, int r) const {
-    return costs_.of_stage(StageId(r)).of(kind);
+    return costs_.stages.of_stage(StageId(r)).of(kind);
   }
 
   void step(int r, double now) {
@@ -136,7 +136,7 @@ class Run {
     if (r == last()) {
       at(r).gradients[static_cast<std::size_t>(m)] = end;
     } else {
-      const double there = end + costs_.transfer({r, r + 1}, r, r + 1);
+      const double there = end + costs_.links.transfer({r, r + 1}, r, r + 1);
       at(r + 1).inputs[static_cast<std::size_t>(m)] = there;
       wake(r + 1, there);
     }
@@ -148,7 +148,7 @@ class Run {
     at(r).list.backward_input(r, m);
     const double end = now + duration(CellKind::BackwardInput, r);
     if (r > 0) {
-      const double there = end + costs_.transfer({r - 1, r}, r, r - 1);
+      const double there = end + costs_.links.transfer({r - 1, r}, r, r - 1);
       at(r - 1).gradients[static_cast<std::size_t>(m)] = there;
       wake(r - 1, there);
     }
@@ -162,13 +162,13 @@ class Run {
 
   const int microbatches_;
   const Choices choices_;
-  const CostModel& costs_;
+  const Costs& costs_;
   std::vector<Device> devices_;
   std::set<std::pair<double, int>> waking_;
 };
 
 /// How good a schedule is: the longest time from a device's first task to its last, then the end.
-std::pair<double, double> score(const Schedule& schedule, const CostModel& costs) {
+std::pair<double, double> score(const Schedule& schedule, const Costs& costs) {
   const Timeline timeline = simulate(schedule, schedule.stage_graph(), costs);
   double longest = 0;
   for (const RowTimeline& row : timeline.rows) {

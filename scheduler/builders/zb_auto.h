@@ -15,13 +15,13 @@
 
 #include <vector>
 
-#include "stagecraft/scheduler/cost_model.h"
+#include "stagecraft/scheduler/costs.h"
 #include "stagecraft/scheduler/schedule.h"
 
 namespace stagecraft {
 
 struct ZbAutoOptions {
-  CostModel costs;       ///< of forwards, halves of backwards, and transfers between neighbours
+  Costs costs;           ///< of forwards, halves of backwards, and transfers between neighbours
   std::vector<int> cap;  ///< most activations in flight, by device; one for all; empty: P each
 };
 

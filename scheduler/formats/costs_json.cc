@@ -20,7 +20,12 @@ namespace stagecraft {
 namespace {
 
 using formats::JsonReader;
+using formats::Location;
 using formats::quoted;
+using Pair = std::pair<int, int>;
+
+/// More unknown fields than these are counted, not listed.
+constexpr std::size_t kMostNotes = 20;
 
 /// A field of an object: its name, and how its value is read.
 struct Field {
@@ -47,55 +52,119 @@ constexpr BytesField kBytes[] = {{"fixed", &MemoryModel::fixed},
                                  {"activations", &MemoryModel::activations},
                                  {"transient", &MemoryModel::transient}};
 
+struct OperatorField {
+  const char* name;
+  double OperatorCost::*value;
+};
+constexpr OperatorField kOperator[] = {{"forward", &OperatorCost::forward},
+                                       {"backward_input", &OperatorCost::backward_input},
+                                       {"backward_weight", &OperatorCost::backward_weight},
+                                       {"kept", &OperatorCost::kept},
+                                       {"transient", &OperatorCost::transient},
+                                       {"output", &OperatorCost::output}};
+
 class Document {
  public:
   explicit Document(std::string_view text) : json_(text) {}
 
-  Costs read() {
-    object("costs",
-           {{"durations", [&] { durations(); }},
-            {"stages", [&] { list("stages", [&] { stage(); }); }},
-            {"group", [&] { costs_.times.group = number("group"); }},
-            {"groups", [&] { list("groups", [&] { group(); }); }},
-            {"link", [&] { costs_.times.link = link(); }},
-            {"links", [&] { list("links", [&] { link_between(); }); }},
-            {"edge_bytes", [&] { costs_.times.bytes = number("edge_bytes"); }},
-            {"edges", [&] { list("edges", [&] { edge(); }); }},
-            {"input_release", [&] { costs_.memory.input_release = share(); }}});
+  ReadCosts read() {
+    require_version(json_);
+    object("costs.json",
+           {{"version", [&] { (void)json_.skip(); }},
+            {"device", [&] { device(); }},
+            {"operators", [&] { list("operators", [&] { operator_cost(); }); }},
+            {"stages", [&] { stages(); }},
+            {"links", [&] { links(); }}});
     json_.finish();
     place_stages();
-    return std::move(costs_);
+    if (more_notes_ > 0) {
+      notes_.push_back(fmt::format("and {} more that are not known", more_notes_));
+    }
+    return {std::move(costs_), std::move(notes_)};
   }
 
  private:
-  /// What one entry of "stages" states.
+  /// What one entry of "each" states of a stage.
   struct Stage {
     std::vector<std::pair<double Durations::*, double>> durations;
     std::vector<std::pair<std::vector<double> MemoryModel::*, double>> bytes;
   };
 
+  /// Before all else, on a reader of its own: what the other fields mean depends on it.
+  static void require_version(JsonReader json) {
+    const std::size_t begin = json.offset();
+    if (json.next() != JsonReader::Kind::Object) {
+      json.refuse(begin, R"(expected costs in braces, e.g. {"version": 1, "stages": {}})");
+    }
+    json.open();
+    while (const auto key = json.next_key()) {
+      const std::size_t at = json.offset();
+      if (*key != "version") {
+        (void)json.skip();
+        continue;
+      }
+      const int version = json.integer().value_or(0);
+      if (version < 1) {
+        json.refuse(at, "field \"version\" wants a whole number of at least 1");
+      }
+      if (version > kCostsVersion) {
+        json.refuse(at,
+                    fmt::format("costs.json has version {}, this program reads up to {}; use a "
+                                "newer program, or write the file anew with this one",
+                                version,
+                                kCostsVersion));
+      }
+      return;
+    }
+    json.refuse(begin,
+                R"(costs.json wants its version; write {"version": 1, "stages": {}, "links": {}})"
+                " with the durations and bytes of stages in the one section and what lies between "
+                "rows in the other");
+  }
+
+  /// Reads an object whose fields may come in any order; `what` says which, in messages.
   void object(const std::string& what, const std::vector<Field>& fields) {
     if (json_.next() != JsonReader::Kind::Object) {
-      json_.refuse(json_.offset(), fmt::format("{} want an object, in braces", what));
+      json_.refuse(json_.offset(), fmt::format("{} wants an object, in braces", what));
     }
     json_.open();
     std::set<std::string> seen;
     while (const auto key = json_.next_key()) {
       const auto field = std::ranges::find(fields, *key, &Field::name);
       if (field == fields.end()) {
-        std::vector<std::string> names;
-        std::ranges::transform(fields, std::back_inserter(names), &Field::name);
-        json_.refuse(json_.key_offset(),
-                     fmt::format("unknown field {}; {}there are {}",
-                                 quoted(*key),
-                                 did_you_mean(*key, names),
-                                 fmt::join(names, ", ")));
+        note(what, *key, fields);
+        (void)json_.skip();
+        continue;
       }
       if (!seen.insert(*key).second) {
         json_.refuse(json_.key_offset(), fmt::format("field \"{}\" appears twice; keep one", *key));
       }
       field->read();
     }
+  }
+
+  /// Notes a field that is not known, once for all objects of a kind.
+  void note(const std::string& what, const std::string& name, const std::vector<Field>& fields) {
+    if (!noted_.emplace(what, name).second) {
+      return;
+    }
+    if (notes_.size() == kMostNotes) {
+      ++more_notes_;
+      return;
+    }
+    std::vector<std::string> names;
+    std::ranges::transform(fields, std::back_inserter(names), &Field::name);
+    const Location at = json_.location(json_.key_offset());
+    notes_.push_back(fmt::format(
+        "line {}, column {}: {} has a {} {} that this version does not know and leaves out; "
+        "{}there are {}",
+        at.line,
+        at.column,
+        what,
+        what == "costs.json" ? "section" : "field",
+        quoted(name),
+        did_you_mean(name, names),
+        fmt::join(names, ", ")));
   }
 
   void list(const std::string& name, const std::function<void()>& element) {
@@ -131,14 +200,67 @@ class Document {
     return value;
   }
 
-  int whole(const std::string& name) {
+  int whole(const std::string& name, int largest = kMaxStages - 1) {
     const std::size_t at = json_.offset();
     const auto value = json_.integer();
-    if (!value || *value < 0 || *value >= kMaxStages) {
-      json_.refuse(
-          at, fmt::format("field \"{}\" wants a whole number from 0 to {}", name, kMaxStages - 1));
+    if (!value || *value < 0 || *value > largest) {
+      json_.refuse(at,
+                   fmt::format("field \"{}\" wants a whole number from 0 to {}", name, largest));
     }
     return *value;
+  }
+
+  std::string text(const std::string& name) {
+    const std::size_t at = json_.offset();
+    auto value = json_.string();
+    if (!value) {
+      json_.refuse(at, fmt::format("field \"{}\" wants a text in quotes", name));
+    }
+    return std::move(*value);
+  }
+
+  void device() {
+    CostDevice& device = costs_.device;
+    object("\"device\"",
+           {{"name", [&] { device.name = text("name"); }},
+            {"threads", [&] { device.threads = whole("threads", kLargest); }}});
+  }
+
+  void operator_cost() {
+    const std::size_t at = json_.offset();
+    OperatorCost cost;
+    cost.id = -1;
+    std::vector<Field> fields{{"id", [&] { cost.id = whole("id", kLargest); }},
+                              {"name", [&] { cost.name = text("name"); }},
+                              {"stage", [&] { cost.stage = StageId(whole("stage")); }}};
+    for (const OperatorField& field : kOperator) {
+      fields.push_back({field.name, [&, field] { cost.*field.value = number(field.name); }});
+    }
+    object("an entry of \"operators\"", fields);
+    if (cost.id < 0) {
+      json_.refuse(at, "an entry of \"operators\" wants its number, e.g. \"id\": 3");
+    }
+    if (!operators_.insert(cost.id).second) {
+      json_.refuse(at, fmt::format("operator {} appears twice; keep one", cost.id));
+    }
+    costs_.operators.push_back(std::move(cost));
+  }
+
+  void stages() {
+    object("\"stages\"",
+           {{"usual", [&] { usual_durations(); }},
+            {"each", [&] { list("each", [&] { stage(); }); }},
+            {"group", [&] { costs_.stages.group = number("group"); }},
+            {"groups", [&] { list("groups", [&] { group(); }); }},
+            {"input_release", [&] { costs_.stages.memory.input_release = share(); }}});
+  }
+
+  void links() {
+    object("\"links\"",
+           {{"usual", [&] { object("\"usual\" of \"links\"", link_fields(costs_.links.usual)); }},
+            {"each", [&] { list("each", [&] { link_between(); }); }},
+            {"edge_bytes", [&] { costs_.links.bytes = number("edge_bytes"); }},
+            {"edges", [&] { list("edges", [&] { edge(); }); }}});
   }
 
   std::vector<Field> kind_fields(const std::function<void(double Durations::*, double)>& set) {
@@ -150,9 +272,9 @@ class Document {
     return fields;
   }
 
-  void durations() {
-    object("durations", kind_fields([&](double Durations::*kind, double value) {
-             costs_.times.usual.*kind = value;
+  void usual_durations() {
+    object("\"usual\" of \"stages\"", kind_fields([&](double Durations::*kind, double value) {
+             costs_.stages.usual.*kind = value;
            }));
   }
 
@@ -167,7 +289,7 @@ class Document {
           {field.name, [&, field] { stage.bytes.emplace_back(field.bytes, number(field.name)); }});
     }
     fields.push_back({"stage", [&] { number_of = whole("stage"); }});
-    object("stages", fields);
+    object("an entry of \"stages\"", fields);
     if (number_of < 0) {
       json_.refuse(at, "an entry of \"stages\" wants its number, e.g. \"stage\": 3");
     }
@@ -178,18 +300,19 @@ class Document {
 
   /// Reads an entry of a list that says something of a pair, once.
   template <class Value, class Extra>
-  void between(std::map<CostModel::Pair, Value>& all, Value value, Extra&& fields) {
+  void between(const std::string& what, std::map<Pair, Value>& all, Extra&& fields) {
     const std::size_t at = json_.offset();
     int from = -1;
     int to = -1;
+    Value value{};
     std::vector<Field> known = fields(value);
     known.push_back({"from", [&] { from = whole("from"); }});
     known.push_back({"to", [&] { to = whole("to"); }});
-    object("entries", known);
+    object(fmt::format("an entry of \"{}\"", what), known);
     if (from < 0 || to < 0) {
       json_.refuse(at, "this entry wants both its ends, e.g. \"from\": 0, \"to\": 1");
     }
-    if (!all.emplace(CostModel::Pair{from, to}, value).second) {
+    if (!all.emplace(Pair{from, to}, value).second) {
       json_.refuse(at, fmt::format("{} to {} appears twice; keep one", from, to));
     }
   }
@@ -205,18 +328,12 @@ class Document {
              }}};
   }
 
-  Link link() {
-    Link link;
-    object("links", link_fields(link));
-    return link;
-  }
-
   void link_between() {
-    between(costs_.times.links, Link{}, [&](Link& link) { return link_fields(link); });
+    between("links", costs_.links.each, [&](Link& link) { return link_fields(link); });
   }
 
   void edge() {
-    between(costs_.times.edge_bytes, 0.0, [&](double& bytes) {
+    between("edges", costs_.links.edge_bytes, [&](double& bytes) {
       return std::vector<Field>{{"bytes", [&] { bytes = number("bytes"); }}};
     });
   }
@@ -225,66 +342,94 @@ class Document {
     const std::size_t at = json_.offset();
     std::vector<int> stages;
     double duration = -1;
-    object("groups",
+    object("an entry of \"groups\"",
            {{"stages", [&] { list("stages", [&] { stages.push_back(whole("stages")); }); }},
             {"duration", [&] { duration = number("duration"); }}});
     if (stages.size() != 2 || duration < 0) {
       json_.refuse(at, "an entry of \"groups\" wants {\"stages\": [0, 7], \"duration\": 0.02}");
     }
-    if (!costs_.times.groups.emplace(CostModel::Pair{stages[0], stages[1]}, duration).second) {
+    if (!costs_.stages.groups.emplace(Pair{stages[0], stages[1]}, duration).second) {
       json_.refuse(at,
                    fmt::format("stages {} and {} appear twice; keep one", stages[0], stages[1]));
     }
   }
 
-  /// Last, because "durations" may stand behind "stages".
+  /// Last, because "usual" may stand behind "each".
   void place_stages() {
-    if (stages_.empty()) {
-      return;
-    }
-    const auto count = static_cast<std::size_t>(stages_.rbegin()->first) + 1;
     for (const auto& [number, stage] : stages_) {
       const auto s = static_cast<std::size_t>(number);
       if (!stage.durations.empty()) {
-        costs_.times.stages.resize(s + 1, costs_.times.usual);
+        costs_.stages.each.resize(s + 1, costs_.stages.usual);
       }
       for (const auto& [kind, value] : stage.durations) {
-        costs_.times.stages[s].*kind = value;
+        costs_.stages.each[s].*kind = value;
       }
       for (const auto& [field, value] : stage.bytes) {
-        std::vector<double>& bytes = costs_.memory.*field;
-        bytes.resize(count);
+        std::vector<double>& bytes = costs_.stages.memory.*field;
+        bytes.resize(s + 1);
         bytes[s] = value;
       }
     }
   }
 
+  static constexpr int kLargest = std::numeric_limits<int>::max();
+
   JsonReader json_;
   Costs costs_;
+  std::vector<std::string> notes_;
+  std::size_t more_notes_ = 0;
+  std::set<std::pair<std::string, std::string>> noted_;  // by object and field
+  std::set<int> operators_;                              // by id
   std::map<int, Stage> stages_;
 };
 
-std::string durations_text(const Durations& durations, const Durations* usual) {
+std::string json_text(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (code < 0x20) {
+      out += fmt::format("\\u{:04x}", code);
+      continue;
+    }
+    out += c == '"' || c == '\\' ? "\\" : "";
+    out += c;
+  }
+  return out + '"';
+}
+
+std::string durations_text(const Durations& durations) {
   std::vector<std::string> parts;
   for (const KindField& kind : kKinds) {
-    if (usual == nullptr || durations.*kind.duration != usual->*kind.duration) {
-      parts.push_back(fmt::format(R"("{}": {})", kind.letter, durations.*kind.duration));
-    }
+    parts.push_back(fmt::format(R"("{}": {})", kind.letter, durations.*kind.duration));
   }
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::vector<std::string> stage_lines(const Costs& costs) {
-  std::size_t stages = costs.times.stages.size();
+std::vector<std::string> operator_lines(const std::vector<OperatorCost>& operators) {
+  std::vector<std::string> lines;
+  for (const OperatorCost& cost : operators) {
+    std::string line = fmt::format(R"({{"id": {}, "name": {})", cost.id, json_text(cost.name));
+    if (cost.stage != kNoStage) {
+      line += fmt::format(R"(, "stage": {})", cost.stage.value);
+    }
+    for (const OperatorField& field : kOperator) {
+      line += fmt::format(R"(, "{}": {})", field.name, cost.*field.value);
+    }
+    lines.push_back(line + '}');
+  }
+  return lines;
+}
+
+std::vector<std::string> stage_lines(const StageCosts& costs) {
+  std::size_t stages = costs.each.size();
   for (const BytesField& field : kBytes) {
     stages = std::max(stages, (costs.memory.*field.bytes).size());
   }
   std::vector<std::string> lines;
   for (std::size_t s = 0; s < stages; ++s) {
     std::string line = fmt::format(R"({{"stage": {})", s);
-    const bool has_durations = s < costs.times.stages.size();
-    if (has_durations && costs.times.stages[s] != costs.times.usual) {
-      line += ", " + durations_text(costs.times.stages[s], &costs.times.usual);
+    if (s < costs.each.size()) {
+      line += ", " + durations_text(costs.each[s]);
     }
     for (const BytesField& field : kBytes) {
       const std::vector<double>& bytes = costs.memory.*field.bytes;
@@ -305,45 +450,65 @@ std::string link_text(const Link& link) {
   return text;
 }
 
-void add_list(std::string& text, std::string_view name, const std::vector<std::string>& lines) {
+/// Appends ",\n<indent>"name": [...]" with one line each, or nothing for no lines.
+void add_list(std::string& text,
+              std::string_view indent,
+              std::string_view name,
+              const std::vector<std::string>& lines) {
   if (!lines.empty()) {
-    text += fmt::format(",\n \"{}\": [{}]", name, fmt::join(lines, ",\n  "));
+    text += fmt::format(
+        ",\n{}\"{}\": [{}]", indent, name, fmt::join(lines, fmt::format(",\n{} ", indent)));
   }
+}
+
+std::string stages_text(const StageCosts& costs) {
+  std::string text = fmt::format(R"({{"usual": {{{}}})", durations_text(costs.usual));
+  add_list(text, "  ", "each", stage_lines(costs));
+  if (costs.group) {
+    text += fmt::format(",\n  \"group\": {}", *costs.group);
+  }
+  std::vector<std::string> groups;
+  for (const auto& [stages, duration] : costs.groups) {
+    groups.push_back(fmt::format(
+        R"({{"stages": [{}, {}], "duration": {}}})", stages.first, stages.second, duration));
+  }
+  add_list(text, "  ", "groups", groups);
+  return text + fmt::format(",\n  \"input_release\": {}}}", costs.memory.input_release);
+}
+
+std::string links_text(const LinkCosts& costs) {
+  std::string text = fmt::format(R"({{"usual": {{{}}})", link_text(costs.usual));
+  std::vector<std::string> each, edges;
+  for (const auto& [ends, link] : costs.each) {
+    each.push_back(
+        fmt::format(R"({{"from": {}, "to": {}, {}}})", ends.first, ends.second, link_text(link)));
+  }
+  for (const auto& [ends, bytes] : costs.edge_bytes) {
+    edges.push_back(
+        fmt::format(R"({{"from": {}, "to": {}, "bytes": {}}})", ends.first, ends.second, bytes));
+  }
+  add_list(text, "  ", "each", each);
+  text += fmt::format(",\n  \"edge_bytes\": {}", costs.bytes);
+  add_list(text, "  ", "edges", edges);
+  return text + '}';
 }
 
 }  // namespace
 
-Costs parse_costs(std::string_view text) {
+ReadCosts parse_costs(std::string_view text) {
   formats::require_size(text);
   return Document(text).read();
 }
 
 std::string to_json(const Costs& costs) {
   std::string text =
-      fmt::format(R"({{"durations": {{{}}})", durations_text(costs.times.usual, nullptr));
-  add_list(text, "stages", stage_lines(costs));
-  if (costs.times.group) {
-    text += fmt::format(",\n \"group\": {}", *costs.times.group);
-  }
-  std::vector<std::string> groups, links, edges;
-  for (const auto& [stages, duration] : costs.times.groups) {
-    groups.push_back(fmt::format(
-        R"({{"stages": [{}, {}], "duration": {}}})", stages.first, stages.second, duration));
-  }
-  for (const auto& [ends, link] : costs.times.links) {
-    links.push_back(
-        fmt::format(R"({{"from": {}, "to": {}, {}}})", ends.first, ends.second, link_text(link)));
-  }
-  for (const auto& [ends, bytes] : costs.times.edge_bytes) {
-    edges.push_back(
-        fmt::format(R"({{"from": {}, "to": {}, "bytes": {}}})", ends.first, ends.second, bytes));
-  }
-  add_list(text, "groups", groups);
-  text += fmt::format(",\n \"link\": {{{}}}", link_text(costs.times.link));
-  add_list(text, "links", links);
-  text += fmt::format(",\n \"edge_bytes\": {}", costs.times.bytes);
-  add_list(text, "edges", edges);
-  text += fmt::format(",\n \"input_release\": {}}}\n", costs.memory.input_release);
+      fmt::format("{{\"version\": {},\n \"device\": {{\"name\": {}, \"threads\": {}}}",
+                  kCostsVersion,
+                  json_text(costs.device.name),
+                  costs.device.threads);
+  add_list(text, " ", "operators", operator_lines(costs.operators));
+  text += fmt::format(",\n \"stages\": {}", stages_text(costs.stages));
+  text += fmt::format(",\n \"links\": {}}}\n", links_text(costs.links));
   return text;
 }
 

@@ -1,43 +1,62 @@
-/// costs.json: what a schedule costs, in one file that the simulator, the builders that look at
-/// costs and the memory rule read.
+/// costs.json: what a schedule costs, in one file with one section for each who measures or reads
+/// it. Written and read by tools and programs; any thread.
 ///
-///     {"durations": {"F": 0.010, "B": 0.020},          seconds per task, of every stage
-///      "stages": [{"stage": 3, "F": 0.015,             what one stage does differently, and
-///                  "fixed": 4e8,                         bytes: weights, gradients, optimizer
-///                  "activations": 2e7,                   bytes: kept from forward to backward
-///                  "transient": 1e6}],                   bytes: only while a task of it runs
-///      "group": 0.025,                                 seconds of an overlap group,
-///      "groups": [{"stages": [0, 7], "duration": 0.02}], of one with these two stages
-///      "link": {"latency": 1e-5, "bandwidth": 1e10},   between rows: seconds, bytes per second
-///      "links": [{"from": 0, "to": 1, "latency": 5e-5}],
-///      "edge_bytes": 1e6,                              what a stage hands to the next, in bytes
-///      "edges": [{"from": 0, "to": 2, "bytes": 2e6}],
-///      "input_release": 0.5}                           share of the activations that I frees
+///     {"version": 1,
+///      "device": {"name": "EPYC 7B13", "threads": 1},    what the figures were measured on
+///      "operators": [{"id": 0, "name": "aten::linear",   of one microbatch; the place in the
+///                     "stage": 0,                          forward, and the stage, if in one
+///                     "forward": 2e-3,                     seconds; backward towards values
+///                     "backward_input": 2e-3,              that were computed,
+///                     "backward_weight": 2e-3,             and towards parameters
+///                     "kept": 4e6,                         bytes: from forward to backward
+///                     "transient": 0,                      bytes: only while it runs
+///                     "output": 4e6}],                     bytes: of what it returns
+///      "stages": {
+///        "usual": {"F": 0.010, "B": 0.020},              seconds per task, of every stage
+///        "each": [{"stage": 3, "F": 0.015,               what one stage does differently, and
+///                  "fixed": 4e8,                           bytes: weights, gradients, optimizer
+///                  "activations": 2e7,                     bytes: from forward to backward
+///                  "transient": 1e6}],                     bytes: only while a task of it runs
+///        "group": 0.025,                                 seconds of an overlap group,
+///        "groups": [{"stages": [0, 7], "duration": 0.02}], of one with these two stages
+///        "input_release": 0.5},                          share of the activations that I frees
+///      "links": {
+///        "usual": {"latency": 1e-5, "bandwidth": 1e10},  between rows: seconds, bytes per second
+///        "each": [{"from": 0, "to": 1, "latency": 5e-5}],
+///        "edge_bytes": 1e6,                              what a stage hands to the next, in bytes
+///        "edges": [{"from": 0, "to": 2, "bytes": 2e6}]}}
 ///
-/// Every field may be absent. Durations default to F = I = W = 1, B = 2, U = 0; memory to nothing;
-/// transfers to no time. Any other unit of time will do, if it is one throughout. Any thread.
+/// Every field but the version may be absent, and of an entry what it is about. Durations default to
+/// F = I = W = 1, B = 2, U = 0; memory to nothing; transfers to no time. Any other unit of time will
+/// do, if it is one throughout.
+/// CJ-1: what is written is read back equal, and what is not known is noted, never silently lost.
 #pragma once
 
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "stagecraft/scheduler/cost_model.h"
-#include "stagecraft/scheduler/memory_model.h"
+#include "stagecraft/scheduler/costs.h"
 
 namespace stagecraft {
 
-struct Costs {
-  CostModel times;
-  MemoryModel memory;  ///< its budget is no part of the file
+/// The version that is written, and the newest that is read.
+inline constexpr int kCostsVersion = 1;
 
-  friend bool operator==(const Costs&, const Costs&) = default;
+struct ReadCosts {
+  Costs costs;
+  /// A line for each section and field that is not known, with its place: it was left out. A later
+  /// program may have written it, or somebody misspelt one; then it says which.
+  std::vector<std::string> notes;
 };
 
-/// Errors: ScheduleParse with line and column for a text that is no JSON, an unknown or repeated
-///         field, a stage below 0 or beyond kMaxStages, a number that is negative or no number.
-[[nodiscard]] Costs parse_costs(std::string_view text);
+/// Errors: ScheduleParse with line and column for a text that is no JSON, a version that is missing
+///         or newer, a field or an entry that appears twice, a stage below 0 or beyond kMaxStages,
+///         a number that is negative or no number.
+[[nodiscard]] ReadCosts parse_costs(std::string_view text);
 
-/// Returns the costs, one stage, link and edge per line; parse_costs() reads them back.
+/// Returns the costs, one operator, stage, link and edge per line; parse_costs() reads them back.
+/// Requires: finite numbers, of which a bandwidth may be infinite.
 [[nodiscard]] std::string to_json(const Costs& costs);
 
 }  // namespace stagecraft

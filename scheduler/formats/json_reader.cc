@@ -22,11 +22,15 @@ JsonReader::JsonReader(std::string_view text) : text_(text) {
   }
 }
 
-void JsonReader::refuse(std::size_t offset, std::string_view what) const {
+Location JsonReader::location(std::size_t offset) const {
   const std::string_view before = text_.substr(0, offset);
   const auto line = static_cast<std::size_t>(std::ranges::count(before, '\n')) + 1;
   const std::size_t newline = before.rfind('\n');
-  fail({line, offset - (newline == std::string_view::npos ? 0 : newline + 1) + 1}, what);
+  return {line, offset - (newline == std::string_view::npos ? 0 : newline + 1) + 1};
+}
+
+void JsonReader::refuse(std::size_t offset, std::string_view what) const {
+  fail(location(offset), what);
 }
 
 void JsonReader::broken(std::string_view expected) const {

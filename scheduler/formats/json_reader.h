@@ -42,6 +42,8 @@ class JsonReader {
   [[nodiscard]] std::size_t key_offset() const { return key_at_; }
   /// Where the next value starts.
   [[nodiscard]] std::size_t offset();
+  /// Line and column of an offset.
+  [[nodiscard]] Location location(std::size_t offset) const;
   /// Errors: ScheduleParse, always, with line and column of an offset.
   [[noreturn]] void refuse(std::size_t offset, std::string_view what) const;
 

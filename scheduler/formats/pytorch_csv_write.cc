@@ -98,7 +98,7 @@ void CommsWriter::add(std::size_t row, CommKind kind, StageId s, Microbatch m) {
 
 /// The tasks that start in each column, by row.
 std::vector<std::vector<CommsWriter::Place>> CommsWriter::columns() const {
-  const Timeline timeline = simulate(list_, graph_, CostModel::unit());
+  const Timeline timeline = simulate(list_, graph_, Costs::unit());
   std::vector<std::vector<Place>> columns(static_cast<std::size_t>(timeline.makespan));
   for (std::size_t r = 0; r < timeline.rows.size(); ++r) {
     for (std::size_t i = 0; i < timeline.rows[r].entries.size(); ++i) {

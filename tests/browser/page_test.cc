@@ -185,8 +185,8 @@ TEST_CASE("a task that does nothing says so, and what waits for it does not wait
 TEST_CASE("transfers are told apart from dependencies", "[browser]") {
   const Schedule schedule = built("1f1b", 2, 2);
   const StageGraph graph = schedule.stage_graph();
-  CostModel costs;
-  costs.link.latency = 0.5;
+  Costs costs;
+  costs.links.usual.latency = 0.5;
   const Timeline timeline = simulate(schedule, graph, costs);
   Pages pages;
   Page page = pages.open_html(render_html(schedule, graph, &timeline));
@@ -199,7 +199,7 @@ TEST_CASE("held bytes are shown where they are known, else activations", "[brows
   const Schedule schedule = built("1f1b", 2, 4);
   const StageGraph graph = schedule.stage_graph();
   const MemoryModel memory{.fixed = {3e9, 2e9}, .activations = {5e8, 25e7}};
-  const Timeline timeline = simulate(schedule, graph, {}, memory);
+  const Timeline timeline = simulate(schedule, graph, {.stages = {.memory = memory}});
   Pages pages;
   Page bytes = pages.open_html(render_html(schedule, graph, &timeline));
   CHECK(bytes.text("#memory-title") == "Memory held");

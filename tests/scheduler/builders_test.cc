@@ -206,7 +206,7 @@ TEST_CASE("builders refuse what they cannot build", "[scheduler][builders]") {
   CHECK_THROWS_AS(one_f_one_b(StageGraph::from_edges(2, {{0, 1}, {1, 0}}), 2), Error);
 }
 
-std::vector<double> span_idle(const Schedule& schedule, const CostModel& costs) {
+std::vector<double> span_idle(const Schedule& schedule, const Costs& costs) {
   std::vector<double> list;
   for (const RowTimeline& row : simulate(schedule, schedule.stage_graph(), costs).rows) {
     list.push_back(row.span_idle);
@@ -223,8 +223,9 @@ double worst_idle(const Timeline& timeline) {
 }
 
 TEST_CASE("unequal durations leave the published idle times", "[scheduler][builders]") {
-  const CostModel costs{
-      .usual = {.forward = 4, .backward = 8, .backward_input = 5, .backward_weight = 3}};
+  const Costs costs{
+      .stages = {
+          .usual = {.forward = 4, .backward = 8, .backward_input = 5, .backward_weight = 3}}};
   const Schedule h1 = zb_h1(4, 12);
   CHECK(span_idle(h1, costs) == std::vector<double>{18, 12, 6, 0});
   for (const RowTimeline& row : simulate(h1, h1.stage_graph(), costs).rows) {
@@ -240,9 +241,10 @@ TEST_CASE("unequal durations leave the published idle times", "[scheduler][build
   const Schedule plain = one_f_one_b(4, 12);
   CHECK(simulate(plain, plain.stage_graph(), costs).rows[0].idle == 36);
 
-  const CostModel equal{.usual = {.forward = 3, .backward_input = 3, .backward_weight = 2}};
+  const Costs equal{.stages = {.usual = {.forward = 3, .backward_input = 3, .backward_weight = 2}}};
   CHECK(span_idle(zb_v(4, 12), equal) == std::vector<double>{6, 4, 2, 0});
-  const CostModel unequal{.usual = {.forward = 2, .backward_input = 3, .backward_weight = 2}};
+  const Costs unequal{
+      .stages = {.usual = {.forward = 2, .backward_input = 3, .backward_weight = 2}}};
   CHECK(span_idle(zb_v(4, 12), unequal) == std::vector<double>{6, 5, 4, 3});
 }
 
@@ -250,10 +252,10 @@ TEST_CASE("overlap groups shorter than their members shorten both DualPipes",
           "[scheduler][builders]") {
   for (const Schedule& schedule : {dualpipe(8, 16), dualpipev(4, 8)}) {
     const StageGraph graph = schedule.stage_graph();
-    const Timeline some = simulate(schedule, graph, {.group = 2.5});
+    const Timeline some = simulate(schedule, graph, {.stages = {.group = 2.5}});
     CHECK(some.makespan == 49);
     CHECK(worst_idle(some) == 4.5);
-    const Timeline most = simulate(schedule, graph, {.group = 2.0});
+    const Timeline most = simulate(schedule, graph, {.stages = {.group = 2.0}});
     CHECK(most.makespan == 44);
     CHECK(worst_idle(most) == 3);
   }

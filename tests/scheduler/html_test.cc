@@ -37,7 +37,8 @@ TEST_CASE("a page knows cells, times, and what each task waited for", "[schedule
 TEST_CASE("a page knows the bytes that the simulation counted", "[scheduler][render]") {
   const Schedule schedule = one_f_one_b(2, 2);
   const MemoryModel memory{.fixed = {100, 200}, .activations = {10, 20}, .transient = {1, 2}};
-  const Timeline timeline = simulate(schedule, schedule.stage_graph(), {}, memory);
+  const Timeline timeline =
+      simulate(schedule, schedule.stage_graph(), {.stages = {.memory = memory}});
   const auto data = data_of(render_html(schedule, schedule.stage_graph(), &timeline));
   const auto& row = data["times"]["rows"][0];
   CHECK(row["bytes"] == nlohmann::json{111, 121, 121, 111});  // 0F0 0F1 0B0 0B1
@@ -116,8 +117,8 @@ TEST_CASE("pages that could not be shown are refused", "[scheduler][render]") {
   CHECK_THROWS_AS(render_html(large, large.stage_graph(), nullptr), Error);
 
   const Schedule schedule = one_f_one_b(2, 2);
-  CostModel endless;
-  endless.usual.forward = std::numeric_limits<double>::infinity();
+  Costs endless;
+  endless.stages.usual.forward = std::numeric_limits<double>::infinity();
   const Timeline timeline = simulate(schedule, schedule.stage_graph(), endless);
   CHECK_THROWS_WITH(render_html(schedule, schedule.stage_graph(), &timeline),
                     ContainsSubstring("finite"));

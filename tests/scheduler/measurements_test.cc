@@ -42,7 +42,7 @@ MeasuredStep two_rows() {
 /// What the simulator makes of a schedule, as if it had been measured, `delay` later.
 MeasuredStep simulated_step(const Schedule& schedule,
                             const StageGraph& graph,
-                            const CostModel& costs,
+                            const Costs& costs,
                             double delay = 0) {
   const Timeline timeline = simulate(schedule, graph, costs);
   std::map<Task, std::pair<int, double>> ends;
@@ -159,15 +159,16 @@ TEST_CASE("measured costs are the mean durations of each stage's tasks",
           "[scheduler][measurements]") {
   Measurements measured;
   measured.add(two_rows());
-  const CostModel costs = measured.costs();
-  REQUIRE(costs.stages.size() == 2);
-  CHECK(costs.stages[0].forward == 2);
-  CHECK(costs.stages[0].backward == 1);
-  CHECK(costs.stages[0].backward_weight == 0);  // never ran
-  CHECK(costs.stages[1].forward == 1);
-  CHECK(costs.links.size() == 2);
-  CHECK(costs.links.at({0, 1}).time_of(1e9) == 3);  // made at 2, there at 5, whatever its bytes
-  CHECK(costs.links.at({1, 0}).latency == 2);
+  const Costs costs = measured.costs();
+  REQUIRE(costs.stages.each.size() == 2);
+  CHECK(costs.stages.each[0].forward == 2);
+  CHECK(costs.stages.each[0].backward == 1);
+  CHECK(costs.stages.each[0].backward_weight == 0);  // never ran
+  CHECK(costs.stages.each[1].forward == 1);
+  CHECK(costs.links.each.size() == 2);
+  CHECK(costs.links.each.at({0, 1}).time_of(1e9) ==
+        3);  // made at 2, there at 5, whatever its bytes
+  CHECK(costs.links.each.at({1, 0}).latency == 2);
 }
 
 TEST_CASE(
@@ -177,9 +178,10 @@ TEST_CASE(
     CAPTURE(name);
     const BuildRequest request{.devices = 4, .microbatches = 8};
     const Schedule schedule = build_schedule(name, request);
-    CostModel costs;
-    costs.usual = {.forward = 1.25, .backward = 3, .backward_input = 1.5, .backward_weight = 1};
-    costs.link.latency = 0.5;
+    Costs costs;
+    costs.stages.usual = {
+        .forward = 1.25, .backward = 3, .backward_input = 1.5, .backward_weight = 1};
+    costs.links.usual.latency = 0.5;
     const StageGraph graph = schedule.stage_graph();
     const MeasuredStep step = simulated_step(schedule.to_list(), graph, costs, 7.5);
     REQUIRE_FALSE(first_difference(schedule, step).has_value());

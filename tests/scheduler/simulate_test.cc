@@ -36,10 +36,10 @@ TEST_CASE("tasks start when their row is free and their data is there", "[schedu
 
 TEST_CASE("a transfer delays the other row, not its own", "[scheduler][simulate]") {
   const Schedule schedule = one_f_one_b(2, 1);
-  CostModel costs;
-  costs.link.latency = 0.5;
+  Costs costs;
+  costs.links.usual.latency = 0.5;
   CHECK(simulate(schedule, schedule.stage_graph(), costs).makespan == 7);
-  costs.links[{0, 1}] = {.latency = 2};  // the other direction stays
+  costs.links.each[{0, 1}] = {.latency = 2};  // the other direction stays
   CHECK(simulate(schedule, schedule.stage_graph(), costs).makespan == 8.5);
   const Schedule one_row = Schedule::parse("0F0 1F0 1B0 0B0");
   CHECK(simulate(one_row, one_row.stage_graph(), costs).makespan == 6);
@@ -48,22 +48,22 @@ TEST_CASE("a transfer delays the other row, not its own", "[scheduler][simulate]
 TEST_CASE("a transfer takes its link's latency and its bytes over the link's bandwidth",
           "[scheduler][simulate]") {
   const Schedule schedule = one_f_one_b(3, 1);
-  CostModel costs;
-  costs.link = {.latency = 0.5, .bandwidth = 10};
-  costs.bytes = 20;  // 2.5 each, four transfers
+  Costs costs;
+  costs.links.usual = {.latency = 0.5, .bandwidth = 10};
+  costs.links.bytes = 20;  // 2.5 each, four transfers
   CHECK(simulate(schedule, schedule.stage_graph(), costs).makespan == 9 + 4 * 2.5);
-  costs.edge_bytes[{1, 2}] = 5;  // 1 each, there and back
+  costs.links.edge_bytes[{1, 2}] = 5;  // 1 each, there and back
   CHECK(simulate(schedule, schedule.stage_graph(), costs).makespan == 9 + 2 * 2.5 + 2 * 1);
-  costs.links[{2, 1}] = {.bandwidth = 5};  // back: 1, without latency
+  costs.links.each[{2, 1}] = {.bandwidth = 5};  // back: 1, without latency
   CHECK(simulate(schedule, schedule.stage_graph(), costs).makespan == 9 + 2 * 2.5 + 1 + 1);
 }
 
 TEST_CASE("stages of unequal cost are simulated with their own durations",
           "[scheduler][simulate]") {
   const Schedule schedule = one_f_one_b(2, 2);
-  CostModel costs;
-  costs.stages = {{.forward = 15, .backward = 30}, {.forward = 10, .backward = 20}};
-  costs.link.latency = 1;
+  Costs costs;
+  costs.stages.each = {{.forward = 15, .backward = 30}, {.forward = 10, .backward = 20}};
+  costs.links.usual.latency = 1;
   CHECK(simulate(schedule, schedule.stage_graph(), costs).makespan == 107);
   const Timeline all_first = simulate(gpipe(2, 2), StageGraph::chain(2), costs);
   CHECK(all_first.makespan == 122);
@@ -75,8 +75,9 @@ TEST_CASE("stages of unequal cost are simulated with their own durations",
 TEST_CASE("a group lasts as long as its members, or as stated", "[scheduler][simulate]") {
   const Schedule schedule = Schedule::parse("@form list\n0F0 0F1|0B0 0B1");
   CHECK(simulate(schedule, schedule.stage_graph()).makespan == 6);
-  CHECK(simulate(schedule, schedule.stage_graph(), {.group = 2.5}).makespan == 5.5);
-  CHECK(simulate(schedule, schedule.stage_graph(), {.group = 2.5, .groups = {{{0, 0}, 2}}})
+  CHECK(simulate(schedule, schedule.stage_graph(), {.stages = {.group = 2.5}}).makespan == 5.5);
+  CHECK(simulate(
+            schedule, schedule.stage_graph(), {.stages = {.group = 2.5, .groups = {{{0, 0}, 2}}}})
             .makespan == 5);
   CHECK(peak_in_flight(schedule.rows()[0], schedule.stage_graph()) == 2);
 }
@@ -132,9 +133,9 @@ TEST_CASE("where W does nothing I frees what is kept", "[scheduler][simulate][su
       ".   1F0 1I0 1F1 1W0 1I1 .   1W1\n");
   StageGraph graph = StageGraph::chain(2);
   const MemoryModel memory{.activations = {10, 10}, .transient = {0, 1}, .input_release = 0.5};
-  CHECK(simulate(schedule, graph, {}, memory).rows[1].peak_bytes == 15 + 1);
+  CHECK(simulate(schedule, graph, {.stages = {.memory = memory}}).rows[1].peak_bytes == 15 + 1);
   graph.freeze({1});
-  const Timeline timeline = simulate(schedule, graph, {}, memory);
+  const Timeline timeline = simulate(schedule, graph, {.stages = {.memory = memory}});
   CHECK(timeline.rows[1].peak_in_flight == 1);
   CHECK(timeline.rows[1].peak_bytes == 10 + 1);
   CHECK(timeline.rows[1].entries.back().bytes == 0);
@@ -150,7 +151,7 @@ TEST_CASE("a group takes the time of the members that do something",
       "1F0 1F1|1B0 1B1\n");
   StageGraph graph = StageGraph::chain(2);
   graph.freeze({0});
-  const Timeline timeline = simulate(schedule, graph, {.group = 2.5});
+  const Timeline timeline = simulate(schedule, graph, {.stages = {.group = 2.5}});
   CHECK(timeline.rows[0].entries[1].end - timeline.rows[0].entries[1].start == 1);
   CHECK(timeline.rows[1].entries[1].end - timeline.rows[1].entries[1].start == 2.5);
 }
@@ -187,8 +188,8 @@ TEST_CASE("the critical path leads without a gap to the last task", "[scheduler]
 
 TEST_CASE("every idle moment has a cause", "[scheduler][simulate]") {
   const Schedule schedule = one_f_one_b(2, 2);
-  CostModel costs;
-  costs.link.latency = 0.5;
+  Costs costs;
+  costs.links.usual.latency = 0.5;
   const Timeline timeline = simulate(schedule, schedule.stage_graph(), costs);
   // Row 1 gets its input at 1.5 and runs F0 B0 F1 B1 until 7.5; row 0 waits for both gradients.
   const Bubbles& first = timeline.rows[0].bubbles;
@@ -208,7 +209,7 @@ TEST_CASE("every idle moment has a cause", "[scheduler][simulate]") {
 
 TEST_CASE("an update waits for every weight gradient of its stage", "[scheduler][simulate]") {
   const Schedule schedule = Schedule::parse("@form list\n0F0 0I0 0F1 0I1 0W1 0W0 0U");
-  const Timeline timeline = simulate(schedule, schedule.stage_graph(), CostModel::unit());
+  const Timeline timeline = simulate(schedule, schedule.stage_graph(), Costs::unit());
   CHECK(timeline.rows[0].entries.back().start == 6);
 }
 
@@ -223,8 +224,8 @@ TEST_CASE("what cannot run is refused", "[scheduler][simulate]") {
 
 TEST_CASE("every bubble is listed with its cause and what it waited for", "[scheduler][simulate]") {
   const Schedule schedule = one_f_one_b(2, 2);
-  CostModel costs;
-  costs.link.latency = 0.5;
+  Costs costs;
+  costs.links.usual.latency = 0.5;
   const Timeline timeline = simulate(schedule, schedule.stage_graph(), costs);
   std::vector<std::string> found;
   for (const Bubble& bubble : list_bubbles(timeline)) {
@@ -246,10 +247,11 @@ TEST_CASE("every bubble is listed with its cause and what it waited for", "[sche
 
 TEST_CASE("the bubbles of every builder's schedule add up to its idle time",
           "[scheduler][simulate]") {
-  CostModel costs{
-      .usual = {.forward = 2, .backward = 5, .backward_input = 3, .backward_weight = 2}};
-  costs.link = {.latency = 0.5, .bandwidth = 4};
-  costs.bytes = 3;
+  Costs costs{
+      .stages = {
+          .usual = {.forward = 2, .backward = 5, .backward_input = 3, .backward_weight = 2}}};
+  costs.links.usual = {.latency = 0.5, .bandwidth = 4};
+  costs.links.bytes = 3;
   for (const BuilderInfo& builder : builders()) {
     BuildRequest request{.devices = 4, .microbatches = 8};
     if (builder.takes_graph) {
@@ -279,7 +281,8 @@ TEST_CASE("bytes peak where most activations are held, as V30 counts them",
   const Schedule schedule = one_f_one_b(4, 8);
   const MemoryModel memory{
       .fixed = {100, 0, 0, 0}, .activations = {10, 10, 10, 10}, .transient = {1, 1, 1, 1}};
-  const Timeline timeline = simulate(schedule, schedule.stage_graph(), {}, memory);
+  const Timeline timeline =
+      simulate(schedule, schedule.stage_graph(), {.stages = {.memory = memory}});
   CHECK(timeline.rows[0].peak_bytes == 100 + 4 * 10 + 1);
   CHECK(timeline.rows[3].peak_bytes == 10 + 1);
   CHECK(timeline.rows[0].entries[0].bytes == 100 + 10 + 1);

@@ -62,8 +62,8 @@ TEST_CASE("long messages are broken into lines", "[scheduler][render]") {
 
 TEST_CASE("boxes are wide enough for names, whatever the unit of time", "[scheduler][render]") {
   const Schedule schedule = one_f_one_b(2, 2);
-  CostModel milliseconds;
-  milliseconds.usual = {.forward = 0.001, .backward = 0.002};
+  Costs milliseconds;
+  milliseconds.stages.usual = {.forward = 0.001, .backward = 0.002};
   const Timeline timeline = simulate(schedule, schedule.stage_graph(), milliseconds);
   const std::string svg = render_svg(schedule, schedule.stage_graph(), &timeline);
   CHECK_THAT(svg, ContainsSubstring(">0F0</text>") && ContainsSubstring("0.004 to 0.006"));

@@ -16,7 +16,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-double worst_span_idle(const Schedule& schedule, const CostModel& costs) {
+double worst_span_idle(const Schedule& schedule, const Costs& costs) {
   double worst = 0;
   for (const RowTimeline& row : simulate(schedule, schedule.stage_graph(), costs).rows) {
     worst = std::max(worst, row.span_idle);
@@ -24,10 +24,10 @@ double worst_span_idle(const Schedule& schedule, const CostModel& costs) {
   return worst;
 }
 
-CostModel with_times(double f, double i, double w, double latency = 0) {
-  CostModel costs;
-  costs.usual = {.forward = f, .backward = i + w, .backward_input = i, .backward_weight = w};
-  costs.link.latency = latency;
+Costs with_times(double f, double i, double w, double latency = 0) {
+  Costs costs;
+  costs.stages.usual = {.forward = f, .backward = i + w, .backward_input = i, .backward_weight = w};
+  costs.links.usual.latency = latency;
   return costs;
 }
 
@@ -43,10 +43,10 @@ void check_sound(const Schedule& schedule, int devices, int microbatches, int ca
 
 TEST_CASE("zb-auto is valid and within its cap for any size and costs",
           "[scheduler][zb-auto][property]") {
-  const CostModel equal = with_times(1, 1, 1);
-  CostModel uneven = with_times(4, 5, 3, 0.5);
-  uneven.stages = {{.forward = 2, .backward_input = 1, .backward_weight = 6},
-                   {.forward = 1, .backward_input = 7, .backward_weight = 2}};
+  const Costs equal = with_times(1, 1, 1);
+  Costs uneven = with_times(4, 5, 3, 0.5);
+  uneven.stages.each = {{.forward = 2, .backward_input = 1, .backward_weight = 6},
+                        {.forward = 1, .backward_input = 7, .backward_weight = 2}};
   for (int devices = 1; devices <= 8; ++devices) {
     for (int microbatches = 1; microbatches <= 24; ++microbatches) {
       for (const int cap : {1, 2, devices, 2 * devices - 1, 3 * devices}) {
@@ -61,7 +61,7 @@ TEST_CASE("with the memory of 1F1B it is no worse than ZB-H1, with twice that th
           "[scheduler][zb-auto]") {
   struct Case {
     int devices, microbatches;
-    CostModel costs;
+    Costs costs;
   };
   const std::vector<Case> cases{{4, 8, with_times(1, 1, 1)},
                                 {8, 16, with_times(1, 1, 1)},
@@ -82,7 +82,7 @@ TEST_CASE("with the memory of 1F1B it is no worse than ZB-H1, with twice that th
 }
 
 TEST_CASE("it makes use of any memory in between and beyond", "[scheduler][zb-auto]") {
-  const CostModel costs = with_times(4, 5, 3);
+  const Costs costs = with_times(4, 5, 3);
   double before = worst_span_idle(zb_h1(4, 12), costs);
   REQUIRE(before == 18);
   for (const int cap : {6, 7, 8, 9}) {
@@ -96,7 +96,7 @@ TEST_CASE("it makes use of any memory in between and beyond", "[scheduler][zb-au
 
 TEST_CASE("with equal costs and the memory of ZB-H2 no device stands idle between its tasks",
           "[scheduler][zb-auto]") {
-  const CostModel costs = with_times(1, 1, 1);
+  const Costs costs = with_times(1, 1, 1);
   CHECK(worst_span_idle(zb_auto(4, 8, {costs, {7}}), costs) == 0);
   CHECK(worst_span_idle(zb_auto(8, 16, {costs, {15}}), costs) == 0);
 }
@@ -108,9 +108,9 @@ TEST_CASE("its parameters come as words, and wrong ones are refused with what wo
   };
   CHECK(with({{"f", "4"}, {"i", "5"}, {"w", "3"}, {"c", "0.5"}, {"cap", "6"}}) ==
         zb_auto(4, 8, {with_times(4, 5, 3, 0.5), {6}}));
-  CostModel by_stage = with_times(1, 1, 1);
-  by_stage.stages.assign(4, by_stage.usual);
-  by_stage.stages[2].forward = 3;
+  Costs by_stage = with_times(1, 1, 1);
+  by_stage.stages.each.assign(4, by_stage.stages.usual);
+  by_stage.stages.each[2].forward = 3;
   CHECK(with({{"f", "1,1,3,1"}, {"cap", "4,3,2,1"}}) == zb_auto(4, 8, {by_stage, {4, 3, 2, 1}}));
   CHECK_THROWS_WITH(with({{"cap", "0"}}),
                     ContainsSubstring("cap >= 1") && ContainsSubstring("nearest: 1"));

@@ -257,8 +257,8 @@ TEST_CASE("the communication that a CSV lists is checked too", "[tools][schedule
 
 TEST_CASE("a budget that a row would exceed breaks V30", "[tools][schedule][costs]") {
   const TemporaryFolder folder;
-  const std::string costs =
-      folder.write("c.json", R"({"stages": [{"stage": 0, "activations": 600}, {"stage": 1}]})");
+  const std::string costs = folder.write(
+      "c.json", R"({"version": 1, "stages": {"each": [{"stage": 0, "activations": 600}]}})");
   CHECK(check_json(kValid, 0, {"--costs", costs, "--budget", "1200"}).at("valid") == true);
   const Json over = check_json(kValid, 1, {"--costs", costs, "--budget", "1199"});
   REQUIRE(over.at("violations").size() == 1);

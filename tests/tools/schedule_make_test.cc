@@ -217,7 +217,8 @@ TEST_CASE("make arranges zb-auto for the times of a costs file, and no other bui
           "[tools][schedule]") {
   const TemporaryFolder folder;
   const std::string costs =
-      folder.write("c.json", R"({"durations": {"F": 4, "I": 5, "W": 3}, "link": {"latency": 1}})");
+      folder.write("c.json", R"({"version": 1, "stages": {"usual": {"F": 4, "I": 5, "W": 3}},
+                              "links": {"usual": {"latency": 1}}})");
   const std::vector<std::string> size{"--devices", "4", "--microbatches", "8"};
   const auto make = [&](std::vector<std::string> words) {
     words.insert(words.begin(), "make");

@@ -155,11 +155,11 @@ TEST_CASE("simulate tells people who waits for what", "[tools][schedule]") {
 TEST_CASE("a costs file gives times by stage, transfers by bytes, and peaks in bytes",
           "[tools][schedule][costs]") {
   const TemporaryFolder folder;
-  const std::string costs = folder.write(
-      "costs.json",
-      R"({"stages": [{"stage": 0, "F": 3, "fixed": 1000, "activations": 500, "transient": 10},
-                     {"stage": 1, "activations": 2048}],
-          "link": {"bandwidth": 2}, "edge_bytes": 1})");
+  const std::string costs = folder.write("costs.json",
+                                         R"({"version": 1, "stages": {"each": [
+            {"stage": 0, "F": 3, "fixed": 1000, "activations": 500, "transient": 10},
+            {"stage": 1, "activations": 2048}]},
+          "links": {"usual": {"bandwidth": 2}, "edge_bytes": 1}})");
   const std::string one = "0F0 . . 0B0\n. 1F0 1B0 .\n";
   const Json answer = simulate_json(one, {"--costs", costs});
   // 3, half a unit on the way, 1, 2, half a unit back, 2.
@@ -181,12 +181,26 @@ TEST_CASE("a costs file that cannot be used is named", "[tools][schedule][costs]
     return run_schedule(words, kValid);
   };
   check_message(with("{"), 2, {"--costs", "c.json", "line 1"});
-  check_message(with(R"({"stage": []})"), 2, {"stage", "stages"});
-  check_message(with(R"({"group": -1})"), 2, {"group"});
+  check_message(with(R"({"durations": {"F": 1}})"), 2, {"wants its version", "\"version\": 1"});
+  check_message(with(R"({"version": 2})"), 2, {"version 2", "up to 1"});
+  check_message(with(R"({"version": 1, "stages": {"group": -1}})"), 2, {"group"});
   check_message(with("{}", {"--f", "2"}), 2, {"--costs or --f", "both"});
   check_message(
       run_schedule({"simulate", "-", "--costs", "/none"}, kValid), 2, {"--costs", "/none"});
   check_message(run_schedule({"simulate", "-", "--costs", "-"}, kValid), 2, {"once"});
+}
+
+TEST_CASE("what a costs file holds that is not known is noted, and the rest used",
+          "[tools][schedule][costs]") {
+  const TemporaryFolder folder;
+  const std::string costs =
+      folder.write("c.json", R"({"version": 1, "stage": {}, "links": {"usual": {"latency": 4}}})");
+  const CommandResult result = run_schedule({"simulate", "-", "--costs", costs}, kValid);
+  CHECK(result.exit_code == 0);
+  CHECK(result.out == run_schedule({"simulate", "-", "--latency", "4"}, kValid).out);
+  CHECK_THAT(result.err,
+             ContainsSubstring("note: --costs") && ContainsSubstring("section 'stage'") &&
+                 ContainsSubstring("did you mean stages?"));
 }
 
 TEST_CASE("no line is wider than the terminal", "[tools][schedule]") {
@@ -348,8 +362,8 @@ TEST_CASE("only rows that differ are listed, and a shorter one has ended",
 
 TEST_CASE("with costs, diff compares bytes too", "[tools][schedule][diff][costs]") {
   const TemporaryFolder folder;
-  const std::string costs =
-      folder.write("c.json", R"({"stages": [{"stage": 0, "activations": 512}]})");
+  const std::string costs = folder.write(
+      "c.json", R"({"version": 1, "stages": {"each": [{"stage": 0, "activations": 512}]}})");
   const CommandResult result =
       run_schedule({"diff",
                     folder.write("a", make("gpipe --devices 2 --microbatches 4")),

@@ -241,7 +241,9 @@ TEST_CASE("trace compare refuses another schedule's trace, a cut one, and none",
   const CommandResult costs = compare(
       run.plan,
       run.trace,
-      {"--json", "--costs", run.folder.write("costs.json", R"({"durations":{"F":1,"B":3}})")});
+      {"--json",
+       "--costs",
+       run.folder.write("costs.json", R"({"version":1,"stages":{"usual":{"F":1,"B":3}}})")});
   CAPTURE(costs.err);
   CHECK(costs.exit_code == 0);
   CHECK(number(Json::parse(costs.out), "planned_makespan") == 5 * 4);  // (P - 1 + M)(F + B)

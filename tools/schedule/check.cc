@@ -137,7 +137,7 @@ ExitCode check_schedule(const Words& words, Console& console) {
   const ScheduleFile file = read_schedule(path, read, console);
   std::optional<MemoryModel> memory;
   if (!costs.empty()) {
-    memory = read_costs(costs, console).memory;
+    memory = read_costs(costs, console).stages.memory;
     memory->budget = budget;
   }
   const std::vector<Violation> violations = violations_of(file, memory);

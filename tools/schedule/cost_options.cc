@@ -1,11 +1,14 @@
 #include "stagecraft/tools/schedule/cost_options.h"
 
 #include <cmath>
+#include <ostream>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/formats/costs_json.h"
 #include "stagecraft/tools/command_line.h"
 #include "stagecraft/tools/schedule/input.h"
 #include "stagecraft/tools/train/number.h"
@@ -33,8 +36,8 @@ void add_cost_options(CLI::App& app, CostOptions& options) {
 Costs costs_of(const CLI::App& app, const CostOptions& options, Console& console) {
   if (options.file.empty()) {
     Costs costs;
-    costs.times.usual = options.durations;
-    costs.times.link.latency = options.latency;
+    costs.stages.usual = options.durations;
+    costs.links.usual.latency = options.latency;
     return costs;
   }
   for (const char* time : kTimes) {
@@ -51,19 +54,23 @@ Costs costs_of(const CLI::App& app, const CostOptions& options, Console& console
 Costs read_costs(const std::string& path, Console& console) {
   const std::string text = read_source(path, "--costs", console);
   try {
-    return parse_costs(text);
+    ReadCosts read = parse_costs(text);
+    for (const std::string& note : read.notes) {
+      console.err << fmt::format("note: --costs {}: {}\n", source_name(path), note);
+    }
+    return std::move(read.costs);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("--costs {}: {}", source_name(path), error.message()));
   }
 }
 
 bool knows_memory(const Costs& costs) {
-  return !costs.memory.fixed.empty() || !costs.memory.activations.empty() ||
-         !costs.memory.transient.empty();
+  const MemoryModel& memory = costs.stages.memory;
+  return !memory.fixed.empty() || !memory.activations.empty() || !memory.transient.empty();
 }
 
 Timeline timeline_of(const Schedule& schedule, const StageGraph& graph, const Costs& costs) {
-  Timeline timeline = simulate(schedule, graph, costs.times, costs.memory);
+  Timeline timeline = simulate(schedule, graph, costs);
   if (!std::isfinite(timeline.makespan)) {
     throw Error(Errc::UsageArgument,
                 "the durations add up to more than any number holds; give them in a larger unit");

@@ -4,8 +4,7 @@
 
 #include <string>
 
-#include "stagecraft/scheduler/cost_model.h"
-#include "stagecraft/scheduler/formats/costs_json.h"
+#include "stagecraft/scheduler/costs.h"
 #include "stagecraft/scheduler/schedule.h"
 #include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/scheduler/stage_graph.h"
@@ -30,7 +29,8 @@ void add_cost_options(CLI::App& app, CostOptions& options);
 /// Errors: UsageArgument for a file together with durations; as read_costs.
 [[nodiscard]] Costs costs_of(const CLI::App& app, const CostOptions& options, Console& console);
 
-/// Returns the costs of a file, or of standard input for "-".
+/// Returns the costs of a file, or of standard input for "-"; what it holds that is not known is
+/// noted on standard error.
 /// Errors: UsageFile; ScheduleParse with file, line and column.
 [[nodiscard]] Costs read_costs(const std::string& path, Console& console);
 

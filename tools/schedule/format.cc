@@ -183,7 +183,7 @@ ScheduleFormat detect_format(std::string_view text, std::string_view path) {
 }
 
 bool fits_array(const Schedule& schedule, const StageGraph& graph) {
-  const double columns = simulate(schedule, graph, CostModel::unit()).makespan;
+  const double columns = simulate(schedule, graph, Costs::unit()).makespan;
   return columns * static_cast<double>(schedule.rows().size()) <= kMaxArrayCells;
 }
 

@@ -39,7 +39,7 @@ std::string as_json(const ScheduleFile& file, const Timeline& timeline, bool byt
     peak.push_back(timeline.rows[r].peak_in_flight);
     peak_bytes.push_back(number_json(timeline.rows[r].peak_bytes));
   }
-  const Timeline unit = simulate(file.schedule, file.graph, CostModel::unit());
+  const Timeline unit = simulate(file.schedule, file.graph, Costs::unit());
   Json answer{{"devices", file.schedule.rows().size()},
               {"stages", file.graph.size()},
               {"microbatches", file.schedule.microbatches()},

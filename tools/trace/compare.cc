@@ -103,7 +103,7 @@ ExitCode compare_trace(const std::vector<std::string>& words, Console& console) 
   const ScheduleFile plan = read_schedule(o.plan, o.read, console);
   require_valid(plan);
   const TracedRun run = read_run(o.trace, plan);
-  const CostModel costs = o.costs ? read_costs(*o.costs, console).times : run.measured.costs();
+  const Costs costs = o.costs ? read_costs(*o.costs, console) : run.measured.costs();
   const Comparison comparison = compare(plan.schedule, plan.graph, costs, run.measured);
   write_output("",
                o.json ? comparison_json(comparison, run.measured, run.header, o.limit) + '\n'

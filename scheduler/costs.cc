@@ -1,4 +1,4 @@
-#include "stagecraft/scheduler/cost_model.h"
+#include "stagecraft/scheduler/costs.h"
 
 #include <array>
 
@@ -22,18 +22,18 @@ double Durations::of(CellKind kind) const {
   return 0;
 }
 
-const Durations& CostModel::of_stage(StageId stage) const {
-  return stage.index() < stages.size() ? stages[stage.index()] : usual;
+const Durations& StageCosts::of_stage(StageId stage) const {
+  return stage.index() < each.size() ? each[stage.index()] : usual;
 }
 
-double CostModel::duration(const Task& task, const StageGraph& graph) const {
+double StageCosts::duration(const Task& task, const StageGraph& graph) const {
   const Durations& durations = of_stage(task.stage);
   const bool does_all = task.kind == CellKind::BackwardWeight && !columns &&
                         graph.is_surplus({CellKind::BackwardInput, task.stage, task.microbatch});
   return durations.of(task.kind) + (does_all ? durations.backward_input : 0);
 }
 
-double CostModel::duration(const Cell& cell, const StageGraph& graph) const {
+double StageCosts::duration(const Cell& cell, const StageGraph& graph) const {
   std::array<int, 2> pair{};  // the stages of the first tasks that do something
   std::size_t working = 0;
   double total = 0;
@@ -59,23 +59,23 @@ double CostModel::duration(const Cell& cell, const StageGraph& graph) const {
   return group.value_or(total);
 }
 
-double CostModel::transfer(Pair edge, int from_row, int to_row) const {
+double LinkCosts::transfer(Pair edge, int from_row, int to_row) const {
   if (from_row == to_row) {
     return 0;
   }
   const auto size = edge_bytes.find(edge);
-  const auto way = links.find({from_row, to_row});
-  return (way == links.end() ? link : way->second)
+  const auto way = each.find({from_row, to_row});
+  return (way == each.end() ? usual : way->second)
       .time_of(size == edge_bytes.end() ? bytes : size->second);
 }
 
-CostModel CostModel::unit() {
-  CostModel model;
-  model.usual = {
+Costs Costs::unit() {
+  Costs costs;
+  costs.stages.usual = {
       .forward = 1, .backward = 1, .backward_input = 1, .backward_weight = 1, .update = 1};
-  model.group = 1;
-  model.columns = true;
-  return model;
+  costs.stages.group = 1;
+  costs.stages.columns = true;
+  return costs;
 }
 
 }  // namespace stagecraft
