@@ -48,7 +48,7 @@ std::vector<Violation> judge(const Schedule& schedule,
     rules::check_sharding(in, out);
   }
   if (transfers_listed) {
-    rules::check_communication(in, out);
+    rules::check_listed_transfers(in, out);
   } else if (options.ordered_transfers) {
     rules::check_transfers(in, *options.ordered_transfers, out);
   }

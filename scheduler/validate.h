@@ -1,8 +1,8 @@
 /// validate: every way in which a schedule cannot work, found before anything is dispatched.
 ///
-/// Rules V01 to V35, one file of rules/ per theme. The array form is judged by columns (a cell uses
-/// results of earlier columns only), the list form by whether its rows can all run to the end
-/// (V29). Pure; any thread.
+/// Rules V01 to V35: rules/ has a file per theme, named for its rules. The array form is judged by
+/// columns (a cell uses results of earlier columns only), the list form by whether its rows can all
+/// run to the end (V29). Pure; any thread.
 /// VA-1: everything that breaks a rule is reported, with the cell, what it lacks and what to do.
 /// Cells that break a rule for the same cause are one violation, which has them all.
 /// VA-2: a task that does not exist (V03 to V06) takes no part in later rules; a prerequisite that

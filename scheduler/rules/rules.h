@@ -1,9 +1,8 @@
 /// The rules, one function per theme. Each appends what it finds; validate() is the list of them.
 ///
-/// Rules by number: V01-V02 shape, V03-V06 entries, V07 placement, V08-V12 counts, V20-V23 columns,
-/// V24-V26 updates, V27 microbatch order, V28 groups, V29 deadlock, V30 memory, V31 and V35
-/// transfers, derived or as a file lists them, V32 stage graph, V33 tied parameters. V34 is the
-/// builders' own.
+/// A rule is in the file that has its number in its name: V22 in v20_v23_columns.cc. What a file
+/// lists beside the tasks is judged by the rules of tasks where they fit: v24_v26_sharding.cc and
+/// match_transfers.cc report V02 to V08 too. V34 is the builders' own (require_legal()).
 #pragma once
 
 #include <string>
@@ -28,21 +27,21 @@ struct Input {
 
 using Violations = std::vector<Violation>;
 
-void check_shape(const Input& in, Violations& out);
-void check_entries(const Input& in, Violations& out);
-void check_placement(const Input& in, Violations& out);
-void check_counts(const Input& in, Violations& out);
-void check_columns(const Input& in, Violations& out);
-void check_updates(const Input& in, Violations& out);
-void check_microbatch_order(const Input& in, Violations& out);
-void check_groups(const Input& in, Violations& out);
-void check_deadlock(const Input& in, Violations& out);
-void check_memory(const Input& in, const MemoryModel& model, Violations& out);
-void check_transfers(const Input& in, TransferStreams streams, Violations& out);
-void check_communication(const Input& in, Violations& out);
-void check_sharding(const Input& in, Violations& out);
-void check_stage_graph(const Input& in, Violations& out);
-void check_tied_parameters(const Input& in, Violations& out);
+void check_shape(const Input& in, Violations& out);                               // V01, V02
+void check_entries(const Input& in, Violations& out);                             // V03 to V06
+void check_placement(const Input& in, Violations& out);                           // V07
+void check_counts(const Input& in, Violations& out);                              // V08 to V12
+void check_columns(const Input& in, Violations& out);                             // V20 to V23
+void check_updates(const Input& in, Violations& out);                             // V24 to V26
+void check_sharding(const Input& in, Violations& out);                            // V24 to V26, V08
+void check_microbatch_order(const Input& in, Violations& out);                    // V27
+void check_groups(const Input& in, Violations& out);                              // V28
+void check_deadlock(const Input& in, Violations& out);                            // V29
+void check_memory(const Input& in, const MemoryModel& model, Violations& out);    // V30
+void check_transfers(const Input& in, TransferStreams streams, Violations& out);  // V31, V35
+void check_listed_transfers(const Input& in, Violations& out);  // the same, as a file lists them
+void check_stage_graph(const Input& in, Violations& out);       // V32
+void check_tied_parameters(const Input& in, Violations& out);   // V33
 
 /// Returns "row 0, column 2", or "position" for a list.
 [[nodiscard]] std::string where(const Input& in, int row, int column);
@@ -50,9 +49,6 @@ void check_tied_parameters(const Input& in, Violations& out);
 
 /// Returns a violation of `rule` by `task` in `entry`, its message still empty.
 [[nodiscard]] Violation at(const char* rule, const Entry& entry, const Task& task);
-
-/// Returns "0B0 -> 0F1 -> 0B0" of the steps of a cycle; of a long one its beginning and its length.
-[[nodiscard]] std::string circle(const std::vector<std::string>& steps);
 
 /// Calls visit(entry, task) for every task that exists, row by row.
 template <class Visit>

@@ -10,39 +10,6 @@
 
 namespace stagecraft::rules {
 
-std::string where(const Input& in, int row, int column) {
-  return fmt::format("row {}, {} {}",
-                     row,
-                     in.schedule.form() == Schedule::Form::Array ? "column" : "position",
-                     column);
-}
-
-std::string where(const Input& in, const Entry& entry) {
-  return where(in, entry.row, entry.column);
-}
-
-Violation at(const char* rule, const Entry& entry, const Task& task) {
-  Violation violation;
-  violation.rule = rule;
-  violation.row = entry.row;
-  violation.column = entry.column;
-  violation.task = task;
-  violation.cells = {{entry.row, entry.column}};
-  return violation;
-}
-
-std::string circle(const std::vector<std::string>& steps) {
-  constexpr std::size_t kTold = 24;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(steps.size(), kTold); ++i) {
-    text += steps[i] + " -> ";
-  }
-  if (steps.size() > kTold) {
-    text += fmt::format("... ({} in all) -> ", steps.size());
-  }
-  return text + steps.front();
-}
-
 namespace {
 
 void check_rectangle(const Input& in, Violations& out) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/scheduler/rules/rules.h"
+#include "stagecraft/scheduler/rules/wait_cycle.h"
 
 namespace stagecraft::rules {
 
@@ -11,13 +12,13 @@ void check_stage_graph(const Input& in, Violations& out) {
   if (cycle.empty()) {
     return;
   }
-  std::string text;
+  std::vector<std::string> stages;
   for (const StageId s : cycle) {
-    text += fmt::format("{} -> ", s.value);
+    stages.push_back(to_string(s));
   }
   Violation v;
   v.rule = "V32";
-  v.missing = text + to_string(cycle.front());
+  v.missing = cycle_text(stages);
   v.message = fmt::format(
       "the stages {} feed each other in a circle; a stage graph has no cycle, remove one of these "
       "edges",

@@ -1,9 +1,10 @@
-/// The gathering and reducing of parameters that a file lists, against the tasks that need it.
+/// V24 to V26 for sharding: the gathering and reducing of parameters that a file lists, against the
+/// tasks that need it.
 ///
-/// Codes, as no rule is about sharding alone: V25, a task of a stage runs while its parameters are
-/// not gathered (judged for stages that the file gathers at all); V24, gradients are reduced before
-/// the stage's last backward has added to them; V26, they are reduced twice; V08, parameters are
-/// gathered while they are, or freed while they are not.
+/// V24: gradients are not reduced before the stage's last backward has added to them. V25: no task
+/// of a stage runs while its parameters are not gathered (judged for stages that the file gathers
+/// at all). V26: gradients are reduced once. V08: parameters are not gathered while they are, nor
+/// freed while they are not.
 #include <algorithm>
 #include <map>
 

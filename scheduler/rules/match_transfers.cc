@@ -1,7 +1,5 @@
-/// Which send and which receive of a file move which value.
-///
 /// An action is found by its name; whether it comes in time is judged by its place among the tasks.
-#include "stagecraft/scheduler/rules/listed_transfers.h"
+#include "stagecraft/scheduler/rules/match_transfers.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -167,55 +165,47 @@ int Matching::find(CommKind kind, StageId stage, Microbatch microbatch, int row)
 }
 
 void Matching::collect_transfers() {
-  for_each_task(in_, [&](const Entry& entry, const Task& task) {
-    if (task.kind == CellKind::Update) {
-      return;
+  for (const Transfer& value : transfers_of(in_)) {
+    const auto& [made, needed_by, from, to] = value;
+    const bool forward = made.kind == CellKind::Forward;
+    const StageId producer = forward ? made.stage : needed_by.stage;
+    const StageId consumer = forward ? needed_by.stage : made.stage;
+    if (!nameable(producer, consumer, in_.tasks.entry(to), needed_by)) {
+      continue;
     }
-    const int to = static_cast<int>(&entry - in_.tasks.entries().data());
-    in_.tasks.for_each_prerequisite(task, [&](const Task& made) {
-      const int from = in_.tasks.find(made);
-      if (from == TaskGraph::kMissing || in_.tasks.entry(from).row == entry.row) {
-        return;
-      }
-      const bool forward = made.kind == CellKind::Forward;
-      const StageId producer = forward ? made.stage : task.stage;
-      const StageId consumer = forward ? task.stage : made.stage;
-      if (!nameable(producer, consumer, entry, task)) {
-        return;
-      }
-      ListedTransfer t{made, task, from, to};
-      t.send = find(forward ? CommKind::SendForward : CommKind::SendBackward,
-                    made.stage,
-                    made.microbatch,
-                    in_.tasks.entry(from).row);
-      t.receive = find(forward ? CommKind::RecvForward : CommKind::RecvBackward,
-                       task.stage,
-                       task.microbatch,
-                       entry.row);
-      transfers_.push_back(t);
-    });
-  });
+    ListedTransfer t{.value = value};
+    t.send = find(forward ? CommKind::SendForward : CommKind::SendBackward,
+                  made.stage,
+                  made.microbatch,
+                  in_.tasks.entry(from).row);
+    t.receive = find(forward ? CommKind::RecvForward : CommKind::RecvBackward,
+                     needed_by.stage,
+                     needed_by.microbatch,
+                     in_.tasks.entry(to).row);
+    transfers_.push_back(t);
+  }
 }
 
 void Matching::check_pairs() {
   for (ListedTransfer& t : transfers_) {
-    const Entry& from = in_.tasks.entry(t.from);
-    const Entry& to = in_.tasks.entry(t.to);
-    const bool forward = t.made.kind == CellKind::Forward;
+    const auto& [made, needed_by, from_entry, to_entry] = t.value;
+    const Entry& from = in_.tasks.entry(from_entry);
+    const Entry& to = in_.tasks.entry(to_entry);
+    const bool forward = made.kind == CellKind::Forward;
     t.in_time = t.send != ListedTransfer::kNone && t.receive != ListedTransfer::kNone;
     for (const bool sending : {true, false}) {
       if ((sending ? t.send : t.receive) != ListedTransfer::kNone) {
         continue;
       }
-      Violation v = sending ? at("V31", from, t.made) : at("V31", to, t.needed_by);
+      Violation v = sending ? at("V31", from, made) : at("V31", to, needed_by);
       const CommKind kind = sending ? (forward ? CommKind::SendForward : CommKind::SendBackward)
                                     : (forward ? CommKind::RecvForward : CommKind::RecvBackward);
       v.missing = to_string(CommAction{kind, v.task->stage, v.task->microbatch});
       v.cause = fmt::format("{} of {} missing", to_string(kind), v.task->stage.value);
       v.message = fmt::format("{} (row {}) needs {} from row {}, but row {} lacks {}; add it {} {}",
-                              to_string(t.needed_by),
+                              to_string(needed_by),
                               to.row,
-                              to_string(t.made),
+                              to_string(made),
                               from.row,
                               v.row,
                               v.missing,
@@ -223,27 +213,27 @@ void Matching::check_pairs() {
                               to_string(*v.task));
       out_.push_back(std::move(v));
     }
-    if (t.send != ListedTransfer::kNone && entry_before(in_, action(t.send)) < t.from) {
+    if (t.send != ListedTransfer::kNone && entry_before(in_, action(t.send)) < from_entry) {
       t.in_time = false;
       Violation& v =
           report("V31",
                  action(t.send),
                  fmt::format("{} sends what {} makes, which comes later; move it behind {}",
                              place(action(t.send)),
-                             to_string(t.made),
-                             to_string(t.made)));
-      v.task = t.made;
+                             to_string(made),
+                             to_string(made)));
+      v.task = made;
       v.cause += " early";
     }
-    if (t.receive != ListedTransfer::kNone && entry_before(in_, action(t.receive)) >= t.to) {
+    if (t.receive != ListedTransfer::kNone && entry_before(in_, action(t.receive)) >= to_entry) {
       t.in_time = false;
       Violation& v = report("V31",
                             action(t.receive),
                             fmt::format("{} comes after {}, which needs it; move it before {}",
                                         place(action(t.receive)),
-                                        to_string(t.needed_by),
-                                        to_string(t.needed_by)));
-      v.task = t.needed_by;
+                                        to_string(needed_by),
+                                        to_string(needed_by)));
+      v.task = needed_by;
       v.cause += " late";
     }
   }
@@ -296,12 +286,12 @@ std::vector<ListedTransfer> Matching::run() {
 int entry_before(const Input& in, const CommAction& action) {
   const int begin = in.tasks.row_begin(action.row);
   const int before = std::min(begin + action.position, in.tasks.row_end(action.row)) - 1;
-  return before < begin ? ListedTransfer::kNone : before;
+  return before < begin ? TaskGraph::kMissing : before;
 }
 
 std::string place_of(const Input& in, const CommAction& action) {
   const int before = entry_before(in, action);
-  return before == ListedTransfer::kNone
+  return before == TaskGraph::kMissing
              ? fmt::format("{} (row {}, before its first task)", to_string(action), action.row)
              : fmt::format("{} (row {}, after {})",
                            to_string(action),

@@ -1,33 +1,30 @@
-/// The transfers of a schedule whose file lists them: each value that crosses rows with the send
-/// and the receive that move it.
+/// match_transfers: which send and which receive of a file move which value.
 ///
-/// A part of check_communication(), which goes on with their order.
+/// A part of check_listed_transfers(), which goes on with their order.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "stagecraft/scheduler/rules/rules.h"
+#include "stagecraft/scheduler/rules/transfer.h"
 
 namespace stagecraft::rules {
 
 struct ListedTransfer {
   static constexpr int kNone = -1;
 
-  Task made;
-  Task needed_by;
-  int from = 0;  ///< entries
-  int to = 0;
+  Transfer value;
   int send = kNone;  ///< actions of the file
   int receive = kNone;
-  bool in_time = false;  ///< both are there, the send behind `made`, the receive before `needed_by`
+  bool in_time = false;  ///< both are there, the send behind its maker, the receive before its user
 };
 
-/// Returns every value that crosses rows with its actions; reports what does not fit: V04, V05,
-/// V07, V08 and, of V31, what is missing, has no other end or comes too early or too late.
+/// Returns every value that crosses rows with its actions; reports what does not fit: V02, V04,
+/// V05, V07, V08 and, of V31, what is missing, has no other end or comes too early or too late.
 [[nodiscard]] std::vector<ListedTransfer> match_transfers(const Input& in, Violations& out);
 
-/// The entry before an action, or kNone. Requires: its row exists.
+/// The entry before an action, or TaskGraph::kMissing. Requires: its row exists.
 [[nodiscard]] int entry_before(const Input& in, const CommAction& action);
 
 /// Returns "0SEND_F3 (row 0, after 0F3)": the lines of the file hold communication too, so a number

@@ -1,10 +1,22 @@
-/// V29: the lists can all run to their end: row order and data dependencies together have no cycle.
+/// V29: the lists can all run to their end, so no entries wait for each other in a cycle.
 ///
-/// Finding out costs one walk. Only when rows get stuck is a graph built, of the stuck entries
-/// alone: edges to the next entry of the row and to the entries that need a result. Updates wait
-/// for all of their stage, which V24 judges, so their edges are left out here.
+///     row 0:  0F0 0B0 0F1     0B0 needs 1B0, which stands behind 1F1 in its row, which needs 0F1,
+///     row 1:  1F0 1F1 1B0     which stands behind 0B0 in its row: a cycle of four
+///
+/// 1. The rows are run (TaskGraph::walk), each until it must wait. That is linear, as each entry
+///    runs once and is looked at once for each result it needs; where all of them run, it is all.
+/// 2. Else the entries that never ran are stuck. Their graph has an edge from each to whatever
+///    waits for it: the next entry of its row, and the entries that need its result. Each has an
+///    edge from another, so there is a cycle. What updates wait for is left out, as V24 judges it.
+/// 3. The shortest cycle is searched for, as it is the easiest to understand. Searching through
+///    every entry would be quadratic; out_of_turn() names few that lie on all cycles.
+/// 4. find_exchange() looks for two cells of a row whose exchange lets every row run.
+///
+/// There is one report, however many cycles there are: `cycle` and `cells` have the tasks and cells
+/// of the shortest, `missing` has it as text, the message says which result each of its rows waits
+/// for (where two entries of a row follow each other, that needs no word), and `repair` is the
+/// exchange, if one was found.
 #include <algorithm>
-#include <iterator>
 
 #include <fmt/format.h>
 
@@ -12,23 +24,28 @@
 #include "stagecraft/scheduler/rules/repair.h"
 #include "stagecraft/scheduler/rules/rules.h"
 #include "stagecraft/scheduler/rules/shortest_cycle.h"
+#include "stagecraft/scheduler/rules/wait_cycle.h"
 
 namespace stagecraft::rules {
 namespace {
 
-constexpr std::size_t kExactUpTo = 100'000;  // cells; beyond, a bounded number of searches
+constexpr std::size_t kExactUpTo = 100'000;  // cells; beyond, the cycle may not be the shortest
 constexpr std::size_t kSearchesBeyond = 64;
+constexpr std::size_t kReasonsTold = 8;
 
 constexpr int kNone = -1;
 
-/// The stuck entries, numbered from 0.
+/// The stuck entries as a graph whose vertices are numbered from 0.
 struct Stuck {
-  std::vector<int> entries;  // entry of a vertex
-  std::vector<int>
-      neighbour;  // vertex before it in its row when only the order of the row links them
-  Digraph graph;
+  std::vector<int> entries;  ///< of a vertex: its number in the TaskGraph
+  /// Of a vertex: the one before it in its row, where it waits for that one's turn but for none of
+  /// its results; else kNone.
+  std::vector<int> neighbour;
+  Digraph graph;  ///< edges from who is waited for to who waits
 };
 
+/// Calls visit(holder, prerequisite, waiting) for each result that a member of `entry` needs and
+/// another entry makes: `holder` is that entry.
 template <class Visit>
 void for_each_awaited(const Input& in, int entry, Visit&& visit) {
   for (const Task& task : in.tasks.entry(entry).cell->tasks()) {
@@ -74,18 +91,22 @@ Stuck stuck_entries(const Input& in, const std::vector<bool>& done) {
   return stuck;
 }
 
-/// Vertices that together lie on every cycle, few when the deadlock has few causes: whenever
-/// nothing can run, one entry whose data is there runs out of turn. Each cycle passes through one
-/// that had to.
+/// Returns vertices such that every cycle passes through one of them; they are few when the
+/// deadlock has few causes.
+///
+/// The stuck entries are run once more. Whenever none can run, one whose results are all there and
+/// that waits for nothing but its turn runs before its turn, and is returned. Of any cycle, look at
+/// the vertex that ran first: the one before it on the cycle had not run, so this one ran before
+/// its turn. Linear, as each vertex runs once and each edge is followed once.
 std::vector<int> out_of_turn(const Stuck& stuck) {
   const auto size = stuck.entries.size();
-  std::vector<int> missing(size, 0);
+  std::vector<int> missing(size, 0);  // how many a vertex still waits for
   for (const int to : stuck.graph.targets) {
     ++missing[static_cast<std::size_t>(to)];
   }
   std::vector<bool> ran(size, false);
   std::vector<int> ready;
-  std::vector<int> next_in_turn;  // all but their turn has come
+  std::vector<int> next_in_turn;  // wait for their neighbour alone; some have run since
   const auto update = [&](int v) {
     const auto i = static_cast<std::size_t>(v);
     if (missing[i] == 0) {
@@ -123,8 +144,8 @@ std::vector<int> out_of_turn(const Stuck& stuck) {
   return forced;
 }
 
-/// The member of `from` that `to` waits for, and the waiting member; nothing when they are only row
-/// neighbours.
+/// The member of entry `from` whose result entry `to` needs, and the member of `to` that needs it;
+/// nothing where `to` only stands behind `from` in its row.
 std::optional<std::pair<Task, Task>> data_link(const Input& in, int from, int to) {
   std::optional<std::pair<Task, Task>> link;
   for_each_awaited(in, to, [&](int holder, const Task& prerequisite, const Task& waiting) {
@@ -135,23 +156,24 @@ std::optional<std::pair<Task, Task>> data_link(const Input& in, int from, int to
   return link;
 }
 
+/// The report of a cycle of entries: told from its first entry in the order of rows, and of a group
+/// by the member that is waited for, or else waits.
 Violation describe(const Input& in, std::vector<int> cycle) {
   std::rotate(cycle.begin(), std::ranges::min_element(cycle), cycle.end());
-  Violation v =
-      at("V29", in.tasks.entry(cycle.front()), in.tasks.entry(cycle.front()).cell->tasks().front());
-  v.cells.clear();
+  std::vector<WaitStep> steps;
   std::string reasons;
   for (std::size_t i = 0; i < cycle.size(); ++i) {
     const int here = cycle[i];
     const int next = cycle[(i + 1) % cycle.size()];
-    const Entry& entry = in.tasks.entry(here);
+    const int before = cycle[(i + cycle.size() - 1) % cycle.size()];
     const auto link = data_link(in, here, next);
-    const auto incoming = data_link(in, cycle[(i + cycle.size() - 1) % cycle.size()], here);
-    v.cycle.push_back(link       ? link->first
+    const auto incoming = data_link(in, before, here);
+    const Entry& entry = in.tasks.entry(here);
+    const Task task = link       ? link->first
                       : incoming ? incoming->second
-                                 : entry.cell->tasks().front());
-    v.cells.emplace_back(entry.row, entry.column);
-    if (link && i < 8) {
+                                 : entry.cell->tasks().front();
+    steps.push_back({here, task, to_string(task)});
+    if (link && i < kReasonsTold) {
       reasons += fmt::format("; {} (row {}) needs {} (row {})",
                              to_string(link->second),
                              in.tasks.entry(next).row,
@@ -159,11 +181,7 @@ Violation describe(const Input& in, std::vector<int> cycle) {
                              entry.row);
     }
   }
-  v.task = v.cycle.front();
-  std::vector<std::string> steps;
-  std::ranges::transform(
-      v.cycle, std::back_inserter(steps), [](const Task& task) { return to_string(task); });
-  v.missing = circle(steps);
+  Violation v = wait_cycle(in, "V29", steps);
   v.message = fmt::format(
       "the rows wait for each other for ever: {}, where each must end before the next{}",
       v.missing,

@@ -1,0 +1,28 @@
+#include "stagecraft/scheduler/rules/rules.h"
+
+#include <fmt/format.h>
+
+namespace stagecraft::rules {
+
+std::string where(const Input& in, int row, int column) {
+  return fmt::format("row {}, {} {}",
+                     row,
+                     in.schedule.form() == Schedule::Form::Array ? "column" : "position",
+                     column);
+}
+
+std::string where(const Input& in, const Entry& entry) {
+  return where(in, entry.row, entry.column);
+}
+
+Violation at(const char* rule, const Entry& entry, const Task& task) {
+  Violation violation;
+  violation.rule = rule;
+  violation.row = entry.row;
+  violation.column = entry.column;
+  violation.task = task;
+  violation.cells = {{entry.row, entry.column}};
+  return violation;
+}
+
+}  // namespace stagecraft::rules

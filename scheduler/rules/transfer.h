@@ -1,0 +1,20 @@
+/// Transfer: one value that crosses from a row to another.
+#pragma once
+
+#include <vector>
+
+#include "stagecraft/scheduler/rules/rules.h"
+
+namespace stagecraft::rules {
+
+struct Transfer {
+  Task made;
+  Task needed_by;
+  int from = 0;  ///< entries
+  int to = 0;
+};
+
+/// Returns the values that the tasks of one row need from another, by the entry that needs them.
+[[nodiscard]] std::vector<Transfer> transfers_of(const Input& in);
+
+}  // namespace stagecraft::rules
