@@ -79,7 +79,7 @@ void Commit::refuse_non_finite_losses(const std::vector<MicrobatchLoss>& losses)
 
 Ballot Commit::make_ballot() {
   const auto computing = times_.compute(&RankTimes::update);
-  Ballot ballot;
+  Ballot ballot{.model_parameters = static_cast<std::int64_t>(setup_.model_parameters)};
   for (StageRuntime& stage : stages_) {
     const std::vector<SquaredNorm> norms = stage.bucket.average(setup_.plan->microbatches);
     if (stage.program->replica == 0) {  // the others have the same gradients

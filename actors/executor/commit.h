@@ -22,6 +22,7 @@ struct CommitSetup {
   std::shared_ptr<const Plan> plan;  ///< of training
   Optimizer optimizer;
   std::optional<double> clip;
+  std::size_t model_parameters = 0;      ///< how many the model has
   std::chrono::milliseconds patience{};  ///< longest wait for the other ranks
 };
 

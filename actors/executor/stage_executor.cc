@@ -108,6 +108,7 @@ struct StageExecutor::Impl {
         commit({.plan = setup.train,
                 .optimizer = setup.optimizer,
                 .clip = setup.clip,
+                .model_parameters = setup.program->graph.parameters.size(),
                 .patience = setup.patience},
                collective,
                times,

@@ -50,6 +50,7 @@ class DriftingRank {
         commit_({.plan = plan_,
                  .optimizer = optimizer,
                  .clip = std::nullopt,
+                 .model_parameters = program.compiled().graph.parameters.size(),
                  .patience = std::chrono::seconds(60)},
                 collective_,
                 times_,

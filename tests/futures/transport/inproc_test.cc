@@ -110,9 +110,10 @@ TEST_CASE("a receive that failed says where and why", "[futures][transport]") {
   CHECK_THROWS_MATCHES(
       receive.get(),
       Error,
-      Catch::Matchers::Message("the receive of edge 2, microbatch 3, step 1, epoch 0 ended: the "
-                               "epoch is over (microbatch 3, step 1, peer rank 0); because rank 0 "
-                               "ran out of memory"));
+      Catch::Matchers::Message(
+          "the receive of edge 2, microbatch 3, submission 1, epoch 0, plan 0 ended: the "
+          "epoch is over (microbatch 3, peer rank 0); because rank 0 "
+          "ran out of memory"));
 }
 
 TEST_CASE("a network has no end for a rank it does not have", "[futures][transport]") {
