@@ -156,8 +156,12 @@ struct Trainer::Impl {
     const CompiledProgram& compiled = program.compiled();
     std::set<int> parameters, buffers;
     for (const StageProgram& stage : compiled.partition.stages) {
-      parameters.insert(stage.parameters.begin(), stage.parameters.end());
-      buffers.insert(stage.buffers.begin(), stage.buffers.end());
+      for (const StageParameter& parameter : stage.parameters) {
+        parameters.insert(parameter.position);
+      }
+      for (const StageBuffer& buffer : stage.buffers) {
+        buffers.insert(buffer.position);
+      }
     }
     const auto keep = [this](std::string_view kind,
                              const std::vector<NamedTensor>& all,

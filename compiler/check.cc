@@ -7,7 +7,6 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compiled_program.h"
-#include "stagecraft/compiler/written_buffers.h"
 #include "stagecraft/scheduler/accumulation.h"
 #include "stagecraft/scheduler/render/terminal.h"
 #include "stagecraft/scheduler/replicas.h"
@@ -32,11 +31,14 @@ Violation misfit(std::string message) {
   return violation;
 }
 
-std::vector<std::string> names_of_written_buffers(const CompiledProgram& program,
-                                                  const StageProgram& stage) {
+/// What such a buffer ends with depends on the order of the stage's forwards, and two copies of the
+/// stage would end with two different ones.
+std::vector<std::string> names_of_written_buffers(const StageProgram& stage) {
   std::vector<std::string> names;
-  for (const int buffer : written_buffers(program.graph, stage)) {
-    names.push_back(program.graph.buffers[static_cast<std::size_t>(buffer)].name);
+  for (const StageBuffer& buffer : stage.buffers) {
+    if (buffer.written) {
+      names.push_back(buffer.name);
+    }
   }
   return names;
 }
@@ -49,7 +51,7 @@ void find_divided_buffers(const CompiledProgram& program,
     return;
   }
   for (const StageProgram& stage : program.partition.stages) {
-    const std::vector<std::string> names = names_of_written_buffers(program, stage);
+    const std::vector<std::string> names = names_of_written_buffers(stage);
     if (!names.empty()) {
       violations.push_back(
           misfit(fmt::format("stage {} (\"{}\") writes {} in its forward, and its {} replicas "
@@ -71,7 +73,7 @@ void find_reordered_buffers(const CompiledProgram& program,
                             CheckResult& result) {
   for (const LateForward& late : late_forwards(schedule)) {
     const StageProgram& stage = program.partition.stages[replicas.model_stage(late.stage).index()];
-    const std::vector<std::string> names = names_of_written_buffers(program, stage);
+    const std::vector<std::string> names = names_of_written_buffers(stage);
     if (names.empty()) {
       continue;
     }

@@ -169,7 +169,6 @@ class RankLowering {
     const Microbatch m = task.microbatch;
     const ValueKey saved{kNoValue, Role::Saved, task.stage, m};
     const ValueKey gradients{kNoValue, Role::ParameterGradient, task.stage, m};
-    const bool trains = std::ranges::find(stage.trained, true) != stage.trained.end();
     for (const auto& [edge, received] : arrived) {
       read(run, key_of(tensor(edge), m, received));
     }
@@ -190,7 +189,7 @@ class RankLowering {
         }
       }
     }
-    if (task.kind != CellKind::BackwardInput && trains) {
+    if (task.kind != CellKind::BackwardInput && stage.trains()) {
       write(run, gradients);
       Instruction& accumulate = emit(Stream::Compute, Op::Accumulate);
       accumulate.task = task;

@@ -76,7 +76,7 @@ class Drifting {
     std::vector<StateTensor> all;
     for (const auto& rank : ranks_) {
       for (const StageRuntime& stage : rank->stages()) {
-        stage.append_state(program_.compiled(), all);
+        stage.append_state(all);
       }
     }
     return all;

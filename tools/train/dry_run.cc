@@ -30,7 +30,7 @@ std::vector<RankFacts> facts_of(const Plan& plan, const CompiledProgram& program
                     .peak_activations = peak_activation_bytes(program, rank)};
     for (const StageId stage : rank.stages) {
       facts.stages.push_back(stage.value);
-      facts.weights += weight_bytes(program, stage);
+      facts.weights += weight_bytes(program.partition.stages[stage.index()]);
     }
     all.push_back(facts);
   }
@@ -53,7 +53,7 @@ std::string as_json(const TrainJob& job, const std::vector<RankFacts>& ranks) {
   for (const StageProgram& stage : program.partition.stages) {
     object["stages"].push_back({{"name", stage.name},
                                 {"parameters", stage.parameters.size()},
-                                {"weight_bytes", weight_bytes(program, stage.id)}});
+                                {"weight_bytes", weight_bytes(stage)}});
   }
   for (const RankFacts& rank : ranks) {
     object["ranks"].push_back({{"stages", rank.stages},

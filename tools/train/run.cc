@@ -127,13 +127,11 @@ void start_from(Reference& reference, const Checkpoint& checkpoint) {
 }
 
 std::string stage_of(const CompiledProgram& program, const std::string& name) {
-  const auto names = [&](const std::vector<NamedTensor>& all, const std::vector<int>& of_stage) {
-    return std::ranges::any_of(
-        of_stage, [&](int i) { return all[static_cast<std::size_t>(i)].name == name; });
+  const auto has = [&](const auto& all) {
+    return std::ranges::any_of(all, [&](const auto& one) { return one.name == name; });
   };
   for (const StageProgram& stage : program.partition.stages) {
-    if (names(program.graph.parameters, stage.parameters) ||
-        names(program.graph.buffers, stage.buffers)) {
+    if (has(stage.parameters) || has(stage.buffers)) {
       return fmt::format("stage {}", stage.id.value);
     }
   }
