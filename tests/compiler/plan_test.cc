@@ -34,6 +34,11 @@ const Schedule& two_by_two() {
   return schedule;
 }
 
+Plan plan_of(const Program& program, const Schedule& schedule, bool training = true) {
+  const Layout layout = Layout::of(schedule);
+  return lower_schedule(replicate(program, layout), schedule, layout, training);
+}
+
 std::size_t count(const Plan& plan, Op op) {
   std::size_t n = 0;
   for (const RankPlan& rank : plan.ranks) {
@@ -43,7 +48,7 @@ std::size_t count(const Plan& plan, Op op) {
 }
 
 TEST_CASE("a two-stage plan has the transfers of Piper's node counts", "[compiler][plan]") {
-  const Plan plan = lower_schedule(chain_program(2, 2), two_by_two(), true);
+  const Plan plan = plan_of(chain_program(2, 2), two_by_two());
   CHECK(count(plan, Op::Run) == 8);
   CHECK(count(plan, Op::Send) == 4);  // 2 (S - 1) M
   CHECK(count(plan, Op::Recv) == 4 + plan.feeds.size());
@@ -58,7 +63,7 @@ TEST_CASE("split backward lowers to the same transfers", "[compiler][plan]") {
   const Schedule split = Schedule::parse(
       "0F0 0F1 .   0I0 .   0I1 0W0 0W1\n"
       ".   1F0 1I0 1F1 1I1 1W0 1W1 .  \n");
-  const Plan plan = lower_schedule(chain_program(2, 2), split, true);
+  const Plan plan = plan_of(chain_program(2, 2), split);
   CHECK(count(plan, Op::Send) == 4);
   CHECK(count(plan, Op::Run) == 12);
   CHECK(count(plan, Op::Accumulate) == 4);
@@ -66,14 +71,25 @@ TEST_CASE("split backward lowers to the same transfers", "[compiler][plan]") {
 
 TEST_CASE("two stages of one rank hand over without a transfer", "[compiler][plan]") {
   const Schedule folded = Schedule::parse("0F0 1F0 1B0 0B0 0F1 1F1 1B1 0B1\n");
-  const Plan plan = lower_schedule(chain_program(2, 2), folded, true);
+  const Plan plan = plan_of(chain_program(2, 2), folded);
   REQUIRE(plan.ranks.size() == 1);
   CHECK(count(plan, Op::Send) == 0);
   CHECK((plan.ranks[0].stages == std::vector<StageId>{StageId(0), StageId(1)}));
 }
 
+TEST_CASE("a row without a task has no list in the plan: ranks are numbered without it",
+          "[compiler][plan]") {
+  const Program program = chain_program(2, 2);
+  const Schedule gaps = Schedule::parse(
+      ".   .   .   .   .   .  \n"
+      "0F0 0F1 .   0B0 .   0B1\n"
+      ".   .   .   .   .   .  \n"
+      ".   1F0 1B0 1F1 1B1 .  \n");
+  CHECK(to_string(plan_of(program, gaps)) == to_string(plan_of(program, two_by_two())));
+}
+
 TEST_CASE("a forward-only plan keeps no state and does not vote", "[compiler][plan]") {
-  const Plan plan = lower_schedule(chain_program(2, 2), two_by_two(), false);
+  const Plan plan = plan_of(chain_program(2, 2), two_by_two(), false);
   CHECK(count(plan, Op::Run) == 4);
   CHECK(count(plan, Op::Send) == 2);
   CHECK(count(plan, Op::Vote) == 0);
@@ -89,7 +105,7 @@ TEST_CASE("a forward-only plan keeps no state and does not vote", "[compiler][pl
 
 TEST_CASE("1F1B keeps as many states alive as its bound says", "[compiler][plan][memory]") {
   const Program program = chain_program(4, 8);
-  const Plan plan = lower_schedule(program, one_f_one_b(program.stage_graph(), 8), true);
+  const Plan plan = plan_of(program, one_f_one_b(program.stage_graph(), 8));
   for (const RankPlan& rank : plan.ranks) {
     int alive = 0, peak = 0;
     for (const Instruction& i : rank.instructions) {
@@ -107,7 +123,7 @@ TEST_CASE("1F1B keeps as many states alive as its bound says", "[compiler][plan]
 }
 
 TEST_CASE("a plan prints what each rank does", "[compiler][plan]") {
-  const std::string text = to_string(lower_schedule(chain_program(2, 2), two_by_two(), true));
+  const std::string text = to_string(plan_of(chain_program(2, 2), two_by_two()));
   CHECK_THAT(text,
              ContainsSubstring("rank 1:") && ContainsSubstring("run 1F0") &&
                  ContainsSubstring("send edge") && ContainsSubstring("from the driver") &&
@@ -129,7 +145,7 @@ TEST_CASE("the DAG prints its nodes, with no edge between send and receive", "[c
 }
 
 TEST_CASE("verify finds every way to break a plan", "[compiler][plan]") {
-  const Plan sound = lower_schedule(chain_program(2, 2), two_by_two(), true);
+  const Plan sound = plan_of(chain_program(2, 2), two_by_two());
   const auto drop = [&](std::size_t rank, Op op) {
     Plan plan = sound;
     auto& list = plan.ranks[rank].instructions;
@@ -175,7 +191,7 @@ TEST_CASE("P-8: a backward with nothing to do keeps its place, and no tensor goe
   const auto x = torch::randn({4, 8});
   const Program program = compile(
       module, {.inputs = {x}, .labels = {x}, .loss = testing::mean_square, .microbatches = 2});
-  const Plan plan = lower_schedule(program, two_by_two(), true);
+  const Plan plan = plan_of(program, two_by_two());
   CHECK(verify(plan).empty());
   CHECK(plan.surplus_count() == 2);
   CHECK(count(plan, Op::Run) == 8);         // the tasks of the schedule
@@ -193,7 +209,7 @@ TEST_CASE("P-8: a backward with nothing to do keeps its place, and no tensor goe
   CHECK_THAT(to_string(plan),
              ContainsSubstring("run 0B1, which does nothing") &&
                  ContainsSubstring("instructions (2 do nothing), driver"));
-  CHECK(lower_schedule(program, two_by_two(), false).surplus_count() == 0);
+  CHECK(plan_of(program, two_by_two(), false).surplus_count() == 0);
 
   Plan spoiled = plan;  // one that reads nothing and yet makes something
   for (Instruction& i : spoiled.ranks[0].instructions) {
@@ -210,8 +226,7 @@ TEST_CASE("P-8: a backward with nothing to do keeps its place, and no tensor goe
 
 /// A plan of two replicas of two stages on two ranks.
 Plan chimera_plan() {
-  const Schedule schedule = chimera(2, 4);
-  return lower_schedule(replicate(chain_program(2, 4), Replicas(schedule)), schedule, true);
+  return plan_of(chain_program(2, 4), chimera(2, 4));
 }
 
 TEST_CASE("with two replicas every rank reduces its stages before it votes",
@@ -237,7 +252,7 @@ TEST_CASE("two replicas of a stage on one rank need no other rank", "[compiler][
       "@form list\n@edges 0-1,2-3\n@replicas 0=2,1=3\n"
       "0F0 2F0 2B0 0B0\n"
       "1F0 3F0 3B0 1B0\n");
-  const Plan plan = lower_schedule(replicate(chain_program(2, 2), Replicas(both)), both, true);
+  const Plan plan = plan_of(chain_program(2, 2), both);
   CHECK(verify(plan).empty());
   CHECK((plan.replica_groups[1].ranks == std::vector<Rank>{Rank(1)}));
 }
@@ -260,7 +275,7 @@ TEST_CASE("verify finds a reduction that is missing, out of order or early",
 TEST_CASE("tasks of an overlap group share no slot, so they may run in any order",
           "[compiler][plan]") {
   const Schedule schedule = dualpipev(2, 4);
-  const Plan plan = lower_schedule(chain_program(4, 4), schedule, true);
+  const Plan plan = plan_of(chain_program(4, 4), schedule);
   int groups = 0;
   for (const RankPlan& rank : plan.ranks) {
     std::map<int, std::set<SlotId>> written;
