@@ -9,7 +9,6 @@
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/scheduler/accumulation.h"
 #include "stagecraft/scheduler/render/terminal.h"
-#include "stagecraft/scheduler/replicas.h"
 
 namespace stagecraft {
 
@@ -45,9 +44,9 @@ std::vector<std::string> names_of_written_buffers(const StageProgram& stage) {
 
 /// Running statistics would see a share of the microbatches in each copy.
 void find_divided_buffers(const CompiledProgram& program,
-                          const Replicas& replicas,
+                          const Layout& layout,
                           std::vector<Violation>& violations) {
-  if (replicas.count() == 1) {
+  if (layout.replicas() == 1) {
     return;
   }
   for (const StageProgram& stage : program.partition.stages) {
@@ -60,7 +59,7 @@ void find_divided_buffers(const CompiledProgram& program,
                              stage.id.value,
                              stage.name,
                              fmt::join(names, ", "),
-                             replicas.count())));
+                             layout.replicas())));
     }
   }
 }
@@ -69,10 +68,10 @@ void find_divided_buffers(const CompiledProgram& program,
 /// another order.
 void find_reordered_buffers(const CompiledProgram& program,
                             const Schedule& schedule,
-                            const Replicas& replicas,
+                            const Layout& layout,
                             CheckResult& result) {
   for (const LateForward& late : late_forwards(schedule)) {
-    const StageProgram& stage = program.partition.stages[replicas.model_stage(late.stage).index()];
+    const StageProgram& stage = program.partition.stages[layout.model_stage(late.stage).index()];
     const std::vector<std::string> names = names_of_written_buffers(stage);
     if (names.empty()) {
       continue;
@@ -98,20 +97,28 @@ CheckResult check(const Program& program, const Schedule& schedule) {
   CheckResult result;
   StageGraph graph = schedule.stage_graph();
   try {
-    const Replicas replicas(schedule);
-    if (program.microbatches() % replicas.count() == 0) {
-      graph = replicas.expand(program.stage_graph());
+    const Layout& layout = result.layout.emplace(Layout::of(schedule));
+    if (program.microbatches() % layout.replicas() == 0) {
+      graph = layout.expand(program.stage_graph());
       result.violations = validate(schedule, graph, {.microbatches = program.microbatches()});
-      find_divided_buffers(program.compiled(), replicas, result.violations);
+      find_divided_buffers(program.compiled(), layout, result.violations);
+      if (result.ok() &&
+          layout.stages() < graph.size()) {  // the tasks are right, the header is not
+        result.violations.push_back(
+            misfit(fmt::format("the schedule declares {} stages, the program has {}: correct its "
+                               "header, or leave the number out",
+                               layout.stages(),
+                               graph.size())));
+      }
     } else {
       result.violations.push_back(
           misfit(fmt::format("{} microbatches do not divide over {} replicas: use a multiple of {}",
                              program.microbatches(),
-                             replicas.count(),
-                             replicas.count())));
+                             layout.replicas(),
+                             layout.replicas())));
     }
     if (result.ok()) {
-      find_reordered_buffers(program.compiled(), schedule, replicas, result);
+      find_reordered_buffers(program.compiled(), schedule, layout, result);
     }
   } catch (const Error& error) {
     if (error.code() != Errc::ScheduleParameter) {

@@ -29,7 +29,8 @@ Recorded record(bool on, bool training = true) {
   const Schedule schedule = one_f_one_b(program.stage_graph(), kMicrobatches);
   testing::Pipeline pipeline(program, schedule, {.record_timeline = on});
   (void)pipeline.step(inputs, labels, training);
-  return {lower_schedule(program, schedule, true), pipeline.step(inputs, labels, training).reports};
+  return {lower_schedule(program, schedule, pipeline.layout(), true),
+          pipeline.step(inputs, labels, training).reports};
 }
 
 TEST_CASE("a recorded step has a time for every instruction of a rank, one after the other",

@@ -7,7 +7,6 @@
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/plan/planned_bytes.h"
 #include "stagecraft/scheduler/render/terminal.h"
-#include "stagecraft/scheduler/replicas.h"
 #include "stagecraft/scheduler/surplus.h"
 #include "stagecraft/tools/schedule/number_text.h"
 #include "stagecraft/tools/schedule/surplus_json.h"
@@ -39,7 +38,7 @@ std::vector<RankFacts> facts_of(const Plan& plan, const CompiledProgram& program
 
 /// The program's, which knows what every stage has to train, laid out for the schedule's replicas.
 StageGraph graph_of(const TrainJob& job) {
-  return Replicas(job.choice.schedule).expand(job.program.stage_graph());
+  return job.choice.layout.expand(job.program.stage_graph());
 }
 
 std::string as_json(const TrainJob& job, const std::vector<RankFacts>& ranks) {
