@@ -13,6 +13,7 @@
 #include "stagecraft/compiler/program.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/scheduler/layout.h"
 #include "stagecraft/scheduler/registry.h"
 #include "stagecraft/scheduler/schedule.h"
 #include "stagecraft/scheduler/simulate.h"

@@ -16,7 +16,6 @@
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/compiler/replicate.h"
 #include "stagecraft/compiler/split_batch.h"
-#include "stagecraft/scheduler/replicas.h"
 
 namespace stagecraft {
 namespace {
@@ -51,24 +50,14 @@ void check_options(const TrainerOptions& options) {
           "a cosine learning rate needs total_steps above 0");
 }
 
-/// Requires: the schedule is valid.
-void check_ranks(const Plan& plan, const Schedule& schedule, int available) {
-  const int rows = static_cast<int>(schedule.rows().size());
-  if (rows > available) {
+void check_ranks(const Layout& layout, int available) {
+  if (layout.ranks() > available) {
     throw Error(Errc::ClusterMember,
-                fmt::format("the schedule has {} rows and the cluster {} ranks: make a cluster of "
-                            "{}, or a schedule of "
-                            "fewer rows",
-                            rows,
+                fmt::format("the schedule runs on {} ranks and the cluster has {}: make a cluster "
+                            "of {}, or a schedule of fewer rows",
+                            layout.ranks(),
                             available,
-                            rows));
-  }
-  for (int r = 0; r < rows; ++r) {
-    if (plan.ranks.size() <= static_cast<std::size_t>(r) ||
-        plan.ranks[static_cast<std::size_t>(r)].rank != Rank(r)) {
-      throw Error(Errc::ScheduleInvalid,
-                  fmt::format("row {} of the schedule has no task: leave it out", r));
-    }
+                            layout.ranks()));
   }
 }
 
@@ -104,10 +93,11 @@ struct Trainer::Impl {
     for (const std::string& note : checked.notes) {
       log(Level::Warning, "forwards out of order", {{"note", note}});
     }
-    program = replicate(p, Replicas(schedule));
-    train = std::make_shared<const Plan>(lower_schedule(program, schedule, true));
-    evaluate = std::make_shared<const Plan>(lower_schedule(program, schedule, false));
-    check_ranks(*train, schedule, cluster.ranks());
+    const Layout& layout = *checked.layout;
+    check_ranks(layout, cluster.ranks());
+    program = replicate(p, layout);
+    train = std::make_shared<const Plan>(lower_schedule(program, schedule, layout, true));
+    evaluate = std::make_shared<const Plan>(lower_schedule(program, schedule, layout, false));
     warn_of_too_many_threads();
     find_unused();
     crew = std::make_unique<Crew>(ledger, crew_setup());
@@ -156,8 +146,12 @@ struct Trainer::Impl {
     const CompiledProgram& compiled = program.compiled();
     std::set<int> parameters, buffers;
     for (const StageProgram& stage : compiled.partition.stages) {
-      parameters.insert(stage.parameters.begin(), stage.parameters.end());
-      buffers.insert(stage.buffers.begin(), stage.buffers.end());
+      for (const StageParameter& parameter : stage.parameters) {
+        parameters.insert(parameter.position);
+      }
+      for (const StageBuffer& buffer : stage.buffers) {
+        buffers.insert(buffer.position);
+      }
     }
     const auto keep = [this](std::string_view kind,
                              const std::vector<NamedTensor>& all,

@@ -70,9 +70,9 @@ struct RankStatus {
 
 class Trainer {
  public:
-  /// Copies the program's parameters to the ranks of the schedule, one worker per row.
+  /// Copies the program's parameters to the ranks of the schedule, one worker to each.
   /// Errors: ScheduleInvalid with every violation on the grid; ClusterMember for a cluster with
-  ///         fewer ranks than the schedule has rows; UsageArgument for options that make no sense.
+  ///         fewer ranks than the schedule runs on; UsageArgument for options that make no sense.
   Trainer(const Cluster& cluster,
           Program program,
           Schedule schedule,

@@ -80,7 +80,8 @@ class Operators {
  public:
   Operators(const sc::CompiledProgram& program, const sc::RankPlan& rank) {
     for (const sc::StageId id : rank.stages) {
-      stages_.emplace(id, sc::StageRuntime(program, id, kOptimizer));
+      stages_.emplace(id, sc::StageRuntime(program.partition.stages[id.index()], kOptimizer));
+      stages_.at(id).load(sc::initial_state(program.graph));
     }
   }
 
@@ -125,7 +126,7 @@ class Operators {
         saved.leaves.push_back(inputs.back().requires_grad_());
       }
     }
-    sc::StageResult result = stage.interpreter.run(inputs, stage.state, {});
+    sc::ChunkResult result = stage.chunks.front().interpreter.run(inputs, stage.state, {});
     saved.outputs = std::move(result.outputs);
     saved.loss = std::move(result.loss);
     saved_[task.stage][task.microbatch] = std::move(saved);

@@ -137,7 +137,9 @@ void around_a_step() {
   };
   const auto program = sc::compile(
       module, {.inputs = {x}, .labels = {x}, .loss = loss, .microbatches = kMicrobatches});
-  const auto plan = std::make_shared<const sc::Plan>(sc::lower_schedule(program, one_rank(), true));
+  const sc::Schedule schedule = one_rank();
+  const auto plan = std::make_shared<const sc::Plan>(
+      sc::lower_schedule(program, schedule, sc::Layout::of(schedule), true));
   const sc::InprocNetwork network(1);
   std::int64_t step = 0;
   const auto make = [&](bool record) {

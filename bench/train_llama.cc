@@ -52,11 +52,12 @@ struct StageTimes {
 StageTimes time_stage(const sc::Program& program, const sc::StageProgram& stage) {
   const sc::CompiledProgram& compiled = program.compiled();
   const sc::Optimizer optimizer = sc::AdamW{.lr = 0.0};
-  sc::StageRuntime runtime(compiled, stage.id, optimizer);
+  sc::StageRuntime runtime(stage, optimizer);
+  runtime.load(sc::initial_state(compiled.graph));
   sc::Bucket& bucket = runtime.bucket;
   Tensors inputs;
   for (const sc::StageInput& input : stage.inputs) {
-    const sc::Value& value = compiled.graph.at(input.value);
+    const sc::Value& value = stage.at(input.value);
     inputs.push_back(value.dtype == at::kLong ? torch::randint(kVocabulary, value.sizes)
                                               : torch::randn(value.sizes));
   }
@@ -72,7 +73,7 @@ StageTimes time_stage(const sc::Program& program, const sc::StageProgram& stage)
       }
     }
     forward.push_back(seconds_of([&] {
-      sc::StageResult result = runtime.interpreter.run(arguments, runtime.state, {});
+      sc::ChunkResult result = runtime.chunks.front().interpreter.run(arguments, runtime.state, {});
       saved.outputs = std::move(result.outputs);
       saved.loss = std::move(result.loss);
     }));
@@ -159,7 +160,8 @@ void measure_replay() {
       model, {.inputs = {tokens}, .labels = {tokens}, .loss = cross_entropy, .microbatches = 1});
   const sc::CompiledProgram& compiled = program.compiled();
   const sc::StageProgram& stage = compiled.partition.stages.front();
-  const sc::StageRuntime runtime(compiled, stage.id, sc::AdamW{});
+  sc::StageRuntime runtime(stage, sc::AdamW{});
+  runtime.load(sc::initial_state(compiled.graph));
   Tensors arguments;
   for (std::size_t i = 0; i < stage.inputs.size(); ++i) {
     arguments.push_back(tokens);
@@ -167,8 +169,9 @@ void measure_replay() {
   std::vector<double> eager, replay, ratios;
   for (int repetition = 0; repetition < 3 * kRepetitions; ++repetition) {
     eager.push_back(seconds_of([&] { cross_entropy(model->forward(tokens), tokens).backward(); }));
-    replay.push_back(
-        seconds_of([&] { runtime.interpreter.run(arguments, runtime.state, {}).loss.backward(); }));
+    replay.push_back(seconds_of([&] {
+      runtime.chunks.front().interpreter.run(arguments, runtime.state, {}).loss.backward();
+    }));
     ratios.push_back(replay.back() / eager.back());
   }
   fmt::print(

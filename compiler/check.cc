@@ -7,10 +7,8 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compiled_program.h"
-#include "stagecraft/compiler/written_buffers.h"
 #include "stagecraft/scheduler/accumulation.h"
 #include "stagecraft/scheduler/render/terminal.h"
-#include "stagecraft/scheduler/replicas.h"
 
 namespace stagecraft {
 
@@ -32,24 +30,27 @@ Violation misfit(std::string message) {
   return violation;
 }
 
-std::vector<std::string> names_of_written_buffers(const CompiledProgram& program,
-                                                  const StageProgram& stage) {
+/// What such a buffer ends with depends on the order of the stage's forwards, and two copies of the
+/// stage would end with two different ones.
+std::vector<std::string> names_of_written_buffers(const StageProgram& stage) {
   std::vector<std::string> names;
-  for (const int buffer : written_buffers(program.graph, stage)) {
-    names.push_back(program.graph.buffers[static_cast<std::size_t>(buffer)].name);
+  for (const StageBuffer& buffer : stage.buffers) {
+    if (buffer.written) {
+      names.push_back(buffer.name);
+    }
   }
   return names;
 }
 
 /// Running statistics would see a share of the microbatches in each copy.
 void find_divided_buffers(const CompiledProgram& program,
-                          const Replicas& replicas,
+                          const Layout& layout,
                           std::vector<Violation>& violations) {
-  if (replicas.count() == 1) {
+  if (layout.replicas() == 1) {
     return;
   }
   for (const StageProgram& stage : program.partition.stages) {
-    const std::vector<std::string> names = names_of_written_buffers(program, stage);
+    const std::vector<std::string> names = names_of_written_buffers(stage);
     if (!names.empty()) {
       violations.push_back(
           misfit(fmt::format("stage {} (\"{}\") writes {} in its forward, and its {} replicas "
@@ -58,7 +59,7 @@ void find_divided_buffers(const CompiledProgram& program,
                              stage.id.value,
                              stage.name,
                              fmt::join(names, ", "),
-                             replicas.count())));
+                             layout.replicas())));
     }
   }
 }
@@ -67,11 +68,11 @@ void find_divided_buffers(const CompiledProgram& program,
 /// another order.
 void find_reordered_buffers(const CompiledProgram& program,
                             const Schedule& schedule,
-                            const Replicas& replicas,
+                            const Layout& layout,
                             CheckResult& result) {
   for (const LateForward& late : late_forwards(schedule)) {
-    const StageProgram& stage = program.partition.stages[replicas.model_stage(late.stage).index()];
-    const std::vector<std::string> names = names_of_written_buffers(program, stage);
+    const StageProgram& stage = program.partition.stages[layout.model_stage(late.stage).index()];
+    const std::vector<std::string> names = names_of_written_buffers(stage);
     if (names.empty()) {
       continue;
     }
@@ -96,20 +97,28 @@ CheckResult check(const Program& program, const Schedule& schedule) {
   CheckResult result;
   StageGraph graph = schedule.stage_graph();
   try {
-    const Replicas replicas(schedule);
-    if (program.microbatches() % replicas.count() == 0) {
-      graph = replicas.expand(program.stage_graph());
+    const Layout& layout = result.layout.emplace(Layout::of(schedule));
+    if (program.microbatches() % layout.replicas() == 0) {
+      graph = layout.expand(program.stage_graph());
       result.violations = validate(schedule, graph, {.microbatches = program.microbatches()});
-      find_divided_buffers(program.compiled(), replicas, result.violations);
+      find_divided_buffers(program.compiled(), layout, result.violations);
+      if (result.ok() &&
+          layout.stages() < graph.size()) {  // the tasks are right, the header is not
+        result.violations.push_back(
+            misfit(fmt::format("the schedule declares {} stages, the program has {}: correct its "
+                               "header, or leave the number out",
+                               layout.stages(),
+                               graph.size())));
+      }
     } else {
       result.violations.push_back(
           misfit(fmt::format("{} microbatches do not divide over {} replicas: use a multiple of {}",
                              program.microbatches(),
-                             replicas.count(),
-                             replicas.count())));
+                             layout.replicas(),
+                             layout.replicas())));
     }
     if (result.ok()) {
-      find_reordered_buffers(program.compiled(), schedule, replicas, result);
+      find_reordered_buffers(program.compiled(), schedule, layout, result);
     }
   } catch (const Error& error) {
     if (error.code() != Errc::ScheduleParameter) {

@@ -104,23 +104,17 @@ StageGraph stage_graph_of(const Partition& partition) {
   edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
   StageGraph graph = StageGraph::from_edges(static_cast<int>(partition.stages.size()), edges);
   for (const StageProgram& stage : partition.stages) {
-    const auto any = [](const std::vector<bool>& flags) {
-      return std::find(flags.begin(), flags.end(), true) != flags.end();
-    };
     const bool owes =
         std::ranges::any_of(stage.inputs, [](const StageInput& i) { return i.owes_gradient; });
     graph.set_name(stage.id, stage.name);
     graph.set_needs_input_grad(stage.id, owes);
-    graph.set_needs_weight_grad(stage.id, any(stage.trained));
+    graph.set_needs_weight_grad(stage.id, stage.trains());
   }
   return graph;
 }
 
 void check_trains(const CompiledProgram& compiled) {
-  const auto trains = [](const StageProgram& stage) {
-    return std::ranges::find(stage.trained, true) != stage.trained.end();
-  };
-  if (std::ranges::none_of(compiled.partition.stages, trains)) {
+  if (std::ranges::none_of(compiled.partition.stages, &StageProgram::trains)) {
     throw Error(Errc::CompileCapture,
                 "the loss reaches no parameter that requires a gradient, so training would change "
                 "nothing: compute the loss "

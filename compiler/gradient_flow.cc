@@ -68,7 +68,7 @@ void find_gradient_flow(Partition& partition, const std::vector<StageRun>& runs)
       }
     }
     for (std::size_t i = 0; i < program.parameters.size(); ++i) {
-      program.trained[i] = reached(run.state.parameters[i]);
+      program.parameters[i].trained = reached(run.state.parameters[i]);
     }
   }
 }

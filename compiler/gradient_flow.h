@@ -12,7 +12,7 @@
 
 namespace stagecraft {
 
-/// Fills in StageInput::owes_gradient, StageOutput::gradient_from and StageProgram::trained.
+/// Fills in StageInput::owes_gradient, StageOutput::gradient_from and StageParameter::trained.
 /// `runs`: what run_stages returned for the partition.
 void find_gradient_flow(Partition& partition, const std::vector<StageRun>& runs);
 

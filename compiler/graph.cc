@@ -87,26 +87,35 @@ bool in_loss(const Node& node) {
                              [](const Annotation& a) { return a.tag == kLossTag; });
 }
 
+std::string value_name(const Value& value, ValueId id) {
+  switch (value.kind) {
+    case ValueKind::Input:
+      return fmt::format("input{}", value.position);
+    case ValueKind::Label:
+      return fmt::format("label{}", value.position);
+    case ValueKind::Constant:
+      return fmt::format("const{}", value.position);
+    case ValueKind::Parameter:
+    case ValueKind::Buffer:
+    case ValueKind::Computed:
+      break;
+  }
+  return fmt::format("%{}", id.value);
+}
+
 std::string value_name(const Graph& graph, ValueId id) {
   if (id == kNoValue) {
     return "none";
   }
   const Value& value = graph.at(id);
   switch (value.kind) {
-    case ValueKind::Input:
-      return fmt::format("input{}", value.position);
-    case ValueKind::Label:
-      return fmt::format("label{}", value.position);
     case ValueKind::Parameter:
       return "w:" + graph.parameters[static_cast<std::size_t>(value.position)].name;
     case ValueKind::Buffer:
       return "b:" + graph.buffers[static_cast<std::size_t>(value.position)].name;
-    case ValueKind::Constant:
-      return fmt::format("const{}", value.position);
-    case ValueKind::Computed:
-      break;
+    default:
+      return value_name(value, id);
   }
-  return fmt::format("%{}", id.value);
 }
 
 std::string to_string(const Graph& graph) {

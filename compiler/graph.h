@@ -128,6 +128,9 @@ struct Graph {
 /// One line per operator with its stage, operands, results and shapes.
 [[nodiscard]] std::string to_string(const Graph& graph);
 
+/// "%12", "input0": how a value is called that has no name in the module.
+[[nodiscard]] std::string value_name(const Value& value, ValueId id);
+
 /// "%12", "w:head.weight", "input0": how a value is called in the printed form.
 [[nodiscard]] std::string value_name(const Graph& graph, ValueId id);
 

@@ -40,7 +40,7 @@ struct Call {
   int random_index = -1;
   std::optional<bool> answer;
   std::vector<std::pair<int, std::shared_ptr<const TensorHooks>>> hooks;  ///< on results
-  const Node* node = nullptr;
+  std::string name;                                                       ///< for messages
 };
 
 /// Autocast as recorded, for the calls that want it. The cast cache is process-wide and outlives
@@ -73,33 +73,49 @@ class AutocastGuard {
 
 }  // namespace
 
-struct StageInterpreter::Impl {
-  const Graph& graph;
-  const StageProgram& program;
+struct ChunkInterpreter::Impl {
+  /// An operand that is part of the stage's state, by its position there.
+  struct Bound {
+    std::size_t position = 0;
+    int local = kAbsent;
+    std::shared_ptr<const TensorHooks> hooks;  ///< null where it has none
+  };
+  struct Input {
+    int local = kAbsent;
+    bool written = false;  ///< in place: the run gets a copy
+    ValueId value;
+    Value expected;
+  };
+
+  std::string stage_name;
   std::unordered_map<ValueId, int> locals;
   std::vector<Call> calls;
-  std::vector<int> input_locals, parameter_locals, buffer_locals;
+  std::vector<Input> inputs;
+  std::vector<Bound> parameters, buffers;
   std::vector<std::pair<int, at::Tensor>> constants;
-  std::vector<std::shared_ptr<const TensorHooks>>
-      parameter_hooks;  ///< per parameter; null where it has none
-  std::vector<bool> input_written;
   std::vector<int> output_locals;
   int loss_local = kAbsent;
   bool any_autocast = false;
 
-  Impl(const Graph& g, const StageProgram& p) : graph(g), program(p) {
-    bind_operands();
-    for (const Node& node : program.nodes) {
-      calls.push_back(call_of(node));
+  Impl(const StageProgram& stage, const Chunk& chunk) : stage_name(stage.name) {
+    bind_operands(stage, chunk);
+    for (const Node& node : chunk.nodes) {
+      calls.push_back(call_of(stage, node));
       any_autocast = any_autocast || node.autocast.enabled;
     }
-    for (const StageOutput& output : program.outputs) {
-      output_locals.push_back(local_of(output.value));
+    for (const ValueId output : chunk.outputs) {
+      output_locals.push_back(local_of(output));
     }
-    if (program.loss != kNoValue) {
-      loss_local = local_of(program.loss);
+    if (makes(chunk, stage.loss)) {
+      loss_local = local_of(stage.loss);
     }
     find_last_uses();
+  }
+
+  static bool makes(const Chunk& chunk, ValueId value) {
+    return value != kNoValue && std::ranges::any_of(chunk.nodes, [&](const Node& node) {
+             return std::ranges::find(node.results, value) != node.results.end();
+           });
   }
 
   int local_of(ValueId id) {
@@ -109,68 +125,65 @@ struct StageInterpreter::Impl {
     return locals.try_emplace(id, static_cast<int>(locals.size())).first->second;
   }
 
-  void bind_operands() {
+  void bind_operands(const StageProgram& stage, const Chunk& chunk) {
     std::set<int> written_sets;
-    for (const Node& node : program.nodes) {
+    std::set<ValueId> used(chunk.outputs.begin(), chunk.outputs.end());
+    for (const Node& node : chunk.nodes) {
       for (const ValueId id : node.writes) {
-        written_sets.insert(graph.at(id).alias_set);
+        written_sets.insert(stage.at(id).alias_set);
       }
+      const std::vector<ValueId> reads = reads_of(node);
+      used.insert(reads.begin(), reads.end());
     }
-    std::unordered_map<int, ValueId> parameter_ids, buffer_ids, constant_ids;
-    for (std::size_t i = 0; i < graph.values.size(); ++i) {
-      const Value& value = graph.values[i];
-      const ValueId id(i);
-      if (value.kind == ValueKind::Parameter) {
-        parameter_ids[value.position] = id;
-      } else if (value.kind == ValueKind::Buffer) {
-        buffer_ids[value.position] = id;
-      } else if (value.kind == ValueKind::Constant) {
-        constant_ids[value.position] = id;
+    for (const ValueId id : chunk.inputs) {
+      const Value& value = stage.at(id);
+      inputs.push_back({.local = local_of(id),
+                        .written = written_sets.contains(value.alias_set),
+                        .value = id,
+                        .expected = value});
+    }
+    const auto bind_state = [&](const auto& all, std::vector<Bound>& bound) {
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        if (used.contains(all[i].value)) {
+          bound.push_back({i, local_of(all[i].value), hooks_on(stage, all[i].value)});
+        }
       }
-    }
-    for (const StageInput& input : program.inputs) {
-      input_locals.push_back(local_of(input.value));
-      input_written.push_back(written_sets.contains(graph.at(input.value).alias_set));
-    }
-    for (const int p : program.parameters) {
-      parameter_locals.push_back(local_of(parameter_ids.at(p)));
-      parameter_hooks.push_back(hooks_on(parameter_ids.at(p)));
-    }
-    for (const int b : program.buffers) {
-      buffer_locals.push_back(local_of(buffer_ids.at(b)));
-    }
-    for (const int c : program.constants) {
-      constants.emplace_back(local_of(constant_ids.at(c)),
-                             graph.constants[static_cast<std::size_t>(c)]);
+    };
+    bind_state(stage.parameters, parameters);
+    bind_state(stage.buffers, buffers);
+    for (const StageConstant& constant : stage.constants) {
+      if (used.contains(constant.value)) {
+        constants.emplace_back(local_of(constant.value), constant.tensor);
+      }
     }
   }
 
-  [[nodiscard]] std::shared_ptr<const TensorHooks> hooks_on(ValueId id) const {
-    const int hooks = id == kNoValue ? kNoAttachment : graph.at(id).hooks;
+  static std::shared_ptr<const TensorHooks> hooks_on(const StageProgram& stage, ValueId id) {
+    const int hooks = id == kNoValue ? kNoAttachment : stage.at(id).hooks;
     return hooks == kNoAttachment ? nullptr
                                   : std::get<std::shared_ptr<const TensorHooks>>(
-                                        graph.attachments[static_cast<std::size_t>(hooks)]);
+                                        stage.attachments[static_cast<std::size_t>(hooks)]);
   }
 
-  Call call_of(const Node& node) {
+  Call call_of(const StageProgram& stage, const Node& node) {
     Call call;
     if (node.function == kNoAttachment) {
       call.op = operator_of(node);
     } else {
       call.function = std::get<std::shared_ptr<const CustomFunction>>(
-          graph.attachments[static_cast<std::size_t>(node.function)]);
+          stage.attachments[static_cast<std::size_t>(node.function)]);
     }
     for (const Operand& operand : node.operands) {
       call.arguments.push_back(argument_of(operand));
     }
     for (const ValueId result : node.results) {
       call.results.push_back(local_of(result));
-      if (auto hooks = hooks_on(result)) {
+      if (auto hooks = hooks_on(stage, result)) {
         call.hooks.emplace_back(call.results.back(), std::move(hooks));
       }
     }
     call.answer = node.answer;
-    call.node = &node;
+    call.name = operator_name(node);
     call.grad_mode = node.grad_mode;
     call.autocast = node.autocast;
     call.random_index = node.random_index;
@@ -229,43 +242,43 @@ struct StageInterpreter::Impl {
     }
   }
 
-  void check_input(const at::Tensor& tensor, std::size_t i) const {
-    const Value& expected = graph.at(program.inputs[i].value);
+  void check_input(const at::Tensor& tensor, const Input& input) const {
+    const Value& expected = input.expected;
     if (tensor.sizes() != at::IntArrayRef(expected.sizes) ||
         tensor.scalar_type() != expected.dtype) {
       throw Error(Errc::CompileShape,
                   fmt::format("stage \"{}\" was captured with {} of shape {} for {}, but gets {} "
-                              "of shape {}; compile again "
-                              "for another shape or dtype",
-                              program.name,
+                              "of shape {}; compile again for another shape or dtype",
+                              stage_name,
                               at::toString(expected.dtype),
                               c10::str(at::IntArrayRef(expected.sizes)),
-                              value_name(graph, program.inputs[i].value),
+                              value_name(expected, input.value),
                               at::toString(tensor.scalar_type()),
                               c10::str(tensor.sizes())));
     }
   }
 
-  std::vector<at::Tensor> bind(const std::vector<at::Tensor>& inputs,
+  std::vector<at::Tensor> bind(const std::vector<at::Tensor>& given,
                                const StageState& state) const {
     std::vector<at::Tensor> values(locals.size());
-    SC_CHECK(inputs.size() == input_locals.size(),
-             "stage " + program.name + " gets another number of inputs");
+    const auto value = [&](int local) -> at::Tensor& {
+      return values[static_cast<std::size_t>(local)];
+    };
+    SC_CHECK(given.size() == inputs.size(),
+             "stage " + stage_name + " gets another number of inputs");
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      check_input(inputs[i], i);
-      values[static_cast<std::size_t>(input_locals[i])] =
-          input_written[i] ? inputs[i].clone() : inputs[i];
+      check_input(given[i], inputs[i]);
+      value(inputs[i].local) = inputs[i].written ? given[i].clone() : given[i];
     }
-    for (std::size_t i = 0; i < parameter_locals.size(); ++i) {
-      values[static_cast<std::size_t>(parameter_locals[i])] =
-          parameter_hooks[i] ? with_hooks(state.parameters[i], parameter_hooks[i])
-                             : state.parameters[i];
+    for (const Bound& parameter : parameters) {
+      const at::Tensor& tensor = state.parameters[parameter.position];
+      value(parameter.local) = parameter.hooks ? with_hooks(tensor, parameter.hooks) : tensor;
     }
-    for (std::size_t i = 0; i < buffer_locals.size(); ++i) {
-      values[static_cast<std::size_t>(buffer_locals[i])] = state.buffers[i];
+    for (const Bound& buffer : buffers) {
+      value(buffer.local) = state.buffers[buffer.position];
     }
     for (const auto& [local, tensor] : constants) {
-      values[static_cast<std::size_t>(local)] = tensor;
+      value(local) = tensor;
     }
     return values;
   }
@@ -307,8 +320,8 @@ struct StageInterpreter::Impl {
                               "are {} now; what the module decides by that is fixed in the "
                               "captured graph: keep the "
                               "decision in tensors (torch::where), or move it out of the module",
-                              operator_name(*call.node),
-                              program.name,
+                              call.name,
+                              stage_name,
                               *call.answer ? "" : "not ",
                               *call.answer ? "not" : "equal"));
     }
@@ -372,13 +385,13 @@ struct StageInterpreter::Impl {
   }
 };
 
-StageInterpreter::StageInterpreter(const Graph& graph, const StageProgram& program)
-    : impl_(std::make_unique<Impl>(graph, program)) {}
-StageInterpreter::~StageInterpreter() = default;
-StageInterpreter::StageInterpreter(StageInterpreter&&) noexcept = default;
-StageInterpreter& StageInterpreter::operator=(StageInterpreter&&) noexcept = default;
+ChunkInterpreter::ChunkInterpreter(const StageProgram& stage, const Chunk& chunk)
+    : impl_(std::make_unique<Impl>(stage, chunk)) {}
+ChunkInterpreter::~ChunkInterpreter() = default;
+ChunkInterpreter::ChunkInterpreter(ChunkInterpreter&&) noexcept = default;
+ChunkInterpreter& ChunkInterpreter::operator=(ChunkInterpreter&&) noexcept = default;
 
-StageResult StageInterpreter::run(const std::vector<at::Tensor>& inputs,
+ChunkResult ChunkInterpreter::run(const std::vector<at::Tensor>& inputs,
                                   const StageState& state,
                                   const RandomKey& key) const {
   const bool gradients = at::GradMode::is_enabled();
@@ -406,7 +419,7 @@ StageResult StageInterpreter::run(const std::vector<at::Tensor>& inputs,
       values[static_cast<std::size_t>(local)].reset();
     }
   }
-  StageResult result;
+  ChunkResult result;
   for (const int local : impl_->output_locals) {
     result.outputs.push_back(values[static_cast<std::size_t>(local)].contiguous());  // keeps SP-1
   }

@@ -1,4 +1,4 @@
-/// StageInterpreter: runs a stage program on real tensors.
+/// ChunkInterpreter: runs a chunk of a stage program on real tensors.
 ///
 /// Operators are looked up once, when it is made; a run then only fills stacks and calls. Autograd
 /// sees the same calls as in the module's own forward, so gradients come out the same.
@@ -21,23 +21,23 @@ struct StageState {
   std::vector<at::Tensor> buffers;     ///< likewise; written in place where the module does
 };
 
-struct StageResult {
-  std::vector<at::Tensor> outputs;  ///< in the order of StageProgram::outputs, contiguous
-  at::Tensor loss;                  ///< undefined where another stage computes it
+struct ChunkResult {
+  std::vector<at::Tensor> outputs;  ///< in the order of Chunk::outputs, contiguous
+  at::Tensor loss;                  ///< undefined where another chunk computes it
 };
 
-class StageInterpreter {
+class ChunkInterpreter {
  public:
-  /// Requires: graph and program outlive the interpreter.
-  StageInterpreter(const Graph& graph, const StageProgram& program);
-  ~StageInterpreter();
-  StageInterpreter(StageInterpreter&&) noexcept;
-  StageInterpreter& operator=(StageInterpreter&&) noexcept;
+  /// Keeps nothing of the stage but what it runs.
+  ChunkInterpreter(const StageProgram& stage, const Chunk& chunk);
+  ~ChunkInterpreter();
+  ChunkInterpreter(ChunkInterpreter&&) noexcept;
+  ChunkInterpreter& operator=(ChunkInterpreter&&) noexcept;
 
-  /// Runs one microbatch. `inputs` in the order of StageProgram::inputs.
+  /// Runs one microbatch. `inputs` in the order of Chunk::inputs, `state` of the whole stage.
   /// Errors: CompileShape for an input of another shape or dtype than captured; LibTorch's own
-  /// otherwise.
-  StageResult run(const std::vector<at::Tensor>& inputs,
+  ///         otherwise.
+  ChunkResult run(const std::vector<at::Tensor>& inputs,
                   const StageState& state,
                   const RandomKey& key) const;
 

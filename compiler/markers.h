@@ -1,6 +1,6 @@
 /// Markers: where a module says "a stage starts here".
 ///
-/// Used inside an ordinary `forward`. Outside of capture a marker costs two pushes on a
+/// Used inside an ordinary `forward`. Outside of capture a marker costs a push and a pop on a
 /// thread-local stack and changes nothing; during capture every operator is recorded together with
 /// the stack it ran under.
 ///

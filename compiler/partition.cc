@@ -8,6 +8,7 @@
 
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/stage_program_of.h"
 
 namespace stagecraft {
 namespace {
@@ -270,59 +271,46 @@ class Partitioner {
     for (std::size_t s = 0; s < names_.size(); ++s) {
       stages_.push_back({.id = StageId(s), .name = names_[s]});
     }
+    nodes_.resize(stages_.size());
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
-      stages_[static_cast<std::size_t>(stage_of_[n])].nodes.push_back(graph_.nodes[n]);
+      nodes_[static_cast<std::size_t>(stage_of_[n])].push_back(graph_.nodes[n]);
     }
-    const int loss_stage = producer_stage(graph_.loss);
-    stages_[static_cast<std::size_t>(std::max(loss_stage, 0))].loss = graph_.loss;
   }
 
   void connect() {
     std::map<ValueId, std::set<StageId>> crossing;
     for (StageProgram& stage : stages_) {
       std::set<ValueId> seen;
-      std::set<int> parameters, buffers, constants;
-      for (const Node& node : stage.nodes) {
+      for (const Node& node : nodes_[stage.id.index()]) {
         for (const ValueId read : reads_of(node)) {
-          if (!seen.insert(read).second) {
-            continue;
-          }
-          const Value& value = graph_.at(read);
-          switch (value.kind) {
-            case ValueKind::Input:
-              stage.inputs.push_back({StageInput::Source::Model, value.position, read});
-              break;
-            case ValueKind::Label:
-              stage.inputs.push_back({StageInput::Source::Label, value.position, read});
-              break;
-            case ValueKind::Parameter:
-              parameters.insert(value.position);
-              break;
-            case ValueKind::Buffer:
-              buffers.insert(value.position);
-              break;
-            case ValueKind::Constant:
-              constants.insert(value.position);
-              break;
-            case ValueKind::Computed:
-              if (producer_stage(read) != stage.id.value) {
-                stage.inputs.push_back(
-                    {StageInput::Source::Stage, 0, read, StageId(producer_stage(read))});
-                crossing[read].insert(stage.id);
-              }
-              break;
+          if (seen.insert(read).second) {
+            add_input(stage, read, crossing);
           }
         }
       }
-      stage.parameters.assign(parameters.begin(), parameters.end());
-      stage.buffers.assign(buffers.begin(), buffers.end());
-      stage.constants.assign(constants.begin(), constants.end());
-      stage.trained.assign(stage.parameters.size(), false);
     }
     for (const auto& [value, consumers] : crossing) {
       StageOutput output{value, {consumers.begin(), consumers.end()}, {}};
       output.gradient_from.assign(consumers.size(), false);
       stages_[static_cast<std::size_t>(producer_stage(value))].outputs.push_back(std::move(output));
+    }
+    for (StageProgram& stage : stages_) {
+      complete_from(graph_, std::move(nodes_[stage.id.index()]), stage);
+    }
+  }
+
+  /// Nothing to do for what the stage has itself.
+  void add_input(StageProgram& stage,
+                 ValueId read,
+                 std::map<ValueId, std::set<StageId>>& crossing) const {
+    const Value& value = graph_.at(read);
+    if (value.kind == ValueKind::Input || value.kind == ValueKind::Label) {
+      const auto source =
+          value.kind == ValueKind::Input ? StageInput::Source::Model : StageInput::Source::Label;
+      stage.inputs.push_back({source, value.position, read});
+    } else if (value.kind == ValueKind::Computed && producer_stage(read) != stage.id.value) {
+      stage.inputs.push_back({StageInput::Source::Stage, 0, read, StageId(producer_stage(read))});
+      crossing[read].insert(stage.id);
     }
   }
 
@@ -370,6 +358,7 @@ class Partitioner {
   const Graph& graph_;
   std::vector<int> stage_of_;  // per node
   std::vector<std::string> names_;
+  std::vector<std::vector<Node>> nodes_;  // per stage
   std::vector<StageProgram> stages_;
 };
 
@@ -381,8 +370,6 @@ Partition partition(const Graph& graph) {
 
 StageProgram whole_program(const Graph& graph) {
   StageProgram program{.id = StageId(0), .name = "whole"};
-  program.nodes = graph.nodes;
-  program.loss = graph.loss;
   const auto add_inputs = [&](const std::vector<ValueId>& ids, StageInput::Source source) {
     for (std::size_t i = 0; i < ids.size(); ++i) {
       program.inputs.push_back({source, static_cast<int>(i), ids[i]});
@@ -390,17 +377,10 @@ StageProgram whole_program(const Graph& graph) {
   };
   add_inputs(graph.inputs, StageInput::Source::Model);
   add_inputs(graph.labels, StageInput::Source::Label);
-  const auto count = [](std::vector<int>& positions, std::size_t size) {
-    for (std::size_t i = 0; i < size; ++i) {
-      positions.push_back(static_cast<int>(i));
-    }
-  };
-  count(program.parameters, graph.parameters.size());
-  count(program.buffers, graph.buffers.size());
-  count(program.constants, graph.constants.size());
   for (const ValueId output : graph.outputs) {
     program.outputs.push_back({output, {}, {}});
   }
+  complete_from(graph, graph.nodes, program);
   return program;
 }
 

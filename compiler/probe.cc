@@ -60,7 +60,7 @@ StageRun run_stage(const Graph& graph,
   for (const at::Tensor& input : inputs_of(program, inputs, labels, crossing)) {
     run.leaves.push_back(input.requires_grad() ? input.detach().requires_grad_() : input.detach());
   }
-  const StageInterpreter interpreter(graph, program);
+  const ChunkInterpreter interpreter(program, program.chunks.front());
   const auto meter = std::make_shared<MemoryMeter>();
   const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, meter);
   const at::AutoGradMode grad(true);
@@ -74,12 +74,13 @@ StageRun run_stage(const Graph& graph,
 
 StageState probe_state(const Graph& graph, const StageProgram& program) {
   StageState state;
-  for (const int p : program.parameters) {
-    const at::Tensor& original = graph.parameters[static_cast<std::size_t>(p)].tensor;
+  for (const StageParameter& p : program.parameters) {
+    const at::Tensor& original = graph.parameters[static_cast<std::size_t>(p.position)].tensor;
     state.parameters.push_back(original.detach().requires_grad_(original.requires_grad()));
   }
-  for (const int b : program.buffers) {
-    state.buffers.push_back(graph.buffers[static_cast<std::size_t>(b)].tensor.detach().clone());
+  for (const StageBuffer& b : program.buffers) {
+    const at::Tensor& original = graph.buffers[static_cast<std::size_t>(b.position)].tensor;
+    state.buffers.push_back(original.detach().clone());
   }
   return state;
 }

@@ -18,11 +18,11 @@ inline constexpr RandomKey kProbeKey{.seed = 1, .step = 1, .microbatch = 1};
 /// calls the hooks on the module's itself, and buffers to write.
 [[nodiscard]] StageState probe_state(const Graph& graph, const StageProgram& program);
 
-/// One stage's run: leaves at its inputs, so that its graph of autograd ends where the stage does.
+/// The run of a stage of one chunk: leaves at its inputs, so that its graph of autograd ends where the stage does.
 struct StageRun {
   std::vector<at::Tensor> leaves;
   StageState state;
-  StageResult result;
+  ChunkResult result;
 };
 
 /// Runs the stages one after the other on a microbatch, and notes the bytes that each keeps and

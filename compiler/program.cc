@@ -18,24 +18,15 @@ std::string bytes_text(std::int64_t bytes) {
   return kib < 10 * 1024 ? fmt::format("{:.1f} KiB", kib) : fmt::format("{:.1f} MiB", kib / 1024.0);
 }
 
-std::int64_t parameter_bytes(const Graph& graph, const StageProgram& stage) {
-  std::int64_t bytes = 0;
-  for (const int p : stage.parameters) {
-    bytes +=
-        static_cast<std::int64_t>(graph.parameters[static_cast<std::size_t>(p)].tensor.nbytes());
-  }
-  return bytes;
-}
-
 std::string explain_stage(const CompiledProgram& program, const StageProgram& stage) {
   const Graph& graph = program.graph;
   std::string text = fmt::format(
       "stage {} \"{}\": {} operators, {} parameters ({}), keeps {} per microbatch{}{}\n",
       stage.id.value,
       stage.name,
-      stage.nodes.size(),
+      stage.operator_count(),
       stage.parameters.size(),
-      bytes_text(parameter_bytes(graph, stage)),
+      bytes_text(weight_bytes(stage)),
       bytes_text(stage.saved_bytes),
       program.stage_graph.has_backward(stage.id) ? "" : ", frozen: no backward",
       stage.loss == kNoValue ? "" : ", computes the loss");

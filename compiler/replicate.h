@@ -6,7 +6,7 @@
 #pragma once
 
 #include "stagecraft/compiler/program.h"
-#include "stagecraft/scheduler/replicas.h"
+#include "stagecraft/scheduler/layout.h"
 
 namespace stagecraft {
 
@@ -15,6 +15,6 @@ namespace stagecraft {
 /// different one.
 /// Errors: ScheduleParameter when the program has another number of stages than each of several
 /// replicas.
-[[nodiscard]] Program replicate(const Program& program, const Replicas& replicas);
+[[nodiscard]] Program replicate(const Program& program, const Layout& layout);
 
 }  // namespace stagecraft

@@ -1,13 +1,19 @@
-/// StageProgram: what one stage computes for one microbatch, as data.
+/// StageProgram: what one stage computes for one microbatch, as data that stands by itself: nothing
+/// in it points into the graph of the whole model.
 ///
-/// Made by partition, run by the StageInterpreter. Values keep the ids of the whole graph.
+/// Made by partition, run by the executor (and by compile, which checks and measures). A row of
+/// chunks, one unless it was cut (chunks.h): autograd ends at their borders, a backward runs over
+/// them in reverse. Values keep the ids of the whole graph. Weights are no part of it: it says what
+/// they are called and look like.
 ///
 /// SP-1: inputs are made contiguous by their producer, so every transport hands over the same
-///      strides.
+///       strides.
 /// SP-2: a parameter belongs to exactly one stage program.
+/// SP-3: every value that its operators, inputs and outputs name is in `values`.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -27,26 +33,59 @@ struct StageInput {
 /// A value that other stages read.
 struct StageOutput {
   ValueId value;
-  std::vector<StageId> consumers;  ///< in the order in which the stages are created, earliest first
+  std::vector<StageId> consumers;   ///< in the order in which they are created, earliest first
   std::vector<bool> gradient_from;  ///< per consumer: it sends a gradient back
+};
+
+struct StageParameter {
+  std::string name;
+  ValueId value;
+  int position = 0;      ///< in the model
+  bool trained = false;  ///< a gradient reaches it
+};
+
+struct StageBuffer {
+  std::string name;
+  ValueId value;
+  int position = 0;      ///< in the model
+  bool written = false;  ///< by a forward: running statistics, counters
+};
+
+struct StageConstant {
+  ValueId value;
+  at::Tensor tensor;
+};
+
+/// A part of a stage between two borders of autograd.
+struct Chunk {
+  std::vector<Node> nodes;
+  std::vector<ValueId> inputs;   ///< inputs of the stage and what earlier chunks made
+  std::vector<ValueId> outputs;  ///< what later chunks or other stages read
 };
 
 struct StageProgram {
   StageId id;
   std::string name;
   int replica = 0;  ///< which copy of the pipeline it belongs to
-  std::vector<Node> nodes;
+  std::vector<Chunk> chunks;
   std::vector<StageInput> inputs;
   std::vector<StageOutput> outputs;
-  std::vector<int> parameters;  ///< positions in Graph::parameters, ascending
-  std::vector<int> buffers;
-  std::vector<int> constants;
-  ValueId loss = kNoValue;  ///< where this stage computes it
-  /// Per parameter of this stage: a gradient reaches it.
-  std::vector<bool> trained;
+  std::vector<StageParameter> parameters;  ///< in the model's order
+  std::vector<StageBuffer> buffers;        ///< likewise
+  std::vector<StageConstant> constants;
+  std::map<ValueId, Value> values;      ///< `hooks` counts the attachments below
+  std::vector<Attachment> attachments;  ///< of this process alone; as are what nodes call by number
+  ValueId loss = kNoValue;              ///< where this stage computes it
   // Measured on one microbatch when compiled, in bytes.
   std::int64_t saved_bytes = 0;      ///< kept from forward until backward
   std::int64_t transient_bytes = 0;  ///< forward's peak above what it keeps
+
+  [[nodiscard]] const Value& at(ValueId id) const { return values.at(id); }
+  [[nodiscard]] bool trains() const;
+  [[nodiscard]] std::size_t operator_count() const;
 };
+
+/// Bytes of a stage's parameters.
+[[nodiscard]] std::int64_t weight_bytes(const StageProgram& stage);
 
 }  // namespace stagecraft

@@ -65,7 +65,7 @@ int main() {
   auto schedule = sc::one_f_one_b(program.stage_graph(), kMicrobatches);
   std::cout << to_string(schedule);
 
-  auto cluster = sc::Cluster::local(static_cast<int>(schedule.rows().size()));
+  auto cluster = sc::Cluster::local(sc::Layout::of(schedule).ranks());
   sc::Trainer trainer(cluster, program, schedule, sc::AdamW{.lr = 3e-3});
   for (int i = 0; i < 40; ++i) {
     sc::StepFuture step = trainer.step({image, text}, {place});

@@ -11,7 +11,6 @@ Placement Placement::of(const Schedule& schedule, int stages) {
   std::vector<std::size_t> here(count, 0);
   std::vector<StageId> touched;
   for (std::size_t r = 0; r < schedule.rows().size(); ++r) {
-    placement.ranks_.emplace_back(r);
     touched.clear();
     for (const Cell& cell : schedule.rows()[r]) {
       for (const Task& task : cell.tasks()) {

@@ -1,13 +1,12 @@
-/// Placement: which row runs a stage, and which ranks a row stands for.
+/// Placement: which row runs a stage.
 ///
-/// Inferred from a schedule; read by rules, the simulator and lowering. A value; any thread may
-/// read.
+/// Inferred from any schedule, also one that breaks rules; read by rules, the simulator and Layout,
+/// which says what ranks a row stands for. A value; any thread may read.
 /// PM-1: a stage has at most one row. Where a schedule puts it on several, the row with most of its
 /// tasks (the upper one of equals) is the stage's, and rule V07 names the tasks elsewhere.
 #pragma once
 
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "stagecraft/base/ids.h"
@@ -20,19 +19,13 @@ class Placement {
   /// `stages`: how many to place; tasks of other stages are passed over.
   [[nodiscard]] static Placement of(const Schedule& schedule, int stages);
 
-  [[nodiscard]] int rows() const { return static_cast<int>(ranks_.size()); }
   /// The stage's row, or nothing when no row runs it.
   [[nodiscard]] std::optional<int> row(StageId stage) const;
-  /// The ranks behind a row: one, the row's own number.
-  [[nodiscard]] std::span<const Rank> ranks(int row) const {
-    return {&ranks_[static_cast<std::size_t>(row)], 1};
-  }
   /// The row's stages in ascending order.
   [[nodiscard]] std::vector<StageId> stages(int row) const;
 
  private:
   std::vector<int> row_of_;  // by stage; -1 where it runs nowhere
-  std::vector<Rank> ranks_;
 };
 
 }  // namespace stagecraft

@@ -17,15 +17,16 @@ constexpr std::int64_t kAlignment = 64;  // bytes
 /// Cuts views of given shapes out of one zeroed buffer per dtype.
 class FlatBuffers {
  public:
-  void reserve(const at::Tensor& like) { size_of(like) += padded(like); }
+  void reserve(const Value& like) { sizes_[like.dtype] += padded(like); }
 
-  at::Tensor cut(const at::Tensor& like) {
-    at::Tensor& buffer = buffers_[like.scalar_type()];
+  at::Tensor cut(const Value& like) {
+    at::Tensor& buffer = buffers_[like.dtype];
     if (!buffer.defined()) {
-      buffer = at::zeros({size_of(like)}, like.options().requires_grad(false));
+      buffer = at::zeros({sizes_[like.dtype]}, at::TensorOptions(like.dtype));
     }
-    std::int64_t& used = used_[like.scalar_type()];
-    const at::Tensor view = buffer.narrow(0, used, like.numel()).view(like.sizes());
+    std::int64_t& used = used_[like.dtype];
+    const at::Tensor view =
+        buffer.narrow(0, used, c10::multiply_integers(like.sizes)).view(like.sizes);
     used += padded(like);
     return view;
   }
@@ -39,10 +40,9 @@ class FlatBuffers {
   }
 
  private:
-  std::int64_t& size_of(const at::Tensor& like) { return sizes_[like.scalar_type()]; }
-  static std::int64_t padded(const at::Tensor& t) {
-    const std::int64_t step = kAlignment / static_cast<std::int64_t>(t.element_size());
-    return (t.numel() + step - 1) / step * step;
+  static std::int64_t padded(const Value& like) {
+    const auto step = kAlignment / static_cast<std::int64_t>(c10::elementSize(like.dtype));
+    return (c10::multiply_integers(like.sizes) + step - 1) / step * step;
   }
 
   std::map<at::ScalarType, std::int64_t> sizes_, used_;
@@ -51,42 +51,37 @@ class FlatBuffers {
 
 }  // namespace
 
-Bucket::Bucket(const CompiledProgram& program,
-               const StageProgram& stage,
-               const Optimizer& optimizer)
+Bucket::Bucket(const StageProgram& stage, const Optimizer& optimizer)
     : state_names_(state_names(optimizer)) {
   const at::NoGradGuard no_grad;
-  const auto original = [&](std::size_t i) -> const NamedTensor& {
-    return program.graph.parameters[static_cast<std::size_t>(stage.parameters[i])];
-  };
   FlatBuffers weights, gradients;
   std::vector<FlatBuffers> states(state_names_.size());
-  for (std::size_t i = 0; i < stage.parameters.size(); ++i) {
-    weights.reserve(original(i).tensor);
-    if (stage.trained[i]) {
-      gradients.reserve(original(i).tensor);
+  for (const StageParameter& parameter : stage.parameters) {
+    const Value& facts = stage.at(parameter.value);
+    weights.reserve(facts);
+    if (parameter.trained) {
+      gradients.reserve(facts);
       for (FlatBuffers& s : states) {
-        s.reserve(original(i).tensor);
+        s.reserve(facts);
       }
     }
   }
-  for (std::size_t i = 0; i < stage.parameters.size(); ++i) {
-    const NamedTensor& from = original(i);
-    at::Tensor leaf = weights.cut(from.tensor).detach();
-    leaf.copy_(from.tensor);
-    leaf.requires_grad_(from.tensor.requires_grad());
-    names_.push_back(from.name);
+  for (const StageParameter& parameter : stage.parameters) {
+    const Value& facts = stage.at(parameter.value);
+    at::Tensor leaf = weights.cut(facts).detach();
+    leaf.requires_grad_(facts.requires_grad);
+    names_.push_back(parameter.name);
     parameters_.push_back(leaf);
-    if (!stage.trained[i]) {
+    if (!parameter.trained) {
       continue;
     }
-    OptimizedParameter trained{.parameter = leaf.detach(), .gradient = gradients.cut(from.tensor)};
+    OptimizedParameter trained{.parameter = leaf.detach(), .gradient = gradients.cut(facts)};
     for (FlatBuffers& s : states) {
-      trained.state.push_back(s.cut(from.tensor));
+      trained.state.push_back(s.cut(facts));
     }
     trained_.push_back(std::move(trained));
-    trained_names_.push_back(from.name);
-    positions_.push_back(stage.parameters[i]);
+    trained_names_.push_back(parameter.name);
+    positions_.push_back(parameter.position);
     gradient_edges_.push_back(torch::autograd::impl::gradient_edge(leaf));
   }
   flat_gradients_ = gradients.all();

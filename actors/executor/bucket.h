@@ -16,18 +16,16 @@
 #include <torch/csrc/autograd/edge.h>
 
 #include "stagecraft/actors/executor/optimizer.h"
-#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/stage_program.h"
 #include "stagecraft/futures/collective/vote.h"
 
 namespace stagecraft {
 
 class Bucket {
  public:
-  /// Copies the stage's parameters out of the program.
-  Bucket(const CompiledProgram& program, const StageProgram& stage, const Optimizer& optimizer);
+  /// Everything zero: weights come from elsewhere.
+  Bucket(const StageProgram& stage, const Optimizer& optimizer);
 
-  /// In the order of StageProgram::parameters.
-  [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
   /// The leaves autograd differentiates to, in the order of StageProgram::parameters.
   [[nodiscard]] const std::vector<at::Tensor>& parameters() const { return parameters_; }
   /// Where gradients of the trained parameters arrive, in their order.

@@ -66,8 +66,10 @@ struct Reference::Impl {
       : program(std::move(p)), optimizer(o), options(std::move(opt)) {
     check_optimizer(optimizer);
     const CompiledProgram& compiled = program.compiled();
+    const std::vector<NamedTensor> start = initial_state(compiled.graph);
     for (const StageId id : compiled.partition.order) {
-      stages.emplace_back(compiled, id, optimizer);
+      stages.emplace_back(compiled.partition.stages[id.index()], optimizer);
+      stages.back().load(start);
       for (const auto& edge : stages.back().bucket.gradient_edges()) {
         edges.push_back(edge);
       }
@@ -111,16 +113,56 @@ struct Reference::Impl {
             break;
         }
       }
-      const StageResult result = stage.interpreter.run(
-          arguments, stage.state, {.seed = options.seed, .step = done, .microbatch = m});
-      for (std::size_t i = 0; i < result.outputs.size(); ++i) {
-        crossing[stage.program->outputs[i].value] = result.outputs[i];
-      }
-      if (result.loss.defined()) {
-        loss = result.loss;
-      }
+      run_chunks(
+          stage, arguments, {.seed = options.seed, .step = done, .microbatch = m}, crossing, loss);
     }
     return loss;
+  }
+
+  /// Adds what the stage makes to `crossing`, and sets `loss` where it makes it.
+  static void run_chunks(const StageRuntime& stage,
+                         const Tensors& arguments,
+                         const RandomKey& key,
+                         std::map<ValueId, at::Tensor>& crossing,
+                         at::Tensor& loss) {
+    const bool several = stage.chunks.size() > 1;
+    std::vector<Tensors> made;
+    for (const StageRuntime::BoundChunk& chunk : stage.chunks) {
+      Tensors inputs;
+      for (const auto& [from, position] : chunk.inputs) {
+        inputs.push_back(several ? across_border(from ? made[*from][position] : arguments[position])
+                                 : arguments[position]);
+      }
+      const ChunkResult result =
+          chunk.interpreter.run(inputs, several ? state_of(stage, chunk) : stage.state, key);
+      for (std::size_t i = 0; i < result.outputs.size(); ++i) {
+        if (chunk.outputs[i]) {
+          crossing[stage.program->outputs[*chunk.outputs[i]].value] = result.outputs[i];
+        }
+      }
+      loss = result.loss.defined() ? result.loss : loss;
+      made.push_back(result.outputs);
+    }
+  }
+
+  static at::Tensor across_border(const at::Tensor& value) {
+    return value.requires_grad() ? Boundary::apply(value) : value;
+  }
+
+  /// The stage's parameters and buffers as one of several chunks sees them.
+  static StageState state_of(const StageRuntime& stage, const StageRuntime::BoundChunk& chunk) {
+    StageState state = stage.state;
+    std::vector<std::size_t> trained;
+    for (std::size_t p = 0; p < stage.program->parameters.size(); ++p) {
+      if (stage.program->parameters[p].trained) {
+        trained.push_back(p);
+      }
+    }
+    for (const std::size_t read : chunk.parameters) {
+      at::Tensor& parameter = state.parameters[trained[read]];
+      parameter = across_border(parameter);
+    }
+    return state;
   }
 
   void differentiate(const at::Tensor& loss) {
@@ -176,7 +218,7 @@ ReferenceStep Reference::step(const Batch& inputs, const Batch& labels) {
 std::vector<StateTensor> Reference::state() const {
   std::vector<StateTensor> result;
   for (const StageRuntime& stage : impl_->stages) {
-    stage.append_state(impl_->program.compiled(), result);
+    stage.append_state(result);
   }
   return result;
 }
@@ -186,11 +228,9 @@ std::vector<StateTensor> Reference::gradients() const {
   for (const StageRuntime& stage : impl_->stages) {
     const std::vector<at::Tensor> gradients = stage.bucket.gradients();
     std::size_t next = 0;
-    for (std::size_t i = 0; i < stage.program->parameters.size(); ++i) {
-      if (stage.program->trained[i]) {
-        const auto position = static_cast<std::size_t>(stage.program->parameters[i]);
-        result.push_back(
-            {impl_->program.compiled().graph.parameters[position].name, gradients[next++]});
+    for (const StageParameter& parameter : stage.program->parameters) {
+      if (parameter.trained) {
+        result.push_back({parameter.name, gradients[next++]});
       }
     }
   }

@@ -4,8 +4,9 @@
 /// microbatch, and shares everything else with the executor: buckets, averaging, vote, clipping,
 /// optimizer. Its steps run on a thread of their own, with the thread count a worker would have.
 ///
-/// RE-1: values cross a stage boundary through an identity whose gradient is contiguous, as on the
-///      wire.
+/// RE-1: values cross the boundary of a stage, and of a chunk where a stage has several, through an
+///       identity whose gradient is contiguous, as on the wire; so do parameters, where a stage has
+///       several chunks.
 #pragma once
 
 #include <cstdint>

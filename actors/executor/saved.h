@@ -3,6 +3,7 @@
 /// Made by StageRuntime::forward, kept in a slot, used up by the backward.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -12,9 +13,10 @@ namespace stagecraft {
 
 /// Of one chunk.
 struct Saved {
-  std::vector<at::Tensor> leaves;   ///< the inputs that owe a gradient, in order
-  std::vector<at::Tensor> outputs;  ///< with their graphs, in the order of the chunk's outputs
-  at::Tensor loss;                  ///< undefined where another chunk computes it
+  std::vector<at::Tensor> leaves;    ///< the inputs that owe a gradient, in order
+  std::vector<std::size_t> leaf_of;  ///< which of the chunk's inputs each leaf is
+  std::vector<at::Tensor> outputs;   ///< with their graphs, in the order of the chunk's outputs
+  at::Tensor loss;                   ///< undefined where another chunk computes it
   // After the input half of a split backward: where the weight half starts, and with what.
   bool input_half_done = false;
   std::vector<torch::autograd::Edge> frontier;

@@ -33,9 +33,11 @@ const RankPlan& list_of(const Plan& plan, Rank self) {
 }
 
 std::vector<StageRuntime> stages_of(const ExecutorSetup& setup) {
+  const std::vector<NamedTensor> start = initial_state(setup.program->graph);
   std::vector<StageRuntime> stages;
   for (const StageId id : list_of(*setup.train, setup.rank).stages) {
-    stages.emplace_back(*setup.program, id, setup.optimizer);
+    stages.emplace_back(setup.program->partition.stages[id.index()], setup.optimizer);
+    stages.back().load(start);
   }
   return stages;
 }
@@ -390,7 +392,7 @@ StepReport StageExecutor::run(const StepOrder& order) {
 std::vector<StateTensor> StageExecutor::state() const {
   std::vector<StateTensor> result;
   for (const StageRuntime& stage : impl_->stages) {
-    stage.append_state(*impl_->setup.program, result);
+    stage.append_state(result);
   }
   return result;
 }

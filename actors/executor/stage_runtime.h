@@ -1,10 +1,10 @@
-/// StageRuntime: one stage as a rank, or the reference, runs it: program, interpreter, parameters
-/// and buffers.
+/// StageRuntime: one stage as a rank, or the reference, runs it: its chunks, parameters and buffers.
 ///
 /// Confined to the thread that trains it.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,8 +13,8 @@
 
 #include "stagecraft/actors/executor/bucket.h"
 #include "stagecraft/actors/executor/saved.h"
-#include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/interpreter.h"
+#include "stagecraft/compiler/stage_program.h"
 #include "stagecraft/scheduler/cell.h"
 
 namespace stagecraft {
@@ -34,9 +34,26 @@ struct StageGradients {
 
 class StageRuntime {
  public:
-  /// Starts from the program's parameters and buffers, with copies of its own.
-  /// Requires: `compiled` outlives the runtime.
-  StageRuntime(const CompiledProgram& compiled, StageId id, const Optimizer& optimizer);
+  /// A chunk as it is run, with everything looked up.
+  struct BoundChunk {
+    /// Where an input comes from: the stage's inputs, or the outputs of an earlier chunk.
+    struct Source {
+      std::optional<std::size_t> chunk;
+      std::size_t position = 0;
+    };
+    ChunkInterpreter interpreter;
+    std::vector<Source> inputs;
+    std::vector<std::optional<std::size_t>> outputs;    ///< of the stage: which, if any
+    std::vector<std::size_t> parameters;                ///< those it reads, among the trained ones
+    std::vector<torch::autograd::Edge> gradient_edges;  ///< of these
+  };
+
+  /// Weights, buffers and the optimizer's state are zero until they are loaded.
+  /// Requires: `program` outlives the runtime.
+  StageRuntime(const StageProgram& program, const Optimizer& optimizer);
+
+  /// Takes copies of what of `state` is this stage's; the rest is left as it is.
+  void load(const std::vector<NamedTensor>& state);
 
   /// Runs the forward of one microbatch. `inputs` in the order of StageProgram::inputs; their graphs
   /// are left alone.
@@ -44,24 +61,31 @@ class StageRuntime {
                                      bool keeps_graphs,
                                      const RandomKey& key) const;
 
-  /// Runs a backward: B, or one of its halves. The input half leaves `parameters` empty, and the
-  /// weight half behind it `inputs`; a weight half that comes first does all.
-  /// `output_gradients`: per output; undefined where nobody sends one.
+  /// Runs a backward: B, or one of its halves, over the chunks in reverse. The input half leaves
+  /// `parameters` empty, and the weight half behind it `inputs`; a weight half that comes first does
+  /// all. `output_gradients`: per output; undefined where nobody sends one.
   [[nodiscard]] StageGradients backward(CellKind kind,
                                         SavedStage& saved,
                                         const std::vector<at::Tensor>& output_gradients) const;
 
   /// Weights, optimizer state and buffers under the names they have in checkpoints; the living
   /// tensors.
-  void append_state(const CompiledProgram& compiled, std::vector<NamedTensor>& all) const;
+  void append_state(std::vector<NamedTensor>& all) const;
 
   /// The name of the model's parameter `position`, where this stage has it.
   [[nodiscard]] std::optional<std::string> name_of_parameter(std::int64_t position) const;
 
   const StageProgram* program;
-  StageInterpreter interpreter;
   Bucket bucket;
   StageState state;
+  std::vector<BoundChunk> chunks;
+
+ private:
+  [[nodiscard]] BoundChunk bound(const Chunk& chunk) const;
+  [[nodiscard]] std::vector<at::Tensor> weight_half(SavedStage& saved) const;
 };
+
+/// The weights and buffers of a program as it was compiled, under their names in checkpoints.
+[[nodiscard]] std::vector<NamedTensor> initial_state(const Graph& graph);
 
 }  // namespace stagecraft

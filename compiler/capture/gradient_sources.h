@@ -1,5 +1,5 @@
-/// GradientSources: which captured value each node of autograd made. Kept by the recorder, so that
-/// what autograd knows (hooks, edges of custom functions) can be said of values.
+/// GradientSources: which captured value each node of autograd made. A part of CapturedValues, so
+/// that what autograd knows (hooks, edges of custom functions) can be said of values.
 #pragma once
 
 #include <map>

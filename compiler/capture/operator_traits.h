@@ -34,8 +34,8 @@ inline constexpr std::string_view kEqual = "aten::equal";
 /// Whether the call makes a number of C++ out of a tensor's values, on which a module can decide.
 [[nodiscard]] bool reads_values(const c10::OperatorHandle& op);
 
-/// Likewise for an operator that a composite one calls, where item() and is_nonzero() are seen by
-/// what they call themselves.
+/// Likewise of an operator that a composite one calls, where a read is told at the operator that
+/// makes it: is_nonzero() calls item().
 [[nodiscard]] bool reads_values_inside(const c10::OperatorHandle& op);
 
 [[nodiscard]] bool shape_depends_on_values(const c10::OperatorHandle& op,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,8 +13,6 @@
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/lower/lifetimes.h"
 #include "stagecraft/compiler/lower/waits.h"
-#include "stagecraft/scheduler/placement.h"
-#include "stagecraft/scheduler/replicas.h"
 
 namespace stagecraft {
 namespace {
@@ -169,7 +168,6 @@ class RankLowering {
     const Microbatch m = task.microbatch;
     const ValueKey saved{kNoValue, Role::Saved, task.stage, m};
     const ValueKey gradients{kNoValue, Role::ParameterGradient, task.stage, m};
-    const bool trains = std::ranges::find(stage.trained, true) != stage.trained.end();
     for (const auto& [edge, received] : arrived) {
       read(run, key_of(tensor(edge), m, received));
     }
@@ -190,7 +188,7 @@ class RankLowering {
         }
       }
     }
-    if (task.kind != CellKind::BackwardInput && trains) {
+    if (task.kind != CellKind::BackwardInput && stage.trains()) {
       write(run, gradients);
       Instruction& accumulate = emit(Stream::Compute, Op::Accumulate);
       accumulate.task = task;
@@ -251,14 +249,17 @@ Plan lower(const TrainingDag& dag, const CompiledProgram& program) {
   return plan;
 }
 
-Plan lower_schedule(const Program& program, const Schedule& given, bool training) {
-  const Schedule schedule = Replicas(given).with_step_microbatches(given);
+Plan lower_schedule(const Program& program,
+                    const Schedule& given,
+                    const Layout& layout,
+                    bool training) {
+  const Schedule schedule = layout.with_step_microbatches(given);
   const CompiledProgram& compiled = program.compiled();
-  const int stages = compiled.stage_graph.size();
-  const Placement placement = Placement::of(schedule, stages);
   std::vector<Rank> rank_of_stage;
-  for (int s = 0; s < stages; ++s) {
-    rank_of_stage.push_back(placement.ranks(placement.row(StageId(s)).value()).front());
+  for (int s = 0; s < compiled.stage_graph.size(); ++s) {
+    const std::span<const Rank> ranks = layout.ranks_of(StageId(s));
+    SC_CHECK(ranks.size() == 1, "every stage of a validated schedule has a row, and it one rank");
+    rank_of_stage.push_back(ranks.front());
   }
   TrainingDag dag = build_training_dag(compiled, schedule, training);
   place(dag, rank_of_stage);

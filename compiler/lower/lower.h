@@ -5,6 +5,7 @@
 #include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/compiler/program.h"
 #include "stagecraft/compiler/training/dag.h"
+#include "stagecraft/scheduler/layout.h"
 #include "stagecraft/scheduler/schedule.h"
 
 namespace stagecraft {
@@ -15,8 +16,12 @@ namespace stagecraft {
 [[nodiscard]] Plan lower(const TrainingDag& dag, const CompiledProgram& program);
 
 /// The whole way: build, place, order, lower. `training` false keeps the forwards only.
-/// Requires: validate() finds nothing in the schedule; the program is laid out for its replicas
-/// (replicate.h).
-[[nodiscard]] Plan lower_schedule(const Program& program, const Schedule& schedule, bool training);
+/// Requires: validate() finds nothing in the schedule; `layout` is its own, and the program is laid
+/// out by it (replicate.h).
+/// Ensures: the plan's ranks are the layout's.
+[[nodiscard]] Plan lower_schedule(const Program& program,
+                                  const Schedule& schedule,
+                                  const Layout& layout,
+                                  bool training);
 
 }  // namespace stagecraft

@@ -21,15 +21,6 @@ std::int64_t bytes_of_slot(const CompiledProgram& program, const ValueKey& key) 
 
 }  // namespace
 
-std::int64_t weight_bytes(const CompiledProgram& program, StageId stage) {
-  std::int64_t bytes = 0;
-  for (const int p : program.partition.stages[stage.index()].parameters) {
-    bytes += static_cast<std::int64_t>(
-        program.graph.parameters[static_cast<std::size_t>(p)].tensor.nbytes());
-  }
-  return bytes;
-}
-
 std::int64_t peak_activation_bytes(const CompiledProgram& program, const RankPlan& rank) {
   std::map<SlotId, std::int64_t> held;
   std::int64_t now = 0, peak = 0;

@@ -8,9 +8,6 @@
 
 namespace stagecraft {
 
-/// Bytes of the parameters of one stage.
-[[nodiscard]] std::int64_t weight_bytes(const CompiledProgram& program, StageId stage);
-
 /// Returns the most bytes of activations, their gradients and what autograd keeps that `rank` holds
 /// at once, from the sizes measured when the program was compiled.
 [[nodiscard]] std::int64_t peak_activation_bytes(const CompiledProgram& program,

@@ -116,7 +116,7 @@ class Builder {
   void add_updates() {
     std::map<StageId, int> update_of;
     for (const StageProgram& stage : program_.partition.stages) {
-      if (std::ranges::find(stage.trained, true) != stage.trained.end()) {
+      if (stage.trains()) {
         update_of[stage.id] = static_cast<int>(dag_.nodes.size());
         dag_.nodes.push_back(
             {.kind = DagKind::Update, .task = {CellKind::Update, stage.id, Microbatch(0)}});

@@ -47,8 +47,10 @@ struct Fixture {
     setup.rank = Rank(0);
     setup.program = program.shared();
     const Schedule schedule = gpipe(program.stage_graph(), 2);
-    setup.train = train = std::make_shared<const Plan>(lower_schedule(program, schedule, true));
-    setup.evaluate = std::make_shared<const Plan>(lower_schedule(program, schedule, false));
+    const Layout layout = Layout::of(schedule);
+    setup.train = train =
+        std::make_shared<const Plan>(lower_schedule(program, schedule, layout, true));
+    setup.evaluate = std::make_shared<const Plan>(lower_schedule(program, schedule, layout, false));
     setup.optimizer = Sgd{.lr = 1.0};
     setup.before_instruction = [this](const Instruction& i) {
       if (before) {

@@ -156,7 +156,8 @@ TEST_CASE(
 
   // x = 0 makes both tensors 0.
   const CompiledProgram& compiled = program.compiled();
-  const StageInterpreter interpreter(compiled.graph, compiled.partition.stages[0]);
+  const StageProgram& stage = compiled.partition.stages[0];
+  const ChunkInterpreter interpreter(stage, stage.chunks.front());
   const StageState state{.parameters = {compiled.graph.parameters[0].tensor}, .buffers = {}};
   const auto run = [&](const torch::Tensor& x) { return interpreter.run({x, x}, state, {}); };
   CHECK_NOTHROW(run(torch::randn({2, 4})));

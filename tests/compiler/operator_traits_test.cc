@@ -61,7 +61,8 @@ TEST_CASE("a number out of a tensor's values is a read of them", "[compiler][cap
   CHECK(reads_values(op("aten::item")));
   CHECK(reads_values(op("aten::equal")));
   CHECK_FALSE(reads_values(op("aten::relu")));
-  CHECK_FALSE(reads_values_inside(op("aten::item")));  // what it calls is seen itself
+  CHECK(reads_values(op("aten::is_nonzero")));
+  CHECK_FALSE(reads_values_inside(op("aten::relu")));
   CHECK(reads_values_inside(op("aten::_local_scalar_dense")));
 }
 

@@ -140,7 +140,8 @@ TEST_CASE("an operator outside the markers joins its latest operand, or its near
   const Program program = compile_square(module);
   const auto names = [&](int s) {
     std::vector<std::string> result;
-    for (const Node& n : program.compiled().partition.stages[static_cast<std::size_t>(s)].nodes) {
+    for (const Node& n :
+         program.compiled().partition.stages[static_cast<std::size_t>(s)].chunks.front().nodes) {
       result.push_back(n.name);
     }
     return result;
@@ -171,7 +172,7 @@ TEST_CASE(
   });
   const Program program = compile_square(module);
   CHECK((program.stage_graph().edges() == Edges{{0, 1}}));
-  CHECK(program.compiled().partition.stages[0].nodes.back().name == "aten::mul");
+  CHECK(program.compiled().partition.stages[0].chunks.front().nodes.back().name == "aten::mul");
 }
 
 /// A trunk and two heads, side by side or one after the other.
@@ -210,7 +211,8 @@ TEST_CASE(
       compile(module, {.inputs = {x}, .labels = {x}, .loss = loss, .microbatches = 2});
   const auto& stages = program.compiled().partition.stages;
   CHECK(stages[2].loss != kNoValue);
-  CHECK(stages[1].nodes.back().name == "aten::mean");  // its own term stays with the first head
+  CHECK(stages[1].chunks.front().nodes.back().name ==
+        "aten::mean");  // its own term stays with the first head
   CHECK((program.stage_graph().edges() ==
          (side_by_side ? Edges{{0, 1}, {0, 2}, {1, 2}} : Edges{{0, 1}, {1, 2}})));
   CHECK_THAT(program.graph_text(), ContainsSubstring("loss       %"));
@@ -218,7 +220,8 @@ TEST_CASE(
 
 /// How many operators of this name a stage has.
 std::ptrdiff_t count(const Program& program, std::size_t stage, std::string_view name) {
-  return std::ranges::count(program.compiled().partition.stages[stage].nodes, name, &Node::name);
+  return std::ranges::count(
+      program.compiled().partition.stages[stage].chunks.front().nodes, name, &Node::name);
 }
 
 TEST_CASE(
@@ -367,7 +370,7 @@ TEST_CASE("regions annotate without cutting, and modules are stages too", "[comp
   });
   const Program program = compile_square(module);
   CHECK(program.stage_graph().size() == 2);
-  const Node& last = program.compiled().partition.stages[1].nodes.front();
+  const Node& last = program.compiled().partition.stages[1].chunks.front().nodes.front();
   REQUIRE(last.annotations.size() == 2);
   CHECK((last.annotations[1] == Annotation{"EP", "EP", 0}));
 }

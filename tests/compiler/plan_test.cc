@@ -35,6 +35,11 @@ const Schedule& two_by_two() {
   return schedule;
 }
 
+Plan plan_of(const Program& program, const Schedule& schedule, bool training = true) {
+  const Layout layout = Layout::of(schedule);
+  return lower_schedule(replicate(program, layout), schedule, layout, training);
+}
+
 std::size_t count(const Plan& plan, Op op) {
   std::size_t n = 0;
   for (const RankPlan& rank : plan.ranks) {
@@ -45,8 +50,7 @@ std::size_t count(const Plan& plan, Op op) {
 
 /// A plan of two replicas of two stages on two ranks.
 Plan chimera_plan() {
-  const Schedule schedule = chimera(2, 4);
-  return lower_schedule(replicate(chain_program(2, 4), Replicas(schedule)), schedule, true);
+  return plan_of(chain_program(2, 4), chimera(2, 4));
 }
 
 bool mentions(const std::vector<std::string>& faults, std::string_view what) {
@@ -55,7 +59,7 @@ bool mentions(const std::vector<std::string>& faults, std::string_view what) {
 }
 
 TEST_CASE("a two-stage plan has the transfers of Piper's node counts", "[compiler][plan]") {
-  const Plan plan = lower_schedule(chain_program(2, 2), two_by_two(), true);
+  const Plan plan = plan_of(chain_program(2, 2), two_by_two());
   CHECK(count(plan, Op::Run) == 8);
   CHECK(count(plan, Op::Send) == 4);  // 2 (S - 1) M
   CHECK(count(plan, Op::Recv) == 4 + plan.feeds.size());
@@ -70,7 +74,7 @@ TEST_CASE("split backward lowers to the same transfers", "[compiler][plan]") {
   const Schedule split = Schedule::parse(
       "0F0 0F1 .   0I0 .   0I1 0W0 0W1\n"
       ".   1F0 1I0 1F1 1I1 1W0 1W1 .  \n");
-  const Plan plan = lower_schedule(chain_program(2, 2), split, true);
+  const Plan plan = plan_of(chain_program(2, 2), split);
   CHECK(count(plan, Op::Send) == 4);
   CHECK(count(plan, Op::Run) == 12);
   CHECK(count(plan, Op::Accumulate) == 4);
@@ -78,14 +82,25 @@ TEST_CASE("split backward lowers to the same transfers", "[compiler][plan]") {
 
 TEST_CASE("two stages of one rank hand over without a transfer", "[compiler][plan]") {
   const Schedule folded = Schedule::parse("0F0 1F0 1B0 0B0 0F1 1F1 1B1 0B1\n");
-  const Plan plan = lower_schedule(chain_program(2, 2), folded, true);
+  const Plan plan = plan_of(chain_program(2, 2), folded);
   REQUIRE(plan.ranks.size() == 1);
   CHECK(count(plan, Op::Send) == 0);
   CHECK((plan.ranks[0].stages == std::vector<StageId>{StageId(0), StageId(1)}));
 }
 
+TEST_CASE("a row without a task has no list in the plan: ranks are numbered without it",
+          "[compiler][plan]") {
+  const Program program = chain_program(2, 2);
+  const Schedule gaps = Schedule::parse(
+      ".   .   .   .   .   .  \n"
+      "0F0 0F1 .   0B0 .   0B1\n"
+      ".   .   .   .   .   .  \n"
+      ".   1F0 1B0 1F1 1B1 .  \n");
+  CHECK(to_string(plan_of(program, gaps)) == to_string(plan_of(program, two_by_two())));
+}
+
 TEST_CASE("a forward-only plan keeps no state and does not vote", "[compiler][plan]") {
-  const Plan plan = lower_schedule(chain_program(2, 2), two_by_two(), false);
+  const Plan plan = plan_of(chain_program(2, 2), two_by_two(), false);
   CHECK(count(plan, Op::Run) == 4);
   CHECK(count(plan, Op::Send) == 2);
   CHECK(count(plan, Op::Vote) == 0);
@@ -101,7 +116,7 @@ TEST_CASE("a forward-only plan keeps no state and does not vote", "[compiler][pl
 
 TEST_CASE("1F1B keeps as many states alive as its bound says", "[compiler][plan][memory]") {
   const Program program = chain_program(4, 8);
-  const Plan plan = lower_schedule(program, one_f_one_b(program.stage_graph(), 8), true);
+  const Plan plan = plan_of(program, one_f_one_b(program.stage_graph(), 8));
   for (const RankPlan& rank : plan.ranks) {
     int alive = 0, peak = 0;
     for (const Instruction& i : rank.instructions) {
@@ -119,7 +134,7 @@ TEST_CASE("1F1B keeps as many states alive as its bound says", "[compiler][plan]
 }
 
 TEST_CASE("a plan prints what each rank does", "[compiler][plan]") {
-  const std::string text = to_string(lower_schedule(chain_program(2, 2), two_by_two(), true));
+  const std::string text = to_string(plan_of(chain_program(2, 2), two_by_two()));
   CHECK_THAT(text,
              ContainsSubstring("rank 1:") && ContainsSubstring("run 1F0") &&
                  ContainsSubstring("send edge") && ContainsSubstring("from the driver") &&
@@ -141,7 +156,7 @@ TEST_CASE("the DAG prints its nodes, with no edge between send and receive", "[c
 }
 
 TEST_CASE("verify finds every way to break a plan", "[compiler][plan]") {
-  const Plan sound = lower_schedule(chain_program(2, 2), two_by_two(), true);
+  const Plan sound = plan_of(chain_program(2, 2), two_by_two());
   const auto drop = [&](std::size_t rank, Op op) {
     Plan plan = sound;
     auto& list = plan.ranks[rank].instructions;
@@ -187,12 +202,12 @@ const Schedule kShapes[] = {
 std::vector<Plan> sound_plans() {
   std::vector<Plan> plans;
   for (const Schedule& schedule : kShapes) {
-    plans.push_back(lower_schedule(chain_program(2, 2), schedule, true));
-    plans.push_back(lower_schedule(chain_program(2, 2), schedule, false));
+    plans.push_back(plan_of(chain_program(2, 2), schedule));
+    plans.push_back(plan_of(chain_program(2, 2), schedule, false));
   }
   const Program four = chain_program(4, 8);
-  plans.push_back(lower_schedule(four, one_f_one_b(four.stage_graph(), 8), true));
-  plans.push_back(lower_schedule(chain_program(4, 4), dualpipev(2, 4), true));
+  plans.push_back(plan_of(four, one_f_one_b(four.stage_graph(), 8)));
+  plans.push_back(plan_of(chain_program(4, 4), dualpipev(2, 4)));
   plans.push_back(chimera_plan());
   return plans;
 }
@@ -220,7 +235,7 @@ TEST_CASE("P-2, P-4, P-6: no wait of a plan can be left out", "[compiler][plan]"
 
 TEST_CASE("P-1, P-2, P-9: a list that could not be run is told what is wrong with it",
           "[compiler][plan]") {
-  const RankPlan sound = lower_schedule(chain_program(2, 2), two_by_two(), true).ranks[0];
+  const RankPlan sound = plan_of(chain_program(2, 2), two_by_two()).ranks[0];
   REQUIRE(verify(sound).empty());
   const auto faults_of = [&](Op op, auto&& spoil) {
     RankPlan rank = sound;
@@ -243,7 +258,7 @@ TEST_CASE("P-1, P-2, P-9: a list that could not be run is told what is wrong wit
   CHECK(mentions(faults_of(Op::Vote, [](Instruction& i) { i.id = InstructionId(0); }), "P-1"));
   CHECK(mentions(faults_of(Op::Send, [](Instruction& i) { i.stream = Stream::Compute; }), "P-2"));
 
-  Plan plan = lower_schedule(chain_program(2, 2), two_by_two(), true);
+  Plan plan = plan_of(chain_program(2, 2), two_by_two());
   std::ranges::find(plan.ranks[0].instructions, Op::Send, &Instruction::op)->edge = EdgeId(99);
   CHECK(mentions(verify(plan), "no such edge"));
   plan = chimera_plan();
@@ -256,7 +271,7 @@ TEST_CASE("P-1, P-2, P-9: a list that could not be run is told what is wrong wit
 }
 
 TEST_CASE("P-2: the tasks of an overlap group wait for nothing of each other", "[compiler][plan]") {
-  RankPlan rank = lower_schedule(chain_program(4, 4), dualpipev(2, 4), true).ranks[0];
+  RankPlan rank = plan_of(chain_program(4, 4), dualpipev(2, 4)).ranks[0];
   const auto in_group = [](const Instruction& i) { return i.overlap >= 0; };
   const auto first = std::ranges::find_if(rank.instructions, in_group);
   REQUIRE(first != rank.instructions.end());
@@ -276,7 +291,7 @@ TEST_CASE("P-8: a backward with nothing to do keeps its place, and no tensor goe
   const auto x = torch::randn({4, 8});
   const Program program = compile(
       module, {.inputs = {x}, .labels = {x}, .loss = testing::mean_square, .microbatches = 2});
-  const Plan plan = lower_schedule(program, two_by_two(), true);
+  const Plan plan = plan_of(program, two_by_two());
   CHECK(verify(plan).empty());
   CHECK(plan.surplus_count() == 2);
   CHECK(count(plan, Op::Run) == 8);         // the tasks of the schedule
@@ -294,7 +309,7 @@ TEST_CASE("P-8: a backward with nothing to do keeps its place, and no tensor goe
   CHECK_THAT(to_string(plan),
              ContainsSubstring("run 0B1, which does nothing") &&
                  ContainsSubstring("instructions (2 do nothing), driver"));
-  CHECK(lower_schedule(program, two_by_two(), false).surplus_count() == 0);
+  CHECK(plan_of(program, two_by_two(), false).surplus_count() == 0);
 
   Plan spoiled = plan;  // one that reads nothing and yet makes something
   for (Instruction& i : spoiled.ranks[0].instructions) {
@@ -332,7 +347,7 @@ TEST_CASE("two replicas of a stage on one rank need no other rank", "[compiler][
       "@form list\n@edges 0-1,2-3\n@replicas 0=2,1=3\n"
       "0F0 2F0 2B0 0B0\n"
       "1F0 3F0 3B0 1B0\n");
-  const Plan plan = lower_schedule(replicate(chain_program(2, 2), Replicas(both)), both, true);
+  const Plan plan = plan_of(chain_program(2, 2), both);
   CHECK(verify(plan).empty());
   CHECK((plan.replica_groups[1].ranks == std::vector<Rank>{Rank(1)}));
 }
@@ -355,7 +370,7 @@ TEST_CASE("verify finds a reduction that is missing, out of order or early",
 TEST_CASE("tasks of an overlap group share no slot, so they may run in any order",
           "[compiler][plan]") {
   const Schedule schedule = dualpipev(2, 4);
-  const Plan plan = lower_schedule(chain_program(4, 4), schedule, true);
+  const Plan plan = plan_of(chain_program(4, 4), schedule);
   int groups = 0;
   for (const RankPlan& rank : plan.ranks) {
     std::map<int, std::set<SlotId>> written;

@@ -77,7 +77,7 @@ void check_run(const Schedule& schedule,
                const Program& program,
                const Batch& inputs,
                const Batch& labels) {
-  const StageGraph graph = Replicas(schedule).expand(program.stage_graph());
+  const StageGraph graph = Layout::of(schedule).expand(program.stage_graph());
   REQUIRE(validate(schedule, graph, {.microbatches = program.microbatches()}).empty());
   const Optimizer optimizer = Sgd{.lr = 0.1, .momentum = 0.9};
   Pipeline pipeline(program, schedule, {.optimizer = optimizer});
@@ -94,11 +94,12 @@ void check_run(const Schedule& schedule,
       CHECK(outcome.losses[m] == Catch::Approx(expected.losses[m]).epsilon(1e-6));
     }
     CHECK(outcome.reports[0].gradient_norm == Catch::Approx(expected.gradient_norm).epsilon(1e-6));
-    for (std::size_t row = 0; row < schedule.rows().size(); ++row) {
-      INFO("rank " << row);
-      CHECK(outcome.reports[row].times.peak_in_flight ==
-            peak_in_flight(schedule.rows()[row], graph));
-      CHECK(pipeline.executor(static_cast<int>(row)).bytes_held() == 0);
+    for (int rank = 0; rank < pipeline.layout().ranks(); ++rank) {
+      INFO("rank " << rank);
+      const int row = pipeline.layout().row_of(Rank(rank));
+      CHECK(outcome.reports[static_cast<std::size_t>(rank)].times.peak_in_flight ==
+            peak_in_flight(schedule.rows()[static_cast<std::size_t>(row)], graph));
+      CHECK(pipeline.executor(rank).bytes_held() == 0);
     }
   }
   check_weights(schedule, graph, pipeline.state(), reference);
@@ -115,7 +116,7 @@ TEST_CASE("every builder's schedule trains as one process does, within its bound
       const Schedule schedule = build_schedule(run.builder, run.request);
       Batch inputs, labels;
       const Program program = chain_program(
-          Replicas(schedule).model_stages(), run.request.microbatches, inputs, labels);
+          Layout::of(schedule).model_stages(), run.request.microbatches, inputs, labels);
       check_run(schedule, program, inputs, labels);
     }
   }
@@ -180,7 +181,7 @@ TEST_CASE(
   for (const BuilderInfo& builder : builders()) {
     const Run run = runs_of(builder).back();
     const Schedule schedule = build_schedule(run.builder, run.request);
-    const int stages = Replicas(schedule).model_stages();
+    const int stages = Layout::of(schedule).model_stages();
     for (const Mixture& mixture : kMixtures) {
       INFO(run.builder << ", " << stages << " stages, " << mixture.name);
       std::vector<Kind> kinds(static_cast<std::size_t>(stages), Kind::Trained);
@@ -189,9 +190,10 @@ TEST_CASE(
       Batch inputs, labels;
       const Program program = mixed_program(kinds, run.request.microbatches, inputs, labels);
       check_run(schedule, program, inputs, labels);
-      const Program laid_out = replicate(program, Replicas(schedule));
+      const Layout layout = Layout::of(schedule);
+      const Program laid_out = replicate(program, layout);
       const std::size_t surplus = surplus_tasks(schedule, laid_out.stage_graph());
-      CHECK(lower_schedule(laid_out, schedule, true).surplus_count() == surplus);
+      CHECK(lower_schedule(laid_out, schedule, layout, true).surplus_count() == surplus);
       CHECK((surplus > 0 || builder.takes_graph || mixture.kind == Kind::Frozen));
     }
   }
@@ -228,7 +230,7 @@ TEST_CASE("of a frozen stage in the middle I does all and frees what is kept",
   const Program program =
       mixed_program({Kind::Trained, Kind::Frozen, Kind::Trained}, 2, inputs, labels);
   check_run(schedule, program, inputs, labels);
-  const Plan plan = lower_schedule(program, schedule, true);
+  const Plan plan = lower_schedule(program, schedule, Layout::of(schedule), true);
   CHECK_THAT(to_string(plan),
              Catch::Matchers::ContainsSubstring("run 1W0, which does nothing") &&
                  Catch::Matchers::ContainsSubstring("run 0I0, which does nothing") &&
@@ -265,6 +267,18 @@ TEST_CASE("of an overlap group the task whose tensors are here goes first",
   CHECK((order == std::vector<std::string>{"1F0", "1B0", "1F1", "1B1"}));
   CHECK((outcome.losses == reference.step(inputs, labels).losses));
   CHECK((differing(pipeline.state(), reference.state()) == std::vector<std::string>{}));
+}
+
+TEST_CASE("a schedule with rows that have no task trains as one process does",
+          "[executor][builders]") {
+  const Schedule schedule = Schedule::parse(
+      ".   .   .   .   .   .  \n"
+      "0F0 0F1 .   0B0 .   0B1\n"
+      ".   .   .   .   .   .  \n"
+      ".   1F0 1B0 1F1 1B1 .  \n");
+  Batch inputs, labels;
+  const Program program = chain_program(2, 2, inputs, labels);
+  check_run(schedule, program, inputs, labels);
 }
 
 TEST_CASE("both copies of a stage hold the same bits after an update", "[executor][builders]") {
@@ -305,7 +319,7 @@ const char* const kTwoRows =  // two whole copies on one row
 TEST_CASE("three copies of a pipeline train as one process does, up to the order of sums",
           "[executor][builders]") {
   const Schedule schedule = Schedule::parse(GENERATE(kThreeRows, kTwoRows));
-  REQUIRE(Replicas(schedule).count() == 3);
+  REQUIRE(Layout::of(schedule).replicas() == 3);
   torch::manual_seed(23);
   testing::Chain module(2);
   const Batch inputs{torch::randn({12, 8})};
@@ -318,7 +332,7 @@ TEST_CASE("three copies of a pipeline train as one process does, up to the order
   REQUIRE_FALSE(pipeline.step(inputs, labels).errors[0].has_value());
   std::map<std::string, torch::Tensor> first;
   int copies = 0;
-  for (int rank = 0; rank < static_cast<int>(schedule.rows().size()); ++rank) {
+  for (int rank = 0; rank < pipeline.layout().ranks(); ++rank) {
     for (const StateTensor& state : pipeline.executor(rank).state()) {
       const auto [entry, added] = first.emplace(state.name, state.tensor);
       copies += added ? 0 : 1;

@@ -103,7 +103,8 @@ class DriftingRank {
                                              const Optimizer& optimizer) {
     std::vector<StageRuntime> stages;
     for (const StageId id : rank.stages) {
-      stages.emplace_back(program.compiled(), id, optimizer);
+      stages.emplace_back(program.compiled().partition.stages[id.index()], optimizer);
+      stages.back().load(initial_state(program.compiled().graph));
     }
     return stages;
   }

@@ -31,15 +31,15 @@ struct PipelineOptions {
 class Pipeline {
  public:
   Pipeline(const Program& program, const Schedule& schedule, PipelineOptions options = {})
-      : program_(replicate(program, Replicas(schedule))),
-        plan_(std::make_shared<const Plan>(lower_schedule(program_, schedule, true))),
-        evaluate_(std::make_shared<const Plan>(lower_schedule(program_, schedule, false))),
+      : layout_(Layout::of(schedule)),
+        program_(replicate(program, layout_)),
+        plan_(std::make_shared<const Plan>(lower_schedule(program_, schedule, layout_, true))),
+        evaluate_(std::make_shared<const Plan>(lower_schedule(program_, schedule, layout_, false))),
         options_(std::move(options)),
         network_(options_.network
                      ? options_.network
-                     : std::make_shared<InprocNetwork>(static_cast<int>(plan_->ranks.size()))) {
-    const std::size_t ranks = plan_->ranks.size();
-    executors_.resize(ranks);
+                     : std::make_shared<InprocNetwork>(layout_.ranks())) {
+    executors_.resize(static_cast<std::size_t>(layout_.ranks()));
     on_all([&](std::size_t r) {
       const Rank rank(r);
       ExecutorSetup setup{.rank = rank,
@@ -101,6 +101,7 @@ class Pipeline {
     return outcome;
   }
 
+  [[nodiscard]] const Layout& layout() const { return layout_; }
   StageExecutor& executor(int rank) { return *executors_[static_cast<std::size_t>(rank)]; }
 
   std::map<std::string, torch::Tensor> state() {
@@ -156,6 +157,7 @@ class Pipeline {
     }
   }
 
+  Layout layout_;
   Program program_;
   std::shared_ptr<const Plan> plan_, evaluate_;
   PipelineOptions options_;

@@ -21,8 +21,9 @@ const Optimizer kOptimizer = Sgd{.lr = 0.1, .momentum = 0.9};
 class Drifting {
  public:
   Drifting(const Program& program, const Schedule& schedule, unsigned seed)
-      : program_(replicate(program, Replicas(schedule))),
-        plan_(std::make_shared<const Plan>(lower_schedule(program_, schedule, true))),
+      : program_(replicate(program, Layout::of(schedule))),
+        plan_(std::make_shared<const Plan>(
+            lower_schedule(program_, schedule, Layout::of(schedule), true))),
         network_(static_cast<int>(plan_->ranks.size())) {
     for (const RankPlan& rank : plan_->ranks) {
       ranks_.push_back(std::make_unique<DriftingRank>(program_,
@@ -76,7 +77,7 @@ class Drifting {
     std::vector<StateTensor> all;
     for (const auto& rank : ranks_) {
       for (const StageRuntime& stage : rank->stages()) {
-        stage.append_state(program_.compiled(), all);
+        stage.append_state(all);
       }
     }
     return all;
@@ -127,7 +128,7 @@ TEST_CASE("P-2: however far the streams of a plan drift apart, the bits are thos
       }
       INFO(builder.name << ", " << request.devices << " devices");
       torch::manual_seed(3);
-      testing::Chain module(Replicas(*schedule).model_stages());
+      testing::Chain module(Layout::of(*schedule).model_stages());
       const Batch inputs = {torch::randn({8, 8})};
       const Batch labels = {torch::randn({8, 8})};
       const Program program = compile(module,

@@ -29,7 +29,8 @@ Recorded record(bool on, bool training = true) {
   const Schedule schedule = one_f_one_b(program.stage_graph(), kMicrobatches);
   testing::Pipeline pipeline(program, schedule, {.record_timeline = on});
   (void)pipeline.step(inputs, labels, training);
-  return {lower_schedule(program, schedule, true), pipeline.step(inputs, labels, training).reports};
+  return {lower_schedule(program, schedule, pipeline.layout(), true),
+          pipeline.step(inputs, labels, training).reports};
 }
 
 TEST_CASE("a recorded step has a time for every instruction of a rank, one after the other",
@@ -114,7 +115,8 @@ TEST_CASE("nothing is recorded unless asked for, nor in an evaluation", "[execut
 }
 
 TEST_CASE("a receive that completes late does not touch the next step", "[executor][timeline]") {
-  TimelineRecorder recorder(1);
+  const std::unique_ptr<Device> device = cpu_device();
+  TimelineRecorder recorder(1, *device);
   recorder.begin_step();
   Promise<at::Tensor> late;
   recorder.expect(0, late.future());
@@ -122,7 +124,7 @@ TEST_CASE("a receive that completes late does not touch the next step", "[execut
   Promise<at::Tensor> promise;
   recorder.expect(0, promise.future());
   late.set_value(torch::ones({1}));
-  const auto now = std::chrono::steady_clock::now();
+  const Device::Event now = device->record(Stream::Receive);
   recorder.record(0, now, now, 4, 0, 0);
   const std::vector<InstructionTime> times = recorder.take();
   CHECK(times[0].arrived == times[0].end);  // not noted yet: the end of the receive stands for it

@@ -46,18 +46,6 @@ TEST_CASE("a rank that fails before its reduction changes no weight, and the nex
   CHECK_FALSE(same_bits(trainer.state_dict(), before));
 }
 
-TEST_CASE("a schedule whose replicas do not fit the program is refused before anything starts",
-          "[integration][replicas]") {
-  const Program program = make_program(kModel);
-  const CheckResult stages = check(program, chimera(4, kMicrobatches));
-  REQUIRE(stages.violations.size() == 1);
-  CHECK(stages.violations[0].rule == "V32");
-  CHECK_THAT(stages.violations[0].message, ContainsSubstring("2 replicas of 4 stages"));
-  const CheckResult microbatches = check(program, dualpipe(2, 8));
-  CHECK_FALSE(microbatches.ok());
-  CHECK(check(program, chimera(2, kMicrobatches)).ok());
-}
-
 TEST_CASE("a stage that writes running statistics cannot be held twice",
           "[integration][replicas]") {
   const Program program = make_program({.stages = 2});

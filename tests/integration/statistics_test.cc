@@ -17,7 +17,7 @@ constexpr int kSteps = 2;
 
 /// The buffers of a pipelined run that do not have the bits of one process.
 Names differing_buffers(const Program& program, const Schedule& schedule) {
-  Cluster cluster = Cluster::local(static_cast<int>(schedule.rows().size()));
+  Cluster cluster = Cluster::local(Layout::of(schedule).ranks());
   const Optimizer optimizer = AdamW{.lr = 1e-2};
   Trainer trainer(cluster, program, schedule, optimizer, {.seed = 5});
   Reference reference(program, optimizer, {.seed = 5, .threads = 1});

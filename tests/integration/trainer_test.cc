@@ -45,7 +45,39 @@ TEST_CASE("a cluster with too few ranks is refused", "[integration][trainer]") {
   const std::string message =
       refusal([&] { Trainer trainer(cluster, program, make_schedule("gpipe", program), AdamW{}); },
               Errc::ClusterMember);
-  CHECK_THAT(message, ContainsSubstring("4 rows") && ContainsSubstring("3 ranks"));
+  CHECK_THAT(message,
+             ContainsSubstring("runs on 4 ranks") && ContainsSubstring("the cluster has 3"));
+}
+
+TEST_CASE("a row without a task needs no rank, and changes no bit", "[integration][trainer]") {
+  const Program program = make_program();
+  const Schedule schedule = make_schedule("1f1b", program).to_list();
+  const Schedule gaps(Schedule::Form::List, {{}, schedule.rows()[0], {}, schedule.rows()[1]});
+  Cluster cluster = Cluster::local(2);
+  Trainer plain(cluster, program, schedule, AdamW{.lr = 1e-2});
+  Trainer with_gaps(cluster, program, gaps, AdamW{.lr = 1e-2});
+  CHECK(with_gaps.plan().ranks.size() == 2);
+  for (int i = 0; i < 2; ++i) {
+    const Data batch = data(i);
+    const StepResult expected = plain.step(batch.inputs, batch.labels).get();
+    const StepResult found = with_gaps.step(batch.inputs, batch.labels).get();
+    CHECK(found.losses == expected.losses);
+    CHECK(found.ranks.size() == 2);
+    CHECK(with_gaps.evaluate(batch.inputs, batch.labels) ==
+          plain.evaluate(batch.inputs, batch.labels));
+  }
+  CHECK(same_bits(with_gaps.state_dict(), plain.state_dict()));
+}
+
+TEST_CASE("a header that names fewer stages than the tasks do is refused",
+          "[integration][trainer]") {
+  const Program program = make_program();
+  const Schedule schedule = make_schedule("gpipe", program);
+  const Schedule wrong(schedule.form(), schedule.rows(), {.stages = 1});
+  const CheckResult result = check(program, wrong);
+  REQUIRE(result.violations.size() == 1);
+  CHECK_THAT(result.violations.front().message,
+             ContainsSubstring("declares 1 stages, the program has 2"));
 }
 
 TEST_CASE("options that make no sense are refused", "[integration][trainer]") {

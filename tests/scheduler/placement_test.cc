@@ -7,13 +7,10 @@ namespace {
 
 TEST_CASE("a placement is read off the rows", "[scheduler][placement]") {
   const Placement placement = Placement::of(Schedule::parse("0F0 3F0\n1F0 2F0"), 5);
-  CHECK(placement.rows() == 2);
   CHECK(placement.row(StageId(3)) == 0);
   CHECK(placement.row(StageId(2)) == 1);
   CHECK_FALSE(placement.row(StageId(4)).has_value());
   CHECK(placement.stages(0) == std::vector{StageId(0), StageId(3)});
-  REQUIRE(placement.ranks(1).size() == 1);
-  CHECK(placement.ranks(1)[0] == Rank(1));
 }
 
 TEST_CASE("PM-1: a stage on two rows belongs to the row with most of its tasks",

@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
-#include "stagecraft/scheduler/replicas.h"
+#include "stagecraft/scheduler/layout.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/tools/train_run.h"
 
@@ -39,7 +39,7 @@ struct TracedRun {
                          "--microbatches",
                          std::to_string(schedule.microbatches()),
                          "--layers",
-                         std::to_string(Replicas(schedule).model_stages()),
+                         std::to_string(Layout::of(schedule).model_stages()),
                          "--trace",
                          trace});
   }

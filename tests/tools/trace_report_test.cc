@@ -1,6 +1,9 @@
 /// The report on planned against measured says every figure once, in milliseconds for people and in
 /// seconds for programs.
 
+#include <utility>
+#include <vector>
+
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/tests/support/catch.h"
@@ -15,24 +18,34 @@ using tools::comparison_json;
 using tools::comparison_text;
 
 /// One microbatch over two rows; the second row's backward begins a tenth of a second late.
+/// `first`: the number of the first row; those above it have no task.
 struct Run {
-  Schedule schedule{{cells::F(0, 0), cells::idle, cells::idle, cells::B(0, 0)},
-                    {cells::idle, cells::F(1, 0), cells::B(1, 0), cells::idle}};
+  Schedule schedule;
+  Layout layout = Layout::of(schedule);
   Measurements measured;
   Comparison comparison;
 
-  Run() {
+  explicit Run(std::size_t first = 0) : schedule(rows_from(first)) {
     const auto task = [](CellKind kind, int stage, double start, double end) {
       return MeasuredTask{{kind, StageId(stage), Microbatch(0)}, {start, end}, {}};
     };
     MeasuredStep step;
-    step.rows.resize(2);
-    step.rows[0].tasks = {task(CellKind::Forward, 0, 1, 2), task(CellKind::Backward, 0, 5.1, 6.1)};
-    step.rows[1].tasks = {task(CellKind::Forward, 1, 2, 3), task(CellKind::Backward, 1, 3.1, 5.1)};
-    step.rows[0].votes = step.rows[1].votes = {{6.1, 6.35}};
+    step.rows.resize(first + 2);
+    step.rows[first].tasks = {task(CellKind::Forward, 0, 1, 2),
+                              task(CellKind::Backward, 0, 5.1, 6.1)};
+    step.rows[first + 1].tasks = {task(CellKind::Forward, 1, 2, 3),
+                                  task(CellKind::Backward, 1, 3.1, 5.1)};
+    step.rows[first].votes = step.rows[first + 1].votes = {{6.1, 6.35}};
     step.time = {0.5, 6.35};
     measured.add(step);
     comparison = compare(schedule, schedule.stage_graph(), measured.costs(), measured);
+  }
+
+  static Schedule rows_from(std::size_t first) {
+    std::vector<Schedule::Row> rows(first, Schedule::Row(4));
+    rows.push_back({cells::F(0, 0), cells::idle, cells::idle, cells::B(0, 0)});
+    rows.push_back({cells::idle, cells::F(1, 0), cells::B(1, 0), cells::idle});
+    return {Schedule::Form::Array, std::move(rows)};
   }
 };
 
@@ -40,14 +53,15 @@ struct Run {
 
 TEST_CASE("the report tells makespan, bills and what surrounds them", "[tools][trace]") {
   const Run run;
-  const std::string text = comparison_text(run.comparison, run.measured, {.ranks = {"0", "1"}});
+  const std::string text =
+      comparison_text(run.comparison, run.measured, run.layout, {.ranks = {"0", "1"}});
   CHECK_THAT(text, ContainsSubstring("mean of 1 step, milliseconds"));
   CHECK_THAT(text, ContainsSubstring("makespan: planned 5000.00, measured 5100.00 (+2.0 %)"));
   CHECK_THAT(text,
              ContainsSubstring("a step takes 5850.00: start 500.00, makespan 5100.00, vote 250.00, "
                                "update 0.00, other 0.00"));
   const nlohmann::json json = nlohmann::json::parse(
-      comparison_json(run.comparison, run.measured, {.ranks = {"0", "1"}}, 0));
+      comparison_json(run.comparison, run.measured, run.layout, {.ranks = {"0", "1"}}, 0));
   CHECK_FALSE(json.contains("cells"));
   CHECK(json.at("ranks")[0].at("planned").at("dependency").get<double>() == Catch::Approx(3));
   CHECK(json.at("ranks")[1].at("measured").at("overhead").get<double>() == Catch::Approx(0.1));
@@ -59,6 +73,7 @@ TEST_CASE("the report says that ranks share processors, where they do", "[tools]
     return comparison_text(
         run.comparison,
         run.measured,
+        run.layout,
         {.ranks = {"0", "1"}, .threads_per_worker = threads, .processors = processors});
   };
   CHECK_THAT(text(1, 2), !ContainsSubstring("share"));
@@ -68,12 +83,23 @@ TEST_CASE("the report says that ranks share processors, where they do", "[tools]
 
 TEST_CASE("cells are listed by how far they are from their plan", "[tools][trace]") {
   const Run run;
-  const std::string two = cells_text(run.comparison, 2);
+  const std::string two = cells_text(run.comparison, run.layout, 2);
   CHECK_THAT(two, ContainsSubstring("0B0") && ContainsSubstring("1B0"));
   CHECK_THAT(two, ContainsSubstring("+100.00"));
   CHECK_THAT(two, !ContainsSubstring("0F0"));
   CHECK_THAT(two, ContainsSubstring("2 more cells deviate less"));
-  CHECK_THAT(cells_text(run.comparison, 4), !ContainsSubstring("more cells"));
+  CHECK_THAT(cells_text(run.comparison, run.layout, 4), !ContainsSubstring("more cells"));
+}
+
+TEST_CASE("the report is by rank: rows without a task change nothing in it", "[tools][trace]") {
+  const Run run;
+  const Run moved(3);
+  const tools::TraceHeader header{.ranks = {"0", "1"}};
+  CHECK(comparison_text(moved.comparison, moved.measured, moved.layout, header) ==
+        comparison_text(run.comparison, run.measured, run.layout, header));
+  CHECK(comparison_json(moved.comparison, moved.measured, moved.layout, header, 4) ==
+        comparison_json(run.comparison, run.measured, run.layout, header, 4));
+  CHECK(cells_text(moved.comparison, moved.layout, 4) == cells_text(run.comparison, run.layout, 4));
 }
 
 }  // namespace stagecraft::tests

@@ -9,6 +9,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/comparison.h"
+#include "stagecraft/scheduler/layout.h"
 #include "stagecraft/tools/command_line.h"
 #include "stagecraft/tools/output.h"
 #include "stagecraft/tools/schedule/cost_options.h"
@@ -49,12 +50,28 @@ std::ifstream open_trace(const std::string& path) {
   return file;
 }
 
-TracedRun read_run(const std::string& path, const ScheduleFile& plan) {
+/// Says where the step is first another schedule's; nothing when it was measured as this one's.
+std::optional<std::string> measure(const TraceStep& traced,
+                                   const Schedule& schedule,
+                                   const Layout& layout,
+                                   Measurements& measured) {
+  if (traced.ranks.size() != static_cast<std::size_t>(layout.ranks())) {
+    return fmt::format(
+        "the schedule runs on {} ranks, the step on {}", layout.ranks(), traced.ranks.size());
+  }
+  const MeasuredStep step = measured_step(traced, layout);
+  if (auto difference = first_difference(schedule, step)) {
+    return difference;
+  }
+  measured.add(step);
+  return std::nullopt;
+}
+
+TracedRun read_run(const std::string& path, const ScheduleFile& plan, const Layout& layout) {
   std::ifstream file = open_trace(path);
   TracedRun run;
   run.header = read_trace(file, path, [&](const TraceStep& traced) {
-    const MeasuredStep step = measured_step(traced);
-    if (const auto difference = first_difference(plan.schedule, step)) {
+    if (const auto difference = measure(traced, plan.schedule, layout, run.measured)) {
       throw Error(Errc::UsageFile,
                   fmt::format("the trace '{}' is not of the schedule {}: {} (step {}); name the "
                               "schedule that was trained with",
@@ -63,7 +80,6 @@ TracedRun read_run(const std::string& path, const ScheduleFile& plan) {
                               *difference,
                               traced.step));
     }
-    run.measured.add(step);
   });
   if (run.measured.steps() == 0) {
     throw Error(
@@ -102,13 +118,15 @@ ExitCode compare_trace(const std::vector<std::string>& words, Console& console) 
   }
   const ScheduleFile plan = read_schedule(o.plan, o.read, console);
   require_valid(plan);
-  const TracedRun run = read_run(o.trace, plan);
+  const Layout layout = Layout::of(plan.schedule);
+  const TracedRun run = read_run(o.trace, plan, layout);
   const Costs costs = o.costs ? read_costs(*o.costs, console) : run.measured.costs();
   const Comparison comparison = compare(plan.schedule, plan.graph, costs, run.measured);
   write_output("",
-               o.json ? comparison_json(comparison, run.measured, run.header, o.limit) + '\n'
-                      : comparison_text(comparison, run.measured, run.header) + '\n' +
-                            cells_text(comparison, o.limit),
+               o.json
+                   ? comparison_json(comparison, run.measured, layout, run.header, o.limit) + '\n'
+                   : comparison_text(comparison, run.measured, layout, run.header) + '\n' +
+                         cells_text(comparison, layout, o.limit),
                console);
   return ExitCode::Good;
 }

@@ -31,10 +31,19 @@ std::string bill_line(std::string_view rank, std::string_view what, const Bill& 
       ms(bill.bubbles.drain));
 }
 
-Bill sum(const std::vector<RowComparison>& rows, Bill RowComparison::*which) {
+std::size_t row_of(const Layout& layout, int rank) {
+  return static_cast<std::size_t>(layout.row_of(Rank(rank)));
+}
+
+/// The first of the ranks that a cell's row stands for: where it was measured.
+int rank_of(const Layout& layout, const CellComparison& cell) {
+  return layout.ranks_of(cell.row).front().value;
+}
+
+Bill sum(const Comparison& comparison, const Layout& layout, Bill RowComparison::*which) {
   Bill total;
-  for (const RowComparison& row : rows) {
-    const Bill& bill = row.*which;
+  for (int rank = 0; rank < layout.ranks(); ++rank) {
+    const Bill& bill = comparison.rows[row_of(layout, rank)].*which;
     total.busy += bill.busy;
     total.bubbles += bill.bubbles;
     total.overhead += bill.overhead;
@@ -44,15 +53,14 @@ Bill sum(const std::vector<RowComparison>& rows, Bill RowComparison::*which) {
 
 /// Every rank is through with a step when the slowest is: of the parts outside the makespan each
 /// is told as the mean over the ranks, so that they add up.
-Surroundings mean_surroundings(const Measurements& measured) {
+Surroundings mean_surroundings(const Measurements& measured, const Layout& layout) {
   Surroundings mean;
-  const auto rows = static_cast<double>(measured.rows());
-  for (std::size_t row = 0; row < measured.rows(); ++row) {
-    const Surroundings s = measured.surroundings(row);
-    mean.start += s.start / rows;
-    mean.vote += s.vote / rows;
-    mean.update += s.update / rows;
-    mean.other += s.other / rows;
+  for (int rank = 0; rank < layout.ranks(); ++rank) {
+    const Surroundings s = measured.surroundings(row_of(layout, rank));
+    mean.start += s.start / layout.ranks();
+    mean.vote += s.vote / layout.ranks();
+    mean.update += s.update / layout.ranks();
+    mean.other += s.other / layout.ranks();
   }
   return mean;
 }
@@ -90,6 +98,7 @@ Object json_of(const Surroundings& s) {
 
 std::string comparison_text(const Comparison& comparison,
                             const Measurements& measured,
+                            const Layout& layout,
                             const TraceHeader& run) {
   const double planned = comparison.planned_makespan;
   std::string text = fmt::format(
@@ -110,13 +119,14 @@ std::string comparison_text(const Comparison& comparison,
       "communication",
       "overhead",
       "drain");
-  for (std::size_t row = 0; row < comparison.rows.size(); ++row) {
-    text += bill_line(fmt::format("{}", row), "planned", comparison.rows[row].planned);
+  for (int rank = 0; rank < layout.ranks(); ++rank) {
+    const std::size_t row = row_of(layout, rank);
+    text += bill_line(fmt::format("{}", rank), "planned", comparison.rows[row].planned);
     text += bill_line("", "measured", comparison.rows[row].measured);
   }
-  text += bill_line("all", "planned", sum(comparison.rows, &RowComparison::planned));
-  text += bill_line("", "measured", sum(comparison.rows, &RowComparison::measured));
-  const Surroundings s = mean_surroundings(measured);
+  text += bill_line("all", "planned", sum(comparison, layout, &RowComparison::planned));
+  text += bill_line("", "measured", sum(comparison, layout, &RowComparison::measured));
+  const Surroundings s = mean_surroundings(measured, layout);
   text += fmt::format(
       "a step takes {:.2f}: start {:.2f}, makespan {:.2f}, vote {:.2f}, update {:.2f}, other "
       "{:.2f}\n",
@@ -129,7 +139,7 @@ std::string comparison_text(const Comparison& comparison,
   return text + shared_processors(run);
 }
 
-std::string cells_text(const Comparison& comparison, std::size_t limit) {
+std::string cells_text(const Comparison& comparison, const Layout& layout, std::size_t limit) {
   std::string text = fmt::format("{:>4}  {:<12}  {:>13}  {:>14}  {:>12}  {:>13}  {:>9}\n",
                                  "rank",
                                  "cell",
@@ -141,7 +151,7 @@ std::string cells_text(const Comparison& comparison, std::size_t limit) {
   for (std::size_t i = 0; i < std::min(limit, comparison.cells.size()); ++i) {
     const CellComparison& cell = comparison.cells[i];
     text += fmt::format("{:>4}  {:<12}  {:>13.2f}  {:>14.2f}  {:>12.2f}  {:>13.2f}  {:>+9.2f}\n",
-                        cell.row,
+                        rank_of(layout, cell),
                         to_string(cell.cell),
                         cell.planned.start / kMillisecond,
                         cell.measured.start / kMillisecond,
@@ -158,11 +168,13 @@ std::string cells_text(const Comparison& comparison, std::size_t limit) {
 
 std::string comparison_json(const Comparison& comparison,
                             const Measurements& measured,
+                            const Layout& layout,
                             const TraceHeader& run,
                             std::size_t limit) {
   Object ranks = Object::array();
-  for (std::size_t row = 0; row < comparison.rows.size(); ++row) {
-    ranks.push_back({{"rank", row},
+  for (int rank = 0; rank < layout.ranks(); ++rank) {
+    const std::size_t row = row_of(layout, rank);
+    ranks.push_back({{"rank", rank},
                      {"planned", json_of(comparison.rows[row].planned)},
                      {"measured", json_of(comparison.rows[row].measured)},
                      {"outside", json_of(measured.surroundings(row))}});
@@ -177,7 +189,7 @@ std::string comparison_json(const Comparison& comparison,
   Object cells = Object::array();
   for (std::size_t i = 0; i < std::min(limit, comparison.cells.size()); ++i) {
     const CellComparison& cell = comparison.cells[i];
-    cells.push_back({{"rank", cell.row},
+    cells.push_back({{"rank", rank_of(layout, cell)},
                      {"cell", to_string(cell.cell)},
                      {"planned", {cell.planned.start, cell.planned.end}},
                      {"measured", {cell.measured.start, cell.measured.end}},

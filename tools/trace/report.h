@@ -1,12 +1,14 @@
 /// The report on planned against measured, as text for people and as JSON for programs.
 ///
-/// `stagecraft train` closes with it, `stagecraft trace compare` is about it.
+/// `stagecraft train` closes with it, `stagecraft trace compare` is about it. What is compared by
+/// row is told by rank: a row without a task is no rank's.
 #pragma once
 
 #include <cstddef>
 #include <string>
 
 #include "stagecraft/scheduler/comparison.h"
+#include "stagecraft/scheduler/layout.h"
 #include "stagecraft/scheduler/measurements.h"
 #include "stagecraft/tools/trace/trace_file.h"
 
@@ -16,14 +18,18 @@ namespace stagecraft::tools {
 /// Ends in a newline.
 [[nodiscard]] std::string comparison_text(const Comparison& comparison,
                                           const Measurements& measured,
+                                          const Layout& layout,
                                           const TraceHeader& run);
 
 /// The `limit` cells that are furthest from their plan. Ends in a newline.
-[[nodiscard]] std::string cells_text(const Comparison& comparison, std::size_t limit);
+[[nodiscard]] std::string cells_text(const Comparison& comparison,
+                                     const Layout& layout,
+                                     std::size_t limit);
 
 /// One object; seconds. With the `limit` cells that are furthest from their plan, if any.
 [[nodiscard]] std::string comparison_json(const Comparison& comparison,
                                           const Measurements& measured,
+                                          const Layout& layout,
                                           const TraceHeader& run,
                                           std::size_t limit);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 
 namespace stagecraft::tools {
@@ -19,10 +20,10 @@ struct Origin {
 };
 using Origins = std::map<TransferKey, Origin>;
 
-/// A task as its schedule calls it: replicas count their microbatches from 0 (RP-1).
-Task own_number(Task task, const Plan& plan, const Replicas& replicas) {
+/// A task as its schedule calls it: replicas count their microbatches from 0 (LA-1).
+Task own_number(Task task, const Plan& plan, const Layout& layout) {
   if (task.kind != CellKind::Idle && task.kind != CellKind::Update) {
-    task.microbatch.value -= replicas.replica(task.stage) * (plan.microbatches / replicas.count());
+    task.microbatch.value -= layout.replica(task.stage) * (plan.microbatches / layout.replicas());
   }
   return task;
 }
@@ -45,7 +46,7 @@ MeasuredInput measured_input(const TraceEvent& receive, const Origins& origins) 
 }
 
 /// A send stands behind the task that made what it sends.
-Origins origins_of(const TraceStep& step) {
+Origins origins_of(const TraceStep& step, const Layout& layout) {
   Origins origins;
   for (std::size_t rank = 0; rank < step.ranks.size(); ++rank) {
     std::map<Task, double> ended;
@@ -53,7 +54,8 @@ Origins origins_of(const TraceStep& step) {
       if (event.op == Op::Run || event.op == Op::Accumulate) {
         ended[event.task] = span_of(event).end;
       } else if (event.op == Op::Send) {
-        origins[{event.edge, event.task.microbatch}] = {static_cast<int>(rank), ended[event.task]};
+        origins[{event.edge, event.task.microbatch}] = {layout.row_of(Rank(rank)),
+                                                        ended[event.task]};
       }
     }
   }
@@ -107,7 +109,7 @@ MeasuredRow measured_row(const std::vector<TraceEvent>& events, const Origins& o
 
 TraceStep trace_step(std::int64_t step,
                      const Plan& plan,
-                     const Replicas& replicas,
+                     const Layout& layout,
                      const std::vector<std::vector<InstructionTime>>& timelines) {
   TraceStep out{.step = step, .ranks = {}};
   for (std::size_t rank = 0; rank < plan.ranks.size(); ++rank) {
@@ -116,7 +118,7 @@ TraceStep trace_step(std::int64_t step,
     for (std::size_t i = 0; i < instructions.size(); ++i) {
       const Instruction& instruction = instructions[i];
       events.push_back({.op = instruction.op,
-                        .task = own_number(instruction.task, plan, replicas),
+                        .task = own_number(instruction.task, plan, layout),
                         .peer = instruction.peer,
                         .edge = instruction.edge,
                         .time = timelines[rank][i]});
@@ -127,11 +129,13 @@ TraceStep trace_step(std::int64_t step,
   return out;
 }
 
-MeasuredStep measured_step(const TraceStep& step) {
-  const Origins origins = origins_of(step);
+MeasuredStep measured_step(const TraceStep& step, const Layout& layout) {
+  const Origins origins = origins_of(step, layout);
   MeasuredStep out{.rows = {}, .time = whole_span(step)};
-  for (const auto& events : step.ranks) {
-    out.rows.push_back(measured_row(events, origins));
+  for (int row = 0; row < layout.rows(); ++row) {
+    const std::span<const Rank> ranks = layout.ranks_of(row);
+    out.rows.push_back(ranks.empty() ? MeasuredRow()
+                                     : measured_row(step.ranks[ranks.front().index()], origins));
   }
   return out;
 }

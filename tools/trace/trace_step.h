@@ -12,8 +12,8 @@
 
 #include "stagecraft/actors/executor/timeline.h"
 #include "stagecraft/compiler/plan/plan.h"
+#include "stagecraft/scheduler/layout.h"
 #include "stagecraft/scheduler/measured_step.h"
-#include "stagecraft/scheduler/replicas.h"
 
 namespace stagecraft::tools {
 
@@ -33,10 +33,12 @@ struct TraceStep {
 /// Requires: `timelines` has a list per rank of the plan, each with a time per instruction.
 [[nodiscard]] TraceStep trace_step(std::int64_t step,
                                    const Plan& plan,
-                                   const Replicas& replicas,
+                                   const Layout& layout,
                                    const std::vector<std::vector<InstructionTime>>& timelines);
 
-/// A task lasts from the start of its run until its gradients are added up.
-[[nodiscard]] MeasuredStep measured_step(const TraceStep& step);
+/// By the schedule's rows, each as the first of its ranks measured it. A task lasts from the start
+/// of its run until its gradients are added up.
+/// Requires: the step has the layout's ranks.
+[[nodiscard]] MeasuredStep measured_step(const TraceStep& step, const Layout& layout);
 
 }  // namespace stagecraft::tools

@@ -7,7 +7,6 @@
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/plan/planned_bytes.h"
 #include "stagecraft/scheduler/render/terminal.h"
-#include "stagecraft/scheduler/replicas.h"
 #include "stagecraft/scheduler/surplus.h"
 #include "stagecraft/tools/schedule/number_text.h"
 #include "stagecraft/tools/schedule/surplus_json.h"
@@ -30,7 +29,7 @@ std::vector<RankFacts> facts_of(const Plan& plan, const CompiledProgram& program
                     .peak_activations = peak_activation_bytes(program, rank)};
     for (const StageId stage : rank.stages) {
       facts.stages.push_back(stage.value);
-      facts.weights += weight_bytes(program, stage);
+      facts.weights += weight_bytes(program.partition.stages[stage.index()]);
     }
     all.push_back(facts);
   }
@@ -39,7 +38,7 @@ std::vector<RankFacts> facts_of(const Plan& plan, const CompiledProgram& program
 
 /// The program's, which knows what every stage has to train, laid out for the schedule's replicas.
 StageGraph graph_of(const TrainJob& job) {
-  return Replicas(job.choice.schedule).expand(job.program.stage_graph());
+  return job.choice.layout.expand(job.program.stage_graph());
 }
 
 std::string as_json(const TrainJob& job, const std::vector<RankFacts>& ranks) {
@@ -53,7 +52,7 @@ std::string as_json(const TrainJob& job, const std::vector<RankFacts>& ranks) {
   for (const StageProgram& stage : program.partition.stages) {
     object["stages"].push_back({{"name", stage.name},
                                 {"parameters", stage.parameters.size()},
-                                {"weight_bytes", weight_bytes(program, stage.id)}});
+                                {"weight_bytes", weight_bytes(stage)}});
   }
   for (const RankFacts& rank : ranks) {
     object["ranks"].push_back({{"stages", rank.stages},

@@ -8,7 +8,6 @@
 #include "stagecraft/compiler/plan/planned_bytes.h"
 #include "stagecraft/compiler/replicate.h"
 #include "stagecraft/examples/models/llama.h"
-#include "stagecraft/scheduler/replicas.h"
 #include "stagecraft/tools/train/llama_size.h"
 #include "stagecraft/tools/train/places.h"
 #include "stagecraft/tools/train/threads.h"
@@ -90,8 +89,8 @@ TrainJob make_job(const TrainOptions& options, Console& console) {
     check_least(options, choice, sizes, limits);
   }
   Program program = compile_model(options, choice, sizes, text);
-  Program laid_out = replicate(program, Replicas(choice.schedule));
-  Plan plan = lower_schedule(laid_out, choice.schedule, /*training=*/true);
+  Program laid_out = replicate(program, choice.layout);
+  Plan plan = lower_schedule(laid_out, choice.schedule, choice.layout, /*training=*/true);
   MemoryBill memory(options, choice, sizes, planned_activation_bytes(laid_out, plan));
   if (!options.force && !options.dry_run) {
     check_fits(memory, memory.to_run(), limits);

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/replicas.h"
 #include "stagecraft/tools/schedule/number_text.h"
 #include "stagecraft/tools/schedule/table.h"
 #include "stagecraft/tools/train/job.h"
@@ -54,8 +53,8 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   };
   const double weights = weight_bytes(model);
   const auto states = static_cast<double>(state_names(make_optimizer(options)).size());
-  const auto replicas = static_cast<double>(Replicas(choice.schedule).count());
-  const auto ranks = static_cast<double>(choice.schedule.rows().size());
+  const auto replicas = static_cast<double>(choice.layout.replicas());
+  const auto ranks = static_cast<double>(choice.layout.ranks());
   const double tokens = 2.0 * sizeof(std::int64_t) * static_cast<double>(options.sequence) *
                         static_cast<double>(options.microbatch_size) *
                         static_cast<double>(choice.microbatches);

@@ -15,8 +15,6 @@
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/lack_of_memory.h"
 #include "stagecraft/scheduler/accumulation.h"
-#include "stagecraft/scheduler/placement.h"
-#include "stagecraft/scheduler/replicas.h"
 #include "stagecraft/tools/train/weights_hash.h"
 
 namespace stagecraft::tools {
@@ -52,14 +50,12 @@ std::string as_option(std::string message, const std::string& field, const std::
 }
 
 /// "2" or "0,3": the stages of the model that each rank holds.
-std::vector<RankTotals> empty_totals(const ScheduleChoice& choice) {
-  const Replicas replicas(choice.schedule);
-  const Placement placement = Placement::of(choice.schedule, replicas.stages());
-  std::vector<RankTotals> totals(static_cast<std::size_t>(placement.rows()));
-  for (int row = 0; row < placement.rows(); ++row) {
-    std::string& stages = totals[static_cast<std::size_t>(row)].stages;
-    for (const StageId stage : placement.stages(row)) {
-      stages += fmt::format("{}{}", stages.empty() ? "" : ",", replicas.model_stage(stage).value);
+std::vector<RankTotals> empty_totals(const Layout& layout) {
+  std::vector<RankTotals> totals(static_cast<std::size_t>(layout.ranks()));
+  for (std::size_t rank = 0; rank < totals.size(); ++rank) {
+    std::string& stages = totals[rank].stages;
+    for (const StageId stage : layout.stages_of(Rank(rank))) {
+      stages += fmt::format("{}{}", stages.empty() ? "" : ",", layout.model_stage(stage).value);
     }
   }
   return totals;
@@ -127,13 +123,11 @@ void start_from(Reference& reference, const Checkpoint& checkpoint) {
 }
 
 std::string stage_of(const CompiledProgram& program, const std::string& name) {
-  const auto names = [&](const std::vector<NamedTensor>& all, const std::vector<int>& of_stage) {
-    return std::ranges::any_of(
-        of_stage, [&](int i) { return all[static_cast<std::size_t>(i)].name == name; });
+  const auto has = [&](const auto& all) {
+    return std::ranges::any_of(all, [&](const auto& one) { return one.name == name; });
   };
   for (const StageProgram& stage : program.partition.stages) {
-    if (names(program.graph.parameters, stage.parameters) ||
-        names(program.graph.buffers, stage.buffers)) {
+    if (has(stage.parameters) || has(stage.buffers)) {
       return fmt::format("stage {}", stage.id.value);
     }
   }
@@ -148,15 +142,15 @@ TrainRun::TrainRun(const TrainJob& job, Console& console)
       output_(console),
       form_(progress_form(job.options.json)),
       progress_(make_progress(form_, output_)),
-      cluster_(Cluster::local(static_cast<int>(job.choice.schedule.rows().size()))),
+      cluster_(Cluster::local(job.choice.layout.ranks())),
       trainer_(cluster_,
                job.program,
                job.choice.schedule,
                make_optimizer(job.options),
                trainer_options(job.options)),
-      verifier_(reordered_accumulation(
-          job.choice.schedule, Replicas(job.choice.schedule).expand(job.program.stage_graph()))),
-      totals_(empty_totals(job.choice)) {
+      verifier_(reordered_accumulation(job.choice.schedule,
+                                       job.choice.layout.expand(job.program.stage_graph()))),
+      totals_(empty_totals(job.choice.layout)) {
   if (job.options.verify) {
     reference_.emplace(job.program, make_optimizer(job.options), reference_options(job.options));
   }

@@ -13,7 +13,6 @@ RunTimeline::RunTimeline(const TrainJob& job,
                          const std::vector<std::string>& stages)
     : job_(job),
       plan_(plan),
-      replicas_(job.choice.schedule),
       header_{.ranks = stages,
               .threads_per_worker = static_cast<int>(job.options.threads_per_worker),
               .processors = static_cast<int>(std::thread::hardware_concurrency())} {
@@ -23,20 +22,21 @@ RunTimeline::RunTimeline(const TrainJob& job,
 }
 
 void RunTimeline::add(const StepResult& result) {
-  const TraceStep step = trace_step(result.step, plan_, replicas_, result.timelines);
-  measured_.add(measured_step(step));
+  const TraceStep step = trace_step(result.step, plan_, job_.choice.layout, result.timelines);
+  measured_.add(measured_step(step, job_.choice.layout));
   if (trace_) {
     trace_->write(step);
   }
 }
 
 void RunTimeline::report(Progress& progress) const {
+  const Layout& layout = job_.choice.layout;
   const Comparison comparison = compare(job_.choice.schedule,
-                                        replicas_.expand(job_.program.stage_graph()),
+                                        layout.expand(job_.program.stage_graph()),
                                         measured_.costs(),
                                         measured_);
-  progress.report(comparison_text(comparison, measured_, header_) + "\n",
-                  comparison_json(comparison, measured_, header_, 0));
+  progress.report(comparison_text(comparison, measured_, layout, header_) + "\n",
+                  comparison_json(comparison, measured_, layout, header_, 0));
 }
 
 void RunTimeline::close() {

@@ -11,7 +11,6 @@
 #include "stagecraft/actors/step_future.h"
 #include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/scheduler/measurements.h"
-#include "stagecraft/scheduler/replicas.h"
 #include "stagecraft/tools/trace/trace_file.h"
 #include "stagecraft/tools/train/job.h"
 #include "stagecraft/tools/train/progress.h"
@@ -37,7 +36,6 @@ class RunTimeline {
  private:
   const TrainJob& job_;
   const Plan& plan_;
-  Replicas replicas_;
   TraceHeader header_;
   std::optional<TraceWriter> trace_;
   Measurements measured_;

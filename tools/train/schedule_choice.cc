@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -14,7 +15,6 @@
 #include "stagecraft/base/nearest.h"
 #include "stagecraft/scheduler/registry.h"
 #include "stagecraft/scheduler/render/terminal.h"
-#include "stagecraft/scheduler/replicas.h"
 #include "stagecraft/scheduler/stage_graph.h"
 #include "stagecraft/scheduler/validate.h"
 #include "stagecraft/tools/schedule/input.h"
@@ -94,7 +94,7 @@ void check_flag(const char* flag,
 void check_rules(const ScheduleChoice& choice, const std::string& name) {
   const std::vector<Violation> violations =
       validate(choice.schedule,
-               Replicas(choice.schedule).expand(StageGraph::chain(choice.stages)),
+               choice.layout.expand(StageGraph::chain(choice.stages)),
                {.microbatches = choice.microbatches});
   if (violations.empty()) {
     return;
@@ -110,10 +110,9 @@ void check_rules(const ScheduleChoice& choice, const std::string& name) {
 }
 
 /// A Llama is a chain, once or once per replica.
-bool is_chain(const Schedule& schedule) {
-  const Replicas replicas(schedule);
+bool is_chain(const Schedule& schedule, const Layout& layout) {
   return schedule.stage_graph().edges() ==
-         replicas.expand(StageGraph::chain(replicas.model_stages())).edges();
+         layout.expand(StageGraph::chain(layout.model_stages())).edges();
 }
 
 ScheduleChoice from_file(const TrainOptions& options, Console& console) {
@@ -126,7 +125,8 @@ ScheduleChoice from_file(const TrainOptions& options, Console& console) {
             "the schedule file '{}' expects rows of cells such as 0F0, found none; see README.md",
             file));
   }
-  if (!is_chain(schedule)) {
+  Layout layout = Layout::of(schedule);
+  if (!is_chain(schedule, layout)) {
     throw Error(
         Errc::UsageArgument,
         fmt::format("a Llama's stages are one chain, the schedule file '{}' names other edges; "
@@ -140,7 +140,7 @@ ScheduleChoice from_file(const TrainOptions& options, Console& console) {
                     "its @frozen out",
                     file));
   }
-  const int stages = Replicas(schedule).model_stages();
+  const int stages = layout.model_stages();
   if (options.chunks || !options.set.empty()) {
     throw Error(Errc::UsageArgument,
                 fmt::format("--chunks and --set are for schedules by name, found the file '{}'; "
@@ -148,9 +148,9 @@ ScheduleChoice from_file(const TrainOptions& options, Console& console) {
                             file));
   }
   check_flag("--stages", options.stages, stages, file);
-  check_flag("--ranks", options.ranks, static_cast<int>(schedule.rows().size()), file);
+  check_flag("--ranks", options.ranks, layout.ranks(), file);
   check_flag("--microbatches", options.microbatches, schedule.microbatches(), file);
-  return {schedule, stages, layers_of(options, stages), schedule.microbatches()};
+  return {schedule, std::move(layout), stages, layers_of(options, stages), schedule.microbatches()};
 }
 
 ScheduleChoice from_builder(const TrainOptions& options, const BuilderInfo& builder) {
@@ -167,7 +167,8 @@ ScheduleChoice from_builder(const TrainOptions& options, const BuilderInfo& buil
     request.graph = StageGraph::chain(ranks);
   }
   Schedule schedule = build_schedule(builder.name, request);
-  const int stages = Replicas(schedule).model_stages();
+  Layout layout = Layout::of(schedule);
+  const int stages = layout.model_stages();
   if (options.stages && *options.stages != stages) {
     throw Error(Errc::UsageArgument,
                 fmt::format("--stages expects {}, as {} makes them of {} ranks, found {}; leave it "
@@ -177,7 +178,7 @@ ScheduleChoice from_builder(const TrainOptions& options, const BuilderInfo& buil
                             ranks,
                             *options.stages));
   }
-  return {std::move(schedule), stages, layers_of(options, stages), microbatches};
+  return {std::move(schedule), std::move(layout), stages, layers_of(options, stages), microbatches};
 }
 
 }  // namespace

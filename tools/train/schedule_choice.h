@@ -4,6 +4,7 @@
 /// nobody need check it again.
 #pragma once
 
+#include "stagecraft/scheduler/layout.h"
 #include "stagecraft/scheduler/schedule.h"
 #include "stagecraft/tools/console.h"
 #include "stagecraft/tools/train/options.h"
@@ -12,6 +13,7 @@ namespace stagecraft::tools {
 
 struct ScheduleChoice {
   Schedule schedule;
+  Layout layout;   ///< of the schedule
   int stages = 0;  ///< of the model; a schedule of two replicas has twice as many
   int layers = 0;
   int microbatches = 0;

@@ -56,9 +56,9 @@ class WaitingThreads {
 }  // namespace
 
 int threads_to_run(const TrainOptions& options, const ScheduleChoice& choice) {
-  const std::size_t threads =
-      choice.schedule.rows().size() * static_cast<std::size_t>(options.threads_per_worker) +
-      kOthers;
+  const std::size_t threads = static_cast<std::size_t>(choice.layout.ranks()) *
+                                  static_cast<std::size_t>(options.threads_per_worker) +
+                              kOthers;
   return static_cast<int>(std::min<std::size_t>(threads, std::numeric_limits<int>::max()));
 }
 

@@ -1,5 +1,6 @@
-#include "stagecraft/scheduler/replicas.h"
+#include "stagecraft/scheduler/layout.h"
 
+#include <algorithm>
 #include <map>
 
 #include <fmt/format.h>
@@ -8,9 +9,17 @@
 
 namespace stagecraft {
 
-Replicas::Replicas(const Schedule& schedule) {
-  const StageGraph graph = schedule.stage_graph();
-  count_ = graph.replicas();
+Layout Layout::of(const Schedule& schedule) {
+  return {schedule, schedule.stage_graph()};
+}
+
+Layout::Layout(const Schedule& schedule, const StageGraph& graph)
+    : replicas_(graph.replicas()), placement_(Placement::of(schedule, graph.size())) {
+  number_copies(graph);
+  number_ranks(schedule);
+}
+
+void Layout::number_copies(const StageGraph& graph) {
   const auto stages = static_cast<std::size_t>(graph.size());
   model_stage_.resize(stages);
   replica_.resize(stages);
@@ -21,12 +30,12 @@ Replicas::Replicas(const Schedule& schedule) {
       continue;  // reached from its first copy
     }
     int copy = s;
-    for (int replica = 0; replica < count_; ++replica) {
+    for (int replica = 0; replica < replicas_; ++replica) {
       model_stage_[static_cast<std::size_t>(copy)] = StageId(models);
       replica_[static_cast<std::size_t>(copy)] = replica;
       copies_.emplace_back(copy);
       const auto next = next_copy.find(copy);
-      if (replica + 1 < count_ && next == next_copy.end()) {
+      if (replica + 1 < replicas_ && next == next_copy.end()) {
         throw Error(Errc::ScheduleParameter,
                     fmt::format("stage {} has no copy in replica {}: pair it with one in @replicas",
                                 copy,
@@ -36,44 +45,55 @@ Replicas::Replicas(const Schedule& schedule) {
     }
     ++models;
   }
-  if (models * count_ != graph.size()) {
+  if (models * replicas_ != graph.size()) {
     throw Error(Errc::ScheduleParameter,
                 fmt::format("the replica pairs make {} copies of {} stages out of {}: name every "
                             "stage once, e.g. @replicas 0=4,1=5",
-                            count_,
+                            replicas_,
                             models,
                             graph.size()));
   }
 }
 
-StageId Replicas::stage(StageId model_stage, int replica) const {
-  return copies_[model_stage.index() * static_cast<std::size_t>(count_) +
+/// Keeps LA-2.
+void Layout::number_ranks(const Schedule& schedule) {
+  for (const Schedule::Row& row : schedule.rows()) {
+    std::vector<Rank>& ranks = ranks_of_row_.emplace_back();
+    if (!std::ranges::all_of(row, &Cell::idle)) {
+      ranks.emplace_back(row_of_rank_.size());
+      row_of_rank_.push_back(rows() - 1);
+    }
+  }
+}
+
+StageId Layout::stage(StageId model_stage, int replica) const {
+  return copies_[model_stage.index() * static_cast<std::size_t>(replicas_) +
                  static_cast<std::size_t>(replica)];
 }
 
-StageGraph Replicas::expand(const StageGraph& model) const {
-  if (count_ == 1) {
+StageGraph Layout::expand(const StageGraph& model) const {
+  if (replicas_ == 1) {
     return model;
   }
   if (model.size() != model_stages()) {
     throw Error(Errc::ScheduleParameter,
                 fmt::format("the schedule runs {} replicas of {} stages, the model has {}: cut the "
                             "model into {}, or make the schedule for {}",
-                            count_,
+                            replicas_,
                             model_stages(),
                             model.size(),
                             model_stages(),
                             model.size()));
   }
   std::vector<StageGraph::Edge> edges, pairs;
-  for (int replica = 0; replica < count_; ++replica) {
+  for (int replica = 0; replica < replicas_; ++replica) {
     for (const auto& [from, to] : model.edges()) {
       edges.emplace_back(stage(StageId(from), replica).value, stage(StageId(to), replica).value);
     }
   }
   StageGraph graph = StageGraph::from_edges(stages(), edges);
   for (int m = 0; m < model.size(); ++m) {
-    for (int replica = 0; replica < count_; ++replica) {
+    for (int replica = 0; replica < replicas_; ++replica) {
       const StageId s = stage(StageId(m), replica);
       graph.describe_as(s, model, StageId(m));
       if (replica > 0) {
@@ -83,7 +103,7 @@ StageGraph Replicas::expand(const StageGraph& model) const {
   }
   graph.set_replica_pairs(pairs);
   for (const TiedParameter& tied : model.tied()) {
-    for (int replica = 0; replica < count_; ++replica) {
+    for (int replica = 0; replica < replicas_; ++replica) {
       TiedParameter copy = tied;
       for (StageId& s : copy.stages) {
         s = stage(s, replica);
@@ -94,11 +114,11 @@ StageGraph Replicas::expand(const StageGraph& model) const {
   return graph;
 }
 
-Schedule Replicas::with_step_microbatches(const Schedule& schedule) const {
-  if (count_ == 1) {
+Schedule Layout::with_step_microbatches(const Schedule& schedule) const {
+  if (replicas_ == 1) {
     return schedule;
   }
-  const int share = schedule.microbatches() / count_;
+  const int share = schedule.microbatches() / replicas_;
   std::vector<Schedule::Row> rows;
   for (const Schedule::Row& row : schedule.rows()) {
     Schedule::Row& renamed = rows.emplace_back();
@@ -115,6 +135,11 @@ Schedule Replicas::with_step_microbatches(const Schedule& schedule) const {
     }
   }
   return {schedule.form(), std::move(rows), schedule.headers()};
+}
+
+std::span<const Rank> Layout::ranks_of(StageId s) const {
+  const std::optional<int> row = placement_.row(s);
+  return row ? ranks_of(*row) : std::span<const Rank>();
 }
 
 }  // namespace stagecraft

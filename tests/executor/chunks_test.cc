@@ -1,0 +1,175 @@
+/// Stages of several chunks: autograd ends at their borders, and training has the bits of one
+/// process that sums gradients chunk by chunk as well.
+#include "stagecraft/compiler/chunks.h"
+
+#include <torch/torch.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/compiler/compile.h"
+#include "stagecraft/scheduler/builders/gpipe.h"
+#include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/scheduler/builders/zb_h1.h"
+#include "stagecraft/tests/executor/pipeline.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/modules.h"
+
+namespace stagecraft {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using testing::differing;
+using testing::Pipeline;
+
+constexpr int kMicrobatches = 4;
+
+/// What crosses between its operators is read by several of them, by both stages, and so is a
+/// parameter; running statistics are written in between.
+struct Tangled : torch::nn::Module {
+  torch::Tensor w, v;
+  torch::nn::BatchNorm1d norm{nullptr};
+  Tangled() {
+    w = register_parameter("w", torch::randn({6, 6}) * 0.3);
+    v = register_parameter("v", torch::randn({6, 6}) * 0.3);
+    norm = register_module("norm", torch::nn::BatchNorm1d(6));
+  }
+  torch::Tensor forward(torch::Tensor x) {
+    const auto made = stage("front", [&] {
+      const auto h = torch::tanh(torch::matmul(x, w));
+      const auto g = torch::dropout(h * h + h, 0.3, true);
+      return torch::matmul(norm(g), w.t()) + torch::relu(h) * g;
+    });
+    return stage("back", [&] {
+      const auto a = torch::matmul(torch::sigmoid(made) + made, v);
+      const auto b = a * made + torch::matmul(a, v);
+      return b + a;
+    });
+  }
+};
+
+Program tangled(const Batch& inputs, const Batch& labels) {
+  torch::manual_seed(11);
+  Tangled module;
+  return compile(module,
+                 {.inputs = inputs,
+                  .labels = labels,
+                  .loss = testing::mean_square,
+                  .microbatches = kMicrobatches});
+}
+
+Batch batch(int seed) {
+  torch::manual_seed(static_cast<std::uint64_t>(seed));
+  return {torch::randn({12, 6})};
+}
+
+/// The program with every stage cut before each `every`-th operator.
+Program cut(const Program& program, std::size_t every) {
+  auto compiled = std::make_shared<CompiledProgram>(program.compiled());
+  for (StageProgram& stage : compiled->partition.stages) {
+    std::vector<std::size_t> borders;
+    for (std::size_t n = every; n < stage.operator_count(); n += every) {
+      borders.push_back(n);
+    }
+    cut_into_chunks(stage, borders);
+  }
+  return Program(std::move(compiled));
+}
+
+TEST_CASE("RE-1: a pipeline of chunks has the bits of one process with the same chunks",
+          "[executor][chunks]") {
+  const Batch inputs = batch(1), labels = batch(2);
+  const Program whole = tangled(inputs, labels);
+  const auto every = GENERATE(as<std::size_t>(), 1, 2, 3, 1000);
+  const Program program = cut(whole, every);
+  const Schedule schedules[] = {
+      gpipe(2, kMicrobatches), one_f_one_b(2, kMicrobatches), zb_h1(2, kMicrobatches)};
+  for (const Schedule& schedule : schedules) {
+    INFO("a chunk of " << every << " operators");
+    Pipeline pipeline(program, schedule);
+    Reference reference(program, Sgd{.lr = 0.1, .momentum = 0.9}, {.seed = 5});
+    for (int step = 0; step < 3; ++step) {
+      const auto outcome = pipeline.step(inputs, labels);
+      const ReferenceStep expected = reference.step(inputs, labels);
+      CHECK(outcome.losses == expected.losses);
+      CHECK(outcome.reports[0].gradient_norm == expected.gradient_norm);
+    }
+    CHECK((differing(pipeline.state(), reference.state()) == std::vector<std::string>{}));
+    CHECK(pipeline.executor(0).bytes_held() == 0);
+  }
+}
+
+TEST_CASE("chunks compute what the uncut stage does", "[executor][chunks]") {
+  const Batch inputs = batch(3), labels = batch(4);
+  const Program whole = tangled(inputs, labels);
+  Reference uncut(whole, Sgd{.lr = 0.1}, {.seed = 5});
+  Reference in_chunks(cut(whole, 1), Sgd{.lr = 0.1}, {.seed = 5});
+  CHECK(uncut.step(inputs, labels).losses == in_chunks.step(inputs, labels).losses);  // the bits
+  const std::vector<StateTensor> expected = uncut.gradients(), found = in_chunks.gradients();
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    INFO(found[i].name);
+    CHECK(torch::allclose(found[i].tensor, expected[i].tensor, /*rtol=*/1e-4, /*atol=*/1e-7));
+  }
+}
+
+TEST_CASE("the graphs of a chunk hold nothing of the chunks before it", "[executor][chunks]") {
+  const Batch inputs = batch(5), labels = batch(6);
+  const Program program = cut(tangled(inputs, labels), 2);
+  const StageProgram& stage = program.compiled().partition.stages[1];
+  StageRuntime runtime(stage, Sgd{});
+  runtime.load(initial_state(program.compiled().graph));
+  std::vector<torch::Tensor> arguments;
+  for (const StageInput& input : stage.inputs) {
+    arguments.push_back(torch::randn(stage.at(input.value).sizes));
+  }
+  StageForward made = runtime.forward(arguments, true, {});
+  REQUIRE(made.saved.size() == stage.chunks.size());
+  REQUIRE(stage.chunks.size() > 2);
+  for (const Saved& saved : made.saved) {
+    for (const torch::Tensor& leaf : saved.leaves) {
+      CHECK(leaf.is_leaf());
+    }
+  }
+  CHECK(runtime.forward(arguments, false, {}).saved.empty());
+}
+
+TEST_CASE("borders that a stage cannot have are refused by name", "[executor][chunks]") {
+  const Batch inputs = batch(7), labels = batch(8);
+  const auto refusal = [](const StageProgram& given, std::vector<std::size_t> borders) {
+    StageProgram stage = given;
+    try {
+      cut_into_chunks(stage, borders);
+    } catch (const Error& error) {
+      CHECK(error.code() == Errc::CompilePartition);
+      return error.message();
+    }
+    return std::string("none");
+  };
+  const StageProgram front = tangled(inputs, labels).compiled().partition.stages[0];
+  CHECK_THAT(refusal(front, {0}), ContainsSubstring("a chunk from 0 to 0 has none"));
+  CHECK_THAT(refusal(front, {3, 2}), ContainsSubstring("a chunk from 3 to 2 has none"));
+  CHECK_THAT(refusal(front, {front.operator_count()}), ContainsSubstring("has none"));
+
+  struct InPlace : torch::nn::Module {
+    torch::nn::Linear layer = register_module("layer", torch::nn::Linear(6, 6));
+    torch::Tensor forward(torch::Tensor x) {
+      return stage("only", [&] {
+        auto h = layer(x);
+        auto g = torch::tanh(h);
+        h.mul_(2);
+        return h + g;
+      });
+    }
+  };
+  InPlace module;
+  const Program written = compile(
+      module,
+      {.inputs = inputs, .labels = labels, .loss = testing::mean_square, .microbatches = 1});
+  const StageProgram& only = written.compiled().partition.stages[0];
+  CHECK_THAT(refusal(only, {2}),
+             ContainsSubstring("aten::mul_.Tensor writes %") &&
+                 ContainsSubstring("another chunk of stage \"only\""));
+  CHECK(refusal(only, {4}) == "none");  // behind the write
+}
+
+}  // namespace
+}  // namespace stagecraft
