@@ -36,7 +36,7 @@ auto inspect(Inspector& f, Message& m) -> decltype(visit_fields(m, f)) {
 
 /// Detached: owns a thread, on which the executor lives.
 using PlanActor = caf::typed_actor<caf::replies_to<LoadPlan>::with<Ready>,
-                                   caf::replies_to<RunStep>::with<StepDone>,
+                                   caf::replies_to<StepOrder>::with<StepReport>,
                                    caf::replies_to<SendState>::with<StateListing>,
                                    caf::replies_to<TakeState>::with<StateTaken>>;
 

@@ -20,10 +20,11 @@ namespace {
 constexpr std::chrono::seconds kAgentLimit{30};
 
 /// Two crews that meet on one worker may be of different processes, so it is drawn, not counted.
-PlanId draw_plan_id() {
+ExecutorSetup with_own_plan(ExecutorSetup setup) {
   std::random_device source;
   const auto half = [&source] { return static_cast<std::uint64_t>(source()); };
-  return PlanId(half() << 32U | half());
+  setup.plan_id = PlanId(half() << 32U | half());
+  return setup;
 }
 
 std::string plan_thread_name(Rank rank) {
@@ -65,8 +66,7 @@ struct Crew::Impl {
   ActorHost& host = ActorHost::of_this_process();
   const HomeProcess home;
   const std::shared_ptr<StepLedger> ledger;
-  const CrewSetup setup;
-  const PlanId plan_id = draw_plan_id();
+  const ExecutorSetup setup;
   const InprocNetwork network;
   const std::shared_ptr<Transport> here;
   std::vector<PlanActor> plan_threads;
@@ -74,28 +74,24 @@ struct Crew::Impl {
   std::vector<std::shared_ptr<WorkerDesk>> desks;
   DriverActor driver;
 
-  Impl(std::shared_ptr<StepLedger> l, CrewSetup s)
+  Impl(std::shared_ptr<StepLedger> l, ExecutorSetup s)
       : ledger(std::move(l)),
-        setup(std::move(s)),
-        network(setup.ranks),
+        setup(with_own_plan(std::move(s))),
+        network(ranks()),
         here(network.endpoint(kDriver)) {}
 
   ~Impl() { end(); }
 
+  [[nodiscard]] int ranks() const { return static_cast<int>(setup.train->ranks.size()); }
+
   void spawn_workers() {
-    for (int r = 0; r < setup.ranks; ++r) {
+    for (int r = 0; r < ranks(); ++r) {
       const Rank rank(r);
       auto desk = std::make_shared<WorkerDesk>();
       desk->rank = rank;
       desk->transport = network.endpoint(rank);
-      ExecutorSetup worker = setup.worker;
+      ExecutorSetup worker = setup;
       worker.rank = rank;
-      worker.plan_id = plan_id;
-      if (setup.before_instruction) {
-        worker.before_instruction = [hook = setup.before_instruction, rank](const Instruction& i) {
-          hook(rank, i);
-        };
-      }
       desks.push_back(desk);
       plan_threads.push_back(spawn_plan_thread(host, desk, std::move(worker)));
       agents.push_back(spawn_agent(host, desk));
@@ -108,13 +104,13 @@ struct Crew::Impl {
             ask<Reply>(host,
                        plan_threads[rank.index()],
                        plan_thread_name(rank),
-                       setup.state_deadline,
+                       setup.options.state_deadline,
                        std::move(message))};
   }
 
   void hand_out_plan() {
     std::vector<Asked<Ready>> asked;
-    for (int r = 0; r < setup.ranks; ++r) {
+    for (int r = 0; r < ranks(); ++r) {
       asked.push_back(ask_worker<Ready>(Rank(r), LoadPlan{.rank = Rank(r)}));
     }
     gather(asked);
@@ -125,14 +121,13 @@ struct Crew::Impl {
     for (std::size_t r = 0; r < plan_threads.size(); ++r) {
       d.members.push_back({plan_threads[r], agents[r]});
     }
-    d.plan_id = plan_id;
+    d.plan_id = setup.plan_id;
     d.transport = here;
     d.ledger = ledger;
-    d.train = setup.worker.train;
-    d.evaluate = setup.worker.evaluate;
-    d.learning_rate = setup.learning_rate;
-    d.base_learning_rate = base_learning_rate(setup.worker.optimizer);
-    d.step_deadline = setup.step_deadline;
+    d.train = setup.train;
+    d.evaluate = setup.evaluate;
+    d.base_learning_rate = base_learning_rate(setup.optimizer);
+    d.options = setup.options;
     driver = spawn_driver(host, std::move(d));
   }
 
@@ -157,7 +152,7 @@ struct Crew::Impl {
       everybody.push_back(caf::actor_cast<caf::actor>(plan_thread));
     }
     if (!process_end::begun()) {
-      host.end(everybody, std::chrono::steady_clock::now() + setup.end_deadline);
+      host.end(everybody, std::chrono::steady_clock::now() + setup.options.end_deadline);
     }
   }
 
@@ -172,7 +167,7 @@ struct Crew::Impl {
 
   [[nodiscard]] std::vector<StateListing> ask_state(Submission request, bool tensors) const {
     std::vector<Asked<StateListing>> asked;
-    for (int r = 0; r < setup.ranks; ++r) {
+    for (int r = 0; r < ranks(); ++r) {
       asked.push_back(
           ask_worker<StateListing>(Rank(r), SendState{.request = request, .tensors = tensors}));
     }
@@ -180,7 +175,7 @@ struct Crew::Impl {
   }
 };
 
-Crew::Crew(std::shared_ptr<StepLedger> ledger, CrewSetup setup)
+Crew::Crew(std::shared_ptr<StepLedger> ledger, ExecutorSetup setup)
     : impl_(std::make_unique<Impl>(std::move(ledger), std::move(setup))) {
   impl_->spawn_workers();
   impl_->hand_out_plan();
@@ -200,13 +195,13 @@ std::vector<StateListing> Crew::list_state() {
 std::vector<std::vector<StateTensor>> Crew::read_state() {
   const Submission request = impl_->ledger->next_request();
   const std::vector<StateListing> listings = impl_->ask_state(request, true);
-  const Deadline deadline = std::chrono::steady_clock::now() + impl_->setup.state_deadline;
+  const Deadline deadline = std::chrono::steady_clock::now() + impl_->setup.options.state_deadline;
   std::vector<std::vector<StateTensor>> state(listings.size());
   for (std::size_t r = 0; r < listings.size(); ++r) {
     for (std::size_t i = 0; i < listings[r].names.size(); ++i) {
       state[r].push_back(
           {listings[r].names[i],
-           impl_->receive(Rank(r), state_tag(impl_->plan_id, request, i), deadline)});
+           impl_->receive(Rank(r), state_tag(impl_->setup.plan_id, request, i), deadline)});
     }
   }
   return state;
@@ -218,7 +213,7 @@ void Crew::write_state(const std::vector<std::vector<StateTensor>>& state) {
   for (std::size_t r = 0; r < state.size(); ++r) {
     TakeState order{.request = request};
     for (std::size_t i = 0; i < state[r].size(); ++i) {
-      impl_->here->send(Rank(r), state_tag(impl_->plan_id, request, i), state[r][i].tensor);
+      impl_->here->send(Rank(r), state_tag(impl_->setup.plan_id, request, i), state[r][i].tensor);
       order.names.push_back(state[r][i].name);
     }
     asked.push_back(impl_->ask_worker<StateTaken>(Rank(r), std::move(order)));

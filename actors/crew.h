@@ -7,11 +7,8 @@
 /// CR-2: once the process ends, or in a child of fork(), nobody is waited for.
 #pragma once
 
-#include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -22,22 +19,12 @@
 
 namespace stagecraft {
 
-struct CrewSetup {
-  int ranks = 0;
-  ExecutorSetup worker;  ///< of every rank, but for the rank
-  std::function<void(Rank, const Instruction&)> before_instruction;
-  LearningRate learning_rate;
-  std::chrono::milliseconds step_deadline{std::chrono::minutes(5)};
-  /// Of loading plans and of moving state.
-  std::chrono::milliseconds state_deadline{std::chrono::minutes(5)};
-  std::chrono::milliseconds end_deadline{std::chrono::seconds(20)};
-};
-
 class Crew {
  public:
-  /// Spawns everybody, hands out the plan and waits until every rank is ready.
+  /// Spawns everybody, hands out the plan and waits until every rank is ready. `setup` is that of
+  /// every rank, but for the rank and the plan's id.
   /// Errors: those of a rank that cannot be; ClusterTimeout.
-  Crew(std::shared_ptr<StepLedger> ledger, CrewSetup setup);
+  Crew(std::shared_ptr<StepLedger> ledger, ExecutorSetup setup);
   ~Crew();
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;

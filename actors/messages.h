@@ -1,10 +1,11 @@
 /// Messages: all that driver, stage workers and agents say to each other.
 ///
-///   driver  -> plan thread   LoadPlan, RunStep                answered by Ready, StepDone
-///   trainer -> plan thread   SendState, TakeState             answered by StateListing, StateTaken
+///   crew    -> plan thread   LoadPlan                         answered by Ready
+///   driver  -> plan thread   StepOrder                        answered by StepReport
+///   crew    -> plan thread   SendState, TakeState             answered by StateListing, StateTaken
 ///   driver  -> agent         Abort, Status                    Status is answered by StatusReply
-///   trainer -> agent         Status
-///   trainer -> driver        Submit
+///   crew    -> agent         Status
+///   crew    -> driver        Submit
 ///
 /// MS-1: a message is metadata only: numbers (losses among them), text and lists of them. No
 ///       tensor, no pointer, no handle; tensors go over the Transport under the tags of
@@ -19,8 +20,8 @@
 #include <tuple>
 #include <vector>
 
-#include "stagecraft/actors/error_value.h"
-#include "stagecraft/actors/executor/stage_executor.h"
+#include "stagecraft/actors/executor/step_record.h"
+#include "stagecraft/base/error_value.h"
 #include "stagecraft/base/ids.h"
 
 namespace stagecraft {
@@ -32,26 +33,6 @@ struct LoadPlan {
 
 struct Ready {
   Rank rank;
-  ErrorChain error;
-};
-
-/// Run one step; the tensors it needs are on their way.
-struct RunStep {
-  Step step;  ///< optimizer updates so far
-  Submission submission;
-  Epoch epoch;
-  double learning_rate = 0.0;
-  bool training = true;
-};
-
-struct StepDone {
-  Rank rank;
-  Submission submission;
-  bool committed = false;  ///< weights have changed
-  RankTimes times;
-  std::vector<MicrobatchLoss> losses;
-  double gradient_norm = 0.0;
-  std::vector<InstructionTime> timeline;  ///< empty unless the trainer records
   ErrorChain error;
 };
 
@@ -105,33 +86,12 @@ struct Submit {
 };
 
 template <class V>
-decltype(auto) visit_fields(RankTimes& m, V&& v) {
-  return v(m.forward, m.backward, m.update, m.waiting, m.wall, m.peak_bytes, m.peak_in_flight);
-}
-template <class V>
-decltype(auto) visit_fields(MicrobatchLoss& m, V&& v) {
-  return v(m.microbatch, m.value);
-}
-template <class V>
-decltype(auto) visit_fields(InstructionTime& m, V&& v) {
-  return v(m.start, m.end, m.arrived, m.bytes, m.held, m.in_flight);
-}
-template <class V>
 decltype(auto) visit_fields(LoadPlan& m, V&& v) {
   return v(m.rank);
 }
 template <class V>
 decltype(auto) visit_fields(Ready& m, V&& v) {
   return v(m.rank, m.error);
-}
-template <class V>
-decltype(auto) visit_fields(RunStep& m, V&& v) {
-  return v(m.step, m.submission, m.epoch, m.learning_rate, m.training);
-}
-template <class V>
-decltype(auto) visit_fields(StepDone& m, V&& v) {
-  return v(
-      m.rank, m.submission, m.committed, m.times, m.losses, m.gradient_norm, m.timeline, m.error);
 }
 template <class V>
 decltype(auto) visit_fields(Abort& m, V&& v) {
@@ -169,8 +129,8 @@ decltype(auto) visit_fields(Submit& m, V&& v) {
 /// Every message there is: registered from this list, and looked through by the test of MS-1.
 using MessageTypes = std::tuple<LoadPlan,
                                 Ready,
-                                RunStep,
-                                StepDone,
+                                StepOrder,
+                                StepReport,
                                 Abort,
                                 Status,
                                 StatusReply,

@@ -3,7 +3,7 @@
 ///   plan thread   detached, with a thread of its own; owns the executor, inside it for whole steps
 ///   agent         scheduled; takes Abort and Status meanwhile
 ///
-///   Idle --LoadPlan--> Ready --RunStep, SendState, TakeState--> Ready   failed or not
+///   Idle --LoadPlan--> Ready --StepOrder, SendState, TakeState--> Ready   failed or not
 ///                       ^ |
 ///              TakeState| |WorkerLost: weights are undefined until replaced
 ///                       | v
@@ -45,7 +45,7 @@ class StageWorker {
   StageWorker& operator=(const StageWorker&) = delete;
 
   Ready load(const LoadPlan& m);
-  StepDone run(const RunStep& m);
+  StepReport run(const StepOrder& m);
   StateListing send_state(const SendState& m);
   StateTaken take_state(const TakeState& m);
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "stagecraft/actors/executor/stage_executor.h"
+#include "stagecraft/actors/executor/step_record.h"
 
 namespace stagecraft {
 

@@ -91,6 +91,7 @@ struct StageExecutor::Impl {
   std::int64_t in_flight = 0;
   TimelineRecorder recorder;
   bool recording = false;
+  std::vector<InstructionTime> timeline;
 
   Impl(ExecutorSetup s, std::shared_ptr<Transport> t, std::shared_ptr<Progress> p)
       : setup(std::move(s)),
@@ -111,11 +112,12 @@ struct StageExecutor::Impl {
   StepReport run(const StepOrder& step) {
     order = step;
     plan = step.training ? &train : &evaluate;
-    report = {.rank = setup.rank};
+    report = {.rank = setup.rank, .submission = step.submission};
+    timeline.clear();
     losses.clear();
     verdict.reset();
     in_flight = 0;
-    recording = setup.record_timeline && step.training;
+    recording = setup.options.record_timeline && step.training;
     progress->training.store(step.training, std::memory_order_relaxed);
     const std::vector<Tensors> buffers = copy_buffers();
     try {
@@ -187,9 +189,9 @@ struct StageExecutor::Impl {
     const Clock::time_point start = Clock::now();
     progress->since_ns.store(start.time_since_epoch().count(), std::memory_order_relaxed);
     try {
-      if (setup.before_instruction) {
+      if (setup.options.before_instruction) {
         const process_end::Elsewhere in_the_users_code;
-        setup.before_instruction(instruction);
+        setup.options.before_instruction(setup.rank, instruction);
       }
       process_end::gate();
       transport->require_current(setup.plan_id,
@@ -260,6 +262,12 @@ struct StageExecutor::Impl {
             .microbatch = i.task.microbatch};
   }
 
+  /// Longest wait for a peer. The driver's deadline comes first: it knows which rank holds up the
+  /// others.
+  [[nodiscard]] std::chrono::milliseconds patience() const {
+    return 2 * setup.options.step_deadline;
+  }
+
   [[nodiscard]] Sequence sequence() const {
     return {.plan = setup.plan_id, .epoch = order.epoch, .submission = order.submission};
   }
@@ -268,12 +276,12 @@ struct StageExecutor::Impl {
     Future<at::Tensor> future = std::exchange(plan->received[position], {});
     const Stopwatch waiting(report.times.waiting);
     if (!future.ready() &&
-        !progress->waits.wait({{instruction.peer, future}}, Clock::now() + setup.patience)) {
+        !progress->waits.wait({{instruction.peer, future}}, Clock::now() + patience())) {
       throw Error(
           Errc::ClusterTimeout,
           fmt::format("nothing arrived from {} within {} s for {}; its worker is stuck or gone",
                       peer_name(instruction.peer),
-                      std::chrono::duration<double>(setup.patience).count(),
+                      std::chrono::duration<double>(patience()).count(),
                       to_string(instruction.task)));
     }
     plan->store->put(instruction.writes.front().slot, future.get());
@@ -347,7 +355,9 @@ struct StageExecutor::Impl {
     }
     const Microbatch m = instruction.task.microbatch;
     StageResult result = stage.interpreter.run(
-        inputs, stage.state, {.seed = setup.seed, .step = order.step.value, .microbatch = m.value});
+        inputs,
+        stage.state,
+        {.seed = setup.options.seed, .step = order.step.value, .microbatch = m.value});
     for (std::size_t i = 0; i < program.outputs.size(); ++i) {
       const SlotUse* use =
           find_use(instruction.writes, program.outputs[i].value, Role::Activation, program.id);
@@ -442,7 +452,7 @@ struct StageExecutor::Impl {
     }
     const Stopwatch waiting(report.times.waiting);
     sum_over_replicas(
-        collective, *setup.train, number, mine, sequence(), Clock::now() + setup.patience);
+        collective, *setup.train, number, mine, sequence(), Clock::now() + patience());
   }
 
   /// Losses leave the rank as numbers, in its answer.
@@ -478,7 +488,7 @@ struct StageExecutor::Impl {
       }
     }
     const Stopwatch waiting(report.times.waiting);
-    verdict = vote(collective, group, sequence(), ballot, Clock::now() + setup.patience);
+    verdict = vote(collective, group, sequence(), ballot, Clock::now() + patience());
     refuse_non_finite(*setup.program, *verdict, order.step);
     report.gradient_norm = verdict->total_norm;
     report.committed = true;
@@ -497,7 +507,7 @@ struct StageExecutor::Impl {
     const Stopwatch watch(report.times.update);
     stages.at(id).bucket.update(setup.optimizer,
                                 order.learning_rate,
-                                clip_scale(setup.clip, verdict->total_norm),
+                                clip_scale(setup.options.clip, verdict->total_norm),
                                 order.step.value + 1);
   }
 
@@ -505,7 +515,7 @@ struct StageExecutor::Impl {
   void finish() {
     report.times.peak_bytes = plan->store->peak();
     if (recording) {
-      report.timeline = recorder.take();
+      timeline = recorder.take();
     }
     leave_step();
   }
@@ -564,7 +574,8 @@ struct StageExecutor::Impl {
 StageExecutor::StageExecutor(ExecutorSetup setup,
                              std::shared_ptr<Transport> transport,
                              std::shared_ptr<Progress> progress) {
-  set_own_thread_count(setup.threads);  // before any other call into LibTorch on this thread
+  set_own_thread_count(
+      setup.options.threads_per_worker);  // before any other call into LibTorch on this thread
   impl_ = std::make_unique<Impl>(std::move(setup), std::move(transport), std::move(progress));
   arm_libtorch_gate();
 }
@@ -573,6 +584,10 @@ StageExecutor::~StageExecutor() = default;
 
 StepReport StageExecutor::run(const StepOrder& order) {
   return impl_->run(order);
+}
+
+std::vector<InstructionTime> StageExecutor::take_timeline() {
+  return std::exchange(impl_->timeline, {});
 }
 
 std::vector<StateTensor> StageExecutor::state() const {

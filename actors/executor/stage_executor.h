@@ -12,19 +12,16 @@
 ///      two updates would only lose the weights.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include "stagecraft/actors/executor/optimizer.h"
 #include "stagecraft/actors/executor/progress.h"
-#include "stagecraft/actors/executor/timeline.h"
+#include "stagecraft/actors/executor/step_record.h"
+#include "stagecraft/actors/executor/trainer_options.h"
 #include "stagecraft/base/ids.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/plan/plan.h"
@@ -40,48 +37,7 @@ struct ExecutorSetup {
   std::shared_ptr<const Plan> train;
   std::shared_ptr<const Plan> evaluate;
   Optimizer optimizer;
-  std::optional<double> clip;  ///< largest norm of the whole model's gradient
-  std::uint64_t seed = 0;
-  int threads = 1;
-  bool record_timeline = false;                                 ///< of training steps
-  std::chrono::milliseconds patience{std::chrono::minutes(5)};  ///< longest wait for a peer
-  std::chrono::milliseconds state_patience{
-      std::chrono::minutes(5)};  ///< longest wait for a tensor of the state
-  /// Called before every instruction; may throw. For tests that make a rank fail.
-  std::function<void(const Instruction&)> before_instruction;
-};
-
-/// One step as the driver orders it.
-struct StepOrder {
-  Step step;  ///< optimizer updates so far; seeds random operators
-  Submission submission;
-  Epoch epoch;
-  double learning_rate = 0.0;
-  bool training = true;
-};
-
-/// Seconds of one rank in one step; the rest of the wall time is waiting for peers and between
-/// instructions.
-struct RankTimes {
-  double forward = 0.0, backward = 0.0, update = 0.0, waiting = 0.0, wall = 0.0;
-  std::int64_t peak_bytes = 0;      ///< of activations and what autograd keeps
-  std::int64_t peak_in_flight = 0;  ///< most (stage, microbatch) kept for a backward at once
-};
-
-struct MicrobatchLoss {
-  Microbatch microbatch;
-  double value = 0.0;
-
-  friend bool operator==(const MicrobatchLoss&, const MicrobatchLoss&) = default;
-};
-
-struct StepReport {
-  Rank rank;
-  bool committed = false;  ///< weights have changed
-  RankTimes times;
-  std::vector<MicrobatchLoss> losses;  ///< ascending; empty where other ranks compute the loss
-  double gradient_norm = 0.0;
-  std::vector<InstructionTime> timeline;  ///< by position in the rank's plan; empty unless recorded
+  TrainerOptions options;
 };
 
 /// One tensor of a rank's state with the name it has in checkpoints:
@@ -103,6 +59,10 @@ class StageExecutor {
   ///         epoch was advanced, TransportClosed when it was closed; WorkerLost when the failure
   ///         came after the vote: this rank's weights are undefined until loaded.
   StepReport run(const StepOrder& order);
+
+  /// When each instruction of the last step ran, by its position in the rank's plan; empty unless
+  /// it was recorded and taken by nobody yet.
+  [[nodiscard]] std::vector<InstructionTime> take_timeline();
 
   /// Everything a checkpoint keeps of this rank, weights first. The tensors are the living ones:
   /// copy to keep.

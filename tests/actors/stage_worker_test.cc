@@ -50,7 +50,7 @@ struct Fixture {
     setup.train = train = std::make_shared<const Plan>(lower_schedule(program, schedule, true));
     setup.evaluate = std::make_shared<const Plan>(lower_schedule(program, schedule, false));
     setup.optimizer = Sgd{.lr = 1.0};
-    setup.before_instruction = [this](const Instruction& i) {
+    setup.options.before_instruction = [this](Rank, const Instruction& i) {
       if (before) {
         before(i);
       }
@@ -63,7 +63,7 @@ struct Fixture {
 
   Ready load() { return worker->load({.rank = Rank(0)}); }
 
-  StepDone run(std::int64_t submission) {
+  StepReport run(std::int64_t submission) {
     for (const Feed& feed : train->feeds) {
       here->send(
           Rank(0),
@@ -116,7 +116,7 @@ TEST_CASE("a worker without a plan does nothing but take one", "[actors][worker]
 TEST_CASE("a ready worker runs steps and tells their losses", "[actors][worker]") {
   Fixture f;
   REQUIRE(f.load().error.empty());
-  const StepDone done = f.run(7);
+  const StepReport done = f.run(7);
   REQUIRE(done.error.empty());
   CHECK(done.submission == Submission(7));
   CHECK((done.losses == std::vector<MicrobatchLoss>{{Microbatch(0), 0.0}, {Microbatch(1), 0.0}}));
@@ -127,7 +127,7 @@ TEST_CASE("a failure is a value with its place, and the worker stays ready (W-2)
   Fixture f;
   REQUIRE(f.load().error.empty());
   f.fails_at = Op::Accumulate;
-  const StepDone done = f.run(0);
+  const StepReport done = f.run(0);
   CHECK(code_of(done.error) == Errc::WorkerFailed);
   CHECK(done.submission == Submission(0));
   CHECK_FALSE(done.committed);

@@ -1,0 +1,73 @@
+/// One step as the driver orders it and as a rank reports it: what the executor takes and returns,
+/// and what the messages between driver and plan thread are.
+///
+/// Each record has one list of its fields, `visit_fields` (MS-2).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "stagecraft/actors/executor/timeline.h"
+#include "stagecraft/base/error_value.h"
+#include "stagecraft/base/ids.h"
+
+namespace stagecraft {
+
+/// Run one step; the tensors it needs are on their way.
+struct StepOrder {
+  Step step;  ///< optimizer updates so far; seeds random operators
+  Submission submission;
+  Epoch epoch;
+  double learning_rate = 0.0;
+  bool training = true;
+};
+
+/// Seconds of one rank in one step; the rest of the wall time is waiting for peers and between
+/// instructions.
+struct RankTimes {
+  double forward = 0.0, backward = 0.0, update = 0.0, waiting = 0.0, wall = 0.0;
+  std::int64_t peak_bytes = 0;      ///< of activations and what autograd keeps
+  std::int64_t peak_in_flight = 0;  ///< most (stage, microbatch) kept for a backward at once
+};
+
+struct MicrobatchLoss {
+  Microbatch microbatch;
+  double value = 0.0;
+
+  friend bool operator==(const MicrobatchLoss&, const MicrobatchLoss&) = default;
+};
+
+struct StepReport {
+  Rank rank;
+  Submission submission;   ///< the order's
+  bool committed = false;  ///< weights have changed
+  RankTimes times;
+  std::vector<MicrobatchLoss> losses;  ///< ascending; empty where other ranks compute the loss
+  double gradient_norm = 0.0;
+  std::vector<InstructionTime> timeline;  ///< by position in the rank's plan; empty unless recorded
+  ErrorChain error;                       ///< empty in what an executor returns: it throws
+};
+
+template <class V>
+decltype(auto) visit_fields(StepOrder& m, V&& v) {
+  return v(m.step, m.submission, m.epoch, m.learning_rate, m.training);
+}
+template <class V>
+decltype(auto) visit_fields(RankTimes& m, V&& v) {
+  return v(m.forward, m.backward, m.update, m.waiting, m.wall, m.peak_bytes, m.peak_in_flight);
+}
+template <class V>
+decltype(auto) visit_fields(MicrobatchLoss& m, V&& v) {
+  return v(m.microbatch, m.value);
+}
+template <class V>
+decltype(auto) visit_fields(InstructionTime& m, V&& v) {
+  return v(m.start, m.end, m.arrived, m.bytes, m.held, m.in_flight);
+}
+template <class V>
+decltype(auto) visit_fields(StepReport& m, V&& v) {
+  return v(
+      m.rank, m.submission, m.committed, m.times, m.losses, m.gradient_norm, m.timeline, m.error);
+}
+
+}  // namespace stagecraft
