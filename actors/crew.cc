@@ -11,7 +11,7 @@
 #include "stagecraft/actors/stage_worker.h"
 #include "stagecraft/base/home_process.h"
 #include "stagecraft/base/process_end.h"
-#include "stagecraft/futures/transport/inproc.h"
+#include "stagecraft/futures/transport/network.h"
 
 namespace stagecraft {
 namespace {
@@ -28,7 +28,7 @@ ExecutorSetup with_own_plan(ExecutorSetup setup) {
 }
 
 std::string plan_thread_name(Rank rank) {
-  return "the worker of rank " + to_string(rank);
+  return "the worker of " + peer_name(rank);
 }
 
 /// What one rank was asked.
@@ -67,34 +67,26 @@ struct Crew::Impl {
   const HomeProcess home;
   const std::shared_ptr<StepLedger> ledger;
   const ExecutorSetup setup;
-  const InprocNetwork network;
+  const std::unique_ptr<const Network> network;
   const std::shared_ptr<Transport> here;
-  std::vector<PlanActor> plan_threads;
-  std::vector<AgentActor> agents;
-  std::vector<std::shared_ptr<WorkerDesk>> desks;
+  std::vector<Worker> workers;  ///< by rank
   DriverActor driver;
 
-  Impl(std::shared_ptr<StepLedger> l, ExecutorSetup s)
+  Impl(const Launcher& launcher, std::shared_ptr<StepLedger> l, ExecutorSetup s)
       : ledger(std::move(l)),
         setup(with_own_plan(std::move(s))),
-        network(ranks()),
-        here(network.endpoint(kDriver)) {}
+        network(launcher.make_network(ranks())),
+        here(network->endpoint(kDriver)) {}
 
   ~Impl() { end(); }
 
   [[nodiscard]] int ranks() const { return static_cast<int>(setup.train->ranks.size()); }
 
-  void spawn_workers() {
+  void launch_workers(const Launcher& launcher) {
     for (int r = 0; r < ranks(); ++r) {
-      const Rank rank(r);
-      auto desk = std::make_shared<WorkerDesk>();
-      desk->rank = rank;
-      desk->transport = network.endpoint(rank);
       ExecutorSetup worker = setup;
-      worker.rank = rank;
-      desks.push_back(desk);
-      plan_threads.push_back(spawn_plan_thread(host, desk, std::move(worker)));
-      agents.push_back(spawn_agent(host, desk));
+      worker.rank = Rank(r);
+      workers.push_back(launcher.launch(*network, std::move(worker)));
     }
   }
 
@@ -102,7 +94,7 @@ struct Crew::Impl {
   [[nodiscard]] Asked<Reply> ask_worker(Rank rank, Message message) const {
     return {rank,
             ask<Reply>(host,
-                       plan_threads[rank.index()],
+                       workers[rank.index()].plan_thread,
                        plan_thread_name(rank),
                        setup.options.state_deadline,
                        std::move(message))};
@@ -118,9 +110,7 @@ struct Crew::Impl {
 
   void start_driver() {
     DriverSetup d;
-    for (std::size_t r = 0; r < plan_threads.size(); ++r) {
-      d.members.push_back({plan_threads[r], agents[r]});
-    }
+    d.members = workers;
     d.plan_id = setup.plan_id;
     d.transport = here;
     d.ledger = ledger;
@@ -138,21 +128,34 @@ struct Crew::Impl {
     const Error why(Errc::ClusterClosed, "the trainer was shut down");
     ledger->close();
     here->close(why);
-    for (const auto& desk : desks) {
-      desk->transport->close(why);
+    if (process_end::begun()) {
+      return;  // nobody works any more (PE-1)
     }
+    const Deadline deadline = std::chrono::steady_clock::now() + setup.options.end_deadline;
+    close_transports(why, deadline);
     std::vector<caf::actor> everybody;
     if (driver) {
       everybody.push_back(caf::actor_cast<caf::actor>(driver));
     }
-    for (const AgentActor& agent : agents) {
-      everybody.push_back(caf::actor_cast<caf::actor>(agent));
+    for (const Worker& worker : workers) {
+      everybody.push_back(caf::actor_cast<caf::actor>(worker.agent));
+      everybody.push_back(caf::actor_cast<caf::actor>(worker.plan_thread));
     }
-    for (const PlanActor& plan_thread : plan_threads) {
-      everybody.push_back(caf::actor_cast<caf::actor>(plan_thread));
+    host.end(everybody, deadline);
+  }
+
+  /// Waits for the agents' word: an actor that is told to quit meanwhile may take that first.
+  void close_transports(const Error& why, Deadline deadline) const {
+    std::vector<Future<WorkerEnded>> told;
+    for (std::size_t r = 0; r < workers.size(); ++r) {
+      told.push_back(ask<WorkerEnded>(host,
+                                      workers[r].agent,
+                                      "the agent of " + peer_name(Rank(r)),
+                                      setup.options.end_deadline,
+                                      EndWorker{.reason = to_chain(why)}));
     }
-    if (!process_end::begun()) {
-      host.end(everybody, std::chrono::steady_clock::now() + setup.options.end_deadline);
+    for (const Future<WorkerEnded>& answer : told) {
+      (void)answer.wait_until(deadline);
     }
   }
 
@@ -175,9 +178,9 @@ struct Crew::Impl {
   }
 };
 
-Crew::Crew(std::shared_ptr<StepLedger> ledger, ExecutorSetup setup)
-    : impl_(std::make_unique<Impl>(std::move(ledger), std::move(setup))) {
-  impl_->spawn_workers();
+Crew::Crew(const Launcher& launcher, std::shared_ptr<StepLedger> ledger, ExecutorSetup setup)
+    : impl_(std::make_unique<Impl>(launcher, std::move(ledger), std::move(setup))) {
+  impl_->launch_workers(launcher);
   impl_->hand_out_plan();
   impl_->start_driver();
 }
@@ -222,7 +225,11 @@ void Crew::write_state(const std::vector<std::vector<StateTensor>>& state) {
 }
 
 std::vector<std::optional<StatusReply>> Crew::status() {
-  return ask_status(impl_->host, impl_->agents, kAgentLimit);
+  std::vector<AgentActor> agents;
+  for (const Worker& worker : impl_->workers) {
+    agents.push_back(worker.agent);
+  }
+  return ask_status(impl_->host, agents, kAgentLimit);
 }
 
 }  // namespace stagecraft

@@ -26,6 +26,7 @@
 
 #include "stagecraft/actors/caf_types.h"
 #include "stagecraft/actors/executor/trainer_options.h"
+#include "stagecraft/actors/launch/launcher.h"
 #include "stagecraft/actors/step_ledger.h"
 #include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/futures/transport/transport.h"
@@ -33,11 +34,7 @@
 namespace stagecraft {
 
 struct DriverSetup {
-  struct Member {
-    PlanActor plan_thread;
-    AgentActor agent;
-  };
-  std::vector<Member> members;  ///< by rank
+  std::vector<Worker> members;  ///< by rank
   PlanId plan_id;
   std::shared_ptr<Transport> transport;
   std::shared_ptr<StepLedger> ledger;

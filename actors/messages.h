@@ -4,7 +4,7 @@
 ///   driver  -> plan thread   StepOrder                        answered by StepReport
 ///   crew    -> plan thread   SendState, TakeState             answered by StateListing, StateTaken
 ///   driver  -> agent         Abort, Status                    Status is answered by StatusReply
-///   crew    -> agent         Status
+///   crew    -> agent         Status, EndWorker                answered by StatusReply, WorkerEnded
 ///   crew    -> driver        Submit
 ///
 /// MS-1: a message is metadata only: numbers (losses among them), text and lists of them. No
@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -44,6 +45,15 @@ struct Abort {
 };
 
 struct Status {};
+
+/// Close your end of the data plane: the trainer is going. What is under way fails with `reason`.
+struct EndWorker {
+  ErrorChain reason;
+};
+
+struct WorkerEnded {
+  Rank rank;
+};
 
 struct StatusReply {
   Rank rank;
@@ -102,6 +112,14 @@ decltype(auto) visit_fields(Status&, V&& v) {
   return v();
 }
 template <class V>
+decltype(auto) visit_fields(EndWorker& m, V&& v) {
+  return v(m.reason);
+}
+template <class V>
+decltype(auto) visit_fields(WorkerEnded& m, V&& v) {
+  return v(m.rank);
+}
+template <class V>
 decltype(auto) visit_fields(StatusReply& m, V&& v) {
   return v(m.rank, m.training, m.instruction, m.seconds, m.waiting_for);
 }
@@ -133,11 +151,45 @@ using MessageTypes = std::tuple<LoadPlan,
                                 StepReport,
                                 Abort,
                                 Status,
+                                EndWorker,
+                                WorkerEnded,
                                 StatusReply,
                                 SendState,
                                 StateListing,
                                 TakeState,
                                 StateTaken,
                                 Submit>;
+
+/// The name under which a message type is known to its peers: kept when the list above changes.
+template <class Message>
+inline constexpr std::string_view kWireName{};
+template <>
+inline constexpr std::string_view kWireName<LoadPlan> = "stagecraft.LoadPlan";
+template <>
+inline constexpr std::string_view kWireName<Ready> = "stagecraft.Ready";
+template <>
+inline constexpr std::string_view kWireName<StepOrder> = "stagecraft.StepOrder";
+template <>
+inline constexpr std::string_view kWireName<StepReport> = "stagecraft.StepReport";
+template <>
+inline constexpr std::string_view kWireName<Abort> = "stagecraft.Abort";
+template <>
+inline constexpr std::string_view kWireName<Status> = "stagecraft.Status";
+template <>
+inline constexpr std::string_view kWireName<EndWorker> = "stagecraft.EndWorker";
+template <>
+inline constexpr std::string_view kWireName<WorkerEnded> = "stagecraft.WorkerEnded";
+template <>
+inline constexpr std::string_view kWireName<StatusReply> = "stagecraft.StatusReply";
+template <>
+inline constexpr std::string_view kWireName<SendState> = "stagecraft.SendState";
+template <>
+inline constexpr std::string_view kWireName<StateListing> = "stagecraft.StateListing";
+template <>
+inline constexpr std::string_view kWireName<TakeState> = "stagecraft.TakeState";
+template <>
+inline constexpr std::string_view kWireName<StateTaken> = "stagecraft.StateTaken";
+template <>
+inline constexpr std::string_view kWireName<Submit> = "stagecraft.Submit";
 
 }  // namespace stagecraft

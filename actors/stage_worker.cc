@@ -81,7 +81,12 @@ AgentActor::behavior_type agent(AgentActor::pointer, const std::shared_ptr<Worke
             const process_end::AtWork at_work;  // tensors of the epoch are dropped
             desk->transport->advance(m.plan, m.epoch, to_error(m.reason));
           },
-          [desk](const Status&) { return status_of(*desk); }};
+          [desk](const Status&) { return status_of(*desk); },
+          [desk](const EndWorker& m) {
+            const process_end::AtWork at_work;  // tensors that wait are dropped
+            desk->transport->close(to_error(m.reason));
+            return WorkerEnded{.rank = desk->rank};
+          }};
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 /// Stage worker: what stands behind one rank. Two actors share a desk:
 ///
 ///   plan thread   detached, with a thread of its own; owns the executor, inside it for whole steps
-///   agent         scheduled; takes Abort and Status meanwhile
+///   agent         scheduled; takes Abort, Status and EndWorker meanwhile
 ///
 ///   Idle --LoadPlan--> Ready --StepOrder, SendState, TakeState--> Ready   failed or not
 ///                       ^ |
@@ -9,7 +9,7 @@
 ///                       | v
 ///                      Failed
 ///
-/// Made by the crew of a trainer, in its process.
+/// Made by a launcher (actors/launch/launcher.h), in the process in which the rank runs.
 /// W-1: the executor is made, used and given up on the plan thread.
 /// W-2: `answer` is the one place where an exception becomes an error value.
 /// W-3: TakeState replaces the whole state or, failing, nothing.

@@ -109,7 +109,7 @@ struct Trainer::Impl {
     check_ranks(*train, schedule, cluster.ranks());
     warn_of_too_many_threads();
     find_unused();
-    crew = std::make_unique<Crew>(ledger, setup_of_ranks());
+    crew = std::make_unique<Crew>(*cluster.launcher(), ledger, setup_of_ranks());
   }
 
   [[nodiscard]] ExecutorSetup setup_of_ranks() const {

@@ -94,7 +94,8 @@ AgentActor::behavior_type mute_agent(
             auto never = self->make_response_promise<StatusReply>();
             self->state.push_back(never);
             return never;
-          }};
+          },
+          [desk](const EndWorker&) { return WorkerEnded{.rank = desk->rank}; }};
 }
 
 struct StageOptions {

@@ -1,6 +1,9 @@
 #include "stagecraft/actors/messages.h"
 
 #include <memory>
+#include <set>
+#include <string_view>
+#include <tuple>
 #include <type_traits>
 
 #include <ATen/core/Tensor.h>
@@ -113,6 +116,30 @@ TEST_CASE("a tensor, a pointer, a handle or a field left out would be noticed",
   STATIC_CHECK_FALSE(is_metadata<WithPointer>());
   STATIC_CHECK_FALSE(is_metadata<WithHandles>());
   STATIC_CHECK_FALSE(is_metadata<WithUnlistedField>());
+}
+
+TEST_CASE("every message has a name of its own on the wire, which stays what it is",
+          "[actors][messages]") {
+  const auto names = []<class... M>(std::tuple<M...>*) {
+    return std::set<std::string_view>{kWireName<M>...};
+  }(static_cast<MessageTypes*>(nullptr));
+  CHECK(names.size() == std::tuple_size_v<MessageTypes>);
+  CHECK((names == std::set<std::string_view>{"stagecraft.Abort",
+                                             "stagecraft.EndWorker",
+                                             "stagecraft.LoadPlan",
+                                             "stagecraft.Ready",
+                                             "stagecraft.SendState",
+                                             "stagecraft.StateListing",
+                                             "stagecraft.StateTaken",
+                                             "stagecraft.Status",
+                                             "stagecraft.StatusReply",
+                                             "stagecraft.StepOrder",
+                                             "stagecraft.StepReport",
+                                             "stagecraft.Submit",
+                                             "stagecraft.TakeState",
+                                             "stagecraft.WorkerEnded"}));
+  CHECK(kWireName<StepOrder> == "stagecraft.StepOrder");
+  CHECK(kWireName<StepReport> == "stagecraft.StepReport");
 }
 
 TEST_CASE("options travel whole, but for the hook of their own process (OP-1)",

@@ -15,6 +15,7 @@
 #include <ATen/ops/sub.h>
 
 #include "stagecraft/actors/data_tags.h"
+#include "stagecraft/actors/launch/threads.h"
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/futures/transport/inproc.h"
@@ -205,6 +206,22 @@ TEST_CASE("what ranks do is told also when one of their agents is gone", "[actor
   CHECK(replies[1]->rank == Rank(1));
   CHECK(replies[1]->instruction == 5);
   CHECK(host.end({caf::actor_cast<caf::actor>(agents[1])}, patience()) == 0);
+}
+
+TEST_CASE("an agent that is told to end its worker closes the transport with the reason",
+          "[actors][worker]") {
+  ActorHost& host = ActorHost::of_this_process();
+  const auto network = ThreadLauncher().make_network(2);
+  const auto desk = std::make_shared<WorkerDesk>();
+  desk->rank = Rank(1);
+  desk->transport = network->endpoint(Rank(1));
+  const AgentActor agent = spawn_agent(host, desk);
+  const Future<at::Tensor> pending = desk->transport->receive(Rank(0), {});
+  const EndWorker order{.reason = to_chain(Error(Errc::ClusterClosed, "the test ended it"))};
+  const auto ended = ask<WorkerEnded>(host, agent, "the agent", std::chrono::seconds(60), order);
+  CHECK(ended.get().rank == Rank(1));
+  CHECK(failure_of(pending) == Errc::TransportClosed);
+  CHECK(host.end({caf::actor_cast<caf::actor>(agent)}, patience()) == 0);
 }
 
 TEST_CASE("a rank begins no instruction once its transport is closed or the epoch is over (X-4)",
