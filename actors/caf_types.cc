@@ -13,9 +13,8 @@
 
 namespace stagecraft {
 ActorHost::Config::Config() {
-  int number = 0;
   const auto add = [&]<class... M>(std::tuple<M...>*) {
-    (add_message_type<M>("stagecraft::message" + std::to_string(number++)), ...);
+    (add_message_type<M>(std::string(kWireName<M>)), ...);
   };
   add(static_cast<MessageTypes*>(nullptr));
   // One per processor unless said: what runs there is short, and never an operator.

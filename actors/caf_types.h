@@ -36,13 +36,14 @@ auto inspect(Inspector& f, Message& m) -> decltype(visit_fields(m, f)) {
 
 /// Detached: owns a thread, on which the executor lives.
 using PlanActor = caf::typed_actor<caf::replies_to<LoadPlan>::with<Ready>,
-                                   caf::replies_to<RunStep>::with<StepDone>,
+                                   caf::replies_to<StepOrder>::with<StepReport>,
                                    caf::replies_to<SendState>::with<StateListing>,
                                    caf::replies_to<TakeState>::with<StateTaken>>;
 
 /// Scheduled: answers while the plan thread is inside a step.
-using AgentActor =
-    caf::typed_actor<caf::reacts_to<Abort>, caf::replies_to<Status>::with<StatusReply>>;
+using AgentActor = caf::typed_actor<caf::reacts_to<Abort>,
+                                    caf::replies_to<Status>::with<StatusReply>,
+                                    caf::replies_to<EndWorker>::with<WorkerEnded>>;
 
 using DriverActor = caf::typed_actor<caf::reacts_to<Submit>, caf::reacts_to<caf::tick_atom>>;
 

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/actors/launch/threads.h"
 #include "stagecraft/base/error.h"
 
 namespace stagecraft {
@@ -37,7 +38,7 @@ Cluster Cluster::local(int ranks) {
   if (ranks < 1) {
     throw Error(Errc::UsageArgument, fmt::format("a cluster has at least one rank, not {}", ranks));
   }
-  return Cluster(ranks);
+  return {ranks, std::make_shared<const ThreadLauncher>()};
 }
 
 Cluster Cluster::from_args(int& argc, char** argv) {

@@ -5,7 +5,12 @@
 /// trainers, and be a static object.
 #pragma once
 
+#include <memory>
+#include <utility>
+
 namespace stagecraft {
+
+class Launcher;
 
 class Cluster {
  public:
@@ -18,11 +23,15 @@ class Cluster {
   [[nodiscard]] static Cluster from_args(int& argc, char** argv);
 
   [[nodiscard]] int ranks() const { return ranks_; }
+  /// Starts the workers of this cluster's trainers.
+  [[nodiscard]] const std::shared_ptr<const Launcher>& launcher() const { return launcher_; }
 
  private:
-  explicit Cluster(int ranks) : ranks_(ranks) {}
+  Cluster(int ranks, std::shared_ptr<const Launcher> launcher)
+      : ranks_(ranks), launcher_(std::move(launcher)) {}
 
   int ranks_;
+  std::shared_ptr<const Launcher> launcher_;
 };
 
 }  // namespace stagecraft

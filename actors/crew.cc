@@ -11,7 +11,7 @@
 #include "stagecraft/actors/stage_worker.h"
 #include "stagecraft/base/home_process.h"
 #include "stagecraft/base/process_end.h"
-#include "stagecraft/futures/transport/inproc.h"
+#include "stagecraft/futures/transport/network.h"
 
 namespace stagecraft {
 namespace {
@@ -20,14 +20,15 @@ namespace {
 constexpr std::chrono::seconds kAgentLimit{30};
 
 /// Two crews that meet on one worker may be of different processes, so it is drawn, not counted.
-PlanId draw_plan_id() {
+ExecutorSetup with_own_plan(ExecutorSetup setup) {
   std::random_device source;
   const auto half = [&source] { return static_cast<std::uint64_t>(source()); };
-  return PlanId(half() << 32U | half());
+  setup.plan_id = PlanId(half() << 32U | half());
+  return setup;
 }
 
 std::string plan_thread_name(Rank rank) {
-  return "the worker of rank " + to_string(rank);
+  return "the worker of " + peer_name(rank);
 }
 
 /// What one rank was asked.
@@ -65,40 +66,27 @@ struct Crew::Impl {
   ActorHost& host = ActorHost::of_this_process();
   const HomeProcess home;
   const std::shared_ptr<StepLedger> ledger;
-  const CrewSetup setup;
-  const PlanId plan_id = draw_plan_id();
-  const InprocNetwork network;
+  const ExecutorSetup setup;
+  const std::unique_ptr<const Network> network;
   const std::shared_ptr<Transport> here;
-  std::vector<PlanActor> plan_threads;
-  std::vector<AgentActor> agents;
-  std::vector<std::shared_ptr<WorkerDesk>> desks;
+  std::vector<Worker> workers;  ///< by rank
   DriverActor driver;
 
-  Impl(std::shared_ptr<StepLedger> l, CrewSetup s)
+  Impl(const Launcher& launcher, std::shared_ptr<StepLedger> l, ExecutorSetup s)
       : ledger(std::move(l)),
-        setup(std::move(s)),
-        network(setup.ranks),
-        here(network.endpoint(kDriver)) {}
+        setup(with_own_plan(std::move(s))),
+        network(launcher.make_network(ranks())),
+        here(network->endpoint(kDriver)) {}
 
   ~Impl() { end(); }
 
-  void spawn_workers() {
-    for (int r = 0; r < setup.ranks; ++r) {
-      const Rank rank(r);
-      auto desk = std::make_shared<WorkerDesk>();
-      desk->rank = rank;
-      desk->transport = network.endpoint(rank);
-      ExecutorSetup worker = setup.worker;
-      worker.rank = rank;
-      worker.plan_id = plan_id;
-      if (setup.before_instruction) {
-        worker.before_instruction = [hook = setup.before_instruction, rank](const Instruction& i) {
-          hook(rank, i);
-        };
-      }
-      desks.push_back(desk);
-      plan_threads.push_back(spawn_plan_thread(host, desk, std::move(worker)));
-      agents.push_back(spawn_agent(host, desk));
+  [[nodiscard]] int ranks() const { return static_cast<int>(setup.train->ranks.size()); }
+
+  void launch_workers(const Launcher& launcher) {
+    for (int r = 0; r < ranks(); ++r) {
+      ExecutorSetup worker = setup;
+      worker.rank = Rank(r);
+      workers.push_back(launcher.launch(*network, std::move(worker)));
     }
   }
 
@@ -106,15 +94,15 @@ struct Crew::Impl {
   [[nodiscard]] Asked<Reply> ask_worker(Rank rank, Message message) const {
     return {rank,
             ask<Reply>(host,
-                       plan_threads[rank.index()],
+                       workers[rank.index()].plan_thread,
                        plan_thread_name(rank),
-                       setup.state_deadline,
+                       setup.options.state_deadline,
                        std::move(message))};
   }
 
   void hand_out_plan() {
     std::vector<Asked<Ready>> asked;
-    for (int r = 0; r < setup.ranks; ++r) {
+    for (int r = 0; r < ranks(); ++r) {
       asked.push_back(ask_worker<Ready>(Rank(r), LoadPlan{.rank = Rank(r)}));
     }
     gather(asked);
@@ -122,17 +110,14 @@ struct Crew::Impl {
 
   void start_driver() {
     DriverSetup d;
-    for (std::size_t r = 0; r < plan_threads.size(); ++r) {
-      d.members.push_back({plan_threads[r], agents[r]});
-    }
-    d.plan_id = plan_id;
+    d.members = workers;
+    d.plan_id = setup.plan_id;
     d.transport = here;
     d.ledger = ledger;
-    d.train = setup.worker.train;
-    d.evaluate = setup.worker.evaluate;
-    d.learning_rate = setup.learning_rate;
-    d.base_learning_rate = base_learning_rate(setup.worker.optimizer);
-    d.step_deadline = setup.step_deadline;
+    d.train = setup.train;
+    d.evaluate = setup.evaluate;
+    d.base_learning_rate = base_learning_rate(setup.optimizer);
+    d.options = setup.options;
     driver = spawn_driver(host, std::move(d));
   }
 
@@ -143,21 +128,34 @@ struct Crew::Impl {
     const Error why(Errc::ClusterClosed, "the trainer was shut down");
     ledger->close();
     here->close(why);
-    for (const auto& desk : desks) {
-      desk->transport->close(why);
+    if (process_end::begun()) {
+      return;  // nobody works any more (PE-1)
     }
+    const Deadline deadline = std::chrono::steady_clock::now() + setup.options.end_deadline;
+    close_transports(why, deadline);
     std::vector<caf::actor> everybody;
     if (driver) {
       everybody.push_back(caf::actor_cast<caf::actor>(driver));
     }
-    for (const AgentActor& agent : agents) {
-      everybody.push_back(caf::actor_cast<caf::actor>(agent));
+    for (const Worker& worker : workers) {
+      everybody.push_back(caf::actor_cast<caf::actor>(worker.agent));
+      everybody.push_back(caf::actor_cast<caf::actor>(worker.plan_thread));
     }
-    for (const PlanActor& plan_thread : plan_threads) {
-      everybody.push_back(caf::actor_cast<caf::actor>(plan_thread));
+    host.end(everybody, deadline);
+  }
+
+  /// Waits for the agents' word: an actor that is told to quit meanwhile may take that first.
+  void close_transports(const Error& why, Deadline deadline) const {
+    std::vector<Future<WorkerEnded>> told;
+    for (std::size_t r = 0; r < workers.size(); ++r) {
+      told.push_back(ask<WorkerEnded>(host,
+                                      workers[r].agent,
+                                      "the agent of " + peer_name(Rank(r)),
+                                      setup.options.end_deadline,
+                                      EndWorker{.reason = to_chain(why)}));
     }
-    if (!process_end::begun()) {
-      host.end(everybody, std::chrono::steady_clock::now() + setup.end_deadline);
+    for (const Future<WorkerEnded>& answer : told) {
+      (void)answer.wait_until(deadline);
     }
   }
 
@@ -172,7 +170,7 @@ struct Crew::Impl {
 
   [[nodiscard]] std::vector<StateListing> ask_state(Submission request, bool tensors) const {
     std::vector<Asked<StateListing>> asked;
-    for (int r = 0; r < setup.ranks; ++r) {
+    for (int r = 0; r < ranks(); ++r) {
       asked.push_back(
           ask_worker<StateListing>(Rank(r), SendState{.request = request, .tensors = tensors}));
     }
@@ -180,9 +178,9 @@ struct Crew::Impl {
   }
 };
 
-Crew::Crew(std::shared_ptr<StepLedger> ledger, CrewSetup setup)
-    : impl_(std::make_unique<Impl>(std::move(ledger), std::move(setup))) {
-  impl_->spawn_workers();
+Crew::Crew(const Launcher& launcher, std::shared_ptr<StepLedger> ledger, ExecutorSetup setup)
+    : impl_(std::make_unique<Impl>(launcher, std::move(ledger), std::move(setup))) {
+  impl_->launch_workers(launcher);
   impl_->hand_out_plan();
   impl_->start_driver();
 }
@@ -200,13 +198,13 @@ std::vector<StateListing> Crew::list_state() {
 std::vector<std::vector<StateTensor>> Crew::read_state() {
   const Submission request = impl_->ledger->next_request();
   const std::vector<StateListing> listings = impl_->ask_state(request, true);
-  const Deadline deadline = std::chrono::steady_clock::now() + impl_->setup.state_deadline;
+  const Deadline deadline = std::chrono::steady_clock::now() + impl_->setup.options.state_deadline;
   std::vector<std::vector<StateTensor>> state(listings.size());
   for (std::size_t r = 0; r < listings.size(); ++r) {
     for (std::size_t i = 0; i < listings[r].names.size(); ++i) {
       state[r].push_back(
           {listings[r].names[i],
-           impl_->receive(Rank(r), state_tag(impl_->plan_id, request, i), deadline)});
+           impl_->receive(Rank(r), state_tag(impl_->setup.plan_id, request, i), deadline)});
     }
   }
   return state;
@@ -218,7 +216,7 @@ void Crew::write_state(const std::vector<std::vector<StateTensor>>& state) {
   for (std::size_t r = 0; r < state.size(); ++r) {
     TakeState order{.request = request};
     for (std::size_t i = 0; i < state[r].size(); ++i) {
-      impl_->here->send(Rank(r), state_tag(impl_->plan_id, request, i), state[r][i].tensor);
+      impl_->here->send(Rank(r), state_tag(impl_->setup.plan_id, request, i), state[r][i].tensor);
       order.names.push_back(state[r][i].name);
     }
     asked.push_back(impl_->ask_worker<StateTaken>(Rank(r), std::move(order)));
@@ -227,7 +225,11 @@ void Crew::write_state(const std::vector<std::vector<StateTensor>>& state) {
 }
 
 std::vector<std::optional<StatusReply>> Crew::status() {
-  return ask_status(impl_->host, impl_->agents, kAgentLimit);
+  std::vector<AgentActor> agents;
+  for (const Worker& worker : impl_->workers) {
+    agents.push_back(worker.agent);
+  }
+  return ask_status(impl_->host, agents, kAgentLimit);
 }
 
 }  // namespace stagecraft

@@ -1,17 +1,15 @@
 /// Crew: the actors of one trainer, a driver and two per rank, with the data plane between them.
-/// The trainer's only way to them; knows nothing of modules or files.
+/// The trainer's only way to them; knows nothing of modules or files, nor of where a rank runs: its
+/// workers and its network come from the cluster's launcher.
 ///
-/// CR-1: ending a crew takes at most its deadline: transports are closed first, so that nobody
-///       waits for a tensor and no rank begins another instruction; whoever is still busy then is
-///       left behind with what it uses, and parked when the process ends.
+/// CR-1: ending a crew takes at most its deadline: transports are closed first, by the ranks'
+///       agents, so that nobody waits for a tensor and no rank begins another instruction; whoever
+///       is still busy then is left behind with what it uses, and parked when the process ends.
 /// CR-2: once the process ends, or in a child of fork(), nobody is waited for.
 #pragma once
 
-#include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -22,22 +20,14 @@
 
 namespace stagecraft {
 
-struct CrewSetup {
-  int ranks = 0;
-  ExecutorSetup worker;  ///< of every rank, but for the rank
-  std::function<void(Rank, const Instruction&)> before_instruction;
-  LearningRate learning_rate;
-  std::chrono::milliseconds step_deadline{std::chrono::minutes(5)};
-  /// Of loading plans and of moving state.
-  std::chrono::milliseconds state_deadline{std::chrono::minutes(5)};
-  std::chrono::milliseconds end_deadline{std::chrono::seconds(20)};
-};
+class Launcher;
 
 class Crew {
  public:
-  /// Spawns everybody, hands out the plan and waits until every rank is ready.
+  /// Launches everybody, hands out the plan and waits until every rank is ready. `setup` is that of
+  /// every rank, but for the rank and the plan's id.
   /// Errors: those of a rank that cannot be; ClusterTimeout.
-  Crew(std::shared_ptr<StepLedger> ledger, CrewSetup setup);
+  Crew(const Launcher& launcher, std::shared_ptr<StepLedger> ledger, ExecutorSetup setup);
   ~Crew();
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;

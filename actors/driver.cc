@@ -160,16 +160,16 @@ class Driver {
     round_.emplace(submission, step, input.training, ranks());
     phase_ = Phase::Running;
     begun_ = std::chrono::steady_clock::now();
-    set_deadline(begun_ + setup_.step_deadline);
-    const RunStep order{
-        .step = step,
-        .submission = submission,
-        .epoch = epoch_,
-        .learning_rate =
-            input.training
-                ? learning_rate_at(setup_.learning_rate, setup_.base_learning_rate, step.value)
-                : 0.0,
-        .training = input.training};
+    set_deadline(begun_ + setup_.options.step_deadline);
+    const StepOrder order{.step = step,
+                          .submission = submission,
+                          .epoch = epoch_,
+                          .learning_rate = input.training
+                                               ? learning_rate_at(setup_.options.learning_rate,
+                                                                  setup_.base_learning_rate,
+                                                                  step.value)
+                                               : 0.0,
+                          .training = input.training};
     for (int r = 0; r < ranks(); ++r) {
       request_step(Rank(r), order);
     }
@@ -183,10 +183,10 @@ class Driver {
     advance_round();
   }
 
-  void request_step(Rank rank, const RunStep& order) {
+  void request_step(Rank rank, const StepOrder& order) {
     self_->request(setup_.members[rank.index()].plan_thread, caf::infinite, order)
         .then(
-            [this](StepDone& done) {
+            [this](StepReport& done) {
               const AtWork at_work;
               if (round_) {
                 round_->answered(std::move(done));
@@ -286,7 +286,7 @@ class Driver {
       return std::ranges::find(silent, s.rank) == silent.end();
     });
     const Plan& plan = round_->training() ? *setup_.train : *setup_.evaluate;
-    round_->blame(late_step(std::exchange(late_, {}), plan, setup_.step_deadline)
+    round_->blame(late_step(std::exchange(late_, {}), plan, setup_.options.step_deadline)
                       .with({.step = round_->step()}));
     advance_round();
   }
@@ -333,7 +333,7 @@ class Driver {
   // ---- deadlines ------------------------------------------------------------------------------
 
   [[nodiscard]] std::chrono::milliseconds abort_limit() const {
-    return std::max(setup_.step_deadline, kLeastAbortLimit);
+    return std::max(setup_.options.step_deadline, kLeastAbortLimit);
   }
 
   void set_deadline(Time when) {

@@ -1,5 +1,5 @@
-/// Driver: takes a trainer's steps one after the other, sends each rank one RunStep, waits for one
-/// StepDone from each, and decides what became of the step.
+/// Driver: takes a trainer's steps one after the other, sends each rank one StepOrder, waits for
+/// one StepReport from each, and decides what became of the step.
 ///
 ///   Idle --Submit--> Running --all answered--> Idle
 ///                     |
@@ -25,7 +25,8 @@
 #include <vector>
 
 #include "stagecraft/actors/caf_types.h"
-#include "stagecraft/actors/executor/optimizer.h"
+#include "stagecraft/actors/executor/trainer_options.h"
+#include "stagecraft/actors/launch/launcher.h"
 #include "stagecraft/actors/step_ledger.h"
 #include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/futures/transport/transport.h"
@@ -33,22 +34,17 @@
 namespace stagecraft {
 
 struct DriverSetup {
-  struct Member {
-    PlanActor plan_thread;
-    AgentActor agent;
-  };
-  std::vector<Member> members;  ///< by rank
+  std::vector<Worker> members;  ///< by rank
   PlanId plan_id;
   std::shared_ptr<Transport> transport;
   std::shared_ptr<StepLedger> ledger;
   std::shared_ptr<const Plan> train, evaluate;
-  LearningRate learning_rate;
   double base_learning_rate = 0.0;
-  /// Of a step, and again of its abort, which gets kLeastAbortLimit at least.
-  std::chrono::milliseconds step_deadline{std::chrono::minutes(5)};
+  TrainerOptions options;
 };
 
-/// A rank looks for an abort between two instructions, however short a step's deadline is.
+/// Least time for an abort, which has a step's deadline otherwise: a rank looks for it between two
+/// instructions, however short that deadline is.
 inline constexpr std::chrono::milliseconds kLeastAbortLimit{1000};
 
 [[nodiscard]] DriverActor spawn_driver(ActorHost& host, DriverSetup setup);

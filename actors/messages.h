@@ -1,10 +1,11 @@
 /// Messages: all that driver, stage workers and agents say to each other.
 ///
-///   driver  -> plan thread   LoadPlan, RunStep                answered by Ready, StepDone
-///   trainer -> plan thread   SendState, TakeState             answered by StateListing, StateTaken
+///   crew    -> plan thread   LoadPlan                         answered by Ready
+///   driver  -> plan thread   StepOrder                        answered by StepReport
+///   crew    -> plan thread   SendState, TakeState             answered by StateListing, StateTaken
 ///   driver  -> agent         Abort, Status                    Status is answered by StatusReply
-///   trainer -> agent         Status
-///   trainer -> driver        Submit
+///   crew    -> agent         Status, EndWorker                answered by StatusReply, WorkerEnded
+///   crew    -> driver        Submit
 ///
 /// MS-1: a message is metadata only: numbers (losses among them), text and lists of them. No
 ///       tensor, no pointer, no handle; tensors go over the Transport under the tags of
@@ -16,11 +17,12 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
-#include "stagecraft/actors/error_value.h"
-#include "stagecraft/actors/executor/stage_executor.h"
+#include "stagecraft/actors/executor/step_record.h"
+#include "stagecraft/base/error_value.h"
 #include "stagecraft/base/ids.h"
 
 namespace stagecraft {
@@ -35,26 +37,6 @@ struct Ready {
   ErrorChain error;
 };
 
-/// Run one step; the tensors it needs are on their way.
-struct RunStep {
-  Step step;  ///< optimizer updates so far
-  Submission submission;
-  Epoch epoch;
-  double learning_rate = 0.0;
-  bool training = true;
-};
-
-struct StepDone {
-  Rank rank;
-  Submission submission;
-  bool committed = false;  ///< weights have changed
-  RankTimes times;
-  std::vector<MicrobatchLoss> losses;
-  double gradient_norm = 0.0;
-  std::vector<InstructionTime> timeline;  ///< empty unless the trainer records
-  ErrorChain error;
-};
-
 /// Give up every epoch of the plan before this one.
 struct Abort {
   PlanId plan;
@@ -63,6 +45,15 @@ struct Abort {
 };
 
 struct Status {};
+
+/// Close your end of the data plane: the trainer is going. What is under way fails with `reason`.
+struct EndWorker {
+  ErrorChain reason;
+};
+
+struct WorkerEnded {
+  Rank rank;
+};
 
 struct StatusReply {
   Rank rank;
@@ -105,18 +96,6 @@ struct Submit {
 };
 
 template <class V>
-decltype(auto) visit_fields(RankTimes& m, V&& v) {
-  return v(m.forward, m.backward, m.update, m.waiting, m.wall, m.peak_bytes, m.peak_in_flight);
-}
-template <class V>
-decltype(auto) visit_fields(MicrobatchLoss& m, V&& v) {
-  return v(m.microbatch, m.value);
-}
-template <class V>
-decltype(auto) visit_fields(InstructionTime& m, V&& v) {
-  return v(m.start, m.end, m.arrived, m.bytes, m.held, m.in_flight);
-}
-template <class V>
 decltype(auto) visit_fields(LoadPlan& m, V&& v) {
   return v(m.rank);
 }
@@ -125,21 +104,20 @@ decltype(auto) visit_fields(Ready& m, V&& v) {
   return v(m.rank, m.error);
 }
 template <class V>
-decltype(auto) visit_fields(RunStep& m, V&& v) {
-  return v(m.step, m.submission, m.epoch, m.learning_rate, m.training);
-}
-template <class V>
-decltype(auto) visit_fields(StepDone& m, V&& v) {
-  return v(
-      m.rank, m.submission, m.committed, m.times, m.losses, m.gradient_norm, m.timeline, m.error);
-}
-template <class V>
 decltype(auto) visit_fields(Abort& m, V&& v) {
   return v(m.plan, m.epoch, m.reason);
 }
 template <class V>
 decltype(auto) visit_fields(Status&, V&& v) {
   return v();
+}
+template <class V>
+decltype(auto) visit_fields(EndWorker& m, V&& v) {
+  return v(m.reason);
+}
+template <class V>
+decltype(auto) visit_fields(WorkerEnded& m, V&& v) {
+  return v(m.rank);
 }
 template <class V>
 decltype(auto) visit_fields(StatusReply& m, V&& v) {
@@ -169,15 +147,49 @@ decltype(auto) visit_fields(Submit& m, V&& v) {
 /// Every message there is: registered from this list, and looked through by the test of MS-1.
 using MessageTypes = std::tuple<LoadPlan,
                                 Ready,
-                                RunStep,
-                                StepDone,
+                                StepOrder,
+                                StepReport,
                                 Abort,
                                 Status,
+                                EndWorker,
+                                WorkerEnded,
                                 StatusReply,
                                 SendState,
                                 StateListing,
                                 TakeState,
                                 StateTaken,
                                 Submit>;
+
+/// The name under which a message type is known to its peers: kept when the list above changes.
+template <class Message>
+inline constexpr std::string_view kWireName{};
+template <>
+inline constexpr std::string_view kWireName<LoadPlan> = "stagecraft.LoadPlan";
+template <>
+inline constexpr std::string_view kWireName<Ready> = "stagecraft.Ready";
+template <>
+inline constexpr std::string_view kWireName<StepOrder> = "stagecraft.StepOrder";
+template <>
+inline constexpr std::string_view kWireName<StepReport> = "stagecraft.StepReport";
+template <>
+inline constexpr std::string_view kWireName<Abort> = "stagecraft.Abort";
+template <>
+inline constexpr std::string_view kWireName<Status> = "stagecraft.Status";
+template <>
+inline constexpr std::string_view kWireName<EndWorker> = "stagecraft.EndWorker";
+template <>
+inline constexpr std::string_view kWireName<WorkerEnded> = "stagecraft.WorkerEnded";
+template <>
+inline constexpr std::string_view kWireName<StatusReply> = "stagecraft.StatusReply";
+template <>
+inline constexpr std::string_view kWireName<SendState> = "stagecraft.SendState";
+template <>
+inline constexpr std::string_view kWireName<StateListing> = "stagecraft.StateListing";
+template <>
+inline constexpr std::string_view kWireName<TakeState> = "stagecraft.TakeState";
+template <>
+inline constexpr std::string_view kWireName<StateTaken> = "stagecraft.StateTaken";
+template <>
+inline constexpr std::string_view kWireName<Submit> = "stagecraft.Submit";
 
 }  // namespace stagecraft

@@ -57,7 +57,7 @@ PlanActor::behavior_type plan_thread(PlanActor::stateful_pointer<PlanThread> sel
   self->state.worker = std::make_unique<StageWorker>(desk, setup);
   const auto worker = [self]() -> StageWorker& { return *self->state.worker; };
   return {[worker](const LoadPlan& m) { return worker().load(m); },
-          [worker](const RunStep& m) { return worker().run(m); },
+          [worker](const StepOrder& m) { return worker().run(m); },
           [worker](const SendState& m) { return worker().send_state(m); },
           [worker](const TakeState& m) { return worker().take_state(m); }};
 }
@@ -81,7 +81,12 @@ AgentActor::behavior_type agent(AgentActor::pointer, const std::shared_ptr<Worke
             const process_end::AtWork at_work;  // tensors of the epoch are dropped
             desk->transport->advance(m.plan, m.epoch, to_error(m.reason));
           },
-          [desk](const Status&) { return status_of(*desk); }};
+          [desk](const Status&) { return status_of(*desk); },
+          [desk](const EndWorker& m) {
+            const process_end::AtWork at_work;  // tensors that wait are dropped
+            desk->transport->close(to_error(m.reason));
+            return WorkerEnded{.rank = desk->rank};
+          }};
 }
 
 }  // namespace
@@ -119,19 +124,11 @@ Ready StageWorker::load(const LoadPlan& m) {
   });
 }
 
-StepDone StageWorker::run(const RunStep& m) {
-  return answer(StepDone{.submission = m.submission}, [&](StepDone& done) {
-    check_phase("RunStep");
-    StepReport report = executor_->run({.step = m.step,
-                                        .submission = m.submission,
-                                        .epoch = m.epoch,
-                                        .learning_rate = m.learning_rate,
-                                        .training = m.training});
-    done.committed = report.committed;
-    done.times = report.times;
-    done.losses = std::move(report.losses);
-    done.gradient_norm = report.gradient_norm;
-    done.timeline = std::move(report.timeline);
+StepReport StageWorker::run(const StepOrder& m) {
+  return answer(StepReport{.submission = m.submission}, [&](StepReport& report) {
+    check_phase("StepOrder");
+    report = executor_->run(m);
+    report.timeline = executor_->take_timeline();
   });
 }
 
@@ -176,8 +173,8 @@ std::vector<at::Tensor> StageWorker::receive_state(const std::vector<StateTensor
   check_names(state, m.names);
   std::vector<at::Tensor> taken;
   for (std::size_t i = 0; i < state.size(); ++i) {
-    taken.push_back(
-        receive_now(*desk_, state_tag(setup_.plan_id, m.request, i), setup_.state_patience));
+    taken.push_back(receive_now(
+        *desk_, state_tag(setup_.plan_id, m.request, i), setup_.options.state_deadline));
     if (taken.back().sizes() != state[i].tensor.sizes() ||
         taken.back().scalar_type() != state[i].tensor.scalar_type()) {
       throw Error(Errc::Internal, state[i].name + " was sent in another shape or type than listed");

@@ -5,8 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "stagecraft/actors/executor/rank_times.h"
-#include "stagecraft/actors/executor/timeline.h"
+#include "stagecraft/actors/executor/step_record.h"
 
 namespace stagecraft {
 

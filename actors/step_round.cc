@@ -22,7 +22,7 @@ StepRound::StepRound(Submission submission, Step step, bool training, int ranks)
       settled_(static_cast<std::size_t>(ranks), false),
       missing_(ranks) {}
 
-void StepRound::answered(StepDone done) {
+void StepRound::answered(StepReport done) {
   if (done.submission != submission_ || done.rank.index() >= settled_.size() ||
       settled_[done.rank.index()]) {
     return;  // keeps SR-1
@@ -84,7 +84,7 @@ std::optional<Error> StepRound::lost() const {
   if (lost_) {
     return lost_;
   }
-  const auto has_committed = [](const std::optional<StepDone>& a) { return a && a->committed; };
+  const auto has_committed = [](const std::optional<StepReport>& a) { return a && a->committed; };
   const auto count = std::ranges::count_if(answers_, has_committed);
   if (count == 0 || count == std::ssize(answers_)) {
     return std::nullopt;  // keeps SR-3

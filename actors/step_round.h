@@ -25,7 +25,7 @@ class StepRound {
   [[nodiscard]] Step step() const { return step_; }
   [[nodiscard]] bool training() const { return training_; }
 
-  void answered(StepDone done);
+  void answered(StepReport done);
   /// The rank has ended or stays silent: what it did to its weights is unknown.
   void gave_up(Rank rank, const Error& why);
 
@@ -45,7 +45,7 @@ class StepRound {
   [[nodiscard]] bool succeeded() const;
 
   /// By rank; empty where the rank gave up. Requires: complete().
-  [[nodiscard]] const std::vector<std::optional<StepDone>>& answers() const { return answers_; }
+  [[nodiscard]] const std::vector<std::optional<StepReport>>& answers() const { return answers_; }
 
  private:
   void note(Rank rank, const Error& error);
@@ -53,7 +53,7 @@ class StepRound {
   Submission submission_;
   Step step_;
   bool training_;
-  std::vector<std::optional<StepDone>> answers_;
+  std::vector<std::optional<StepReport>> answers_;
   std::vector<bool> settled_;
   int missing_;
   bool needs_abort_ = false;

@@ -100,29 +100,15 @@ struct Trainer::Impl {
     evaluate = std::make_shared<const Plan>(lower_schedule(program, schedule, layout, false));
     warn_of_too_many_threads();
     find_unused();
-    crew = std::make_unique<Crew>(ledger, crew_setup());
+    crew = std::make_unique<Crew>(*cluster.launcher(), ledger, setup_of_ranks());
   }
 
-  [[nodiscard]] CrewSetup crew_setup() const {
-    CrewSetup setup;
-    setup.ranks = static_cast<int>(train->ranks.size());
-    setup.worker.program = program.shared();
-    setup.worker.train = train;
-    setup.worker.evaluate = evaluate;
-    setup.worker.optimizer = optimizer;
-    setup.worker.clip = options.clip;
-    setup.worker.seed = options.seed;
-    setup.worker.threads = options.threads_per_worker;
-    setup.worker.record_timeline = options.record_timeline;
-    // The driver's deadline comes first: it knows which rank holds up the others.
-    setup.worker.patience = 2 * options.step_deadline;
-    setup.worker.state_patience = options.state_deadline;
-    setup.before_instruction = options.before_instruction;
-    setup.learning_rate = options.learning_rate;
-    setup.step_deadline = options.step_deadline;
-    setup.state_deadline = options.state_deadline;
-    setup.end_deadline = options.end_deadline;
-    return setup;
+  [[nodiscard]] ExecutorSetup setup_of_ranks() const {
+    return {.program = program.shared(),
+            .train = train,
+            .evaluate = evaluate,
+            .optimizer = optimizer,
+            .options = options};
   }
 
   /// Helpers of LibTorch's pools spin while they wait, as long as there is a processor for each.

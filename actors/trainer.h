@@ -14,11 +14,8 @@
 ///       every call and may be destroyed.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +24,7 @@
 
 #include "stagecraft/actors/cluster.h"
 #include "stagecraft/actors/executor/optimizer.h"
+#include "stagecraft/actors/executor/trainer_options.h"
 #include "stagecraft/actors/step_future.h"
 #include "stagecraft/compiler/batch.h"
 #include "stagecraft/compiler/check.h"
@@ -35,24 +33,6 @@
 #include "stagecraft/scheduler/schedule.h"
 
 namespace stagecraft {
-
-struct TrainerOptions {
-  LearningRate learning_rate;
-  std::optional<double> clip;    ///< largest norm of the whole model's gradient
-  std::uint64_t seed = 0;        ///< of random operators
-  int threads_per_worker = 1;    ///< of LibTorch; results are bit-equal at equal counts
-  bool record_timeline = false;  ///< every step says when each instruction of each rank ran
-  int outstanding = 2;           ///< steps under way before step() waits
-  /// Deadlines: each above 0 and at most a year.
-  /// Longest a step may take; its abort may take as long again, and a second at least.
-  std::chrono::milliseconds step_deadline{std::chrono::minutes(5)};
-  std::chrono::milliseconds state_deadline{
-      std::chrono::minutes(5)};  ///< longest its start, save and load may take
-  std::chrono::milliseconds end_deadline{std::chrono::seconds(20)};  ///< longest its end may take
-  /// Called on a rank's thread before each of its instructions; may throw. For tests that make a
-  /// rank fail.
-  std::function<void(Rank, const Instruction&)> before_instruction;
-};
 
 /// Parameters, or buffers, by name.
 using StateDict = std::vector<std::pair<std::string, at::Tensor>>;

@@ -98,6 +98,7 @@ struct StageExecutor::Impl {
   std::vector<MicrobatchLoss> losses;
   std::vector<std::pair<Microbatch, at::Tensor>> unread_losses;
   bool recording = false;
+  std::vector<InstructionTime> timeline;
 
   Impl(ExecutorSetup s, std::shared_ptr<Transport> t, std::shared_ptr<Progress> p)
       : setup(std::move(s)),
@@ -109,9 +110,9 @@ struct StageExecutor::Impl {
         collective(transport, {progress, &progress->waits}),
         commit({.plan = setup.train,
                 .optimizer = setup.optimizer,
-                .clip = setup.clip,
+                .clip = setup.options.clip,
                 .model_parameters = setup.program->graph.parameters.size(),
-                .patience = setup.patience},
+                .patience = patience()},
                collective,
                times,
                stages),
@@ -120,11 +121,14 @@ struct StageExecutor::Impl {
   Impl& operator=(const Impl&) = delete;
 
   [[nodiscard]] LoadedPlan load(const Plan& given) const {
-    return {list_of(given, setup.rank),
-            stages,
-            transport,
-            {progress, &progress->waits},
-            setup.patience};
+    return {
+        list_of(given, setup.rank), stages, transport, {progress, &progress->waits}, patience()};
+  }
+
+  /// Longest wait for a peer. The driver's deadline comes first: it knows which rank holds up the
+  /// others.
+  [[nodiscard]] std::chrono::milliseconds patience() const {
+    return 2 * setup.options.step_deadline;
   }
 
   StepReport run(const StepOrder& step) {
@@ -161,7 +165,8 @@ struct StageExecutor::Impl {
     plan->slots.begin_step();
     commit.begin_step(
         order, {.plan = setup.plan_id, .epoch = order.epoch, .submission = order.submission});
-    recording = setup.record_timeline && order.training;
+    timeline.clear();
+    recording = setup.options.record_timeline && order.training;
     progress->training.store(order.training, std::memory_order_relaxed);
     plan->transfers.begin(
         {.plan = setup.plan_id, .epoch = order.epoch, .submission = order.submission});
@@ -197,9 +202,9 @@ struct StageExecutor::Impl {
       start = device->record(stream);
     }
     try {
-      if (setup.before_instruction) {
+      if (setup.options.before_instruction) {
         const process_end::Elsewhere in_the_users_code;
-        setup.before_instruction(*bound.instruction);
+        setup.options.before_instruction(setup.rank, *bound.instruction);
       }
       process_end::gate();
       transport->require_current(setup.plan_id,
@@ -280,10 +285,10 @@ struct StageExecutor::Impl {
       inputs.push_back(plan->slots.tensor(slot));
     }
     const bool keeps_graphs = bound.saved.value >= 0;
-    StageForward made =
-        stage.forward(inputs,
-                      keeps_graphs,
-                      {.seed = setup.seed, .step = order.step.value, .microbatch = m.value});
+    StageForward made = stage.forward(
+        inputs,
+        keeps_graphs,
+        {.seed = setup.options.seed, .step = order.step.value, .microbatch = m.value});
     for (std::size_t i = 0; i < made.outputs.size(); ++i) {
       plan->slots.put(bound.outputs[i], std::move(made.outputs[i]));
     }
@@ -342,7 +347,8 @@ struct StageExecutor::Impl {
   }
 
   StepReport finish() {
-    StepReport report{.rank = setup.rank, .losses = std::move(losses)};
+    StepReport report{.rank = setup.rank, .submission = order.submission};
+    report.losses = std::move(losses);
     report.times = times.take();
     report.times.peak_bytes = plan->slots.peak();
     report.times.peak_in_flight = plan->slots.peak_in_flight();
@@ -351,7 +357,7 @@ struct StageExecutor::Impl {
       report.gradient_norm = commit.gradient_norm();
     }
     if (recording) {
-      report.timeline = recorder.take();
+      timeline = recorder.take();
     }
     progress->instruction.store(Progress::kBetweenSteps, std::memory_order_relaxed);
     if (!plan->ran) {
@@ -378,7 +384,8 @@ struct StageExecutor::Impl {
 StageExecutor::StageExecutor(ExecutorSetup setup,
                              std::shared_ptr<Transport> transport,
                              std::shared_ptr<Progress> progress) {
-  set_own_thread_count(setup.threads);  // before any other call into LibTorch on this thread
+  set_own_thread_count(
+      setup.options.threads_per_worker);  // before any other call into LibTorch on this thread
   impl_ = std::make_unique<Impl>(std::move(setup), std::move(transport), std::move(progress));
   arm_libtorch_gate();
 }
@@ -387,6 +394,10 @@ StageExecutor::~StageExecutor() = default;
 
 StepReport StageExecutor::run(const StepOrder& order) {
   return impl_->run(order);
+}
+
+std::vector<InstructionTime> StageExecutor::take_timeline() {
+  return std::exchange(impl_->timeline, {});
 }
 
 std::vector<StateTensor> StageExecutor::state() const {

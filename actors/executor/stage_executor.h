@@ -12,12 +12,8 @@
 ///      two updates would only lose the weights.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -25,6 +21,7 @@
 #include "stagecraft/actors/executor/optimizer.h"
 #include "stagecraft/actors/executor/progress.h"
 #include "stagecraft/actors/executor/step_record.h"
+#include "stagecraft/actors/executor/trainer_options.h"
 #include "stagecraft/base/ids.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/plan/plan.h"
@@ -40,15 +37,7 @@ struct ExecutorSetup {
   std::shared_ptr<const Plan> train;
   std::shared_ptr<const Plan> evaluate;
   Optimizer optimizer;
-  std::optional<double> clip;  ///< largest norm of the whole model's gradient
-  std::uint64_t seed = 0;
-  int threads = 1;
-  bool record_timeline = false;                                 ///< of training steps
-  std::chrono::milliseconds patience{std::chrono::minutes(5)};  ///< longest wait for a peer
-  std::chrono::milliseconds state_patience{
-      std::chrono::minutes(5)};  ///< longest wait for a tensor of the state
-  /// Called before every instruction; may throw. For tests that make a rank fail.
-  std::function<void(const Instruction&)> before_instruction;
+  TrainerOptions options;
 };
 
 /// One tensor of a rank's state with the name it has in checkpoints:
@@ -70,6 +59,10 @@ class StageExecutor {
   ///         epoch was advanced, TransportClosed when it was closed; WorkerLost when the failure
   ///         came after the vote: this rank's weights are undefined until loaded.
   StepReport run(const StepOrder& order);
+
+  /// When each instruction of the last step ran, by its position in the rank's plan; empty unless
+  /// it was recorded and taken by nobody yet.
+  [[nodiscard]] std::vector<InstructionTime> take_timeline();
 
   /// Everything a checkpoint keeps of this rank, weights first. The tensors are the living ones:
   /// copy to keep.

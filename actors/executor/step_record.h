@@ -1,4 +1,7 @@
-/// StepOrder and StepReport: one step as a rank is told to run it, and what came of it there.
+/// One step as the driver orders it and as a rank reports it: what the executor takes and returns,
+/// and what the messages between driver and plan thread are.
+///
+/// Each record has one list of its fields, `visit_fields` (MS-2).
 #pragma once
 
 #include <cstdint>
@@ -6,11 +9,12 @@
 
 #include "stagecraft/actors/executor/rank_times.h"
 #include "stagecraft/actors/executor/timeline.h"
+#include "stagecraft/base/error_value.h"
 #include "stagecraft/base/ids.h"
 
 namespace stagecraft {
 
-/// One step as the driver orders it.
+/// Run one step; the tensors it needs are on their way.
 struct StepOrder {
   Step step;  ///< optimizer updates so far; seeds random operators
   Submission submission;
@@ -28,11 +32,35 @@ struct MicrobatchLoss {
 
 struct StepReport {
   Rank rank;
+  Submission submission;   ///< the order's
   bool committed = false;  ///< weights have changed
   RankTimes times;
   std::vector<MicrobatchLoss> losses;  ///< ascending; empty where other ranks compute the loss
   double gradient_norm = 0.0;
   std::vector<InstructionTime> timeline;  ///< by position in the rank's plan; empty unless recorded
+  ErrorChain error;                       ///< empty in what an executor returns: it throws
 };
+
+template <class V>
+decltype(auto) visit_fields(StepOrder& m, V&& v) {
+  return v(m.step, m.submission, m.epoch, m.learning_rate, m.training);
+}
+template <class V>
+decltype(auto) visit_fields(RankTimes& m, V&& v) {
+  return v(m.forward, m.backward, m.update, m.waiting, m.wall, m.peak_bytes, m.peak_in_flight);
+}
+template <class V>
+decltype(auto) visit_fields(MicrobatchLoss& m, V&& v) {
+  return v(m.microbatch, m.value);
+}
+template <class V>
+decltype(auto) visit_fields(InstructionTime& m, V&& v) {
+  return v(m.start, m.end, m.arrived, m.bytes, m.held, m.in_flight);
+}
+template <class V>
+decltype(auto) visit_fields(StepReport& m, V&& v) {
+  return v(
+      m.rank, m.submission, m.committed, m.times, m.losses, m.gradient_norm, m.timeline, m.error);
+}
 
 }  // namespace stagecraft

@@ -1,7 +1,7 @@
 /// TimelineRecorder: notes when each instruction of a step began and ended, by its position in the
 /// plan.
 ///
-/// The executor has one where ExecutorSetup::record_timeline asks for it, and writes to it on the
+/// The executor has one where TrainerOptions::record_timeline asks for it, and writes to it on the
 /// plan thread; only arrivals are noted by whichever thread completes a receive.
 ///
 /// TL-1: recording allocates once per step and writes to one place per instruction: well under a

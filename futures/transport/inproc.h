@@ -1,28 +1,28 @@
 /// InprocNetwork: the transport between ranks that are threads of one process. A tensor is handed
 /// over as it is: same storage, no copy, no serialising.
 ///
-/// The cluster makes one network and gives every rank its endpoint; endpoints keep the mailboxes
-/// alive, so the network object itself may go first. A rank's mailbox closes when the last endpoint
-/// of the network is gone.
+/// The launcher of threads makes one for a crew and gives every rank its endpoint; endpoints keep
+/// the mailboxes alive, so the network object itself may go first. A rank's mailbox closes when the
+/// last endpoint of the network is gone.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "stagecraft/futures/transport/transport.h"
+#include "stagecraft/futures/transport/network.h"
 
 namespace stagecraft {
 
 class InprocMailbox;
 
-class InprocNetwork {
+class InprocNetwork final : public Network {
  public:
   /// Ranks 0 to ranks - 1 and the driver.
   explicit InprocNetwork(int ranks);
 
   /// Returns the end of `rank` (or `kDriver`); all ends of one rank share its mailbox.
   /// Errors: TransportRefused for a rank that is not in this network.
-  [[nodiscard]] std::shared_ptr<Transport> endpoint(Rank rank) const;
+  [[nodiscard]] std::shared_ptr<Transport> endpoint(Rank rank) const override;
 
  private:
   std::shared_ptr<const std::vector<std::unique_ptr<InprocMailbox>>> mailboxes_;

@@ -26,10 +26,10 @@ enum class Act {
 struct Script {
   std::mutex mutex;  // plan threads and the test
   std::map<std::pair<int, std::int64_t>, Act> acts;
-  std::map<int, std::vector<RunStep>> asked;
+  std::map<int, std::vector<StepOrder>> asked;
   Promise<std::monostate> let_go;
 
-  Act next(Rank rank, const RunStep& m) {
+  Act next(Rank rank, const StepOrder& m) {
     const std::scoped_lock lock(mutex);
     asked[rank.value].push_back(m);
     const auto found = acts.find({rank.value, m.submission.value});
@@ -37,14 +37,14 @@ struct Script {
   }
 };
 
-StepDone failed(Rank rank, const RunStep& m, Errc code) {
+StepReport failed(Rank rank, const StepOrder& m, Errc code) {
   Error error(code, "scripted failure");
   error.with(
       {.rank = rank, .stage = StageId(rank.value), .microbatch = Microbatch(1), .task = "0F1"});
   return {.rank = rank, .submission = m.submission, .error = to_chain(error)};
 }
 
-StepDone play(Act act, Rank rank, const RunStep& m, Transport& transport, Script& script) {
+StepReport play(Act act, Rank rank, const StepOrder& m, Transport& transport, Script& script) {
   switch (act) {
     case Act::Fail:
       return failed(rank, m, Errc::WorkerFailed);
@@ -74,7 +74,7 @@ PlanActor::behavior_type scripted(PlanActor::pointer,
                                   const std::shared_ptr<Transport>& transport,
                                   const std::shared_ptr<Script>& script) {
   return {[=](const LoadPlan&) { return Ready{.rank = rank}; },
-          [=](const RunStep& m) {
+          [=](const StepOrder& m) {
             const Act act = script->next(rank, m);
             if (act == Act::Die) {
               throw std::runtime_error("this worker ends here");
@@ -94,7 +94,8 @@ AgentActor::behavior_type mute_agent(
             auto never = self->make_response_promise<StatusReply>();
             self->state.push_back(never);
             return never;
-          }};
+          },
+          [desk](const EndWorker&) { return WorkerEnded{.rank = desk->rank}; }};
 }
 
 struct StageOptions {
@@ -128,9 +129,9 @@ class Stage {
     setup.ledger = ledger;
     setup.train = plan;
     setup.evaluate = plan;
-    setup.learning_rate = {.kind = LearningRate::Kind::Constant, .warmup = 4};
+    setup.options.learning_rate = {.kind = LearningRate::Kind::Constant, .warmup = 4};
     setup.base_learning_rate = 1.0;
-    setup.step_deadline = options.deadline;
+    setup.options.step_deadline = options.deadline;
     driver = spawn_driver(host, std::move(setup));
     all.push_back(caf::actor_cast<caf::actor>(driver));
   }
@@ -165,7 +166,7 @@ class Stage {
     progress.instruction = 0;
   }
 
-  std::vector<RunStep> asked(int rank) {
+  std::vector<StepOrder> asked(int rank) {
     const std::scoped_lock lock(script->mutex);
     return script->asked[rank];
   }
@@ -190,7 +191,7 @@ Error error_of(const Future<StepResult>& future) {
   return {Errc::Internal, ""};
 }
 
-TEST_CASE("a step is one RunStep and one StepDone per rank", "[actors][driver]") {
+TEST_CASE("a step is one StepOrder and one StepReport per rank", "[actors][driver]") {
   Stage stage;
   const Future<StepResult> step = stage.submit();
   REQUIRE(step.wait_until(patience()));
@@ -202,7 +203,7 @@ TEST_CASE("a step is one RunStep and one StepDone per rank", "[actors][driver]")
   CHECK(result.gradient_norm == 2.0);
   CHECK(stage.ledger->committed() == 1);
   for (int rank = 0; rank < Stage::kRanks; ++rank) {
-    const std::vector<RunStep> asked = stage.asked(rank);
+    const std::vector<StepOrder> asked = stage.asked(rank);
     REQUIRE(asked.size() == 1);
     CHECK(asked[0].step == Step(0));
     CHECK(asked[0].learning_rate == 0.25);
@@ -231,7 +232,7 @@ TEST_CASE("steps run in the order in which they were submitted, counted and with
   CHECK(steps[0].get().step == 1);
   CHECK(steps[1].get().step == 1);  // an evaluation is no update
   CHECK(steps[2].get().step == 2);
-  const std::vector<RunStep> asked = stage.asked(1);
+  const std::vector<StepOrder> asked = stage.asked(1);
   REQUIRE(asked.size() == 3);
   CHECK_FALSE(asked[1].training);
   CHECK(asked[2].step == Step(1));
@@ -253,7 +254,7 @@ TEST_CASE("a failing rank fails the step with its place; the other is aborted, t
   CHECK(error.context().task == "0F1");
   REQUIRE(next.wait_until(patience()));
   CHECK(next.get().step == 1);
-  const std::vector<RunStep> asked = stage.asked(0);
+  const std::vector<StepOrder> asked = stage.asked(0);
   REQUIRE(asked.size() == 2);
   CHECK(asked[1].epoch == Epoch(1));  // keeps DR-2
   CHECK(asked[1].step == Step(0));

@@ -1,11 +1,15 @@
 #include "stagecraft/actors/messages.h"
 
 #include <memory>
+#include <set>
+#include <string_view>
+#include <tuple>
 #include <type_traits>
 
 #include <ATen/core/Tensor.h>
 
 #include "stagecraft/actors/caf_types.h"
+#include "stagecraft/actors/executor/trainer_options.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft {
@@ -114,20 +118,57 @@ TEST_CASE("a tensor, a pointer, a handle or a field left out would be noticed",
   STATIC_CHECK_FALSE(is_metadata<WithUnlistedField>());
 }
 
+TEST_CASE("every message has a name of its own on the wire, which stays what it is",
+          "[actors][messages]") {
+  const auto names = []<class... M>(std::tuple<M...>*) {
+    return std::set<std::string_view>{kWireName<M>...};
+  }(static_cast<MessageTypes*>(nullptr));
+  CHECK(names.size() == std::tuple_size_v<MessageTypes>);
+  CHECK((names == std::set<std::string_view>{"stagecraft.Abort",
+                                             "stagecraft.EndWorker",
+                                             "stagecraft.LoadPlan",
+                                             "stagecraft.Ready",
+                                             "stagecraft.SendState",
+                                             "stagecraft.StateListing",
+                                             "stagecraft.StateTaken",
+                                             "stagecraft.Status",
+                                             "stagecraft.StatusReply",
+                                             "stagecraft.StepOrder",
+                                             "stagecraft.StepReport",
+                                             "stagecraft.Submit",
+                                             "stagecraft.TakeState",
+                                             "stagecraft.WorkerEnded"}));
+  CHECK(kWireName<StepOrder> == "stagecraft.StepOrder");
+  CHECK(kWireName<StepReport> == "stagecraft.StepReport");
+}
+
+TEST_CASE("options travel whole, but for the hook of their own process (OP-1)",
+          "[actors][messages]") {
+  TrainerOptions options;
+  // Every option there is.
+  auto& [rate, clip, seed, threads, record, outstanding, step, state, end, hook] = options;
+  hook = nullptr;
+  const std::vector<const void*> travelling{
+      &rate, &clip, &seed, &threads, &record, &outstanding, &step, &state, &end};
+  const auto listed =
+      visit_fields(options, [](auto&... field) { return std::vector<const void*>{&field...}; });
+  CHECK((listed == travelling));
+}
+
 TEST_CASE("a message survives being written to bytes and read back", "[actors][messages]") {
-  StepDone sent{.rank = Rank(3),
-                .submission = Submission(17),
-                .committed = true,
-                .times = {.forward = 0.25, .peak_bytes = 4096},
-                .losses = {{Microbatch(0), 0.5}, {Microbatch(1), 2.25}},
-                .gradient_norm = 1.5,
-                .timeline = {{}, {.start = 5, .end = 9, .arrived = 7, .bytes = 64, .held = 128}},
-                .error = to_chain(Error(Errc::WorkerFailed, "no").with({.task = "1B0"}))};
+  StepReport sent{.rank = Rank(3),
+                  .submission = Submission(17),
+                  .committed = true,
+                  .times = {.forward = 0.25, .peak_bytes = 4096},
+                  .losses = {{Microbatch(0), 0.5}, {Microbatch(1), 2.25}},
+                  .gradient_norm = 1.5,
+                  .timeline = {{}, {.start = 5, .end = 9, .arrived = 7, .bytes = 64, .held = 128}},
+                  .error = to_chain(Error(Errc::WorkerFailed, "no").with({.task = "1B0"}))};
   ActorHost& host = ActorHost::of_this_process();
   std::vector<char> bytes;
   caf::binary_serializer write(host.system(), bytes);
   REQUIRE_FALSE(write(sent));
-  StepDone read;
+  StepReport read;
   caf::binary_deserializer reader(host.system(), bytes);
   REQUIRE_FALSE(reader(read));
   CHECK(read.rank == sent.rank);

@@ -15,6 +15,7 @@
 #include <ATen/ops/sub.h>
 
 #include "stagecraft/actors/data_tags.h"
+#include "stagecraft/actors/launch/threads.h"
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/futures/transport/inproc.h"
@@ -52,7 +53,7 @@ struct Fixture {
         std::make_shared<const Plan>(lower_schedule(program, schedule, layout, true));
     setup.evaluate = std::make_shared<const Plan>(lower_schedule(program, schedule, layout, false));
     setup.optimizer = Sgd{.lr = 1.0};
-    setup.before_instruction = [this](const Instruction& i) {
+    setup.options.before_instruction = [this](Rank, const Instruction& i) {
       if (before) {
         before(i);
       }
@@ -65,7 +66,7 @@ struct Fixture {
 
   Ready load() { return worker->load({.rank = Rank(0)}); }
 
-  StepDone run(std::int64_t submission) {
+  StepReport run(std::int64_t submission) {
     for (const Feed& feed : train->feeds) {
       here->send(
           Rank(0),
@@ -118,7 +119,7 @@ TEST_CASE("a worker without a plan does nothing but take one", "[actors][worker]
 TEST_CASE("a ready worker runs steps and tells their losses", "[actors][worker]") {
   Fixture f;
   REQUIRE(f.load().error.empty());
-  const StepDone done = f.run(7);
+  const StepReport done = f.run(7);
   REQUIRE(done.error.empty());
   CHECK(done.submission == Submission(7));
   CHECK((done.losses == std::vector<MicrobatchLoss>{{Microbatch(0), 0.0}, {Microbatch(1), 0.0}}));
@@ -129,7 +130,7 @@ TEST_CASE("a failure is a value with its place, and the worker stays ready (W-2)
   Fixture f;
   REQUIRE(f.load().error.empty());
   f.fails_at = Op::Accumulate;
-  const StepDone done = f.run(0);
+  const StepReport done = f.run(0);
   CHECK(code_of(done.error) == Errc::WorkerFailed);
   CHECK(done.submission == Submission(0));
   CHECK_FALSE(done.committed);
@@ -207,6 +208,22 @@ TEST_CASE("what ranks do is told also when one of their agents is gone", "[actor
   CHECK(replies[1]->rank == Rank(1));
   CHECK(replies[1]->instruction == 5);
   CHECK(host.end({caf::actor_cast<caf::actor>(agents[1])}, patience()) == 0);
+}
+
+TEST_CASE("an agent that is told to end its worker closes the transport with the reason",
+          "[actors][worker]") {
+  ActorHost& host = ActorHost::of_this_process();
+  const auto network = ThreadLauncher().make_network(2);
+  const auto desk = std::make_shared<WorkerDesk>();
+  desk->rank = Rank(1);
+  desk->transport = network->endpoint(Rank(1));
+  const AgentActor agent = spawn_agent(host, desk);
+  const Future<at::Tensor> pending = desk->transport->receive(Rank(0), {});
+  const EndWorker order{.reason = to_chain(Error(Errc::ClusterClosed, "the test ended it"))};
+  const auto ended = ask<WorkerEnded>(host, agent, "the agent", std::chrono::seconds(60), order);
+  CHECK(ended.get().rank == Rank(1));
+  CHECK(failure_of(pending) == Errc::TransportClosed);
+  CHECK(host.end({caf::actor_cast<caf::actor>(agent)}, patience()) == 0);
 }
 
 TEST_CASE("a rank begins no instruction once its transport is closed or the epoch is over (X-4)",

@@ -11,11 +11,11 @@ StepRound round_of(int ranks) {
   return {kSubmission, Step(2), true, ranks};
 }
 
-StepDone good(int rank) {
+StepReport good(int rank) {
   return {.rank = Rank(rank), .submission = kSubmission, .committed = true};
 }
 
-StepDone bad(int rank, Errc code, const std::string& message = "no") {
+StepReport bad(int rank, Errc code, const std::string& message = "no") {
   return {.rank = Rank(rank), .submission = kSubmission, .error = to_chain(Error(code, message))};
 }
 
@@ -33,7 +33,7 @@ TEST_CASE("a round succeeds when every rank has answered well", "[actors][round]
 TEST_CASE("a rank's first answer counts, and answers to other steps do not (SR-1)",
           "[actors][round]") {
   StepRound round = round_of(2);
-  StepDone late = bad(0, Errc::WorkerFailed);
+  StepReport late = bad(0, Errc::WorkerFailed);
   late.submission = Submission(4);
   round.answered(late);
   CHECK_FALSE(round.needs_abort());

@@ -36,9 +36,8 @@ class Pipeline {
         plan_(std::make_shared<const Plan>(lower_schedule(program_, schedule, layout_, true))),
         evaluate_(std::make_shared<const Plan>(lower_schedule(program_, schedule, layout_, false))),
         options_(std::move(options)),
-        network_(options_.network
-                     ? options_.network
-                     : std::make_shared<InprocNetwork>(layout_.ranks())) {
+        network_(options_.network ? options_.network
+                                  : std::make_shared<InprocNetwork>(layout_.ranks())) {
     executors_.resize(static_cast<std::size_t>(layout_.ranks()));
     on_all([&](std::size_t r) {
       const Rank rank(r);
@@ -48,12 +47,14 @@ class Pipeline {
                           .train = plan_,
                           .evaluate = evaluate_,
                           .optimizer = options_.optimizer,
-                          .clip = options_.clip,
-                          .seed = 5,
-                          .record_timeline = options_.record_timeline,
-                          .patience = std::chrono::seconds(60)};
+                          .options = {.clip = options_.clip,
+                                      .seed = 5,
+                                      .record_timeline = options_.record_timeline,
+                                      .step_deadline = std::chrono::seconds(30)}};
       if (options_.faults.contains(rank)) {
-        setup.before_instruction = options_.faults.at(rank);
+        setup.options.before_instruction = [this](Rank self, const Instruction& i) {
+          options_.faults.at(self)(i);
+        };
       }
       executors_[r] = std::make_unique<StageExecutor>(std::move(setup), network_->endpoint(rank));
     });
@@ -61,6 +62,7 @@ class Pipeline {
 
   struct Outcome {
     std::vector<StepReport> reports;
+    std::vector<std::vector<InstructionTime>> timelines;  ///< by rank
     std::vector<std::optional<Error>> errors;
     std::vector<double> losses;
   };
@@ -88,10 +90,12 @@ class Pipeline {
     }
     Outcome outcome;
     outcome.reports.resize(executors_.size());
+    outcome.timelines.resize(executors_.size());
     outcome.errors.resize(executors_.size());
     on_all([&](std::size_t r) {
       try {
         outcome.reports[r] = executors_[r]->run(order);
+        outcome.timelines[r] = executors_[r]->take_timeline();
       } catch (const Error& e) {
         outcome.errors[r] = e;
         abort(e);

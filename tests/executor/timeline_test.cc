@@ -15,6 +15,7 @@ constexpr int kMicrobatches = 4;
 struct Recorded {
   Plan plan;
   std::vector<StepReport> reports;
+  std::vector<std::vector<InstructionTime>> timelines;
 };
 
 Recorded record(bool on, bool training = true) {
@@ -29,8 +30,10 @@ Recorded record(bool on, bool training = true) {
   const Schedule schedule = one_f_one_b(program.stage_graph(), kMicrobatches);
   testing::Pipeline pipeline(program, schedule, {.record_timeline = on});
   (void)pipeline.step(inputs, labels, training);
+  auto outcome = pipeline.step(inputs, labels, training);
   return {lower_schedule(program, schedule, pipeline.layout(), true),
-          pipeline.step(inputs, labels, training).reports};
+          std::move(outcome.reports),
+          std::move(outcome.timelines)};
 }
 
 TEST_CASE("a recorded step has a time for every instruction of a rank, one after the other",
@@ -39,7 +42,7 @@ TEST_CASE("a recorded step has a time for every instruction of a rank, one after
   for (std::size_t rank = 0; rank < step.reports.size(); ++rank) {
     CAPTURE(rank);
     const auto& instructions = step.plan.ranks[rank].instructions;
-    const std::vector<InstructionTime>& times = step.reports[rank].timeline;
+    const std::vector<InstructionTime>& times = step.timelines[rank];
     REQUIRE(times.size() == instructions.size());
     for (std::size_t i = 0; i < times.size(); ++i) {
       CAPTURE(i, to_string(instructions[i]));
@@ -59,18 +62,18 @@ TEST_CASE(
   const Recorded step = record(true);
   std::map<std::pair<EdgeId, Microbatch>, InstructionTime> sent;
   for (std::size_t rank = 0; rank < step.reports.size(); ++rank) {
-    for (std::size_t i = 0; i < step.reports[rank].timeline.size(); ++i) {
+    for (std::size_t i = 0; i < step.timelines[rank].size(); ++i) {
       const Instruction& instruction = step.plan.ranks[rank].instructions[i];
       if (instruction.op == Op::Send) {
-        sent[{instruction.edge, instruction.task.microbatch}] = step.reports[rank].timeline[i];
+        sent[{instruction.edge, instruction.task.microbatch}] = step.timelines[rank][i];
       }
     }
   }
   int received = 0;
   for (std::size_t rank = 0; rank < step.reports.size(); ++rank) {
-    for (std::size_t i = 0; i < step.reports[rank].timeline.size(); ++i) {
+    for (std::size_t i = 0; i < step.timelines[rank].size(); ++i) {
       const Instruction& instruction = step.plan.ranks[rank].instructions[i];
-      const InstructionTime& time = step.reports[rank].timeline[i];
+      const InstructionTime& time = step.timelines[rank][i];
       CAPTURE(rank, to_string(instruction));
       if (instruction.op != Op::Recv) {
         CHECK(time.arrived == 0);
@@ -97,21 +100,21 @@ TEST_CASE("what a rank holds rises and falls to nothing by the end of a step",
     CAPTURE(rank);
     const StepReport& report = step.reports[rank];
     std::int64_t held = 0, in_flight = 0;
-    for (const InstructionTime& time : report.timeline) {
+    for (const InstructionTime& time : step.timelines[rank]) {
       held = std::max(held, time.held);
       in_flight = std::max(in_flight, time.in_flight);
     }
     CHECK(held > 0);
     CHECK(held <= report.times.peak_bytes);
     CHECK(in_flight == report.times.peak_in_flight);
-    CHECK(report.timeline.back().held == 0);
-    CHECK(report.timeline.back().in_flight == 0);
+    CHECK(step.timelines[rank].back().held == 0);
+    CHECK(step.timelines[rank].back().in_flight == 0);
   }
 }
 
 TEST_CASE("nothing is recorded unless asked for, nor in an evaluation", "[executor][timeline]") {
-  CHECK(record(false).reports[0].timeline.empty());
-  CHECK(record(true, false).reports[0].timeline.empty());
+  CHECK(record(false).timelines[0].empty());
+  CHECK(record(true, false).timelines[0].empty());
 }
 
 TEST_CASE("a receive that completes late does not touch the next step", "[executor][timeline]") {

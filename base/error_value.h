@@ -1,7 +1,7 @@
 /// ErrorValue: an Error as it crosses an actor message, its causes one after the other.
 ///
-/// `answer` in the stage worker makes them, the driver turns them back for the futures. An empty
-/// chain means that nothing failed.
+/// Made where a worker answers, turned back where a future fails. An empty chain means that nothing
+/// failed.
 #pragma once
 
 #include <cstdint>

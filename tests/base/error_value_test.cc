@@ -1,11 +1,11 @@
-#include "stagecraft/actors/error_value.h"
+#include "stagecraft/base/error_value.h"
 
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft {
 namespace {
 
-TEST_CASE("an error crosses a message with its place and its causes", "[actors][errors]") {
+TEST_CASE("an error crosses a message with its place and its causes", "[base][errors]") {
   Error cause(Errc::DeviceOutOfMemory, "no memory left");
   cause.with({.peer = "rank 2"});
   Error error(Errc::WorkerFailed, "the backward failed");
@@ -25,13 +25,13 @@ TEST_CASE("an error crosses a message with its place and its causes", "[actors][
   CHECK(std::string(back.what()) == error.what());
 }
 
-TEST_CASE("what an error does not know stays unknown", "[actors][errors]") {
+TEST_CASE("what an error does not know stays unknown", "[base][errors]") {
   const Error back = to_error(to_chain(Error(Errc::Internal, "somewhere")));
   CHECK(back.context() == ErrorContext{});
   CHECK(back.cause() == nullptr);
 }
 
-TEST_CASE("no chain is no error", "[actors][errors]") {
+TEST_CASE("no chain is no error", "[base][errors]") {
   CHECK_THROWS_AS(to_error({}), Error);
 }
 

@@ -1,4 +1,4 @@
-#include "stagecraft/actors/error_value.h"
+#include "stagecraft/base/error_value.h"
 
 #include <optional>
 

@@ -1,0 +1,55 @@
+/// TrainerOptions: how a trainer trains, and how long it waits.
+///
+/// Written by whoever makes a Trainer; the trainer checks them and hands this very record to its
+/// crew, its driver and the executor of every rank.
+/// OP-1: `visit_fields` is the list of what may travel to a rank: every option but
+///       before_instruction, which exists in its own process only.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "stagecraft/actors/executor/optimizer.h"
+#include "stagecraft/base/ids.h"
+#include "stagecraft/compiler/plan/instruction.h"
+
+namespace stagecraft {
+
+struct TrainerOptions {
+  LearningRate learning_rate;
+  std::optional<double> clip;    ///< largest norm of the whole model's gradient
+  std::uint64_t seed = 0;        ///< of random operators
+  int threads_per_worker = 1;    ///< of LibTorch; results are bit-equal at equal counts
+  bool record_timeline = false;  ///< every step says when each instruction of each rank ran
+  int outstanding = 2;           ///< steps under way before step() waits
+  /// Deadlines: each above 0 and at most a year.
+  /// Longest a step may take; its abort may take as long again, and a second at least.
+  std::chrono::milliseconds step_deadline{std::chrono::minutes(5)};
+  std::chrono::milliseconds state_deadline{
+      std::chrono::minutes(5)};  ///< longest its start, save and load may take
+  std::chrono::milliseconds end_deadline{std::chrono::seconds(20)};  ///< longest its end may take
+  /// Called on a rank's thread before each of its instructions; may throw. For tests that make a
+  /// rank fail.
+  std::function<void(Rank, const Instruction&)> before_instruction;
+};
+
+template <class V>
+decltype(auto) visit_fields(LearningRate& m, V&& v) {
+  return v(m.kind, m.warmup, m.total_steps);
+}
+template <class V>
+decltype(auto) visit_fields(TrainerOptions& m, V&& v) {
+  return v(m.learning_rate,
+           m.clip,
+           m.seed,
+           m.threads_per_worker,
+           m.record_timeline,
+           m.outstanding,
+           m.step_deadline,
+           m.state_deadline,
+           m.end_deadline);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,29 @@
+/// Network: gives each peer its end of one data plane.
+///
+/// A crew has one; of which form it is depends on where the ranks are, and is the launcher's to say
+/// (actors/launch/launcher.h). May be used from any thread.
+#pragma once
+
+#include <memory>
+
+#include "stagecraft/futures/transport/transport.h"
+
+namespace stagecraft {
+
+class Network {
+ public:
+  Network(const Network&) = delete;
+  Network(Network&&) = delete;
+  Network& operator=(const Network&) = delete;
+  Network& operator=(Network&&) = delete;
+  virtual ~Network() = default;
+
+  /// Returns the end of `rank` (or `kDriver`). It outlives the network where it has to.
+  /// Errors: TransportRefused for a rank that is not in this network, or not in this process.
+  [[nodiscard]] virtual std::shared_ptr<Transport> endpoint(Rank rank) const = 0;
+
+ protected:
+  Network() = default;
+};
+
+}  // namespace stagecraft
