@@ -18,7 +18,8 @@ inline constexpr RandomKey kProbeKey{.seed = 1, .step = 1, .microbatch = 1};
 /// calls the hooks on the module's itself, and buffers to write.
 [[nodiscard]] StageState probe_state(const Graph& graph, const StageProgram& program);
 
-/// The run of a stage of one chunk: leaves at its inputs, so that its graph of autograd ends where the stage does.
+/// The run of a stage of one chunk: leaves at its inputs, so that its graph of autograd ends where
+/// the stage does.
 struct StageRun {
   std::vector<at::Tensor> leaves;
   StageState state;

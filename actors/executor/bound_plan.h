@@ -1,7 +1,7 @@
 /// BoundPlan: a rank's list as it is run, with everything looked up that a step would look up.
 ///
-/// Made once when a plan is loaded, from the list and the stages it runs; a step reads positions and
-/// numbers of slots. Views both.
+/// Made once when a plan is loaded, from the list and the stages it runs; a step reads positions
+/// and numbers of slots. Views both.
 /// BP-1: a list is verified before it is bound, so that no step meets an instruction that it cannot
 ///       run, whoever made the list.
 #pragma once
@@ -37,8 +37,8 @@ struct BoundPlan {
 };
 
 /// `stages`: those of the plan's list, in its order.
-/// Errors: PlanInvalid with everything that verify() finds, and for a task without a slot for one of
-///         its stage's values.
+/// Errors: PlanInvalid with everything that verify() finds, and for a task without a slot for one
+///         of its stage's values.
 [[nodiscard]] BoundPlan bind_plan(const RankPlan& plan,
                                   const std::vector<const StageProgram*>& stages);
 

@@ -1,5 +1,5 @@
-/// Commit: the end of a training step on one rank: gradients of replicas are summed, all ranks vote,
-/// weights are updated.
+/// Commit: the end of a training step on one rank: gradients of replicas are summed, all ranks
+/// vote, weights are updated.
 ///
 /// Made by the executor, used on its plan thread.
 /// CT-1: no weight changes before the vote is over.

@@ -32,7 +32,8 @@ class Device {
   [[nodiscard]] virtual Event record(Stream stream) = 0;
   /// `stream` goes on only when the device has come to `event`.
   virtual void wait(Stream stream, Event event) = 0;
-  /// Returns when everything given to it is done; events of before may be forgotten at the next step.
+  /// Returns when everything given to it is done; events of before may be forgotten at the next
+  /// step.
   virtual void synchronize() = 0;
 
   /// When the device came to the event. Units: nanoseconds of the host's steady clock.
@@ -42,8 +43,8 @@ class Device {
   Device() = default;
 };
 
-/// The processor: whoever gives it work does the work, so that an event is a time, and what is to be
-/// waited for has been done before by the same thread.
+/// The processor: whoever gives it work does the work, so that an event is a time, and what is to
+/// be waited for has been done before by the same thread.
 [[nodiscard]] std::unique_ptr<Device> cpu_device();
 
 }  // namespace stagecraft

@@ -2,12 +2,12 @@
 ///
 /// The executor makes one per plan and alone uses it, on its plan thread.
 /// ST-1: a slot is empty or holds one thing, a tensor or what its kind asks for; `put` needs it
-///       empty, everything else needs it full. So a plan that frees twice, reads too late or forgets
-///       to free is found at the instruction that is wrong.
+///       empty, everything else needs it full. So a plan that frees twice, reads too late or
+///       forgets to free is found at the instruction that is wrong.
 /// ST-2: bytes() is the sum over full slots of the tensors' nbytes plus what autograd is said to
-///       keep; peak() is the highest it has been. Gradients of parameters count as nothing: they are
-///       as large as the weights and counted with them. Two slots with views of one storage count
-///       both.
+///       keep; peak() is the highest it has been. Gradients of parameters count as nothing: they
+///       are as large as the weights and counted with them. Two slots with views of one storage
+///       count both.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-/// StageRuntime: one stage as a rank, or the reference, runs it: its chunks, parameters and buffers.
+/// StageRuntime: one stage as a rank, or the reference, runs it: its chunks, parameters and
+/// buffers.
 ///
 /// Confined to the thread that trains it.
 #pragma once
@@ -55,15 +56,15 @@ class StageRuntime {
   /// Takes copies of what of `state` is this stage's; the rest is left as it is.
   void load(const std::vector<NamedTensor>& state);
 
-  /// Runs the forward of one microbatch. `inputs` in the order of StageProgram::inputs; their graphs
-  /// are left alone.
+  /// Runs the forward of one microbatch. `inputs` in the order of StageProgram::inputs; their
+  /// graphs are left alone.
   [[nodiscard]] StageForward forward(const std::vector<at::Tensor>& inputs,
                                      bool keeps_graphs,
                                      const RandomKey& key) const;
 
   /// Runs a backward: B, or one of its halves, over the chunks in reverse. The input half leaves
-  /// `parameters` empty, and the weight half behind it `inputs`; a weight half that comes first does
-  /// all. `output_gradients`: per output; undefined where nobody sends one.
+  /// `parameters` empty, and the weight half behind it `inputs`; a weight half that comes first
+  /// does all. `output_gradients`: per output; undefined where nobody sends one.
   [[nodiscard]] StageGradients backward(CellKind kind,
                                         SavedStage& saved,
                                         const std::vector<at::Tensor>& output_gradients) const;

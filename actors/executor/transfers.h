@@ -1,8 +1,8 @@
 /// Transfers: a rank's tensors on their way in and out during a step.
 ///
 /// Made by the executor, one per plan, used on its plan thread.
-/// TX-1: receives are posted ahead, in the plan's order: a peer's tensor is taken in while this rank
-///       still computes. Each is taken once, or dropped with the step.
+/// TX-1: receives are posted ahead, in the plan's order: a peer's tensor is taken in while this
+///       rank still computes. Each is taken once, or dropped with the step.
 /// TX-2: who waits for a tensor shows whom it waits for (WB-1), and no longer than its patience.
 #pragma once
 

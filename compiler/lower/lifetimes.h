@@ -1,5 +1,5 @@
-/// Lifetimes: the pass that gives every value of a rank a slot, frees it behind its last use and reuses
-/// it.
+/// Lifetimes: the pass that gives every value of a rank a slot, frees it behind its last use and
+/// reuses it.
 #pragma once
 
 #include "stagecraft/compiler/plan/plan.h"

@@ -23,8 +23,8 @@ enum class Op : std::uint8_t {
   Update,      ///< the optimizer on a stage's bucket
 };
 
-/// A queue of a rank (P-2). Transfers have the stream of their name; everything else computes, but a
-/// Free may stand on any.
+/// A queue of a rank (P-2). Transfers have the stream of their name; everything else computes, but
+/// a Free may stand on any.
 enum class Stream : std::uint8_t { Compute, Send, Receive };
 inline constexpr std::size_t kStreams = 3;
 

@@ -3,18 +3,18 @@
 ///
 /// P-1: dependencies are ids of instructions of the same rank, never positions.
 /// P-2: a stream is an in-order queue; between streams only `waits` orders. Tasks of one overlap
-///      group are the exception: their blocks (receives, run, sends) may be issued in any order, and
-///      none waits for another.
+///      group are the exception: their blocks (receives, run, sends) may be issued in any order,
+///      and none waits for another.
 /// P-3: every Send has one Recv of the same edge and microbatch at its peer, and the other way
 ///      round.
-/// P-4: every slot that is written is freed exactly once: when all its users are over, and before its
-///      next writer begins.
+/// P-4: every slot that is written is freed exactly once: when all its users are over, and before
+///      its next writer begins.
 /// P-5: run in their order, with sends that never wait, the lists cannot deadlock.
 /// P-6: an instruction waits only for earlier ones of its rank; what fills a slot is over before
 ///      anybody reads it.
 /// P-7: every rank of a replica group has one Collective of it, an all-reduce behind its last task,
-///      and enters its groups in ascending order: so ranks that share several groups cannot wait for
-///      each other.
+///      and enters its groups in ascending order: so ranks that share several groups cannot wait
+///      for each other.
 /// P-8: a backward with nothing to do (StageGraph::is_surplus) is a Run that reads and writes
 ///      nothing, so that the tasks of a rank are those of its row.
 /// P-9: an instruction has the slots that its kind needs, and names nothing that its rank has not.
@@ -82,8 +82,8 @@ struct Plan {
 /// its place.
 [[nodiscard]] ErrorContext place_of(const Instruction& instruction);
 
-/// Everything that breaks P-1 to P-9, one sentence each; empty for a sound plan. "Over" and "before"
-/// are judged by streams and waits alone, not by the order of the list.
+/// Everything that breaks P-1 to P-9, one sentence each; empty for a sound plan. "Over" and
+/// "before" are judged by streams and waits alone, not by the order of the list.
 [[nodiscard]] std::vector<std::string> verify(const Plan& plan);
 /// Of these, what one rank's list shows.
 [[nodiscard]] std::vector<std::string> verify(const RankPlan& rank);

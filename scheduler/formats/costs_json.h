@@ -26,9 +26,9 @@
 ///        "edge_bytes": 1e6,                              what a stage hands to the next, in bytes
 ///        "edges": [{"from": 0, "to": 2, "bytes": 2e6}]}}
 ///
-/// Every field but the version may be absent, and of an entry what it is about. Durations default to
-/// F = I = W = 1, B = 2, U = 0; memory to nothing; transfers to no time. Any other unit of time will
-/// do, if it is one throughout.
+/// Every field but the version may be absent, and of an entry what it is about. Durations default
+/// to F = I = W = 1, B = 2, U = 0; memory to nothing; transfers to no time. Any other unit of time
+/// will do, if it is one throughout.
 /// CJ-1: what is written is read back equal, and what is not known is noted, never silently lost.
 #pragma once
 

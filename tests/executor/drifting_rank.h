@@ -1,5 +1,5 @@
-/// DriftingRank: runs one rank's list of a plan as a device with real streams might: every stream on
-/// a thread of its own, as far ahead of the others as the plan's waits allow, in random order.
+/// DriftingRank: runs one rank's list of a plan as a device with real streams might: every stream
+/// on a thread of its own, as far ahead of the others as the plan's waits allow, in random order.
 ///
 /// It shares with the executor what a task computes, and nothing of the order in which things
 /// happen. A slot that is read before it is full, filled before it is empty or emptied while it is

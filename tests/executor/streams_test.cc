@@ -1,4 +1,5 @@
-/// Plans whose streams drift apart: what streams and waits order is all the order that a step needs.
+/// Plans whose streams drift apart: what streams and waits order is all the order that a step
+/// needs.
 #include <torch/torch.h>
 
 #include "stagecraft/compiler/compile.h"
