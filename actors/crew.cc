@@ -1,6 +1,7 @@
 #include "stagecraft/actors/crew.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <random>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "stagecraft/actors/caf_types.h"
 #include "stagecraft/actors/data_tags.h"
 #include "stagecraft/actors/driver.h"
+#include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/actors/stage_worker.h"
 #include "stagecraft/base/home_process.h"
 #include "stagecraft/base/process_end.h"
@@ -20,11 +22,11 @@ namespace {
 constexpr std::chrono::seconds kAgentLimit{30};
 
 /// Two crews that meet on one worker may be of different processes, so it is drawn, not counted.
-ExecutorSetup with_own_plan(ExecutorSetup setup) {
+Job with_own_plan(Job job) {
   std::random_device source;
   const auto half = [&source] { return static_cast<std::uint64_t>(source()); };
-  setup.plan_id = PlanId(half() << 32U | half());
-  return setup;
+  job.plan_id = PlanId(half() << 32U | half());
+  return job;
 }
 
 std::string plan_thread_name(Rank rank) {
@@ -66,27 +68,25 @@ struct Crew::Impl {
   ActorHost& host = ActorHost::of_this_process();
   const HomeProcess home;
   const std::shared_ptr<StepLedger> ledger;
-  const ExecutorSetup setup;
+  const Job job;
   const std::unique_ptr<const Network> network;
   const std::shared_ptr<Transport> here;
   std::vector<Worker> workers;  ///< by rank
   DriverActor driver;
 
-  Impl(const Launcher& launcher, std::shared_ptr<StepLedger> l, ExecutorSetup s)
+  Impl(const Launcher& launcher, std::shared_ptr<StepLedger> l, Job j)
       : ledger(std::move(l)),
-        setup(with_own_plan(std::move(s))),
+        job(with_own_plan(std::move(j))),
         network(launcher.make_network(ranks())),
         here(network->endpoint(kDriver)) {}
 
   ~Impl() { end(); }
 
-  [[nodiscard]] int ranks() const { return static_cast<int>(setup.train->ranks.size()); }
+  [[nodiscard]] int ranks() const { return static_cast<int>(job.train->ranks.size()); }
 
   void launch_workers(const Launcher& launcher) {
     for (int r = 0; r < ranks(); ++r) {
-      ExecutorSetup worker = setup;
-      worker.rank = Rank(r);
-      workers.push_back(launcher.launch(*network, std::move(worker)));
+      workers.push_back(launcher.launch(*network, rank_setup(job, Rank(r))));
     }
   }
 
@@ -96,7 +96,7 @@ struct Crew::Impl {
             ask<Reply>(host,
                        workers[rank.index()].plan_thread,
                        plan_thread_name(rank),
-                       setup.options.state_deadline,
+                       job.options.state_deadline,
                        std::move(message))};
   }
 
@@ -111,13 +111,13 @@ struct Crew::Impl {
   void start_driver() {
     DriverSetup d;
     d.members = workers;
-    d.plan_id = setup.plan_id;
+    d.plan_id = job.plan_id;
     d.transport = here;
     d.ledger = ledger;
-    d.train = setup.train;
-    d.evaluate = setup.evaluate;
-    d.base_learning_rate = base_learning_rate(setup.optimizer);
-    d.options = setup.options;
+    d.train = job.train;
+    d.evaluate = job.evaluate;
+    d.base_learning_rate = base_learning_rate(job.optimizer);
+    d.options = job.options;
     driver = spawn_driver(host, std::move(d));
   }
 
@@ -131,7 +131,7 @@ struct Crew::Impl {
     if (process_end::begun()) {
       return;  // nobody works any more (PE-1)
     }
-    const Deadline deadline = std::chrono::steady_clock::now() + setup.options.end_deadline;
+    const Deadline deadline = std::chrono::steady_clock::now() + job.options.end_deadline;
     close_transports(why, deadline);
     std::vector<caf::actor> everybody;
     if (driver) {
@@ -151,7 +151,7 @@ struct Crew::Impl {
       told.push_back(ask<WorkerEnded>(host,
                                       workers[r].agent,
                                       "the agent of " + peer_name(Rank(r)),
-                                      setup.options.end_deadline,
+                                      job.options.end_deadline,
                                       EndWorker{.reason = to_chain(why)}));
     }
     for (const Future<WorkerEnded>& answer : told) {
@@ -176,12 +176,50 @@ struct Crew::Impl {
     }
     return gather(asked);
   }
+
+  /// By rank, what it has of the program's weights and buffers, in the order of its listing.
+  [[nodiscard]] std::vector<std::vector<StateTensor>> initial_weights() const {
+    std::map<std::string, at::Tensor> by_name;
+    for (auto& [name, tensor] : initial_state(job.program->graph)) {
+      by_name[name] = tensor;
+    }
+    std::vector<std::vector<StateTensor>> state;
+    for (const RankPlan& rank : job.train->ranks) {
+      std::vector<StateTensor>& mine = state.emplace_back();
+      const auto add = [&](const std::string& name) { mine.push_back({name, by_name.at(name)}); };
+      for (const StageId id : rank.stages) {
+        const StageProgram& stage = job.program->partition.stages[id.index()];
+        for (const StageParameter& parameter : stage.parameters) {
+          add("weight:" + parameter.name);
+        }
+        for (const StageBuffer& buffer : stage.buffers) {
+          add("buffer:" + buffer.name);
+        }
+      }
+    }
+    return state;
+  }
+
+  void write_state(const std::vector<std::vector<StateTensor>>& state) const {
+    const Submission request = ledger->next_request();
+    std::vector<Asked<StateTaken>> asked;
+    for (std::size_t r = 0; r < state.size(); ++r) {
+      TakeState order{.request = request};
+      for (std::size_t i = 0; i < state[r].size(); ++i) {
+        here->send(Rank(r), state_tag(job.plan_id, request, i), state[r][i].tensor);
+        order.names.push_back(state[r][i].name);
+      }
+      asked.push_back(ask_worker<StateTaken>(Rank(r), std::move(order)));
+    }
+    gather(asked);
+  }
 };
 
-Crew::Crew(const Launcher& launcher, std::shared_ptr<StepLedger> ledger, ExecutorSetup setup)
-    : impl_(std::make_unique<Impl>(launcher, std::move(ledger), std::move(setup))) {
+Crew::Crew(const Launcher& launcher, std::shared_ptr<StepLedger> ledger, Job job)
+    : impl_(std::make_unique<Impl>(launcher, std::move(ledger), std::move(job))) {
   impl_->launch_workers(launcher);
   impl_->hand_out_plan();
+  impl_->write_state(impl_->initial_weights());
   impl_->start_driver();
 }
 
@@ -198,30 +236,20 @@ std::vector<StateListing> Crew::list_state() {
 std::vector<std::vector<StateTensor>> Crew::read_state() {
   const Submission request = impl_->ledger->next_request();
   const std::vector<StateListing> listings = impl_->ask_state(request, true);
-  const Deadline deadline = std::chrono::steady_clock::now() + impl_->setup.options.state_deadline;
+  const Deadline deadline = std::chrono::steady_clock::now() + impl_->job.options.state_deadline;
   std::vector<std::vector<StateTensor>> state(listings.size());
   for (std::size_t r = 0; r < listings.size(); ++r) {
     for (std::size_t i = 0; i < listings[r].names.size(); ++i) {
       state[r].push_back(
           {listings[r].names[i],
-           impl_->receive(Rank(r), state_tag(impl_->setup.plan_id, request, i), deadline)});
+           impl_->receive(Rank(r), state_tag(impl_->job.plan_id, request, i), deadline)});
     }
   }
   return state;
 }
 
 void Crew::write_state(const std::vector<std::vector<StateTensor>>& state) {
-  const Submission request = impl_->ledger->next_request();
-  std::vector<Asked<StateTaken>> asked;
-  for (std::size_t r = 0; r < state.size(); ++r) {
-    TakeState order{.request = request};
-    for (std::size_t i = 0; i < state[r].size(); ++i) {
-      impl_->here->send(Rank(r), state_tag(impl_->setup.plan_id, request, i), state[r][i].tensor);
-      order.names.push_back(state[r][i].name);
-    }
-    asked.push_back(impl_->ask_worker<StateTaken>(Rank(r), std::move(order)));
-  }
-  gather(asked);
+  impl_->write_state(state);
 }
 
 std::vector<std::optional<StatusReply>> Crew::status() {

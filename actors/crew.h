@@ -24,10 +24,10 @@ class Launcher;
 
 class Crew {
  public:
-  /// Launches everybody, hands out the plan and waits until every rank is ready. `setup` is that of
-  /// every rank, but for the rank and the plan's id.
+  /// Launches everybody, hands out plan and weights and waits until every rank is ready. Weights are those of the
+  /// program. The job's plan id is drawn here.
   /// Errors: those of a rank that cannot be; ClusterTimeout.
-  Crew(const Launcher& launcher, std::shared_ptr<StepLedger> ledger, ExecutorSetup setup);
+  Crew(const Launcher& launcher, std::shared_ptr<StepLedger> ledger, Job job);
   ~Crew();
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;

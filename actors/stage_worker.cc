@@ -29,15 +29,8 @@ namespace {
   return arrival.get();
 }
 
-void check_names(const std::vector<StateTensor>& state, const std::vector<std::string>& names) {
-  bool same = state.size() == names.size();
-  for (std::size_t i = 0; same && i < state.size(); ++i) {
-    same = state[i].name == names[i];
-  }
-  if (!same) {
-    throw Error(Errc::Internal,
-                "the state sent is not this rank's: its names differ from SendState's listing");
-  }
+bool is_of_optimizer(const std::string& name) {
+  return !name.starts_with("weight:") && !name.starts_with("buffer:");
 }
 
 /// The plan thread's actor state: made on its own thread, destroyed there (W-1).
@@ -53,7 +46,7 @@ struct PlanThread {
 
 PlanActor::behavior_type plan_thread(PlanActor::stateful_pointer<PlanThread> self,
                                      const std::shared_ptr<WorkerDesk>& desk,
-                                     const ExecutorSetup& setup) {
+                                     const RankSetup& setup) {
   self->state.worker = std::make_unique<StageWorker>(desk, setup);
   const auto worker = [self]() -> StageWorker& { return *self->state.worker; };
   return {[worker](const LoadPlan& m) { return worker().load(m); },
@@ -91,7 +84,7 @@ AgentActor::behavior_type agent(AgentActor::pointer, const std::shared_ptr<Worke
 
 }  // namespace
 
-StageWorker::StageWorker(std::shared_ptr<WorkerDesk> desk, ExecutorSetup setup)
+StageWorker::StageWorker(std::shared_ptr<WorkerDesk> desk, RankSetup setup)
     : desk_(std::move(desk)), setup_(std::move(setup)) {}
 
 StageWorker::~StageWorker() = default;
@@ -120,7 +113,7 @@ Ready StageWorker::load(const LoadPlan& m) {
           fmt::format("LoadPlan for rank {} came to rank {}", m.rank.value, desk_->rank.value));
     }
     executor_ = std::make_unique<StageExecutor>(setup_, desk_->transport, desk_->progress);
-    phase_ = Phase::Ready;
+    phase_ = Phase::Loaded;
   });
 }
 
@@ -158,7 +151,7 @@ StateTaken StageWorker::take_state(const TakeState& m) {
       check_phase("TakeState");
     }
     const at::NoGradGuard no_grad;
-    const std::vector<StateTensor> state = executor_->state();
+    const std::vector<StateTensor> state = named_state(m.names);
     const std::vector<at::Tensor> taken = receive_state(state, m);
     for (std::size_t i = 0; i < state.size(); ++i) {
       state[i].tensor.copy_(taken[i]);
@@ -167,10 +160,27 @@ StateTaken StageWorker::take_state(const TakeState& m) {
   });
 }
 
+/// This rank's tensors of these names, which are all of them, but for what W-3 lets be left out.
+std::vector<StateTensor> StageWorker::named_state(const std::vector<std::string>& names) const {
+  std::vector<StateTensor> named;
+  bool complete = true;
+  for (StateTensor& state : executor_->state()) {
+    if (named.size() < names.size() && state.name == names[named.size()]) {
+      named.push_back(std::move(state));
+    } else {
+      complete = complete && phase_ == Phase::Loaded && is_of_optimizer(state.name);
+    }
+  }
+  if (!complete || named.size() != names.size()) {
+    throw Error(Errc::Internal,
+                "the state sent is not this rank's: its names differ from SendState's listing");
+  }
+  return named;
+}
+
 /// Everything is here and fits before anything is written (keeps W-3).
 std::vector<at::Tensor> StageWorker::receive_state(const std::vector<StateTensor>& state,
                                                    const TakeState& m) const {
-  check_names(state, m.names);
   std::vector<at::Tensor> taken;
   for (std::size_t i = 0; i < state.size(); ++i) {
     taken.push_back(receive_now(
@@ -187,16 +197,23 @@ void StageWorker::check_phase(const char* message) const {
   if (phase_ == Phase::Ready) {
     return;
   }
+  const auto is = [this] {
+    switch (phase_) {
+      case Phase::Idle:
+        return "Idle: it has no plan yet";
+      case Phase::Loaded:
+        return "Loaded: its weights have not come yet";
+      default:
+        return "Failed: load a checkpoint first";
+    }
+  };
   throw Error(Errc::WorkerPhase,
-              fmt::format("{} needs a rank that is Ready, this one is {}",
-                          message,
-                          phase_ == Phase::Idle ? "Idle: it has no plan yet"
-                                                : "Failed: load a checkpoint first"));
+              fmt::format("{} needs a rank that is Ready, this one is {}", message, is()));
 }
 
 PlanActor spawn_plan_thread(ActorHost& host,
                             std::shared_ptr<WorkerDesk> desk,
-                            ExecutorSetup setup) {
+                            RankSetup setup) {
   try {
     return host.system().spawn<caf::detached>(plan_thread, std::move(desk), std::move(setup));
   } catch (const std::system_error& error) {

@@ -3,16 +3,15 @@
 ///   plan thread   detached, with a thread of its own; owns the executor, inside it for whole steps
 ///   agent         scheduled; takes Abort, Status and EndWorker meanwhile
 ///
-///   Idle --LoadPlan--> Ready --StepOrder, SendState, TakeState--> Ready   failed or not
-///                       ^ |
-///              TakeState| |WorkerLost: weights are undefined until replaced
-///                       | v
-///                      Failed
+///   Idle --LoadPlan--> Loaded --TakeState--> Ready
+///   Ready --StepOrder, SendState, TakeState--> Ready   failed or not
+///   Ready --WorkerLost: weights are undefined until replaced--> Failed --TakeState--> Ready
 ///
 /// Made by a launcher (actors/launch/launcher.h), in the process in which the rank runs.
 /// W-1: the executor is made, used and given up on the plan thread.
 /// W-2: `answer` is the one place where an exception becomes an error value.
-/// W-3: TakeState replaces the whole state or, failing, nothing.
+/// W-3: TakeState replaces the whole state or, failing, nothing. The first may leave out the
+///      optimizer's, which is zero in a rank that has just been loaded.
 /// W-4: both are at work (base/process_end.h) while they handle a message or give up what they
 ///      hold.
 #pragma once
@@ -39,7 +38,7 @@ struct WorkerDesk {
 class StageWorker {
  public:
   /// `setup` is what LoadPlan builds from: in one process it is handed over here.
-  StageWorker(std::shared_ptr<WorkerDesk> desk, ExecutorSetup setup);
+  StageWorker(std::shared_ptr<WorkerDesk> desk, RankSetup setup);
   ~StageWorker();
   StageWorker(const StageWorker&) = delete;
   StageWorker& operator=(const StageWorker&) = delete;
@@ -50,16 +49,17 @@ class StageWorker {
   StateTaken take_state(const TakeState& m);
 
  private:
-  enum class Phase : std::uint8_t { Idle, Ready, Failed };
+  enum class Phase : std::uint8_t { Idle, Loaded, Ready, Failed };
 
   template <class Reply, class Work>
   Reply answer(Reply reply, Work&& work);
   void check_phase(const char* message) const;
+  [[nodiscard]] std::vector<StateTensor> named_state(const std::vector<std::string>& names) const;
   [[nodiscard]] std::vector<at::Tensor> receive_state(const std::vector<StateTensor>& state,
                                                       const TakeState& m) const;
 
   const std::shared_ptr<WorkerDesk> desk_;
-  const ExecutorSetup setup_;
+  const RankSetup setup_;
   std::unique_ptr<StageExecutor> executor_;
   Phase phase_ = Phase::Idle;
 };
@@ -67,7 +67,7 @@ class StageWorker {
 /// Errors: DeviceOutOfMemory when no thread can be started for it.
 [[nodiscard]] PlanActor spawn_plan_thread(ActorHost& host,
                                           std::shared_ptr<WorkerDesk> desk,
-                                          ExecutorSetup setup);
+                                          RankSetup setup);
 [[nodiscard]] AgentActor spawn_agent(ActorHost& host, std::shared_ptr<WorkerDesk> desk);
 
 /// Asks agents, from a thread that is no actor, what their ranks are doing. In their order; nothing

@@ -100,10 +100,10 @@ struct Trainer::Impl {
     evaluate = std::make_shared<const Plan>(lower_schedule(program, schedule, layout, false));
     warn_of_too_many_threads();
     find_unused();
-    crew = std::make_unique<Crew>(*cluster.launcher(), ledger, setup_of_ranks());
+    crew = std::make_unique<Crew>(*cluster.launcher(), ledger, job());
   }
 
-  [[nodiscard]] ExecutorSetup setup_of_ranks() const {
+  [[nodiscard]] Job job() const {
     return {.program = program.shared(),
             .train = train,
             .evaluate = evaluate,

@@ -143,14 +143,13 @@ void around_a_step() {
   const sc::InprocNetwork network(1);
   std::int64_t step = 0;
   const auto make = [&](bool record) {
-    return std::make_unique<sc::StageExecutor>(
-        sc::ExecutorSetup{.rank = sc::Rank(0),
-                          .program = program.shared(),
-                          .train = plan,
-                          .evaluate = plan,
-                          .optimizer = sc::Sgd{.lr = 0.0},
-                          .options = {.record_timeline = record}},
-        network.endpoint(sc::Rank(0)));
+    const sc::Job job{.program = program.shared(),
+                      .train = plan,
+                      .evaluate = plan,
+                      .optimizer = sc::Sgd{.lr = 0.0},
+                      .options = {.record_timeline = record}};
+    return std::make_unique<sc::StageExecutor>(sc::rank_setup(job, sc::Rank(0)),
+                                               network.endpoint(sc::Rank(0)));
   };
   const auto run = [&](sc::StageExecutor& executor) {
     for (const sc::Feed& feed : plan->feeds) {

@@ -134,4 +134,33 @@ struct Graph {
 /// "%12", "w:head.weight", "input0": how a value is called in the printed form.
 [[nodiscard]] std::string value_name(const Graph& graph, ValueId id);
 
+template <class V>
+decltype(auto) visit_fields(Value& m, V&& v) {
+  return v(m.kind, m.position, m.sizes, m.dtype, m.requires_grad, m.alias_set, m.hooks);
+}
+template <class V>
+decltype(auto) visit_fields(StageDevice& , V&& v) {
+  return v();
+}
+template <class V>
+decltype(auto) visit_fields(StageGenerator& , V&& v) {
+  return v();
+}
+template <class V>
+decltype(auto) visit_fields(ValueList& m, V&& v) {
+  return v(m.values, m.optional_elements);
+}
+template <class V>
+decltype(auto) visit_fields(Autocast& m, V&& v) {
+  return v(m.enabled, m.dtype);
+}
+template <class V>
+decltype(auto) visit_fields(Annotation& m, V&& v) {
+  return v(m.tag, m.name, m.index);
+}
+template <class V>
+decltype(auto) visit_fields(Node& m, V&& v) {
+  return v(m.name, m.overload, m.operands, m.results, m.writes, m.annotations, m.autocast, m.grad_mode, m.random_index, m.answer, m.function);
+}
+
 }  // namespace stagecraft

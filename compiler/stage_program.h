@@ -88,4 +88,33 @@ struct StageProgram {
 /// Bytes of a stage's parameters.
 [[nodiscard]] std::int64_t weight_bytes(const StageProgram& stage);
 
+template <class V>
+decltype(auto) visit_fields(StageInput& m, V&& v) {
+  return v(m.source, m.position, m.value, m.from, m.owes_gradient);
+}
+template <class V>
+decltype(auto) visit_fields(StageOutput& m, V&& v) {
+  return v(m.value, m.consumers, m.gradient_from);
+}
+template <class V>
+decltype(auto) visit_fields(StageParameter& m, V&& v) {
+  return v(m.name, m.value, m.position, m.trained);
+}
+template <class V>
+decltype(auto) visit_fields(StageBuffer& m, V&& v) {
+  return v(m.name, m.value, m.position, m.written);
+}
+template <class V>
+decltype(auto) visit_fields(StageConstant& m, V&& v) {
+  return v(m.value, m.tensor);
+}
+template <class V>
+decltype(auto) visit_fields(Chunk& m, V&& v) {
+  return v(m.nodes, m.inputs, m.outputs);
+}
+template <class V>
+decltype(auto) visit_fields(StageProgram& m, V&& v) {
+  return v(m.id, m.name, m.replica, m.chunks, m.inputs, m.outputs, m.parameters, m.buffers, m.constants, m.values, m.attachments, m.loss, m.saved_bytes, m.transient_bytes);
+}
+
 }  // namespace stagecraft

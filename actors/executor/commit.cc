@@ -12,15 +12,15 @@
 
 namespace stagecraft {
 
-Commit::Commit(CommitSetup setup,
+Commit::Commit(const RankSetup& setup,
                Collective& collective,
                StepTimes& times,
                std::vector<StageRuntime>& stages)
-    : setup_(std::move(setup)), collective_(collective), times_(times), stages_(stages) {
-  for (const RankPlan& rank : setup_.plan->ranks) {
-    everybody_.ranks.push_back(rank.rank);
-  }
-}
+    : setup_(setup),
+      collective_(collective),
+      times_(times),
+      stages_(stages),
+      everybody_{.ranks = setup.ranks} {}
 
 void Commit::begin_step(const StepOrder& order, const Sequence& tags) {
   order_ = order;
@@ -32,12 +32,13 @@ void Commit::begin_step(const StepOrder& order, const Sequence& tags) {
 }
 
 Deadline Commit::deadline() const {
-  return std::chrono::steady_clock::now() + setup_.patience;
+  return std::chrono::steady_clock::now() + patience(setup_.options);
 }
 
 void Commit::reduce(int group) {
   std::vector<const Bucket*> mine;
-  for (const StageId id : setup_.plan->replica_groups[static_cast<std::size_t>(group)].stages) {
+  const ReplicaGroup& replicas = setup_.replica_groups[static_cast<std::size_t>(group)];
+  for (const StageId id : replicas.stages) {
     for (const StageRuntime& stage : stages_) {
       if (stage.program->id == id) {
         mine.push_back(&stage.bucket);
@@ -45,7 +46,7 @@ void Commit::reduce(int group) {
     }
   }
   const auto waiting = times_.pass(&RankTimes::waiting);
-  sum_over_replicas(collective_, *setup_.plan, group, mine, tags_, deadline());
+  sum_over_replicas(collective_, replicas.ranks, group, mine, tags_, deadline());
 }
 
 void Commit::cast_vote(const std::vector<MicrobatchLoss>& losses) {
@@ -79,9 +80,9 @@ void Commit::refuse_non_finite_losses(const std::vector<MicrobatchLoss>& losses)
 
 Ballot Commit::make_ballot() {
   const auto computing = times_.compute(&RankTimes::update);
-  Ballot ballot{.model_parameters = static_cast<std::int64_t>(setup_.model_parameters)};
+  Ballot ballot{.model_parameters = setup_.model_parameters};
   for (StageRuntime& stage : stages_) {
-    const std::vector<SquaredNorm> norms = stage.bucket.average(setup_.plan->microbatches);
+    const std::vector<SquaredNorm> norms = stage.bucket.average(setup_.microbatches);
     if (stage.program->replica == 0) {  // the others have the same gradients
       ballot.squared_norms.insert(ballot.squared_norms.end(), norms.begin(), norms.end());
     }
@@ -93,7 +94,7 @@ void Commit::update(StageRuntime& stage) {
   const auto computing = times_.compute(&RankTimes::update);
   stage.bucket.update(setup_.optimizer,
                       order_.learning_rate,
-                      clip_scale(setup_.clip, verdict_->total_norm),
+                      clip_scale(setup_.options.clip, verdict_->total_norm),
                       order_.step.value + 1);
 }
 

@@ -5,31 +5,21 @@
 /// CT-1: no weight changes before the vote is over.
 #pragma once
 
-#include <chrono>
-#include <memory>
 #include <optional>
 #include <vector>
 
+#include "stagecraft/actors/executor/rank_setup.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/actors/executor/step_record.h"
 #include "stagecraft/actors/executor/step_times.h"
-#include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/futures/collective/collective.h"
 
 namespace stagecraft {
 
-struct CommitSetup {
-  std::shared_ptr<const Plan> plan;  ///< of training
-  Optimizer optimizer;
-  std::optional<double> clip;
-  std::size_t model_parameters = 0;      ///< how many the model has
-  std::chrono::milliseconds patience{};  ///< longest wait for the other ranks
-};
-
 class Commit {
  public:
-  /// Views collective, times and the rank's stages.
-  Commit(CommitSetup setup,
+  /// Views all of them.
+  Commit(const RankSetup& setup,
          Collective& collective,
          StepTimes& times,
          std::vector<StageRuntime>& stages);
@@ -54,7 +44,7 @@ class Commit {
   void refuse_non_finite_losses(const std::vector<MicrobatchLoss>& losses) const;
   [[nodiscard]] Ballot make_ballot();
 
-  CommitSetup setup_;
+  const RankSetup& setup_;
   Collective& collective_;
   StepTimes& times_;
   std::vector<StageRuntime>& stages_;

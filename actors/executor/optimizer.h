@@ -71,4 +71,13 @@ void apply(const Optimizer& optimizer,
            std::int64_t step,
            std::vector<OptimizedParameter>& parameters);
 
+template <class V>
+decltype(auto) visit_fields(AdamW& m, V&& v) {
+  return v(m.lr, m.beta1, m.beta2, m.eps, m.weight_decay);
+}
+template <class V>
+decltype(auto) visit_fields(Sgd& m, V&& v) {
+  return v(m.lr, m.momentum, m.weight_decay);
+}
+
 }  // namespace stagecraft

@@ -16,14 +16,14 @@ constexpr std::int32_t kFirstReplicaGroup = 1;  // group 0 is all ranks, for the
 }  // namespace
 
 void sum_over_replicas(Collective& collective,
-                       const Plan& plan,
+                       const std::vector<Rank>& ranks,
                        int number,
                        const std::vector<const Bucket*>& mine,
                        const Sequence& sequence,
                        Deadline deadline) {
   SC_CHECK(!mine.empty(), "a rank of a replica group holds one of its stages");
   const at::NoGradGuard no_grad;
-  const Group group{.ranks = plan.replica_groups[static_cast<std::size_t>(number)].ranks,
+  const Group group{.ranks = ranks,
                     .id = kFirstReplicaGroup + number};
   const std::vector<at::Tensor>& gradients = mine.front()->flat_gradients();
   std::vector<std::unique_ptr<PendingResult>> sums;

@@ -5,16 +5,15 @@
 #include <vector>
 
 #include "stagecraft/actors/executor/bucket.h"
-#include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/futures/collective/collective.h"
 
 namespace stagecraft {
 
-/// Enters the plan's replica group `number`, whose copies on this rank have the buckets `mine`, in
+/// Enters the plan's replica group `number` of `ranks`, whose copies here have the buckets `mine`, in
 /// the order of their replicas; replaces their gradients by the sum over all copies. `sequence` is
 /// the step's; its numbers are given here. Errors: those of all_reduce and its wait.
 void sum_over_replicas(Collective& collective,
-                       const Plan& plan,
+                       const std::vector<Rank>& ranks,
                        int number,
                        const std::vector<const Bucket*>& mine,
                        const Sequence& sequence,

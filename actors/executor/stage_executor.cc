@@ -26,18 +26,10 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-const RankPlan& list_of(const Plan& plan, Rank self) {
-  const auto found = std::ranges::find(plan.ranks, self, &RankPlan::rank);
-  SC_CHECK(found != plan.ranks.end(), "the plan has a list for rank " + to_string(self));
-  return *found;
-}
-
-std::vector<StageRuntime> stages_of(const ExecutorSetup& setup) {
-  const std::vector<NamedTensor> start = initial_state(setup.program->graph);
+std::vector<StageRuntime> stages_of(const RankSetup& setup) {
   std::vector<StageRuntime> stages;
-  for (const StageId id : list_of(*setup.train, setup.rank).stages) {
-    stages.emplace_back(setup.program->partition.stages[id.index()], setup.optimizer);
-    stages.back().load(start);
+  for (const StageProgram& stage : setup.stages) {
+    stages.emplace_back(stage, setup.optimizer);
   }
   return stages;
 }
@@ -81,7 +73,7 @@ struct LoadedPlan {
 }  // namespace
 
 struct StageExecutor::Impl {
-  ExecutorSetup setup;
+  const RankSetup setup;
   std::shared_ptr<Transport> transport;
   std::shared_ptr<Progress> progress;
   std::unique_ptr<Device> device = cpu_device();
@@ -100,35 +92,22 @@ struct StageExecutor::Impl {
   bool recording = false;
   std::vector<InstructionTime> timeline;
 
-  Impl(ExecutorSetup s, std::shared_ptr<Transport> t, std::shared_ptr<Progress> p)
+  Impl(RankSetup s, std::shared_ptr<Transport> t, std::shared_ptr<Progress> p)
       : setup(std::move(s)),
         transport(std::move(t)),
         progress(std::move(p)),
         stages(stages_of(setup)),
-        train(load(*setup.train)),
-        evaluate(load(*setup.evaluate)),
+        train(load(setup.train)),
+        evaluate(load(setup.evaluate)),
         collective(transport, {progress, &progress->waits}),
-        commit({.plan = setup.train,
-                .optimizer = setup.optimizer,
-                .clip = setup.options.clip,
-                .model_parameters = setup.program->graph.parameters.size(),
-                .patience = patience()},
-               collective,
-               times,
-               stages),
+        commit(setup, collective, times, stages),
         recorder(train.bound.list.size(), *device) {}
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  [[nodiscard]] LoadedPlan load(const Plan& given) const {
+  [[nodiscard]] LoadedPlan load(const RankPlan& given) const {
     return {
-        list_of(given, setup.rank), stages, transport, {progress, &progress->waits}, patience()};
-  }
-
-  /// Longest wait for a peer. The driver's deadline comes first: it knows which rank holds up the
-  /// others.
-  [[nodiscard]] std::chrono::milliseconds patience() const {
-    return 2 * setup.options.step_deadline;
+        given, stages, transport, {progress, &progress->waits}, patience(setup.options)};
   }
 
   StepReport run(const StepOrder& step) {
@@ -381,7 +360,7 @@ struct StageExecutor::Impl {
   }
 };
 
-StageExecutor::StageExecutor(ExecutorSetup setup,
+StageExecutor::StageExecutor(RankSetup setup,
                              std::shared_ptr<Transport> transport,
                              std::shared_ptr<Progress> progress) {
   set_own_thread_count(
@@ -398,6 +377,12 @@ StepReport StageExecutor::run(const StepOrder& order) {
 
 std::vector<InstructionTime> StageExecutor::take_timeline() {
   return std::exchange(impl_->timeline, {});
+}
+
+void StageExecutor::load(const std::vector<StateTensor>& state) {
+  for (StageRuntime& stage : impl_->stages) {
+    stage.load(state);
+  }
 }
 
 std::vector<StateTensor> StageExecutor::state() const {

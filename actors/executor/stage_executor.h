@@ -18,27 +18,12 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "stagecraft/actors/executor/optimizer.h"
 #include "stagecraft/actors/executor/progress.h"
+#include "stagecraft/actors/executor/rank_setup.h"
 #include "stagecraft/actors/executor/step_record.h"
-#include "stagecraft/actors/executor/trainer_options.h"
-#include "stagecraft/base/ids.h"
-#include "stagecraft/compiler/compiled_program.h"
-#include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/futures/transport/transport.h"
 
 namespace stagecraft {
-
-/// What a rank needs to know before its first step.
-struct ExecutorSetup {
-  Rank rank;
-  PlanId plan_id;  ///< of its trainer; part of all tags
-  std::shared_ptr<const CompiledProgram> program;
-  std::shared_ptr<const Plan> train;
-  std::shared_ptr<const Plan> evaluate;
-  Optimizer optimizer;
-  TrainerOptions options;
-};
 
 /// One tensor of a rank's state with the name it has in checkpoints:
 /// "weight:NAME", "exp_avg:NAME", ..., "buffer:NAME".
@@ -46,8 +31,9 @@ using StateTensor = NamedTensor;
 
 class StageExecutor {
  public:
+  /// All state is zero until it is loaded.
   /// Thread: the plan thread; sets LibTorch's thread count for it.
-  StageExecutor(ExecutorSetup setup,
+  StageExecutor(RankSetup setup,
                 std::shared_ptr<Transport> transport,
                 std::shared_ptr<Progress> progress = std::make_shared<Progress>());
   ~StageExecutor();
@@ -63,6 +49,9 @@ class StageExecutor {
   /// When each instruction of the last step ran, by its position in the rank's plan; empty unless
   /// it was recorded and taken by nobody yet.
   [[nodiscard]] std::vector<InstructionTime> take_timeline();
+
+  /// Takes copies of what of `state` is this rank's; the rest is left as it is.
+  void load(const std::vector<StateTensor>& state);
 
   /// Everything a checkpoint keeps of this rank, weights first. The tensors are the living ones:
   /// copy to keep.

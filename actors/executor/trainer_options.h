@@ -35,6 +35,12 @@ struct TrainerOptions {
   std::function<void(Rank, const Instruction&)> before_instruction;
 };
 
+/// A rank's longest wait for a peer. The driver's deadline comes first: it knows which rank holds up
+/// the others.
+[[nodiscard]] inline std::chrono::milliseconds patience(const TrainerOptions& options) {
+  return 2 * options.step_deadline;
+}
+
 template <class V>
 decltype(auto) visit_fields(LearningRate& m, V&& v) {
   return v(m.kind, m.warmup, m.total_steps);

@@ -32,7 +32,7 @@ class Launcher {
 
   /// Starts the worker of `setup.rank` at its end of `network`, which this launcher made.
   /// Errors: DeviceOutOfMemory when there are no means to start it.
-  [[nodiscard]] virtual Worker launch(const Network& network, ExecutorSetup setup) const = 0;
+  [[nodiscard]] virtual Worker launch(const Network& network, RankSetup setup) const = 0;
 
  protected:
   Launcher() = default;

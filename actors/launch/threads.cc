@@ -11,7 +11,7 @@ std::unique_ptr<const Network> ThreadLauncher::make_network(int ranks) const {
   return std::make_unique<const InprocNetwork>(ranks);
 }
 
-Worker ThreadLauncher::launch(const Network& network, ExecutorSetup setup) const {
+Worker ThreadLauncher::launch(const Network& network, RankSetup setup) const {
   ActorHost& host = ActorHost::of_this_process();
   const auto desk = std::make_shared<WorkerDesk>();
   desk->rank = setup.rank;

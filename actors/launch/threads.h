@@ -9,7 +9,7 @@ namespace stagecraft {
 class ThreadLauncher final : public Launcher {
  public:
   [[nodiscard]] std::unique_ptr<const Network> make_network(int ranks) const override;
-  [[nodiscard]] Worker launch(const Network& network, ExecutorSetup setup) const override;
+  [[nodiscard]] Worker launch(const Network& network, RankSetup setup) const override;
 };
 
 }  // namespace stagecraft

@@ -76,4 +76,21 @@ struct Instruction {
   }
 };
 
+template <class V>
+decltype(auto) visit_fields(Task& m, V&& v) {
+  return v(m.kind, m.stage, m.microbatch);
+}
+template <class V>
+decltype(auto) visit_fields(ValueKey& m, V&& v) {
+  return v(m.value, m.role, m.stage, m.microbatch);
+}
+template <class V>
+decltype(auto) visit_fields(SlotUse& m, V&& v) {
+  return v(m.slot, m.value);
+}
+template <class V>
+decltype(auto) visit_fields(Instruction& m, V&& v) {
+  return v(m.id, m.stream, m.op, m.waits, m.reads, m.writes, m.task, m.peer, m.edge, m.collective, m.group, m.overlap);
+}
+
 }  // namespace stagecraft

@@ -88,4 +88,13 @@ struct Plan {
 /// Of these, what one rank's list shows.
 [[nodiscard]] std::vector<std::string> verify(const RankPlan& rank);
 
+template <class V>
+decltype(auto) visit_fields(ReplicaGroup& m, V&& v) {
+  return v(m.stages, m.ranks);
+}
+template <class V>
+decltype(auto) visit_fields(RankPlan& m, V&& v) {
+  return v(m.rank, m.stages, m.slots, m.instructions);
+}
+
 }  // namespace stagecraft

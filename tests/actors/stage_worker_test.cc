@@ -44,16 +44,15 @@ struct Fixture {
   Fixture() {
     desk->rank = Rank(0);
     desk->transport = network.endpoint(Rank(0));
-    ExecutorSetup setup;
-    setup.rank = Rank(0);
-    setup.program = program.shared();
+    Job job;
+    job.program = program.shared();
     const Schedule schedule = gpipe(program.stage_graph(), 2);
     const Layout layout = Layout::of(schedule);
-    setup.train = train =
+    job.train = train =
         std::make_shared<const Plan>(lower_schedule(program, schedule, layout, true));
-    setup.evaluate = std::make_shared<const Plan>(lower_schedule(program, schedule, layout, false));
-    setup.optimizer = Sgd{.lr = 1.0};
-    setup.options.before_instruction = [this](Rank, const Instruction& i) {
+    job.evaluate = std::make_shared<const Plan>(lower_schedule(program, schedule, layout, false));
+    job.optimizer = Sgd{.lr = 1.0};
+    job.options.before_instruction = [this](Rank, const Instruction& i) {
       if (before) {
         before(i);
       }
@@ -61,10 +60,15 @@ struct Fixture {
         throw std::runtime_error("injected");
       }
     };
-    worker.emplace(desk, setup);
+    worker.emplace(desk, rank_setup(job, Rank(0)));
   }
 
-  Ready load() { return worker->load({.rank = Rank(0)}); }
+  /// With the program's weights.
+  Ready load() {
+    Ready ready = worker->load({.rank = Rank(0)});
+    CHECK(take(at::ones({3})).error.empty());
+    return ready;
+  }
 
   StepReport run(std::int64_t submission) {
     for (const Feed& feed : train->feeds) {

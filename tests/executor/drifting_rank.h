@@ -22,6 +22,7 @@
 #include "stagecraft/actors/executor/bound_plan.h"
 #include "stagecraft/actors/executor/commit.h"
 #include "stagecraft/actors/executor/device.h"
+#include "stagecraft/actors/executor/rank_setup.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/actors/executor/step_times.h"
 #include "stagecraft/base/error.h"
@@ -37,24 +38,23 @@ class DriftingRank {
   using Tensors = std::vector<at::Tensor>;
 
   DriftingRank(const Program& program,
-               std::shared_ptr<const Plan> plan,
+               const std::shared_ptr<const Plan>& plan,
                Rank rank,
                const Optimizer& optimizer,
                std::shared_ptr<Transport> transport,
                unsigned seed)
-      : plan_(std::move(plan)),
-        stages_(stages_of(program, plan_->ranks[rank.index()], optimizer)),
-        bound_(bind_plan(plan_->ranks[rank.index()], programs_of(stages_))),
+      : setup_(rank_setup({.plan_id = {},
+                           .program = program.shared(),
+                           .train = plan,
+                           .evaluate = plan,
+                           .optimizer = optimizer,
+                           .options = {}},
+                          rank)),
+        stages_(stages_of(setup_, program)),
+        bound_(bind_plan(setup_.train, programs_of(stages_))),
         transport_(std::move(transport)),
         collective_(transport_),
-        commit_({.plan = plan_,
-                 .optimizer = optimizer,
-                 .clip = std::nullopt,
-                 .model_parameters = program.compiled().graph.parameters.size(),
-                 .patience = std::chrono::seconds(60)},
-                collective_,
-                times_,
-                stages_),
+        commit_(setup_, collective_, times_, stages_),
         random_(seed) {}
   DriftingRank(const DriftingRank&) = delete;
   DriftingRank& operator=(const DriftingRank&) = delete;
@@ -98,12 +98,10 @@ class DriftingRank {
  private:
   using Content = std::variant<std::monostate, at::Tensor, SavedStage, Tensors>;
 
-  static std::vector<StageRuntime> stages_of(const Program& program,
-                                             const RankPlan& rank,
-                                             const Optimizer& optimizer) {
+  static std::vector<StageRuntime> stages_of(const RankSetup& setup, const Program& program) {
     std::vector<StageRuntime> stages;
-    for (const StageId id : rank.stages) {
-      stages.emplace_back(program.compiled().partition.stages[id.index()], optimizer);
+    for (const StageProgram& stage : setup.stages) {
+      stages.emplace_back(stage, setup.optimizer);
       stages.back().load(initial_state(program.compiled().graph));
     }
     return stages;
@@ -313,7 +311,7 @@ class DriftingRank {
     }
   }
 
-  const std::shared_ptr<const Plan> plan_;
+  const RankSetup setup_;
   std::vector<StageRuntime> stages_;
   const BoundPlan bound_;
   const std::shared_ptr<Transport> transport_;

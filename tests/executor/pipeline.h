@@ -10,6 +10,7 @@
 
 #include "stagecraft/actors/executor/reference.h"
 #include "stagecraft/actors/executor/stage_executor.h"
+#include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/compiler/replicate.h"
@@ -41,22 +42,23 @@ class Pipeline {
     executors_.resize(static_cast<std::size_t>(layout_.ranks()));
     on_all([&](std::size_t r) {
       const Rank rank(r);
-      ExecutorSetup setup{.rank = rank,
-                          .plan_id = options_.plan_id,
-                          .program = program_.shared(),
-                          .train = plan_,
-                          .evaluate = evaluate_,
-                          .optimizer = options_.optimizer,
-                          .options = {.clip = options_.clip,
-                                      .seed = 5,
-                                      .record_timeline = options_.record_timeline,
-                                      .step_deadline = std::chrono::seconds(30)}};
+      Job job{.plan_id = options_.plan_id,
+              .program = program_.shared(),
+              .train = plan_,
+              .evaluate = evaluate_,
+              .optimizer = options_.optimizer,
+              .options = {.clip = options_.clip,
+                          .seed = 5,
+                          .record_timeline = options_.record_timeline,
+                          .step_deadline = std::chrono::seconds(30)}};
       if (options_.faults.contains(rank)) {
-        setup.options.before_instruction = [this](Rank self, const Instruction& i) {
+        job.options.before_instruction = [this](Rank self, const Instruction& i) {
           options_.faults.at(self)(i);
         };
       }
-      executors_[r] = std::make_unique<StageExecutor>(std::move(setup), network_->endpoint(rank));
+      executors_[r] =
+          std::make_unique<StageExecutor>(rank_setup(job, rank), network_->endpoint(rank));
+      executors_[r]->load(initial_state(program_.compiled().graph));
     });
   }
 

@@ -1,0 +1,40 @@
+#include "stagecraft/actors/executor/rank_setup.h"
+
+#include <algorithm>
+
+#include "stagecraft/base/check.h"
+
+namespace stagecraft {
+namespace {
+
+const RankPlan& list_of(const Plan& plan, Rank rank) {
+  const auto found = std::ranges::find(plan.ranks, rank, &RankPlan::rank);
+  SC_CHECK(found != plan.ranks.end(), "the plan has a list for rank " + to_string(rank));
+  return *found;
+}
+
+}  // namespace
+
+RankSetup rank_setup(const Job& job, Rank rank) {
+  RankSetup setup{.rank = rank,
+                  .plan_id = job.plan_id,
+                  .stages = {},
+                  .train = list_of(*job.train, rank),
+                  .evaluate = list_of(*job.evaluate, rank),
+                  .ranks = {},
+                  .replica_groups = job.train->replica_groups,
+                  .microbatches = job.train->microbatches,
+                  .model_parameters =
+                      static_cast<std::int64_t>(job.program->graph.parameters.size()),
+                  .optimizer = job.optimizer,
+                  .options = job.options};
+  for (const StageId stage : setup.train.stages) {
+    setup.stages.push_back(job.program->partition.stages[stage.index()]);
+  }
+  for (const RankPlan& other : job.train->ranks) {
+    setup.ranks.push_back(other.rank);
+  }
+  return setup;
+}
+
+}  // namespace stagecraft

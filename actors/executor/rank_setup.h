@@ -1,0 +1,64 @@
+/// RankSetup: all that one rank must know before its first step, as data that stands by itself: its
+/// stages, its two lists, the groups it votes and sums in, optimizer and options.
+///
+/// Cut out of a Job for every rank, once, when a trainer starts; handed to the rank's executor.
+/// RU-1: nothing in it points at the program or at another rank, and `visit_fields` lists all of it,
+///       down to the operands of an operator. Two things are of this process alone and say so: the
+///       attachments of a stage program and TrainerOptions::before_instruction.
+/// RU-2: weights are no part of it: they come as state, over the data plane.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "stagecraft/actors/executor/optimizer.h"
+#include "stagecraft/actors/executor/trainer_options.h"
+#include "stagecraft/base/ids.h"
+#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/plan/plan.h"
+#include "stagecraft/compiler/stage_program.h"
+
+namespace stagecraft {
+
+/// What a trainer has its ranks do.
+struct Job {
+  PlanId plan_id;
+  std::shared_ptr<const CompiledProgram> program;  ///< laid out for the schedule's replicas
+  std::shared_ptr<const Plan> train, evaluate;
+  Optimizer optimizer;
+  TrainerOptions options;
+};
+
+struct RankSetup {
+  Rank rank;
+  PlanId plan_id;  ///< part of all tags
+  std::vector<StageProgram> stages;  ///< this rank's, ascending
+  RankPlan train, evaluate;
+  std::vector<Rank> ranks;  ///< all that vote, ascending
+  std::vector<ReplicaGroup> replica_groups;
+  int microbatches = 1;
+  std::int64_t model_parameters = 0;  ///< how many the whole model has
+  Optimizer optimizer;
+  TrainerOptions options;
+};
+
+/// Requires: the job's plans have a list for `rank`.
+[[nodiscard]] RankSetup rank_setup(const Job& job, Rank rank);
+
+template <class V>
+decltype(auto) visit_fields(RankSetup& m, V&& v) {
+  return v(m.rank,
+           m.plan_id,
+           m.stages,
+           m.train,
+           m.evaluate,
+           m.ranks,
+           m.replica_groups,
+           m.microbatches,
+           m.model_parameters,
+           m.optimizer,
+           m.options);
+}
+
+}  // namespace stagecraft
