@@ -1,5 +1,6 @@
 #include "stagecraft/actors/stage_worker.h"
 
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -9,6 +10,7 @@
 
 #include "stagecraft/actors/data_tags.h"
 #include "stagecraft/actors/executor/foreign_error.h"
+#include "stagecraft/actors/timeline_tensor.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process_end.h"
 #include "stagecraft/compiler/lack_of_memory.h"
@@ -128,7 +130,11 @@ StepReport StageWorker::run(const StepOrder& m) {
   return answer(StepReport{.submission = m.submission}, [&](StepReport& report) {
     check_phase("StepOrder");
     report = executor_->run(m);
-    report.timeline = executor_->take_timeline();
+    if (const auto timeline = executor_->take_timeline(); !timeline.empty()) {
+      report.timeline_rows = std::ssize(timeline);
+      desk_->transport->send(
+          kDriver, timeline_tag(setup_.plan_id, m.epoch, m.submission), pack_timeline(timeline));
+    }
   });
 }
 

@@ -21,6 +21,7 @@
 #include "stagecraft/actors/executor/optimizer.h"
 #include "stagecraft/actors/executor/progress.h"
 #include "stagecraft/actors/executor/step_record.h"
+#include "stagecraft/actors/executor/timeline.h"
 #include "stagecraft/actors/executor/trainer_options.h"
 #include "stagecraft/base/ids.h"
 #include "stagecraft/compiler/compiled_program.h"
