@@ -24,8 +24,8 @@ class Launcher;
 
 class Crew {
  public:
-  /// Launches everybody, hands out plan and weights and waits until every rank is ready. Weights are those of the
-  /// program. The job's plan id is drawn here.
+  /// Launches everybody, hands out plan and weights and waits until every rank is ready. Weights
+  /// are those of the program. The job's plan id is drawn here.
   /// Errors: those of a rank that cannot be; ClusterTimeout.
   Crew(const Launcher& launcher, std::shared_ptr<StepLedger> ledger, Job job);
   ~Crew();

@@ -1,9 +1,9 @@
-/// The tags under which state travels beside the plan, between a rank and the driver.
+/// The tags under which state and timelines travel beside the plan, between a rank and the driver.
 ///
-/// DT-1: they belong to an epoch that never ends, so that an abort of a step does not drop a
-///       checkpoint.
+/// DT-1: state belongs to an epoch that never ends, so that an abort of a step does not drop a
+///       checkpoint; a timeline belongs to its step, and goes with it.
 /// DT-2: `request` comes from the ledger, like submissions, and is never used twice.
-/// DT-3: edges of plans are counted from 0 and never reach kStateEdge.
+/// DT-3: edges of plans are counted from 0 and never reach kTimelineEdge.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +14,7 @@
 namespace stagecraft {
 
 inline constexpr EdgeId kStateEdge{std::numeric_limits<std::int32_t>::max()};
+inline constexpr EdgeId kTimelineEdge{kStateEdge.value - 1};
 
 /// The tag of the `index`-th tensor of a request.
 [[nodiscard]] constexpr Tag state_tag(PlanId plan, Submission request, std::size_t index) {
@@ -22,6 +23,11 @@ inline constexpr EdgeId kStateEdge{std::numeric_limits<std::int32_t>::max()};
           .submission = request,
           .edge = kStateEdge,
           .microbatch = Microbatch(index)};
+}
+
+/// The tag of a rank's timeline of one step.
+[[nodiscard]] constexpr Tag timeline_tag(PlanId plan, Epoch epoch, Submission submission) {
+  return {.plan = plan, .epoch = epoch, .submission = submission, .edge = kTimelineEdge};
 }
 
 }  // namespace stagecraft

@@ -9,9 +9,11 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/actors/data_tags.h"
 #include "stagecraft/actors/executor/foreign_error.h"
 #include "stagecraft/actors/late_step.h"
 #include "stagecraft/actors/step_round.h"
+#include "stagecraft/actors/timeline_tensor.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process_end.h"
 
@@ -43,15 +45,34 @@ double bubble_of(const std::vector<RankTimes>& ranks, double seconds) {
   return whole > 0.0 ? (whole - computing) / whole : 0.0;
 }
 
+/// Empty where there is none, or it did not come in time.
+std::vector<InstructionTime> timeline_of(const StepReport& report,
+                                         const Future<at::Tensor>& arrival) {
+  if (!arrival.valid()) {
+    return {};
+  }
+  try {
+    if (arrival.ready()) {
+      return unpack_timeline(arrival.get(), report.timeline_rows);
+    }
+    log(Level::Warning, "timeline late", {{"rank", report.rank}});
+  } catch (const Error& error) {
+    log(Level::Warning, "timeline missing", {{"rank", report.rank}, {"why", error.what()}});
+  }
+  return {};
+}
+
 /// Requires: every rank has answered.
-StepResult result_of(const StepRound& round, double seconds) {
+StepResult result_of(const StepRound& round,
+                     const std::vector<Future<at::Tensor>>& timelines,
+                     double seconds) {
   StepResult result;
   result.step = round.step().value + (round.training() ? 1 : 0);
   result.seconds = seconds;
   std::map<Microbatch, double> losses;
   for (const auto& answer : round.answers()) {
     result.ranks.push_back(answer->times);
-    result.timelines.push_back(answer->timeline);
+    result.timelines.push_back(timeline_of(*answer, timelines[answer->rank.index()]));
     result.gradient_norm = answer->gradient_norm;
     for (const auto& [microbatch, loss] : answer->losses) {
       losses[microbatch] = loss;
@@ -99,6 +120,13 @@ class Driver {
     }
   }
 
+  void timeline_here(const TimelineHere& m) {
+    const AtWork at_work;
+    if (round_ && round_->submission() == m.submission) {
+      advance_round();
+    }
+  }
+
   void tick() {
     const AtWork at_work;
     tick_at_.reset();
@@ -107,6 +135,8 @@ class Driver {
     }
     if (std::chrono::steady_clock::now() < deadline_) {
       schedule_tick();
+    } else if (round_->complete()) {
+      finish();
     } else if (phase_ == Phase::Running) {
       ask_silent_ranks();
     } else if (phase_ == Phase::Asking) {
@@ -158,6 +188,7 @@ class Driver {
   void start(Submission submission, const StepInput& input) {
     const Step step(setup_.ledger->committed());
     round_.emplace(submission, step, input.training, ranks());
+    timelines_.assign(setup_.members.size(), {});
     phase_ = Phase::Running;
     begun_ = std::chrono::steady_clock::now();
     set_deadline(begun_ + setup_.options.step_deadline);
@@ -186,10 +217,11 @@ class Driver {
   void request_step(Rank rank, const StepOrder& order) {
     self_->request(setup_.members[rank.index()].plan_thread, caf::infinite, order)
         .then(
-            [this](StepReport& done) {
+            [this, rank, epoch = order.epoch](StepReport& report) {
               const AtWork at_work;
               if (round_) {
-                round_->answered(std::move(done));
+                expect_timeline(rank, epoch, report);
+                round_->answered(std::move(report));
                 advance_round();
               }
             },
@@ -200,6 +232,31 @@ class Driver {
                 advance_round();
               }
             });
+  }
+
+  /// The worker has sent it before its report, so as a rule it is here.
+  void expect_timeline(Rank rank, Epoch epoch, const StepReport& report) {
+    if (report.submission != round_->submission() || report.timeline_rows == 0) {
+      return;
+    }
+    Future<at::Tensor>& timeline = timelines_[rank.index()];
+    timeline =
+        setup_.transport->receive(rank, timeline_tag(setup_.plan_id, epoch, report.submission));
+    if (!timeline.ready()) {
+      // By address: what waits for a tensor does not keep an actor alive.
+      timeline.on_ready([who = self_->address(), submission = report.submission] {
+        if (const auto driver = caf::actor_cast<DriverActor>(who)) {
+          caf::anon_send(driver, TimelineHere{submission});
+        }
+      });
+    }
+  }
+
+  /// False once the deadline has passed.
+  [[nodiscard]] bool waits_for_timelines() const {
+    const auto missing = [](const Future<at::Tensor>& t) { return t.valid() && !t.ready(); };
+    return phase_ == Phase::Running && round_->succeeded() &&
+           std::ranges::any_of(timelines_, missing);
   }
 
   void send_inputs(Submission submission, const StepInput& input) {
@@ -229,7 +286,9 @@ class Driver {
       return;
     }
     if (round_->complete()) {
-      finish();
+      if (!waits_for_timelines()) {
+        finish();
+      }
     } else if (phase_ != Phase::Aborting && round_->needs_abort()) {
       abort();
     }
@@ -310,11 +369,13 @@ class Driver {
   void finish() {
     // Taken out first: completing a future may bring the next Submit.
     const StepRound round = *std::exchange(round_, std::nullopt);
+    const auto timelines = std::exchange(timelines_, {});
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
     if (round.succeeded()) {
       log(Level::Info, "step done", {{"step", round.step()}, {"seconds", seconds}});
-      setup_.ledger->complete(round.submission(), result_of(round, seconds), round.training());
+      setup_.ledger->complete(
+          round.submission(), result_of(round, timelines, seconds), round.training());
     } else {
       fail(round);
     }
@@ -357,7 +418,8 @@ class Driver {
   std::vector<bool> ended_;
   Epoch epoch_{0};
 
-  std::optional<StepRound> round_;  ///< absent when Idle
+  std::optional<StepRound> round_;             ///< absent when Idle
+  std::vector<Future<at::Tensor>> timelines_;  ///< by rank; of the step under way
   Phase phase_ = Phase::Running;
   Time begun_, deadline_;
   std::optional<Time> tick_at_;   ///< of the earliest message to itself that is on its way
@@ -379,6 +441,7 @@ DriverActor::behavior_type driver_behavior(Self self, const DriverSetup& setup) 
     return caf::exit_reason::unhandled_exception;
   });
   return {[self](const Submit& m) { self->state.driver->submit(m); },
+          [self](const TimelineHere& m) { self->state.driver->timeline_here(m); },
           [self](caf::tick_atom) { self->state.driver->tick(); }};
 }
 

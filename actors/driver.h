@@ -1,7 +1,7 @@
 /// Driver: takes a trainer's steps one after the other, sends each rank one StepOrder, waits for
 /// one StepReport from each, and decides what became of the step.
 ///
-///   Idle --Submit--> Running --all answered--> Idle
+///   Idle --Submit--> Running --all answered, and their timelines here--> Idle
 ///                     |
 ///                     +--deadline--> Asking --statuses, or none in time--> Aborting
 ///                     +--a rank failed or ended--------------------------> Aborting
@@ -15,7 +15,8 @@
 /// DR-2: an abort starts a new epoch on every rank and here; only then does the failed step's
 ///       future complete. No rank is given up before it was told.
 /// DR-3: nothing is waited for without a deadline, and every request is settled by its answer, by
-///       the end of its receiver or by a deadline, whichever comes first.
+///       the end of its receiver or by a deadline, whichever comes first. Timelines have the step's
+///       deadline; a step that has all but these by then is done without them.
 /// DR-4: when nobody can say what the weights are, every later step fails until they are replaced.
 /// DR-5: whatever goes wrong in here is logged, and fails every step with its reason.
 #pragma once

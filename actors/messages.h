@@ -6,6 +6,7 @@
 ///   driver  -> agent         Abort, Status                    Status is answered by StatusReply
 ///   crew    -> agent         Status, EndWorker                answered by StatusReply, WorkerEnded
 ///   crew    -> driver        Submit
+///   driver  -> itself        TimelineHere
 ///
 /// MS-1: a message is metadata only: numbers (losses among them), text and lists of them. No
 ///       tensor, no pointer, no handle; tensors go over the Transport under the tags of
@@ -95,6 +96,11 @@ struct Submit {
   Submission submission;
 };
 
+/// One of this step's timelines has arrived, or will not.
+struct TimelineHere {
+  Submission submission;
+};
+
 template <class V>
 decltype(auto) visit_fields(LoadPlan& m, V&& v) {
   return v(m.rank);
@@ -143,6 +149,10 @@ template <class V>
 decltype(auto) visit_fields(Submit& m, V&& v) {
   return v(m.submission);
 }
+template <class V>
+decltype(auto) visit_fields(TimelineHere& m, V&& v) {
+  return v(m.submission);
+}
 
 /// Every message there is: registered from this list, and looked through by the test of MS-1.
 using MessageTypes = std::tuple<LoadPlan,
@@ -158,7 +168,8 @@ using MessageTypes = std::tuple<LoadPlan,
                                 StateListing,
                                 TakeState,
                                 StateTaken,
-                                Submit>;
+                                Submit,
+                                TimelineHere>;
 
 /// The name under which a message type is known to its peers: kept when the list above changes.
 template <class Message>
@@ -191,5 +202,7 @@ template <>
 inline constexpr std::string_view kWireName<StateTaken> = "stagecraft.StateTaken";
 template <>
 inline constexpr std::string_view kWireName<Submit> = "stagecraft.Submit";
+template <>
+inline constexpr std::string_view kWireName<TimelineHere> = "stagecraft.TimelineHere";
 
 }  // namespace stagecraft

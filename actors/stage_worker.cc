@@ -1,5 +1,6 @@
 #include "stagecraft/actors/stage_worker.h"
 
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -9,6 +10,7 @@
 
 #include "stagecraft/actors/data_tags.h"
 #include "stagecraft/actors/executor/foreign_error.h"
+#include "stagecraft/actors/timeline_tensor.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process_end.h"
 #include "stagecraft/compiler/lack_of_memory.h"
@@ -121,7 +123,11 @@ StepReport StageWorker::run(const StepOrder& m) {
   return answer(StepReport{.submission = m.submission}, [&](StepReport& report) {
     check_phase("StepOrder");
     report = executor_->run(m);
-    report.timeline = executor_->take_timeline();
+    if (const auto timeline = executor_->take_timeline(); !timeline.empty()) {
+      report.timeline_rows = std::ssize(timeline);
+      desk_->transport->send(
+          kDriver, timeline_tag(setup_.plan_id, m.epoch, m.submission), pack_timeline(timeline));
+    }
   });
 }
 
@@ -211,9 +217,7 @@ void StageWorker::check_phase(const char* message) const {
               fmt::format("{} needs a rank that is Ready, this one is {}", message, is()));
 }
 
-PlanActor spawn_plan_thread(ActorHost& host,
-                            std::shared_ptr<WorkerDesk> desk,
-                            RankSetup setup) {
+PlanActor spawn_plan_thread(ActorHost& host, std::shared_ptr<WorkerDesk> desk, RankSetup setup) {
   try {
     return host.system().spawn<caf::detached>(plan_thread, std::move(desk), std::move(setup));
   } catch (const std::system_error& error) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "stagecraft/actors/executor/step_record.h"
+#include "stagecraft/actors/executor/timeline.h"
 
 namespace stagecraft {
 
@@ -16,7 +17,8 @@ struct StepResult {
   double gradient_norm = 0.0;  ///< of the averaged gradient, before clipping
   double seconds = 0.0;
   std::vector<RankTimes> ranks;
-  /// By rank, then position in its plan; each empty unless TrainerOptions::record_timeline.
+  /// By rank, then position in its plan; each empty unless TrainerOptions::record_timeline, and
+  /// where it was not here by the step's deadline.
   std::vector<std::vector<InstructionTime>> timelines;
   /// The share of ranks x seconds in which a rank computed neither forward, backward nor update.
   double bubble = 0.0;

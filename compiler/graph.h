@@ -139,11 +139,11 @@ decltype(auto) visit_fields(Value& m, V&& v) {
   return v(m.kind, m.position, m.sizes, m.dtype, m.requires_grad, m.alias_set, m.hooks);
 }
 template <class V>
-decltype(auto) visit_fields(StageDevice& , V&& v) {
+decltype(auto) visit_fields(StageDevice&, V&& v) {
   return v();
 }
 template <class V>
-decltype(auto) visit_fields(StageGenerator& , V&& v) {
+decltype(auto) visit_fields(StageGenerator&, V&& v) {
   return v();
 }
 template <class V>
@@ -160,7 +160,17 @@ decltype(auto) visit_fields(Annotation& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(Node& m, V&& v) {
-  return v(m.name, m.overload, m.operands, m.results, m.writes, m.annotations, m.autocast, m.grad_mode, m.random_index, m.answer, m.function);
+  return v(m.name,
+           m.overload,
+           m.operands,
+           m.results,
+           m.writes,
+           m.annotations,
+           m.autocast,
+           m.grad_mode,
+           m.random_index,
+           m.answer,
+           m.function);
 }
 
 }  // namespace stagecraft

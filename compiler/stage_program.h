@@ -114,7 +114,20 @@ decltype(auto) visit_fields(Chunk& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(StageProgram& m, V&& v) {
-  return v(m.id, m.name, m.replica, m.chunks, m.inputs, m.outputs, m.parameters, m.buffers, m.constants, m.values, m.attachments, m.loss, m.saved_bytes, m.transient_bytes);
+  return v(m.id,
+           m.name,
+           m.replica,
+           m.chunks,
+           m.inputs,
+           m.outputs,
+           m.parameters,
+           m.buffers,
+           m.constants,
+           m.values,
+           m.attachments,
+           m.loss,
+           m.saved_bytes,
+           m.transient_bytes);
 }
 
 }  // namespace stagecraft

@@ -16,18 +16,18 @@ const RankPlan& list_of(const Plan& plan, Rank rank) {
 }  // namespace
 
 RankSetup rank_setup(const Job& job, Rank rank) {
-  RankSetup setup{.rank = rank,
-                  .plan_id = job.plan_id,
-                  .stages = {},
-                  .train = list_of(*job.train, rank),
-                  .evaluate = list_of(*job.evaluate, rank),
-                  .ranks = {},
-                  .replica_groups = job.train->replica_groups,
-                  .microbatches = job.train->microbatches,
-                  .model_parameters =
-                      static_cast<std::int64_t>(job.program->graph.parameters.size()),
-                  .optimizer = job.optimizer,
-                  .options = job.options};
+  RankSetup setup{
+      .rank = rank,
+      .plan_id = job.plan_id,
+      .stages = {},
+      .train = list_of(*job.train, rank),
+      .evaluate = list_of(*job.evaluate, rank),
+      .ranks = {},
+      .replica_groups = job.train->replica_groups,
+      .microbatches = job.train->microbatches,
+      .model_parameters = static_cast<std::int64_t>(job.program->graph.parameters.size()),
+      .optimizer = job.optimizer,
+      .options = job.options};
   for (const StageId stage : setup.train.stages) {
     setup.stages.push_back(job.program->partition.stages[stage.index()]);
   }

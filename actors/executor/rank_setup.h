@@ -2,9 +2,9 @@
 /// stages, its two lists, the groups it votes and sums in, optimizer and options.
 ///
 /// Cut out of a Job for every rank, once, when a trainer starts; handed to the rank's executor.
-/// RU-1: nothing in it points at the program or at another rank, and `visit_fields` lists all of it,
-///       down to the operands of an operator. Two things are of this process alone and say so: the
-///       attachments of a stage program and TrainerOptions::before_instruction.
+/// RU-1: nothing in it points at the program or at another rank, and `visit_fields` lists all of
+///       it, down to the operands of an operator. Two things are of this process alone and say so:
+///       the attachments of a stage program and TrainerOptions::before_instruction.
 /// RU-2: weights are no part of it: they come as state, over the data plane.
 #pragma once
 
@@ -32,7 +32,7 @@ struct Job {
 
 struct RankSetup {
   Rank rank;
-  PlanId plan_id;  ///< part of all tags
+  PlanId plan_id;                    ///< part of all tags
   std::vector<StageProgram> stages;  ///< this rank's, ascending
   RankPlan train, evaluate;
   std::vector<Rank> ranks;  ///< all that vote, ascending

@@ -23,8 +23,7 @@ void sum_over_replicas(Collective& collective,
                        Deadline deadline) {
   SC_CHECK(!mine.empty(), "a rank of a replica group holds one of its stages");
   const at::NoGradGuard no_grad;
-  const Group group{.ranks = ranks,
-                    .id = kFirstReplicaGroup + number};
+  const Group group{.ranks = ranks, .id = kFirstReplicaGroup + number};
   const std::vector<at::Tensor>& gradients = mine.front()->flat_gradients();
   std::vector<std::unique_ptr<PendingResult>> sums;
   for (std::size_t b = 0; b < gradients.size(); ++b) {

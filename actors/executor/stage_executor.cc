@@ -106,8 +106,7 @@ struct StageExecutor::Impl {
   Impl& operator=(const Impl&) = delete;
 
   [[nodiscard]] LoadedPlan load(const RankPlan& given) const {
-    return {
-        given, stages, transport, {progress, &progress->waits}, patience(setup.options)};
+    return {given, stages, transport, {progress, &progress->waits}, patience(setup.options)};
   }
 
   StepReport run(const StepOrder& step) {

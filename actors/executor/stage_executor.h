@@ -21,6 +21,7 @@
 #include "stagecraft/actors/executor/progress.h"
 #include "stagecraft/actors/executor/rank_setup.h"
 #include "stagecraft/actors/executor/step_record.h"
+#include "stagecraft/actors/executor/timeline.h"
 #include "stagecraft/futures/transport/transport.h"
 
 namespace stagecraft {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "stagecraft/actors/executor/rank_times.h"
-#include "stagecraft/actors/executor/timeline.h"
 #include "stagecraft/base/error_value.h"
 #include "stagecraft/base/ids.h"
 
@@ -30,6 +29,7 @@ struct MicrobatchLoss {
   friend bool operator==(const MicrobatchLoss&, const MicrobatchLoss&) = default;
 };
 
+/// An executor leaves `timeline_rows` and `error` as they are: it keeps its timeline, and throws.
 struct StepReport {
   Rank rank;
   Submission submission;   ///< the order's
@@ -37,8 +37,8 @@ struct StepReport {
   RankTimes times;
   std::vector<MicrobatchLoss> losses;  ///< ascending; empty where other ranks compute the loss
   double gradient_norm = 0.0;
-  std::vector<InstructionTime> timeline;  ///< by position in the rank's plan; empty unless recorded
-  ErrorChain error;                       ///< empty in what an executor returns: it throws
+  std::int64_t timeline_rows = 0;  ///< instructions of the timeline that travels beside it
+  ErrorChain error;
 };
 
 template <class V>
@@ -54,13 +54,15 @@ decltype(auto) visit_fields(MicrobatchLoss& m, V&& v) {
   return v(m.microbatch, m.value);
 }
 template <class V>
-decltype(auto) visit_fields(InstructionTime& m, V&& v) {
-  return v(m.start, m.end, m.arrived, m.bytes, m.held, m.in_flight);
-}
-template <class V>
 decltype(auto) visit_fields(StepReport& m, V&& v) {
-  return v(
-      m.rank, m.submission, m.committed, m.times, m.losses, m.gradient_norm, m.timeline, m.error);
+  return v(m.rank,
+           m.submission,
+           m.committed,
+           m.times,
+           m.losses,
+           m.gradient_norm,
+           m.timeline_rows,
+           m.error);
 }
 
 }  // namespace stagecraft

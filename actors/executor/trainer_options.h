@@ -35,8 +35,8 @@ struct TrainerOptions {
   std::function<void(Rank, const Instruction&)> before_instruction;
 };
 
-/// A rank's longest wait for a peer. The driver's deadline comes first: it knows which rank holds up
-/// the others.
+/// A rank's longest wait for a peer. The driver's deadline comes first: it knows which rank holds
+/// up the others.
 [[nodiscard]] inline std::chrono::milliseconds patience(const TrainerOptions& options) {
   return 2 * options.step_deadline;
 }

@@ -90,7 +90,18 @@ decltype(auto) visit_fields(SlotUse& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(Instruction& m, V&& v) {
-  return v(m.id, m.stream, m.op, m.waits, m.reads, m.writes, m.task, m.peer, m.edge, m.collective, m.group, m.overlap);
+  return v(m.id,
+           m.stream,
+           m.op,
+           m.waits,
+           m.reads,
+           m.writes,
+           m.task,
+           m.peer,
+           m.edge,
+           m.collective,
+           m.group,
+           m.overlap);
 }
 
 }  // namespace stagecraft

@@ -5,7 +5,9 @@
 #include <mutex>
 #include <stdexcept>
 
+#include "stagecraft/actors/data_tags.h"
 #include "stagecraft/actors/stage_worker.h"
+#include "stagecraft/actors/timeline_tensor.h"
 #include "stagecraft/futures/transport/inproc.h"
 #include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/support/catch.h"
@@ -20,6 +22,7 @@ enum class Act {
   Lose,    ///< fails inside its update
   Ignore,  ///< deaf to aborts: waits for the test to let it go
   Die,     ///< the actor ends
+  Record,  ///< answers well and announces a timeline of two instructions, which the test sends
 };
 
 /// What each rank does in each submission (Commit unless said), and what it was asked.
@@ -58,6 +61,9 @@ StepReport play(Act act, Rank rank, const StepOrder& m, Transport& transport, Sc
           kDriver, {.epoch = m.epoch, .submission = m.submission, .edge = EdgeId(99)});
       return failed(rank, m, *failure_of(never));
     }
+    case Act::Record:
+      return {
+          .rank = rank, .submission = m.submission, .committed = m.training, .timeline_rows = 2};
     default:
       return {.rank = rank,
               .submission = m.submission,
@@ -209,6 +215,46 @@ TEST_CASE("a step is one StepOrder and one StepReport per rank", "[actors][drive
     CHECK(asked[0].learning_rate == 0.25);
     CHECK(asked[0].training);
   }
+}
+
+TEST_CASE("a step is over when the timelines that its ranks announced are here",
+          "[actors][driver]") {
+  Stage stage;
+  stage.expect(0, 0, Act::Record);
+  stage.expect(1, 0, Act::Record);
+  const Tag tag = timeline_tag(PlanId(), Epoch(0), Submission(0));
+  const auto send = [&](int rank, std::int64_t start) {
+    const std::vector<InstructionTime> timeline{{.start = start}, {.start = start + 1}};
+    stage.network.endpoint(Rank(rank))->send(kDriver, tag, pack_timeline(timeline));
+  };
+  send(0, 10);
+  const Future<StepResult> step = stage.submit();
+  // Both have answered, and the second step has not begun.
+  const Future<StepResult> next = stage.submit();
+  REQUIRE(eventually([&] { return !stage.asked(0).empty() && !stage.asked(1).empty(); }));
+  CHECK_FALSE(step.ready());
+  CHECK(stage.asked(0).size() == 1);
+  send(1, 20);
+  REQUIRE(step.wait_until(patience()));
+  const StepResult result = step.get();
+  REQUIRE(result.timelines.size() == 2);
+  REQUIRE(result.timelines[0].size() == 2);
+  REQUIRE(result.timelines[1].size() == 2);
+  CHECK(result.timelines[0][1].start == 11);
+  CHECK(result.timelines[1][0].start == 20);
+  REQUIRE(next.wait_until(patience()));
+  CHECK(next.get().timelines[0].empty());
+}
+
+TEST_CASE("a step whose timelines do not come by its deadline is done without them (DR-3)",
+          "[actors][driver]") {
+  Stage stage({.deadline = std::chrono::milliseconds(100)});
+  stage.expect(1, 0, Act::Record);
+  const Future<StepResult> step = stage.submit();
+  REQUIRE(step.wait_until(patience()));
+  CHECK(step.get().step == 1);
+  CHECK(step.get().timelines[1].empty());
+  CHECK(stage.ledger->committed() == 1);
 }
 
 TEST_CASE("inputs leave for their ranks when the step starts", "[actors][driver]") {

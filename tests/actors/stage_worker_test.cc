@@ -120,6 +120,19 @@ TEST_CASE("a worker without a plan does nothing but take one", "[actors][worker]
   CHECK(f.run(1).committed);
 }
 
+TEST_CASE("W-3: a worker that was loaded runs steps when its weights have come",
+          "[actors][worker]") {
+  Fixture f;
+  REQUIRE(f.worker->load({.rank = Rank(0)}).error.empty());
+  CHECK(code_of(f.run(0).error) == Errc::WorkerPhase);
+  CHECK(code_of(f.worker->send_state({}).error) == Errc::WorkerPhase);
+  const StateListing listing = f.worker->send_state({.tensors = false});  // names are known
+  CHECK(listing.names == std::vector<std::string>{"weight:w"});
+  CHECK(code_of(f.take(at::ones({3}), {}).error) == Errc::Internal);  // weights must come
+  CHECK(f.take(at::ones({3})).error.empty());
+  CHECK(f.run(1).committed);
+}
+
 TEST_CASE("a ready worker runs steps and tells their losses", "[actors][worker]") {
   Fixture f;
   REQUIRE(f.load().error.empty());
