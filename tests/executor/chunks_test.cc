@@ -4,6 +4,7 @@
 
 #include <torch/torch.h>
 
+#include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
