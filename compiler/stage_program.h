@@ -80,7 +80,7 @@ struct StageProgram {
   std::int64_t saved_bytes = 0;      ///< kept from forward until backward
   std::int64_t transient_bytes = 0;  ///< forward's peak above what it keeps
 
-  [[nodiscard]] const Value& at(ValueId id) const { return values.at(id); }
+  [[nodiscard]] const Value& at(ValueId value) const { return values.at(value); }
   [[nodiscard]] bool trains() const;
   [[nodiscard]] std::size_t operator_count() const;
 };
