@@ -27,9 +27,9 @@
 ///        "edge_bytes": 1e6,                              what a stage hands to the next, in bytes
 ///        "edges": [{"from": 0, "to": 2, "bytes": 2e6}]}}
 ///
-/// All but the version may be absent, and what an entry is about. Durations default to F = I = W = 1,
-/// B = 2, U = 0; memory to nothing; transfers to no time. Any other unit of time will do, if it is
-/// one throughout.
+/// All but the version may be absent, and what an entry is about. Durations default to
+/// F = I = W = 1, B = 2, U = 0; memory to nothing; transfers to no time. Any other unit of time
+/// will do, if it is one throughout.
 /// CJ-1: what is written is read back equal, and what is not known is noted, never silently lost.
 #pragma once
 
