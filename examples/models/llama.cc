@@ -76,19 +76,20 @@ const LlamaOptions& checked(const LlamaOptions& o) {
   return o;
 }
 
-}  // namespace
-
-std::vector<std::pair<std::int64_t, std::int64_t>> split_layers(std::int64_t layers,
-                                                                std::int64_t stages) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
-  std::int64_t first = 0;
-  for (std::int64_t stage = 0; stage < stages; ++stage) {
-    const std::int64_t last = first + layers / stages + (stage < layers % stages ? 1 : 0);
-    ranges.emplace_back(first, last);
-    first = last;
+/// Balanced by the parameters of each layer, whose products are most of its work.
+std::vector<ItemRange> divided(torch::nn::ModuleList& layers, std::int64_t stages) {
+  std::vector<CutItem> items;
+  for (const auto& layer : *layers) {
+    CutItem item{.time = 0};
+    for (const at::Tensor& parameter : layer->parameters()) {
+      item.time += static_cast<double>(parameter.numel());
+    }
+    items.push_back(item);
   }
-  return ranges;
+  return balanced_cut(items, static_cast<int>(stages));
 }
+
+}  // namespace
 
 RmsNormImpl::RmsNormImpl(std::int64_t dim) {
   weight_ = register_parameter("weight", at::ones({dim}));
@@ -145,8 +146,8 @@ at::Tensor LlamaLayerImpl::forward(const at::Tensor& x,
 }
 
 LlamaImpl::LlamaImpl(const LlamaOptions& options)
-    : options_(checked(options)),
-      embed_(register_module("embed", torch::nn::Embedding(options.vocabulary, options.dim))),
+    : embed_(
+          register_module("embed", torch::nn::Embedding(checked(options).vocabulary, options.dim))),
       layers_(register_module("layers", torch::nn::ModuleList())),
       norm_(nullptr),
       head_(nullptr) {
@@ -162,18 +163,19 @@ LlamaImpl::LlamaImpl(const LlamaOptions& options)
   const at::Tensor angles = rotary_angles(options.sequence, options.dim / options.heads);
   cos_ = register_buffer("cos", at::cos(angles));
   sin_ = register_buffer("sin", at::sin(angles));
+  layers_of_stage_ = divided(layers_, options.stages);
 }
 
 at::Tensor LlamaImpl::forward(const at::Tensor& tokens) {
-  const auto ranges = split_layers(options_.layers, options_.stages);
+  const auto& ranges = layers_of_stage_;
   at::Tensor x = tokens;
   for (std::size_t s = 0; s < ranges.size(); ++s) {
     x = stage(
         "stage" + std::to_string(s),
         [&](at::Tensor h) {
           h = s == 0 ? embed_(h) : h;
-          for (std::int64_t i = ranges[s].first; i < ranges[s].second; ++i) {
-            h = layers_[static_cast<std::size_t>(i)]->as<LlamaLayer>()->forward(h, cos_, sin_);
+          for (std::size_t i = ranges[s].first; i < ranges[s].second; ++i) {
+            h = layers_[i]->as<LlamaLayer>()->forward(h, cos_, sin_);
           }
           return s + 1 == ranges.size() ? head_(norm_(h)) : h;
         },

@@ -15,7 +15,6 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -26,13 +25,9 @@
 #include <torch/nn/pimpl.h>
 
 #include "stagecraft/examples/models/llama_options.h"
+#include "stagecraft/scheduler/balanced_cut.h"
 
 namespace stagecraft::examples {
-
-/// Returns the layers [first, last) of every stage, as even as can be: earlier stages take the
-/// remainder. Requires: 1 <= stages <= layers.
-[[nodiscard]] std::vector<std::pair<std::int64_t, std::int64_t>> split_layers(std::int64_t layers,
-                                                                              std::int64_t stages);
 
 class RmsNormImpl : public torch::nn::Module {
  public:
@@ -78,12 +73,12 @@ class LlamaImpl : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& tokens);
 
  private:
-  LlamaOptions options_;
   torch::nn::Embedding embed_;
   torch::nn::ModuleList layers_;
   RmsNorm norm_;
   torch::nn::Linear head_;
   at::Tensor cos_, sin_;
+  std::vector<ItemRange> layers_of_stage_;
 };
 TORCH_MODULE(Llama);
 

@@ -18,7 +18,8 @@
 ///                  "activations": 2e7,                     bytes: from forward to backward
 ///                  "transient": 1e6}],                     bytes: only while a task of it runs
 ///        "group": 0.025,                                 seconds of an overlap group,
-///        "groups": [{"stages": [0, 7], "duration": 0.02}], of one with these two stages
+///        "groups": [{"stages": [0, 7],                   of one with these two stages
+///                    "duration": 0.02}],
 ///        "input_release": 0.5},                          share of the activations that I frees
 ///      "links": {
 ///        "usual": {"latency": 1e-5, "bandwidth": 1e10},  between rows: seconds, bytes per second
@@ -26,8 +27,8 @@
 ///        "edge_bytes": 1e6,                              what a stage hands to the next, in bytes
 ///        "edges": [{"from": 0, "to": 2, "bytes": 2e6}]}}
 ///
-/// Every field but the version may be absent, and of an entry what it is about. Durations default
-/// to F = I = W = 1, B = 2, U = 0; memory to nothing; transfers to no time. Any other unit of time
+/// All but the version may be absent, and what an entry is about. Durations default to
+/// F = I = W = 1, B = 2, U = 0; memory to nothing; transfers to no time. Any other unit of time
 /// will do, if it is one throughout.
 /// CJ-1: what is written is read back equal, and what is not known is noted, never silently lost.
 #pragma once

@@ -13,8 +13,6 @@
 namespace stagecraft::examples {
 namespace {
 
-using Ranges = std::vector<std::pair<std::int64_t, std::int64_t>>;
-
 constexpr int kMicrobatches = 4;
 
 LlamaOptions small_llama(std::int64_t stages) {
@@ -46,12 +44,6 @@ std::vector<double> eager_losses(Llama& model, const tools::TextBatch& batch) {
 }
 
 }  // namespace
-
-TEST_CASE("layers are split as evenly as they can be", "[tools][llama]") {
-  CHECK(split_layers(4, 2) == Ranges{{0, 2}, {2, 4}});
-  CHECK(split_layers(5, 3) == Ranges{{0, 2}, {2, 4}, {4, 5}});
-  CHECK(split_layers(3, 3) == Ranges{{0, 1}, {1, 2}, {2, 3}});
-}
 
 TEST_CASE("weights depend on seed and layer, not on the cut", "[tools][llama]") {
   const Llama one(small_llama(1)), four(small_llama(4));

@@ -1,0 +1,40 @@
+/// measure_operators: what each operator of a compiled program costs on one microbatch, measured
+/// when somebody asks: a planner, or a tool that writes the "operators" of a costs.json.
+///
+/// Every node of the captured graph is replayed alone, on values as the nodes before it made them,
+/// and differentiated alone. So no cut and no schedule plays a part.
+///
+/// OC-1: the program, the batch and everybody's gradients stay as they were.
+/// OC-2: bytes kept add up: a value that several operators keep is counted with the first of them.
+///       What the batch, parameters and buffers hold is counted nowhere.
+///
+/// The user's hooks and custom functions are called as in a step. Three things are not as there:
+/// what an operator writes in place is a copy, whose making is measured with it; a write through a
+/// view is not seen by those who read the viewed value; and of several results those behind the
+/// first are handed on contiguous.
+#pragma once
+
+#include <vector>
+
+#include "stagecraft/compiler/program.h"
+#include "stagecraft/scheduler/operator_cost.h"
+
+namespace stagecraft {
+
+struct OperatorMeasuring {
+  int repeats = 5;  ///< the median of so many is taken
+  int threads = 1;  ///< inside operators
+};
+
+/// Returns the cost of every node of the graph, in its order; `id` is the node's number there. A
+/// node that nothing flows back through has no backward.
+/// Units: seconds and bytes of one microbatch, the first of the batch.
+/// Errors: UsageArgument for no repeats or threads; those of split_batch for the batch; LibTorch's
+///         own.
+/// Thread: any; the work is done on a thread of its own, which has the count asked for.
+[[nodiscard]] std::vector<OperatorCost> measure_operators(const Program& program,
+                                                          const Batch& inputs,
+                                                          const Batch& labels,
+                                                          const OperatorMeasuring& how = {});
+
+}  // namespace stagecraft

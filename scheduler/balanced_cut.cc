@@ -1,0 +1,204 @@
+#include "stagecraft/scheduler/balanced_cut.h"
+
+#include <algorithm>
+#include <cmath>
+#include <compare>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+
+namespace stagecraft {
+namespace {
+
+/// What one stage holds so far. Items are always added from left to right, so that equal items make
+/// equal sums wherever they stand, and a part of a stage never adds up to more than the whole.
+struct Load {
+  double time = 0;
+  double bytes = 0;
+
+  void add(const CutItem& item) {
+    time += item.time;
+    bytes += item.bytes;
+  }
+  [[nodiscard]] bool within(const Load& limit) const {
+    return time <= limit.time && bytes <= limit.bytes;
+  }
+};
+
+/// Returns the fewest stages within the limit: each takes all that fits. Requires: every item fits.
+std::size_t stages_needed(std::span<const CutItem> items, const Load& limit) {
+  std::size_t stages = 1;
+  Load load;
+  for (const CutItem& item : items) {
+    Load more = load;
+    more.add(item);
+    if (!more.within(limit)) {
+      ++stages;
+      more = {};
+      more.add(item);
+    }
+    load = more;
+  }
+  return stages;
+}
+
+/// Returns the smallest time that the largest of so many stages can have, by bisection down to
+/// neighbouring numbers. Requires: the bytes fit, and `total` is the time of all.
+double smallest_limit(std::span<const CutItem> items,
+                      std::size_t stages,
+                      double cap,
+                      double longest_item,
+                      double total) {
+  const auto suffices = [&](double time) { return stages_needed(items, {time, cap}) <= stages; };
+  double below = longest_item;
+  double limit = total;
+  if (suffices(below)) {
+    return below;
+  }
+  while (true) {
+    const double middle = below + (limit - below) / 2;
+    if (middle <= below || middle >= limit) {
+      return limit;
+    }
+    (suffices(middle) ? limit : below) = middle;
+  }
+}
+
+/// The best cut of the last items into so many stages, built from the last stage to the first.
+class Cuts {
+ public:
+  Cuts(std::span<const CutItem> items, std::size_t stages, const Load& limit)
+      : items_(items), best_(stages, std::vector<Best>(items.size())) {
+    for (std::size_t s = 0; s < stages; ++s) {
+      for (std::size_t first = 0; first + s < items.size(); ++first) {
+        best_[s][first] = best_of(s, first, limit);
+      }
+    }
+  }
+
+  [[nodiscard]] std::vector<ItemRange> ranges() const {
+    std::vector<ItemRange> ranges;
+    std::size_t first = 0;
+    for (std::size_t s = best_.size(); s-- > 0;) {
+      const std::size_t end = best_[s][first].end;
+      ranges.emplace_back(first, end);
+      first = end;
+    }
+    return ranges;
+  }
+
+ private:
+  /// `s` more stages follow the one that ends before `end`.
+  struct Best {
+    std::size_t end = 0;  ///< 0: no cut is within the limit
+    double crossing = 0;  ///< over all cuts
+    double largest = 0;   ///< time of the largest stage
+  };
+
+  [[nodiscard]] Best best_of(std::size_t s, std::size_t first, const Load& limit) const {
+    Best best;
+    Load load;
+    for (std::size_t end = first + 1; end + s <= items_.size(); ++end) {
+      load.add(items_[end - 1]);
+      if (!load.within(limit)) {
+        break;
+      }
+      if (s == 0) {
+        best = end == items_.size() ? Best{end, 0, load.time} : best;
+        continue;
+      }
+      const Best& rest = best_[s - 1][end];
+      if (rest.end == 0) {
+        continue;
+      }
+      const Best found{
+          end, items_[end - 1].crossing + rest.crossing, std::max(load.time, rest.largest)};
+      if (best.end == 0 || is_better(s, found, best)) {
+        best = found;
+      }
+    }
+    return best;
+  }
+
+  /// Bytes first, then the largest of all stages, of all but the first, and so on: keeps BC-1.
+  /// The earlier of two equal cuts is found first, and stays.
+  [[nodiscard]] bool is_better(std::size_t s, Best a, Best b) const {
+    if (a.crossing != b.crossing) {
+      return a.crossing < b.crossing;
+    }
+    while (a.largest == b.largest && a.end != b.end && s > 0) {
+      --s;
+      a = best_[s][a.end];
+      b = best_[s][b.end];
+    }
+    return a.largest < b.largest;
+  }
+
+  std::span<const CutItem> items_;
+  std::vector<std::vector<Best>> best_;  // by stages that follow, and first item
+};
+
+void require_amount(double value, const char* what, std::size_t item) {
+  if (!std::isfinite(value) || value < 0) {
+    throw Error(
+        Errc::UsageArgument,
+        fmt::format(
+            "a cut wants finite numbers of at least 0, item {} has {} {}", item, value, what));
+  }
+}
+
+void require_cap(std::span<const CutItem> items, std::size_t stages, const Load& limit) {
+  const auto heaviest = std::ranges::max_element(items, {}, &CutItem::bytes);
+  if (heaviest->bytes > limit.bytes) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("item {} alone holds {} bytes, a stage may hold {}; raise the cap or "
+                            "divide the item",
+                            heaviest - items.begin(),
+                            heaviest->bytes,
+                            limit.bytes));
+  }
+  const std::size_t needed = stages_needed(items, limit);
+  if (needed > stages) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("{} items hold more than {} stages of {} bytes do; raise the cap, or "
+                            "cut into at least {} stages",
+                            items.size(),
+                            stages,
+                            limit.bytes,
+                            needed));
+  }
+}
+
+}  // namespace
+
+std::vector<ItemRange> balanced_cut(std::span<const CutItem> items, int stages, double memory_cap) {
+  if (stages < 1 || items.size() < static_cast<std::size_t>(stages)) {
+    throw Error(
+        Errc::UsageArgument,
+        fmt::format(
+            "a stage holds at least one item; found {} stages for {} items", stages, items.size()));
+  }
+  const auto count = static_cast<std::size_t>(stages);
+  Load total;
+  double crossing = 0;
+  double longest = 0;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    require_amount(items[i].time, "as time", i);
+    require_amount(items[i].bytes, "bytes", i);
+    require_amount(items[i].crossing, "bytes behind it", i);
+    total.add(items[i]);
+    crossing += items[i].crossing;
+    longest = std::max(longest, items[i].time);
+  }
+  if (!std::isfinite(total.time + total.bytes + crossing)) {
+    throw Error(Errc::UsageArgument,
+                "the items add up to more than any number holds; give them in a larger unit");
+  }
+  require_cap(items, count, {total.time, memory_cap});
+  const double limit = smallest_limit(items, count, memory_cap, longest, total.time);
+  return Cuts(items, count, {limit, memory_cap}).ranges();
+}
+
+}  // namespace stagecraft
