@@ -6,19 +6,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compiled_program.h"
 
 namespace stagecraft {
 namespace {
-
-std::string bytes_text(std::int64_t bytes) {
-  if (bytes < 10 * 1024) {
-    return fmt::format("{} B", bytes);
-  }
-  const double kib = static_cast<double>(bytes) / 1024.0;
-  return kib < 10 * 1024 ? fmt::format("{:.1f} KiB", kib) : fmt::format("{:.1f} MiB", kib / 1024.0);
-}
 
 std::int64_t parameter_bytes(const Graph& graph, const StageProgram& stage) {
   std::int64_t bytes = 0;
@@ -37,8 +30,8 @@ std::string explain_stage(const CompiledProgram& program, const StageProgram& st
       stage.name,
       stage.nodes.size(),
       stage.parameters.size(),
-      bytes_text(parameter_bytes(graph, stage)),
-      bytes_text(stage.saved_bytes),
+      bytes_text(static_cast<double>(parameter_bytes(graph, stage))),
+      bytes_text(static_cast<double>(stage.saved_bytes)),
       program.stage_graph.has_backward(stage.id) ? "" : ", frozen: no backward",
       stage.loss == kNoValue ? "" : ", computes the loss");
   std::vector<std::string> reads;
@@ -58,7 +51,7 @@ std::string explain_stage(const CompiledProgram& program, const StageProgram& st
                           program.partition.stages[output.consumers[c].index()].name,
                           at::toString(graph.at(output.value).dtype),
                           fmt::join(graph.at(output.value).sizes, ", "),
-                          bytes_text(bytes_of(graph.at(output.value))),
+                          bytes_text(static_cast<double>(bytes_of(graph.at(output.value)))),
                           output.gradient_from[c] ? ", gradient back" : "");
     }
   }
