@@ -1,9 +1,9 @@
 /// One log line is a fixed phrase plus fields: `step done rank=1 step=7 ms=12.5`.
 ///
 /// The phrase never varies, so lines can be searched and counted; what varies is in the fields.
-/// Lines go to standard error, as standard output belongs to what a command was asked for. Actor
-/// shells, transport loops and tools log; scheduler and compiler return what they know. Any thread
-/// may log.
+/// Lines go to standard error, as standard output belongs to what a command was asked for. Only the
+/// actors and the trainer log; the layers below return what they know, and commands print. Any
+/// thread may log.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-/// Which known word a mistyped one was probably meant to be. Used for commands, options and
-/// schedule names.
+/// Which known word a mistyped one was probably meant to be: a command, an option, a schedule, a
+/// field of a file.
 #pragma once
 
 #include <optional>

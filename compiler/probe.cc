@@ -5,29 +5,14 @@
 #include <memory>
 
 #include <ATen/core/grad_mode.h>
-#include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
+
+#include "stagecraft/compiler/memory_meter.h"
 
 namespace stagecraft {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
-
-/// Counts what this thread allocates and frees while it lives.
-class MemoryMeter : public c10::MemoryReportingInfoBase {
- public:
-  void reportMemoryUsage(void*, std::int64_t size, std::size_t, std::size_t, c10::Device) override {
-    live_ += size;
-    peak_ = std::max(peak_, live_);
-  }
-  [[nodiscard]] bool memoryProfilingEnabled() const override { return true; }
-  [[nodiscard]] std::int64_t live() const { return live_; }
-  [[nodiscard]] std::int64_t peak() const { return peak_; }
-
- private:
-  std::int64_t live_ = 0;
-  std::int64_t peak_ = 0;
-};
 
 Tensors inputs_of(const StageProgram& program,
                   const Tensors& inputs,

@@ -4,19 +4,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compiled_program.h"
 
 namespace stagecraft {
 namespace {
-
-std::string bytes_text(std::int64_t bytes) {
-  if (bytes < 10 * 1024) {
-    return fmt::format("{} B", bytes);
-  }
-  const double kib = static_cast<double>(bytes) / 1024.0;
-  return kib < 10 * 1024 ? fmt::format("{:.1f} KiB", kib) : fmt::format("{:.1f} MiB", kib / 1024.0);
-}
 
 std::string explain_stage(const CompiledProgram& program, const StageProgram& stage) {
   const Graph& graph = program.graph;
@@ -26,8 +19,8 @@ std::string explain_stage(const CompiledProgram& program, const StageProgram& st
       stage.name,
       stage.operator_count(),
       stage.parameters.size(),
-      bytes_text(weight_bytes(stage)),
-      bytes_text(stage.saved_bytes),
+      bytes_text(static_cast<double>(weight_bytes(stage))),
+      bytes_text(static_cast<double>(stage.saved_bytes)),
       program.stage_graph.has_backward(stage.id) ? "" : ", frozen: no backward",
       stage.loss == kNoValue ? "" : ", computes the loss");
   std::vector<std::string> reads;
@@ -47,7 +40,7 @@ std::string explain_stage(const CompiledProgram& program, const StageProgram& st
                           program.partition.stages[output.consumers[c].index()].name,
                           at::toString(graph.at(output.value).dtype),
                           fmt::join(graph.at(output.value).sizes, ", "),
-                          bytes_text(bytes_of(graph.at(output.value))),
+                          bytes_text(static_cast<double>(bytes_of(graph.at(output.value)))),
                           output.gradient_from[c] ? ", gradient back" : "");
     }
   }

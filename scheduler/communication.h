@@ -1,8 +1,9 @@
 /// CommAction: what a row does beside its tasks: sends, receives, and the gathering and reducing of
 /// a stage's parameters.
 ///
-/// A file that lists communication is read into these; validate() judges them (V31, V35), a writer
-/// makes them anew. Our own lowering derives its transfers from the tasks. A value.
+/// A file that lists communication is read into these; validate() judges them (V31 and V35, and
+/// sharding by V24 to V26), a writer makes them anew. Our own lowering derives its transfers from
+/// the tasks. A value.
 /// LC-1: the actions of a row stand in the order in which the row issues them.
 #pragma once
 

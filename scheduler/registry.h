@@ -1,38 +1,34 @@
-/// The registry: builders by name, with their parameters and constraints, for commands and for
-/// tests that go through all of them.
+/// The registry: builders by name, with what each takes and needs. The commands `schedule` and
+/// `train` make their schedules here, and tests go through all of them.
 ///
-/// A new builder is one source file, one line here and one test. Pure; any thread.
+/// A new builder is one source file with its header, one line in the table of registry.cc and one
+/// test of its own. Pure; any thread.
 #pragma once
 
-#include <map>
-#include <optional>
+#include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "stagecraft/scheduler/costs.h"
+#include "stagecraft/scheduler/build_request.h"
 #include "stagecraft/scheduler/schedule.h"
-#include "stagecraft/scheduler/stage_graph.h"
 
 namespace stagecraft {
 
-struct BuildRequest {
-  int devices = 0;  ///< rows; 0 where the graph says how many
-  int microbatches = 0;
-  std::optional<int> chunks;               ///< stages per row, for builders that leave it open
-  std::optional<StageGraph> graph;         ///< for the builders of stage DAGs
-  std::map<std::string, std::string> set;  ///< further parameters by name
-  std::optional<Costs> costs;              ///< for the builders that look at costs
-};
-
+/// A word of BuildRequest::set that the builder reads.
 struct BuilderParameter {
   std::string_view name;
   std::string_view meaning;
   std::string_view fallback;  ///< what it is when not set
 };
 
-enum class ChunkRule : std::uint8_t { One, Two, Open, ByParameter };
+/// How many stages each row has.
+enum class ChunkRule : std::uint8_t {
+  One,
+  Two,
+  Open,         ///< BuildRequest::chunks, 2 where it is not set
+  ByParameter,  ///< as its first parameter says
+};
 
 struct BuilderInfo {
   std::string_view name;

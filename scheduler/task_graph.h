@@ -19,9 +19,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
+#include "stagecraft/scheduler/row_run.h"
 #include "stagecraft/scheduler/schedule.h"
 #include "stagecraft/scheduler/stage_graph.h"
 
@@ -36,7 +38,7 @@ struct Entry {
 
 class TaskGraph {
  public:
-  static constexpr int kMissing = -1;
+  static constexpr int kMissing = RowRun::kNothing;
 
   /// `microbatches`: of the whole step; each replica has its share.
   TaskGraph(const std::vector<Schedule::Row>& rows, const StageGraph& stages, int microbatches);
@@ -135,42 +137,16 @@ void TaskGraph::for_each_gradient(const Task& task, Visit&& visit) const {
 
 template <class Visit>
 std::size_t TaskGraph::walk(Visit&& visit) const {
-  // Each row runs until it must wait for one entry, and is woken when that entry is done. A row
-  // waits for one entry at a time, so a list threaded through the rows is all the bookkeeping there
-  // is.
-  constexpr int kNobody = -1;
   std::vector<bool> done(entries_.size());
-  std::vector<int> first_waiter(entries_.size(), kNobody);
-  std::vector<int> next_waiter(static_cast<std::size_t>(rows()), kNobody);
-  std::vector<int> position(row_begin_.begin(), row_begin_.end() - 1);
-  std::vector<int> runnable;
-  for (int row = rows() - 1; row >= 0; --row) {
-    runnable.push_back(row);
-  }
-  std::size_t visited = 0;
-  while (!runnable.empty()) {
-    const int row = runnable.back();
-    runnable.pop_back();
-    int& at = position[static_cast<std::size_t>(row)];
-    while (at < row_end(row)) {
-      const int awaited = first_unmet(at, done);
-      if (awaited != kMissing) {
-        next_waiter[static_cast<std::size_t>(row)] =
-            first_waiter[static_cast<std::size_t>(awaited)];
-        first_waiter[static_cast<std::size_t>(awaited)] = row;
-        break;
-      }
-      visit(at);
-      ++visited;
-      done[static_cast<std::size_t>(at)] = true;
-      for (int w = first_waiter[static_cast<std::size_t>(at)]; w != kNobody;
-           w = next_waiter[static_cast<std::size_t>(w)]) {
-        runnable.push_back(w);
-      }
-      ++at;
-    }
-  }
-  return visited;
+  RowRun run(entries_.size(), static_cast<std::size_t>(rows()));
+  return run(
+      {row_begin_.begin(), row_begin_.end() - 1},
+      std::span(row_begin_).subspan(1),
+      [&](int entry) { return first_unmet(entry, done); },
+      [&](int entry) {
+        visit(entry);
+        done[static_cast<std::size_t>(entry)] = true;
+      });
 }
 
 }  // namespace stagecraft

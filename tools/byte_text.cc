@@ -10,8 +10,8 @@
 #include <ATen/ops/randint.h>
 #include <fmt/format.h>
 
+#include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/error.h"
-#include "stagecraft/tools/schedule/number_text.h"
 
 namespace stagecraft::tools {
 namespace {

@@ -1,9 +1,10 @@
-/// InprocNetwork: the transport between ranks that are threads of one process. A tensor is handed
-/// over as it is: same storage, no copy, no serialising.
+/// InprocNetwork: the transport between the driver and ranks that are threads of one process. A
+/// tensor is handed over as it is: same storage, no copy, no serialising.
 ///
-/// The launcher of threads makes one for a crew and gives every rank its endpoint; endpoints keep
-/// the mailboxes alive, so the network object itself may go first. A rank's mailbox closes when the
-/// last endpoint of the network is gone.
+/// The launcher of threads makes one for a crew and gives every rank its end; the one-process
+/// reference has one of its own. The network and its ends share the mailboxes, so the network object
+/// itself may go first. A mailbox is closed by its rank's end (Transport::close), else when the last
+/// of them is gone.
 #pragma once
 
 #include <memory>
@@ -20,7 +21,7 @@ class InprocNetwork final : public Network {
   /// Ranks 0 to ranks - 1 and the driver.
   explicit InprocNetwork(int ranks);
 
-  /// Returns the end of `rank` (or `kDriver`); all ends of one rank share its mailbox.
+  /// Returns an end of `rank` (or `kDriver`); all ends of one rank share its mailbox.
   /// Errors: TransportRefused for a rank that is not in this network.
   [[nodiscard]] std::shared_ptr<Transport> endpoint(Rank rank) const override;
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/scheduler/builders/alternating_row.h"
 #include "stagecraft/scheduler/builders/row_list.h"
 
 namespace stagecraft {
@@ -36,35 +37,28 @@ int LoopOrder::microbatch(int k) const {
   return k / (group_ * chunks_) * group_ + k % group_;
 }
 
-std::pair<int, int> LoopOrder::forward(int row, int k) const {
-  return {k / group_ % chunks_ * ranks_ + row, microbatch(k)};
+Turn LoopOrder::forwards(int row) const {
+  return [order = *this, row](int k) {
+    const int chunk = k / order.group_ % order.chunks_;
+    return std::pair(chunk * order.ranks_ + row, order.microbatch(k));
+  };
 }
 
-std::pair<int, int> LoopOrder::backward(int row, int k) const {
-  return {(chunks_ - 1 - k / group_ % chunks_) * ranks_ + row, microbatch(k)};
+Turn LoopOrder::backwards(int row) const {
+  return [order = *this, row](int k) {
+    const int chunk = order.chunks_ - 1 - k / order.group_ % order.chunks_;
+    return std::pair(chunk * order.ranks_ + row, order.microbatch(k));
+  };
 }
 
 Schedule interleaved(int ranks, int microbatches, int chunks) {
   const LoopOrder order("interleaved", ranks, microbatches, chunks);
   std::vector<Schedule::Row> rows;
   for (int r = 0; r < ranks; ++r) {
-    RowList list;
-    const int warm_up = std::min(order.total(), (chunks - 1) * order.group() + 2 * (ranks - 1 - r));
-    const auto forward = [&](int k) {
-      const auto [stage, m] = order.forward(r, k);
-      list.forward(stage, m);
-    };
-    for (int k = 0; k < warm_up; ++k) {
-      forward(k);
-    }
-    for (int k = 0; k < order.total(); ++k) {
-      if (warm_up + k < order.total()) {
-        forward(warm_up + k);
-      }
-      const auto [stage, m] = order.backward(r, k);
-      list.backward(stage, m);
-    }
-    rows.push_back(list.take());
+    rows.push_back(alternating_row({.total = order.total(),
+                                    .warm_up = (chunks - 1) * order.group() + 2 * (ranks - 1 - r),
+                                    .forward = order.forwards(r),
+                                    .backward = order.backwards(r)}));
   }
   return finish(std::move(rows), StageGraph::chain(ranks * chunks), microbatches);
 }

@@ -9,8 +9,8 @@
 #pragma once
 
 #include <string_view>
-#include <utility>
 
+#include "stagecraft/scheduler/builders/alternating_row.h"
 #include "stagecraft/scheduler/schedule.h"
 
 namespace stagecraft {
@@ -27,9 +27,8 @@ class LoopOrder {
 
   [[nodiscard]] int total() const { return chunks_ * microbatches_; }
   [[nodiscard]] int group() const { return group_; }
-  /// The stage on `row` and microbatch of its k-th forward, or k-th backward.
-  [[nodiscard]] std::pair<int, int> forward(int row, int k) const;
-  [[nodiscard]] std::pair<int, int> backward(int row, int k) const;
+  [[nodiscard]] Turn forwards(int row) const;
+  [[nodiscard]] Turn backwards(int row) const;
 
  private:
   [[nodiscard]] int microbatch(int k) const;

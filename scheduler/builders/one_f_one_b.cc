@@ -3,23 +3,22 @@
 #include <algorithm>
 
 #include "stagecraft/base/check.h"
+#include "stagecraft/scheduler/builders/alternating_row.h"
 #include "stagecraft/scheduler/builders/row_list.h"
 
 namespace stagecraft {
 namespace {
 
-Schedule::Row stage_row(const StageGraph& stages, int s, int warm_up, int microbatches) {
-  RowList list;
-  const bool trains = stages.has_backward(StageId(s));
-  const int first = trains ? std::min(microbatches, warm_up) : microbatches;
-  for (int m = 0; m < first; ++m) {
-    list.forward(s, m);
+Schedule::Row stage_row(const StageGraph& stages, int s, int in_flight, int microbatches) {
+  if (stages.has_backward(StageId(s))) {
+    return alternating_row({.total = microbatches,
+                            .warm_up = in_flight - 1,
+                            .forward = turns_of(s),
+                            .backward = turns_of(s)});
   }
-  for (int m = 0; m < microbatches && trains; ++m) {
-    list.backward(s, m);
-    if (first + m < microbatches) {
-      list.forward(s, first + m);
-    }
+  RowList list;
+  for (int m = 0; m < microbatches; ++m) {
+    list.forward(s, m);
   }
   return list.take();
 }
@@ -42,10 +41,10 @@ Schedule one_f_one_b(const StageGraph& stages, int microbatches) {
   require_positive("1f1b", "stages", stages.size());
   require_positive("1f1b", "microbatches", microbatches);
   require_acyclic("dag-1f1b", stages);
-  const std::vector<int> warm_up = in_flight_counts(stages);
+  const std::vector<int> in_flight = in_flight_counts(stages);
   std::vector<Schedule::Row> rows;
   for (int s = 0; s < stages.size(); ++s) {
-    rows.push_back(stage_row(stages, s, warm_up[static_cast<std::size_t>(s)], microbatches));
+    rows.push_back(stage_row(stages, s, in_flight[static_cast<std::size_t>(s)], microbatches));
   }
   return finish(std::move(rows), stages, microbatches);
 }

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/builders/alternating_row.h"
 #include "stagecraft/scheduler/builders/row_list.h"
 
 namespace stagecraft {
@@ -83,22 +84,13 @@ Schedule pfeife(int ranks, int microbatches, const PfeifeOptions& options) {
   for (int r = 0; r < ranks; ++r) {
     const auto forwards = block_order(r, ranks, microbatches, options.loops, block, true);
     const auto backwards = block_order(r, ranks, microbatches, options.loops, block, false);
-    RowList list;
-    std::size_t done = 0;
-    const auto forward = [&] {
-      list.forward(forwards[done].first, forwards[done].second);
-      ++done;
+    const auto turns = [](const auto& order) {
+      return [&order](int k) { return order[static_cast<std::size_t>(k)]; };
     };
-    while (done < static_cast<std::size_t>(counts[static_cast<std::size_t>(r)])) {
-      forward();
-    }
-    for (const auto& [stage, m] : backwards) {
-      list.backward(stage, m);
-      if (done < forwards.size()) {
-        forward();
-      }
-    }
-    rows.push_back(list.take());
+    rows.push_back(alternating_row({.total = static_cast<int>(forwards.size()),
+                                    .warm_up = counts[static_cast<std::size_t>(r)] - 1,
+                                    .forward = turns(forwards),
+                                    .backward = turns(backwards)}));
   }
   return finish(std::move(rows), StageGraph::chain(ranks * options.loops), microbatches);
 }

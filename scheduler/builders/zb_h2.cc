@@ -1,7 +1,6 @@
 #include "stagecraft/scheduler/builders/zb_h2.h"
 
-#include <algorithm>
-
+#include "stagecraft/scheduler/builders/alternating_row.h"
 #include "stagecraft/scheduler/builders/row_list.h"
 
 namespace stagecraft {
@@ -11,25 +10,11 @@ Schedule zb_h2(int ranks, int microbatches) {
   require_positive("zb-h2", "microbatches", microbatches);
   std::vector<Schedule::Row> rows;
   for (int r = 0; r < ranks; ++r) {
-    RowList list;
-    int forwards = 0;
-    int weights = 0;
-    while (forwards < std::min(microbatches, 2 * (ranks - r) - 1)) {
-      list.forward(r, forwards++);
-    }
-    for (int i = 0; i < microbatches; ++i) {
-      list.backward_input(r, i);
-      if (i >= 2 * r) {
-        list.backward_weight(r, weights++);
-      }
-      if (forwards < microbatches) {
-        list.forward(r, forwards++);
-      }
-    }
-    while (weights < microbatches) {
-      list.backward_weight(r, weights++);
-    }
-    rows.push_back(list.take());
+    rows.push_back(alternating_row({.total = microbatches,
+                                    .warm_up = 2 * (ranks - 1 - r),
+                                    .weight_lag = 2 * r,
+                                    .forward = turns_of(r),
+                                    .backward = turns_of(r)}));
   }
   return finish(std::move(rows), StageGraph::chain(ranks), microbatches);
 }

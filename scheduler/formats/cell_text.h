@@ -1,7 +1,7 @@
 /// The words that the readers of schedule files share: numbers, kinds, cells, and where a fault is.
 ///
-/// Used by the text and the CSV form. Every reader names line and column of what it does not
-/// understand.
+/// Of the text and the CSV form, and what others need of them. Every reader names line and column
+/// of what it does not understand.
 #pragma once
 
 #include <cstddef>

@@ -7,7 +7,6 @@ namespace stagecraft::rules {
 namespace {
 
 constexpr std::size_t kMaxSteps = 5'000'000;  // cells looked at over all tries: half a second
-constexpr int kNobody = -1;
 
 std::size_t index(int i) {
   return static_cast<std::size_t>(i);
@@ -27,22 +26,17 @@ class Rerun {
   [[nodiscard]] int exchanged(int e) const { return e == a_ ? b_ : e == b_ ? a_ : e; }
   [[nodiscard]] bool is_done(int e) const { return done_[index(e)] || ran_[index(e)] == try_; }
   [[nodiscard]] int first_unmet(int e) const;
-  void run_row(int row);
 
   const Input& in_;
   std::vector<bool> done_;
   std::vector<int> start_;  // by row: the first entry that is not done
+  std::vector<int> end_;
   std::size_t stuck_;
   int a_ = 0;
   int b_ = 0;
   unsigned try_ = 0;
-  std::vector<unsigned> ran_;      // the try in which an entry ran last
-  std::vector<unsigned> awaited_;  // the try in which some row waited for an entry last
-  std::vector<int> first_waiter_;
-  std::vector<int> next_waiter_;
-  std::vector<int> position_;
-  std::vector<int> runnable_;
-  std::size_t count_ = 0;
+  std::vector<unsigned> ran_;  // the try in which an entry ran last
+  RowRun run_;
   std::size_t steps_ = 0;
 };
 
@@ -51,15 +45,14 @@ Rerun::Rerun(const Input& in, std::vector<bool> done)
       done_(std::move(done)),
       stuck_(static_cast<std::size_t>(std::ranges::count(done_, false))),
       ran_(done_.size(), 0),
-      awaited_(done_.size(), 0),
-      first_waiter_(done_.size(), kNobody),
-      next_waiter_(index(in.tasks.rows()), kNobody) {
+      run_(done_.size(), index(in.tasks.rows())) {
   for (int row = 0; row < in.tasks.rows(); ++row) {
     int at = in.tasks.row_begin(row);
     while (at < in.tasks.row_end(row) && done_[index(at)]) {
       ++at;
     }
     start_.push_back(at);
+    end_.push_back(in.tasks.row_end(row));
   }
 }
 
@@ -82,43 +75,19 @@ int Rerun::first_unmet(int e) const {
   return unmet;
 }
 
-void Rerun::run_row(int row) {
-  for (int& at = position_[index(row)]; at < in_.tasks.row_end(row); ++at) {
-    ++steps_;
-    const int unmet = first_unmet(at);
-    if (unmet != TaskGraph::kMissing) {
-      const bool first = awaited_[index(unmet)] != try_;
-      next_waiter_[index(row)] = first ? kNobody : first_waiter_[index(unmet)];
-      first_waiter_[index(unmet)] = row;
-      awaited_[index(unmet)] = try_;
-      return;
-    }
-    ran_[index(at)] = try_;
-    ++count_;
-    if (awaited_[index(at)] == try_) {
-      for (int w = first_waiter_[index(at)]; w != kNobody; w = next_waiter_[index(w)]) {
-        runnable_.push_back(w);
-      }
-    }
-  }
-}
-
 bool Rerun::succeeds(int a, int b) {
   a_ = a;
   b_ = b;
   ++try_;
-  count_ = 0;
-  position_ = start_;
-  runnable_.clear();
-  for (int row = 0; row < in_.tasks.rows(); ++row) {
-    runnable_.push_back(row);
-  }
-  while (!runnable_.empty()) {
-    const int row = runnable_.back();
-    runnable_.pop_back();
-    run_row(row);
-  }
-  return count_ == stuck_;
+  const std::size_t count = run_(
+      start_,
+      end_,
+      [&](int e) {
+        ++steps_;
+        return first_unmet(e);
+      },
+      [&](int e) { ran_[index(e)] = try_; });
+  return count == stuck_;
 }
 
 }  // namespace

@@ -3,17 +3,8 @@
 #include <algorithm>
 
 #include "stagecraft/tests/support/catch.h"
-#include "stagecraft/tools/schedule/number_text.h"
 
 namespace stagecraft::tools {
-
-TEST_CASE("bytes are written in the largest unit that leaves a whole", "[tools][table]") {
-  CHECK(bytes_text(0) == "0 B");
-  CHECK(bytes_text(1023) == "1023 B");
-  CHECK(bytes_text(1536) == "1.5 KiB");
-  CHECK(bytes_text(3.0 * (1 << 30)) == "3.0 GiB");
-  CHECK(bytes_text(1e30) == "867361737988.4 EiB");
-}
 
 TEST_CASE("the closing table has a line per rank under one heading", "[tools][table]") {
   const std::string table =

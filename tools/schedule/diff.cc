@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "stagecraft/base/byte_count.h"
 #include "stagecraft/scheduler/hash.h"
 #include "stagecraft/tools/command_line.h"
 #include "stagecraft/tools/output.h"

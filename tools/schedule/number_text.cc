@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <iterator>
 
 #include <fmt/format.h>
 
@@ -26,18 +25,6 @@ nlohmann::ordered_json number_json(double value) {
     return static_cast<std::int64_t>(value);
   }
   return value;
-}
-
-std::string bytes_text(double bytes) {
-  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  if (bytes < 1024) {
-    return number_text(bytes) + " B";
-  }
-  std::size_t unit = 0;
-  for (bytes /= 1024; bytes >= 1024 && unit + 1 < std::size(kUnits); ++unit) {
-    bytes /= 1024;
-  }
-  return fmt::format("{:.1f} {}", bytes, kUnits[unit]);
 }
 
 std::string percent_text(double fraction) {

@@ -13,9 +13,6 @@ namespace stagecraft::tools {
 /// Returns an integer where the value is whole.
 [[nodiscard]] nlohmann::ordered_json number_json(double value);
 
-/// Returns "512 B" or "1.5 GiB".
-[[nodiscard]] std::string bytes_text(double bytes);
-
 /// Returns "27.3%".
 [[nodiscard]] std::string percent_text(double fraction);
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/byte_count.h"
 #include "stagecraft/tools/schedule/number_text.h"
 #include "stagecraft/tools/schedule/table.h"
 

@@ -4,11 +4,11 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "stagecraft/base/byte_count.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/plan/planned_bytes.h"
 #include "stagecraft/scheduler/render/terminal.h"
 #include "stagecraft/scheduler/surplus.h"
-#include "stagecraft/tools/schedule/number_text.h"
 #include "stagecraft/tools/schedule/surplus_json.h"
 
 namespace stagecraft::tools {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/tools/schedule/number_text.h"
 #include "stagecraft/tools/schedule/table.h"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/tools/schedule/number_text.h"
+#include "stagecraft/base/byte_count.h"
 
 namespace stagecraft::tools {
 

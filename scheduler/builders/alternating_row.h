@@ -1,0 +1,32 @@
+/// alternating_row: the row that most builders write. It warms up with forwards, then takes one
+/// forward and one backward by turns, and ends with the backwards that are left.
+///
+///     F0 F1  F2 B0  F3 B1  B2 B3        a warm-up of 2, whole backwards
+///     F0 F1  F2 I0  F3 I1 W0  I2 W1  I3 W2  W3      split ones, whose W lag their I by 1
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "stagecraft/scheduler/schedule.h"
+
+namespace stagecraft {
+
+/// The stage and microbatch of a row's k-th forward, or k-th backward.
+using Turn = std::function<std::pair<int, int>(int k)>;
+
+struct AlternatingRow {
+  int total = 0;    ///< forwards, and as many backwards
+  int warm_up = 0;  ///< forwards before the first pair; as many as there are when there are fewer
+  std::optional<int> weight_lag;  ///< input halves ahead of weight halves; absent: whole backwards
+  Turn forward;
+  Turn backward;
+};
+
+[[nodiscard]] Schedule::Row alternating_row(const AlternatingRow& row);
+
+/// Returns the turns of a row with a single stage, which takes its microbatches in order.
+[[nodiscard]] Turn turns_of(int stage);
+
+}  // namespace stagecraft
