@@ -2,9 +2,9 @@
 /// tensor is handed over as it is: same storage, no copy, no serialising.
 ///
 /// The launcher of threads makes one for a crew and gives every rank its end; the one-process
-/// reference has one of its own. The network and its ends share the mailboxes, so the network object
-/// itself may go first. A mailbox is closed by its rank's end (Transport::close), else when the last
-/// of them is gone.
+/// reference has one of its own. The network and its ends share the mailboxes, so the network
+/// object itself may go first. A mailbox is closed by its rank's end (Transport::close), else when
+/// the last of them is gone.
 #pragma once
 
 #include <memory>
