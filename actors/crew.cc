@@ -150,7 +150,7 @@ struct Crew::Impl {
     for (std::size_t r = 0; r < workers.size(); ++r) {
       told.push_back(ask<WorkerEnded>(host,
                                       workers[r].agent,
-                                      "the agent of " + peer_name(Rank(r)),
+                                      agent_name(Rank(r)),
                                       setup.options.end_deadline,
                                       EndWorker{.reason = to_chain(why)}));
     }
@@ -163,7 +163,7 @@ struct Crew::Impl {
     const Future<at::Tensor> arrival = here->receive(from, tag);
     if (!arrival.wait_until(deadline)) {
       throw Error(Errc::ClusterTimeout,
-                  "rank " + to_string(from) + " has announced a tensor that has not arrived");
+                  peer_name(from) + " has announced a tensor that has not arrived");
     }
     return arrival.get();
   }

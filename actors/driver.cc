@@ -152,10 +152,9 @@ class Driver {
   [[nodiscard]] int ranks() const { return static_cast<int>(setup_.members.size()); }
 
   static Error ended_error(Rank rank) {
-    Error error(
-        Errc::WorkerLost,
-        fmt::format("the worker of rank {} has ended: make a new trainer and load a checkpoint",
-                    rank.value));
+    Error error(Errc::WorkerLost,
+                fmt::format("the worker of {} has ended: make a new trainer and load a checkpoint",
+                            peer_name(rank)));
     return error.with({.rank = rank});
   }
 
@@ -356,11 +355,10 @@ class Driver {
     for (const Rank rank : round_->silent()) {
       Error error(
           Errc::WorkerLost,
-          fmt::format(
-              "rank {} was told to abort and has not answered within {} ms: what it does to its "
-              "weights is unknown",
-              rank.value,
-              abort_limit().count()));
+          fmt::format("{} was told to abort and has not answered within {} ms: what it does to its "
+                      "weights is unknown",
+                      peer_name(rank),
+                      abort_limit().count()));
       round_->gave_up(rank, error.with({.rank = rank}));
     }
     advance_round();

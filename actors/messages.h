@@ -9,10 +9,10 @@
 ///   driver  -> itself        TimelineHere
 ///
 /// MS-1: a message is metadata only: numbers (losses among them), text and lists of them. No
-///       tensor, no pointer, no handle; tensors go over the Transport under the tags of
-///       data_tags.h.
-/// MS-2: each message has one list of its fields, `visit_fields`; whoever sends, prints or checks
-///       messages uses that list.
+///       tensor, no pointer, no handle; tensors go over the Transport, a plan's under its edges,
+///       state and timelines under the tags of data_tags.h.
+/// MS-2: each message has one list of its fields, `visit_fields`: CAF writes and reads by it, and
+///       the test of MS-1 looks through it.
 /// MS-3: an answer carries its failure as a value; nothing throws across a message.
 #pragma once
 

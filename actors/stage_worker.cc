@@ -119,7 +119,7 @@ Ready StageWorker::load(const LoadPlan& m) {
     if (m.rank != desk_->rank) {
       throw Error(
           Errc::WorkerPhase,
-          fmt::format("LoadPlan for rank {} came to rank {}", m.rank.value, desk_->rank.value));
+          fmt::format("LoadPlan for {} came to {}", peer_name(m.rank), peer_name(desk_->rank)));
     }
     executor_ = std::make_unique<StageExecutor>(setup_, desk_->transport, desk_->progress);
     phase_ = Phase::Ready;
@@ -217,13 +217,16 @@ AgentActor spawn_agent(ActorHost& host, std::shared_ptr<WorkerDesk> desk) {
   return host.system().spawn(agent, std::move(desk));
 }
 
+std::string agent_name(Rank rank) {
+  return "the agent of " + peer_name(rank);
+}
+
 std::vector<std::optional<StatusReply>> ask_status(ActorHost& host,
                                                    const std::vector<AgentActor>& agents,
                                                    std::chrono::milliseconds limit) {
   std::vector<Future<StatusReply>> answers;
   for (std::size_t r = 0; r < agents.size(); ++r) {
-    answers.push_back(
-        ask<StatusReply>(host, agents[r], "the agent of " + peer_name(Rank(r)), limit, Status{}));
+    answers.push_back(ask<StatusReply>(host, agents[r], agent_name(Rank(r)), limit, Status{}));
   }
   std::vector<std::optional<StatusReply>> replies;
   for (const Future<StatusReply>& answer : answers) {

@@ -41,8 +41,7 @@ struct ExecutorSetup {
   TrainerOptions options;
 };
 
-/// One tensor of a rank's state with the name it has in checkpoints:
-/// "weight:NAME", "exp_avg:NAME", ..., "buffer:NAME".
+/// One tensor of a rank's state with the name it has in checkpoints (state_names.h).
 using StateTensor = NamedTensor;
 
 class StageExecutor {

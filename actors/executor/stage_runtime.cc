@@ -1,5 +1,7 @@
 #include "stagecraft/actors/executor/stage_runtime.h"
 
+#include "stagecraft/actors/executor/state_names.h"
+
 namespace stagecraft {
 
 StageRuntime::StageRuntime(const CompiledProgram& compiled, StageId id, const Optimizer& optimizer)
@@ -20,7 +22,7 @@ void StageRuntime::append_state(const CompiledProgram& compiled,
   }
   for (std::size_t b = 0; b < program->buffers.size(); ++b) {
     const auto position = static_cast<std::size_t>(program->buffers[b]);
-    all.push_back({"buffer:" + compiled.graph.buffers[position].name, state.buffers[b]});
+    all.push_back({state_name(kBuffer, compiled.graph.buffers[position].name), state.buffers[b]});
   }
 }
 
