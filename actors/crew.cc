@@ -1,5 +1,6 @@
 #include "stagecraft/actors/crew.h"
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <random>
@@ -9,6 +10,7 @@
 #include "stagecraft/actors/data_tags.h"
 #include "stagecraft/actors/driver.h"
 #include "stagecraft/actors/stage_worker.h"
+#include "stagecraft/base/clock.h"
 #include "stagecraft/base/home_process.h"
 #include "stagecraft/base/process_end.h"
 #include "stagecraft/futures/transport/network.h"
@@ -69,7 +71,8 @@ struct Crew::Impl {
   const ExecutorSetup setup;
   const std::unique_ptr<const Network> network;
   const std::shared_ptr<Transport> here;
-  std::vector<Worker> workers;  ///< by rank
+  std::vector<Worker> workers;              ///< by rank
+  std::vector<std::int64_t> clock_offsets;  ///< by rank: what brings its times into our clock
   DriverActor driver;
 
   Impl(const Launcher& launcher, std::shared_ptr<StepLedger> l, ExecutorSetup s)
@@ -101,16 +104,26 @@ struct Crew::Impl {
   }
 
   void hand_out_plan() {
+    using Times = std::vector<std::atomic<std::int64_t>>;
+    const auto answered = std::make_shared<Times>(workers.size());  // written by the callbacks
+    const ClockReading begun = read_clock();
     std::vector<Asked<Ready>> asked;
-    for (int r = 0; r < ranks(); ++r) {
+    for (std::size_t r = 0; r < workers.size(); ++r) {
       asked.push_back(ask_worker<Ready>(Rank(r), LoadPlan{.rank = Rank(r)}));
+      asked.back().answer.on_ready([answered, r] { (*answered)[r] = read_clock().nanoseconds; });
     }
-    gather(asked);
+    for (const Ready& ready : gather(asked)) {
+      // Whoever completes an answer may come to note its time only after it was read.
+      const std::int64_t noted = (*answered)[clock_offsets.size()];
+      const std::int64_t when = noted == 0 ? read_clock().nanoseconds : noted;
+      clock_offsets.push_back(clock_offset(ready.clock, begun, when));
+    }
   }
 
   void start_driver() {
     DriverSetup d;
     d.members = workers;
+    d.clock_offsets = clock_offsets;
     d.plan_id = setup.plan_id;
     d.transport = here;
     d.ledger = ledger;

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "stagecraft/actors/executor/step_record.h"
+#include "stagecraft/base/clock.h"
 #include "stagecraft/base/error_value.h"
 #include "stagecraft/base/ids.h"
 
@@ -35,6 +36,7 @@ struct LoadPlan {
 
 struct Ready {
   Rank rank;
+  ClockReading clock;  ///< halfway through loading the plan
   ErrorChain error;
 };
 
@@ -107,7 +109,7 @@ decltype(auto) visit_fields(LoadPlan& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(Ready& m, V&& v) {
-  return v(m.rank, m.error);
+  return v(m.rank, m.clock, m.error);
 }
 template <class V>
 decltype(auto) visit_fields(Abort& m, V&& v) {

@@ -115,7 +115,7 @@ Reply StageWorker::answer(Reply reply, Work&& work) {
 }
 
 Ready StageWorker::load(const LoadPlan& m) {
-  return answer(Ready{}, [&](Ready&) {
+  return answer(Ready{.clock = read_clock()}, [&](Ready& ready) {
     if (m.rank != desk_->rank) {
       throw Error(
           Errc::WorkerPhase,
@@ -123,6 +123,7 @@ Ready StageWorker::load(const LoadPlan& m) {
     }
     executor_ = std::make_unique<StageExecutor>(setup_, desk_->transport, desk_->progress);
     phase_ = Phase::Ready;
+    ready.clock.nanoseconds = halfway(ready.clock.nanoseconds, read_clock().nanoseconds);
   });
 }
 
