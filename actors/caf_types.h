@@ -1,8 +1,8 @@
-/// The C++ Actor Framework 0.17, and the only place that spells it: our messages as it sees them,
-/// the three kinds of actor, the system they live in, and a question asked from outside of any
-/// actor.
+/// The C++ Actor Framework 0.17 as we use it: our messages as it sees them, the three kinds of
+/// actor, the system they live in, and a question asked from outside of any actor.
 ///
-/// Included by the sources of the actor shells and by no public header.
+/// The one header of ours that includes CAF. Included by the actor shells (crew, driver, stage
+/// worker, launchers), which spell CAF too, and by nothing that a user's program includes.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,6 @@
 #include "stagecraft/actors/crew.h"
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -10,7 +11,9 @@
 #include "stagecraft/actors/data_tags.h"
 #include "stagecraft/actors/driver.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
+#include "stagecraft/actors/executor/state_names.h"
 #include "stagecraft/actors/stage_worker.h"
+#include "stagecraft/base/clock.h"
 #include "stagecraft/base/home_process.h"
 #include "stagecraft/base/process_end.h"
 #include "stagecraft/futures/transport/network.h"
@@ -71,7 +74,8 @@ struct Crew::Impl {
   const Job job;
   const std::unique_ptr<const Network> network;
   const std::shared_ptr<Transport> here;
-  std::vector<Worker> workers;  ///< by rank
+  std::vector<Worker> workers;              ///< by rank
+  std::vector<std::int64_t> clock_offsets;  ///< by rank: what brings its times into our clock
   DriverActor driver;
 
   Impl(const Launcher& launcher, std::shared_ptr<StepLedger> l, Job j)
@@ -101,16 +105,26 @@ struct Crew::Impl {
   }
 
   void hand_out_plan() {
+    using Times = std::vector<std::atomic<std::int64_t>>;
+    const auto answered = std::make_shared<Times>(workers.size());  // written by the callbacks
+    const ClockReading begun = read_clock();
     std::vector<Asked<Ready>> asked;
-    for (int r = 0; r < ranks(); ++r) {
+    for (std::size_t r = 0; r < workers.size(); ++r) {
       asked.push_back(ask_worker<Ready>(Rank(r), LoadPlan{.rank = Rank(r)}));
+      asked.back().answer.on_ready([answered, r] { (*answered)[r] = read_clock().nanoseconds; });
     }
-    gather(asked);
+    for (const Ready& ready : gather(asked)) {
+      // Whoever completes an answer may come to note its time only after it was read.
+      const std::int64_t noted = (*answered)[clock_offsets.size()];
+      const std::int64_t when = noted == 0 ? read_clock().nanoseconds : noted;
+      clock_offsets.push_back(clock_offset(ready.clock, begun, when));
+    }
   }
 
   void start_driver() {
     DriverSetup d;
     d.members = workers;
+    d.clock_offsets = clock_offsets;
     d.plan_id = job.plan_id;
     d.transport = here;
     d.ledger = ledger;
@@ -150,7 +164,7 @@ struct Crew::Impl {
     for (std::size_t r = 0; r < workers.size(); ++r) {
       told.push_back(ask<WorkerEnded>(host,
                                       workers[r].agent,
-                                      "the agent of " + peer_name(Rank(r)),
+                                      agent_name(Rank(r)),
                                       job.options.end_deadline,
                                       EndWorker{.reason = to_chain(why)}));
     }
@@ -163,7 +177,7 @@ struct Crew::Impl {
     const Future<at::Tensor> arrival = here->receive(from, tag);
     if (!arrival.wait_until(deadline)) {
       throw Error(Errc::ClusterTimeout,
-                  "rank " + to_string(from) + " has announced a tensor that has not arrived");
+                  peer_name(from) + " has announced a tensor that has not arrived");
     }
     return arrival.get();
   }
@@ -190,10 +204,10 @@ struct Crew::Impl {
       for (const StageId id : rank.stages) {
         const StageProgram& stage = job.program->partition.stages[id.index()];
         for (const StageParameter& parameter : stage.parameters) {
-          add("weight:" + parameter.name);
+          add(state_name(kWeight, parameter.name));
         }
         for (const StageBuffer& buffer : stage.buffers) {
-          add("buffer:" + buffer.name);
+          add(state_name(kBuffer, buffer.name));
         }
       }
     }

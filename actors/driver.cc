@@ -47,13 +47,14 @@ double bubble_of(const std::vector<RankTimes>& ranks, double seconds) {
 
 /// Empty where there is none, or it did not come in time.
 std::vector<InstructionTime> timeline_of(const StepReport& report,
-                                         const Future<at::Tensor>& arrival) {
+                                         const Future<at::Tensor>& arrival,
+                                         std::int64_t clock_offset) {
   if (!arrival.valid()) {
     return {};
   }
   try {
     if (arrival.ready()) {
-      return unpack_timeline(arrival.get(), report.timeline_rows);
+      return unpack_timeline(arrival.get(), report.timeline_rows, clock_offset);
     }
     log(Level::Warning, "timeline late", {{"rank", report.rank}});
   } catch (const Error& error) {
@@ -65,6 +66,7 @@ std::vector<InstructionTime> timeline_of(const StepReport& report,
 /// Requires: every rank has answered.
 StepResult result_of(const StepRound& round,
                      const std::vector<Future<at::Tensor>>& timelines,
+                     const std::vector<std::int64_t>& clock_offsets,
                      double seconds) {
   StepResult result;
   result.step = round.step().value + (round.training() ? 1 : 0);
@@ -72,7 +74,8 @@ StepResult result_of(const StepRound& round,
   std::map<Microbatch, double> losses;
   for (const auto& answer : round.answers()) {
     result.ranks.push_back(answer->times);
-    result.timelines.push_back(timeline_of(*answer, timelines[answer->rank.index()]));
+    result.timelines.push_back(
+        timeline_of(*answer, timelines[answer->rank.index()], clock_offsets[answer->rank.index()]));
     result.gradient_norm = answer->gradient_norm;
     for (const auto& [microbatch, loss] : answer->losses) {
       losses[microbatch] = loss;
@@ -152,10 +155,9 @@ class Driver {
   [[nodiscard]] int ranks() const { return static_cast<int>(setup_.members.size()); }
 
   static Error ended_error(Rank rank) {
-    Error error(
-        Errc::WorkerLost,
-        fmt::format("the worker of rank {} has ended: make a new trainer and load a checkpoint",
-                    rank.value));
+    Error error(Errc::WorkerLost,
+                fmt::format("the worker of {} has ended: make a new trainer and load a checkpoint",
+                            peer_name(rank)));
     return error.with({.rank = rank});
   }
 
@@ -356,11 +358,10 @@ class Driver {
     for (const Rank rank : round_->silent()) {
       Error error(
           Errc::WorkerLost,
-          fmt::format(
-              "rank {} was told to abort and has not answered within {} ms: what it does to its "
-              "weights is unknown",
-              rank.value,
-              abort_limit().count()));
+          fmt::format("{} was told to abort and has not answered within {} ms: what it does to its "
+                      "weights is unknown",
+                      peer_name(rank),
+                      abort_limit().count()));
       round_->gave_up(rank, error.with({.rank = rank}));
     }
     advance_round();
@@ -374,8 +375,9 @@ class Driver {
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
     if (round.succeeded()) {
       log(Level::Info, "step done", {{"step", round.step()}, {"seconds", seconds}});
-      setup_.ledger->complete(
-          round.submission(), result_of(round, timelines, seconds), round.training());
+      setup_.ledger->complete(round.submission(),
+                              result_of(round, timelines, setup_.clock_offsets, seconds),
+                              round.training());
     } else {
       fail(round);
     }

@@ -22,6 +22,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -35,7 +36,8 @@
 namespace stagecraft {
 
 struct DriverSetup {
-  std::vector<Worker> members;  ///< by rank
+  std::vector<Worker> members;              ///< by rank
+  std::vector<std::int64_t> clock_offsets;  ///< by rank: what brings its times into our clock
   PlanId plan_id;
   std::shared_ptr<Transport> transport;
   std::shared_ptr<StepLedger> ledger;

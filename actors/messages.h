@@ -9,10 +9,10 @@
 ///   driver  -> itself        TimelineHere
 ///
 /// MS-1: a message is metadata only: numbers (losses among them), text and lists of them. No
-///       tensor, no pointer, no handle; tensors go over the Transport under the tags of
-///       data_tags.h.
-/// MS-2: each message has one list of its fields, `visit_fields`; whoever sends, prints or checks
-///       messages uses that list.
+///       tensor, no pointer, no handle; tensors go over the Transport, a plan's under its edges,
+///       state and timelines under the tags of data_tags.h.
+/// MS-2: each message has one list of its fields, `visit_fields`: CAF writes and reads by it, and
+///       the test of MS-1 looks through it.
 /// MS-3: an answer carries its failure as a value; nothing throws across a message.
 #pragma once
 
@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "stagecraft/actors/executor/step_record.h"
+#include "stagecraft/base/clock.h"
 #include "stagecraft/base/error_value.h"
 #include "stagecraft/base/ids.h"
 
@@ -35,6 +36,7 @@ struct LoadPlan {
 
 struct Ready {
   Rank rank;
+  ClockReading clock;  ///< halfway through loading the plan
   ErrorChain error;
 };
 
@@ -107,7 +109,7 @@ decltype(auto) visit_fields(LoadPlan& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(Ready& m, V&& v) {
-  return v(m.rank, m.error);
+  return v(m.rank, m.clock, m.error);
 }
 template <class V>
 decltype(auto) visit_fields(Abort& m, V&& v) {

@@ -10,6 +10,7 @@
 
 #include "stagecraft/actors/data_tags.h"
 #include "stagecraft/actors/executor/foreign_error.h"
+#include "stagecraft/actors/executor/state_names.h"
 #include "stagecraft/actors/timeline_tensor.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process_end.h"
@@ -32,7 +33,7 @@ namespace {
 }
 
 bool is_of_optimizer(const std::string& name) {
-  return !name.starts_with("weight:") && !name.starts_with("buffer:");
+  return !name.starts_with(kWeight) && !name.starts_with(kBuffer);
 }
 
 /// The plan thread's actor state: made on its own thread, destroyed there (W-1).
@@ -108,14 +109,15 @@ Reply StageWorker::answer(Reply reply, Work&& work) {
 }
 
 Ready StageWorker::load(const LoadPlan& m) {
-  return answer(Ready{}, [&](Ready&) {
+  return answer(Ready{.clock = read_clock()}, [&](Ready& ready) {
     if (m.rank != desk_->rank) {
       throw Error(
           Errc::WorkerPhase,
-          fmt::format("LoadPlan for rank {} came to rank {}", m.rank.value, desk_->rank.value));
+          fmt::format("LoadPlan for {} came to {}", peer_name(m.rank), peer_name(desk_->rank)));
     }
     executor_ = std::make_unique<StageExecutor>(setup_, desk_->transport, desk_->progress);
     phase_ = Phase::Loaded;
+    ready.clock.nanoseconds = halfway(ready.clock.nanoseconds, read_clock().nanoseconds);
   });
 }
 
@@ -232,13 +234,16 @@ AgentActor spawn_agent(ActorHost& host, std::shared_ptr<WorkerDesk> desk) {
   return host.system().spawn(agent, std::move(desk));
 }
 
+std::string agent_name(Rank rank) {
+  return "the agent of " + peer_name(rank);
+}
+
 std::vector<std::optional<StatusReply>> ask_status(ActorHost& host,
                                                    const std::vector<AgentActor>& agents,
                                                    std::chrono::milliseconds limit) {
   std::vector<Future<StatusReply>> answers;
   for (std::size_t r = 0; r < agents.size(); ++r) {
-    answers.push_back(
-        ask<StatusReply>(host, agents[r], "the agent of " + peer_name(Rank(r)), limit, Status{}));
+    answers.push_back(ask<StatusReply>(host, agents[r], agent_name(Rank(r)), limit, Status{}));
   }
   std::vector<std::optional<StatusReply>> replies;
   for (const Future<StatusReply>& answer : answers) {

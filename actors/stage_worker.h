@@ -19,6 +19,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "stagecraft/actors/caf_types.h"
@@ -69,6 +70,9 @@ class StageWorker {
                                           std::shared_ptr<WorkerDesk> desk,
                                           RankSetup setup);
 [[nodiscard]] AgentActor spawn_agent(ActorHost& host, std::shared_ptr<WorkerDesk> desk);
+
+/// For messages.
+[[nodiscard]] std::string agent_name(Rank rank);
 
 /// Asks agents, from a thread that is no actor, what their ranks are doing. In their order; nothing
 /// for one that is gone or silent for longer than `limit`.

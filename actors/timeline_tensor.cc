@@ -26,7 +26,9 @@ at::Tensor pack_timeline(const std::vector<InstructionTime>& timeline) {
   return tensor;
 }
 
-std::vector<InstructionTime> unpack_timeline(const at::Tensor& tensor, std::int64_t rows) {
+std::vector<InstructionTime> unpack_timeline(const at::Tensor& tensor,
+                                             std::int64_t rows,
+                                             std::int64_t clock_offset) {
   if (tensor.scalar_type() != at::kLong || tensor.dim() != 2 || tensor.size(0) != rows ||
       tensor.size(1) != kColumns || !tensor.is_contiguous()) {
     throw Error(
@@ -37,6 +39,11 @@ std::vector<InstructionTime> unpack_timeline(const at::Tensor& tensor, std::int6
   if (rows > 0) {
     std::memcpy(
         timeline.data(), tensor.const_data_ptr(), timeline.size() * sizeof(InstructionTime));
+  }
+  for (InstructionTime& time : timeline) {
+    time.start += clock_offset;
+    time.end += clock_offset;
+    time.arrived += time.arrived == 0 ? 0 : clock_offset;  // 0: it received nothing
   }
   return timeline;
 }

@@ -16,8 +16,10 @@ namespace stagecraft {
 
 [[nodiscard]] at::Tensor pack_timeline(const std::vector<InstructionTime>& timeline);
 
+/// Its times with `clock_offset` added (base/clock.h).
 /// Errors: Internal when the tensor is no timeline of `rows` instructions.
 [[nodiscard]] std::vector<InstructionTime> unpack_timeline(const at::Tensor& tensor,
-                                                           std::int64_t rows);
+                                                           std::int64_t rows,
+                                                           std::int64_t clock_offset);
 
 }  // namespace stagecraft

@@ -11,6 +11,7 @@
 
 #include "stagecraft/actors/checkpoint.h"
 #include "stagecraft/actors/crew.h"
+#include "stagecraft/actors/executor/state_names.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/lower/lower.h"
@@ -22,9 +23,6 @@ namespace {
 
 constexpr std::chrono::hours kLongestDeadline{24 *
                                               365};  // which no clock's arithmetic overflows with
-
-constexpr std::string_view kWeight = "weight:";
-constexpr std::string_view kBuffer = "buffer:";
 
 void check_options(const TrainerOptions& options) {
   const auto require = [](bool good, const std::string& what) {
@@ -144,7 +142,7 @@ struct Trainer::Impl {
                              const std::set<int>& used) {
       for (std::size_t i = 0; i < all.size(); ++i) {
         if (!used.contains(static_cast<int>(i))) {
-          unused.push_back({std::string(kind) + all[i].name, all[i].tensor.detach().clone()});
+          unused.push_back({state_name(kind, all[i].name), all[i].tensor.detach().clone()});
         }
       }
     };
@@ -294,7 +292,7 @@ StateDict Trainer::state_dict() {
   }
   StateDict result;
   for (const std::string& name : impl().program.parameter_names()) {
-    result.emplace_back(name, by_name.at(std::string(kWeight) + name).clone());
+    result.emplace_back(name, by_name.at(state_name(kWeight, name)).clone());
   }
   return result;
 }

@@ -7,6 +7,7 @@
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include "stagecraft/actors/executor/state_names.h"
 #include "stagecraft/base/check.h"
 
 namespace stagecraft {
@@ -133,7 +134,7 @@ void Bucket::update(const Optimizer& optimizer,
 std::vector<NamedTensor> Bucket::state() const {
   std::vector<NamedTensor> result;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    result.push_back({"weight:" + names_[i], parameters_[i].detach()});
+    result.push_back({state_name(kWeight, names_[i]), parameters_[i].detach()});
   }
   for (std::size_t s = 0; s < state_names_.size(); ++s) {
     for (std::size_t i = 0; i < trained_.size(); ++i) {

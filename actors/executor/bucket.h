@@ -46,7 +46,7 @@ class Bucket {
   /// from 1.
   void update(const Optimizer& optimizer, double learning_rate, double scale, std::int64_t step);
 
-  /// Parameters first ("weight:NAME"), then the optimizer's state; the living tensors.
+  /// Parameters first (kWeight), then the optimizer's state; the living tensors.
   [[nodiscard]] std::vector<NamedTensor> state() const;
 
   /// The gradients of all trained parameters, one buffer per dtype; copies of a stage have equal

@@ -26,8 +26,7 @@
 
 namespace stagecraft {
 
-/// One tensor of a rank's state with the name it has in checkpoints:
-/// "weight:NAME", "exp_avg:NAME", ..., "buffer:NAME".
+/// One tensor of a rank's state with the name it has in checkpoints (state_names.h).
 using StateTensor = NamedTensor;
 
 class StageExecutor {

@@ -10,6 +10,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "stagecraft/actors/executor/backward.h"
+#include "stagecraft/actors/executor/state_names.h"
 #include "stagecraft/base/check.h"
 
 namespace stagecraft {
@@ -213,17 +214,17 @@ void StageRuntime::append_state(std::vector<NamedTensor>& all) const {
     all.push_back(std::move(n));
   }
   for (std::size_t b = 0; b < program->buffers.size(); ++b) {
-    all.push_back({"buffer:" + program->buffers[b].name, state.buffers[b]});
+    all.push_back({state_name(kBuffer, program->buffers[b].name), state.buffers[b]});
   }
 }
 
 std::vector<NamedTensor> initial_state(const Graph& graph) {
   std::vector<NamedTensor> state;
   for (const auto& [name, tensor] : graph.parameters) {
-    state.push_back({"weight:" + name, tensor.detach()});
+    state.push_back({state_name(kWeight, name), tensor.detach()});
   }
   for (const auto& [name, tensor] : graph.buffers) {
-    state.push_back({"buffer:" + name, tensor.detach()});
+    state.push_back({state_name(kBuffer, name), tensor.detach()});
   }
   return state;
 }

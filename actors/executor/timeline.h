@@ -23,7 +23,7 @@
 
 namespace stagecraft {
 
-/// Units: nanoseconds of the steady clock, the same for every rank of a host; bytes.
+/// Units: nanoseconds of the rank's steady clock, in a StepResult of the driver's; bytes.
 struct InstructionTime {
   std::int64_t start = 0;
   std::int64_t end = 0;

@@ -133,6 +133,7 @@ class Stage {
     plan->feeds = {{.to = Rank(0), .edge = EdgeId(0), .microbatch = Microbatch(0)}};
     setup.transport = network.endpoint(kDriver);
     setup.ledger = ledger;
+    setup.clock_offsets = {0, 100};
     setup.train = plan;
     setup.evaluate = plan;
     setup.options.learning_rate = {.kind = LearningRate::Kind::Constant, .warmup = 4};
@@ -241,7 +242,7 @@ TEST_CASE("a step is over when the timelines that its ranks announced are here",
   REQUIRE(result.timelines[0].size() == 2);
   REQUIRE(result.timelines[1].size() == 2);
   CHECK(result.timelines[0][1].start == 11);
-  CHECK(result.timelines[1][0].start == 20);
+  CHECK(result.timelines[1][0].start == 120);  // in the driver's clock
   REQUIRE(next.wait_until(patience()));
   CHECK(next.get().timelines[0].empty());
 }

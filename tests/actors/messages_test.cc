@@ -157,21 +157,22 @@ TEST_CASE("a report is as long for a thousand instructions as for one", "[actors
   CHECK(size_of(1) == size_of(1000));
 }
 
-TEST_CASE("a timeline survives being a tensor, and what is none is refused", "[actors][messages]") {
+TEST_CASE("a timeline survives being a tensor, in the reader's clock, and what is none is refused",
+          "[actors][messages]") {
   const std::vector<InstructionTime> sent{
       {}, {.start = 5, .end = 9, .arrived = 7, .bytes = 64, .held = 128, .in_flight = 3}};
-  const std::vector<InstructionTime> read = unpack_timeline(pack_timeline(sent), 2);
+  const std::vector<InstructionTime> read = unpack_timeline(pack_timeline(sent), 2, 1000);
   REQUIRE(read.size() == 2);
-  CHECK(read[0].start == 0);
-  CHECK(read[1].start == 5);
-  CHECK(read[1].end == 9);
-  CHECK(read[1].arrived == 7);
+  CHECK(read[0].arrived == 0);
+  CHECK(read[1].start == 1005);
+  CHECK(read[1].end == 1009);
+  CHECK(read[1].arrived == 1007);
   CHECK(read[1].bytes == 64);
   CHECK(read[1].held == 128);
   CHECK(read[1].in_flight == 3);
-  CHECK_THROWS_AS((void)unpack_timeline(pack_timeline(sent), 3), Error);
-  CHECK_THROWS_AS((void)unpack_timeline(pack_timeline(sent).to(at::kInt), 2), Error);
-  CHECK_THROWS_AS((void)unpack_timeline(pack_timeline(sent).t(), 6), Error);
+  CHECK_THROWS_AS((void)unpack_timeline(pack_timeline(sent), 3, 0), Error);
+  CHECK_THROWS_AS((void)unpack_timeline(pack_timeline(sent).to(at::kInt), 2, 0), Error);
+  CHECK_THROWS_AS((void)unpack_timeline(pack_timeline(sent).t(), 6, 0), Error);
 }
 
 TEST_CASE("options travel whole, but for the hook of their own process (OP-1)",

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/actors/checkpoint.h"
+#include "stagecraft/actors/executor/state_names.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/lack_of_memory.h"
@@ -83,7 +84,7 @@ std::string slowest_of(const std::vector<RankTimes>& ranks, const std::vector<Ra
 }
 
 /// The reference names its state as in a checkpoint; state_dict() and buffers() name theirs as the
-/// module does. `kind`: "weight:" or "buffer:". Of what several stages have the first counts, as in
+/// module does. `kind`: kWeight or kBuffer. Of what several stages have the first counts, as in
 /// a trainer.
 NamedTensors state_of(const Reference& reference, std::string_view kind) {
   NamedTensors all;
@@ -345,10 +346,10 @@ bool TrainRun::verify() {
   const auto stage = [&](const std::string& name) {
     return stage_of(job_.program.compiled(), name);
   };
-  const NamedTensors buffers = state_of(*reference_, "buffer:");
+  const NamedTensors buffers = state_of(*reference_, kBuffer);
   const std::vector<std::string> reordered =
       check(job_.program, job_.choice.schedule).reordered_buffers;
-  verifier_.parameters(trainer_.state_dict(), state_of(*reference_, "weight:"), stage);
+  verifier_.parameters(trainer_.state_dict(), state_of(*reference_, kWeight), stage);
   verifier_.buffers(
       select(trainer_.buffers(), buffers), buffers, stage, {reordered.begin(), reordered.end()});
   progress_->verified(verifier_.result());
