@@ -1,0 +1,129 @@
+/// Binding a rank's list: a list from anywhere is judged before it runs, and a step looks nothing up.
+#include "stagecraft/actors/executor/bound_plan.h"
+
+#include <torch/torch.h>
+
+#include "stagecraft/actors/executor/rank_setup.h"
+#include "stagecraft/actors/executor/stage_executor.h"
+#include "stagecraft/base/error.h"
+#include "stagecraft/compiler/compile.h"
+#include "stagecraft/compiler/lower/lower.h"
+#include "stagecraft/compiler/replicate.h"
+#include "stagecraft/futures/transport/inproc.h"
+#include "stagecraft/scheduler/builders/zb_h1.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/modules.h"
+
+namespace stagecraft {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+RankSetup setup_of(Rank rank) {
+  torch::manual_seed(4);
+  testing::Chain module(2);
+  const auto x = torch::randn({4, 8});
+  const Program program = compile(
+      module, {.inputs = {x}, .labels = {x}, .loss = testing::mean_square, .microbatches = 2});
+  const Schedule schedule = zb_h1(2, 2);
+  const Layout layout = Layout::of(schedule);
+  const auto plan_of = [&](bool training) {
+    return std::make_shared<const Plan>(lower_schedule(program, schedule, layout, training));
+  };
+  return rank_setup({.plan_id = {},
+                     .program = program.shared(),
+                     .train = plan_of(true),
+                     .evaluate = plan_of(false),
+                     .optimizer = Sgd{},
+                     .options = {}},
+                    rank);
+}
+
+std::vector<const StageProgram*> stages_of(const RankSetup& setup) {
+  std::vector<const StageProgram*> stages;
+  for (const StageProgram& stage : setup.stages) {
+    stages.push_back(&stage);
+  }
+  return stages;
+}
+
+/// What an executor says of the setup.
+std::string refusal(RankSetup setup) {
+  const InprocNetwork network(2);
+  try {
+    const StageExecutor executor(std::move(setup), network.endpoint(Rank(0)));
+  } catch (const Error& error) {
+    CHECK(error.code() == Errc::PlanInvalid);
+    return error.message();
+  }
+  return "none";
+}
+
+Instruction& first(RankSetup& setup, Op op) {
+  return *std::ranges::find(setup.train.instructions, op, &Instruction::op);
+}
+
+TEST_CASE("a bound list knows slots, stages and what other streams wait for", "[executor][bind]") {
+  const RankSetup setup = setup_of(Rank(0));
+  const BoundPlan bound = bind_plan(setup.train, stages_of(setup));
+  REQUIRE(bound.list.size() == setup.train.instructions.size());
+  CHECK(bound.receives.size() == 4);  // two inputs, two gradients
+  for (std::size_t i = 0; i < bound.list.size(); ++i) {
+    const BoundInstruction& b = bound.list[i];
+    CHECK(b.instruction == &setup.train.instructions[i]);
+    for (const std::size_t wait : b.waits) {
+      CHECK(wait < i);
+      CHECK(bound.list[wait].is_waited_for);
+      CHECK(bound.list[wait].instruction->stream != b.instruction->stream);
+    }
+    if (b.instruction->op != Op::Run) {
+      continue;
+    }
+    if (b.instruction->task.kind == CellKind::Forward) {
+      CHECK(b.inputs.size() == 1);
+      CHECK(b.outputs.size() == 1);
+      CHECK(b.saved.value >= 0);
+    } else {
+      CHECK(b.saved.value >= 0);
+      CHECK((b.parameter_gradients.value >= 0) ==
+            (b.instruction->task.kind == CellKind::BackwardWeight));
+    }
+  }
+}
+
+TEST_CASE("BP-1: a list that breaks a rule is refused when it is loaded", "[executor][bind]") {
+  const RankSetup sound = setup_of(Rank(0));
+  CHECK(refusal(sound) == "none");
+  RankSetup spoiled = sound;
+  first(spoiled, Op::Free).reads.clear();
+  CHECK_THAT(refusal(spoiled), ContainsSubstring("P-9: rank 0"));
+  spoiled = sound;
+  first(spoiled, Op::Send).reads[0].slot = SlotId(1000);
+  CHECK_THAT(refusal(spoiled), ContainsSubstring("the rank has no slot 1000"));
+  spoiled = sound;
+  first(spoiled, Op::Send).waits = {InstructionId(4711)};
+  CHECK_THAT(refusal(spoiled), ContainsSubstring("waits for i4711, which is not earlier"));
+  spoiled = sound;
+  first(spoiled, Op::Send).waits.clear();
+  CHECK_THAT(refusal(spoiled), ContainsSubstring("may begin before"));
+  spoiled = sound;
+  spoiled.evaluate.instructions.front().op = Op::Vote;
+  CHECK_THAT(refusal(spoiled), ContainsSubstring("P-"));
+}
+
+TEST_CASE("a list for other stages than the rank has is refused", "[executor][bind]") {
+  RankSetup setup = setup_of(Rank(0));
+  setup.stages = setup_of(Rank(1)).stages;
+  CHECK_THAT(refusal(setup), ContainsSubstring("rank 0 has other stages than its list"));
+  setup = setup_of(Rank(0));
+  setup.stages[0].inputs[0].value = ValueId(999);
+  CHECK_THAT(refusal(setup),
+             ContainsSubstring("is not one for stage \"s0\"") &&
+                 ContainsSubstring("has no slot for its input %999"));
+  setup = setup_of(Rank(0));
+  setup.stages[0].outputs[0].consumers[0] = StageId(7);
+  CHECK_THAT(refusal(setup), ContainsSubstring("has no slot for the gradient of its output"));
+}
+
+}  // namespace
+}  // namespace stagecraft
