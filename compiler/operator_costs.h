@@ -16,6 +16,7 @@
 
 #include <vector>
 
+#include "stagecraft/compiler/batch.h"
 #include "stagecraft/compiler/program.h"
 #include "stagecraft/scheduler/operator_cost.h"
 
