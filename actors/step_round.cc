@@ -12,6 +12,11 @@ bool same_everywhere(Errc code) {
   return code == Errc::NonFinite;
 }
 
+/// Reports of one thing: one that says in which stage first.
+std::pair<bool, Rank> order_of_reports(Rank reporter, const Error& error) {
+  return {!error.context().stage.has_value(), reporter};
+}
+
 }  // namespace
 
 StepRound::StepRound(Submission submission, Step step, bool training, int ranks)
@@ -53,9 +58,10 @@ void StepRound::note(Rank rank, const Error& error) {
   }
   needs_abort_ = true;  // whatever it was, others may wait for this rank
   const bool aborted = error.code() == Errc::WorkerAborted;
-  const bool better = !primary_ || (!aborted && primary_->code() == Errc::WorkerAborted) ||
-                      (primary_rank_ && same_everywhere(error.code()) &&
-                       same_everywhere(primary_->code()) && rank < *primary_rank_);
+  const bool better =
+      !primary_ || (!aborted && primary_->code() == Errc::WorkerAborted) ||
+      (primary_rank_ && same_everywhere(error.code()) && same_everywhere(primary_->code()) &&
+       order_of_reports(rank, error) < order_of_reports(*primary_rank_, *primary_));
   if (better) {
     primary_ = error;
     primary_->with({.rank = rank, .step = step_});

@@ -4,8 +4,9 @@
 /// another step.
 ///
 /// SR-1: a rank's first answer counts, every other is dropped.
-/// SR-2: the primary error is the first that is not itself the consequence of an abort; among ranks
-///       that found something not finite, the lowest rank's.
+/// SR-2: the primary error is the first that is not itself the consequence of an abort. What is not
+///       finite all ranks report: of these it is a report that says in which stage, from a rank that
+///       has it, and of several the lowest rank's.
 /// SR-3: ranks agree on `committed`, or nobody knows what the weights are: the round is lost.
 #pragma once
 

@@ -23,6 +23,7 @@ void refuse_non_finite(const std::vector<StageRuntime>& stages,
                           : std::nullopt;
     if (name) {
       what = "the gradient of " + *name;
+      place.rank.reset();  // it is this one
       place.stage = stage.program->id;
     }
   }

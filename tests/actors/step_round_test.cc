@@ -81,6 +81,18 @@ TEST_CASE("of several ranks that found something not finite the lowest is named 
   CHECK_FALSE(round.lost());
 }
 
+TEST_CASE("what is not finite is told by the rank that has it, which knows its name (SR-2)",
+          "[actors][round]") {
+  StepRound round = round_of(3);
+  StepReport knows = bad(1, Errc::NonFinite);
+  knows.error = to_chain(Error(Errc::NonFinite, "the gradient of w").with({.stage = StageId(3)}));
+  round.answered(bad(0, Errc::NonFinite));
+  round.answered(knows);
+  round.answered(bad(2, Errc::NonFinite));
+  CHECK(round.primary()->message() == "the gradient of w");
+  CHECK(round.primary()->context().rank == Rank(1));
+}
+
 TEST_CASE("ranks that disagree on the commit lose the weights (SR-3)", "[actors][round]") {
   StepRound round = round_of(2);
   round.answered(good(0));

@@ -281,6 +281,8 @@ TEST_CASE("a gradient that is not finite stops the step before any weight change
   const StateDict before = trainer.state_dict();
   const Error error = error_of(step_of(trainer, 0));
   CHECK(error.code() == Errc::NonFinite);
+  CHECK(error.message().find("the gradient of ") != std::string::npos);
+  CHECK(error.context().stage.has_value());
   CHECK(trainer.steps() == 0);
   CHECK(same_bits(trainer.state_dict(), before));
   const Data batch = data(0);
