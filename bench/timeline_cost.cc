@@ -56,23 +56,20 @@ void compare(const char* what,
 
 /// What the executor does around an instruction: it notes when it began, recording or not.
 void around_nothing() {
-  sc::TimelineRecorder recorder(kInstructions);
-  std::atomic<std::int64_t> since{0};
-  const auto begin = [&] {
-    const auto start = Clock::now();
-    since.store(start.time_since_epoch().count(), std::memory_order_relaxed);
-    return start;
-  };
+  const std::unique_ptr<sc::Device> device = sc::cpu_device();
+  sc::TimelineRecorder recorder(kInstructions, *device);
+  sc::Progress progress;
   const auto off = [&] {
     for (std::size_t i = 0; i < kInstructions; ++i) {
-      (void)begin();
+      progress.begin(i);
     }
   };
   const auto on = [&] {
     recorder.begin_step();
     for (std::size_t i = 0; i < kInstructions; ++i) {
-      const auto start = begin();
-      recorder.record(i, start, Clock::now(), 0, 0, 0);
+      progress.begin(i);
+      const sc::Device::Event start = device->record(sc::Stream::Compute);
+      recorder.record(i, start, device->record(sc::Stream::Compute), 0, 0, 0);
     }
     (void)recorder.take();
   };
@@ -80,7 +77,8 @@ void around_nothing() {
 }
 
 void around_receives() {
-  sc::TimelineRecorder recorder(kInstructions);
+  const std::unique_ptr<sc::Device> device = sc::cpu_device();
+  sc::TimelineRecorder recorder(kInstructions, *device);
   const at::Tensor tensor = torch::ones({1});
   const auto receive = [&](bool recorded) {
     recorder.begin_step();

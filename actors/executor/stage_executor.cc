@@ -5,17 +5,15 @@
 
 #include <ATen/TensorOperators.h>
 
-#include "stagecraft/actors/executor/bound_plan.h"
 #include "stagecraft/actors/executor/commit.h"
 #include "stagecraft/actors/executor/device.h"
 #include "stagecraft/actors/executor/foreign_error.h"
 #include "stagecraft/actors/executor/libtorch_gate.h"
+#include "stagecraft/actors/executor/loaded_plan.h"
 #include "stagecraft/actors/executor/overlap_group.h"
-#include "stagecraft/actors/executor/slots.h"
 #include "stagecraft/actors/executor/snapshot.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/actors/executor/step_times.h"
-#include "stagecraft/actors/executor/transfers.h"
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/process_end.h"
 #include "stagecraft/compiler/thread_count.h"
@@ -33,42 +31,6 @@ std::vector<StageRuntime> stages_of(const RankSetup& setup) {
   }
   return stages;
 }
-
-/// One plan, bound, and what a step of it holds.
-struct LoadedPlan {
-  BoundPlan bound;
-  Slots slots;
-  Transfers transfers;
-  std::vector<Device::Event> events;  ///< by position; of instructions that others wait for
-  bool ran = false;                   ///< once to its end
-
-  LoadedPlan(const RankPlan& plan,
-             const std::vector<StageRuntime>& stages,
-             std::shared_ptr<Transport> transport,
-             std::shared_ptr<WaitBoard> board,
-             std::chrono::milliseconds patience)
-      : bound(bind_plan(plan, programs_of(stages))),
-        slots(plan.slots),
-        transfers(bound, std::move(transport), std::move(board), patience),
-        events(plan.instructions.size()) {}
-
-  LoadedPlan(const LoadedPlan&) = delete;  // transfers view the plan
-  LoadedPlan& operator=(const LoadedPlan&) = delete;
-
-  void clear() {
-    slots.clear();
-    transfers.clear();
-  }
-
- private:
-  static std::vector<const StageProgram*> programs_of(const std::vector<StageRuntime>& stages) {
-    std::vector<const StageProgram*> programs;
-    for (const StageRuntime& stage : stages) {
-      programs.push_back(stage.program);
-    }
-    return programs;
-  }
-};
 
 }  // namespace
 
@@ -338,8 +300,8 @@ struct StageExecutor::Impl {
       timeline = recorder.take();
     }
     progress->instruction.store(Progress::kBetweenSteps, std::memory_order_relaxed);
-    if (!plan->ran) {
-      plan->ran = true;
+    if (!plan->has_run) {
+      plan->has_run = true;
       arm_libtorch_gate();
     }
     return report;

@@ -1,0 +1,54 @@
+/// LoadedPlan: one of a rank's lists, bound, with the slots and transfers of a step that runs it.
+///
+/// The executor has two, for training and for evaluation.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "stagecraft/actors/executor/bound_plan.h"
+#include "stagecraft/actors/executor/device.h"
+#include "stagecraft/actors/executor/slots.h"
+#include "stagecraft/actors/executor/stage_runtime.h"
+#include "stagecraft/actors/executor/transfers.h"
+
+namespace stagecraft {
+
+struct LoadedPlan {
+  BoundPlan bound;
+  Slots slots;
+  Transfers transfers;
+  std::vector<Device::Event> events;  ///< by position; of instructions that others wait for
+  bool has_run = false;               ///< once to its end
+
+  LoadedPlan(const RankPlan& plan,
+             const std::vector<StageRuntime>& stages,
+             std::shared_ptr<Transport> transport,
+             std::shared_ptr<WaitBoard> board,
+             std::chrono::milliseconds patience)
+      : bound(bind_plan(plan, programs_of(stages))),
+        slots(plan.slots),
+        transfers(bound, std::move(transport), std::move(board), patience),
+        events(plan.instructions.size()) {}
+
+  LoadedPlan(const LoadedPlan&) = delete;  // transfers view the plan
+  LoadedPlan& operator=(const LoadedPlan&) = delete;
+
+  void clear() {
+    slots.clear();
+    transfers.clear();
+  }
+
+ private:
+  static std::vector<const StageProgram*> programs_of(const std::vector<StageRuntime>& stages) {
+    std::vector<const StageProgram*> programs;
+    for (const StageRuntime& stage : stages) {
+      programs.push_back(stage.program);
+    }
+    return programs;
+  }
+};
+
+}  // namespace stagecraft
