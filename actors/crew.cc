@@ -146,8 +146,11 @@ struct Crew::Impl {
       return;  // nobody works any more (PE-1)
     }
     const Deadline deadline = std::chrono::steady_clock::now() + job.options.end_deadline;
-    close_transports(why, deadline);
     std::vector<caf::actor> everybody;
+    if (driver) {  // first: what the ranks report of their end concerns nobody
+      caf::anon_send_exit(driver, caf::exit_reason::user_shutdown);
+    }
+    close_transports(why, deadline);
     if (driver) {
       everybody.push_back(caf::actor_cast<caf::actor>(driver));
     }

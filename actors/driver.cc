@@ -29,6 +29,9 @@ class Driver;
 struct DriverState {
   static inline const char* name = "driver";
   std::unique_ptr<Driver> driver;
+
+  DriverState();
+  ~DriverState();
 };
 
 using Self = DriverActor::stateful_pointer<DriverState>;
@@ -254,11 +257,18 @@ class Driver {
     }
   }
 
-  /// False once the deadline has passed.
+  /// Only while Running: behind the deadline tick() goes on without them. Nobody waits for a rank
+  /// that has ended.
   [[nodiscard]] bool waits_for_timelines() const {
-    const auto missing = [](const Future<at::Tensor>& t) { return t.valid() && !t.ready(); };
-    return phase_ == Phase::Running && round_->succeeded() &&
-           std::ranges::any_of(timelines_, missing);
+    if (phase_ != Phase::Running || !round_->succeeded()) {
+      return false;
+    }
+    for (std::size_t r = 0; r < timelines_.size(); ++r) {
+      if (timelines_[r].valid() && !timelines_[r].ready() && !ended_[r]) {
+        return true;
+      }
+    }
+    return false;
   }
 
   void send_inputs(Submission submission, const StepInput& input) {
@@ -428,6 +438,13 @@ class Driver {
   std::vector<SilentRank> late_;  ///< of the step under way, while Asking
   std::size_t unasked_ = 0;       ///< of these, who has not answered
 };
+
+DriverState::DriverState() = default;
+
+DriverState::~DriverState() {
+  const AtWork at_work;  // timelines that have come are dropped
+  driver.reset();
+}
 
 DriverActor::behavior_type driver_behavior(Self self, const DriverSetup& setup) {
   self->state.driver = std::make_unique<Driver>(self, setup);

@@ -125,12 +125,23 @@ StepReport StageWorker::run(const StepOrder& m) {
   return answer(StepReport{.submission = m.submission}, [&](StepReport& report) {
     check_phase("StepOrder");
     report = executor_->run(m);
-    if (const auto timeline = executor_->take_timeline(); !timeline.empty()) {
-      report.timeline_rows = std::ssize(timeline);
+    report.timeline_rows = send_timeline(m);
+  });
+}
+
+/// A step whose timeline is lost is done all the same: weights may have changed.
+std::int64_t StageWorker::send_timeline(const StepOrder& m) {
+  try {
+    const std::vector<InstructionTime> timeline = executor_->take_timeline();
+    if (!timeline.empty()) {
       desk_->transport->send(
           kDriver, timeline_tag(setup_.plan_id, m.epoch, m.submission), pack_timeline(timeline));
     }
-  });
+    return std::ssize(timeline);
+  } catch (const std::exception& e) {
+    log(Level::Warning, "timeline lost", {{"rank", desk_->rank}, {"why", e.what()}});
+    return 0;
+  }
 }
 
 StateListing StageWorker::send_state(const SendState& m) {

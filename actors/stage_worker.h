@@ -12,11 +12,12 @@
 /// W-2: `answer` is the one place where an exception becomes an error value.
 /// W-3: TakeState replaces the whole state or, failing, nothing. The first may leave out the
 ///      optimizer's, which is zero in a rank that has just been loaded.
-/// W-4: both are at work (base/process_end.h) while they handle a message or give up what they
-///      hold.
+/// W-4: both are at work (base/process_end.h) while they may touch tensors: in messages that make,
+///      move or drop some, and where the plan thread gives up what it holds.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,6 +56,8 @@ class StageWorker {
   template <class Reply, class Work>
   Reply answer(Reply reply, Work&& work);
   void check_phase(const char* message) const;
+  /// Returns how many rows are on their way.
+  std::int64_t send_timeline(const StepOrder& m);
   [[nodiscard]] std::vector<StateTensor> named_state(const std::vector<std::string>& names) const;
   [[nodiscard]] std::vector<at::Tensor> receive_state(const std::vector<StateTensor>& state,
                                                       const TakeState& m) const;

@@ -43,7 +43,7 @@ class StepLedger {
   /// Errors: ClusterClosed after close(); what it broke down with.
   [[nodiscard]] EnteredStep enter(StepInput input, int most);
 
-  /// A number for a transfer of results or state, taken from the same count as submissions.
+  /// A number for a transfer of state, taken from the same count as submissions.
   [[nodiscard]] Submission next_request();
 
   /// Hands the inputs over to whoever starts the step; nothing when the step is no longer wanted.

@@ -5,15 +5,15 @@
 ///
 /// SR-1: a rank's first answer counts, every other is dropped.
 /// SR-2: the primary error is the first that is not itself the consequence of an abort. What is not
-///       finite all ranks report: of these it is a report that says in which stage, from a rank that
-///       has it, and of several the lowest rank's.
+///       finite all ranks report: of these it is a report that says in which stage, from a rank
+///       that has it, and of several the lowest rank's.
 /// SR-3: ranks agree on `committed`, or nobody knows what the weights are: the round is lost.
 #pragma once
 
 #include <optional>
 #include <vector>
 
-#include "stagecraft/actors/messages.h"
+#include "stagecraft/actors/executor/step_record.h"
 #include "stagecraft/base/error.h"
 
 namespace stagecraft {

@@ -13,7 +13,8 @@
 
 namespace stagecraft {
 
-/// Cuts a stage of one chunk before each of the operators at `borders`, ascending positions.
+/// Cuts a stage of one chunk before each of the operators at `borders`, ascending positions. What
+/// it keeps and needs in bytes stays as it was measured in one piece.
 /// Errors: CompilePartition for a border that leaves a chunk empty, and for what chunks cannot
 ///         share: an operator that writes memory of another chunk in place, a parameter with hooks
 ///         in two.

@@ -18,8 +18,6 @@ class LoneNode {
 
   /// `all`: it hands on every result, not the first alone.
   LoneNode(const Graph& graph, const Node& node, bool all);
-  LoneNode(const LoneNode&) = delete;  // the interpreter refers to the program
-  LoneNode& operator=(const LoneNode&) = delete;
 
   /// Values of the batch and of other nodes that it reads.
   [[nodiscard]] std::vector<ValueId> inputs() const;

@@ -258,9 +258,11 @@ class Measuring {
 std::unordered_map<ValueId, StageId> stages_of(const Partition& partition) {
   std::unordered_map<ValueId, StageId> stages;
   for (const StageProgram& stage : partition.stages) {
-    for (const Node& node : stage.chunks.front().nodes) {
-      for (const ValueId result : node.results) {
-        stages.try_emplace(result, stage.id);
+    for (const Chunk& chunk : stage.chunks) {
+      for (const Node& node : chunk.nodes) {
+        for (const ValueId result : node.results) {
+          stages.try_emplace(result, stage.id);
+        }
       }
     }
   }

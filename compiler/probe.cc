@@ -7,6 +7,7 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 
+#include "stagecraft/base/check.h"
 #include "stagecraft/compiler/memory_meter.h"
 
 namespace stagecraft {
@@ -45,6 +46,7 @@ StageRun run_stage(const Graph& graph,
   for (const at::Tensor& input : inputs_of(program, inputs, labels, crossing)) {
     run.leaves.push_back(input.requires_grad() ? input.detach().requires_grad_() : input.detach());
   }
+  SC_CHECK(program.chunks.size() == 1, "stages are measured before they are cut into chunks");
   const ChunkInterpreter interpreter(program, program.chunks.front());
   const auto meter = std::make_shared<MemoryMeter>();
   const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, meter);

@@ -49,6 +49,7 @@ struct StageBuffer {
   ValueId value;
   int position = 0;      ///< in the model
   bool written = false;  ///< by a forward: running statistics, counters
+  std::vector<std::int64_t> strides;
 };
 
 struct StageConstant {
@@ -102,7 +103,7 @@ decltype(auto) visit_fields(StageParameter& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(StageBuffer& m, V&& v) {
-  return v(m.name, m.value, m.position, m.written);
+  return v(m.name, m.value, m.position, m.written, m.strides);
 }
 template <class V>
 decltype(auto) visit_fields(StageConstant& m, V&& v) {

@@ -3,8 +3,19 @@
 #include <set>
 #include <utility>
 
+#include <c10/util/strides.h>
+
 namespace stagecraft {
 namespace {
+
+/// Those that a copy has: the tensor's own where it is dense.
+std::vector<std::int64_t> strides_of(const at::Tensor& tensor) {
+  if (tensor.is_non_overlapping_and_dense()) {
+    return tensor.strides().vec();
+  }
+  const auto strides = c10::contiguous_strides(tensor.sizes());
+  return {strides.begin(), strides.end()};
+}
 
 class Completion {
  public:
@@ -83,7 +94,8 @@ class Completion {
           stage_.buffers.push_back({graph_.buffers[position].name,
                                     id,
                                     value.position,
-                                    written_.contains(value.alias_set)});
+                                    written_.contains(value.alias_set),
+                                    strides_of(graph_.buffers[position].tensor)});
           break;
         case ValueKind::Constant:
           stage_.constants.push_back({id, graph_.constants[position]});

@@ -1,8 +1,10 @@
 #include "stagecraft/actors/executor/bound_plan.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -34,7 +36,8 @@ class TaskSlots {
     bound.saved = writes({kNoValue, Role::Saved, stage_->id}).value_or(SlotId(-1));
   }
 
-  void bind_backward(BoundInstruction& bound) const {
+  /// `rest`: the input half is done.
+  void bind_backward(BoundInstruction& bound, bool rest) const {
     if (instruction_->does_nothing()) {
       return;  // P-8
     }
@@ -43,7 +46,7 @@ class TaskSlots {
     bound.parameter_gradients =
         writes({kNoValue, Role::ParameterGradient, stage_->id}).value_or(SlotId(-1));
     for (const StageOutput& output : stage_->outputs) {
-      bound.output_gradients.push_back(gradients_of(output));
+      bound.output_gradients.push_back(rest ? std::vector<SlotId>{} : gradients_of(output));
     }
     for (const StageInput& input : stage_->inputs) {
       if (!input.owes_gradient) {
@@ -55,15 +58,24 @@ class TaskSlots {
     }
     const auto owed = std::ranges::count(stage_->inputs, true, &StageInput::owes_gradient);
     const auto made = std::ssize(bound.input_gradients);
-    const bool only_weights = instruction_->task.kind == CellKind::BackwardWeight && made == 0;
-    if (made != owed && !only_weights) {
+    if (made != (rest ? 0 : owed)) {
       refuse(fmt::format("has slots for {} gradients of inputs and owes {}", made, owed));
     }
   }
 
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw Error(Errc::PlanInvalid,
+                fmt::format("the list of rank {} is not one for stage \"{}\": {} {}",
+                            plan_->rank.value,
+                            stage_->name,
+                            to_string(*instruction_),
+                            what))
+        .with(place_of(*instruction_));
+  }
+
  private:
   /// Latest-created consumer first: the order in which one process adds them, whatever arrives
-  /// first. None in a task that does not read them, as the weight half of a split backward.
+  /// first.
   [[nodiscard]] std::vector<SlotId> gradients_of(const StageOutput& output) const {
     std::vector<SlotId> slots;
     for (std::size_t c = output.consumers.size(); c-- > 0;) {
@@ -72,7 +84,7 @@ class TaskSlots {
       }
       if (const auto slot = reads({output.value, Role::Gradient, output.consumers[c]})) {
         slots.push_back(*slot);
-      } else if (instruction_->task.kind != CellKind::BackwardWeight) {
+      } else {
         refuse(fmt::format("has no slot for the gradient of its output %{} from stage {}",
                            output.value.value,
                            output.consumers[c].value));
@@ -101,25 +113,22 @@ class TaskSlots {
     return *slot;
   }
 
-  [[noreturn]] void refuse(const std::string& what) const {
-    throw Error(Errc::PlanInvalid,
-                fmt::format("the list of rank {} is not one for stage \"{}\": {} {}",
-                            plan_->rank.value,
-                            stage_->name,
-                            to_string(*instruction_),
-                            what))
-        .with(place_of(*instruction_));
-  }
-
   const RankPlan* plan_;
   const Instruction* instruction_;
   const StageProgram* stage_;
 };
 
-void check(const RankPlan& plan, const std::vector<const StageProgram*>& stages) {
-  std::vector<std::string> faults = verify(plan);
-  if (!std::ranges::equal(plan.stages, stages, {}, {}, &StageProgram::id)) {
+void check(const RankPlan& plan, const BindScope& scope) {
+  std::vector<std::string> faults = verify(plan, scope.training);
+  if (!std::ranges::equal(plan.stages, scope.stages, {}, {}, &StageProgram::id)) {
     faults.push_back(fmt::format("rank {} has other stages than its list", plan.rank.value));
+  }
+  for (const Instruction& i : plan.instructions) {
+    if (i.op == Op::Collective &&
+        (i.group < 0 || static_cast<std::size_t>(i.group) >= scope.replica_groups)) {
+      faults.push_back(
+          fmt::format("the rank sums in group {}, of {}", i.group, scope.replica_groups));
+    }
   }
   if (!faults.empty()) {
     throw Error(Errc::PlanInvalid,
@@ -127,14 +136,44 @@ void check(const RankPlan& plan, const std::vector<const StageProgram*>& stages)
   }
 }
 
+/// In which order the backwards of a stage and microbatch come: all at once, or the input half
+/// before the weight half, each once. A weight half without the other does all.
+class Turns {
+ public:
+  /// Whether the task may come now.
+  bool take(const Task& task) {
+    Kinds& done = done_[{task.stage, task.microbatch}];
+    const bool in_turn = task.kind == CellKind::Forward ? done.empty()
+                         : task.kind == CellKind::BackwardWeight
+                             ? std::ranges::find(done, task.kind) == done.end() &&
+                                   std::ranges::find(done, CellKind::Backward) == done.end()
+                             : std::ranges::none_of(done, is_backward);
+    done.push_back(task.kind);
+    return in_turn;
+  }
+
+  [[nodiscard]] bool input_half_is_done(const Task& task) const {
+    const auto done = done_.find({task.stage, task.microbatch});
+    return done != done_.end() &&
+           std::ranges::find(done->second, CellKind::BackwardInput) != done->second.end();
+  }
+
+ private:
+  using Kinds = std::vector<CellKind>;
+  static bool is_backward(CellKind kind) { return kind != CellKind::Forward; }
+
+  std::map<std::pair<StageId, Microbatch>, Kinds> done_;
+};
+
 bool is_of_a_stage(Op op) {
   return op == Op::Run || op == Op::Accumulate || op == Op::Update;
 }
 
 }  // namespace
 
-BoundPlan bind_plan(const RankPlan& plan, const std::vector<const StageProgram*>& stages) {
-  check(plan, stages);  // keeps BP-1
+BoundPlan bind_plan(const RankPlan& plan, const BindScope& scope) {
+  check(plan, scope);  // keeps BP-1
+  Turns turns;
   BoundPlan bound{.plan = &plan, .list = {}, .receives = {}};
   bound.list.reserve(plan.instructions.size());
   std::unordered_map<InstructionId, std::size_t> position_of;
@@ -152,11 +191,14 @@ BoundPlan bind_plan(const RankPlan& plan, const std::vector<const StageProgram*>
                                          plan.stages.begin());
     }
     if (i.op == Op::Run) {
-      const TaskSlots slots(plan, i, *stages[b.stage]);
+      const TaskSlots slots(plan, i, *scope.stages[b.stage]);
       if (i.task.kind == CellKind::Forward) {
         slots.bind_forward(b);
       } else {
-        slots.bind_backward(b);
+        slots.bind_backward(b, turns.input_half_is_done(i.task));
+      }
+      if (!i.does_nothing() && !turns.take(i.task)) {
+        slots.refuse("comes out of its turn: the halves of a backward come once, I before W");
       }
     } else if (i.reads.size() + i.writes.size() == 1) {
       b.slot = (i.reads.empty() ? i.writes : i.reads).front().slot;

@@ -36,10 +36,15 @@ struct BoundPlan {
   std::vector<std::size_t> receives;   ///< positions, ascending
 };
 
-/// `stages`: those of the plan's list, in its order.
-/// Errors: PlanInvalid with everything that verify() finds, and for a task without a slot for one
-///         of its stage's values.
-[[nodiscard]] BoundPlan bind_plan(const RankPlan& plan,
-                                  const std::vector<const StageProgram*>& stages);
+/// What a list may count on beyond itself.
+struct BindScope {
+  std::vector<const StageProgram*> stages;  ///< those of the list, in its order
+  std::size_t replica_groups = 0;           ///< how many there are to sum in
+  bool training = true;
+};
+
+/// Errors: PlanInvalid with everything that verify() finds, for a group or stage that there is not,
+///         and for a task without a slot for one of its stage's values or out of its turn.
+[[nodiscard]] BoundPlan bind_plan(const RankPlan& plan, const BindScope& scope);
 
 }  // namespace stagecraft

@@ -1,7 +1,6 @@
 #include "stagecraft/actors/executor/commit.h"
 
 #include <cmath>
-#include <utility>
 
 #include <fmt/format.h>
 

@@ -29,7 +29,7 @@ class Device {
   /// What is given to LibTorch on this thread goes to `stream` from now on.
   virtual void use(Stream stream) = 0;
   /// Returns the point behind everything given to `stream` so far.
-  [[nodiscard]] virtual Event record(Stream stream) = 0;
+  [[nodiscard]] virtual Event record(Stream stream) noexcept = 0;
   /// `stream` goes on only when the device has come to `event`.
   virtual void wait(Stream stream, Event event) = 0;
   /// Returns when everything given to it is done; events of before may be forgotten at the next

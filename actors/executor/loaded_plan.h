@@ -11,7 +11,6 @@
 #include "stagecraft/actors/executor/bound_plan.h"
 #include "stagecraft/actors/executor/device.h"
 #include "stagecraft/actors/executor/slots.h"
-#include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/actors/executor/transfers.h"
 
 namespace stagecraft {
@@ -24,11 +23,11 @@ struct LoadedPlan {
   bool has_run = false;               ///< once to its end
 
   LoadedPlan(const RankPlan& plan,
-             const std::vector<StageRuntime>& stages,
+             const BindScope& scope,
              std::shared_ptr<Transport> transport,
              std::shared_ptr<WaitBoard> board,
              std::chrono::milliseconds patience)
-      : bound(bind_plan(plan, programs_of(stages))),
+      : bound(bind_plan(plan, scope)),
         slots(plan.slots),
         transfers(bound, std::move(transport), std::move(board), patience),
         events(plan.instructions.size()) {}
@@ -39,15 +38,6 @@ struct LoadedPlan {
   void clear() {
     slots.clear();
     transfers.clear();
-  }
-
- private:
-  static std::vector<const StageProgram*> programs_of(const std::vector<StageRuntime>& stages) {
-    std::vector<const StageProgram*> programs;
-    for (const StageRuntime& stage : stages) {
-      programs.push_back(stage.program);
-    }
-    return programs;
   }
 };
 

@@ -1,6 +1,5 @@
 #include "stagecraft/actors/executor/non_finite.h"
 
-#include <optional>
 #include <string>
 
 #include <fmt/format.h>

@@ -37,4 +37,13 @@ RankSetup rank_setup(const Job& job, Rank rank) {
   return setup;
 }
 
+BindScope bind_scope(const RankSetup& setup, bool training) {
+  BindScope scope{
+      .stages = {}, .replica_groups = setup.replica_groups.size(), .training = training};
+  for (const StageProgram& stage : setup.stages) {
+    scope.stages.push_back(&stage);
+  }
+  return scope;
+}
+
 }  // namespace stagecraft

@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "stagecraft/actors/executor/bound_plan.h"
 #include "stagecraft/actors/executor/optimizer.h"
 #include "stagecraft/actors/executor/trainer_options.h"
 #include "stagecraft/base/ids.h"
@@ -45,6 +46,9 @@ struct RankSetup {
 
 /// Requires: the job's plans have a list for `rank`.
 [[nodiscard]] RankSetup rank_setup(const Job& job, Rank rank);
+
+/// What a list of this setup is bound to. Views the setup.
+[[nodiscard]] BindScope bind_scope(const RankSetup& setup, bool training);
 
 template <class V>
 decltype(auto) visit_fields(RankSetup& m, V&& v) {

@@ -6,8 +6,10 @@ namespace stagecraft {
 
 Snapshot::Snapshot(const std::vector<StageRuntime>& stages) {
   for (const StageRuntime& stage : stages) {
-    for (const at::Tensor& buffer : stage.state.buffers) {
-      copies_.push_back({buffer, buffer.clone()});
+    for (std::size_t b = 0; b < stage.state.buffers.size(); ++b) {
+      if (stage.program->buffers[b].written) {
+        copies_.push_back({stage.state.buffers[b], stage.state.buffers[b].clone()});
+      }
     }
   }
 }

@@ -13,7 +13,7 @@ namespace stagecraft {
 
 class Snapshot {
  public:
-  /// Copies the buffers of all stages, which must outlive it.
+  /// Copies those of all stages.
   explicit Snapshot(const std::vector<StageRuntime>& stages);
 
   /// Makes them again what they were.

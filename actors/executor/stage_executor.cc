@@ -14,7 +14,6 @@
 #include "stagecraft/actors/executor/snapshot.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/actors/executor/step_times.h"
-#include "stagecraft/base/check.h"
 #include "stagecraft/base/process_end.h"
 #include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/futures/collective/over_transport.h"
@@ -39,9 +38,9 @@ struct StageExecutor::Impl {
   std::shared_ptr<Transport> transport;
   std::shared_ptr<Progress> progress;
   std::unique_ptr<Device> device = cpu_device();
+  LoadedPlan train, evaluate;        // first: a list that is refused costs no weights
   std::vector<StageRuntime> stages;  // ascending
-  LoadedPlan train, evaluate;
-  StepTimes times{*device};
+  StepTimes times{*device, setup.train.instructions.size()};
   TransportCollective collective;
   Commit commit;
   TimelineRecorder recorder;
@@ -58,17 +57,21 @@ struct StageExecutor::Impl {
       : setup(std::move(s)),
         transport(std::move(t)),
         progress(std::move(p)),
+        train(load(setup.train, true)),
+        evaluate(load(setup.evaluate, false)),
         stages(stages_of(setup)),
-        train(load(setup.train)),
-        evaluate(load(setup.evaluate)),
         collective(transport, {progress, &progress->waits}),
         commit(setup, collective, times, stages),
         recorder(train.bound.list.size(), *device) {}
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  [[nodiscard]] LoadedPlan load(const RankPlan& given) const {
-    return {given, stages, transport, {progress, &progress->waits}, patience(setup.options)};
+  [[nodiscard]] LoadedPlan load(const RankPlan& given, bool training) const {
+    return {given,
+            bind_scope(setup, training),
+            transport,
+            {progress, &progress->waits},
+            patience(setup.options)};
   }
 
   StepReport run(const StepOrder& step) {
@@ -92,6 +95,7 @@ struct StageExecutor::Impl {
       return finish();
     } catch (...) {
       const Error error = failure(std::current_exception());
+      device->synchronize();  // nobody uses the slots and buffers any more
       plan->clear();
       before.restore();
       progress->instruction.store(Progress::kBetweenSteps, std::memory_order_relaxed);

@@ -6,7 +6,7 @@
 /// gradients are added into the bucket in the order of the plan's Accumulate instructions.
 /// no weight changes before the vote; a step that fails before it leaves weights, optimizer
 ///      state, buffers and step count as they were.
-/// after a failed step the store is empty and the next step may run.
+/// after a failed step the slots are empty and the next step may run.
 /// once its transport is closed, or the step's epoch is over, a rank begins no further
 ///      instruction, whichever is next. Behind the vote an abort comes too late: to stop between
 ///      two updates would only lose the weights.

@@ -7,6 +7,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_strided.h>
 #include <ATen/ops/zeros.h>
 
 #include "stagecraft/actors/executor/backward.h"
@@ -37,7 +38,8 @@ StageRuntime::StageRuntime(const StageProgram& stage, const Optimizer& optimizer
   state.parameters = bucket.parameters();
   for (const StageBuffer& buffer : stage.buffers) {
     const Value& facts = stage.at(buffer.value);
-    state.buffers.push_back(at::zeros(facts.sizes, at::TensorOptions(facts.dtype)));
+    state.buffers.push_back(
+        at::empty_strided(facts.sizes, buffer.strides, at::TensorOptions(facts.dtype)).zero_());
   }
   for (const Chunk& chunk : stage.chunks) {
     chunks.push_back(bound(chunk));

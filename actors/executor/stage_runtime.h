@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,7 +19,7 @@
 
 namespace stagecraft {
 
-/// What a forward makes of one microbatch. Its tensors hang on no graph.
+/// What a forward makes of one microbatch. Outputs and loss hang on no graph.
 struct StageForward {
   std::vector<at::Tensor> outputs;  ///< in the order of StageProgram::outputs
   at::Tensor loss;                  ///< undefined where another stage computes it

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <chrono>
-#include <utility>
 #include <vector>
 
 #include "stagecraft/actors/executor/device.h"
@@ -49,7 +48,8 @@ class StepTimes {
     Clock::time_point begin_;
   };
 
-  explicit StepTimes(Device& device) : device_(device) {}
+  /// `most`: spans of a step, at most.
+  StepTimes(Device& device, std::size_t most) : device_(device) { spans_.reserve(most); }
 
   void begin_step() {
     sums_ = {};

@@ -6,7 +6,8 @@
 
 namespace stagecraft {
 
-/// Frees stand on the stream of the last use, so that none waits there.
+/// Frees stand on the stream of the last use in the list, or compute behind a receive: there they
+/// wait for users on other streams alone.
 /// Requires: instructions in issue order, reads and writes with their values and no slots yet.
 /// Ensures:  P-4 on this rank, but for the waits; `slots` is the largest number of values alive at
 ///           once.

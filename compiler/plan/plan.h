@@ -12,9 +12,10 @@
 /// P-5: run in their order, with sends that never wait, the lists cannot deadlock.
 /// P-6: an instruction waits only for earlier ones of its rank; what fills a slot is over before
 ///      anybody reads it.
-/// P-7: every rank of a replica group has one Collective of it, an all-reduce behind its last task,
-///      and enters its groups in ascending order: so ranks that share several groups cannot wait
-///      for each other.
+/// P-7: a training list ends with tasks, sums over replicas, one vote and updates, in this order; a
+///      list of forwards has none of these. Every rank of a replica group has one Collective of it,
+///      an all-reduce, and enters its groups in ascending order: so ranks that share several groups
+///      cannot wait for each other.
 /// P-8: a backward with nothing to do (StageGraph::is_surplus) is a Run that reads and writes
 ///      nothing, so that the tasks of a rank are those of its row.
 /// P-9: an instruction has the slots that its kind needs, and names nothing that its rank has not.
@@ -86,7 +87,7 @@ struct Plan {
 /// "before" are judged by streams and waits alone, not by the order of the list.
 [[nodiscard]] std::vector<std::string> verify(const Plan& plan);
 /// Of these, what one rank's list shows.
-[[nodiscard]] std::vector<std::string> verify(const RankPlan& rank);
+[[nodiscard]] std::vector<std::string> verify(const RankPlan& rank, bool training);
 
 template <class V>
 decltype(auto) visit_fields(ReplicaGroup& m, V&& v) {

@@ -101,6 +101,17 @@ Form form_of(Op op) {
   return {};
 }
 
+/// Whether what stands for one of a few words does: only then may the instruction be printed.
+bool is_in_words(const Instruction& i) {
+  const auto uses_in_words = [](const std::vector<SlotUse>& uses) {
+    return std::ranges::all_of(
+        uses, [](const SlotUse& use) { return use.value.role <= Role::ParameterGradient; });
+  };
+  return i.op <= Op::Update && i.stream <= Stream::Receive &&
+         i.collective <= CollectiveKind::AllToAll && i.task.kind <= CellKind::Update &&
+         uses_in_words(i.reads) && uses_in_words(i.writes);
+}
+
 /// What is wrong with the instruction by itself (P-9); empty where nothing is.
 std::string misshape(const RankPlan& rank, const Instruction& i) {
   const Form form = form_of(i.op);
@@ -130,6 +141,24 @@ std::string misshape(const RankPlan& rank, const Instruction& i) {
 }
 
 void check_forms(const RankPlan& rank, std::vector<std::string>& faults) {
+  std::size_t writes = 0;
+  for (std::size_t position = 0; position < rank.instructions.size(); ++position) {
+    if (!is_in_words(rank.instructions[position])) {
+      faults.push_back(fmt::format(
+          "P-9: rank {}: instruction {} of the list has a kind, stream, task or role that there is "
+          "not",
+          rank.rank.value,
+          position));
+    }
+    writes += rank.instructions[position].writes.size();
+  }
+  if (rank.slots < 0 || static_cast<std::size_t>(rank.slots) > writes) {
+    faults.push_back(fmt::format(
+        "P-9: rank {} has {} slots, and its list fills {}", rank.rank.value, rank.slots, writes));
+  }
+  if (!faults.empty()) {
+    return;  // what follows prints instructions and counts slots
+  }
   for (const Instruction& i : rank.instructions) {
     if (const std::string fault = misshape(rank, i); !fault.empty()) {
       faults.push_back(fmt::format("P-9: rank {}, {}: {}", rank.rank.value, to_string(i), fault));
@@ -281,22 +310,57 @@ class SlotCheck {
   IssueOrder order_;
 };
 
+/// Without training a list has forwards alone.
+void check_forward_only(const RankPlan& rank, std::vector<std::string>& faults) {
+  for (const Instruction& i : rank.instructions) {
+    const bool backward = i.op == Op::Run && i.task.kind != CellKind::Forward;
+    if (backward || i.op == Op::Accumulate || i.op == Op::Collective || i.op == Op::Vote ||
+        i.op == Op::Update) {
+      faults.push_back(fmt::format(
+          "P-7: rank {}, {}: it trains, in a plan of forwards", rank.rank.value, to_string(i)));
+    }
+  }
+}
+
+/// The end of a training list: tasks, sums over replicas, the vote, updates (P-7).
+void check_end(const RankPlan& rank, std::vector<std::string>& faults) {
+  const auto fault = [&](const Instruction& i, std::string_view what) {
+    faults.push_back(fmt::format("P-7: rank {}, {}: {}", rank.rank.value, to_string(i), what));
+  };
+  bool reduced = false;
+  bool voted = false;
+  std::set<StageId> updated;
+  for (const Instruction& i : rank.instructions) {
+    if (i.op == Op::Collective || i.op == Op::Vote) {
+      if (voted) {
+        fault(i, "comes behind the vote");
+      }
+      reduced = true;
+      voted = voted || i.op == Op::Vote;
+      if (i.op == Op::Collective && i.collective != CollectiveKind::AllReduce) {
+        fault(i, "the copies of a stage have one sum");
+      }
+    } else if (i.op == Op::Update) {
+      if (!voted) {
+        fault(i, "changes weights before the vote");
+      }
+      if (!updated.insert(i.task.stage).second) {
+        fault(i, "updates its stage again");
+      }
+    } else if (reduced && (i.op == Op::Run || i.op == Op::Accumulate)) {
+      fault(i, "a task behind a reduction or the vote");
+    } else if (voted && (i.op == Op::Send || i.op == Op::Recv)) {
+      fault(i, "a transfer behind the vote");
+    }
+  }
+}
+
 void check_replica_groups(const Plan& plan, std::vector<std::string>& faults) {
   for (const RankPlan& rank : plan.ranks) {
     std::vector<int> entered, expected;
-    bool reduced = false;
     for (const Instruction& i : rank.instructions) {
       if (i.op == Op::Collective) {
         entered.push_back(i.group);
-        reduced = true;
-        if (i.collective != CollectiveKind::AllReduce) {
-          faults.push_back(fmt::format("P-7: rank {}, {}: the copies of a stage have one sum",
-                                       rank.rank.value,
-                                       to_string(i)));
-        }
-      } else if (i.op == Op::Run && reduced) {
-        faults.push_back(fmt::format(
-            "P-7: rank {}, {}: a task behind a reduction", rank.rank.value, to_string(i)));
       }
     }
     for (std::size_t g = 0; g < plan.replica_groups.size(); ++g) {
@@ -322,7 +386,6 @@ void check_progress(const Plan& plan, std::vector<std::string>& faults) {
     sent.insert({kDriver, feed.to, feed.edge, feed.microbatch});
   }
   std::vector<std::size_t> next(plan.ranks.size(), 0);
-  std::size_t votes = 0;
   const auto advance = [&](std::size_t r) {
     const RankPlan& rank = plan.ranks[r];
     bool moved = false;
@@ -334,7 +397,6 @@ void check_progress(const Plan& plan, std::vector<std::string>& faults) {
       if (i.op == Op::Send) {
         sent.insert(transfer_of(rank, i));
       }
-      votes += i.op == Op::Vote ? 1 : 0;
       ++next[r];
       moved = true;
     }
@@ -354,32 +416,46 @@ void check_progress(const Plan& plan, std::vector<std::string>& faults) {
                                    to_string(plan.ranks[r].instructions[next[r]])));
     }
   }
-  if (plan.training && votes != plan.ranks.size()) {
-    faults.push_back(fmt::format("P-5: {} of {} ranks vote", votes, plan.ranks.size()));
+  for (const RankPlan& rank : plan.ranks) {
+    const auto votes = std::ranges::count(rank.instructions, Op::Vote, &Instruction::op);
+    if (votes != (plan.training ? 1 : 0)) {
+      faults.push_back(
+          fmt::format("P-5: rank {} votes {} times, and the others wait for its one vote",
+                      rank.rank.value,
+                      votes));
+    }
   }
 }
 
 }  // namespace
 
-std::vector<std::string> verify(const RankPlan& rank) {
+std::vector<std::string> verify(const RankPlan& rank, bool training) {
   std::vector<std::string> faults;
   check_forms(rank, faults);
   if (faults.empty()) {  // what follows relies on it
     check_ids(rank, faults);
     check_streams(rank, faults);
     SlotCheck(rank, faults).run();
+    if (training) {
+      check_end(rank, faults);
+    } else {
+      check_forward_only(rank, faults);
+    }
   }
   return faults;
 }
 
 std::vector<std::string> verify(const Plan& plan) {
   std::vector<std::string> faults;
-  check_names(plan, faults);
-  check_pairs(plan, faults);
   for (const RankPlan& rank : plan.ranks) {
-    const std::vector<std::string> of_rank = verify(rank);
+    const std::vector<std::string> of_rank = verify(rank, plan.training);
     faults.insert(faults.end(), of_rank.begin(), of_rank.end());
   }
+  if (std::ranges::any_of(faults, [](const std::string& f) { return f.starts_with("P-9"); })) {
+    return faults;  // what follows relies on it
+  }
+  check_names(plan, faults);
+  check_pairs(plan, faults);
   check_replica_groups(plan, faults);
   check_progress(plan, faults);
   return faults;

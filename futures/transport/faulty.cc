@@ -120,6 +120,7 @@ void FaultyTransport::close(const Error& why) {
   {
     const std::scoped_lock lock(mutex_);
     dropped.swap(held_);
+    holding_ = false;
   }
   inner_->close(why);
 }

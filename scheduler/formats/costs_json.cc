@@ -348,7 +348,8 @@ class Document {
     if (stages.size() != 2 || duration < 0) {
       json_.refuse(at, "an entry of \"groups\" wants {\"stages\": [0, 7], \"duration\": 0.02}");
     }
-    if (!costs_.stages.groups.emplace(Pair{stages[0], stages[1]}, duration).second) {
+    const bool known = costs_.stages.groups.contains(Pair{stages[1], stages[0]});
+    if (known || !costs_.stages.groups.emplace(Pair{stages[0], stages[1]}, duration).second) {
       json_.refuse(at,
                    fmt::format("stages {} and {} appear twice; keep one", stages[0], stages[1]));
     }

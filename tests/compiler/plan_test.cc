@@ -223,7 +223,8 @@ TEST_CASE("P-2, P-4, P-6: no wait of a plan can be left out", "[compiler][plan]"
         for (const InstructionId needed : all) {
           std::erase(instruction.waits, needed);
           INFO(to_string(instruction) << " without its wait for i" << needed.value);
-          CHECK(mentions(verify(rank), fmt::format("may begin before i{} is over", needed.value)));
+          CHECK(mentions(verify(rank, sound.training),
+                         fmt::format("may begin before i{} is over", needed.value)));
           instruction.waits = all;
           ++waits;
         }
@@ -236,11 +237,11 @@ TEST_CASE("P-2, P-4, P-6: no wait of a plan can be left out", "[compiler][plan]"
 TEST_CASE("P-1, P-2, P-9: a list that could not be run is told what is wrong with it",
           "[compiler][plan]") {
   const RankPlan sound = plan_of(chain_program(2, 2), two_by_two()).ranks[0];
-  REQUIRE(verify(sound).empty());
+  REQUIRE(verify(sound, true).empty());
   const auto faults_of = [&](Op op, auto&& spoil) {
     RankPlan rank = sound;
     spoil(*std::ranges::find(rank.instructions, op, &Instruction::op));
-    return verify(rank);
+    return verify(rank, true);
   };
   CHECK(mentions(faults_of(Op::Free, [](Instruction& i) { i.reads.clear(); }), "P-9"));
   CHECK(
@@ -280,7 +281,7 @@ TEST_CASE("P-2: the tasks of an overlap group wait for nothing of each other", "
   });
   REQUIRE(other != rank.instructions.end());
   other->waits.push_back(first->id);
-  CHECK(mentions(verify(rank), "of another task of its overlap group"));
+  CHECK(mentions(verify(rank, true), "of another task of its overlap group"));
 }
 
 TEST_CASE("P-8: a backward with nothing to do keeps its place, and no tensor goes to it",

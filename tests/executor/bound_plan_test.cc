@@ -1,5 +1,8 @@
-/// Binding a rank's list: a list from anywhere is judged before it runs, and a step looks nothing up.
+/// Binding a rank's list: a list from anywhere is judged before it runs, and a step looks nothing
+/// up.
 #include "stagecraft/actors/executor/bound_plan.h"
+
+#include <limits>
 
 #include <torch/torch.h>
 
@@ -39,14 +42,6 @@ RankSetup setup_of(Rank rank) {
                     rank);
 }
 
-std::vector<const StageProgram*> stages_of(const RankSetup& setup) {
-  std::vector<const StageProgram*> stages;
-  for (const StageProgram& stage : setup.stages) {
-    stages.push_back(&stage);
-  }
-  return stages;
-}
-
 /// What an executor says of the setup.
 std::string refusal(RankSetup setup) {
   const InprocNetwork network(2);
@@ -65,7 +60,7 @@ Instruction& first(RankSetup& setup, Op op) {
 
 TEST_CASE("a bound list knows slots, stages and what other streams wait for", "[executor][bind]") {
   const RankSetup setup = setup_of(Rank(0));
-  const BoundPlan bound = bind_plan(setup.train, stages_of(setup));
+  const BoundPlan bound = bind_plan(setup.train, bind_scope(setup, true));
   REQUIRE(bound.list.size() == setup.train.instructions.size());
   CHECK(bound.receives.size() == 4);  // two inputs, two gradients
   for (std::size_t i = 0; i < bound.list.size(); ++i) {
@@ -76,7 +71,7 @@ TEST_CASE("a bound list knows slots, stages and what other streams wait for", "[
       CHECK(bound.list[wait].is_waited_for);
       CHECK(bound.list[wait].instruction->stream != b.instruction->stream);
     }
-    if (b.instruction->op != Op::Run) {
+    if (b.instruction->op != Op::Run || b.instruction->does_nothing()) {
       continue;
     }
     if (b.instruction->task.kind == CellKind::Forward) {
@@ -107,8 +102,38 @@ TEST_CASE("BP-1: a list that breaks a rule is refused when it is loaded", "[exec
   first(spoiled, Op::Send).waits.clear();
   CHECK_THAT(refusal(spoiled), ContainsSubstring("may begin before"));
   spoiled = sound;
-  spoiled.evaluate.instructions.front().op = Op::Vote;
-  CHECK_THAT(refusal(spoiled), ContainsSubstring("P-"));
+  spoiled.evaluate.instructions.push_back({.id = InstructionId(9999), .op = Op::Vote});
+  CHECK_THAT(refusal(spoiled), ContainsSubstring("it trains, in a plan of forwards"));
+  spoiled = sound;
+  std::swap(first(spoiled, Op::Vote).op, first(spoiled, Op::Update).op);
+  CHECK_THAT(refusal(spoiled), ContainsSubstring("changes weights before the vote"));
+  spoiled = sound;
+  spoiled.train.instructions.push_back({.id = InstructionId(9999), .op = Op::Vote});
+  CHECK_THAT(refusal(spoiled), ContainsSubstring("comes behind the vote"));
+  spoiled = sound;
+  first(spoiled, Op::Vote).op = Op::Collective;
+  CHECK_THAT(refusal(spoiled), ContainsSubstring("the rank sums in group -1, of 0"));
+  spoiled = sound;
+  first(spoiled, Op::Vote).op = static_cast<Op>(99);
+  CHECK_THAT(refusal(spoiled), ContainsSubstring("has a kind, stream, task or role"));
+  spoiled = sound;
+  first(spoiled, Op::Send).stream = static_cast<Stream>(7);
+  CHECK_THAT(refusal(spoiled), ContainsSubstring("has a kind, stream, task or role"));
+  spoiled = sound;
+  spoiled.train.slots = -1;
+  CHECK_THAT(refusal(spoiled), ContainsSubstring("has -1 slots"));
+  spoiled.train.slots = std::numeric_limits<std::int32_t>::max();
+  CHECK_THAT(refusal(spoiled), ContainsSubstring("P-9"));
+}
+
+TEST_CASE("the halves of a backward come once, and in order", "[executor][bind]") {
+  RankSetup setup = setup_of(Rank(1));
+  for (Instruction& i : setup.train.instructions) {
+    if (i.op == Op::Run && i.task.kind == CellKind::BackwardInput) {
+      i.task.kind = CellKind::Backward;
+    }
+  }
+  CHECK_THAT(refusal(setup), ContainsSubstring("is not one for stage \"s1\""));
 }
 
 TEST_CASE("a list for other stages than the rank has is refused", "[executor][bind]") {

@@ -13,7 +13,7 @@ namespace {
 class LateDevice final : public Device {
  public:
   void use(Stream) override {}
-  Event record(Stream) override { return {issued_++}; }
+  Event record(Stream) noexcept override { return {issued_++}; }
   void wait(Stream, Event) override {}
   void synchronize() override { synchronized_ = true; }
   [[nodiscard]] std::int64_t time_of(Event event) const override {
@@ -38,7 +38,7 @@ TEST_CASE("the processor's events follow each other as the host does", "[executo
 TEST_CASE("DV-2: compute is the device's time, not that of giving work away",
           "[executor][device]") {
   LateDevice device;
-  StepTimes times(device);
+  StepTimes times(device, 8);
   times.begin_step();
   { const auto computing = times.compute(&RankTimes::forward); }
   for (int i = 0; i < 3; ++i) {

@@ -48,10 +48,10 @@ class DriftingRank {
                            .train = plan,
                            .evaluate = plan,
                            .optimizer = optimizer,
-                           .options = {}},
+                           .options = {.step_deadline = std::chrono::seconds(30)}},
                           rank)),
         stages_(stages_of(setup_, program)),
-        bound_(bind_plan(setup_.train, programs_of(stages_))),
+        bound_(bind_plan(setup_.train, bind_scope(setup_, true))),
         transport_(std::move(transport)),
         collective_(transport_),
         commit_(setup_, collective_, times_, stages_),
@@ -66,6 +66,7 @@ class DriftingRank {
     losses_.clear();
     done_.assign(bound_.list.size(), false);
     slots_.assign(static_cast<std::size_t>(bound_.plan->slots), {});
+    readers_.assign(slots_.size(), 0);
     received_.assign(bound_.list.size(), {});
     completed_ = 0;
     failure_ = nullptr;
@@ -87,6 +88,11 @@ class DriftingRank {
     if (failure_) {
       std::rethrow_exception(failure_);
     }
+    for (const Content& content : slots_) {
+      if (!std::holds_alternative<std::monostate>(content)) {
+        throw Error(Errc::PlanInvalid, "a slot is full behind the step");
+      }
+    }
   }
 
   [[nodiscard]] const std::vector<StageRuntime>& stages() const { return stages_; }
@@ -106,14 +112,6 @@ class DriftingRank {
     }
     return stages;
   }
-  static std::vector<const StageProgram*> programs_of(const std::vector<StageRuntime>& stages) {
-    std::vector<const StageProgram*> programs;
-    for (const StageRuntime& stage : stages) {
-      programs.push_back(stage.program);
-    }
-    return programs;
-  }
-
   [[nodiscard]] const Instruction& instruction(std::size_t position) const {
     return *bound_.list[position].instruction;
   }
@@ -136,7 +134,12 @@ class DriftingRank {
     if (waiting_ == running_) {
       change_.notify_all();
     }
-    change_.wait(lock, [&] { return failure_ || ready(); });
+    if (!change_.wait_for(lock, std::chrono::seconds(60), [&] { return failure_ || ready(); })) {
+      failure_ = std::make_exception_ptr(
+          Error(Errc::ClusterTimeout,
+                "the streams of " + peer_name(setup_.rank) + " wait for each other"));
+      change_.notify_all();
+    }
     --waiting_;
   }
 
@@ -207,6 +210,31 @@ class DriftingRank {
     return waits_done && (!received_[position].valid() || received_[position].ready());
   }
 
+  /// From its making to its end slots are read without the lock.
+  class Reading {
+   public:
+    Reading(DriftingRank& rank, std::unique_lock<std::mutex>& lock, std::vector<SlotId> slots)
+        : rank_(rank), lock_(lock), slots_(std::move(slots)) {
+      for (const SlotId slot : slots_) {
+        ++rank_.readers_[slot.index()];
+      }
+      lock_.unlock();
+    }
+    ~Reading() {
+      lock_.lock();
+      for (const SlotId slot : slots_) {
+        --rank_.readers_[slot.index()];
+      }
+    }
+    Reading(const Reading&) = delete;
+    Reading& operator=(const Reading&) = delete;
+
+   private:
+    DriftingRank& rank_;
+    std::unique_lock<std::mutex>& lock_;
+    std::vector<SlotId> slots_;
+  };
+
   void put(SlotId slot, Content content) {
     if (!std::holds_alternative<std::monostate>(slots_[slot.index()])) {
       throw Error(Errc::PlanInvalid, "slot " + to_string(slot) + " is filled before it is empty");
@@ -233,15 +261,20 @@ class DriftingRank {
         break;
       case Op::Send: {
         const at::Tensor tensor = get<at::Tensor>(bound.slot);
-        lock.unlock();  // a peer's stream may be woken, and asks for its own lock
+        const Reading reading(*this, lock, {bound.slot});
+        // Unlocked: a peer's stream may be woken, and asks for its own lock.
         transport_->send(bound.instruction->peer, tag_of(position), tensor);
-        lock.lock();
         break;
       }
       case Op::Recv:
         put(bound.slot, received_[position].get());
         break;
       case Op::Free:
+        if (std::holds_alternative<std::monostate>(slots_[bound.slot.index()]) ||
+            readers_[bound.slot.index()] > 0) {
+          throw Error(Errc::PlanInvalid,
+                      "slot " + to_string(bound.slot) + " is freed while it is read, or empty");
+        }
         slots_[bound.slot.index()] = {};
         break;
       case Op::Accumulate:
@@ -250,9 +283,13 @@ class DriftingRank {
       case Op::Collective:
       case Op::Vote:
       case Op::Update:
-        lock.unlock();
-        finish(bound);
-        lock.lock();
+        ++waiting_;  // for other ranks, which may wait for what lags here
+        change_.notify_all();
+        {
+          const Reading nothing(*this, lock, {});
+          finish(bound);
+        }
+        --waiting_;
         break;
     }
   }
@@ -275,12 +312,14 @@ class DriftingRank {
       for (const SlotId slot : bound.inputs) {
         inputs.push_back(get<at::Tensor>(slot));
       }
-      lock.unlock();
-      StageForward made = stage.forward(
-          inputs,
-          bound.saved.value >= 0,
-          {.seed = 5, .step = order_.step.value, .microbatch = task.microbatch.value});
-      lock.lock();
+      StageForward made;
+      {
+        const Reading reading(*this, lock, bound.inputs);
+        made = stage.forward(
+            inputs,
+            bound.saved.value >= 0,
+            {.seed = 5, .step = order_.step.value, .microbatch = task.microbatch.value});
+      }
       for (std::size_t i = 0; i < made.outputs.size(); ++i) {
         put(bound.outputs[i], made.outputs[i]);
       }
@@ -300,9 +339,11 @@ class DriftingRank {
       }
     }
     SavedStage& saved = get<SavedStage>(bound.saved);
-    lock.unlock();
-    StageGradients made = stage.backward(task.kind, saved, gradients);
-    lock.lock();
+    StageGradients made;
+    {
+      const Reading reading(*this, lock, {bound.saved});
+      made = stage.backward(task.kind, saved, gradients);
+    }
     for (std::size_t i = 0; i < made.inputs.size(); ++i) {
       put(bound.input_gradients[i], made.inputs[i]);
     }
@@ -317,7 +358,7 @@ class DriftingRank {
   const std::shared_ptr<Transport> transport_;
   TransportCollective collective_;
   const std::unique_ptr<Device> device_ = cpu_device();
-  StepTimes times_{*device_};
+  StepTimes times_{*device_, setup_.train.instructions.size()};
   Commit commit_;
   StepOrder order_;
 
@@ -326,6 +367,7 @@ class DriftingRank {
   std::mt19937 random_;
   std::vector<bool> done_;  // by position
   std::vector<Content> slots_;
+  std::vector<int> readers_;                  // by slot: who reads it outside of the lock
   std::vector<Future<at::Tensor>> received_;  // by position
   std::map<Microbatch, double> losses_;
   std::int64_t completed_ = 0;

@@ -118,7 +118,7 @@ TEST_CASE("SP-3: a rank's stages have the facts of what they name, and no others
     for (const auto& [id, value] : stage.values) {
       described.insert(id);
     }
-    CHECK(described == named);
+    CHECK((described == named));
     CHECK(described.size() < program.compiled().graph.values.size());
     REQUIRE(stage.parameters.size() == 2);
     CHECK(stage.parameters[0].name == "layer" + std::to_string(setup.rank.value) + ".weight");

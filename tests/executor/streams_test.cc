@@ -2,6 +2,7 @@
 /// needs.
 #include <torch/torch.h>
 
+#include "stagecraft/actors/executor/foreign_error.h"
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/compiler/split_batch.h"
 #include "stagecraft/scheduler/registry.h"
@@ -56,8 +57,9 @@ class Drifting {
       threads.emplace_back([&, r] {
         try {
           ranks_[r]->run(order);
-        } catch (const Error& error) {
+        } catch (...) {
           failures[r] = std::current_exception();
+          const Error error = foreign_error(failures[r]);
           for (std::size_t other = 0; other < ranks_.size(); ++other) {
             network_.endpoint(Rank(other))->close(error);
           }

@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "stagecraft/base/log.h"
 #include "stagecraft/scheduler/comparison.h"
 #include "stagecraft/tools/trace/report.h"
 #include "stagecraft/tools/trace/trace_step.h"
@@ -22,6 +23,14 @@ RunTimeline::RunTimeline(const TrainJob& job,
 }
 
 void RunTimeline::add(const StepResult& result) {
+  for (std::size_t r = 0; r < plan_.ranks.size(); ++r) {
+    if (result.timelines[r].size() != plan_.ranks[r].instructions.size()) {
+      log(Level::Warning,
+          "step left out of the trace: a rank's timeline has not come",
+          {{"step", result.step}, {"rank", plan_.ranks[r].rank}});
+      return;
+    }
+  }
   const TraceStep step = trace_step(result.step, plan_, job_.choice.layout, result.timelines);
   measured_.add(measured_step(step, job_.choice.layout));
   if (trace_) {
