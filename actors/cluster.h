@@ -14,6 +14,11 @@ class Launcher;
 
 class Cluster {
  public:
+  // With these there is no move: one that was moved from is still a cluster.
+  Cluster(const Cluster&) = default;
+  Cluster& operator=(const Cluster&) = default;
+  ~Cluster() = default;
+
   /// Errors: UsageArgument for less than one rank.
   [[nodiscard]] static Cluster local(int ranks);
 
