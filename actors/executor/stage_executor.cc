@@ -141,10 +141,7 @@ struct StageExecutor::Impl {
     const BoundInstruction& bound = plan->bound.list[position];
     const Stream stream = bound.instruction->stream;
     progress->begin(position);
-    Device::Event start;
-    if (recording) {
-      start = device->record(stream);
-    }
+    const Device::Event start = recording ? device->record(stream) : Device::Event();
     try {
       if (setup.options.before_instruction) {
         const process_end::Elsewhere in_the_users_code;

@@ -111,11 +111,13 @@ StageForward StageRuntime::forward(const Tensors& inputs,
   const at::AutoGradMode grad(keeps_graphs);
   StageForward made;
   made.outputs.resize(program->outputs.size());
-  std::vector<Tensors> between(chunks.size());  // what each chunk made, with its graph
+  std::vector<Tensors> between(chunks.size() - 1);  // what each but the last made, with its graph
+  made.saved.reserve(keeps_graphs ? chunks.size() : 0);
   for (std::size_t c = 0; c < chunks.size(); ++c) {
     const BoundChunk& chunk = chunks[c];
     Saved saved;
     Tensors arguments;
+    arguments.reserve(chunk.inputs.size());
     for (std::size_t i = 0; i < chunk.inputs.size(); ++i) {
       const auto& [from, position] = chunk.inputs[i];
       const at::Tensor& given = from ? between[*from][position] : inputs[position];
@@ -169,6 +171,7 @@ StageGradients StageRuntime::backward(CellKind kind,
   const bool halves = kind == CellKind::BackwardInput;
   std::vector<Tensors> between(chunks.size());  // per output of each chunk
   for (std::size_t c = 0; c < chunks.size(); ++c) {
+    between[c].reserve(chunks[c].outputs.size());
     for (const auto& output : chunks[c].outputs) {
       between[c].push_back(output ? output_gradients[*output] : at::Tensor());
     }
@@ -177,7 +180,7 @@ StageGradients StageRuntime::backward(CellKind kind,
   Tensors parameters(halves ? 0 : bucket.gradient_edges().size());
   for (std::size_t c = chunks.size(); c-- > 0;) {
     const BoundChunk& chunk = chunks[c];
-    const std::vector<std::size_t> leaf_of = saved[c].leaf_of;
+    const std::vector<std::size_t> leaf_of = std::move(saved[c].leaf_of);
     Gradients made;
     if (halves) {
       made.inputs = backward_input(saved[c], between[c], chunk.gradient_edges);
