@@ -5,6 +5,7 @@
 #include "stagecraft/actors/executor/optimizer.h"
 #include "stagecraft/actors/step_future.h"
 #include "stagecraft/actors/trainer.h"
+#include "stagecraft/actors/worker_main.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/batch.h"
 #include "stagecraft/compiler/check.h"

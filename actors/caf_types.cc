@@ -9,10 +9,15 @@
 #include <thread>
 #include <tuple>
 
+#include <caf/io/middleman.hpp>
+#include <caf/openssl/manager.hpp>
+
+#include "stagecraft/actors/launch/control_port.h"
 #include "stagecraft/base/log.h"
 
 namespace stagecraft {
-ActorHost::Config::Config() {
+
+ActorHost::Config::Config(const ControlLink* link) {
   const auto add = [&]<class... M>(std::tuple<M...>*) {
     (add_message_type<M>(std::string(kWireName<M>)), ...);
   };
@@ -21,9 +26,27 @@ ActorHost::Config::Config() {
   set("scheduler.max-threads", std::size_t{4});
   // Wakes an idle actor ten times faster than work stealing does.
   set("scheduler.policy", caf::atom("sharing"));
+  if (link != nullptr) {
+    add(static_cast<ProcessMessageTypes*>(nullptr));
+    add_message_type<PlanActor>("stagecraft.PlanActor");
+    add_message_type<AgentActor>("stagecraft.AgentActor");
+    add_message_type<RankStarted>("stagecraft.RankStarted");
+    openssl_certificate = link->certificate;
+    openssl_key = link->key;
+    openssl_cafile = link->authority;
+    set("middleman.heartbeat-interval", caf::timespan(link->interval));
+    set("middleman.connection-timeout", caf::timespan(link->silence));
+    set("middleman.workers", std::size_t{0});  // decodes where it reads: twice as quick a round trip
+    load<caf::io::middleman>();
+    load<caf::openssl::manager>();
+  }
 }
 
-ActorHost::ActorHost() : system_(config_) {}
+ActorHost::ActorHost(const ControlLink* link) : config_(link), system_(config_) {}
+
+ActorHost& ActorHost::with_link(const ControlLink& link) {
+  return *new ActorHost(&link);  // keeps AH-1
+}
 
 ActorHost& ActorHost::of_this_process() {
   struct Made {
@@ -34,7 +57,7 @@ ActorHost& ActorHost::of_this_process() {
   const std::scoped_lock lock(made->mutex);
   ActorHost*& host = made->by_process[getpid()];
   if (host == nullptr) {
-    host = new ActorHost;
+    host = new ActorHost(nullptr);
   }
   return *host;
 }

@@ -51,8 +51,16 @@ using DriverActor = caf::typed_actor<caf::reacts_to<Submit>,
 
 // ---- the system -----------------------------------------------------------------------------
 
-/// The actor system of this process, in which every trainer's actors live. Whoever spawns into it
-/// ends what it spawned by `end`.
+/// How actors of other processes are reached: over mutual TLS, with these files in PEM, and with
+/// heartbeats at both ends (launch/control_port.h).
+struct ControlLink {
+  std::string certificate, key, authority;
+  std::chrono::milliseconds interval, silence;
+};
+
+/// An actor system. One of this process has every trainer's actors whose ranks are threads; one that
+/// has a link belongs to a cluster of processes. Whoever spawns into it ends what it spawned by
+/// `end`.
 ///
 /// AH-1: never destroyed. CAF 0.17 does not survive being shut down among the destructors of static
 ///       objects, where a static Trainer would take it; an idle system is a few sleeping threads.
@@ -60,6 +68,8 @@ class ActorHost {
  public:
   /// Made on first use; a child of fork() gets one of its own.
   [[nodiscard]] static ActorHost& of_this_process();
+  /// Makes another one.
+  [[nodiscard]] static ActorHost& with_link(const ControlLink& link);
 
   ActorHost(const ActorHost&) = delete;
   ActorHost& operator=(const ActorHost&) = delete;
@@ -72,10 +82,10 @@ class ActorHost {
 
  private:
   struct Config : caf::actor_system_config {
-    Config();
+    explicit Config(const ControlLink* link);
   };
 
-  ActorHost();
+  explicit ActorHost(const ControlLink* link);
   ~ActorHost() = delete;
 
   Config config_;
@@ -83,8 +93,8 @@ class ActorHost {
 };
 
 /// Asks `actor` from a thread that is no actor. The future fails with ClusterMember when the actor
-/// is gone and with ClusterTimeout when it has not answered within `limit`; `what` names it in the
-/// message.
+/// is gone, or goes before it has answered, and with ClusterTimeout when it has not answered within
+/// `limit`; `what` names it in the message.
 template <class Reply, class Actor, class Message>
 Future<Reply> ask(ActorHost& host,
                   const Actor& actor,
@@ -94,14 +104,25 @@ Future<Reply> ask(ActorHost& host,
   auto promise = std::make_shared<Promise<Reply>>();
   Future<Reply> answer = promise->future();
   host.system().spawn([=](caf::event_based_actor* self) {
+    const Error ended(Errc::ClusterMember, what + " has ended and cannot answer");
+    // CAF fails no request whose receiver was in a process that is gone.
+    self->set_down_handler([self, promise, ended](const caf::down_msg&) {
+      promise->set_error(ended);
+      self->quit();
+    });
+    self->monitor(actor);
     self->request(actor, caf::timespan(limit), message)
-        .then([promise](Reply& reply) { promise->set_value(std::move(reply)); },
-              [promise, what](const caf::error& e) {
-                promise->set_error(
-                    e == caf::sec::request_timeout
-                        ? Error(Errc::ClusterTimeout, what + " has not answered in time")
-                        : Error(Errc::ClusterMember, what + " has ended and cannot answer"));
-              });
+        .then(
+            [self, promise](Reply& reply) {
+              promise->set_value(std::move(reply));
+              self->quit();
+            },
+            [self, promise, what, ended](const caf::error& e) {
+              promise->set_error(e == caf::sec::request_timeout
+                                     ? Error(Errc::ClusterTimeout, what + " has not answered in time")
+                                     : ended);
+              self->quit();
+            });
   });
   return answer;
 }

@@ -2,27 +2,40 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
+#include <optional>
 #include <string_view>
 #include <thread>
 
 #include <fmt/format.h>
 
+#include "stagecraft/actors/launch/processes.h"
 #include "stagecraft/actors/launch/threads.h"
 #include "stagecraft/base/error.h"
 
 namespace stagecraft {
 namespace {
 
-constexpr std::string_view kOption = "--ranks";
+/// What was said of a cluster, word for word; none: nothing.
+struct Said {
+  std::optional<std::string> ranks, workers, credentials;
+};
 
-int ranks_from(std::string_view text) {
+int ranks_from(const std::string& text) {
   int ranks = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), ranks);
   if (fault != std::errc{} || end != text.data() + text.size() || ranks < 1) {
-    throw Error(Errc::UsageArgument,
-                fmt::format("{} needs a whole number of at least 1, not \"{}\"", kOption, text));
+    throw Error(
+        Errc::UsageArgument,
+        fmt::format("--ranks needs a whole number of at least 1, not \"{}\"", text));
   }
   return ranks;
+}
+
+void check_ranks(int ranks) {
+  if (ranks < 1) {
+    throw Error(Errc::UsageArgument, fmt::format("a cluster has at least one rank, not {}", ranks));
+  }
 }
 
 /// Removes argv[at, at + count).
@@ -32,30 +45,87 @@ void take_out(int& argc, char** argv, int at, int count) {
   argv[argc] = nullptr;
 }
 
-}  // namespace
-
-Cluster Cluster::local(int ranks) {
-  if (ranks < 1) {
-    throw Error(Errc::UsageArgument, fmt::format("a cluster has at least one rank, not {}", ranks));
-  }
-  return {ranks, std::make_shared<const ThreadLauncher>()};
-}
-
-Cluster Cluster::from_args(int& argc, char** argv) {
-  int ranks = std::max(8, static_cast<int>(std::thread::hardware_concurrency()));
+/// Takes `--option VALUE` and `--option=VALUE` out of the arguments; the last one counts.
+std::optional<std::string> take_option(int& argc, char** argv, std::string_view option) {
+  std::optional<std::string> value;
   for (int i = 1; i < argc;) {
     const std::string_view word = argv[i];
-    if (word == kOption) {
-      ranks = ranks_from(i + 1 < argc ? argv[i + 1] : "");
-      take_out(argc, argv, i, 2);
-    } else if (word.starts_with(kOption) && word.substr(kOption.size()).starts_with('=')) {
-      ranks = ranks_from(word.substr(kOption.size() + 1));
+    if (word == option) {
+      value = i + 1 < argc ? argv[i + 1] : "";
+      take_out(argc, argv, i, i + 1 < argc ? 2 : 1);
+    } else if (word.starts_with(option) && word.substr(option.size()).starts_with('=')) {
+      value = word.substr(option.size() + 1);
       take_out(argc, argv, i, 1);
     } else {
       ++i;
     }
   }
-  return local(ranks);
+  return value;
+}
+
+std::optional<std::string> variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);
+}
+
+Said said_by_env() {
+  return {.ranks = variable("STAGECRAFT_RANKS"),
+          .workers = variable("STAGECRAFT_WORKERS"),
+          .credentials = variable("STAGECRAFT_CREDENTIALS")};
+}
+
+Cluster made_as(const Said& said) {
+  const int ranks = said.ranks
+                        ? ranks_from(*said.ranks)
+                        : std::max(8, static_cast<int>(std::thread::hardware_concurrency()));
+  const std::string workers = said.workers.value_or("threads");
+  if (workers == "processes") {
+    return Cluster::spawn(ranks, {.credentials = said.credentials.value_or("")});
+  }
+  if (workers != "threads") {
+    throw Error(Errc::UsageArgument,
+                fmt::format("--workers is threads or processes, not \"{}\"", workers));
+  }
+  return Cluster::local(ranks);
+}
+
+}  // namespace
+
+Cluster Cluster::local(int ranks) {
+  check_ranks(ranks);
+  return {ranks, std::make_shared<ThreadLauncher>()};
+}
+
+Cluster Cluster::spawn(int ranks, const SpawnOptions& options) {
+  check_ranks(ranks);
+  return {ranks, launch_processes(options)};
+}
+
+Cluster Cluster::from_args(int& argc, char** argv) {
+  Said said = said_by_env();
+  const auto take = [&](std::optional<std::string>& value, std::string_view option) {
+    if (auto taken = take_option(argc, argv, option)) {
+      value = std::move(taken);
+    }
+  };
+  take(said.ranks, "--ranks");
+  take(said.workers, "--workers");
+  take(said.credentials, "--credentials");
+  return made_as(said);
+}
+
+Cluster Cluster::from_env() {
+  return made_as(said_by_env());
+}
+
+void Cluster::replace(Rank rank) const {
+  if (rank.value < 0 || rank.value >= ranks_) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("rank {} is none of this cluster, which has ranks 0 to {}",
+                            rank.value,
+                            ranks_ - 1));
+  }
+  launcher_->replace(rank);
 }
 
 }  // namespace stagecraft

@@ -12,11 +12,11 @@
 #include "stagecraft/actors/driver.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/actors/executor/state_names.h"
+#include "stagecraft/actors/launch/launcher.h"
 #include "stagecraft/actors/stage_worker.h"
 #include "stagecraft/base/clock.h"
 #include "stagecraft/base/home_process.h"
 #include "stagecraft/base/process_end.h"
-#include "stagecraft/futures/transport/network.h"
 
 namespace stagecraft {
 namespace {
@@ -68,30 +68,57 @@ std::vector<Reply> gather(const std::vector<Asked<Reply>>& asked) {
 }  // namespace
 
 struct Crew::Impl {
-  ActorHost& host = ActorHost::of_this_process();
+  ActorHost& host;
   const HomeProcess home;
   const std::shared_ptr<StepLedger> ledger;
   const Job job;
-  const std::unique_ptr<const Network> network;
+  const std::unique_ptr<Binding> binding;
   const std::shared_ptr<Transport> here;
   std::vector<Worker> workers;              ///< by rank
   std::vector<std::int64_t> clock_offsets;  ///< by rank: what brings its times into our clock
   DriverActor driver;
 
-  Impl(const Launcher& launcher, std::shared_ptr<StepLedger> l, Job j)
-      : ledger(std::move(l)),
+  Impl(Launcher& launcher, std::shared_ptr<StepLedger> l, Job j)
+      : host(launcher.host()),
+        ledger(std::move(l)),
         job(with_own_plan(std::move(j))),
-        network(launcher.make_network(ranks())),
-        here(network->endpoint(kDriver)) {}
+        binding(launcher.bind(ranks())),
+        here(binding->driver_end()),
+        clock_offsets(job.train->ranks.size()) {}
 
   ~Impl() { end(); }
 
   [[nodiscard]] int ranks() const { return static_cast<int>(job.train->ranks.size()); }
 
-  void launch_workers(const Launcher& launcher) {
+  void launch_workers() {
     for (int r = 0; r < ranks(); ++r) {
-      workers.push_back(launcher.launch(*network, rank_setup(job, Rank(r))));
+      workers.push_back(binding->launch(rank_setup(job, Rank(r))));
     }
+  }
+
+  [[nodiscard]] std::vector<Rank> all_ranks() const {
+    std::vector<Rank> all;
+    for (int r = 0; r < ranks(); ++r) {
+      all.emplace_back(r);
+    }
+    return all;
+  }
+
+  void mend() {
+    std::vector<Rank> moved = all_ranks();
+    std::erase_if(moved, [this](Rank rank) { return !binding->was_replaced(rank); });
+    if (moved.empty()) {
+      return;
+    }
+    end_driver();  // a new one, as what this one knows of its members is no longer so
+    for (const Rank rank : moved) {
+      Worker& worker = workers[rank.index()];
+      caf::anon_send_exit(worker.agent, caf::exit_reason::user_shutdown);
+      caf::anon_send_exit(worker.plan_thread, caf::exit_reason::user_shutdown);
+      worker = binding->launch(rank_setup(job, rank));
+    }
+    hand_out_plan(moved);
+    start_driver();
   }
 
   template <class Reply, class Message>
@@ -104,20 +131,24 @@ struct Crew::Impl {
                        std::move(message))};
   }
 
-  void hand_out_plan() {
+  void hand_out_plan(const std::vector<Rank>& to) {
     using Times = std::vector<std::atomic<std::int64_t>>;
-    const auto answered = std::make_shared<Times>(workers.size());  // written by the callbacks
+    const auto answered = std::make_shared<Times>(to.size());  // written by the callbacks
     const ClockReading begun = read_clock();
     std::vector<Asked<Ready>> asked;
-    for (std::size_t r = 0; r < workers.size(); ++r) {
-      asked.push_back(ask_worker<Ready>(Rank(r), LoadPlan{.rank = Rank(r)}));
-      asked.back().answer.on_ready([answered, r] { (*answered)[r] = read_clock().nanoseconds; });
+    for (std::size_t i = 0; i < to.size(); ++i) {
+      asked.push_back(ask_worker<Ready>(to[i],
+                                        LoadPlan{.rank = to[i],
+                                                 .plan = job.plan_id,
+                                                 .patience_ms = job.options.state_deadline.count()}));
+      asked.back().answer.on_ready([answered, i] { (*answered)[i] = read_clock().nanoseconds; });
     }
-    for (const Ready& ready : gather(asked)) {
+    const std::vector<Ready> all_ready = gather(asked);
+    for (std::size_t i = 0; i < to.size(); ++i) {
       // Whoever completes an answer may come to note its time only after it was read.
-      const std::int64_t noted = (*answered)[clock_offsets.size()];
+      const std::int64_t noted = (*answered)[i];
       const std::int64_t when = noted == 0 ? read_clock().nanoseconds : noted;
-      clock_offsets.push_back(clock_offset(ready.clock, begun, when));
+      clock_offsets[to[i].index()] = clock_offset(all_ready[i].clock, begun, when);
     }
   }
 
@@ -133,6 +164,13 @@ struct Crew::Impl {
     d.base_learning_rate = base_learning_rate(job.optimizer);
     d.options = job.options;
     driver = spawn_driver(host, std::move(d));
+  }
+
+  /// Requires: no step is under way.
+  void end_driver() {
+    const Deadline deadline = std::chrono::steady_clock::now() + job.options.end_deadline;
+    host.end({caf::actor_cast<caf::actor>(driver)}, deadline);
+    driver = DriverActor();
   }
 
   void end() {
@@ -232,10 +270,10 @@ struct Crew::Impl {
   }
 };
 
-Crew::Crew(const Launcher& launcher, std::shared_ptr<StepLedger> ledger, Job job)
+Crew::Crew(Launcher& launcher, std::shared_ptr<StepLedger> ledger, Job job)
     : impl_(std::make_unique<Impl>(launcher, std::move(ledger), std::move(job))) {
-  impl_->launch_workers(launcher);
-  impl_->hand_out_plan();
+  impl_->launch_workers();
+  impl_->hand_out_plan(impl_->all_ranks());
   impl_->write_state(impl_->initial_weights());
   impl_->start_driver();
 }
@@ -244,6 +282,10 @@ Crew::~Crew() = default;
 
 void Crew::submit(Submission submission) {
   caf::anon_send(impl_->driver, Submit{submission});
+}
+
+void Crew::mend() {
+  impl_->mend();
 }
 
 std::vector<StateListing> Crew::list_state() {

@@ -1,6 +1,6 @@
 /// Crew: the actors of one trainer, a driver and two per rank, with the data plane between them.
 /// The trainer's only way to them; knows nothing of modules or files, nor of where a rank runs: its
-/// workers and its network come from the cluster's launcher.
+/// binding, with workers and network, comes from the cluster's launcher.
 ///
 /// CR-1: ending a crew takes at most its deadline: transports are closed first, by the ranks'
 ///       agents, so that nobody waits for a tensor and no rank begins another instruction; whoever
@@ -27,10 +27,14 @@ class Crew {
   /// Launches everybody, hands out plan and weights and waits until every rank is ready. Weights
   /// are those of the program. The job's plan id is drawn here.
   /// Errors: those of a rank that cannot be; ClusterTimeout.
-  Crew(const Launcher& launcher, std::shared_ptr<StepLedger> ledger, Job job);
+  Crew(Launcher& launcher, std::shared_ptr<StepLedger> ledger, Job job);
   ~Crew();
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
+
+  /// Takes on the workers that stand in the places of others by now: they get plan and setup, and
+  /// their state is to be written. Requires: no step is under way. Errors: as the constructor.
+  void mend();
 
   /// Tells the driver that the ledger has a step for it.
   void submit(Submission submission);

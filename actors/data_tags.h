@@ -1,9 +1,10 @@
-/// The tags under which state and timelines travel beside the plan, between a rank and the driver.
+/// The tags under which setups, state and timelines travel beside the plan, between a rank and the
+/// driver.
 ///
-/// DT-1: state belongs to an epoch that never ends, so that an abort of a step does not drop a
-///       checkpoint; a timeline belongs to its step, and goes with it.
+/// DT-1: setup and state belong to an epoch that never ends, so that an abort of a step does not
+///       drop a checkpoint; a timeline belongs to its step, and goes with it.
 /// DT-2: `request` comes from the ledger, like submissions, and is never used twice.
-/// DT-3: edges of plans are counted from 0 and never reach kTimelineEdge.
+/// DT-3: edges of plans are counted from 0 and never reach kSetupEdge.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +16,16 @@ namespace stagecraft {
 
 inline constexpr EdgeId kStateEdge{std::numeric_limits<std::int32_t>::max()};
 inline constexpr EdgeId kTimelineEdge{kStateEdge.value - 1};
+inline constexpr EdgeId kSetupEdge{kStateEdge.value - 2};
+
+/// The tag of the `index`-th tensor of a rank's setup: its bytes first, then its constants.
+[[nodiscard]] constexpr Tag setup_tag(PlanId plan, std::size_t index) {
+  return {.plan = plan,
+          .epoch = kEndlessEpoch,
+          .submission = Submission(0),
+          .edge = kSetupEdge,
+          .microbatch = Microbatch(index)};
+}
 
 /// The tag of the `index`-th tensor of a request.
 [[nodiscard]] constexpr Tag state_tag(PlanId plan, Submission request, std::size_t index) {

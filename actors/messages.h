@@ -29,9 +29,12 @@
 
 namespace stagecraft {
 
-/// Build what the plan needs and be ready for steps.
+/// Build what the plan needs and be ready for steps. A rank of another process gets its setup over
+/// the data plane.
 struct LoadPlan {
   Rank rank;
+  PlanId plan;
+  std::int64_t patience_ms = 0;  ///< longest it may wait for its setup
 };
 
 struct Ready {
@@ -105,7 +108,7 @@ struct TimelineHere {
 
 template <class V>
 decltype(auto) visit_fields(LoadPlan& m, V&& v) {
-  return v(m.rank);
+  return v(m.rank, m.plan, m.patience_ms);
 }
 template <class V>
 decltype(auto) visit_fields(Ready& m, V&& v) {

@@ -10,6 +10,7 @@
 
 #include "stagecraft/actors/data_tags.h"
 #include "stagecraft/actors/executor/foreign_error.h"
+#include "stagecraft/actors/executor/setup_wire.h"
 #include "stagecraft/actors/executor/state_names.h"
 #include "stagecraft/actors/timeline_tensor.h"
 #include "stagecraft/base/log.h"
@@ -21,13 +22,15 @@ namespace {
 
 [[nodiscard]] at::Tensor receive_now(const WorkerDesk& desk,
                                      const Tag& tag,
-                                     std::chrono::milliseconds patience) {
+                                     std::chrono::milliseconds patience,
+                                     std::string_view what) {
   const Future<at::Tensor> arrival = desk.transport->receive(kDriver, tag);
   const auto deadline = std::chrono::steady_clock::now() + patience;
   if (!desk.progress->waits.wait({{kDriver, arrival}}, deadline)) {
     throw Error(
         Errc::ClusterTimeout,
-        fmt::format("state tensor {} was announced and has not arrived", tag.microbatch.value));
+        fmt::format(
+            "{} tensor {} was announced and has not arrived", what, tag.microbatch.value));
   }
   return arrival.get();
 }
@@ -49,8 +52,8 @@ struct PlanThread {
 
 PlanActor::behavior_type plan_thread(PlanActor::stateful_pointer<PlanThread> self,
                                      const std::shared_ptr<WorkerDesk>& desk,
-                                     const RankSetup& setup) {
-  self->state.worker = std::make_unique<StageWorker>(desk, setup);
+                                     const SetupSource& source) {
+  self->state.worker = std::make_unique<StageWorker>(desk, source);
   const auto worker = [self]() -> StageWorker& { return *self->state.worker; };
   return {[worker](const LoadPlan& m) { return worker().load(m); },
           [worker](const StepOrder& m) { return worker().run(m); },
@@ -87,8 +90,8 @@ AgentActor::behavior_type agent(AgentActor::pointer, const std::shared_ptr<Worke
 
 }  // namespace
 
-StageWorker::StageWorker(std::shared_ptr<WorkerDesk> desk, RankSetup setup)
-    : desk_(std::move(desk)), setup_(std::move(setup)) {}
+StageWorker::StageWorker(std::shared_ptr<WorkerDesk> desk, SetupSource source)
+    : desk_(std::move(desk)), source_(std::move(source)) {}
 
 StageWorker::~StageWorker() = default;
 
@@ -115,7 +118,11 @@ Ready StageWorker::load(const LoadPlan& m) {
           Errc::WorkerPhase,
           fmt::format("LoadPlan for {} came to {}", peer_name(m.rank), peer_name(desk_->rank)));
     }
-    executor_ = std::make_unique<StageExecutor>(setup_, desk_->transport, desk_->progress);
+    RankSetup setup = source_(m);
+    plan_ = setup.plan_id;
+    state_deadline_ = setup.options.state_deadline;
+    executor_ =
+        std::make_unique<StageExecutor>(std::move(setup), desk_->transport, desk_->progress);
     phase_ = Phase::Loaded;
     ready.clock.nanoseconds = halfway(ready.clock.nanoseconds, read_clock().nanoseconds);
   });
@@ -135,7 +142,7 @@ std::int64_t StageWorker::send_timeline(const StepOrder& m) {
     const std::vector<InstructionTime> timeline = executor_->take_timeline();
     if (!timeline.empty()) {
       desk_->transport->send(
-          kDriver, timeline_tag(setup_.plan_id, m.epoch, m.submission), pack_timeline(timeline));
+          kDriver, timeline_tag(plan_, m.epoch, m.submission), pack_timeline(timeline));
     }
     return std::ssize(timeline);
   } catch (const std::exception& e) {
@@ -158,7 +165,7 @@ StateListing StageWorker::send_state(const SendState& m) {
       if (m.tensors) {
         // A copy: the next step writes to the living one.
         at::Tensor copy = state[i].tensor.detach().clone(at::MemoryFormat::Contiguous);
-        desk_->transport->send(kDriver, state_tag(setup_.plan_id, m.request, i), std::move(copy));
+        desk_->transport->send(kDriver, state_tag(plan_, m.request, i), std::move(copy));
       }
     }
   });
@@ -203,7 +210,7 @@ std::vector<at::Tensor> StageWorker::receive_state(const std::vector<StateTensor
   std::vector<at::Tensor> taken;
   for (std::size_t i = 0; i < state.size(); ++i) {
     taken.push_back(receive_now(
-        *desk_, state_tag(setup_.plan_id, m.request, i), setup_.options.state_deadline));
+        *desk_, state_tag(plan_, m.request, i), state_deadline_, "state"));
     if (taken.back().sizes() != state[i].tensor.sizes() ||
         taken.back().scalar_type() != state[i].tensor.scalar_type()) {
       throw Error(Errc::Internal, state[i].name + " was sent in another shape or type than listed");
@@ -230,9 +237,11 @@ void StageWorker::check_phase(const char* message) const {
               fmt::format("{} needs a rank that is Ready, this one is {}", message, is()));
 }
 
-PlanActor spawn_plan_thread(ActorHost& host, std::shared_ptr<WorkerDesk> desk, RankSetup setup) {
+PlanActor spawn_plan_thread(ActorHost& host,
+                            std::shared_ptr<WorkerDesk> desk,
+                            SetupSource source) {
   try {
-    return host.system().spawn<caf::detached>(plan_thread, std::move(desk), std::move(setup));
+    return host.system().spawn<caf::detached>(plan_thread, std::move(desk), std::move(source));
   } catch (const std::system_error& error) {
     const auto lack = lack_of_memory(
         error,
@@ -243,6 +252,21 @@ PlanActor spawn_plan_thread(ActorHost& host, std::shared_ptr<WorkerDesk> desk, R
 
 AgentActor spawn_agent(ActorHost& host, std::shared_ptr<WorkerDesk> desk) {
   return host.system().spawn(agent, std::move(desk));
+}
+
+RankSetup received_setup(const WorkerDesk& desk, const LoadPlan& m) {
+  const std::chrono::milliseconds patience(m.patience_ms);
+  const auto receive = [&](std::size_t index) {
+    return receive_now(desk, setup_tag(m.plan, index), patience, "setup");
+  };
+  const at::Tensor packed = receive(0);
+  const std::string_view bytes(static_cast<const char*>(packed.const_data_ptr()),
+                               static_cast<std::size_t>(packed.nbytes()));
+  std::vector<at::Tensor> tensors;
+  for (std::size_t i = 0, count = tensor_count(bytes); i < count; ++i) {
+    tensors.push_back(receive(i + 1));
+  }
+  return decode_setup(bytes, std::move(tensors));
 }
 
 std::string agent_name(Rank rank) {

@@ -18,6 +18,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,11 +37,14 @@ struct WorkerDesk {
   const std::shared_ptr<Progress> progress = std::make_shared<Progress>();
 };
 
+/// Where a rank's setup comes from, called once for each LoadPlan on the plan thread: in one process
+/// it was handed over, to another one it travels (received_setup).
+using SetupSource = std::function<RankSetup(const LoadPlan&)>;
+
 /// What the plan thread does with each message, without the actor around it.
 class StageWorker {
  public:
-  /// `setup` is what LoadPlan builds from: in one process it is handed over here.
-  StageWorker(std::shared_ptr<WorkerDesk> desk, RankSetup setup);
+  StageWorker(std::shared_ptr<WorkerDesk> desk, SetupSource source);
   ~StageWorker();
   StageWorker(const StageWorker&) = delete;
   StageWorker& operator=(const StageWorker&) = delete;
@@ -63,7 +67,9 @@ class StageWorker {
                                                       const TakeState& m) const;
 
   const std::shared_ptr<WorkerDesk> desk_;
-  const RankSetup setup_;
+  const SetupSource source_;
+  PlanId plan_;  ///< of the last LoadPlan, as is the next
+  std::chrono::milliseconds state_deadline_{0};
   std::unique_ptr<StageExecutor> executor_;
   Phase phase_ = Phase::Idle;
 };
@@ -76,6 +82,10 @@ class StageWorker {
 
 /// For messages.
 [[nodiscard]] std::string agent_name(Rank rank);
+
+/// The setup of a rank of another process than the driver's: waits for it on the data plane.
+/// Errors: WireFormat; ClusterTimeout after the message's patience.
+[[nodiscard]] RankSetup received_setup(const WorkerDesk& desk, const LoadPlan& m);
 
 /// Asks agents, from a thread that is no actor, what their ranks are doing. In their order; nothing
 /// for one that is gone or silent for longer than `limit`.

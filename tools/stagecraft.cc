@@ -19,6 +19,7 @@
 #include "stagecraft/tools/sub_command.h"
 #include "stagecraft/tools/trace/trace.h"
 #include "stagecraft/tools/train/train.h"
+#include "stagecraft/tools/worker/worker.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -38,6 +39,7 @@ const std::vector<SubCommand>& sub_commands() {
        "make, check, simulate, show, convert, compare and repair schedules",
        "--devices, --microbatches or --chunks, or the file",
        &schedule},
+      {"worker", "work for a cluster: run the stages it is sent", "its driver's program", &worker},
   };
   return commands;
 }

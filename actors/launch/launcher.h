@@ -1,14 +1,20 @@
-/// Launcher: starts the workers of a crew, wherever they are to run, and the network between them.
+/// Launcher: starts the workers of crews, wherever they are to run. Binding: the workers of one
+/// crew, rank by rank, and the network between them.
 ///
-/// A cluster has one and its trainers' crews share it; every crew gets workers and a network of its
-/// own. May be used from any thread.
+/// A cluster has one launcher and its trainers' crews share it; every crew has a binding of its own,
+/// which may outlive the launcher's cluster. A plan names ranks; what stands behind a rank is the
+/// binding's alone.
+/// BN-1: a worker may be replaced by another in its place (Launcher::replace). The binding goes on
+///       with the old one until launch() is called again for the rank.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <string>
 
 #include "stagecraft/actors/caf_types.h"
-#include "stagecraft/actors/executor/stage_executor.h"
-#include "stagecraft/futures/transport/network.h"
+#include "stagecraft/actors/executor/rank_setup.h"
+#include "stagecraft/futures/transport/transport.h"
 
 namespace stagecraft {
 
@@ -19,6 +25,36 @@ struct Worker {
   AgentActor agent;
 };
 
+class Binding {
+ public:
+  Binding(const Binding&) = delete;
+  Binding(Binding&&) = delete;
+  Binding& operator=(const Binding&) = delete;
+  Binding& operator=(Binding&&) = delete;
+  virtual ~Binding() = default;
+
+  /// The driver's end of the network.
+  [[nodiscard]] virtual std::shared_ptr<Transport> driver_end() const = 0;
+
+  /// Starts a worker for `setup.rank` at its end of the network, in the place that is the rank's
+  /// now. Its setup is there, or on its way, when LoadPlan asks for it.
+  /// Errors: DeviceOutOfMemory when there are no means to start it; those of a worker process that
+  ///         cannot be had (ClusterMember, ClusterTimeout); CompileCapture for a setup that cannot
+  ///         travel.
+  [[nodiscard]] virtual Worker launch(RankSetup setup) = 0;
+
+  /// Whether another worker stands in the rank's place than the one that was launched for it.
+  [[nodiscard]] virtual bool was_replaced(Rank rank) const = 0;
+
+  /// What is known of why the rank's worker has ended or fallen silent: "process 4711 was killed by
+  /// signal 9 (Killed)". Empty: nothing. May be called from any thread; waits for at most a moment.
+  [[nodiscard]] virtual std::string cause_of_end(Rank rank) const = 0;
+
+ protected:
+  Binding() = default;
+};
+
+/// May be used from any thread.
 class Launcher {
  public:
   Launcher(const Launcher&) = delete;
@@ -27,12 +63,15 @@ class Launcher {
   Launcher& operator=(Launcher&&) = delete;
   virtual ~Launcher() = default;
 
-  /// A network of ranks 0 to ranks - 1 and the driver.
-  [[nodiscard]] virtual std::unique_ptr<const Network> make_network(int ranks) const = 0;
+  /// Where a crew's own actors live, so that they can talk to its workers.
+  [[nodiscard]] virtual ActorHost& host() const = 0;
 
-  /// Starts the worker of `setup.rank` at its end of `network`, which this launcher made.
-  /// Errors: DeviceOutOfMemory when there are no means to start it.
-  [[nodiscard]] virtual Worker launch(const Network& network, RankSetup setup) const = 0;
+  /// Places for ranks 0 to ranks - 1. Errors: as Binding::launch.
+  [[nodiscard]] virtual std::unique_ptr<Binding> bind(int ranks) = 0;
+
+  /// Ends what stands in the rank's place and puts a new worker there, for whoever launches next.
+  /// Errors: UsageArgument where it cannot be; as Binding::launch.
+  virtual void replace(Rank rank) = 0;
 
  protected:
   Launcher() = default;

@@ -6,19 +6,47 @@
 #include "stagecraft/futures/transport/inproc.h"
 
 namespace stagecraft {
+namespace {
 
-std::unique_ptr<const Network> ThreadLauncher::make_network(int ranks) const {
-  return std::make_unique<const InprocNetwork>(ranks);
-}
+class ThreadBinding final : public Binding {
+ public:
+  ThreadBinding(ActorHost& host, int ranks) : host_(host), network_(ranks) {}
 
-Worker ThreadLauncher::launch(const Network& network, RankSetup setup) const {
-  ActorHost& host = ActorHost::of_this_process();
+  [[nodiscard]] std::shared_ptr<Transport> driver_end() const override {
+    return network_.endpoint(kDriver);
+  }
+  [[nodiscard]] Worker launch(RankSetup setup) override {
+    std::shared_ptr<Transport> end = network_.endpoint(setup.rank);
+    return launch_thread(host_, std::move(end), std::move(setup));
+  }
+  [[nodiscard]] bool was_replaced(Rank) const override { return false; }
+  [[nodiscard]] std::string cause_of_end(Rank) const override { return {}; }
+
+ private:
+  ActorHost& host_;
+  const InprocNetwork network_;
+};
+
+}  // namespace
+
+Worker launch_thread(ActorHost& host, std::shared_ptr<Transport> end, RankSetup setup) {
   const auto desk = std::make_shared<WorkerDesk>();
   desk->rank = setup.rank;
-  desk->transport = network.endpoint(setup.rank);
+  desk->transport = std::move(end);
   // The plan thread first: it is what there may be no means for.
-  PlanActor plan_thread = spawn_plan_thread(host, desk, std::move(setup));
+  PlanActor plan_thread = spawn_plan_thread(
+      host, desk, [given = std::move(setup)](const LoadPlan&) { return given; });
   return {.plan_thread = std::move(plan_thread), .agent = spawn_agent(host, desk)};
+}
+
+std::unique_ptr<Binding> ThreadLauncher::bind(int ranks) {
+  return std::make_unique<ThreadBinding>(host(), ranks);
+}
+
+void ThreadLauncher::replace(Rank rank) {
+  throw Error(Errc::UsageArgument,
+              peer_name(rank) + " is a thread of this process, and ends with it: there is nothing "
+                                "to replace. Make a new trainer and load a checkpoint");
 }
 
 }  // namespace stagecraft

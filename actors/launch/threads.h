@@ -6,10 +6,17 @@
 
 namespace stagecraft {
 
+/// Starts a worker that is a thread of this process, at its end of a network.
+/// Errors: DeviceOutOfMemory when no thread can be started for it.
+[[nodiscard]] Worker launch_thread(ActorHost& host,
+                                   std::shared_ptr<Transport> end,
+                                   RankSetup setup);
+
 class ThreadLauncher final : public Launcher {
  public:
-  [[nodiscard]] std::unique_ptr<const Network> make_network(int ranks) const override;
-  [[nodiscard]] Worker launch(const Network& network, RankSetup setup) const override;
+  [[nodiscard]] ActorHost& host() const override { return ActorHost::of_this_process(); }
+  [[nodiscard]] std::unique_ptr<Binding> bind(int ranks) override;
+  void replace(Rank rank) override;
 };
 
 }  // namespace stagecraft

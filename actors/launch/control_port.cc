@@ -1,0 +1,178 @@
+#include "stagecraft/actors/launch/control_port.h"
+
+#include <sys/resource.h>
+
+#include <thread>
+#include <typeinfo>
+
+#include <caf/io/middleman.hpp>
+#include <caf/openssl/publish.hpp>
+#include <caf/openssl/remote_actor.hpp>
+#include <fmt/format.h>
+#include <torch/headeronly/version.h>
+
+#include "stagecraft/base/log.h"
+
+namespace stagecraft {
+namespace {
+
+/// Between two attempts to find a driver that is not there yet.
+constexpr std::chrono::milliseconds kRetry{100};
+
+/// What a record looks like: the types of its fields, down to those that have none.
+class LayoutHash {
+ public:
+  template <class T>
+  void add(T& value) {
+    if constexpr (requires { visit_fields(value, *this); }) {
+      add_text("{");
+      visit_fields(value, *this);
+      add_text("}");
+    } else if constexpr (requires { value.emplace_back(); value.push_back(value.front()); }) {
+      add_text("[");
+      typename T::value_type element{};
+      add(element);
+    } else {
+      add_text(typeid(T).name());
+    }
+  }
+  template <class... Fields>
+  void operator()(Fields&... fields) {
+    (add(fields), ...);
+  }
+  void add_text(std::string_view text) {
+    for (const char c : text) {
+      hash_ = (hash_ ^ static_cast<unsigned char>(c)) * 1099511628211ULL;  // FNV-1a
+    }
+  }
+  [[nodiscard]] std::uint64_t value() const { return hash_; }
+
+ private:
+  std::uint64_t hash_ = 14695981039346656037ULL;
+};
+
+std::uint64_t message_layout() {
+  LayoutHash hash;
+  const auto add = [&]<class... M>(std::tuple<M...>*) {
+    const auto one = [&]<class Message>(Message message) {
+      hash.add_text(kWireName<Message>);
+      hash.add(message);
+    };
+    (one(M{}), ...);
+  };
+  add(static_cast<MessageTypes*>(nullptr));
+  add(static_cast<ProcessMessageTypes*>(nullptr));
+  return hash.value();
+}
+
+
+[[noreturn]] void throw_not_found(const std::string& where,
+                                  const caf::error& why,
+                                  ActorHost& host) {
+  if (why == caf::sec::unexpected_actor_messaging_interface) {
+    throw Error(Errc::ClusterMember,
+                fmt::format("what answers at {} is no driver of this version of Stagecraft: install "
+                            "the same version everywhere",
+                            where));
+  }
+  throw Error(Errc::ClusterMember,
+              fmt::format("{} cannot be joined ({}): is a driver listening there, and are both "
+                          "sides' credentials of the same cluster and not expired? See stagecraft "
+                          "credentials show",
+                          where,
+                          host.system().render(why)));
+}
+
+}  // namespace
+
+void check_heartbeat(const Heartbeat& heartbeat) {
+  if (heartbeat.interval.count() < 1 || heartbeat.silence < 2 * heartbeat.interval) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("expected a heartbeat of at least 1 ms and a silence of at least two "
+                            "heartbeats, found {} ms and {} ms",
+                            heartbeat.interval.count(),
+                            heartbeat.silence.count()));
+  }
+}
+
+ActorHost& open_control_plane(const Credentials& credentials, const Heartbeat& heartbeat) {
+  check_heartbeat(heartbeat);
+  raise_file_limit();
+  return ActorHost::with_link({.certificate = credentials.certificate,
+                               .key = credentials.key,
+                               .authority = credentials.authority,
+                               .interval = heartbeat.interval,
+                               .silence = heartbeat.silence});
+}
+
+std::uint16_t publish(ActorHost& host,
+                      const AdmissionActor& actor,
+                      const std::string& address,
+                      std::uint16_t port) {
+  const auto opened = caf::openssl::publish(actor, port, address.c_str());
+  if (!opened) {
+    throw Error(Errc::ClusterMember,
+                fmt::format("cannot listen for workers at {}:{} ({}): name an address of this host "
+                            "and a port that is free",
+                            address,
+                            port,
+                            host.system().render(opened.error())));
+  }
+  return *opened;
+}
+
+void unpublish(ActorHost& host, const AdmissionActor& actor, std::uint16_t port) {
+  const auto closed = host.system().middleman().unpublish(actor, port);
+  if (!closed) {
+    log(Level::Warning, "port stays open", {{"port", port}});
+  }
+}
+
+AdmissionActor find_admission(ActorHost& host,
+                              const std::string& address,
+                              std::uint16_t port,
+                              std::chrono::milliseconds patience) {
+  const Deadline deadline = std::chrono::steady_clock::now() + patience;
+  const std::string where = fmt::format("{}:{}", address, port);
+  using Found = caf::expected<AdmissionActor>;
+  // remote_actor waits for as long as the system likes: it does so on a thread that is left behind.
+  const auto promise = std::make_shared<Promise<std::shared_ptr<Found>>>();
+  const auto found = promise->future();
+  std::thread([&system = host.system(), promise, address, port, deadline] {
+    Found answer = caf::openssl::remote_actor<AdmissionActor>(system, address, port);
+    while (!answer && answer.error() == caf::sec::cannot_connect_to_node &&
+           std::chrono::steady_clock::now() + kRetry < deadline) {
+      std::this_thread::sleep_for(kRetry);
+      answer = caf::openssl::remote_actor<AdmissionActor>(system, address, port);
+    }
+    promise->set_value(std::make_shared<Found>(std::move(answer)));
+  }).detach();
+  if (!found.wait_until(deadline)) {
+    throw Error(Errc::ClusterTimeout,
+                fmt::format("nobody has answered at {} within {} ms", where, patience.count()));
+  }
+  const std::shared_ptr<Found> answer = found.get();
+  if (!*answer) {
+    throw_not_found(where, answer->error(), host);
+  }
+  return **answer;
+}
+
+std::string build_fingerprint() {
+  return fmt::format("stagecraft {}, LibTorch {}, CAF {}, compiler {}, messages {:016x}",
+                     STAGECRAFT_VERSION,
+                     TORCH_VERSION,
+                     CAF_VERSION,
+                     __VERSION__,
+                     message_layout());
+}
+
+void raise_file_limit() {
+  struct rlimit limit {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+    limit.rlim_cur = limit.rlim_max;
+    static_cast<void>(setrlimit(RLIMIT_NOFILE, &limit));
+  }
+}
+
+}  // namespace stagecraft

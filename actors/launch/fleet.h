@@ -1,0 +1,96 @@
+/// Fleet: the worker processes of one cluster on this host, with the port at which they join.
+///
+/// A launcher and its bindings share it. A place is a position among the processes; who stands in
+/// it may be replaced, which counts its incarnation up.
+/// FL-1: processes are started when they are required first, and all end with the fleet.
+/// Any thread may use it; its mutex guards the places, and is not held while anybody is waited for.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stagecraft/actors/cluster.h"
+#include "stagecraft/actors/launch/child_process.h"
+#include "stagecraft/actors/launch/control_port.h"
+#include "stagecraft/actors/launch/worker_program.h"
+#include "stagecraft/actors/security/credentials.h"
+#include "stagecraft/futures/transport/data_port.h"
+
+namespace stagecraft {
+
+/// A worker process that has joined.
+struct FleetMember {
+  int place = 0;
+  std::int64_t incarnation = 0;
+  std::int64_t process = 0;
+  WorkerHostActor host;
+  PortAddress port;
+};
+
+class Fleet : public std::enable_shared_from_this<Fleet> {
+ public:
+  /// Opens the port. Errors: those of the credentials; UsageFile where no worker program is found;
+  ///         ClusterMember when no port can be opened.
+  explicit Fleet(const SpawnOptions& options);
+  ~Fleet();
+  Fleet(const Fleet&) = delete;
+  Fleet& operator=(const Fleet&) = delete;
+
+  [[nodiscard]] ActorHost& host() const { return host_; }
+  [[nodiscard]] const std::shared_ptr<DataPort>& port() const { return port_; }
+  [[nodiscard]] NetworkId next_network() { return NetworkId(networks_++); }
+
+  /// Has places 0 to places - 1 filled, starting who is missing, and waits for them to join.
+  /// Errors: ClusterMember when one ends before it has joined; ClusterTimeout.
+  void require(int places);
+
+  /// Ends the process of a place and starts another one, and waits for it. Errors: as require.
+  void replace(int place);
+
+  /// Requires: the place was filled.
+  [[nodiscard]] FleetMember member(int place) const;
+  [[nodiscard]] std::int64_t incarnation(int place) const;
+
+  /// As Binding::cause_of_end; empty for an incarnation that was replaced.
+  [[nodiscard]] std::string cause_of_end(int place, std::int64_t incarnation) const;
+
+  // What the admission actor has to tell.
+  void refused(const std::string& why);
+  /// Errors: ClusterMember for one that nobody waits for.
+  void joined(FleetMember member);
+  void lost(const caf::actor_addr& host);
+
+ private:
+  struct Place {
+    std::int64_t incarnation = 0;
+    std::unique_ptr<ChildProcess> child;
+    std::optional<FleetMember> member;
+    bool lost = false;  ///< it had joined and its connection has ended
+  };
+
+  void start(int place);
+  void wait_for(int place);
+
+  const SpawnOptions options_;
+  const WorkerProgram program_;
+  std::optional<TemporaryCredentials> made_;
+  const std::string credentials_;
+  ActorHost& host_;
+  const std::shared_ptr<DataPort> port_;
+  AdmissionActor admission_;
+  std::uint16_t listening_ = 0;
+  std::atomic<std::int64_t> networks_{0};
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Place> places_;
+  std::string refusal_;  ///< why the last one was not taken in
+};
+
+}  // namespace stagecraft

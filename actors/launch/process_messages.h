@@ -1,0 +1,139 @@
+/// What a worker process and the driver's process say to each other before and beside the work of
+/// ranks.
+///
+///   worker process -> admission      Hello, Join       answered by Welcome, Joined
+///   launcher       -> worker host    OpenNetwork       answered by NetworkOpened
+///   launcher       -> worker host    StartRank         answered by RankStarted (control_port.h)
+///   launcher       -> worker host    CloseNetwork
+///
+/// PM-1: Hello and Welcome never change: they are how two builds find out that they differ. Nothing
+///       else is said before both have agreed.
+/// MS-1 and MS-2 (actors/messages.h) hold for these too.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "stagecraft/actors/messages.h"
+#include "stagecraft/base/error_value.h"
+#include "stagecraft/base/ids.h"
+#include "stagecraft/futures/transport/data_port.h"
+#include "stagecraft/futures/transport/routed.h"
+
+namespace stagecraft {
+
+/// What these messages and those of actors/messages.h are, as a number. Raised with every change of
+/// what is said and what it means.
+inline constexpr std::uint32_t kProtocol = 1;
+
+struct Hello {
+  std::uint32_t protocol = kProtocol;
+  std::string fingerprint;  ///< of the build (build_fingerprint)
+};
+
+struct Welcome {
+  std::uint32_t protocol = kProtocol;
+  std::string fingerprint;
+  std::string refusal;  ///< empty: join
+};
+
+/// A worker process that is ready for ranks.
+struct Join {
+  std::int32_t place = 0;        ///< which one of the cluster's it was started for
+  std::int64_t incarnation = 0;  ///< and how often that one was replaced
+  std::int64_t process = 0;      ///< its id on its host
+  PortAddress port;
+};
+
+struct Joined {
+  ErrorChain error;
+};
+
+struct PeerPlace {
+  Rank rank;  ///< or kDriver
+  PortAddress port;
+};
+
+/// Be part of a crew's network; said again when a peer has moved.
+struct OpenNetwork {
+  NetworkId network;
+  std::int32_t ranks = 0;
+  std::vector<PeerPlace> elsewhere;  ///< all peers that are not in this process
+};
+
+struct NetworkOpened {
+  ErrorChain error;
+};
+
+/// Start a worker for a rank of an open network.
+struct StartRank {
+  NetworkId network;
+  Rank rank;
+};
+
+struct CloseNetwork {
+  NetworkId network;
+};
+
+template <class V>
+decltype(auto) visit_fields(Hello& m, V&& v) {
+  return v(m.protocol, m.fingerprint);
+}
+template <class V>
+decltype(auto) visit_fields(Welcome& m, V&& v) {
+  return v(m.protocol, m.fingerprint, m.refusal);
+}
+template <class V>
+decltype(auto) visit_fields(Join& m, V&& v) {
+  return v(m.place, m.incarnation, m.process, m.port);
+}
+template <class V>
+decltype(auto) visit_fields(Joined& m, V&& v) {
+  return v(m.error);
+}
+template <class V>
+decltype(auto) visit_fields(PeerPlace& m, V&& v) {
+  return v(m.rank, m.port);
+}
+template <class V>
+decltype(auto) visit_fields(OpenNetwork& m, V&& v) {
+  return v(m.network, m.ranks, m.elsewhere);
+}
+template <class V>
+decltype(auto) visit_fields(NetworkOpened& m, V&& v) {
+  return v(m.error);
+}
+template <class V>
+decltype(auto) visit_fields(StartRank& m, V&& v) {
+  return v(m.network, m.rank);
+}
+template <class V>
+decltype(auto) visit_fields(CloseNetwork& m, V&& v) {
+  return v(m.network);
+}
+
+/// All of these: registered from this list, and looked through by the test of MS-1.
+using ProcessMessageTypes = std::
+    tuple<Hello, Welcome, Join, Joined, OpenNetwork, NetworkOpened, StartRank, CloseNetwork>;
+
+template <>
+inline constexpr std::string_view kWireName<Hello> = "stagecraft.Hello";
+template <>
+inline constexpr std::string_view kWireName<Welcome> = "stagecraft.Welcome";
+template <>
+inline constexpr std::string_view kWireName<Join> = "stagecraft.Join";
+template <>
+inline constexpr std::string_view kWireName<Joined> = "stagecraft.Joined";
+template <>
+inline constexpr std::string_view kWireName<OpenNetwork> = "stagecraft.OpenNetwork";
+template <>
+inline constexpr std::string_view kWireName<NetworkOpened> = "stagecraft.NetworkOpened";
+template <>
+inline constexpr std::string_view kWireName<StartRank> = "stagecraft.StartRank";
+template <>
+inline constexpr std::string_view kWireName<CloseNetwork> = "stagecraft.CloseNetwork";
+
+}  // namespace stagecraft

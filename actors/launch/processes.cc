@@ -1,0 +1,207 @@
+#include "stagecraft/actors/launch/processes.h"
+
+#include <cstring>
+#include <utility>
+
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include "stagecraft/actors/data_tags.h"
+#include "stagecraft/actors/executor/setup_wire.h"
+#include "stagecraft/actors/launch/fleet.h"
+#include "stagecraft/actors/launch/threads.h"
+#include "stagecraft/base/check.h"
+
+namespace stagecraft {
+namespace {
+
+/// Longest wait for a worker host, which never computes.
+constexpr std::chrono::seconds kHostLimit{30};
+
+at::Tensor as_tensor(std::string_view bytes) {
+  at::Tensor tensor = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
+  std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
+  return tensor;
+}
+
+class ProcessBinding final : public Binding {
+ public:
+  ProcessBinding(std::shared_ptr<Fleet> fleet, const SpawnOptions& options, int ranks)
+      : fleet_(std::move(fleet)),
+        options_(options),
+        network_(fleet_->port(), fleet_->next_network(), ranks),
+        members_(static_cast<std::size_t>(ranks)) {
+    fleet_->require(places());
+    for (int r = 0; r < ranks; ++r) {
+      if (is_remote(Rank(r))) {
+        members_[Rank(r).index()] = fleet_->member(place_of(Rank(r)));
+      }
+    }
+    connect();
+  }
+
+  ~ProcessBinding() override {
+    for (const FleetMember& member : distinct_members()) {
+      caf::anon_send(member.host, CloseNetwork{network_.id()});
+    }
+  }
+
+  [[nodiscard]] std::shared_ptr<Transport> driver_end() const override {
+    return network_.endpoint(kDriver);
+  }
+
+  [[nodiscard]] Worker launch(RankSetup setup) override {
+    const Rank rank = setup.rank;
+    if (!is_remote(rank)) {
+      return launch_thread(fleet_->host(), network_.endpoint(rank), std::move(setup));
+    }
+    const EncodedSetup encoded = encode(setup);  // first: it may be one that cannot travel
+    if (was_replaced(rank)) {
+      move_in(place_of(rank));
+    }
+    const RankStarted started = ask<RankStarted>(fleet_->host(),
+                                                 members_[rank.index()]->host,
+                                                 "the worker process of " + peer_name(rank),
+                                                 kHostLimit,
+                                                 StartRank{network_.id(), rank})
+                                    .get();
+    if (!started.error.empty()) {
+      throw to_error(started.error).with({.rank = rank});
+    }
+    const std::shared_ptr<Transport> here = driver_end();
+    here->send(rank, setup_tag(setup.plan_id, 0), as_tensor(encoded.bytes));
+    for (std::size_t i = 0; i < encoded.tensors.size(); ++i) {
+      here->send(rank, setup_tag(setup.plan_id, i + 1), encoded.tensors[i]);
+    }
+    return started.worker;
+  }
+
+  [[nodiscard]] bool was_replaced(Rank rank) const override {
+    return is_remote(rank) && fleet_->incarnation(place_of(rank)) != bound(rank).incarnation;
+  }
+
+  [[nodiscard]] std::string cause_of_end(Rank rank) const override {
+    return is_remote(rank) ? fleet_->cause_of_end(place_of(rank), bound(rank).incarnation) : "";
+  }
+
+ private:
+  [[nodiscard]] bool is_remote(Rank rank) const { return rank.value >= options_.local_ranks; }
+  [[nodiscard]] int place_of(Rank rank) const {
+    return (rank.value - options_.local_ranks) / options_.ranks_per_process;
+  }
+  [[nodiscard]] int ranks() const { return static_cast<int>(members_.size()); }
+  [[nodiscard]] const FleetMember& bound(Rank rank) const { return *members_[rank.index()]; }
+  /// How many places the crew needs.
+  [[nodiscard]] int places() const {
+    const Rank last(ranks() - 1);
+    return is_remote(last) ? place_of(last) + 1 : 0;
+  }
+
+  [[nodiscard]] std::vector<FleetMember> distinct_members() const {
+    std::vector<FleetMember> distinct;
+    for (const auto& member : members_) {
+      if (member && (distinct.empty() || distinct.back().place != member->place)) {
+        distinct.push_back(*member);
+      }
+    }
+    return distinct;
+  }
+
+  /// A new worker has the place: all others get to know where its ranks are now.
+  void move_in(int place) {
+    const FleetMember member = fleet_->member(place);
+    for (int r = 0; r < ranks(); ++r) {
+      if (is_remote(Rank(r)) && place_of(Rank(r)) == place) {
+        members_[Rank(r).index()] = member;
+      }
+    }
+    connect();
+  }
+
+  /// Has every process know the addresses of all others. Nobody sends before all do.
+  void connect() {
+    const std::vector<FleetMember> members = distinct_members();
+    for (int r = 0; r < ranks(); ++r) {
+      if (is_remote(Rank(r))) {
+        fleet_->port()->admit(bound(Rank(r)).port);
+        network_.place(Rank(r), bound(Rank(r)).port);
+      }
+    }
+    std::vector<Future<NetworkOpened>> asked;
+    for (const FleetMember& member : members) {
+      asked.push_back(ask<NetworkOpened>(fleet_->host(),
+                                         member.host,
+                                         fmt::format("worker process {}", member.process),
+                                         kHostLimit,
+                                         network_of(member)));
+    }
+    for (const Future<NetworkOpened>& answer : asked) {
+      if (const NetworkOpened opened = answer.get(); !opened.error.empty()) {
+        throw to_error(opened.error);
+      }
+    }
+  }
+
+  /// The crew's network as it is to be opened in one process.
+  [[nodiscard]] OpenNetwork network_of(const FleetMember& member) const {
+    const PortAddress here = fleet_->port()->address();
+    OpenNetwork order{.network = network_.id(), .ranks = ranks(), .elsewhere = {}};
+    order.elsewhere.push_back({kDriver, here});
+    for (int r = 0; r < ranks(); ++r) {
+      if (!is_remote(Rank(r))) {
+        order.elsewhere.push_back({Rank(r), here});
+      } else if (place_of(Rank(r)) != member.place) {
+        order.elsewhere.push_back({Rank(r), bound(Rank(r)).port});
+      }
+    }
+    return order;
+  }
+
+  const std::shared_ptr<Fleet> fleet_;
+  const SpawnOptions options_;
+  RoutedNetwork network_;
+  std::vector<std::optional<FleetMember>> members_;  ///< by rank; none for threads of this process
+};
+
+class ProcessLauncher final : public Launcher {
+ public:
+  explicit ProcessLauncher(const SpawnOptions& options)
+      : options_(options), fleet_(std::make_shared<Fleet>(options)) {}
+
+  [[nodiscard]] ActorHost& host() const override { return fleet_->host(); }
+
+  [[nodiscard]] std::unique_ptr<Binding> bind(int ranks) override {
+    return std::make_unique<ProcessBinding>(fleet_, options_, ranks);
+  }
+
+  void replace(Rank rank) override {
+    if (rank.value < options_.local_ranks) {
+      ThreadLauncher().replace(rank);
+    }
+    fleet_->replace((rank.value - options_.local_ranks) / options_.ranks_per_process);
+  }
+
+ private:
+  const SpawnOptions options_;
+  const std::shared_ptr<Fleet> fleet_;
+};
+
+void check(const SpawnOptions& options) {
+  if (options.ranks_per_process < 1 || options.local_ranks < 0) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("expected at least 1 rank per process and 0 or more local ranks, found "
+                            "{} and {}",
+                            options.ranks_per_process,
+                            options.local_ranks));
+  }
+  check_heartbeat({.interval = options.heartbeat, .silence = options.silence});
+}
+
+}  // namespace
+
+std::shared_ptr<Launcher> launch_processes(const SpawnOptions& options) {
+  check(options);
+  return std::make_shared<ProcessLauncher>(options);
+}
+
+}  // namespace stagecraft

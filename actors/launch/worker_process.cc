@@ -1,0 +1,158 @@
+#include "stagecraft/actors/launch/worker_process.h"
+
+#include <unistd.h>
+
+#include <map>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stagecraft/actors/stage_worker.h"
+#include "stagecraft/base/check.h"
+#include "stagecraft/base/process_end.h"
+
+namespace stagecraft {
+namespace {
+
+/// What the actor and the main thread of a worker process share.
+struct WorkerProcess {
+  ActorHost& host;
+  std::shared_ptr<DataPort> port;
+  Promise<Joined> joined;
+  Promise<std::string> ended;  ///< why
+};
+
+struct HostState {
+  static inline const char* name = "worker host";
+  std::map<NetworkId, std::shared_ptr<RoutedNetwork>> networks;
+};
+
+using HostSelf = WorkerHostActor::stateful_pointer<HostState>;
+
+Worker start_rank(WorkerProcess& process, std::shared_ptr<Transport> end, Rank rank) {
+  const auto desk = std::make_shared<WorkerDesk>();
+  desk->rank = rank;
+  desk->transport = std::move(end);
+  PlanActor plan_thread = spawn_plan_thread(
+      process.host, desk, [desk](const LoadPlan& m) { return received_setup(*desk, m); });
+  return {.plan_thread = std::move(plan_thread), .agent = spawn_agent(process.host, desk)};
+}
+
+/// Joins by itself, so that the driver knows whom to tell what to do.
+WorkerHostActor::behavior_type worker_host(HostSelf self,
+                                           const AdmissionActor& admission,
+                                           const std::shared_ptr<WorkerProcess>& process,
+                                           const Join& join) {
+  self->monitor(admission);
+  self->set_down_handler([process](const caf::down_msg&) {
+    process->ended.set_value("the connection to the driver is lost");
+  });
+  self->request(admission, caf::infinite, join)
+      .then([process](Joined& joined) { process->joined.set_value(std::move(joined)); },
+            [process](const caf::error&) {
+              process->joined.set_error(Error(Errc::ClusterMember, "the driver has ended"));
+            });
+  return {
+      [self, process](const OpenNetwork& m) {
+        NetworkOpened opened;
+        try {
+          std::shared_ptr<RoutedNetwork>& network = self->state.networks[m.network];
+          if (network == nullptr) {
+            network = std::make_shared<RoutedNetwork>(process->port, m.network, m.ranks);
+          }
+          for (const PeerPlace& peer : m.elsewhere) {
+            process->port->admit(peer.port);
+            network->place(peer.rank, peer.port);
+          }
+        } catch (const Error& error) {
+          opened.error = to_chain(error);
+        }
+        return opened;
+      },
+      [self, process](const StartRank& m) {
+        RankStarted started;
+        try {
+          const auto found = self->state.networks.find(m.network);
+          SC_CHECK(found != self->state.networks.end(), "a rank's network is open when it starts");
+          started.worker = start_rank(*process, found->second->endpoint(m.rank), m.rank);
+        } catch (const Error& error) {
+          started.error = to_chain(error);
+        }
+        return started;
+      },
+      [self](const CloseNetwork& m) {
+        const process_end::AtWork at_work;  // tensors that nobody asked for are dropped
+        self->state.networks.erase(m.network);
+      }};
+}
+
+/// Reads until the other end is closed, which is when nobody has it any more.
+void wait_for_end(int lifeline) {
+  char nothing = 0;
+  while (true) {
+    const auto got = read(lifeline, &nothing, 1);
+    if (got == 0 || (got < 0 && errno != EINTR)) {
+      return;
+    }
+  }
+}
+
+/// Nobody is left whom anything done here could serve.
+[[noreturn]] void end_with_driver() {
+  ::_exit(0);
+}
+
+/// Errors: ClusterMember when the driver is another build.
+void greet(ActorHost& host, const AdmissionActor& admission, std::chrono::milliseconds patience) {
+  const std::string ours = build_fingerprint();
+  const Hello hello{.protocol = kProtocol, .fingerprint = ours};
+  const Welcome welcome = ask<Welcome>(host, admission, "the driver", patience, hello).get();
+  if (!welcome.refusal.empty()) {
+    throw Error(Errc::ClusterMember,
+                fmt::format("the driver does not take this worker in: {} (this worker: protocol {}, "
+                            "{}; the driver: protocol {}, {})",
+                            welcome.refusal,
+                            kProtocol,
+                            ours,
+                            welcome.protocol,
+                            welcome.fingerprint));
+  }
+}
+
+}  // namespace
+
+std::string run_worker_process(const WorkerProcessOptions& options) {
+  if (options.lifeline >= 0) {
+    std::thread([lifeline = options.lifeline] {
+      wait_for_end(lifeline);
+      end_with_driver();
+    }).detach();
+  }
+  const Credentials credentials = load_credentials(options.credentials);
+  const auto process = std::make_shared<WorkerProcess>(
+      WorkerProcess{.host = open_control_plane(credentials, options.heartbeat),
+                    .port = DataPort::open({.bind = "tcp://" + options.bind + ":*"}),
+                    .ended = {}});
+  const AdmissionActor admission =
+      find_admission(process->host, options.host, options.port, options.patience);
+  greet(process->host, admission, options.patience);
+  const Join join{.place = options.place,
+                  .incarnation = options.incarnation,
+                  .process = getpid(),
+                  .port = process->port->address()};
+  process->host.system().spawn(worker_host, admission, process, join);
+  const auto joined = process->joined.future();
+  if (!joined.wait_until(std::chrono::steady_clock::now() + options.patience)) {
+    throw Error(Errc::ClusterTimeout,
+                fmt::format("the driver has not taken this worker in within {} ms",
+                            options.patience.count()));
+  }
+  if (const Joined answer = joined.get(); !answer.error.empty()) {
+    throw to_error(answer.error);
+  }
+  return process->ended.future().get();
+}
+
+}  // namespace stagecraft

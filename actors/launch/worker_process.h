@@ -1,0 +1,34 @@
+/// A worker process: joins a cluster, then opens networks and starts ranks as it is told, until its
+/// driver goes.
+///
+/// What `stagecraft worker` and worker_main() run. One process may have ranks of several crews, and
+/// several of one.
+/// WP-1: it ends when its driver ends, however that happens: its lifeline, a pipe that the driver's
+///       process holds the other end of, closes; or the connection to the driver is lost.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "stagecraft/actors/launch/control_port.h"
+
+namespace stagecraft {
+
+struct WorkerProcessOptions {
+  std::string host;  ///< where the driver listens
+  std::uint16_t port = 0;
+  std::string credentials;  ///< a folder with this member's files
+  std::int32_t place = 0;
+  std::int64_t incarnation = 0;
+  int lifeline = -1;               ///< a descriptor to read from; -1: none
+  std::string bind = "127.0.0.1";  ///< the address of this host at which tensors arrive
+  Heartbeat heartbeat;
+  std::chrono::milliseconds patience{std::chrono::seconds(30)};  ///< longest time to join
+};
+
+/// Returns when the driver has gone, why.
+/// Errors: those of the credentials; ClusterMember, ClusterTimeout when it cannot join.
+[[nodiscard]] std::string run_worker_process(const WorkerProcessOptions& options);
+
+}  // namespace stagecraft

@@ -1,0 +1,43 @@
+#include "stagecraft/tools/worker/worker.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "stagecraft/actors/launch/worker_program.h"
+#include "stagecraft/tools/output.h"
+
+namespace stagecraft::tools {
+namespace {
+
+constexpr std::string_view kHelp =
+    "Works for a cluster: runs the stages it is sent, with none of the program's own code, until "
+    "the driver has gone.\n"
+    "Usage: stagecraft worker --join HOST:PORT --credentials DIR [OPTIONS]\n\n"
+    "Clusters of processes start it by themselves.\n\n"
+    "Options:\n"
+    "  --join HOST:PORT   where the driver listens\n"
+    "  --credentials DIR  this member's folder of those that stagecraft credentials make has made\n"
+    "  --place N          which of the cluster's workers it is (0)\n"
+    "  --incarnation N    how often that one was replaced (0)\n"
+    "  --bind ADDRESS     the address of this host at which tensors arrive (127.0.0.1)\n"
+    "  --heartbeat MS     how often it says that it is there (1000); as the driver's\n"
+    "  --silence MS       after which silence the other end is lost (5000); as the driver's\n"
+    "  --patience MS      longest time to join (30000)\n"
+    "  --lifeline FD      ends when the other end of this pipe is closed\n"
+    "\nExit status: 0 the driver has gone; 1 it could not join; 2 wrong usage or credentials that "
+    "cannot be used.\n";
+
+}  // namespace
+
+ExitCode worker(const std::vector<std::string>& arguments, Console& console) {
+  if (std::ranges::any_of(arguments, [](const std::string& word) {
+        return word == "--help" || word == "-h";
+      })) {
+    write_output("", std::string(kHelp), console);
+    return ExitCode::Good;
+  }
+  static_cast<void>(run_worker_process(parse_worker_arguments(arguments)));
+  return ExitCode::Good;
+}
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,16 @@
+/// `stagecraft worker`: the generic worker process, which runs the stages of any program.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "stagecraft/tools/console.h"
+#include "stagecraft/tools/exit_code.h"
+
+namespace stagecraft::tools {
+
+/// Joins a cluster and works for it until its driver has gone. Started by clusters as a rule.
+/// Errors: UsageArgument; those of run_worker_process().
+[[nodiscard]] ExitCode worker(const std::vector<std::string>& arguments, Console& console);
+
+}  // namespace stagecraft::tools
