@@ -128,4 +128,12 @@ void Cluster::replace(Rank rank) const {
   launcher_->replace(rank);
 }
 
+std::vector<WorkerPlace> Cluster::workers() const {
+  std::vector<WorkerPlace> all;
+  for (int r = 0; r < ranks_; ++r) {
+    all.push_back(launcher_->place(Rank(r)));
+  }
+  return all;
+}
+
 }  // namespace stagecraft

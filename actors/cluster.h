@@ -6,9 +6,11 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "stagecraft/base/ids.h"
 
@@ -28,6 +30,14 @@ struct SpawnOptions {
   std::chrono::milliseconds heartbeat{1000};
   std::chrono::milliseconds silence{5000};
   std::chrono::milliseconds join_deadline{std::chrono::seconds(60)};  ///< longest start of a worker
+};
+
+/// Who stands behind a rank.
+struct WorkerPlace {
+  Rank rank;
+  std::int64_t process = 0;      ///< its id; 0 while none was needed yet
+  std::int64_t incarnation = 0;  ///< how often it was replaced
+  std::string address;           ///< where tensors reach it; empty for a thread of this process
 };
 
 class Cluster {
@@ -65,6 +75,9 @@ class Cluster {
   /// Errors: UsageArgument for a rank that is a thread, or none of this cluster; ClusterTimeout,
   ///         ClusterMember when the new worker does not come.
   void replace(Rank rank) const;
+
+  /// By rank.
+  [[nodiscard]] std::vector<WorkerPlace> workers() const;
 
   [[nodiscard]] int ranks() const { return ranks_; }
   /// Starts the workers of this cluster's trainers.

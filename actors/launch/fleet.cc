@@ -192,14 +192,21 @@ FleetMember Fleet::member(int place) const {
   const std::scoped_lock lock(mutex_);
   const Place& there = places_.at(static_cast<std::size_t>(place));
   if (!there.member) {
-    throw Error(Errc::ClusterMember, "the worker process has ended: replace it first");
+    throw Error(Errc::ClusterMember,
+                "no worker process has joined in this place: Cluster::replace puts one there");
   }
   return *there.member;
 }
 
-std::int64_t Fleet::incarnation(int place) const {
+WorkerPlace Fleet::who(int place) const {
   const std::scoped_lock lock(mutex_);
-  return places_.at(static_cast<std::size_t>(place)).incarnation;
+  if (static_cast<std::size_t>(place) >= places_.size()) {
+    return {};
+  }
+  const Place& there = places_[static_cast<std::size_t>(place)];
+  return {.process = there.child == nullptr ? 0 : there.child->id(),
+          .incarnation = there.incarnation,
+          .address = there.member ? there.member->port.endpoint : ""};
 }
 
 std::string Fleet::cause_of_end(int place, std::int64_t incarnation) const {

@@ -53,9 +53,10 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   /// Ends the process of a place and starts another one, and waits for it. Errors: as require.
   void replace(int place);
 
-  /// Requires: the place was filled.
+  /// Errors: ClusterMember when the place is empty.
   [[nodiscard]] FleetMember member(int place) const;
-  [[nodiscard]] std::int64_t incarnation(int place) const;
+  /// Whose turn it is in a place, with neither process nor address while nobody stands there.
+  [[nodiscard]] WorkerPlace who(int place) const;
 
   /// As Binding::cause_of_end; empty for an incarnation that was replaced.
   [[nodiscard]] std::string cause_of_end(int place, std::int64_t incarnation) const;

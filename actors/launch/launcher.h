@@ -13,6 +13,7 @@
 #include <string>
 
 #include "stagecraft/actors/caf_types.h"
+#include "stagecraft/actors/cluster.h"
 #include "stagecraft/actors/executor/rank_setup.h"
 #include "stagecraft/futures/transport/transport.h"
 
@@ -68,6 +69,9 @@ class Launcher {
 
   /// Places for ranks 0 to ranks - 1. Errors: as Binding::launch.
   [[nodiscard]] virtual std::unique_ptr<Binding> bind(int ranks) = 0;
+
+  /// Who stands in the rank's place.
+  [[nodiscard]] virtual WorkerPlace place(Rank rank) const = 0;
 
   /// Ends what stands in the rank's place and puts a new worker there, for whoever launches next.
   /// Errors: UsageArgument where it cannot be; as Binding::launch.

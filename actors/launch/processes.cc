@@ -18,6 +18,15 @@ namespace {
 /// Longest wait for a worker host, which never computes.
 constexpr std::chrono::seconds kHostLimit{30};
 
+bool lives_elsewhere(const SpawnOptions& options, Rank rank) {
+  return rank.value >= options.local_ranks;
+}
+
+/// Requires: the rank lives elsewhere.
+int place_in(const SpawnOptions& options, Rank rank) {
+  return (rank.value - options.local_ranks) / options.ranks_per_process;
+}
+
 at::Tensor as_tensor(std::string_view bytes) {
   at::Tensor tensor = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
   std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
@@ -55,6 +64,11 @@ class ProcessBinding final : public Binding {
     if (!is_remote(rank)) {
       return launch_thread(fleet_->host(), network_.endpoint(rank), std::move(setup));
     }
+    if (setup.options.before_instruction) {
+      throw Error(Errc::UsageArgument,
+                  "TrainerOptions::before_instruction is a function of this process and " +
+                      peer_name(rank) + " is another: leave it empty, or use Cluster::local");
+    }
     const EncodedSetup encoded = encode(setup);  // first: it may be one that cannot travel
     if (was_replaced(rank)) {
       move_in(place_of(rank));
@@ -77,7 +91,7 @@ class ProcessBinding final : public Binding {
   }
 
   [[nodiscard]] bool was_replaced(Rank rank) const override {
-    return is_remote(rank) && fleet_->incarnation(place_of(rank)) != bound(rank).incarnation;
+    return is_remote(rank) && fleet_->who(place_of(rank)).incarnation != bound(rank).incarnation;
   }
 
   [[nodiscard]] std::string cause_of_end(Rank rank) const override {
@@ -85,10 +99,8 @@ class ProcessBinding final : public Binding {
   }
 
  private:
-  [[nodiscard]] bool is_remote(Rank rank) const { return rank.value >= options_.local_ranks; }
-  [[nodiscard]] int place_of(Rank rank) const {
-    return (rank.value - options_.local_ranks) / options_.ranks_per_process;
-  }
+  [[nodiscard]] bool is_remote(Rank rank) const { return lives_elsewhere(options_, rank); }
+  [[nodiscard]] int place_of(Rank rank) const { return place_in(options_, rank); }
   [[nodiscard]] int ranks() const { return static_cast<int>(members_.size()); }
   [[nodiscard]] const FleetMember& bound(Rank rank) const { return *members_[rank.index()]; }
   /// How many places the crew needs.
@@ -174,11 +186,20 @@ class ProcessLauncher final : public Launcher {
     return std::make_unique<ProcessBinding>(fleet_, options_, ranks);
   }
 
+  [[nodiscard]] WorkerPlace place(Rank rank) const override {
+    if (!lives_elsewhere(options_, rank)) {
+      return ThreadLauncher().place(rank);
+    }
+    WorkerPlace place = fleet_->who(place_in(options_, rank));
+    place.rank = rank;
+    return place;
+  }
+
   void replace(Rank rank) override {
-    if (rank.value < options_.local_ranks) {
+    if (!lives_elsewhere(options_, rank)) {
       ThreadLauncher().replace(rank);
     }
-    fleet_->replace((rank.value - options_.local_ranks) / options_.ranks_per_process);
+    fleet_->replace(place_in(options_, rank));
   }
 
  private:

@@ -1,5 +1,7 @@
 #include "stagecraft/actors/launch/threads.h"
 
+#include <unistd.h>
+
 #include <utility>
 
 #include "stagecraft/actors/stage_worker.h"
@@ -41,6 +43,10 @@ Worker launch_thread(ActorHost& host, std::shared_ptr<Transport> end, RankSetup 
 
 std::unique_ptr<Binding> ThreadLauncher::bind(int ranks) {
   return std::make_unique<ThreadBinding>(host(), ranks);
+}
+
+WorkerPlace ThreadLauncher::place(Rank rank) const {
+  return {.rank = rank, .process = getpid(), .address = {}};
 }
 
 void ThreadLauncher::replace(Rank rank) {

@@ -16,6 +16,7 @@ class ThreadLauncher final : public Launcher {
  public:
   [[nodiscard]] ActorHost& host() const override { return ActorHost::of_this_process(); }
   [[nodiscard]] std::unique_ptr<Binding> bind(int ranks) override;
+  [[nodiscard]] WorkerPlace place(Rank rank) const override;
   void replace(Rank rank) override;
 };
 

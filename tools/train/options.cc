@@ -47,7 +47,10 @@ void add_model(CLI::App& app, TrainOptions& o) {
   app.add_option("--seq", o.sequence, "bytes per sequence")->check(whole_number(1))->group(group);
 }
 
-void add_pipeline(CLI::App& app, TrainOptions& o, std::vector<std::string>& set) {
+void add_pipeline(CLI::App& app,
+                  TrainOptions& o,
+                  std::vector<std::string>& set,
+                  std::string& workers) {
   const std::string group = "Pipeline";
   app.add_option("--schedule", o.schedule, "a name from stagecraft schedule list, or a file")
       ->type_name("NAME|FILE")
@@ -77,6 +80,14 @@ void add_pipeline(CLI::App& app, TrainOptions& o, std::vector<std::string>& set)
       ->group(group);
   app.add_option("--threads-per-worker", o.threads_per_worker, "threads inside one operator")
       ->check(whole_number(1, kMostThreads))
+      ->group(group);
+  app.add_option("--workers", workers, "threads of this process, or processes of this host")
+      ->type_name("threads|processes")
+      ->group(group);
+  app.add_option("--credentials",
+                 o.credentials,
+                 "of worker processes: a folder of stagecraft credentials make [made for the run]")
+      ->type_name("DIR")
       ->group(group);
 }
 
@@ -159,6 +170,9 @@ void check_together(const TrainOptions& o, const CLI::App& app) {
   if (o.optimizer == OptimizerKind::AdamW && app.count("--momentum") > 0) {
     wrong_usage("--momentum expects --optimizer sgd, found adamw; leave one of the two out");
   }
+  if (o.credentials && o.workers == WorkerKind::Threads) {
+    wrong_usage("--credentials expects --workers processes, found threads; leave one of the two out");
+  }
   if (o.warmup > o.steps) {
     wrong_usage(fmt::format("--warmup expects at most --steps {}, found {}", o.steps, o.warmup));
   }
@@ -177,13 +191,14 @@ std::variant<TrainOptions, HelpText> parse_train_options(
   TrainOptions options;
   std::string optimizer = "adamw";
   std::string rate_kind = "constant";
+  std::string workers = "threads";
   std::vector<std::string> set;
   CLI::App app(kAbout, kCommand);
   app.option_defaults()->always_capture_default();
   app.footer(kFooter);
   add_training(app, options, optimizer, rate_kind);
   add_model(app, options);
-  add_pipeline(app, options, set);
+  add_pipeline(app, options, set, workers);
   add_run(app, options);
   if (const auto help = parse_command_line(app, arguments)) {
     return HelpText{*help};
@@ -192,6 +207,10 @@ std::variant<TrainOptions, HelpText> parse_train_options(
       "--optimizer", optimizer, {{"adamw", OptimizerKind::AdamW}, {"sgd", OptimizerKind::Sgd}});
   options.rate_kind = choose<RateKind>(
       "--lr-schedule", rate_kind, {{"constant", RateKind::Constant}, {"cosine", RateKind::Cosine}});
+  options.workers = choose<WorkerKind>(
+      "--workers",
+      workers,
+      {{"threads", WorkerKind::Threads}, {"processes", WorkerKind::Processes}});
   options.set = key_values(kCommand, "--set", set);
   check_together(options, app);
   return options;

@@ -16,6 +16,7 @@ namespace stagecraft::tools {
 
 enum class OptimizerKind { AdamW, Sgd };
 enum class RateKind { Constant, Cosine };
+enum class WorkerKind { Threads, Processes };
 
 struct TrainOptions {
   std::string text = "/usr/share/common-licenses/GPL-3";
@@ -41,6 +42,8 @@ struct TrainOptions {
   std::optional<double> clip;
   std::uint64_t seed = 0;
   std::int64_t threads_per_worker = 1;
+  WorkerKind workers = WorkerKind::Threads;
+  std::optional<std::string> credentials;  ///< none: made for the run, where workers are processes
   std::optional<std::int64_t> eval_every;
   std::optional<std::string> save;
   std::optional<std::string> load;

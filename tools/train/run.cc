@@ -44,6 +44,12 @@ TrainerOptions trainer_options(const TrainOptions& options) {
   return made;
 }
 
+Cluster make_cluster(const TrainOptions& options, int ranks) {
+  return options.workers == WorkerKind::Threads
+             ? Cluster::local(ranks)
+             : Cluster::spawn(ranks, {.credentials = options.credentials.value_or("")});
+}
+
 /// What is a field to a program is an option here.
 std::string as_option(std::string message, const std::string& field, const std::string& option) {
   const std::size_t at = message.find(field);
@@ -143,7 +149,7 @@ TrainRun::TrainRun(const TrainJob& job, Console& console)
       output_(console),
       form_(progress_form(job.options.json)),
       progress_(make_progress(form_, output_)),
-      cluster_(Cluster::local(job.choice.layout.ranks())),
+      cluster_(make_cluster(job.options, job.choice.layout.ranks())),
       trainer_(cluster_,
                job.program,
                job.choice.schedule,
