@@ -72,8 +72,10 @@ struct Crew::Impl {
   const HomeProcess home;
   const std::shared_ptr<StepLedger> ledger;
   const Job job;
-  const std::unique_ptr<Binding> binding;
+  const std::shared_ptr<Binding> binding;
   const std::shared_ptr<Transport> here;
+  const std::shared_ptr<std::atomic<std::int64_t>> epoch =
+      std::make_shared<std::atomic<std::int64_t>>(0);  ///< the newest that was begun
   std::vector<Worker> workers;              ///< by rank
   std::vector<std::int64_t> clock_offsets;  ///< by rank: what brings its times into our clock
   DriverActor driver;
@@ -118,6 +120,7 @@ struct Crew::Impl {
       worker = binding->launch(rank_setup(job, rank));
     }
     hand_out_plan(moved);
+    ++*epoch;
     start_driver();
   }
 
@@ -163,6 +166,9 @@ struct Crew::Impl {
     d.evaluate = job.evaluate;
     d.base_learning_rate = base_learning_rate(job.optimizer);
     d.options = job.options;
+    d.cause_of_end = [them = binding](Rank rank) { return them->cause_of_end(rank); };
+    d.first_epoch = Epoch(*epoch);
+    d.epoch = epoch;
     driver = spawn_driver(host, std::move(d));
   }
 

@@ -12,6 +12,8 @@
 #include "stagecraft/actors/data_tags.h"
 #include "stagecraft/actors/executor/foreign_error.h"
 #include "stagecraft/actors/late_step.h"
+#include "stagecraft/actors/lost_worker.h"
+#include "stagecraft/actors/roll_call.h"
 #include "stagecraft/actors/step_round.h"
 #include "stagecraft/actors/timeline_tensor.h"
 #include "stagecraft/base/log.h"
@@ -95,12 +97,23 @@ StepResult result_of(const StepRound& round,
 /// Whatever wakes it may make it send tensors or drop late ones, so it is at work then.
 class Driver {
  public:
-  Driver(Self self, DriverSetup setup) : self_(self), setup_(std::move(setup)) {
+  Driver(Self self, DriverSetup setup)
+      : self_(self), setup_(std::move(setup)), roll_(ranks()), epoch_(setup_.first_epoch) {
     for (const auto& [plan_thread, agent] : setup_.members) {
       self_->monitor(plan_thread);
       self_->monitor(agent);
     }
-    ended_.resize(setup_.members.size(), false);
+    if (epoch_ != Epoch(0)) {
+      begin_epoch(Error(Errc::WorkerAborted, "a worker was replaced: what was under way is over"));
+    }
+  }
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+
+  /// Keeps DR-7.
+  ~Driver() {
+    setup_.ledger->fail_under_way(Error(
+        Errc::ClusterClosed, "the driver that was to run this step has ended: run the step again"));
   }
 
   void submit(const Submit& m) {
@@ -113,15 +126,8 @@ class Driver {
     const AtWork at_work;
     for (std::size_t r = 0; r < setup_.members.size(); ++r) {
       const auto& [plan_thread, agent] = setup_.members[r];
-      if (who != plan_thread.address() && who != agent.address()) {
-        continue;
-      }
-      ended_[r] = true;
-      const Error why = ended_error(Rank(r));
-      setup_.ledger->lose(why);
-      if (round_) {
-        round_->gave_up(Rank(r), why);
-        advance_round();
+      if (who == plan_thread.address() || who == agent.address()) {
+        lose(Rank(r));
       }
     }
   }
@@ -139,16 +145,15 @@ class Driver {
     if (!round_) {
       return;
     }
-    if (std::chrono::steady_clock::now() < deadline_) {
+    const Time now = std::chrono::steady_clock::now();
+    if (now >= deadline_) {
+      deadline_passed();
+    } else if (phase_ == Phase::Running && now >= look_at_) {
+      look_at_ = now + look_interval();
+      ask_unfinished_ranks();
+    }
+    if (round_) {
       schedule_tick();
-    } else if (round_->complete()) {
-      finish();
-    } else if (phase_ == Phase::Running) {
-      ask_silent_ranks();
-    } else if (phase_ == Phase::Asking) {
-      blame_silent_ranks();
-    } else {
-      give_up_silent_ranks();
     }
   }
 
@@ -157,45 +162,77 @@ class Driver {
 
   [[nodiscard]] int ranks() const { return static_cast<int>(setup_.members.size()); }
 
-  static Error ended_error(Rank rank) {
-    Error error(Errc::WorkerLost,
-                fmt::format("the worker of {} has ended: make a new trainer and load a checkpoint",
-                            peer_name(rank)));
-    return error.with({.rank = rank});
+  [[nodiscard]] bool is_lost(Rank rank) const {
+    return std::ranges::find(lost_, rank) != lost_.end();
+  }
+
+  [[nodiscard]] LostRank lost_rank(Rank rank) const {
+    return {rank, setup_.cause_of_end ? setup_.cause_of_end(rank) : ""};
+  }
+
+  void deadline_passed() {
+    if (round_->complete()) {
+      finish();
+    } else if (phase_ == Phase::Running) {
+      begin_asking(kAskLimit);
+    } else if (phase_ == Phase::Asking) {
+      blame();
+    } else {
+      give_up_unfinished_ranks();
+    }
   }
 
   // ---- Idle -> Running ----------------------------------------------------------------------
 
   void start_next() {
-    while (!round_ && !waiting_.empty()) {
+    while (!waiting_.empty() && (!round_ || !lost_.empty())) {
       const Submission submission = waiting_.front();
       waiting_.pop_front();
       std::optional<StepInput> input = setup_.ledger->start(submission);
       if (!input) {
         continue;
       }
-      if (const auto lost = setup_.ledger->lost()) {
-        setup_.ledger->fail(submission, refusal(*lost));
+      if (const auto why = refusal()) {
+        setup_.ledger->fail(submission, *why);
         continue;
       }
       start(submission, *input);
     }
   }
 
-  static Error refusal(const Error& lost) {
-    Error error(
-        Errc::WorkerLost,
-        "the weights are undefined since an earlier step failed while changing them, so no step is "
-        "run: load a checkpoint");
-    return error.because(lost);
+  /// Keeps DR-4: why no step is run, or nothing.
+  [[nodiscard]] std::optional<Error> refusal() const {
+    const std::optional<Error> why = setup_.ledger->lost();
+    if (!lost_.empty()) {
+      std::vector<std::string> names;
+      for (const Rank rank : lost_) {
+        names.push_back(peer_name(rank));
+      }
+      Error error(Errc::WorkerLost,
+                  fmt::format("no step is run without {}, whose worker is lost: {}",
+                              fmt::join(names, ", "),
+                              way_back(lost_)));
+      error.with({.rank = lost_.front()});
+      return why ? error.because(*why) : error;
+    }
+    if (why) {
+      Error error(Errc::WorkerLost,
+                  "the weights are undefined since an earlier step failed while changing them, so "
+                  "no step is run: load a checkpoint");
+      return error.because(*why);
+    }
+    return std::nullopt;
   }
 
   void start(Submission submission, const StepInput& input) {
     const Step step(setup_.ledger->committed());
     round_.emplace(submission, step, input.training, ranks());
     timelines_.assign(setup_.members.size(), {});
+    roll_.begin_step(submission);
+    told_ = false;
     phase_ = Phase::Running;
     begun_ = std::chrono::steady_clock::now();
+    look_at_ = begun_ + look_interval();
     set_deadline(begun_ + setup_.options.step_deadline);
     const StepOrder order{.step = step,
                           .submission = submission,
@@ -210,12 +247,6 @@ class Driver {
       request_step(Rank(r), order);
     }
     send_inputs(submission, input);
-    // An ended rank answers no request: what was found out before this step counts for it too.
-    for (int r = 0; r < ranks(); ++r) {
-      if (ended_[static_cast<std::size_t>(r)]) {
-        round_->gave_up(Rank(r), ended_error(Rank(r)));
-      }
-    }
     advance_round();
   }
 
@@ -230,12 +261,9 @@ class Driver {
                 advance_round();
               }
             },
-            [this, rank, submission = order.submission](const caf::error&) {
+            [this, rank](const caf::error&) {
               const AtWork at_work;
-              if (round_ && round_->submission() == submission) {
-                round_->gave_up(rank, ended_error(rank));
-                advance_round();
-              }
+              lose(rank);
             });
   }
 
@@ -264,7 +292,7 @@ class Driver {
       return false;
     }
     for (std::size_t r = 0; r < timelines_.size(); ++r) {
-      if (timelines_[r].valid() && !timelines_[r].ready() && !ended_[r]) {
+      if (timelines_[r].valid() && !timelines_[r].ready() && !is_lost(Rank(r))) {
         return true;
       }
     }
@@ -301,17 +329,33 @@ class Driver {
       if (!waits_for_timelines()) {
         finish();
       }
-    } else if (phase_ != Phase::Aborting && round_->needs_abort()) {
+    } else if (phase_ == Phase::Asking && !waits_for_agents()) {
+      blame();
+    } else if (phase_ == Phase::Running && round_->lacks_a_cause()) {
+      begin_asking(kLossAskLimit);  // was it that the peer has gone?
+    } else if (phase_ != Phase::Aborting && round_->needs_abort() && lost_.empty() &&
+               !round_->lacks_a_cause()) {
       abort();
     }
   }
 
   void abort() {
     phase_ = Phase::Aborting;
-    epoch_ = Epoch(epoch_.value + 1);
     set_deadline(std::chrono::steady_clock::now() + abort_limit());
     const Error& why = *round_->primary();
     log(Level::Info, "step aborted", {{"step", round_->step()}, {"why", why.what()}});
+    epoch_ = Epoch(epoch_.value + 1);
+    begin_epoch(why);
+    if (round_->hopeless()) {
+      tell();
+    }
+  }
+
+  /// On every rank and here.
+  void begin_epoch(const Error& why) {
+    if (setup_.epoch) {
+      setup_.epoch->store(epoch_.value);
+    }
     const Abort order{.plan = setup_.plan_id, .epoch = epoch_, .reason = to_chain(why)};
     for (const auto& member : setup_.members) {
       self_->send(member.agent, order);
@@ -319,52 +363,113 @@ class Driver {
     setup_.transport->advance(setup_.plan_id, epoch_, why);
   }
 
-  /// The step is late: who is it that holds it up? Their agents know.
-  void ask_silent_ranks() {
+  // ---- who holds it up, or who waits for the one that is lost? Their agents know --------------
+
+  void begin_asking(std::chrono::milliseconds limit) {
     phase_ = Phase::Asking;
-    set_deadline(std::chrono::steady_clock::now() + kAskLimit);
-    late_.clear();
+    set_deadline(std::chrono::steady_clock::now() + limit);
+    ask_unfinished_ranks();
+    advance_round();
+  }
+
+  void ask_unfinished_ranks() {
+    const Submission submission = round_->submission();
     for (const Rank rank : round_->silent()) {
-      late_.push_back({.rank = rank, .status = std::nullopt});
-    }
-    unasked_ = late_.size();
-    for (std::size_t i = 0; i < late_.size(); ++i) {
-      const auto said =
-          [this, i, submission = round_->submission()](std::optional<StatusReply> reply) {
-            status(submission, i, std::move(reply));
-          };
-      self_->request(setup_.members[late_[i].rank.index()].agent, caf::infinite, Status{})
-          .then([said](const StatusReply& reply) { said(reply); },
-                [said](const caf::error&) { said(std::nullopt); });
+      if (is_lost(rank) || !roll_.ask(rank, std::chrono::steady_clock::now())) {
+        continue;
+      }
+      self_->request(setup_.members[rank.index()].agent, caf::infinite, Status{})
+          .then([this, rank, submission](
+                    StatusReply& reply) { heard(rank, submission, std::move(reply)); },
+                [this, rank, submission](const caf::error&) {
+                  heard(rank, submission, std::nullopt);
+                });
     }
   }
 
-  void status(Submission submission, std::size_t which, std::optional<StatusReply> reply) {
+  void heard(Rank rank, Submission submission, std::optional<StatusReply> status) {
     const AtWork at_work;
-    if (!round_ || round_->submission() != submission || phase_ != Phase::Asking) {
-      return;
+    roll_.said(rank, submission, std::move(status));
+    if (phase_ == Phase::Asking) {
+      advance_round();
     }
-    late_[which].status = std::move(reply);
-    if (--unasked_ == 0) {
-      blame_silent_ranks();
-    }
+  }
+
+  [[nodiscard]] bool waits_for_agents() const {
+    return std::ranges::any_of(round_->silent(),
+                               [this](Rank r) { return !is_lost(r) && roll_.owes(r); });
   }
 
   /// With what is known: an agent may not have answered.
-  void blame_silent_ranks() {
-    const std::vector<Rank> silent = round_->silent();
-    std::erase_if(late_, [&](const SilentRank& s) {
-      return std::ranges::find(silent, s.rank) == silent.end();
-    });
+  void blame() {
     const Plan& plan = round_->training() ? *setup_.train : *setup_.evaluate;
-    round_->blame(late_step(std::exchange(late_, {}), plan, setup_.options.step_deadline)
-                      .with({.step = round_->step()}));
-    advance_round();
+    std::vector<UnfinishedRank> unfinished =
+        roll_.of(round_->silent(), std::chrono::steady_clock::now());
+    if (!lost_.empty()) {
+      blame_lost_ranks(std::move(unfinished), plan);
+    } else if (!round_->needs_abort()) {
+      round_->blame(late_step(std::move(unfinished), plan, setup_.options.step_deadline)
+                        .with({.step = round_->step()}));
+    }
+    if (round_->complete()) {
+      finish();
+    } else {
+      abort();
+    }
+  }
+
+  void blame_lost_ranks(std::vector<UnfinishedRank> unfinished, const Plan& plan) {
+    std::vector<LostRank> lost;
+    std::ranges::transform(
+        lost_, std::back_inserter(lost), [this](Rank r) { return lost_rank(r); });
+    const Error why = lost_worker(lost, std::move(unfinished), plan).with({.step = round_->step()});
+    round_->blame(why);  // a rank that has answered is no reason to give up, and is one to abort
+    round_->gave_up(lost_.front(), why);
+    for (std::size_t i = 1; i < lost.size(); ++i) {
+      round_->gave_up(lost[i].rank, lost_worker(lost[i]));
+    }
+  }
+
+  // ---- lost workers -----------------------------------------------------------------------------
+
+  /// May be told of it several times: by the ends of its two actors, and by what it was asked.
+  void lose(Rank rank) {
+    if (is_lost(rank)) {
+      return;
+    }
+    lost_.push_back(rank);
+    if (!round_) {
+      const Error why = lost_worker(lost_rank(rank));
+      log(Level::Warning, "worker lost", {{"why", why.what()}});
+      setup_.ledger->lose(why);
+    } else if (round_->complete()) {
+      advance_round();  // it lacks timelines
+    } else if (phase_ == Phase::Running) {
+      begin_asking(kLossAskLimit);
+    } else if (phase_ == Phase::Asking) {
+      set_deadline(std::min(deadline_, std::chrono::steady_clock::now() + kLossAskLimit));
+      advance_round();
+    } else {
+      round_->gave_up(rank, lost_worker(lost_rank(rank)));
+      if (round_->hopeless()) {
+        tell();
+      }
+      advance_round();
+    }
+  }
+
+  /// Keeps DR-6. Requires: the step is hopeless, and its abort was sent.
+  void tell() {
+    if (std::exchange(told_, true)) {
+      return;
+    }
+    fail(*round_);
+    start_next();
   }
 
   // ---- -> Idle --------------------------------------------------------------------------------
 
-  void give_up_silent_ranks() {
+  void give_up_unfinished_ranks() {
     for (const Rank rank : round_->silent()) {
       Error error(
           Errc::WorkerLost,
@@ -388,14 +493,17 @@ class Driver {
       setup_.ledger->complete(round.submission(),
                               result_of(round, timelines, setup_.clock_offsets, seconds),
                               round.training());
-    } else {
+    } else if (!told_) {
       fail(round);
+    }
+    for (const Rank rank : lost_) {  // one that had answered leaves the step as it is
+      setup_.ledger->lose(lost_worker(lost_rank(rank)));
     }
     start_next();
   }
 
   void fail(const StepRound& round) {
-    std::optional<Error> lost = round.lost();
+    const std::optional<Error> lost = round.lost();
     if (lost) {
       log(Level::Warning, "weights lost", {{"step", round.step()}, {"why", lost->what()}});
       setup_.ledger->lose(*lost);
@@ -409,17 +517,22 @@ class Driver {
     return std::max(setup_.options.step_deadline, kLeastAbortLimit);
   }
 
+  [[nodiscard]] std::chrono::milliseconds look_interval() const {
+    return std::max(kLookInterval, std::chrono::milliseconds(ranks()));
+  }
+
   void set_deadline(Time when) {
     deadline_ = when;
     schedule_tick();
   }
 
-  /// One message to itself at a time, however many steps there are, unless a deadline is earlier:
-  /// it looks at the deadline when it comes.
+  /// One message to itself at a time, however many steps there are, unless a time is earlier: it
+  /// looks at the times when it comes.
   void schedule_tick() {
-    if (!tick_at_ || deadline_ < *tick_at_) {
-      tick_at_ = deadline_;
-      const auto wait = std::max(deadline_ - std::chrono::steady_clock::now(), Time::duration(0));
+    const Time next = phase_ == Phase::Running ? std::min(deadline_, look_at_) : deadline_;
+    if (!tick_at_ || next < *tick_at_) {
+      tick_at_ = next;
+      const auto wait = std::max(next - std::chrono::steady_clock::now(), Time::duration(0));
       self_->delayed_send(self_, caf::timespan(wait), caf::tick_atom::value);
     }
   }
@@ -427,16 +540,16 @@ class Driver {
   const Self self_;
   const DriverSetup setup_;
   std::deque<Submission> waiting_;
-  std::vector<bool> ended_;
-  Epoch epoch_{0};
+  std::vector<Rank> lost_;  ///< whose workers have ended, in this order
+  RollCall roll_;
+  Epoch epoch_;
 
   std::optional<StepRound> round_;             ///< absent when Idle
   std::vector<Future<at::Tensor>> timelines_;  ///< by rank; of the step under way
   Phase phase_ = Phase::Running;
-  Time begun_, deadline_;
-  std::optional<Time> tick_at_;   ///< of the earliest message to itself that is on its way
-  std::vector<SilentRank> late_;  ///< of the step under way, while Asking
-  std::size_t unasked_ = 0;       ///< of these, who has not answered
+  bool told_ = false;  ///< the future of the step under way has failed
+  Time begun_, deadline_, look_at_;
+  std::optional<Time> tick_at_;  ///< of the earliest message to itself that is on its way
 };
 
 DriverState::DriverState() = default;

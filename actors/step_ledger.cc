@@ -98,6 +98,18 @@ void StepLedger::close() {
   ended_.notify_all();
 }
 
+void StepLedger::fail_under_way(const Error& why) {
+  std::map<Submission, Entry> under_way;
+  {
+    const std::scoped_lock lock(mutex_);
+    under_way.swap(under_way_);
+  }
+  for (auto& [submission, entry] : under_way) {
+    entry.promise.set_error(why);
+  }
+  ended_.notify_all();
+}
+
 void StepLedger::break_down(const Error& why) {
   for (auto& [submission, entry] : refuse_from_now_on(why)) {
     entry.promise.set_error(why);

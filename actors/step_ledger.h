@@ -68,6 +68,9 @@ class StepLedger {
   /// Cancels every step under way; later ones are refused.
   void close();
 
+  /// Whoever ran the steps under way has gone; another may run later ones.
+  void fail_under_way(const Error& why);
+
   /// Nobody runs steps any more: those under way and later ones fail with `why`.
   void break_down(const Error& why);
 

@@ -12,6 +12,12 @@ bool same_everywhere(Errc code) {
   return code == Errc::NonFinite;
 }
 
+/// Of two errors the one that says more is the primary: 2 for a cause, less for what follows from
+/// one.
+int weight(Errc code) {
+  return code == Errc::WorkerAborted ? 0 : family(code) == ErrorFamily::Transport ? 1 : 2;
+}
+
 /// Reports of one thing: one that says in which stage first.
 std::pair<bool, Rank> order_of_reports(Rank reporter, const Error& error) {
   return {!error.context().stage.has_value(), reporter};
@@ -46,6 +52,7 @@ void StepRound::gave_up(Rank rank, const Error& why) {
   }
   settled_[rank.index()] = true;
   --missing_;
+  hopeless_ = true;
   note(rank, why);
   if (!lost_) {
     lost_ = why;
@@ -57,9 +64,8 @@ void StepRound::note(Rank rank, const Error& error) {
     lost_ = error;
   }
   needs_abort_ = true;  // whatever it was, others may wait for this rank
-  const bool aborted = error.code() == Errc::WorkerAborted;
   const bool better =
-      !primary_ || (!aborted && primary_->code() == Errc::WorkerAborted) ||
+      !primary_ || weight(error.code()) > weight(primary_->code()) ||
       (primary_rank_ && same_everywhere(error.code()) && same_everywhere(primary_->code()) &&
        order_of_reports(rank, error) < order_of_reports(*primary_rank_, *primary_));
   if (better) {
@@ -71,9 +77,13 @@ void StepRound::note(Rank rank, const Error& error) {
 
 void StepRound::blame(const Error& why) {
   needs_abort_ = true;
-  if (!primary_) {
+  if (!primary_ || lacks_a_cause()) {
     primary_ = why;
   }
+}
+
+bool StepRound::lacks_a_cause() const {
+  return primary_ && family(primary_->code()) == ErrorFamily::Transport;
 }
 
 std::vector<Rank> StepRound::silent() const {

@@ -4,9 +4,10 @@
 /// another step.
 ///
 /// SR-1: a rank's first answer counts, every other is dropped.
-/// SR-2: the primary error is the first that is not itself the consequence of an abort. What is not
-///       finite all ranks report: of these it is a report that says in which stage, from a rank
-///       that has it, and of several the lowest rank's.
+/// SR-2: the primary error is the first that is not itself a consequence: of an abort, or, where
+///       there is another, of a connection that went with its peer. What is not finite all ranks
+///       report: of these it is a report that says in which stage, from a rank that has it, and of
+///       several the lowest rank's.
 /// SR-3: ranks agree on `committed`, or nobody knows what the weights are: the round is lost.
 #pragma once
 
@@ -35,6 +36,10 @@ class StepRound {
 
   /// True once some rank failed in a way that leaves others waiting for it.
   [[nodiscard]] bool needs_abort() const { return needs_abort_; }
+  /// All that is known to have failed are transfers: the peer of one may be gone.
+  [[nodiscard]] bool lacks_a_cause() const;
+  /// A rank gave up: nothing that the others answer can save the step.
+  [[nodiscard]] bool hopeless() const { return hopeless_; }
 
   /// Blames the round, when nobody is to blame yet: a deadline passed.
   void blame(const Error& why);
@@ -58,6 +63,7 @@ class StepRound {
   std::vector<bool> settled_;
   int missing_;
   bool needs_abort_ = false;
+  bool hopeless_ = false;
   std::optional<Error> primary_;
   std::optional<Rank> primary_rank_;
   std::optional<Error> lost_;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kLoopback = "127.0.0.1";
 /// A process's exit is known to the system a moment later than its connections are closed.
-constexpr std::chrono::milliseconds kMoment{250};
+constexpr std::chrono::milliseconds kMoment{100};
 
 struct AdmissionState {
   static inline const char* name = "admission";

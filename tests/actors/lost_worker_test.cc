@@ -1,0 +1,101 @@
+#include "stagecraft/actors/lost_worker.h"
+
+#include "stagecraft/tests/actors/wait_plan.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+UnfinishedRank at(int rank, int instruction, std::vector<Rank> waiting_for = {}) {
+  return {Rank(rank),
+          StatusReply{.rank = Rank(rank),
+                      .instruction = instruction,
+                      .seconds = 1.0,
+                      .waiting_for = std::move(waiting_for)}};
+}
+
+const LostRank kKilled{Rank(1), "process 4711 was killed by signal 9 (Killed)"};
+
+TEST_CASE("a lost worker is told with its cause, its last task and who waits for it",
+          "[actors][driver]") {
+  const Plan plan = wait_plan();
+  const Error error =
+      lost_worker({kKilled}, {at(0, 2, {Rank(1)}), at(1, 4), at(2, 4, {Rank(0), Rank(1)})}, plan);
+  CHECK(error.code() == Errc::WorkerLost);
+  CHECK(error.context().rank == Rank(1));
+  CHECK(error.context().stage == StageId(1));
+  CHECK(error.context().microbatch == kOnly);
+  CHECK(error.context().task == "1B3");
+  CHECK(error.message() ==
+        "rank 1 is lost: process 4711 was killed by signal 9 (Killed); the last task that it is "
+        "known to have begun is 1B3; rank 0 waits for 1B3 from rank 1; not done either: rank 2; to "
+        "go on: cluster.replace(Rank(1)), then trainer.load(file)");
+}
+
+TEST_CASE("the whole chain that ends at a lost worker is told", "[actors][driver]") {
+  const Error error = lost_worker(
+      {{Rank(2), ""}}, {at(0, 2, {Rank(1)}), at(1, 3, {Rank(2)}), {Rank(2)}}, wait_plan());
+  CHECK_THAT(error.message(),
+             ContainsSubstring("rank 2 is lost: its worker has ended;") &&
+                 ContainsSubstring("rank 0 waits for 1B3 from rank 1, which waits for 2B3 from "
+                                   "rank 2; to go on: cluster.replace(Rank(2))"));
+}
+
+TEST_CASE("a task is begun where its rank was seen behind it, or a peer has taken what is (WG-2)",
+          "[actors][driver]") {
+  const Plan plan = wait_plan();
+  const auto last = [&](const UnfinishedRank& lost, const UnfinishedRank& other) {
+    return lost_worker({kKilled}, {lost, other}, plan).context().task;
+  };
+  CHECK(last({Rank(1)}, at(2, 0, {Rank(1)})).empty());   // has taken nothing
+  CHECK(last({Rank(1)}, at(2, 1)) == "1F3");             // has taken the forward's output
+  CHECK(last({Rank(1)}, at(0, 3)) == "1B3");             // has taken the backward's gradient
+  CHECK(last(at(1, 0, {Rank(0)}), at(0, 0)).empty());    // waited for its first tensor
+  CHECK(last(at(1, 1), at(2, 0, {Rank(1)})) == "1F3");   // was seen in it
+  CHECK(last(at(1, 3, {Rank(2)}), at(2, 2)) == "1F3");   // was seen behind it
+  CHECK(last(at(1, 1), at(0, 3)) == "1B3");              // seen, but is known to have come further
+  CHECK(last(at(1, -1), at(0, 2, {Rank(1)})).empty());   // seen before its first instruction
+  CHECK(last(at(1, 99), at(0, 2, {Rank(1)})).empty());   // seen in what its plan has not
+  CHECK_THAT(lost_worker({kKilled}, {{Rank(1)}}, plan).message(),
+             ContainsSubstring("it is not known to have begun a task of this step; nobody is known "
+                               "to wait for it yet"));
+}
+
+TEST_CASE("what an overlap group issued first is not known by its place in the list (WG-2)",
+          "[actors][driver]") {
+  Plan plan = wait_plan();
+  for (const std::size_t i : {3U, 4U, 5U}) {
+    plan.ranks[1].instructions[i].overlap = 0;
+  }
+  const auto last = [&](int seen_at) {
+    return lost_worker({kKilled}, {at(1, seen_at)}, plan).context().task;
+  };
+  CHECK(last(4) == "1B3");
+  CHECK(last(3) == "1F3");
+  plan.ranks[0].instructions[2].overlap = 1;  // rank 0 may not have taken it: another came first
+  plan.ranks[0].instructions[3].overlap = 1;
+  CHECK(lost_worker({kKilled}, {{Rank(1)}, at(0, 3)}, plan).context().task.empty());
+}
+
+TEST_CASE("a worker lost behind its part of the step, or with others", "[actors][driver]") {
+  const Plan plan = wait_plan();
+  CHECK_THAT(lost_worker({kKilled}, {at(0, 4, {Rank(1)})}, plan).message(),
+             ContainsSubstring("(Killed), after it had done its part of the step; rank 0 waits for "
+                               "the vote of rank 1"));
+  const Error both = lost_worker({kKilled, {Rank(2), "process 12 has exited with 3"}},
+                                 {at(0, 2, {Rank(1)}), at(1, 3, {Rank(2)}), {Rank(2)}},
+                                 plan);
+  CHECK(both.context().rank == Rank(1));
+  CHECK_THAT(both.message(),
+             ContainsSubstring("rank 2 is lost: process 12 has exited with 3; to go on: "
+                               "cluster.replace(Rank(1)), cluster.replace(Rank(2)), then "
+                               "trainer.load(file)"));
+  CHECK(lost_worker(kKilled).message() ==
+        "rank 1 is lost: process 4711 was killed by signal 9 (Killed); to go on: "
+        "cluster.replace(Rank(1)), then trainer.load(file)");
+}
+
+}  // namespace
+}  // namespace stagecraft

@@ -1,0 +1,60 @@
+/// A training plan of three ranks in a row, one stage and one microbatch, for tests of who waits
+/// for whom: every list is as short as it can be, and is sound but for its slots.
+#pragma once
+
+#include "stagecraft/compiler/plan/plan.h"
+
+namespace stagecraft {
+
+inline constexpr Microbatch kOnly{3};
+
+inline Instruction run(CellKind kind, int stage) {
+  return {.op = Op::Run, .task = {kind, StageId(stage), kOnly}};
+}
+
+inline Instruction transfer(Op op, int edge, int peer, CellKind kind, int stage) {
+  return {.stream = op == Op::Send ? Stream::Send : Stream::Receive,
+          .op = op,
+          .task = {kind, StageId(stage), kOnly},
+          .peer = Rank(peer),
+          .edge = EdgeId(edge)};
+}
+
+/// Edges 0 and 1 lead forwards, 2 and 3 back. Positions:
+///
+///   rank 0   0 run 0F3   1 send     2 recv     3 run 0B3   4 vote
+///   rank 1   0 recv      1 run 1F3  2 send     3 recv      4 run 1B3   5 send   6 vote
+///   rank 2   0 recv      1 run 2F3  2 run 2B3  3 send      4 vote
+inline Plan wait_plan() {
+  constexpr auto kForward = CellKind::Forward;
+  constexpr auto kBackward = CellKind::Backward;
+  Plan plan;
+  plan.ranks = {{.rank = Rank(0),
+                 .instructions = {run(kForward, 0),
+                                  transfer(Op::Send, 0, 1, kForward, 0),
+                                  transfer(Op::Recv, 3, 1, kBackward, 0),
+                                  run(kBackward, 0),
+                                  {.op = Op::Vote}}},
+                {.rank = Rank(1),
+                 .instructions = {transfer(Op::Recv, 0, 0, kForward, 1),
+                                  run(kForward, 1),
+                                  transfer(Op::Send, 1, 2, kForward, 1),
+                                  transfer(Op::Recv, 2, 2, kBackward, 1),
+                                  run(kBackward, 1),
+                                  transfer(Op::Send, 3, 0, kBackward, 1),
+                                  {.op = Op::Vote}}},
+                {.rank = Rank(2),
+                 .instructions = {transfer(Op::Recv, 1, 1, kForward, 2),
+                                  run(kForward, 2),
+                                  run(kBackward, 2),
+                                  transfer(Op::Send, 2, 1, kBackward, 2),
+                                  {.op = Op::Vote}}}};
+  for (RankPlan& rank : plan.ranks) {
+    for (std::size_t i = 0; i < rank.instructions.size(); ++i) {
+      rank.instructions[i].id = InstructionId(i);
+    }
+  }
+  return plan;
+}
+
+}  // namespace stagecraft
