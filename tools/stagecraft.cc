@@ -14,6 +14,7 @@
 #include "stagecraft/base/nearest.h"
 #include "stagecraft/compiler/lack_of_memory.h"
 #include "stagecraft/tools/console.h"
+#include "stagecraft/tools/credentials/credentials.h"
 #include "stagecraft/tools/exit_code.h"
 #include "stagecraft/tools/schedule/schedule.h"
 #include "stagecraft/tools/sub_command.h"
@@ -39,6 +40,10 @@ const std::vector<SubCommand>& sub_commands() {
        "make, check, simulate, show, convert, compare and repair schedules",
        "--devices, --microbatches or --chunks, or the file",
        &schedule},
+      {"credentials",
+       "make, renew and show what the processes of a cluster know each other by",
+       "--members",
+       &credentials},
       {"worker", "work for a cluster: run the stages it is sent", "its driver's program", &worker},
   };
   return commands;
@@ -50,7 +55,7 @@ std::string help() {
       "runs.\n"
       "Usage: stagecraft COMMAND [OPTIONS]\n\nCommands:\n";
   for (const SubCommand& command : sub_commands()) {
-    text += fmt::format("  {:<10} {}\n", command.name, command.about);
+    text += fmt::format("  {:<11} {}\n", command.name, command.about);
   }
   return text +
          "\nExit status: 0 good; 1 the thing checked is wrong, the run failed or memory does not "

@@ -1,0 +1,37 @@
+/// Authority: the private certificate authority of one cluster, which makes its members'
+/// certificates.
+///
+/// Keys are ECDSA on P-256, which TLS 1.2 and 1.3 take with every list of ciphers that CAF 0.17
+/// sets. Serial numbers are 128 random bits. A member's certificate serves both ends of a
+/// connection; the authority's certifies members alone, and no further authority.
+#pragma once
+
+#include <string>
+
+#include "stagecraft/actors/security/certificate_facts.h"
+#include "stagecraft/actors/security/pem.h"
+
+namespace stagecraft::security {
+
+/// What a certificate is to say.
+struct CertificateTerms {
+  std::string cluster, name;
+  TimePoint valid_from, valid_until;  ///< to the second
+};
+
+struct Authority {
+  Certificate certificate;
+  PrivateKey key;
+};
+
+[[nodiscard]] PrivateKey new_key();
+
+/// An authority with a new key.
+[[nodiscard]] Authority new_authority(const CertificateTerms& terms);
+
+/// Returns a member's certificate for `key`.
+[[nodiscard]] Certificate issue(const Authority& authority,
+                                const PrivateKey& key,
+                                const CertificateTerms& terms);
+
+}  // namespace stagecraft::security

@@ -1,0 +1,177 @@
+#include "stagecraft/actors/security/cluster_credentials.h"
+
+#include <algorithm>
+#include <cctype>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "stagecraft/actors/security/authority.h"
+#include "stagecraft/actors/security/member_folder.h"
+#include "stagecraft/actors/security/new_folder.h"
+#include "stagecraft/base/error.h"
+
+namespace stagecraft {
+namespace security {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr int kMostMembers = 65536;
+constexpr std::size_t kLongestName = 64;  // X.509's, of both parts of a subject
+constexpr seconds kLongest = std::chrono::hours(24 * 365 * 100);
+constexpr seconds kAuthorityLasts = std::chrono::hours(24 * 365);
+constexpr seconds kClocksDisagree = std::chrono::minutes(5);
+constexpr mode_t kPublic = 0644;
+constexpr mode_t kSecret = 0600;
+
+void check_name(const char* what, const std::string& name) {
+  const auto is_plain = [](unsigned char c) {
+    return (std::isalnum(c) != 0 && c < 0x80) || c == '.' || c == '_' || c == '-';
+  };
+  if (name.empty() || name.size() > kLongestName || name.front() == '.' || name.front() == '-' ||
+      !std::ranges::all_of(name, is_plain)) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("expected the name of a {} of 1 to {} letters, digits, '.', '_' and "
+                            "'-', the first a letter or digit, found '{}'; take another",
+                            what,
+                            kLongestName,
+                            name));
+  }
+}
+
+void check_validity(seconds valid_for) {
+  if (valid_for < seconds(1) || valid_for > kLongest) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("expected certificates to be valid for 1 second to 100 years, found {} "
+                            "seconds; a few days are enough, as they can be renewed",
+                            valid_for.count()));
+  }
+}
+
+void check_request(const CredentialsRequest& request) {
+  if (request.members < 1 || request.members > kMostMembers) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("expected credentials for 1 to {} workers, found {}; members can be "
+                            "added later with stagecraft credentials renew --add",
+                            kMostMembers,
+                            request.members));
+  }
+  check_validity(request.valid_for);
+  if (!request.cluster.empty()) {
+    check_name("cluster", request.cluster);
+  }
+}
+
+std::string random_cluster() {
+  std::random_device random;
+  return fmt::format("cluster-{:08x}", random());
+}
+
+/// A member's three files, into its folder `name` of `folder`, or into `folder` itself.
+void write_member(NewFolder& folder,
+                  const std::string& name,
+                  const Authority& authority,
+                  const CertificateTerms& terms) {
+  const std::string prefix = name.empty() ? "" : name + "/";
+  const PrivateKey key = new_key();
+  folder.write(prefix + kAuthorityFile, to_pem(authority.certificate), kPublic);
+  folder.write(prefix + kCertificateFile, to_pem(issue(authority, key, terms)), kPublic);
+  folder.write(prefix + kKeyFile, to_pem(key).text(), kSecret);
+}
+
+Authority load_authority(const std::string& dir) {
+  (void)find_folder(dir);
+  const std::string certificate_path = dir + "/" + kAuthorityFile;
+  const std::string key_path = dir + "/" + kAuthorityKeyFile;
+  if (!exists(key_path)) {
+    throw Error(Errc::UsageFile,
+                fmt::format("'{}' is not there, and without the key of the authority no "
+                            "certificate can be made; bring it back, or make a new cluster with "
+                            "stagecraft credentials make DIR",
+                            key_path));
+  }
+  require_own_folder(dir);
+  Authority authority{read_certificate(dir, kAuthorityFile), read_key(dir, kAuthorityKeyFile)};
+  require_pair(certificate_path, authority.certificate, key_path, authority.key);
+  require_valid_authority(certificate_path, facts_of(authority.certificate));
+  return authority;
+}
+
+/// What the member's folder has to be for a renewal: of this cluster, with a key that is to be kept.
+PrivateKey kept_key(const std::string& folder, const Authority& authority) {
+  require_own_folder(folder);
+  if (facts_of(read_certificate(folder, kAuthorityFile)).fingerprint !=
+      facts_of(authority.certificate).fingerprint) {
+    throw Error(Errc::UsageFile,
+                fmt::format("'{}' believes another authority than this cluster's; remove the "
+                            "folder, and a new one is made",
+                            folder));
+  }
+  return read_key(folder, kKeyFile);
+}
+
+void write_cluster(NewFolder& folder, const CredentialsRequest& request) {
+  CertificateTerms terms{
+      .cluster = request.cluster.empty() ? random_cluster() : request.cluster,
+      .name = "authority",
+      .valid_from = request.starts - kClocksDisagree,
+      .valid_until = request.starts + std::max(request.valid_for, kAuthorityLasts)};
+  const Authority authority = new_authority(terms);
+  folder.write(kAuthorityFile, to_pem(authority.certificate), kPublic);
+  folder.write(kAuthorityKeyFile, to_pem(authority.key).text(), kSecret);
+  terms.valid_until = request.starts + request.valid_for;
+  for (int worker = -1; worker < request.members; ++worker) {
+    terms.name = worker < 0 ? "driver" : worker_name(worker);
+    folder.make_folder(terms.name);
+    write_member(folder, terms.name, authority, terms);
+  }
+}
+
+/// `terms` lack the cluster, and end with the authority at the latest.
+void issue_into(const std::string& folder, const Authority& authority, CertificateTerms terms) {
+  const CertificateFacts issuer = facts_of(authority.certificate);
+  terms.cluster = issuer.cluster;
+  terms.valid_until = std::min(terms.valid_until, issuer.valid_until);
+  if (exists(folder)) {
+    const Certificate renewed = issue(authority, kept_key(folder, authority), terms);
+    replace_file(folder + "/" + kCertificateFile, to_pem(renewed), kPublic);
+    return;
+  }
+  NewFolder made(folder);
+  write_member(made, "", authority, terms);
+  made.publish();
+}
+
+}  // namespace
+}  // namespace security
+
+void make_credentials(const std::string& dir, const CredentialsRequest& request) {
+  security::check_request(request);
+  if (dir.empty()) {
+    throw Error(Errc::UsageArgument,
+                "expected the name of a new folder, found an empty one; name the folder to make");
+  }
+  security::NewFolder folder(dir, request.durable);
+  security::write_cluster(folder, request);
+  folder.publish();
+}
+
+void issue_member(const std::string& dir,
+                  const std::string& member,
+                  std::chrono::seconds valid_for,
+                  std::chrono::system_clock::time_point starts) {
+  security::check_name("member", member);
+  security::check_validity(valid_for);
+  security::issue_into(security::without_slashes(dir) + "/" + member,
+                       security::load_authority(dir),
+                       {.name = member,
+                        .valid_from = starts - security::kClocksDisagree,
+                        .valid_until = starts + valid_for});
+}
+
+std::string worker_name(int worker) {
+  return fmt::format("worker-{}", worker);
+}
+
+}  // namespace stagecraft

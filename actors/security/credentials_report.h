@@ -1,0 +1,36 @@
+/// CredentialsReport: what is in a folder of credentials, of a cluster or of one member, and
+/// everything that is wrong with it. `stagecraft credentials show` prints it. Keys are never part of
+/// it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stagecraft/actors/security/certificate_facts.h"
+#include "stagecraft/actors/security/member_folder.h"
+
+namespace stagecraft::security {
+
+struct MemberReport {
+  std::string name;  ///< of the folder
+  std::string folder;
+  std::optional<CertificateFacts> certificate;
+  std::vector<FileMode> files;
+  std::vector<std::string> problems;
+};
+
+struct CredentialsReport {
+  bool is_cluster = false;  ///< or the folder of one member
+  std::optional<CertificateFacts> authority;
+  std::vector<FileMode> files;        ///< of the cluster's folder itself
+  std::vector<MemberReport> members;  ///< the driver first, workers by number
+  std::vector<std::string> problems;  ///< of the cluster's folder itself
+
+  [[nodiscard]] bool good() const;
+};
+
+/// Errors: UsageFile for what is no folder of credentials.
+[[nodiscard]] CredentialsReport inspect_credentials(const std::string& dir);
+
+}  // namespace stagecraft::security

@@ -1,0 +1,268 @@
+#include "stagecraft/actors/security/member_folder.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include <fmt/format.h>
+#include <openssl/x509.h>
+#include <openssl/x509_vfy.h>
+#include <openssl/x509v3.h>
+
+#include "stagecraft/base/error.h"
+
+namespace stagecraft::security {
+namespace {
+
+constexpr mode_t kOfOthers = 0077;
+constexpr mode_t kWritableByOthers = 0022;
+constexpr int kStrength = 2;  // of OpenSSL's levels: 112 bits, what Debian asks of both ends of TLS
+
+[[noreturn]] void unusable(const std::string& message) {
+  throw Error(Errc::UsageFile, message);
+}
+
+/// In a folder that everybody may write to and the sticky bit protects, as Kubernetes mounts secrets,
+/// files stay what their owner made them: that has to be us, or root.
+void check_owner(const std::string& dir, const std::string& path, const SmallFile& file) {
+  const bool shared = (find_folder(dir).mode & kWritableByOthers) != 0;
+  if (shared && file.owner != geteuid() && file.owner != 0) {
+    unusable(
+        fmt::format("'{}' belongs to user {}, in a folder that others may write to; put the "
+                    "credentials into a folder of user {}, mode 0700",
+                    path,
+                    file.owner,
+                    geteuid()));
+  }
+}
+
+SmallFile read_file(const std::string& dir, const std::string& name, std::vector<FileMode>* modes) {
+  const std::string path = dir + "/" + name;
+  SmallFile file = read_small_file(path);
+  if (modes != nullptr) {
+    modes->push_back({name, file.mode});
+  }
+  check_owner(dir, path, file);
+  return file;
+}
+
+/// `path` expired, or begins later. `renewal`: what helps.
+void check_validity(const std::string& path,
+                    const CertificateFacts& facts,
+                    const std::string& renewal) {
+  const TimePoint now = std::chrono::system_clock::now();
+  if (now > facts.valid_until) {
+    unusable(
+        fmt::format("'{}' has expired: it was valid until {} and the clock of this host says "
+                    "{}; if the clock is right, {}",
+                    path,
+                    utc_text(facts.valid_until),
+                    utc_text(now),
+                    renewal));
+  }
+  if (now < facts.valid_from) {
+    unusable(
+        fmt::format("'{}' is not valid yet: it is from {} on and the clock of this host says "
+                    "{}; set the clock of this host or of the one that made it right, or, if "
+                    "they are, wait",
+                    path,
+                    utc_text(facts.valid_from),
+                    utc_text(now)));
+  }
+}
+
+bool signed_by(const Certificate& certificate, const Certificate& authority) {
+  const bool named = X509_NAME_cmp(X509_get_issuer_name(certificate.get()),
+                                   X509_get_subject_name(authority.get())) == 0;
+  const bool is_signed =
+      named && X509_verify(certificate.get(), X509_get0_pubkey(authority.get())) == 1;
+  if (!is_signed) {
+    (void)openssl_reason();
+  }
+  return is_signed;
+}
+
+/// Returns why TLS would refuse, or nullptr. Times were looked at before.
+const char* tls_refusal(const Certificate& certificate, const Certificate& authority, int purpose) {
+  const std::unique_ptr<X509_STORE, decltype(&X509_STORE_free)> store(X509_STORE_new(),
+                                                                      &X509_STORE_free);
+  const std::unique_ptr<X509_STORE_CTX, decltype(&X509_STORE_CTX_free)> context(
+      X509_STORE_CTX_new(), &X509_STORE_CTX_free);
+  require_openssl(
+      store != nullptr && context != nullptr &&
+          X509_STORE_add_cert(store.get(), authority.get()) == 1 &&
+          X509_STORE_CTX_init(context.get(), store.get(), certificate.get(), nullptr) == 1 &&
+          X509_STORE_CTX_set_purpose(context.get(), purpose) == 1,
+      "a check of certificates");
+  X509_VERIFY_PARAM* const rules = X509_STORE_CTX_get0_param(context.get());
+  X509_VERIFY_PARAM_set_auth_level(rules, kStrength);
+  X509_VERIFY_PARAM_set_flags(rules, X509_V_FLAG_NO_CHECK_TIME);
+  if (X509_verify_cert(context.get()) == 1) {
+    return nullptr;
+  }
+  (void)openssl_reason();
+  return X509_verify_cert_error_string(X509_STORE_CTX_get_error(context.get()));
+}
+
+void check_chain(const MemberFolder& member,
+                 const Certificate& certificate,
+                 const Certificate& authority) {
+  const std::string& path = member.paths.certificate;
+  if (!signed_by(certificate, authority)) {
+    unusable(
+        fmt::format("'{}' is foreign: the authority of '{}' (cluster '{}', SHA-256 {}) did not "
+                    "sign it; copy the member's whole folder from one cluster's credentials",
+                    path,
+                    member.paths.authority,
+                    member.authority->cluster,
+                    member.authority->fingerprint));
+  }
+  for (const int purpose : {X509_PURPOSE_SSL_SERVER, X509_PURPOSE_SSL_CLIENT}) {
+    if (const char* const refusal = tls_refusal(certificate, authority, purpose)) {
+      unusable(
+          fmt::format("'{}' would be refused as a {}'s ({}); make credentials with stagecraft "
+                      "credentials make",
+                      path,
+                      purpose == X509_PURPOSE_SSL_SERVER ? "server" : "client",
+                      refusal));
+    }
+  }
+}
+
+/// Runs one check of a member: what it throws is a problem, and the next one may still find another.
+template <class Check>
+auto attempt(MemberFolder& member, Check&& check) {
+  using Result = decltype(check());
+  try {
+    return check();
+  } catch (const Error& error) {
+    if (error.code() != Errc::UsageFile) {
+      throw;
+    }
+    member.problems.push_back(error.message());
+  }
+  if constexpr (!std::is_void_v<Result>) {
+    return Result{};
+  }
+}
+
+void check_files(MemberFolder& member, const std::string& dir) {
+  const Certificate authority =
+      attempt(member, [&] { return read_certificate(dir, kAuthorityFile, &member.files); });
+  const Certificate certificate =
+      attempt(member, [&] { return read_certificate(dir, kCertificateFile, &member.files); });
+  const PrivateKey key = attempt(member, [&] { return read_key(dir, kKeyFile, &member.files); });
+  if (authority != nullptr) {
+    member.authority = facts_of(authority);
+    attempt(member, [&] { require_valid_authority(member.paths.authority, *member.authority); });
+  }
+  if (certificate == nullptr) {
+    return;
+  }
+  member.certificate = facts_of(certificate);
+  attempt(member, [&] {
+    check_validity(
+        member.paths.certificate,
+        *member.certificate,
+        fmt::format("make another with stagecraft credentials renew DIR {}, where DIR is the "
+                    "cluster's folder, and copy it here",
+                    member.certificate->name));
+  });
+  if (key != nullptr) {
+    attempt(member,
+            [&] { require_pair(member.paths.certificate, certificate, member.paths.key, key); });
+  }
+  if (authority != nullptr) {
+    attempt(member, [&] { check_chain(member, certificate, authority); });
+  }
+}
+
+}  // namespace
+
+MemberFolder examine_member(const std::string& dir) {
+  MemberFolder member;
+  member.paths = {.certificate = dir + "/" + kCertificateFile,
+                  .key = dir + "/" + kKeyFile,
+                  .authority = dir + "/" + kAuthorityFile};
+  const bool is_there = attempt(member, [&] {
+    (void)find_folder(dir);
+    if (is_cluster_folder(dir)) {
+      unusable(
+          fmt::format("'{0}' is the folder of a whole cluster; name that of one member in it, "
+                      "such as '{0}/driver'",
+                      dir));
+    }
+    return true;
+  });
+  if (is_there) {
+    attempt(member, [&] { require_own_folder(dir); });
+    check_files(member, dir);
+  }
+  return member;
+}
+
+bool is_cluster_folder(const std::string& dir) {
+  return !exists(dir + "/" + kCertificateFile) && !exists(dir + "/" + kKeyFile) &&
+         (exists(dir + "/" + kAuthorityKeyFile) || exists(dir + "/driver"));
+}
+
+Certificate read_certificate(const std::string& dir,
+                             const std::string& name,
+                             std::vector<FileMode>* modes) {
+  const std::string path = dir + "/" + name;
+  const SmallFile file = read_file(dir, name, modes);
+  if ((file.mode & kWritableByOthers) != 0) {
+    unusable(
+        fmt::format("'{0}' can be written to by others than its owner (mode {1}), who could "
+                    "change whom this process believes; see that it is the right one, then: "
+                    "chmod 644 '{0}'",
+                    path,
+                    mode_text(file.mode)));
+  }
+  return certificate_of_pem(path, file.text);
+}
+
+PrivateKey read_key(const std::string& dir, const std::string& name, std::vector<FileMode>* modes) {
+  const std::string path = dir + "/" + name;
+  SmallFile file = read_file(dir, name, modes);
+  const SecretText text(std::move(file.text));
+  if ((file.mode & kOfOthers) != 0) {
+    unusable(
+        fmt::format("'{0}' is open to others than its owner (mode {1}), and whoever has it can "
+                    "act in the whole cluster; if nobody can have read it: chmod 600 '{0}', "
+                    "else make a new cluster",
+                    path,
+                    mode_text(file.mode)));
+  }
+  return key_of_pem(path, text);
+}
+
+void require_own_folder(const std::string& dir) {
+  const Folder folder = find_folder(dir);
+  if ((folder.mode & kWritableByOthers) != 0 && (folder.mode & S_ISVTX) == 0) {
+    unusable(
+        fmt::format("the folder '{0}' can be written to by others than its owner (mode {1}), "
+                    "who could exchange what is in it; see that it is the right one, then: "
+                    "chmod 700 '{0}'",
+                    dir,
+                    mode_text(folder.mode)));
+  }
+}
+
+void require_valid_authority(const std::string& path, const CertificateFacts& facts) {
+  check_validity(path, facts, "make a new cluster with stagecraft credentials make DIR");
+}
+
+void require_pair(const std::string& certificate_path,
+                  const Certificate& certificate,
+                  const std::string& key_path,
+                  const PrivateKey& key) {
+  if (X509_check_private_key(certificate.get(), key.get()) != 1) {
+    (void)openssl_reason();
+    unusable(fmt::format(
+        "'{}' is not the key of '{}'; copy both from the same folder", key_path, certificate_path));
+  }
+}
+
+}  // namespace stagecraft::security

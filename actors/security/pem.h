@@ -1,0 +1,59 @@
+/// Certificates and private keys as OpenSSL holds them, and as the PEM text of their files.
+///
+/// Reading says in our words what is wrong with a file, before anybody's TLS library meets it.
+/// Nobody is ever asked for a passphrase. Thread: any; OpenSSL's queue of errors is left empty.
+#pragma once
+
+#include <memory>
+#include <string>
+
+struct evp_pkey_st;
+struct x509_st;
+
+namespace stagecraft::security {
+
+struct FreeCertificate {
+  void operator()(x509_st* certificate) const;
+};
+struct FreeKey {
+  void operator()(evp_pkey_st* key) const;
+};
+using Certificate = std::unique_ptr<x509_st, FreeCertificate>;
+using PrivateKey = std::unique_ptr<evp_pkey_st, FreeKey>;
+
+/// Text with a private key in it: overwritten when it goes.
+class SecretText {
+ public:
+  explicit SecretText(std::string text) : text_(std::move(text)) {}
+  ~SecretText();
+  SecretText(SecretText&&) = default;
+  SecretText(const SecretText&) = delete;
+  SecretText& operator=(const SecretText&) = delete;
+  SecretText& operator=(SecretText&&) = delete;
+
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+/// Returns the one certificate of `text`; `path` is what messages call it.
+/// Errors: UsageFile for text that is empty, no PEM, cut short, damaged, or has another number of
+/// certificates.
+[[nodiscard]] Certificate certificate_of_pem(const std::string& path, const std::string& text);
+
+/// Returns the one private key of `text`. Errors: as above, and for a key under a passphrase.
+[[nodiscard]] PrivateKey key_of_pem(const std::string& path, const SecretText& text);
+
+[[nodiscard]] std::string to_pem(const Certificate& certificate);
+[[nodiscard]] SecretText to_pem(const PrivateKey& key);
+
+/// Returns why the last call of OpenSSL failed, and empties its queue of errors: TLS on this thread
+/// would take what is left there for its own.
+[[nodiscard]] std::string openssl_reason();
+
+/// Throws Internal, with OpenSSL's reason, unless `good`: for what fails for lack of memory or
+/// random numbers only.
+void require_openssl(bool good, const char* what);
+
+}  // namespace stagecraft::security

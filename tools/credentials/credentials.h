@@ -1,0 +1,17 @@
+/// `stagecraft credentials`: makes, renews and shows what the processes of a cluster know each other
+/// by (actors/security).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "stagecraft/tools/console.h"
+#include "stagecraft/tools/exit_code.h"
+
+namespace stagecraft::tools {
+
+/// Runs the command of the first word.
+/// Errors: UsageArgument for wrong words, and those of the command.
+[[nodiscard]] ExitCode credentials(const std::vector<std::string>& arguments, Console& console);
+
+}  // namespace stagecraft::tools

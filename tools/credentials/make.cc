@@ -1,0 +1,73 @@
+/// `stagecraft credentials make`
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "stagecraft/actors/security/cluster_credentials.h"
+#include "stagecraft/actors/security/credentials_report.h"
+#include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/credentials/commands.h"
+#include "stagecraft/tools/output.h"
+#include "stagecraft/tools/train/number.h"
+
+namespace stagecraft::tools {
+namespace {
+
+struct MakeOptions {
+  std::string dir;
+  int members = 8;
+  int days = 7;
+  std::string cluster;
+};
+
+void add_options(CLI::App& app, MakeOptions& o) {
+  app.add_option("DIR", o.dir, "the folder to make; there must be none yet")
+      ->required()
+      ->type_name("");
+  app.add_option("--members", o.members, "workers; the driver comes on top [8]")
+      ->check(whole_number(1, 65536))
+      ->type_name("N");
+  app.add_option("--valid-days", o.days, "how long certificates are good [7]")
+      ->check(whole_number(1, 36500))
+      ->type_name("D");
+  app.add_option("--cluster", o.cluster, "what the cluster is called [a random name]")
+      ->type_name("NAME");
+}
+
+/// Read back from the disk: what is told is what is there.
+std::string made_text(const std::string& dir) {
+  const security::CredentialsReport report = security::inspect_credentials(dir);
+  return fmt::format(
+      "made '{0}': cluster '{1}', the driver and {2} worker{3}, valid until {4}\ncopy one folder "
+      "to "
+      "one host ('{0}/worker-0'); 'ca-key.pem' stays here\n",
+      dir,
+      report.authority->cluster,
+      report.members.size() - 1,
+      report.members.size() == 2 ? "" : "s",
+      security::utc_text(report.members.front().certificate->valid_until));
+}
+
+}  // namespace
+
+ExitCode make_cluster_credentials(const std::vector<std::string>& words, Console& console) {
+  MakeOptions options;
+  CLI::App app(
+      "Makes the credentials of a cluster: a private authority, and for the driver and each "
+      "worker a\nfolder with a certificate and key of its own.",
+      "stagecraft credentials make");
+  app.option_defaults()->always_capture_default(false);
+  app.footer("Example: stagecraft credentials make cluster --members 4 --valid-days 2");
+  add_options(app, options);
+  if (const auto help = parse_command_line(app, words)) {
+    write_output("", *help, console);
+    return ExitCode::Good;
+  }
+  make_credentials(options.dir,
+                   {.members = options.members,
+                    .valid_for = std::chrono::hours(24 * options.days),
+                    .cluster = options.cluster});
+  write_output("", made_text(options.dir), console);
+  return ExitCode::Good;
+}
+
+}  // namespace stagecraft::tools

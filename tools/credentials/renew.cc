@@ -1,0 +1,101 @@
+/// `stagecraft credentials renew`
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "stagecraft/actors/security/cluster_credentials.h"
+#include "stagecraft/actors/security/credentials_report.h"
+#include "stagecraft/base/error.h"
+#include "stagecraft/base/nearest.h"
+#include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/credentials/commands.h"
+#include "stagecraft/tools/output.h"
+#include "stagecraft/tools/train/number.h"
+
+namespace stagecraft::tools {
+namespace {
+
+using security::CredentialsReport;
+using security::MemberReport;
+
+constexpr const char* kCommand = "stagecraft credentials renew";
+
+struct RenewOptions {
+  std::string dir, member;
+  int days = 7;
+  bool add = false;
+};
+
+void add_options(CLI::App& app, RenewOptions& o) {
+  app.add_option("DIR", o.dir, "the cluster's folder, with ca-key.pem")->required()->type_name("");
+  app.add_option("MEMBER", o.member, "driver, worker-0, worker-1 ...")->required()->type_name("");
+  app.add_option("--valid-days", o.days, "how long the certificate is good [7]")
+      ->check(whole_number(1, 36500))
+      ->type_name("D");
+  app.add_flag("--add", o.add, "a member that is not there yet");
+}
+
+const MemberReport* find_member(const CredentialsReport& report, const std::string& name) {
+  const auto found = std::ranges::find(report.members, name, &MemberReport::name);
+  return found == report.members.end() ? nullptr : &*found;
+}
+
+/// A slip of the pen is no new member, and a member no slip.
+void check_member(const RenewOptions& o) {
+  const CredentialsReport report = security::inspect_credentials(o.dir);
+  const bool is_there = find_member(report, o.member) != nullptr;
+  if (is_there && o.add) {
+    wrong_usage(kCommand,
+                fmt::format("'{}' has a member '{}' already; leave out --add to renew its "
+                            "certificate",
+                            o.dir,
+                            o.member));
+  }
+  if (!is_there && !o.add) {
+    std::vector<std::string> names;
+    for (const MemberReport& member : report.members) {
+      names.push_back(member.name);
+    }
+    wrong_usage(kCommand,
+                fmt::format("'{}' has no member '{}'; {}--add makes one",
+                            o.dir,
+                            o.member,
+                            did_you_mean(o.member, names)));
+  }
+}
+
+std::string renewed_text(const RenewOptions& o) {
+  const CredentialsReport report = security::inspect_credentials(o.dir);
+  const MemberReport& member = *find_member(report, o.member);
+  return fmt::format("{} '{}', valid until {}\ncopy {} to its host\n",
+                     o.add ? "added" : "renewed",
+                     member.folder,
+                     security::utc_text(member.certificate->valid_until),
+                     o.add ? "the folder" : "its certificate.pem");
+}
+
+}  // namespace
+
+ExitCode renew_credentials(const std::vector<std::string>& words, Console& console) {
+  RenewOptions options;
+  CLI::App app(
+      "Makes another certificate for a member whose old one has expired or soon will. Its "
+      "key stays; for a\nnew key, remove the member's folder and --add it again.",
+      kCommand);
+  app.option_defaults()->always_capture_default(false);
+  app.footer("Example: stagecraft credentials renew cluster worker-3");
+  add_options(app, options);
+  if (const auto help = parse_command_line(app, words)) {
+    write_output("", *help, console);
+    return ExitCode::Good;
+  }
+  check_member(options);
+  issue_member(options.dir, options.member, std::chrono::hours(24 * options.days));
+  write_output("", renewed_text(options), console);
+  return ExitCode::Good;
+}
+
+}  // namespace stagecraft::tools
