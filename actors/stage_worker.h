@@ -77,7 +77,7 @@ class StageWorker {
 /// Errors: DeviceOutOfMemory when no thread can be started for it.
 [[nodiscard]] PlanActor spawn_plan_thread(ActorHost& host,
                                           std::shared_ptr<WorkerDesk> desk,
-                                          RankSetup setup);
+                                          SetupSource source);
 [[nodiscard]] AgentActor spawn_agent(ActorHost& host, std::shared_ptr<WorkerDesk> desk);
 
 /// For messages.

@@ -5,13 +5,15 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/base/check.h"
-#include "stagecraft/base/log.h"
+#include "stagecraft/actors/security/cluster_credentials.h"
 
 namespace stagecraft {
 namespace {
 
 constexpr const char* kLoopback = "127.0.0.1";
+/// Made with the credentials of a cluster; further ones when they are needed.
+constexpr int kMembers = 4;
+constexpr std::chrono::hours kMemberLife{24};
 /// A process's exit is known to the system a moment later than its connections are closed.
 constexpr std::chrono::milliseconds kMoment{100};
 
@@ -65,7 +67,7 @@ AdmissionActor::behavior_type admission(AdmissionActor::stateful_pointer<Admissi
 }
 
 std::string member_folder(const std::string& credentials, int place) {
-  return fmt::format("{}/worker-{}", credentials, place);
+  return credentials + "/" + worker_name(place);
 }
 
 }  // namespace
@@ -73,8 +75,8 @@ std::string member_folder(const std::string& credentials, int place) {
 Fleet::Fleet(const SpawnOptions& options)
     : options_(options),
       program_(find_worker_program(options.program)),
-      made_(options.credentials.empty() ? std::make_optional<TemporaryCredentials>()
-                                        : std::nullopt),
+      made_(options.credentials.empty() ? std::make_unique<TemporaryCredentials>(kMembers)
+                                        : nullptr),
       credentials_(made_ ? made_->dir() : options.credentials),
       host_(open_control_plane(load_credentials(credentials_ + "/driver"),
                                {.interval = options.heartbeat, .silence = options.silence})),
@@ -137,7 +139,7 @@ void Fleet::start(int place) {
   Place& there = places_[static_cast<std::size_t>(place)];
   const std::string folder = member_folder(credentials_, place);
   if (made_ && !std::filesystem::exists(folder)) {
-    issue_member(credentials_, fmt::format("worker-{}", place), std::chrono::hours(24));
+    issue_member(credentials_, worker_name(place), kMemberLife);
   }
   std::vector<std::string> arguments = program_.arguments;
   for (std::string& word : worker_arguments(

@@ -19,7 +19,7 @@
 #include "stagecraft/actors/launch/child_process.h"
 #include "stagecraft/actors/launch/control_port.h"
 #include "stagecraft/actors/launch/worker_program.h"
-#include "stagecraft/actors/security/credentials.h"
+#include "stagecraft/actors/security/temporary_credentials.h"
 #include "stagecraft/futures/transport/data_port.h"
 
 namespace stagecraft {
@@ -44,7 +44,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
 
   [[nodiscard]] ActorHost& host() const { return host_; }
   [[nodiscard]] const std::shared_ptr<DataPort>& port() const { return port_; }
-  [[nodiscard]] NetworkId next_network() { return NetworkId(networks_++); }
+  [[nodiscard]] NetworkId next_network() { return NetworkId(++networks_); }
 
   /// Has places 0 to places - 1 filled, starting who is missing, and waits for them to join.
   /// Errors: ClusterMember when one ends before it has joined; ClusterTimeout.
@@ -80,13 +80,13 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
 
   const SpawnOptions options_;
   const WorkerProgram program_;
-  std::optional<TemporaryCredentials> made_;
+  std::unique_ptr<const TemporaryCredentials> made_;  ///< null where they were given
   const std::string credentials_;
   ActorHost& host_;
   const std::shared_ptr<DataPort> port_;
   AdmissionActor admission_;
   std::uint16_t listening_ = 0;
-  std::atomic<std::int64_t> networks_{0};
+  std::atomic<std::uint64_t> networks_{0};
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -38,7 +38,8 @@ class ProcessBinding final : public Binding {
   ProcessBinding(std::shared_ptr<Fleet> fleet, const SpawnOptions& options, int ranks)
       : fleet_(std::move(fleet)),
         options_(options),
-        network_(fleet_->port(), fleet_->next_network(), ranks),
+        id_(fleet_->next_network()),
+        network_(fleet_->port(), id_, ranks),
         members_(static_cast<std::size_t>(ranks)) {
     fleet_->require(places());
     for (int r = 0; r < ranks; ++r) {
@@ -51,7 +52,7 @@ class ProcessBinding final : public Binding {
 
   ~ProcessBinding() override {
     for (const FleetMember& member : distinct_members()) {
-      caf::anon_send(member.host, CloseNetwork{network_.id()});
+      caf::anon_send(member.host, CloseNetwork{id_});
     }
   }
 
@@ -64,11 +65,6 @@ class ProcessBinding final : public Binding {
     if (!is_remote(rank)) {
       return launch_thread(fleet_->host(), network_.endpoint(rank), std::move(setup));
     }
-    if (setup.options.before_instruction) {
-      throw Error(Errc::UsageArgument,
-                  "TrainerOptions::before_instruction is a function of this process and " +
-                      peer_name(rank) + " is another: leave it empty, or use Cluster::local");
-    }
     const EncodedSetup encoded = encode(setup);  // first: it may be one that cannot travel
     if (was_replaced(rank)) {
       move_in(place_of(rank));
@@ -77,7 +73,7 @@ class ProcessBinding final : public Binding {
                                                  members_[rank.index()]->host,
                                                  "the worker process of " + peer_name(rank),
                                                  kHostLimit,
-                                                 StartRank{network_.id(), rank})
+                                                 StartRank{id_, rank})
                                     .get();
     if (!started.error.empty()) {
       throw to_error(started.error).with({.rank = rank});
@@ -135,7 +131,6 @@ class ProcessBinding final : public Binding {
     const std::vector<FleetMember> members = distinct_members();
     for (int r = 0; r < ranks(); ++r) {
       if (is_remote(Rank(r))) {
-        fleet_->port()->admit(bound(Rank(r)).port);
         network_.place(Rank(r), bound(Rank(r)).port);
       }
     }
@@ -157,7 +152,7 @@ class ProcessBinding final : public Binding {
   /// The crew's network as it is to be opened in one process.
   [[nodiscard]] OpenNetwork network_of(const FleetMember& member) const {
     const PortAddress here = fleet_->port()->address();
-    OpenNetwork order{.network = network_.id(), .ranks = ranks(), .elsewhere = {}};
+    OpenNetwork order{.network = id_, .ranks = ranks(), .elsewhere = {}};
     order.elsewhere.push_back({kDriver, here});
     for (int r = 0; r < ranks(); ++r) {
       if (!is_remote(Rank(r))) {
@@ -171,6 +166,7 @@ class ProcessBinding final : public Binding {
 
   const std::shared_ptr<Fleet> fleet_;
   const SpawnOptions options_;
+  const NetworkId id_;
   RoutedNetwork network_;
   std::vector<std::optional<FleetMember>> members_;  ///< by rank; none for threads of this process
 };

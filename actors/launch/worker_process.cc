@@ -63,7 +63,6 @@ WorkerHostActor::behavior_type worker_host(HostSelf self,
             network = std::make_shared<RoutedNetwork>(process->port, m.network, m.ranks);
           }
           for (const PeerPlace& peer : m.elsewhere) {
-            process->port->admit(peer.port);
             network->place(peer.rank, peer.port);
           }
         } catch (const Error& error) {

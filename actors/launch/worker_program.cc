@@ -42,12 +42,15 @@ std::vector<fs::path> places_to_look() {
   return places;
 }
 
-[[noreturn]] void throw_no_program(const std::string& path, const std::string& said_by) {
-  throw Error(Errc::UsageFile,
-              fmt::format("expected a program that can be run as a worker, found none at \"{}\" "
-                          "({})",
-                          path,
-                          said_by));
+WorkerProgram program_said(const std::string& path, const std::string& said_by) {
+  if (!is_program(path)) {
+    throw Error(Errc::UsageFile,
+                fmt::format("expected a program that can be run as a worker, found none at \"{}\" "
+                            "({})",
+                            path,
+                            said_by));
+  }
+  return program_at(path);
 }
 
 template <class Number>
@@ -75,10 +78,10 @@ void take_address(const std::string& text, WorkerProcessOptions& options) {
 
 WorkerProgram find_worker_program(const std::string& wished) {
   if (!wished.empty()) {
-    return is_program(wished) ? program_at(wished) : throw_no_program(wished, "as was asked for");
+    return program_said(wished, "SpawnOptions::program");
   }
   if (const char* said = std::getenv(kVariable); said != nullptr && *said != '\0') {
-    return is_program(said) ? program_at(said) : throw_no_program(said, kVariable);
+    return program_said(said, kVariable);
   }
   std::string looked;
   for (const fs::path& place : places_to_look()) {
