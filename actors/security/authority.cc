@@ -69,7 +69,7 @@ void sign(const Certificate& certificate, const PrivateKey& key) {
 }  // namespace
 
 PrivateKey new_key() {
-  PrivateKey key(EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", "P-256"));
+  PrivateKey key(EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", "prime256v1"));
   require_openssl(key != nullptr, "a private key");
   return key;
 }

@@ -1,8 +1,8 @@
 /// Authority: the private certificate authority of one cluster, which makes its members'
 /// certificates.
 ///
-/// Keys are ECDSA on P-256, which TLS 1.2 and 1.3 take with every list of ciphers that CAF 0.17
-/// sets. Serial numbers are 128 random bits. A member's certificate serves both ends of a
+/// Keys are ECDSA on prime256v1, which TLS 1.2 and 1.3 take with every list of ciphers that CAF
+/// 0.17 sets. Serial numbers are 128 random bits. A member's certificate serves both ends of a
 /// connection; the authority's certifies members alone, and no further authority.
 #pragma once
 

@@ -98,7 +98,8 @@ Authority load_authority(const std::string& dir) {
   return authority;
 }
 
-/// What the member's folder has to be for a renewal: of this cluster, with a key that is to be kept.
+/// What the member's folder has to be for a renewal: of this cluster, with a key that is to be
+/// kept.
 PrivateKey kept_key(const std::string& folder, const Authority& authority) {
   require_own_folder(folder);
   if (facts_of(read_certificate(folder, kAuthorityFile)).fingerprint !=

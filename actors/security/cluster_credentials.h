@@ -3,17 +3,18 @@
 ///
 ///     DIR/            0700
 ///       ca.pem        the authority, which every member believes
-///       ca-key.pem    0600: whoever has it can make members. It stays here and goes to no host; it
-///                     may be put away, and is needed again for issue_member alone
-///       driver/       0700, complete by itself, as each of the following: what load_credentials takes
+///       ca-key.pem    0600, the authority's key
+///       driver/       0700, complete by itself: what load_credentials takes
 ///         ca.pem, certificate.pem, key.pem (0600)
 ///       worker-0/  worker-1/  ...
 ///
-/// An operator copies one member's folder to one host. A process reads its certificate again for every
-/// connection, so a renewed one counts at once and without a restart.
+/// Whoever has ca-key.pem can make members: it goes to no host. It may be put away, and is needed
+/// again for issue_member alone.
+/// An operator copies one member's folder to one host. A process reads its certificate again for
+/// every connection, so a renewed one counts at once and without a restart.
 ///
-/// CC-1: nothing is written over but the certificate that issue_member renews, and nothing half-made
-///       is left behind by a failure (NF-1, NF-2).
+/// CC-1: nothing is written over but the certificate that issue_member renews, and nothing
+///       half-made is left behind by a failure (NF-1, NF-2).
 /// CC-2: a renewed certificate is for the member's old key: at no time do the two files disagree.
 #pragma once
 
@@ -36,14 +37,15 @@ struct CredentialsRequest {
 };
 
 /// Makes the folder `dir` with the credentials of a new cluster. Keeps CC-1.
-/// Errors: UsageArgument for a request out of range; UsageFile where `dir` exists or cannot be made.
+/// Errors: UsageArgument for a request out of range; UsageFile where `dir` exists or cannot be
+/// made.
 void make_credentials(const std::string& dir, const CredentialsRequest& request = {});
 
 /// Makes a certificate for `member` ("driver", "worker-3") from the authority in `dir`: renews that
 /// of its folder, or makes the folder where there is none. It ends with the authority's at the
 /// latest. Keeps CC-1 and CC-2.
-/// Errors: UsageArgument for a name or a time out of range; UsageFile where the authority, its key or
-/// the member's folder are not what load_credentials would take, or cannot be written.
+/// Errors: UsageArgument for a name or a time out of range; UsageFile where the authority, its key
+/// or the member's folder are not what load_credentials would take, or cannot be written.
 void issue_member(const std::string& dir,
                   const std::string& member,
                   std::chrono::seconds valid_for,

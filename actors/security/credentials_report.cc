@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/actors/security/new_folder.h"
 #include "stagecraft/base/error.h"
 
 namespace stagecraft::security {

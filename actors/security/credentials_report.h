@@ -1,6 +1,6 @@
 /// CredentialsReport: what is in a folder of credentials, of a cluster or of one member, and
-/// everything that is wrong with it. `stagecraft credentials show` prints it. Keys are never part of
-/// it.
+/// everything that is wrong with it. `stagecraft credentials show` prints it. Keys are never part
+/// of it.
 #pragma once
 
 #include <optional>

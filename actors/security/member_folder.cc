@@ -23,8 +23,8 @@ constexpr int kStrength = 2;  // of OpenSSL's levels: 112 bits, what Debian asks
   throw Error(Errc::UsageFile, message);
 }
 
-/// In a folder that everybody may write to and the sticky bit protects, as Kubernetes mounts secrets,
-/// files stay what their owner made them: that has to be us, or root.
+/// In a folder that everybody may write to and the sticky bit protects, as Kubernetes mounts
+/// secrets, files stay what their owner made them: that has to be us, or root.
 void check_owner(const std::string& dir, const std::string& path, const SmallFile& file) {
   const bool shared = (find_folder(dir).mode & kWritableByOthers) != 0;
   if (shared && file.owner != geteuid() && file.owner != 0) {
@@ -130,7 +130,8 @@ void check_chain(const MemberFolder& member,
   }
 }
 
-/// Runs one check of a member: what it throws is a problem, and the next one may still find another.
+/// Runs one check of a member: what it throws is a problem, and the next one may still find
+/// another.
 template <class Check>
 auto attempt(MemberFolder& member, Check&& check) {
   using Result = decltype(check());
@@ -180,7 +181,8 @@ void check_files(MemberFolder& member, const std::string& dir) {
 
 }  // namespace
 
-MemberFolder examine_member(const std::string& dir) {
+MemberFolder examine_member(const std::string& named) {
+  const std::string dir = without_slashes(named);
   MemberFolder member;
   member.paths = {.certificate = dir + "/" + kCertificateFile,
                   .key = dir + "/" + kKeyFile,

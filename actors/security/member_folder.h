@@ -1,6 +1,6 @@
-/// The folder of one member of a cluster, looked through: what its files say, and everything that is
-/// wrong with them. load_credentials throws what is found here, `stagecraft credentials show` lists
-/// it.
+/// The folder of one member of a cluster, looked through: what its files say, and everything that
+/// is wrong with them. load_credentials throws what is found here, `stagecraft credentials show`
+/// lists it.
 #pragma once
 
 #include <optional>

@@ -162,11 +162,4 @@ void replace_file(const std::string& path, std::string_view bytes, mode_t mode) 
   synchronize_folder(fs::path(path).parent_path().string());
 }
 
-std::string without_slashes(std::string path) {
-  while (path.size() > 1 && path.ends_with('/')) {
-    path.pop_back();
-  }
-  return path;
-}
-
 }  // namespace stagecraft::security

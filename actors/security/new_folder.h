@@ -46,7 +46,4 @@ class NewFolder {
 /// Errors: UsageFile; then the older file is as it was.
 void replace_file(const std::string& path, std::string_view bytes, mode_t mode);
 
-/// `path` without slashes at its end.
-[[nodiscard]] std::string without_slashes(std::string path);
-
 }  // namespace stagecraft::security

@@ -127,10 +127,17 @@ Folder find_folder(const std::string& path) {
                     path,
                     S_ISREG(found.st_mode) ? "a file" : kind_of(found.st_mode)));
   }
-  if (access(path.c_str(), X_OK) != 0) {
+  if (faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) != 0) {
     absent(path, errno);
   }
   return {found.st_mode & 07777U, found.st_uid};
+}
+
+std::string without_slashes(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) {
+    path.pop_back();
+  }
+  return path;
 }
 
 bool exists(const std::string& path) {

@@ -14,7 +14,8 @@ struct SmallFile {
   uid_t owner = 0;
 };
 
-/// Returns the file at `path`; links are followed. A private key's `text` belongs into a SecretText.
+/// Returns the file at `path`; links are followed. A private key's `text` belongs into a
+/// SecretText.
 /// Errors: UsageFile when nothing is there, it is no regular file, may not be read, or is larger
 /// than any certificate.
 [[nodiscard]] SmallFile read_small_file(const std::string& path);
@@ -26,6 +27,9 @@ struct Folder {
 
 /// Errors: UsageFile when nothing is there, it is no folder, or may not be entered.
 [[nodiscard]] Folder find_folder(const std::string& path);
+
+/// `path` without slashes at its end.
+[[nodiscard]] std::string without_slashes(std::string path);
 
 /// Whether something, a dangling link included, has this name.
 [[nodiscard]] bool exists(const std::string& path);

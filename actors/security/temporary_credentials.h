@@ -1,8 +1,8 @@
 /// TemporaryCredentials: a cluster of processes of one host, whose credentials go with it.
 ///
-/// Made in a private folder under $XDG_RUNTIME_DIR, which is in memory, else $TMPDIR, else /tmp, and
-/// removed with the object. A process that is killed leaves it behind, 0700; its certificates end
-/// after a day. Who runs longer and starts another member renews first (issue_member).
+/// Made in a private folder under $XDG_RUNTIME_DIR, which is in memory, else $TMPDIR, else /tmp,
+/// and removed with the object. A process that is killed leaves it behind, 0700; its certificates
+/// end after a day. Who runs longer and starts another member renews first (issue_member).
 /// Thread: made and destroyed by one; dir() by any.
 #pragma once
 

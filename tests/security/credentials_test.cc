@@ -1,0 +1,364 @@
+/// load_credentials (CE-1): everything that can be wrong with a member's folder has a message of its
+/// own, which names the file and what to do.
+
+#include "stagecraft/actors/security/credentials.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "stagecraft/actors/security/cluster_credentials.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/command.h"
+#include "stagecraft/tests/support/refusal.h"
+
+namespace stagecraft::tests {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Catch::Matchers::ContainsSubstring;
+using namespace std::chrono_literals;
+
+constexpr auto kDay = 24h;
+
+/// A cluster with one worker, and the folder that a case spoils.
+struct Place {
+  TemporaryFolder folder;
+  std::string cluster = folder.path() + "/cluster", worker = cluster + "/worker-0";
+
+  explicit Place(const CredentialsRequest& request = {}) { make(cluster, request); }
+
+  static void make(const std::string& dir, CredentialsRequest request) {
+    request.members = 1;
+    request.durable = false;
+    make_credentials(dir, request);
+  }
+  /// Of another cluster of the same name.
+  [[nodiscard]] std::string foreign() const {
+    make(folder.path() + "/foreign", {.cluster = "alike"});
+    return folder.path() + "/foreign/worker-0";
+  }
+  [[nodiscard]] std::string file(const std::string& name) const { return worker + "/" + name; }
+  void put(const std::string& name, const std::string& text) const {
+    std::ofstream(file(name), std::ios::binary | std::ios::trunc) << text;  // keeps the mode
+  }
+  [[nodiscard]] std::string text(const std::string& name) const {
+    return read_text_file(file(name));
+  }
+};
+
+struct Fault {
+  std::string name;
+  std::function<void(const Place&)> spoil;
+  std::vector<std::string> message;
+};
+
+const std::vector<Fault>& faults() {
+  static const std::vector<Fault> all{
+      {"no folder",
+       [](const Place& p) { fs::remove_all(p.worker); },
+       {"there is no folder '", "worker-0'", "stagecraft credentials make DIR"}},
+      {"a file for the folder",
+       [](const Place& p) {
+         fs::remove_all(p.worker);
+         std::ofstream(p.worker) << "x";
+       },
+       {"worker-0' is a file, expected the folder with ca.pem"}},
+      {"an empty folder",
+       [](const Place& p) {
+         fs::remove_all(p.worker);
+         fs::create_directory(p.worker);
+         fs::permissions(p.worker, fs::perms::owner_all);
+       },
+       {"worker-0/ca.pem' is missing",
+        "copy its whole folder",
+        "(2 more: stagecraft credentials show '"}},
+      {"no certificate",
+       [](const Place& p) { fs::remove(p.file("certificate.pem")); },
+       {"worker-0/certificate.pem' is missing"}},
+      {"no key",
+       [](const Place& p) { fs::remove(p.file("key.pem")); },
+       {"worker-0/key.pem' is missing"}},
+      {"no authority",
+       [](const Place& p) { fs::remove(p.file("ca.pem")); },
+       {"worker-0/ca.pem' is missing"}},
+      {"a link to nothing",
+       [](const Place& p) {
+         fs::remove(p.file("key.pem"));
+         fs::create_symlink("nowhere", p.file("key.pem"));
+       },
+       {"key.pem' is a link to nothing"}},
+      {"a folder for a file",
+       [](const Place& p) {
+         fs::remove(p.file("key.pem"));
+         fs::create_directory(p.file("key.pem"));
+       },
+       {"key.pem' is a folder where a file is meant"}},
+      {"a pipe for a file",
+       [](const Place& p) {
+         fs::remove(p.file("ca.pem"));
+         REQUIRE(mkfifo(p.file("ca.pem").c_str(), 0600) == 0);
+       },
+       {"ca.pem' is a pipe where a file is meant"}},
+      {"a device for a file",
+       [](const Place& p) {
+         fs::remove(p.file("ca.pem"));
+         fs::create_symlink("/dev/zero", p.file("ca.pem"));
+       },
+       {"ca.pem' is a device where a file is meant"}},
+      {"too large",
+       [](const Place& p) { p.put("certificate.pem", std::string(100'000, 'x')); },
+       {"certificate.pem' has more than 65536 bytes"}},
+      {"empty",
+       [](const Place& p) { p.put("certificate.pem", ""); },
+       {"certificate.pem' is empty, expected a certificate"}},
+      {"no PEM",
+       [](const Place& p) { p.put("certificate.pem", "\x30\x82\x01\x02garbage"); },
+       {"certificate.pem' is not PEM", "stagecraft credentials renew"}},
+      {"no PEM key",
+       [](const Place& p) { p.put("key.pem", "hunter2"); },
+       {"key.pem' is not PEM: expected a private key"}},
+      {"certificate cut short",
+       [](const Place& p) { p.put("certificate.pem", p.text("certificate.pem").substr(0, 300)); },
+       {"certificate.pem' is cut short: its certificate has no end"}},
+      {"key cut short",
+       [](const Place& p) { p.put("key.pem", p.text("key.pem").substr(0, 100)); },
+       {"key.pem' is cut short: its private key has no end"}},
+      {"cut in its last line",
+       [](const Place& p) {
+         const std::string text = p.text("ca.pem");
+         p.put("ca.pem", text.substr(0, text.rfind("CERTIFICATE")));
+       },
+       {"ca.pem' is cut short"}},
+      {"damaged",
+       [](const Place& p) {
+         std::string text = p.text("certificate.pem");
+         text.replace(text.find('\n') + 1, 8, "AAAAAAAA");
+         p.put("certificate.pem", text);
+       },
+       {"certificate.pem' is a damaged certificate ("}},
+      {"damaged key",
+       [](const Place& p) {
+         std::string text = p.text("key.pem");
+         text.replace(text.find('\n') + 1, 8, "AAAAAAAA");
+         p.put("key.pem", text);
+       },
+       {"key.pem' is a damaged private key ("}},
+      {"key for certificate",
+       [](const Place& p) { p.put("certificate.pem", p.text("key.pem")); },
+       {"certificate.pem' holds a private key, expected a certificate"}},
+      {"certificate for key",
+       [](const Place& p) { p.put("key.pem", p.text("certificate.pem")); },
+       {"key.pem' holds a certificate, expected a private key"}},
+      {"something else",
+       [](const Place& p) {
+         p.put("ca.pem", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n");
+       },
+       {"ca.pem' holds something else, expected a certificate"}},
+      {"two authorities",
+       [](const Place& p) {
+         p.put("ca.pem", p.text("ca.pem") + read_text_file(p.foreign() + "/ca.pem"));
+       },
+       {"ca.pem' holds 2 certificates, expected one"}},
+      {"key under a passphrase",
+       [](const Place& p) {
+         REQUIRE(run_command({"openssl",
+                              "pkcs8",
+                              "-topk8",
+                              "-in",
+                              p.file("key.pem"),
+                              "-passout",
+                              "pass:secret",
+                              "-out",
+                              p.file("locked")})
+                     .exit_code == 0);
+         p.put("key.pem", p.text("locked"));
+       },
+       {"key.pem' is protected by a passphrase", "openssl pkey -in"}},
+      {"key readable by the group",
+       [](const Place& p) { chmod(p.file("key.pem").c_str(), 0640); },
+       {"key.pem' is open to others than its owner (mode 0640)", "chmod 600 '"}},
+      {"key readable by all",
+       [](const Place& p) { chmod(p.file("key.pem").c_str(), 0604); },
+       {"key.pem' is open to others than its owner (mode 0604)"}},
+      {"key writable by others",
+       [](const Place& p) { chmod(p.file("key.pem").c_str(), 0602); },
+       {"key.pem' is open to others than its owner (mode 0602)"}},
+      {"authority writable by others",
+       [](const Place& p) { chmod(p.file("ca.pem").c_str(), 0646); },
+       {"ca.pem' can be written to by others", "(mode 0646)", "chmod 644 '"}},
+      {"certificate writable by the group",
+       [](const Place& p) { chmod(p.file("certificate.pem").c_str(), 0664); },
+       {"certificate.pem' can be written to by others", "(mode 0664)"}},
+      {"folder writable by others",
+       [](const Place& p) { chmod(p.worker.c_str(), 0707); },
+       {"the folder '", "worker-0' can be written to by others", "(mode 0707)", "chmod 700 '"}},
+      {"folder writable by the group",
+       [](const Place& p) { chmod(p.worker.c_str(), 0770); },
+       {"worker-0' can be written to by others", "(mode 0770)"}},
+      {"key of another member",
+       [](const Place& p) { p.put("key.pem", read_text_file(p.cluster + "/driver/key.pem")); },
+       {"key.pem' is not the key of '", "copy both from the same folder"}},
+      {"authority of another cluster of the same name",
+       [](const Place& p) { p.put("ca.pem", read_text_file(p.foreign() + "/ca.pem")); },
+       {"certificate.pem' is foreign: the authority of '", "(cluster 'alike', SHA-256 "}},
+      {"a member's certificate for the authority's",
+       [](const Place& p) {
+         p.put("ca.pem", read_text_file(p.cluster + "/driver/certificate.pem"));
+       },
+       {"certificate.pem' is foreign"}},
+      {"the authority itself for a member",
+       [](const Place& p) {
+         p.put("certificate.pem", p.text("ca.pem"));
+         p.put("key.pem", read_text_file(p.cluster + "/ca-key.pem"));
+       },
+       {"certificate.pem' would be refused as a server's (unsuitable certificate purpose)"}},
+  };
+  return all;
+}
+
+std::string load_refusal(const std::string& dir) {
+  return refusal([&] { (void)load_credentials(dir); }, Errc::UsageFile);
+}
+
+/// Acts as another user while it lives, where this one may: root reads everything.
+class AnotherUser {
+ public:
+  explicit AnotherUser(const std::string& tree) {
+    if (geteuid() == 0) {
+      for (const auto& entry : fs::recursive_directory_iterator(tree)) {
+        REQUIRE(lchown(entry.path().c_str(), kNobody, kNobody) == 0);
+      }
+      REQUIRE(chmod(fs::path(tree).c_str(), 0755) == 0);
+      is_ = seteuid(kNobody) == 0;
+    }
+  }
+  ~AnotherUser() {
+    if (is_ && seteuid(0) != 0) {
+      std::abort();
+    }
+  }
+  AnotherUser(const AnotherUser&) = delete;
+  AnotherUser& operator=(const AnotherUser&) = delete;
+
+ private:
+  static constexpr uid_t kNobody = 65534;
+  bool is_ = false;
+};
+
+}  // namespace
+
+TEST_CASE("credentials as they were made are taken", "[security]") {
+  const Place place;
+  const Credentials found = load_credentials(place.worker);
+  CHECK(found.certificate == place.worker + "/certificate.pem");
+  CHECK(found.key == place.worker + "/key.pem");
+  CHECK(found.authority == place.worker + "/ca.pem");
+  CHECK_NOTHROW(load_credentials(place.cluster + "/driver"));
+
+  // Elsewhere, tighter, and behind a link they are the same.
+  const std::string copy = place.folder.path() + "/copy";
+  fs::copy(place.worker, copy);
+  chmod((copy + "/key.pem").c_str(), 0400);
+  chmod((copy + "/ca.pem").c_str(), 0400);
+  CHECK_NOTHROW(load_credentials(copy));
+  fs::create_directory_symlink(copy, place.folder.path() + "/link");
+  CHECK_NOTHROW(load_credentials(place.folder.path() + "/link"));
+}
+
+TEST_CASE("each fault of a member's folder has a message of its own (CE-1)", "[security]") {
+  for (const Fault& fault : faults()) {
+    CAPTURE(fault.name);
+    const Place place({.cluster = "alike"});
+    fault.spoil(place);
+    const std::string message = load_refusal(place.worker);
+    for (const std::string& part : fault.message) {
+      CHECK_THAT(message, ContainsSubstring(part));
+    }
+    CHECK_THAT(message, ContainsSubstring("; "));        // what to do
+    CHECK_THAT(message, !ContainsSubstring("hunter2"));  // nothing of a key
+    CHECK_THAT(load_refusal(place.worker + "/"), ContainsSubstring(fault.message.back()));
+  }
+}
+
+TEST_CASE("the folder of a whole cluster is not a member's", "[security]") {
+  const Place place;
+  CHECK_THAT(load_refusal(place.cluster),
+             ContainsSubstring("is the folder of a whole cluster") &&
+                 ContainsSubstring("cluster/driver'"));
+}
+
+TEST_CASE("what has expired, or is not valid yet, is refused with its dates and this host's clock",
+          "[security]") {
+  const auto now = std::chrono::system_clock::now();
+  {
+    const Place place({.valid_for = kDay, .starts = now - 30 * kDay});
+    CHECK_THAT(load_refusal(place.worker),
+               ContainsSubstring("certificate.pem' has expired: it was valid until ") &&
+                   ContainsSubstring("UTC and the clock of this host says ") &&
+                   ContainsSubstring("stagecraft credentials renew DIR worker-0") &&
+                   !ContainsSubstring("more:"));
+    issue_member(place.cluster, "worker-0", kDay);
+    CHECK_NOTHROW(load_credentials(place.worker));
+  }
+  {
+    const Place place({.valid_for = kDay, .starts = now - 400 * kDay});
+    CHECK_THAT(load_refusal(place.worker),
+               ContainsSubstring("ca.pem' has expired") &&
+                   ContainsSubstring("make a new cluster with stagecraft credentials make DIR") &&
+                   ContainsSubstring("(1 more: stagecraft credentials show '"));
+  }
+  {
+    const Place place({.starts = now + kDay});
+    CHECK_THAT(load_refusal(place.worker),
+               ContainsSubstring("ca.pem' is not valid yet: it is from ") &&
+                   ContainsSubstring("the clock of this host says "));
+  }
+  {
+    const Place place;
+    issue_member(place.cluster, "worker-0", kDay, now + kDay);
+    CHECK_THAT(load_refusal(place.worker), ContainsSubstring("certificate.pem' is not valid yet"));
+  }
+  {
+    // Clocks of hosts disagree by minutes.
+    const Place place({.starts = now + 4min});
+    CHECK_NOTHROW(load_credentials(place.worker));
+  }
+}
+
+TEST_CASE("files that may not be read are told as that", "[security]") {
+  const Place place;
+  chmod(place.file("key.pem").c_str(), 0);
+  {
+    const AnotherUser user(place.folder.path());
+    if (geteuid() == 0) {
+      SKIP("root reads everything, and may not become another user here");
+    }
+    CHECK_THAT(load_refusal(place.worker),
+               ContainsSubstring("key.pem' cannot be read: Permission denied"));
+    chmod(place.worker.c_str(), 0);
+    CHECK_THAT(load_refusal(place.worker),
+               ContainsSubstring("worker-0' cannot be read: Permission denied"));
+    chmod(place.worker.c_str(), 0700);
+  }
+}
+
+TEST_CASE("a folder that everybody may write to needs the sticky bit and files of our own",
+          "[security]") {
+  const Place place;
+  chmod(place.worker.c_str(), 01777);  // as Kubernetes mounts a secret
+  CHECK_NOTHROW(load_credentials(place.worker));
+  if (geteuid() != 0 || lchown(place.file("ca.pem").c_str(), 65534, 65534) != 0) {
+    SKIP("only root can give files away");
+  }
+  CHECK_THAT(load_refusal(place.worker),
+             ContainsSubstring("ca.pem' belongs to user 65534, in a folder that others may write"));
+}
+
+}  // namespace stagecraft::tests

@@ -31,7 +31,6 @@ struct Config : caf::actor_system_config {
   }
 };
 
-
 class Process {
  public:
   explicit Process(const Credentials& credentials) : config_(credentials), system_(config_) {}

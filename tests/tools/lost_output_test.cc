@@ -60,6 +60,8 @@ TEST_CASE("every command says that its output was lost, and ends with 2", "[tool
                command({"train", "--help"}),
                command({"schedule", "--help"}),
                command({"schedule", "make", "--help"}),
+               command({"credentials", "--help"}),
+               command({"credentials", "make", "--help"}),
                command({"trace", "--help"}),
                command({"trace", "compare", "--help"}),
                command({"schedule", "list"}),
