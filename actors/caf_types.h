@@ -46,6 +46,7 @@ using AgentActor = caf::typed_actor<caf::reacts_to<Abort>,
                                     caf::replies_to<EndWorker>::with<WorkerEnded>>;
 
 using DriverActor = caf::typed_actor<caf::reacts_to<Submit>,
+                                     caf::reacts_to<StepReport>,
                                      caf::reacts_to<TimelineHere>,
                                      caf::reacts_to<caf::tick_atom>>;
 

@@ -132,6 +132,15 @@ class Driver {
     }
   }
 
+  void answered(StepReport& report) {
+    const AtWork at_work;
+    if (round_) {
+      expect_timeline(report);
+      round_->answered(std::move(report));
+      advance_round();
+    }
+  }
+
   void timeline_here(const TimelineHere& m) {
     const AtWork at_work;
     if (round_ && round_->submission() == m.submission) {
@@ -243,38 +252,24 @@ class Driver {
                                                                   step.value)
                                                : 0.0,
                           .training = input.training};
-    for (int r = 0; r < ranks(); ++r) {
-      request_step(Rank(r), order);
+    ordered_epoch_ = epoch_;
+    // No request: its answer comes as a message, half as dear, and its receiver's end is known here.
+    for (const auto& member : setup_.members) {
+      self_->send(member.plan_thread, order);
     }
     send_inputs(submission, input);
     advance_round();
   }
 
-  void request_step(Rank rank, const StepOrder& order) {
-    self_->request(setup_.members[rank.index()].plan_thread, caf::infinite, order)
-        .then(
-            [this, rank, epoch = order.epoch](StepReport& report) {
-              const AtWork at_work;
-              if (round_) {
-                expect_timeline(rank, epoch, report);
-                round_->answered(std::move(report));
-                advance_round();
-              }
-            },
-            [this, rank](const caf::error&) {
-              const AtWork at_work;
-              lose(rank);
-            });
-  }
-
   /// The worker has sent it before its report, so as a rule it is here.
-  void expect_timeline(Rank rank, Epoch epoch, const StepReport& report) {
-    if (report.submission != round_->submission() || report.timeline_rows == 0) {
+  void expect_timeline(const StepReport& report) {
+    if (report.submission != round_->submission() || report.timeline_rows == 0 ||
+        report.rank.index() >= timelines_.size()) {
       return;
     }
-    Future<at::Tensor>& timeline = timelines_[rank.index()];
-    timeline =
-        setup_.transport->receive(rank, timeline_tag(setup_.plan_id, epoch, report.submission));
+    Future<at::Tensor>& timeline = timelines_[report.rank.index()];
+    timeline = setup_.transport->receive(
+        report.rank, timeline_tag(setup_.plan_id, ordered_epoch_, report.submission));
     if (!timeline.ready()) {
       // By address: what waits for a tensor does not keep an actor alive.
       timeline.on_ready([who = self_->address(), submission = report.submission] {
@@ -432,7 +427,7 @@ class Driver {
 
   // ---- lost workers -----------------------------------------------------------------------------
 
-  /// May be told of it several times: by the ends of its two actors, and by what it was asked.
+  /// May be told of it twice: by the ends of its two actors.
   void lose(Rank rank) {
     if (is_lost(rank)) {
       return;
@@ -543,6 +538,7 @@ class Driver {
   std::vector<Rank> lost_;  ///< whose workers have ended, in this order
   RollCall roll_;
   Epoch epoch_;
+  Epoch ordered_epoch_;  ///< of the step under way
 
   std::optional<StepRound> round_;             ///< absent when Idle
   std::vector<Future<at::Tensor>> timelines_;  ///< by rank; of the step under way
@@ -573,6 +569,7 @@ DriverActor::behavior_type driver_behavior(Self self, const DriverSetup& setup) 
     return caf::exit_reason::unhandled_exception;
   });
   return {[self](const Submit& m) { self->state.driver->submit(m); },
+          [self](StepReport& m) { self->state.driver->answered(m); },
           [self](const TimelineHere& m) { self->state.driver->timeline_here(m); },
           [self](caf::tick_atom) { self->state.driver->tick(); }};
 }

@@ -1,7 +1,7 @@
 /// Messages: all that driver, stage workers and agents say to each other.
 ///
 ///   crew    -> plan thread   LoadPlan                         answered by Ready
-///   driver  -> plan thread   StepOrder                        answered by StepReport
+///   driver  -> plan thread   StepOrder                        StepReport comes back
 ///   crew    -> plan thread   SendState, TakeState             answered by StateListing, StateTaken
 ///   driver  -> agent         Abort, Status                    Status is answered by StatusReply
 ///   crew    -> agent         Status, EndWorker                answered by StatusReply, WorkerEnded

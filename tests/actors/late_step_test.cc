@@ -21,10 +21,10 @@ Plan small_plan(int ranks) {
 }
 
 UnfinishedRank at(int rank, int instruction, std::vector<Rank> waiting_for = {}) {
-  return {Rank(rank),
-          StatusReply{.rank = Rank(rank),
-                      .instruction = instruction,
-                      .waiting_for = std::move(waiting_for)}};
+  return {
+      Rank(rank),
+      StatusReply{
+          .rank = Rank(rank), .instruction = instruction, .waiting_for = std::move(waiting_for)}};
 }
 
 UnfinishedRank computing(int rank, double seconds) {
@@ -102,9 +102,9 @@ TEST_CASE("a chain that ends outside of the silent ranks blames none of them", "
 TEST_CASE("a rank between its instructions, in one the plan has not, or of whom nothing is known",
           "[actors][driver]") {
   const UnfinishedRank between{Rank(0),
-                           StatusReply{.rank = Rank(0), .instruction = -1, .waiting_for = {}}};
+                               StatusReply{.rank = Rank(0), .instruction = -1, .waiting_for = {}}};
   const UnfinishedRank beyond{Rank(1),
-                          StatusReply{.rank = Rank(1), .instruction = 7, .waiting_for = {}}};
+                              StatusReply{.rank = Rank(1), .instruction = 7, .waiting_for = {}}};
   for (const UnfinishedRank& silent : {between, beyond}) {
     const Error error = late({silent});
     CHECK(error.context().rank == silent.rank);
@@ -123,9 +123,10 @@ TEST_CASE("a rank whose agent owes its answer is silent, and blamed before any t
   CHECK_THAT(error.message(),
              ContainsSubstring("rank 0 waits for 1B3 from rank 1, which waits for 2B3 from rank 2, "
                                "silent since 4.1 s; find out what holds rank 2 up"));
-  CHECK_THAT(late_step({at(0, 3), silent}, wait_plan(), std::chrono::seconds(5)).message(),
-             ContainsSubstring("rank 2 is silent: its agent has not answered for 4.1 s and was last "
-                               "in \"i1 run 2F3\"; not done either: rank 0"));
+  CHECK_THAT(
+      late_step({at(0, 3), silent}, wait_plan(), std::chrono::seconds(5)).message(),
+      ContainsSubstring("rank 2 is silent: its agent has not answered for 4.1 s and was last "
+                        "in \"i1 run 2F3\"; not done either: rank 0"));
   // What it waited for when it was last heard may be over (WG-1).
   silent.status->waiting_for = {Rank(0)};
   CHECK(late_step({at(0, 3), silent}, wait_plan(), std::chrono::seconds(5)).context().rank ==

@@ -49,15 +49,15 @@ TEST_CASE("a task is begun where its rank was seen behind it, or a peer has take
   const auto last = [&](const UnfinishedRank& lost, const UnfinishedRank& other) {
     return lost_worker({kKilled}, {lost, other}, plan).context().task;
   };
-  CHECK(last({Rank(1)}, at(2, 0, {Rank(1)})).empty());   // has taken nothing
-  CHECK(last({Rank(1)}, at(2, 1)) == "1F3");             // has taken the forward's output
-  CHECK(last({Rank(1)}, at(0, 3)) == "1B3");             // has taken the backward's gradient
-  CHECK(last(at(1, 0, {Rank(0)}), at(0, 0)).empty());    // waited for its first tensor
-  CHECK(last(at(1, 1), at(2, 0, {Rank(1)})) == "1F3");   // was seen in it
-  CHECK(last(at(1, 3, {Rank(2)}), at(2, 2)) == "1F3");   // was seen behind it
-  CHECK(last(at(1, 1), at(0, 3)) == "1B3");              // seen, but is known to have come further
-  CHECK(last(at(1, -1), at(0, 2, {Rank(1)})).empty());   // seen before its first instruction
-  CHECK(last(at(1, 99), at(0, 2, {Rank(1)})).empty());   // seen in what its plan has not
+  CHECK(last({Rank(1)}, at(2, 0, {Rank(1)})).empty());  // has taken nothing
+  CHECK(last({Rank(1)}, at(2, 1)) == "1F3");            // has taken the forward's output
+  CHECK(last({Rank(1)}, at(0, 3)) == "1B3");            // has taken the backward's gradient
+  CHECK(last(at(1, 0, {Rank(0)}), at(0, 0)).empty());   // waited for its first tensor
+  CHECK(last(at(1, 1), at(2, 0, {Rank(1)})) == "1F3");  // was seen in it
+  CHECK(last(at(1, 3, {Rank(2)}), at(2, 2)) == "1F3");  // was seen behind it
+  CHECK(last(at(1, 1), at(0, 3)) == "1B3");             // seen, but is known to have come further
+  CHECK(last(at(1, -1), at(0, 2, {Rank(1)})).empty());  // seen before its first instruction
+  CHECK(last(at(1, 99), at(0, 2, {Rank(1)})).empty());  // seen in what its plan has not
   CHECK_THAT(lost_worker({kKilled}, {{Rank(1)}}, plan).message(),
              ContainsSubstring("it is not known to have begun a task of this step; nobody is known "
                                "to wait for it yet"));

@@ -71,6 +71,21 @@ TEST_CASE("the failure that began it is reported, not those it led to (SR-2)", "
   CHECK_FALSE(round.lost());
 }
 
+TEST_CASE("a connection that went with its peer is no cause where there is one (SR-2)",
+          "[actors][round]") {
+  StepRound round = round_of(3);
+  round.answered(bad(0, Errc::TransportClosed));
+  CHECK(round.lacks_a_cause());
+  CHECK(round.needs_abort());
+  round.answered(bad(1, Errc::WorkerAborted));
+  CHECK(round.primary()->code() == Errc::TransportClosed);
+  CHECK_FALSE(round.hopeless());
+  round.gave_up(Rank(2), Error(Errc::WorkerLost, "killed"));
+  CHECK_FALSE(round.lacks_a_cause());
+  CHECK(round.hopeless());
+  CHECK(round.primary()->message() == "killed");
+}
+
 TEST_CASE("of several ranks that found something not finite the lowest is named (SR-2)",
           "[actors][round]") {
   StepRound round = round_of(3);

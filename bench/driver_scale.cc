@@ -1,0 +1,208 @@
+/// What does the driver cost per worker? Steps of hundreds of simulated workers, actors that answer
+/// at once; no plan, no tensors, no other process. Beside it, in the same run, the bare round: one
+/// actor that asks the same workers the same question and counts their answers.
+///
+///   driver_scale [--json]
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <future>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "stagecraft/actors/caf_types.h"
+#include "stagecraft/actors/driver.h"
+#include "stagecraft/bench/hardware.h"
+#include "stagecraft/futures/transport/inproc.h"
+
+namespace sc = stagecraft;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr int kRounds = 15;
+constexpr int kOrdersPerRound = 20'000;
+constexpr double kGoal = 2.0;  // us per worker and step
+
+sc::PlanActor::behavior_type simulated(sc::PlanActor::pointer, sc::Rank rank) {
+  return {[=](const sc::LoadPlan&) { return sc::Ready{.rank = rank}; },
+          [=](const sc::StepOrder& m) {
+            return sc::StepReport{
+                .rank = rank, .submission = m.submission, .committed = m.training};
+          },
+          [=](const sc::SendState&) { return sc::StateListing{.rank = rank}; },
+          [=](const sc::TakeState&) { return sc::StateTaken{.rank = rank}; }};
+}
+
+sc::AgentActor::behavior_type agent(sc::AgentActor::pointer, sc::Rank rank) {
+  return {[](const sc::Abort&) {},
+          [=](const sc::Status&) { return sc::StatusReply{.rank = rank}; },
+          [=](const sc::EndWorker&) { return sc::WorkerEnded{.rank = rank}; }};
+}
+
+/// Of one round, us per worker and step.
+struct Cost {
+  double wall = 0.0;
+  double processor = 0.0;  ///< of all threads
+};
+
+/// The best round counts: whatever else the machine does only adds.
+struct Figures {
+  int workers = 0;
+  Cost driver, bare;
+};
+
+struct Stopwatch {
+  Clock::time_point wall = Clock::now();
+  std::clock_t processor = std::clock();
+};
+
+class Scene {
+ public:
+  explicit Scene(int workers) : network_(workers) {
+    auto plan = std::make_shared<sc::Plan>();
+    sc::DriverSetup setup;
+    for (int r = 0; r < workers; ++r) {
+      plan->ranks.push_back({.rank = sc::Rank(r)});
+      workers_.push_back(
+          {host_.system().spawn(simulated, sc::Rank(r)), host_.system().spawn(agent, sc::Rank(r))});
+      all_.push_back(caf::actor_cast<caf::actor>(workers_.back().plan_thread));
+      all_.push_back(caf::actor_cast<caf::actor>(workers_.back().agent));
+    }
+    setup.members = workers_;
+    setup.clock_offsets.resize(workers_.size());
+    setup.transport = network_.endpoint(sc::kDriver);
+    setup.ledger = ledger_;
+    setup.train = setup.evaluate = plan;
+    driver_ = spawn_driver(host_, std::move(setup));
+    all_.insert(all_.begin(), caf::actor_cast<caf::actor>(driver_));  // as in a crew
+  }
+  ~Scene() { host_.end(all_, Clock::now() + std::chrono::seconds(20)); }
+  Scene(const Scene&) = delete;
+  Scene& operator=(const Scene&) = delete;
+
+  /// As a trainer does it, with two steps under way.
+  Cost driver_round(int steps) {
+    const Stopwatch begun;
+    sc::Future<sc::StepResult> last;
+    for (int i = 0; i < steps; ++i) {
+      sc::EnteredStep entered = ledger_->enter({}, 2);
+      caf::anon_send(driver_, sc::Submit{entered.submission});
+      last = entered.result;
+    }
+    (void)last.get();
+    return per_order(begun, steps);
+  }
+
+  /// One actor asks everybody and begins again when all have answered.
+  Cost bare_round(int steps) {
+    std::promise<void> done;
+    const Stopwatch begun;
+    host_.system().spawn([&, steps](caf::event_based_actor* self) { ask_all(self, done, steps); });
+    done.get_future().wait();
+    return per_order(begun, steps);
+  }
+
+ private:
+  void ask_all(caf::event_based_actor* self, std::promise<void>& done, int steps) {
+    if (steps == 0) {
+      done.set_value();
+      return;
+    }
+    const auto missing = std::make_shared<std::size_t>(workers_.size());
+    for (const sc::Worker& worker : workers_) {
+      self->request(worker.plan_thread, caf::infinite, sc::StepOrder{})
+          .then([this, self, &done, steps, missing](const sc::StepReport&) {
+            if (--*missing == 0) {
+              ask_all(self, done, steps - 1);
+            }
+          });
+    }
+  }
+
+  [[nodiscard]] Cost per_order(const Stopwatch& begun, int steps) const {
+    const double orders = static_cast<double>(steps) * static_cast<double>(workers_.size());
+    const auto ticks = static_cast<double>(std::clock() - begun.processor);
+    return {std::chrono::duration<double, std::micro>(Clock::now() - begun.wall).count() / orders,
+            1e6 * ticks / CLOCKS_PER_SEC / orders};
+  }
+
+  sc::ActorHost& host_ = sc::ActorHost::of_this_process();
+  const sc::InprocNetwork network_;
+  const std::shared_ptr<sc::StepLedger> ledger_ = std::make_shared<sc::StepLedger>();
+  std::vector<sc::Worker> workers_;
+  sc::DriverActor driver_;
+  std::vector<caf::actor> all_;
+};
+
+Figures measure(int workers) {
+  Scene scene(workers);
+  const int steps = std::max(1, kOrdersPerRound / workers);
+  (void)scene.driver_round(steps);
+  (void)scene.bare_round(steps);
+  const auto better = [](const Cost& a, const Cost& b) {
+    return Cost{std::min(a.wall, b.wall), std::min(a.processor, b.processor)};
+  };
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  Figures best{.workers = workers, .driver = {kNever, kNever}, .bare = {kNever, kNever}};
+  for (int round = 0; round < kRounds; ++round) {
+    best.driver = better(best.driver, scene.driver_round(steps));
+    best.bare = better(best.bare, scene.bare_round(steps));
+  }
+  return best;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bool json = argc == 2 && std::string_view(argv[1]) == "--json";
+  if (argc > 2 || (argc == 2 && !json)) {
+    fmt::print(stderr, "usage: driver_scale [--json]\n");
+    return 2;
+  }
+  std::vector<Figures> all;
+  for (const int workers : {64, 256, 1024}) {
+    all.push_back(measure(workers));
+  }
+  if (json) {
+    std::vector<std::string> rows;
+    for (const Figures& f : all) {
+      rows.push_back(
+          fmt::format(R"({{"workers": {}, "driver_us": {:.3f}, "driver_cpu_us": {:.3f}, )"
+                      R"("bare_us": {:.3f}, "bare_cpu_us": {:.3f}}})",
+                      f.workers,
+                      f.driver.wall,
+                      f.driver.processor,
+                      f.bare.wall,
+                      f.bare.processor));
+    }
+    fmt::print(R"({{"hardware": "{}", "goal_us": {}, "figures": [{}]}})",
+               sc::bench::hardware(),
+               kGoal,
+               fmt::join(rows, ", "));
+    fmt::print("\n");
+    return 0;
+  }
+  fmt::print("{}\nper worker and step, the best of {} rounds; goal {} us\n",
+             sc::bench::hardware(),
+             kRounds,
+             kGoal);
+  for (const Figures& f : all) {
+    fmt::print(
+        "{:>5} workers: driver {:.2f} us ({:.2f} us of processors), step {:.0f} us; "
+        "bare round {:.2f} us ({:.2f}); ratio {:.2f}\n",
+        f.workers,
+        f.driver.wall,
+        f.driver.processor,
+        f.driver.wall * f.workers,
+        f.bare.wall,
+        f.bare.processor,
+        f.driver.wall / f.bare.wall);
+  }
+}
