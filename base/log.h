@@ -2,8 +2,8 @@
 ///
 /// The phrase never varies, so lines can be searched and counted; what varies is in the fields.
 /// Lines go to standard error, as standard output belongs to what a command was asked for. Only the
-/// actors and the trainer log; the layers below return what they know, and commands print. Any
-/// thread may log.
+/// actors, the trainer and the data port's thread log; the layers below return what they know, and
+/// commands print. Any thread may log.
 #pragma once
 
 #include <cstdint>

@@ -9,6 +9,7 @@ find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(Catch2 3 REQUIRED)
 find_package(LibTorch 2.11 REQUIRED)
 find_package(CAF 0.17.6...<0.18 REQUIRED COMPONENTS core io openssl)
+find_package(ZeroMQ 4.3.4 REQUIRED)
 
 # The distribution's msgpack is header-only and otherwise wants Boost for nothing but its preprocessor tables.
 find_path(MSGPACK_INCLUDE_DIR msgpack.hpp REQUIRED)

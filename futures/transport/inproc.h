@@ -8,13 +8,12 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
 #include "stagecraft/futures/transport/network.h"
 
 namespace stagecraft {
 
-class InprocMailbox;
+class Mailboxes;
 
 class InprocNetwork final : public Network {
  public:
@@ -26,7 +25,7 @@ class InprocNetwork final : public Network {
   [[nodiscard]] std::shared_ptr<Transport> endpoint(Rank rank) const override;
 
  private:
-  std::shared_ptr<const std::vector<std::unique_ptr<InprocMailbox>>> mailboxes_;
+  std::shared_ptr<const Mailboxes> mailboxes_;
 };
 
 }  // namespace stagecraft

@@ -1,5 +1,6 @@
 #include "stagecraft/tests/conformance/transport_conformance.h"
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/imag.h>
 #include <ATen/ops/ones.h>
 
 #include "stagecraft/tests/futures/waiting.h"
@@ -389,6 +391,313 @@ void close_while_busy(const MakeEndpoints& make) {
   }
 }
 
+/// Values that differ from byte to byte, and from those of another `first`.
+at::Tensor bytes_from(std::int64_t count, std::int64_t first = 0) {
+  const at::Tensor numbers =
+      at::arange(first, first + (count + 7) / 8, at::kLong) * 0x9E3779B97F4A7C1;
+  return numbers.view(at::kByte).slice(0, 0, count);
+}
+
+/// Sends it, posted before or after, and sees it arrive.
+bool passes(const Endpoints& net, const at::Tensor& sent, bool posted_first) {
+  Future<at::Tensor> arrival;
+  if (posted_first) {
+    arrival = net.ranks[1]->receive(Rank{0}, tag(3));
+  }
+  net.ranks[0]->send(Rank{1}, tag(3), sent);
+  if (!posted_first) {
+    arrival = net.ranks[1]->receive(Rank{0}, tag(3));
+  }
+  return arrival.wait_until(patience()) && arrives_whole(sent, arrival.get());
+}
+
+void every_dtype(const MakeEndpoints& make) {
+  const Endpoints net = make(2);
+  for (const at::ScalarType dtype : {at::kByte,
+                                     at::kChar,
+                                     at::kShort,
+                                     at::kInt,
+                                     at::kLong,
+                                     at::kUInt16,
+                                     at::kUInt32,
+                                     at::kUInt64,
+                                     at::kHalf,
+                                     at::kBFloat16,
+                                     at::kFloat,
+                                     at::kDouble,
+                                     at::kComplexHalf,
+                                     at::kComplexFloat,
+                                     at::kComplexDouble,
+                                     at::kFloat8_e5m2,
+                                     at::kFloat8_e4m3fn,
+                                     at::kFloat8_e5m2fnuz,
+                                     at::kFloat8_e4m3fnuz,
+                                     at::kFloat8_e8m0fnu}) {
+    INFO(c10::toString(dtype));
+    const at::Tensor sent = at::arange(96, at::kByte).view(dtype);
+    net.ranks[0]->send(Rank{1}, tag(3), sent);
+    const Future<at::Tensor> arrival = net.ranks[1]->receive(Rank{0}, tag(3));
+    REQUIRE(arrival.wait_until(patience()));
+    CHECK(arrival.get().scalar_type() == dtype);
+    CHECK(at::equal(arrival.get().view(at::kByte), sent.view(at::kByte)));
+  }
+  CHECK(passes(net, at::arange(7, at::kLong).gt(2), false));
+}
+
+void every_stride(const MakeEndpoints& make) {
+  const Endpoints net = make(2);
+  const at::Tensor image = at::arange(2 * 3 * 4 * 5, at::kFloat).view({2, 3, 4, 5});
+  const at::Tensor complex = bytes_from(64).bitwise_and(63).view(at::kComplexFloat);
+  for (const at::Tensor& sent : {image.transpose(1, 3),
+                                 image.slice(2, 1, 4, 2),
+                                 image.slice(0, 0, 0),
+                                 image.select(3, 2),
+                                 image.contiguous(at::MemoryFormat::ChannelsLast),
+                                 at::ones({3, 1}).expand({3, 70000}),
+                                 at::arange(1 << 20, at::kLong).view({1 << 10, 1 << 10}).t(),
+                                 at::empty({0, 0}),
+                                 at::empty({1, 0, 1 << 30}),
+                                 at::ones({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}),
+                                 complex.conj(),
+                                 at::imag(complex.conj())}) {
+    INFO(sent.sizes());
+    CHECK(passes(net, sent, true));
+  }
+}
+
+void every_size(const MakeEndpoints& make) {
+  const Endpoints net = make(2);
+  constexpr std::int64_t kKi = 1024;
+  for (const std::int64_t size : {1L,
+                                  2L,
+                                  63L,
+                                  64L,
+                                  4 * kKi - 1,
+                                  4 * kKi + 1,
+                                  256 * kKi - 1,
+                                  256 * kKi,
+                                  256 * kKi + 1,
+                                  1024 * kKi,
+                                  1024 * kKi + 1,
+                                  10000 * kKi + 7}) {
+    INFO(size << " bytes");
+    CHECK(passes(net, bytes_from(size), true));
+    CHECK(passes(net, bytes_from(size, 1), false));
+  }
+}
+
+void a_quarter_of_a_gibibyte(const MakeEndpoints& make) {
+  const Endpoints net = make(2);
+  CHECK(passes(net, at::arange(32 << 20, at::kLong), true));
+  CHECK(eventually([&] { return net.ranks[1]->bytes_waiting() == 0; }));
+}
+
+/// Tensors of all sizes under tags that take turns: each tag has its own order.
+void interleaved_tags(const MakeEndpoints& make) {
+  constexpr int kTags = 7;
+  constexpr int kPerTag = 40;
+  constexpr std::array<std::int64_t, 5> kSizes{1, 300'000, 8, 3'000'000, 0};
+  const Endpoints net = make(2);
+  const auto sent = [&](int which, int i) {
+    const auto size = kSizes[static_cast<std::size_t>(which + i) % kSizes.size()];
+    return bytes_from(size, which * kPerTag + i);
+  };
+  std::vector<Future<at::Tensor>> arrivals(kTags * kPerTag);
+  const auto post = [&](int i) {
+    for (int which = 0; which < kTags; ++which) {
+      arrivals[static_cast<std::size_t>(which * kPerTag + i)] =
+          net.ranks[1]->receive(Rank{0}, tag(which));
+    }
+  };
+  for (int i = 0; i < kPerTag / 2; ++i) {
+    post(i);
+  }
+  for (int i = 0; i < kPerTag; ++i) {
+    for (int which = kTags; which-- > 0;) {
+      net.ranks[0]->send(Rank{1}, tag(which), sent(which, i));
+    }
+  }
+  for (int i = kPerTag / 2; i < kPerTag; ++i) {
+    post(i);
+  }
+  int right = 0;
+  for (int which = 0; which < kTags; ++which) {
+    for (int i = 0; i < kPerTag; ++i) {
+      const auto& arrival = arrivals[static_cast<std::size_t>(which * kPerTag + i)];
+      REQUIRE(arrival.wait_until(patience()));
+      right += arrives_whole(sent(which, i), arrival.get()) ? 1 : 0;
+    }
+  }
+  CHECK(right == kTags * kPerTag);
+}
+
+void many_in_flight(const MakeEndpoints& make) {
+  constexpr int kMany = 3000;
+  const Endpoints net = make(3);
+  for (int i = 0; i < kMany; ++i) {
+    net.ranks[0]->send(Rank{1 + i % 2}, tag(i), number(i));
+  }
+  int right = 0;
+  for (int i = kMany; i-- > 0;) {
+    right +=
+        number_from(net.ranks[static_cast<std::size_t>(1 + i % 2)]->receive(Rank{0}, tag(i))) == i
+            ? 1
+            : 0;
+  }
+  CHECK(right == kMany);
+}
+
+void a_future_that_nobody_keeps(const MakeEndpoints& make) {
+  const Endpoints net = make(2);
+  static_cast<void>(net.ranks[1]->receive(Rank{0}, tag(3)));
+  net.ranks[0]->send(Rank{1}, tag(3), number(1));
+  net.ranks[0]->send(Rank{1}, tag(3), number(2));
+  CHECK(number_from(net.ranks[1]->receive(Rank{0}, tag(3))) == 2);
+  CHECK(net.ranks[1]->bytes_waiting() == 0);
+}
+
+/// What is under way when an end closes, or an epoch ends, harms nobody else, and leaves nothing.
+void ended_half_way(const MakeEndpoints& make) {
+  constexpr int kLarge = 4;
+  const Endpoints net = make(3);
+  const auto send_large = [&](int epoch) {
+    for (int i = 0; i < kLarge; ++i) {
+      net.ranks[0]->send(Rank{1}, tag(i, 0, epoch), bytes_from(5'000'000));
+    }
+  };
+  send_large(0);
+  const Future<at::Tensor> pending = net.ranks[1]->receive(Rank{0}, tag(99));
+  net.ranks[1]->advance(PlanId{}, Epoch{1}, kWhy);
+  CHECK(failure_of(pending) == Errc::WorkerAborted);
+  CHECK(net.ranks[1]->bytes_waiting() == 0);
+  send_large(1);
+  net.ranks[0]->send(Rank{1}, tag(9, 0, 1), number(9));
+  CHECK(number_from(net.ranks[1]->receive(Rank{0}, tag(9, 0, 1))) == 9);
+  net.ranks[1]->close(kWhy);
+  CHECK(net.ranks[1]->bytes_waiting() == 0);
+  send_large(2);
+  net.ranks[0]->send(Rank{2}, tag(9), number(10));
+  CHECK(number_from(net.ranks[2]->receive(Rank{0}, tag(9))) == 10);
+  CHECK(eventually([&] { return net.ranks[1]->refused() >= kLarge; }));
+  CHECK(net.ranks[1]->bytes_waiting() == 0);
+}
+
+void a_receiver_that_does_not_read(const MakeEndpoints& make) {
+  constexpr int kMany = 64;
+  const Endpoints net = make(3);
+  for (int i = 0; i < kMany; ++i) {
+    net.ranks[0]->send(Rank{1}, tag(3), bytes_from(1 << 20, i));
+    net.ranks[0]->send(Rank{2}, tag(3), number(i));
+  }
+  for (int i = 0; i < kMany; ++i) {
+    CHECK(number_from(net.ranks[2]->receive(Rank{0}, tag(3))) == i);
+  }
+  int right = 0;
+  for (int i = 0; i < kMany; ++i) {
+    const Future<at::Tensor> arrival = net.ranks[1]->receive(Rank{0}, tag(3));
+    REQUIRE(arrival.wait_until(patience()));
+    right += at::equal(arrival.get(), bytes_from(1 << 20, i)) ? 1 : 0;
+  }
+  CHECK(right == kMany);
+}
+
+/// Either the tensor was all there before its sender ended, or nothing of it is ever seen.
+void ends_half_way(const MakeEndpoints& make, std::int64_t after) {
+  const Endpoints net = make(2);
+  if (!net.replace) {
+    SUCCEED("ranks of one process end together");
+    return;
+  }
+  const at::Tensor lost = bytes_from(40'000'000);
+  const at::Tensor later = bytes_from(3'000'000, 5);
+  const Future<at::Tensor> first = net.ranks[0]->receive(Rank{1}, tag(3));
+  net.ranks[1]->send(Rank{0}, tag(3), lost);
+  const auto successor = net.replace(Rank{1}, after);
+  successor->send(Rank{0}, tag(3), later);
+  successor->send(Rank{0}, tag(3), number(8));
+  REQUIRE(first.wait_until(patience()));
+  const bool was_whole = arrives_whole(lost, first.get());
+  const Future<at::Tensor> second = was_whole ? net.ranks[0]->receive(Rank{1}, tag(3)) : first;
+  REQUIRE(second.wait_until(patience()));
+  CHECK(arrives_whole(later, second.get()));
+  CHECK(number_from(net.ranks[0]->receive(Rank{1}, tag(3))) == 8);
+  CHECK(net.ranks[0]->bytes_waiting() == 0);
+}
+
+void a_sender_that_ends_half_way(const MakeEndpoints& make) {
+  for (const std::int64_t after : {0, 1, 20'000'000}) {
+    INFO("after " << after << " bytes");
+    ends_half_way(make, after);
+  }
+}
+
+void a_receiver_that_ends_half_way(const MakeEndpoints& make) {
+  const Endpoints net = make(2);
+  if (!net.replace) {
+    SUCCEED("ranks of one process end together");
+    return;
+  }
+  for (int i = 0; i < 3; ++i) {
+    net.ranks[0]->send(Rank{1}, tag(3), bytes_from(20'000'000));
+  }
+  const auto successor = net.replace(Rank{1}, 0);
+  net.ranks[0]->send(Rank{1}, tag(3), number(7));
+  CHECK(number_from(successor->receive(Rank{0}, tag(3))) == 7);
+  successor->send(Rank{0}, tag(4), number(8));
+  CHECK(number_from(net.ranks[0]->receive(Rank{1}, tag(4))) == 8);
+}
+
+/// Several ranks send small and large tensors of an epoch until it ends, and go on in the next.
+void epochs_end_under_load(const MakeEndpoints& make) {
+  constexpr int kSenders = 3;
+  constexpr int kEpochs = 12;
+  constexpr int kPerEpoch = 8;
+  const Endpoints net = make(kSenders + 1);
+  Transport& receiver = *net.ranks[kSenders];
+  std::atomic<int> wrong = 0;
+  std::atomic<int> ended = 0;
+  const auto sent = [](int from, int epoch, int i) {
+    return bytes_from(i % 4 == 0 ? 700'000 : 40, (epoch * kSenders + from) * kPerEpoch + i);
+  };
+  const auto talk = [&](int from) {
+    for (int epoch = 0; epoch < kEpochs; ++epoch) {
+      for (int i = 0; i < kPerEpoch; ++i) {
+        net.ranks[static_cast<std::size_t>(from)]->send(
+            Rank{kSenders}, tag(i % 2, 0, epoch), sent(from, epoch, i));
+      }
+    }
+  };
+  const auto listen = [&](int from) {
+    for (int epoch = 0; epoch < kEpochs; ++epoch) {
+      for (int i = 0; i < kPerEpoch; ++i) {
+        const auto arrival = receiver.receive(Rank{from}, tag(i % 2, 0, epoch));
+        const std::optional<Errc> failure = failure_of(arrival);
+        if (failure) {
+          wrong += failure == Errc::WorkerAborted && epoch + 1 < kEpochs ? 0 : 1;
+        } else {
+          wrong += arrival.ready() && at::equal(arrival.get(), sent(from, epoch, i)) ? 0 : 1;
+        }
+        ++ended;
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (int from = 0; from < kSenders; ++from) {
+      threads.emplace_back(listen, from);
+      threads.emplace_back(talk, from);
+    }
+    // An epoch ends when about half of it has been seen.
+    for (int epoch = 1; epoch < kEpochs; ++epoch) {
+      CHECK(eventually([&] { return ended >= (epoch * kPerEpoch - kPerEpoch / 2) * kSenders; }));
+      receiver.advance(PlanId{}, Epoch{epoch}, kWhy);
+    }
+  }
+  CHECK(wrong == 0);
+  CHECK(ended == kSenders * kEpochs * kPerEpoch);
+  CHECK(eventually([&] { return receiver.bytes_waiting() == 0; }));
+}
+
 }  // namespace
 
 const std::vector<TransportCase>& transport_cases() {
@@ -417,6 +726,24 @@ const std::vector<TransportCase>& transport_cases() {
       {"many threads at once get each its own tensor (T-1, T-3)", many_threads},
       {"every receive completes once while epochs end (T-3, T-5)", abort_while_busy},
       {"every receive completes once while the end closes (T-3, T-4)", close_while_busy},
+      {"every type arrives as sent", every_dtype},
+      {"tensors that are not contiguous, or have no elements, arrive as sent", every_stride},
+      {"tensors of 1 byte to 10 MiB arrive whole, asked for before or after (T-3)", every_size},
+      {"a tensor of 256 MiB arrives whole", a_quarter_of_a_gibibyte},
+      {"tags of small and large tensors that take turns keep each its order (T-1)",
+       interleaved_tags},
+      {"thousands may be under way (T-3)", many_in_flight},
+      {"a receive whose future nobody keeps takes its tensor (T-3)", a_future_that_nobody_keeps},
+      {"what is under way when an end closes or an epoch ends leaves nothing (T-4, T-5)",
+       ended_half_way},
+      {"a receiver that does not read holds up neither sender nor others",
+       a_receiver_that_does_not_read},
+      {"nothing is seen of a tensor whose sender ended half-way, all of its successor's (T-1)",
+       a_sender_that_ends_half_way},
+      {"a receiver that ended half-way is gone, its successor is reached",
+       a_receiver_that_ends_half_way},
+      {"epochs end while several ranks send large and small tensors (T-3, T-5)",
+       epochs_end_under_load},
   };
   return cases;
 }

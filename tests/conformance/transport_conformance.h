@@ -10,6 +10,7 @@
 /// No case expects a tensor to be there at once: arrival is waited for.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -23,6 +24,10 @@ namespace stagecraft {
 struct Endpoints {
   std::shared_ptr<Transport> driver;
   std::vector<std::shared_ptr<Transport>> ranks;
+  /// Ends the process of a rank, with all that it has, as soon as so many bytes have left it;
+  /// returns the end of the rank's successor, which the others know. Empty where all ranks share a
+  /// process.
+  std::function<std::shared_ptr<Transport>(Rank, std::int64_t after_bytes)> replace;
 };
 
 using MakeEndpoints = std::function<Endpoints(int ranks)>;

@@ -1,4 +1,4 @@
-#include "stagecraft/futures/transport/inproc_mailbox.h"
+#include "stagecraft/futures/transport/mailbox.h"
 
 #include <algorithm>
 #include <iterator>
@@ -28,11 +28,11 @@ std::int64_t bytes_of(const at::Tensor& tensor) {
 
 }  // namespace
 
-InprocMailbox::~InprocMailbox() {
+Mailbox::~Mailbox() {
   close(Error(Errc::TransportClosed, "the network of this process is gone"));
 }
 
-void InprocMailbox::deliver(Rank from, const Tag& tag, at::Tensor tensor) {
+void Mailbox::deliver(Rank from, const Tag& tag, at::Tensor tensor) {
   std::optional<Promise<at::Tensor>> waiting;
   {
     const std::scoped_lock lock(mutex_);
@@ -54,7 +54,7 @@ void InprocMailbox::deliver(Rank from, const Tag& tag, at::Tensor tensor) {
   waiting->set_value(std::move(tensor));
 }
 
-Future<at::Tensor> InprocMailbox::receive(Rank from, const Tag& tag) {
+Future<at::Tensor> Mailbox::receive(Rank from, const Tag& tag) {
   Promise<at::Tensor> promise;
   Future<at::Tensor> future = promise.future();
   at::Tensor arrived;
@@ -80,7 +80,7 @@ Future<at::Tensor> InprocMailbox::receive(Rank from, const Tag& tag) {
   return future;
 }
 
-void InprocMailbox::advance(PlanId plan, Epoch current, const Error& why) {
+void Mailbox::advance(PlanId plan, Epoch current, const Error& why) {
   std::vector<Lanes::node_type> removed;
   {
     const std::scoped_lock lock(mutex_);
@@ -97,7 +97,7 @@ void InprocMailbox::advance(PlanId plan, Epoch current, const Error& why) {
   fail(removed, Errc::WorkerAborted, kOver, why);
 }
 
-void InprocMailbox::close(const Error& why) {
+void Mailbox::close(const Error& why) {
   std::vector<Lanes::node_type> removed;
   {
     const std::scoped_lock lock(mutex_);
@@ -111,14 +111,22 @@ void InprocMailbox::close(const Error& why) {
   fail(removed, Errc::TransportClosed, kClosed, why);
 }
 
-void InprocMailbox::check_open() const {
+bool Mailbox::accepts(const Tag& tag) const {
+  if (tag.epoch.value > newest_over_.load(std::memory_order_acquire)) {
+    return true;
+  }
+  const std::scoped_lock lock(mutex_);
+  return !closed_ && over(tag.plan, tag.epoch) == nullptr;
+}
+
+void Mailbox::check_open() const {
   const std::scoped_lock lock(mutex_);
   if (closed_) {
     throw Error(Errc::TransportClosed, std::string(kClosed)).because(*closed_);
   }
 }
 
-void InprocMailbox::require_current(PlanId plan, Epoch epoch) const {
+void Mailbox::require_current(PlanId plan, Epoch epoch) const {
   if (epoch.value > newest_over_.load(std::memory_order_acquire)) {
     return;
   }
@@ -129,20 +137,20 @@ void InprocMailbox::require_current(PlanId plan, Epoch epoch) const {
   }
 }
 
-std::uint64_t InprocMailbox::refused() const {
+std::uint64_t Mailbox::refused() const {
   const std::scoped_lock lock(mutex_);
   return refused_;
 }
 
-std::int64_t InprocMailbox::bytes_waiting() const {
+std::int64_t Mailbox::bytes_waiting() const {
   const std::scoped_lock lock(mutex_);
   return bytes_waiting_;
 }
 
-void InprocMailbox::fail(std::vector<Lanes::node_type>& removed,
-                         Errc code,
-                         std::string_view reason,
-                         const Error& why) {
+void Mailbox::fail(std::vector<Lanes::node_type>& removed,
+                   Errc code,
+                   std::string_view reason,
+                   const Error& why) {
   for (Lanes::node_type& lane : removed) {
     for (Promise<at::Tensor>& receive : lane.mapped().receives) {
       receive.set_error(ended_receive(code, reason, lane.key().from, lane.key().tag, why));
@@ -150,7 +158,7 @@ void InprocMailbox::fail(std::vector<Lanes::node_type>& removed,
   }
 }
 
-std::optional<Error> InprocMailbox::refusal(Rank from, const Tag& tag) const {
+std::optional<Error> Mailbox::refusal(Rank from, const Tag& tag) const {
   if (closed_) {
     return ended_receive(Errc::TransportClosed, kClosed, from, tag, *closed_);
   }
@@ -160,12 +168,12 @@ std::optional<Error> InprocMailbox::refusal(Rank from, const Tag& tag) const {
   return std::nullopt;
 }
 
-const Error* InprocMailbox::over(PlanId plan, Epoch epoch) const {
+const Error* Mailbox::over(PlanId plan, Epoch epoch) const {
   const auto found = aborted_.find(plan);
   return found != aborted_.end() && epoch < found->second.current ? &found->second.why : nullptr;
 }
 
-InprocMailbox::Lanes::iterator InprocMailbox::lane(const Key& key) {
+Mailbox::Lanes::iterator Mailbox::lane(const Key& key) {
   if (spare_.empty()) {
     return lanes_.try_emplace(key).first;
   }
@@ -179,14 +187,14 @@ InprocMailbox::Lanes::iterator InprocMailbox::lane(const Key& key) {
   return result.position;
 }
 
-void InprocMailbox::retire_if_empty(Lanes::iterator lane) {
+void Mailbox::retire_if_empty(Lanes::iterator lane) {
   if (lane->second.tensors.empty() && lane->second.receives.empty()) {
     spare_.push_back(lanes_.extract(lane));
   }
 }
 
 template <class Predicate>
-std::vector<InprocMailbox::Lanes::node_type> InprocMailbox::remove_if(Predicate predicate) {
+std::vector<Mailbox::Lanes::node_type> Mailbox::remove_if(Predicate predicate) {
   std::vector<Lanes::node_type> removed;
   for (auto lane = lanes_.begin(); lane != lanes_.end();) {
     const auto next = std::next(lane);

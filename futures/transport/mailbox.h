@@ -1,12 +1,13 @@
-/// InprocMailbox: what has arrived at one rank of an InprocNetwork and not been asked for, and what
-/// has been asked for and not arrived. Senders deliver into it, its rank receives from it.
+/// Mailbox: what has arrived at one rank and not been asked for, and what has been asked for and
+/// not arrived. The receiving half of every transport: whatever carries tensors delivers into it,
+/// its rank receives from it, and T-1 to T-6 of the transport's contract are kept here.
 ///
 /// Its mutex guards everything below it, because peers deliver from their own threads. It is held
 /// for one table look-up only: futures complete and tensors are destroyed after it is released
 /// (T-6).
-/// IM-1: a lane holds tensors or receives, never both, and is out of the table when it holds
+/// ML-1: a lane holds tensors or receives, never both, and is out of the table when it holds
 ///      neither.
-/// IM-2: a lane that leaves the table keeps its memory in `spare_` for the next tag, so that a
+/// ML-2: a lane that leaves the table keeps its memory in `spare_` for the next tag, so that a
 ///      steady stream of steps allocates nothing here.
 #pragma once
 
@@ -30,14 +31,14 @@
 
 namespace stagecraft {
 
-class InprocMailbox {
+class Mailbox {
  public:
-  InprocMailbox() = default;
-  InprocMailbox(const InprocMailbox&) = delete;
-  InprocMailbox(InprocMailbox&&) = delete;
-  InprocMailbox& operator=(const InprocMailbox&) = delete;
-  InprocMailbox& operator=(InprocMailbox&&) = delete;
-  ~InprocMailbox();
+  Mailbox() = default;
+  Mailbox(const Mailbox&) = delete;
+  Mailbox(Mailbox&&) = delete;
+  Mailbox& operator=(const Mailbox&) = delete;
+  Mailbox& operator=(Mailbox&&) = delete;
+  ~Mailbox();
 
   /// Gives the tensor to the oldest receive of its lane, or stores it, or refuses it.
   void deliver(Rank from, const Tag& tag, at::Tensor tensor);
@@ -45,6 +46,8 @@ class InprocMailbox {
   void advance(PlanId plan, Epoch current, const Error& why);
   void close(const Error& why);
 
+  /// Whether a tensor of this tag would still be taken. Never true again once it is false.
+  [[nodiscard]] bool accepts(const Tag& tag) const;
   /// Throws TransportClosed when this end is closed.
   void check_open() const;
   /// Throws also when the epoch is over.

@@ -1,0 +1,97 @@
+/// PortLoop: the inside of a DataPort: its sockets, and the progress thread's loop over them.
+///
+///   wait for orders or sockets -> carry out orders -> judge new connections -> take what has come
+///   -> send what can go
+///
+/// Sockets, outboxes and reassemblies belong to the thread that runs the loop. The mutex guards
+/// what other threads give it or ask of it: orders, who is admitted, networks, counts. It is held
+/// for a look-up at a time; no tensor is delivered or destroyed under it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "stagecraft/futures/transport/data_port.h"
+#include "stagecraft/futures/transport/outbox.h"
+#include "stagecraft/futures/transport/reassembly.h"
+
+namespace stagecraft {
+
+class PortLoop {
+ public:
+  /// Binds; the loop is not run yet.
+  explicit PortLoop(DataPortOptions options);
+  PortLoop(const PortLoop&) = delete;
+  PortLoop(PortLoop&&) = delete;
+  PortLoop& operator=(const PortLoop&) = delete;
+  PortLoop& operator=(PortLoop&&) = delete;
+  ~PortLoop();
+
+  /// Until stop(); the sockets are closed when it returns.
+  void run() noexcept;
+
+  [[nodiscard]] const PortAddress& address() const { return address_; }
+  [[nodiscard]] const DataPortOptions& options() const { return options_; }
+
+  // From any thread.
+  void admit(const PortAddress& peer);
+  void forget(const PortAddress& peer);
+  void send(const std::string& key, Outgoing outgoing);
+  void attach(NetworkId network, const std::shared_ptr<const Mailboxes>& mailboxes);
+  void detach(NetworkId network);
+  void tidy();
+  void stop();
+  [[nodiscard]] PortCounts counts() const;
+
+ private:
+  struct Sockets;
+  struct Peer;
+  struct Order;
+  struct Message;
+
+  void post(Order order);
+  void wake();
+
+  // The rest belongs to the thread of the loop.
+  void turns();
+  void wait(bool more);
+  [[nodiscard]] bool carry_out_orders();
+  void carry_out(Order& order);
+  void judge_connections();
+  /// Each returns whether there is more to do at once.
+  [[nodiscard]] bool take_messages();
+  [[nodiscard]] bool send_pieces();
+  void send_pieces_to(Peer& peer);
+  void take(Message& message);
+  void take_from(Peer& peer, Message& message);
+  void drop_waiting(const std::string& key, std::int64_t tensors);
+  template <class Change>
+  void count(const std::string& key, Change change);
+  void count_partial(Peer& peer);
+  void tell_refused(const std::string& key, std::string_view why);
+  [[nodiscard]] std::shared_ptr<const Mailboxes> mailboxes_of(NetworkId network) const;
+
+  const DataPortOptions options_;
+  PortAddress address_;
+  std::string secret_key_;
+  std::unique_ptr<Sockets> sockets_;
+  std::unordered_map<std::string, std::unique_ptr<Peer>> peers_;  ///< by key
+  std::vector<Peer*> busy_;                                       ///< with something to send
+  std::uint64_t links_ = 0;
+
+  mutable std::mutex mutex_;
+  std::vector<Order> orders_;
+  bool asleep_ = false;
+  bool stopped_ = false;
+  std::unordered_set<std::string> admitted_;
+  std::unordered_map<NetworkId, std::weak_ptr<const Mailboxes>> networks_;
+  PortCounts counts_;
+};
+
+}  // namespace stagecraft
