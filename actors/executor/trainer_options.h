@@ -41,6 +41,9 @@ struct TrainerOptions {
   return 2 * options.step_deadline;
 }
 
+/// Errors: UsageArgument for options that no trainer can have.
+void check_options(const TrainerOptions& options);
+
 template <class V>
 decltype(auto) visit_fields(LearningRate& m, V&& v) {
   return v(m.kind, m.warmup, m.total_steps);

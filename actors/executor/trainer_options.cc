@@ -1,0 +1,41 @@
+#include "stagecraft/actors/executor/trainer_options.h"
+
+#include <string>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::chrono::hours kLongestDeadline{24 *
+                                              365};  // which no clock's arithmetic overflows with
+
+}  // namespace
+
+void check_options(const TrainerOptions& options) {
+  const auto require = [](bool good, const std::string& what) {
+    if (!good) {
+      throw Error(Errc::UsageArgument, what);
+    }
+  };
+  require(options.outstanding >= 1,
+          fmt::format("outstanding is at least 1, not {}", options.outstanding));
+  require(options.threads_per_worker >= 1,
+          fmt::format("threads_per_worker is at least 1, not {}", options.threads_per_worker));
+  require(!options.clip || *options.clip > 0.0,
+          fmt::format("clip is a norm above 0, not {}", options.clip.value_or(0.0)));
+  for (const auto deadline :
+       {options.step_deadline, options.state_deadline, options.end_deadline}) {
+    require(deadline.count() > 0 && deadline <= kLongestDeadline,
+            fmt::format("deadlines are above 0 and at most a year, not {} ms", deadline.count()));
+  }
+  require(options.learning_rate.warmup >= 0,
+          fmt::format("warmup is a number of steps, not {}", options.learning_rate.warmup));
+  require(options.learning_rate.kind != LearningRate::Kind::Cosine ||
+              options.learning_rate.total_steps > 0,
+          "a cosine learning rate needs total_steps above 0");
+}
+
+}  // namespace stagecraft
