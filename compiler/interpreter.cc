@@ -368,6 +368,9 @@ struct ChunkInterpreter::Impl {
                     std::vector<at::Tensor>& values) {
     std::size_t next = 0;
     const auto take = [&](const at::Tensor& t) {
+      if (next == call.results.size()) {
+        refuse_results(call, next + 1);
+      }
       const int local = call.results[next++];
       if (local != kAbsent) {
         values[static_cast<std::size_t>(local)] = t;
@@ -382,6 +385,20 @@ struct ChunkInterpreter::Impl {
         }
       }
     }
+    if (next != call.results.size()) {
+      refuse_results(call, next);
+    }
+  }
+
+  /// A list is as long as its operator makes it.
+  [[noreturn]] static void refuse_results(const Call& call, std::size_t made) {
+    throw Error(Errc::CompileShape,
+                fmt::format("{} made {} tensors when it was captured, and makes {}{} now; compile "
+                            "again",
+                            call.name,
+                            call.results.size(),
+                            made,
+                            made > call.results.size() ? " or more" : ""));
   }
 };
 

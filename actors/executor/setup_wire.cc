@@ -93,11 +93,12 @@ std::size_t tensor_count(std::string_view bytes) {
   }
   const std::uint64_t version = little_endian_at(bytes, kWord);
   if (version != kSetupVersion) {
-    refuse(fmt::format("its form is version {}, {} than version {}, which this program knows: run "
-                       "the same version of Stagecraft on both ends",
-                       version,
-                       version > kSetupVersion ? "newer" : "older",
-                       kSetupVersion));
+    refuse(
+        fmt::format("its form is version {}, {} than version {}, which this program knows: run "
+                    "the same version of Stagecraft on both ends",
+                    version,
+                    version > kSetupVersion ? "newer" : "older",
+                    kSetupVersion));
   }
   const std::uint64_t count = little_endian_at(bytes, 2 * kWord);
   if (count > bytes.size() - kPreamble) {

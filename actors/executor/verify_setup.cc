@@ -57,8 +57,7 @@ class SetupCheck {
   void check_ranks() {
     if (!ascends_from_zero(setup_.ranks) ||
         !std::ranges::binary_search(setup_.ranks, setup_.rank)) {
-      fault("the ranks that vote are not ascending, or rank {} is none of them",
-            setup_.rank.value);
+      fault("the ranks that vote are not ascending, or rank {} is none of them", setup_.rank.value);
     }
     if (setup_.microbatches < 1) {
       fault("a step has {} microbatches", setup_.microbatches);
@@ -110,11 +109,12 @@ class SetupCheck {
         }
         first = first == nullptr ? &stage : first;
         if (!are_copies(*first, stage)) {
-          fault("stages {} and {} are to be copies of each other (group {}), and have other "
-                "parameters",
-                first->id.value,
-                stage.id.value,
-                g);
+          fault(
+              "stages {} and {} are to be copies of each other (group {}), and have other "
+              "parameters",
+              first->id.value,
+              stage.id.value,
+              g);
         }
       }
       const bool is_member = std::ranges::find(group.ranks, setup_.rank) != group.ranks.end();

@@ -9,6 +9,7 @@
 #include <torch/torch.h>
 
 #include "stagecraft/actors/executor/reference.h"
+#include "stagecraft/actors/executor/setup_wire.h"
 #include "stagecraft/actors/executor/stage_executor.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/compiler/compiled_program.h"
@@ -16,6 +17,7 @@
 #include "stagecraft/compiler/replicate.h"
 #include "stagecraft/compiler/split_batch.h"
 #include "stagecraft/compiler/thread_count.h"
+#include "stagecraft/compiler/wire/program_wire.h"
 #include "stagecraft/futures/transport/inproc.h"
 
 namespace stagecraft::testing {
@@ -28,6 +30,23 @@ struct PipelineOptions {
   PlanId plan_id;
   std::shared_ptr<InprocNetwork> network;  ///< one of its own when it is given none
 };
+
+/// What a rank in another process would have: the setup as it comes back from the wire, where it
+/// can travel.
+inline RankSetup received(RankSetup setup) {
+  const auto stays = [](const StageProgram& stage) { return !wire::obstacles(stage).empty(); };
+  if (std::ranges::any_of(setup.stages, stays)) {
+    return setup;
+  }
+  const auto fault = std::exchange(setup.options.before_instruction, {});
+  EncodedSetup sent = encode(setup);
+  for (torch::Tensor& tensor : sent.tensors) {
+    tensor = tensor.clone();
+  }
+  RankSetup got = decode_setup(sent.bytes, sent.tensors);
+  got.options.before_instruction = fault;
+  return got;
+}
 
 class Pipeline {
  public:
@@ -56,8 +75,8 @@ class Pipeline {
           options_.faults.at(self)(i);
         };
       }
-      executors_[r] =
-          std::make_unique<StageExecutor>(rank_setup(job, rank), network_->endpoint(rank));
+      executors_[r] = std::make_unique<StageExecutor>(received(rank_setup(job, rank)),
+                                                      network_->endpoint(rank));
       executors_[r]->load(initial_state(program_.compiled().graph));
     });
   }

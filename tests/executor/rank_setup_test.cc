@@ -57,6 +57,94 @@ consteval bool is_data() {
   }
 }
 
+// ---- no field is forgotten ----------------------------------------------------------------------
+
+/// Fields that are not listed: they exist in one process alone.
+template <class T>
+constexpr std::size_t kUnlisted = 0;
+template <>
+constexpr std::size_t kUnlisted<TrainerOptions> = 1;  // OP-1: before_instruction
+
+/// Takes a record apart into `Count` fields, which compiles for just as many as it has: whoever
+/// adds one learns here that `visit_fields` does not list it. Returns where each is.
+template <std::size_t Count, class T>
+std::vector<const void*> places_of(T& r) {
+  const auto places = [](const auto&... field) {
+    return std::vector<const void*>{static_cast<const void*>(&field)...};
+  };
+  if constexpr (Count == 2) {
+    auto& [a, b] = r;
+    return places(a, b);
+  } else if constexpr (Count == 3) {
+    auto& [a, b, c] = r;
+    return places(a, b, c);
+  } else if constexpr (Count == 4) {
+    auto& [a, b, c, d] = r;
+    return places(a, b, c, d);
+  } else if constexpr (Count == 5) {
+    auto& [a, b, c, d, e] = r;
+    return places(a, b, c, d, e);
+  } else if constexpr (Count == 7) {
+    auto& [a, b, c, d, e, f, g] = r;
+    return places(a, b, c, d, e, f, g);
+  } else if constexpr (Count == 10) {
+    auto& [a, b, c, d, e, f, g, h, i, j] = r;
+    return places(a, b, c, d, e, f, g, h, i, j);
+  } else if constexpr (Count == 11) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k] = r;
+    return places(a, b, c, d, e, f, g, h, i, j, k);
+  } else if constexpr (Count == 12) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l] = r;
+    return places(a, b, c, d, e, f, g, h, i, j, k, l);
+  } else if constexpr (Count == 14) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = r;
+    return places(a, b, c, d, e, f, g, h, i, j, k, l, m, n);
+  } else {
+    static_assert(Count == 0, "no record has so many fields yet: add a branch");
+    static_assert(std::is_empty_v<T>);
+    return {};
+  }
+}
+
+template <class T>
+void check_lists(std::type_identity<T>);
+template <class T>
+void check_lists(std::type_identity<std::vector<T>>);
+template <class K, class T>
+void check_lists(std::type_identity<std::map<K, T>>);
+template <class... T>
+void check_lists(std::type_identity<std::variant<T...>>);
+
+/// Whether the record and all that it holds list their fields, each once and in their order.
+template <class T>
+void check_lists(std::type_identity<T>) {
+  if constexpr (requires(T & t) { visit_fields(t, [](auto&...) {}); }) {
+    T record{};
+    visit_fields(record, [&](auto&... field) {
+      std::vector<const void*> all = places_of<sizeof...(field) + kUnlisted<T>>(record);
+      all.resize(sizeof...(field));
+      CHECK(all == std::vector<const void*>{static_cast<const void*>(&field)...});
+      (check_lists(std::type_identity<std::remove_reference_t<decltype(field)>>{}), ...);
+    });
+  }
+}
+template <class T>
+void check_lists(std::type_identity<std::vector<T>>) {
+  check_lists(std::type_identity<T>{});
+}
+template <class K, class T>
+void check_lists(std::type_identity<std::map<K, T>>) {
+  check_lists(std::type_identity<T>{});
+}
+template <class... T>
+void check_lists(std::type_identity<std::variant<T...>>) {
+  (check_lists(std::type_identity<T>{}), ...);
+}
+
+TEST_CASE("RU-1: every field of what a rank is given is listed", "[executor][setup]") {
+  check_lists(std::type_identity<RankSetup>{});
+}
+
 TEST_CASE("RU-1: what a rank is given is data, down to the operands of an operator",
           "[executor][setup]") {
   STATIC_CHECK(is_data<RankSetup>());

@@ -198,8 +198,16 @@ TEST_CASE("a dry run prints the plan and trains nothing", "[tools][train][dry-ru
   const CommandResult result = run_train({"--stages", "2", "--dry-run", "--save", file});
   CAPTURE(result.out, result.err);
   CHECK(result.exit_code == 0);
-  for (const char* text :
-       {"stage0", "stage1", "1F3", "1B3", "instructions", "weights", "peak activations"}) {
+  for (const char* text : {"stage0",
+                           "stage1",
+                           "1F3",
+                           "1B3",
+                           "instructions",
+                           "weights",
+                           "peak activations",
+                           "operators",
+                           "program",
+                           "constants"}) {
     CHECK_THAT(result.out, ContainsSubstring(text));
   }
   CHECK_THAT(result.out, !ContainsSubstring("step 1/3"));
@@ -217,6 +225,8 @@ TEST_CASE("a dry run's plan is readable by programs", "[tools][train][dry-run]")
   std::int64_t bytes = 0;
   for (const auto& stage : plan.at("stages")) {
     bytes += stage.at("weight_bytes").get<std::int64_t>();
+    CHECK(stage.at("program_bytes").get<int>() > 1000);
+    CHECK(stage.at("constant_bytes").get<int>() >= 0);
   }
   for (const auto& rank : plan.at("ranks")) {
     CHECK(rank.at("instructions").get<int>() > 0);

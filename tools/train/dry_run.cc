@@ -7,6 +7,7 @@
 #include "stagecraft/base/byte_count.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/plan/planned_bytes.h"
+#include "stagecraft/compiler/wire/program_wire.h"
 #include "stagecraft/scheduler/render/terminal.h"
 #include "stagecraft/scheduler/surplus.h"
 #include "stagecraft/tools/schedule/surplus_json.h"
@@ -50,9 +51,12 @@ std::string as_json(const TrainJob& job, const std::vector<RankFacts>& ranks) {
                                 {"stages", nlohmann::ordered_json::array()},
                                 {"ranks", nlohmann::ordered_json::array()}};
   for (const StageProgram& stage : program.partition.stages) {
+    const wire::TravelSize size = wire::travel_size(stage);
     object["stages"].push_back({{"name", stage.name},
                                 {"parameters", stage.parameters.size()},
-                                {"weight_bytes", weight_bytes(stage)}});
+                                {"weight_bytes", weight_bytes(stage)},
+                                {"program_bytes", size.program},
+                                {"constant_bytes", size.constants}});
   }
   for (const RankFacts& rank : ranks) {
     object["ranks"].push_back({{"stages", rank.stages},
@@ -63,6 +67,22 @@ std::string as_json(const TrainJob& job, const std::vector<RankFacts>& ranks) {
   object["surplus"] = surplus_json(find_surplus(job.choice.schedule, graph_of(job)));
   object["memory"] = job.memory.json(job.limits);
   return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+/// What a rank that has the stage is sent once, beside its weights.
+std::string programs_text(const CompiledProgram& program) {
+  std::string text = fmt::format(
+      "{:>5}  {:>9}  {:>10}  {:>10}  {}\n", "stage", "operators", "program", "constants", "name");
+  for (const StageProgram& stage : program.partition.stages) {
+    const wire::TravelSize size = wire::travel_size(stage);
+    text += fmt::format("{:>5}  {:>9}  {:>10}  {:>10}  {}\n",
+                        stage.id.value,
+                        stage.operator_count(),
+                        bytes_text(static_cast<double>(size.program)),
+                        bytes_text(static_cast<double>(size.constants)),
+                        stage.name);
+  }
+  return text;
 }
 
 std::string as_text(const TrainJob& job, const std::vector<RankFacts>& ranks) {
@@ -88,7 +108,8 @@ std::string as_text(const TrainJob& job, const std::vector<RankFacts>& ranks) {
                         bytes_text(static_cast<double>(ranks[rank].weights)),
                         bytes_text(static_cast<double>(ranks[rank].peak_activations)));
   }
-  return text + '\n' + job.memory.text(job.limits);
+  return fmt::format(
+      "{}\n{}\n{}", text, programs_text(job.program.compiled()), job.memory.text(job.limits));
 }
 
 }  // namespace

@@ -1,0 +1,33 @@
+/// Writer: values as msgpack, one after the other, into a string.
+///
+/// Knows how single values look, not what they mean: fields.h builds records of them. Equal values
+/// make equal bytes.
+/// WW-1: a double has all its bits: it is written as float64, whatever its value.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace stagecraft::wire {
+
+class Writer {
+ public:
+  void nil();
+  void boolean(bool value);
+  void integer(std::int64_t value);
+  void natural(std::uint64_t value);
+  void number(double value);
+  void text(std::string_view value);
+  /// `count` values follow that belong to it; to a map, twice as many.
+  void array(std::size_t count);
+  void map(std::size_t count);
+
+  [[nodiscard]] std::string take();
+
+ private:
+  std::string bytes_;
+};
+
+}  // namespace stagecraft::wire
