@@ -82,7 +82,8 @@ class DataPort {
 
   [[nodiscard]] const PortAddress& address() const;
 
-  /// The peer may connect from now on, and is connected to. A second time changes nothing.
+  /// The peer may connect from now on, and is connected to when something is first sent to it: by
+  /// then it has to have admitted this port. A second time changes nothing.
   /// Errors: TransportRefused for an address or a key that is none.
   void admit(const PortAddress& peer);
   /// The opposite: its key is refused, its tensors that are half here and those that wait for it

@@ -3,9 +3,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <exception>
 #include <optional>
@@ -24,7 +26,7 @@ namespace stagecraft {
 
 struct PortLoop::Order {
   struct Admit {
-    std::string key;
+    PortAddress peer;
     zmq::socket_t socket;
   };
   struct Forget {
@@ -41,15 +43,20 @@ struct PortLoop::Order {
 
 /// Another process as far as this one sends to it and takes from it.
 struct PortLoop::Peer {
-  Peer(std::string name, zmq::socket_t to, std::uint64_t number, const DataPortOptions& options)
-      : key(std::move(name)),
+  Peer(const PortAddress& address,
+       zmq::socket_t to,
+       std::uint64_t number,
+       const DataPortOptions& options)
+      : key(address.key),
+        endpoint(address.endpoint),
         socket(std::move(to)),
         link(number),
         outbox(options.chunk_bytes),
         arriving(options.largest_tensor) {}
 
-  const std::string key;
+  const std::string key, endpoint;
   zmq::socket_t socket;
+  bool connected = false;
   const std::uint64_t link;
   std::uint64_t sequence = 0;
   Outbox outbox;
@@ -92,11 +99,28 @@ constexpr int kHighWater = 16;
 constexpr std::int64_t kEnvelope = 4096;
 /// How much is done for one socket before the others have their turn.
 constexpr int kTurn = 32;
+/// Longest handshake of a connection, in milliseconds, before it is tried again.
+constexpr int kHandshake = 5000;
 /// Up to this size a copy costs less than keeping the tensor until it has left.
 constexpr std::int64_t kCopied = 4096;
 
 std::string foreign(const zmq::error_t& error) {
   return error.what();
+}
+
+/// Whether ZeroMQ takes it: "tcp://HOST:PORT" or "ipc://NAME".
+bool is_address(std::string_view endpoint) {
+  constexpr std::string_view kTcp = "tcp://";
+  constexpr std::string_view kIpc = "ipc://";
+  if (endpoint.starts_with(kIpc)) {
+    return endpoint.size() > kIpc.size();
+  }
+  const std::size_t colon = endpoint.rfind(':');
+  const std::string_view port = endpoint.substr(std::min(colon + 1, endpoint.size()));
+  int number = 0;
+  const auto [end, fault] = std::from_chars(port.data(), port.data() + port.size(), number);
+  return endpoint.starts_with(kTcp) && colon > kTcp.size() && fault == std::errc{} &&
+         end == port.data() + port.size() && number > 0 && number <= 65535;
 }
 
 std::string random_name() {
@@ -199,23 +223,27 @@ void PortLoop::admit(const PortAddress& peer) {
                             "its port gives",
                             peer.endpoint));
   }
+  if (!is_address(peer.endpoint)) {
+    throw Error(Errc::TransportRefused,
+                fmt::format("cannot connect to {}: expected an address that a port gave, such as "
+                            "tcp://127.0.0.1:41234",
+                            peer.endpoint));
+  }
   try {
     zmq::socket_t socket(sockets_->context, zmq::socket_type::push);
     keep_quiet(socket, peer.endpoint);
     socket.set(zmq::sockopt::curve_serverkey, peer.key);
     socket.set(zmq::sockopt::curve_publickey, address_.key);
     socket.set(zmq::sockopt::curve_secretkey, secret_key_);
-    // The peer may not have admitted this port yet: it is asked again soon, then ever later.
     socket.set(zmq::sockopt::reconnect_ivl, 10);
     socket.set(zmq::sockopt::reconnect_ivl_max, 1000);
-    socket.connect(peer.endpoint);
+    // A peer that refuses this port says so by silence.
+    socket.set(zmq::sockopt::handshake_ivl, kHandshake);
     // Made here, used by the loop: the mutex is the fence that ZeroMQ asks for.
-    post({Order::Admit{peer.key, std::move(socket)}});
+    post({Order::Admit{peer, std::move(socket)}});
   } catch (const zmq::error_t& error) {
     throw Error(Errc::TransportRefused,
-                fmt::format("cannot connect to {}: {}; expected an address that a port gave",
-                            peer.endpoint,
-                            foreign(error)));
+                fmt::format("no socket for {}: {}", peer.endpoint, foreign(error)));
   }
 }
 
@@ -264,7 +292,7 @@ void PortLoop::post(Order order) {
     return;
   }
   if (const auto* admit = std::get_if<Order::Admit>(&order.what)) {
-    admitted_.insert(admit->key);
+    admitted_.insert(admit->peer.key);
   } else if (const auto* forget = std::get_if<Order::Forget>(&order.what)) {
     admitted_.erase(forget->key);
   }
@@ -368,9 +396,9 @@ bool PortLoop::carry_out_orders() {
 
 void PortLoop::carry_out(Order& order) {
   if (auto* const admit = std::get_if<Order::Admit>(&order.what)) {
-    auto& peer = peers_[admit->key];
+    auto& peer = peers_[admit->peer.key];
     if (peer == nullptr) {
-      peer = std::make_unique<Peer>(admit->key, std::move(admit->socket), ++links_, options_);
+      peer = std::make_unique<Peer>(admit->peer, std::move(admit->socket), ++links_, options_);
     }
   } else if (const auto* const forget = std::get_if<Order::Forget>(&order.what)) {
     const auto found = peers_.find(forget->key);
@@ -388,6 +416,11 @@ void PortLoop::carry_out(Order& order) {
       return;
     }
     Peer& peer = *found->second;
+    if (!peer.connected) {
+      // Not before: by then both have admitted each other, and nobody is refused.
+      peer.connected = true;
+      peer.socket.connect(peer.endpoint);
+    }
     if (peer.outbox.empty()) {
       busy_.push_back(&peer);
     }
