@@ -191,6 +191,7 @@ struct Trainer::Impl {
   void load(const Checkpoint& checkpoint) {
     const OnCallersThread scope;
     ledger->drain();
+    crew->mend();
     check_same_model(checkpoint, expected_state());
     std::map<std::string, at::Tensor> by_name;
     for (const auto& [name, tensor] : checkpoint.tensors) {

@@ -212,20 +212,27 @@ WorkerPlace Fleet::who(int place) const {
 }
 
 std::string Fleet::cause_of_end(int place, std::int64_t incarnation) const {
-  const std::scoped_lock lock(mutex_);
+  std::unique_lock lock(mutex_);
   const Place& there = places_.at(static_cast<std::size_t>(place));
   if (there.incarnation != incarnation || there.child == nullptr) {
     return {};
   }
-  if (const auto end = there.child->end(kMoment)) {
-    return fmt::format("process {} {}", there.child->id(), *end);
+  const auto end = [&] { return there.child->end(std::chrono::milliseconds(0)); };
+  // Others may have heard of it before this fleet has.
+  changed_.wait_for(lock, kMoment, [&] {
+    return there.incarnation != incarnation || there.lost || end().has_value();
+  });
+  if (there.incarnation != incarnation || there.child == nullptr) {
+    return {};
   }
-  if (there.lost) {
-    return fmt::format("process {} is there and has been silent for {} ms",
-                       there.child->id(),
-                       options_.silence.count());
+  const auto process = there.child->id();
+  if (const auto how = there.child->end(there.lost ? kMoment : std::chrono::milliseconds(0))) {
+    return fmt::format("process {} {}", process, *how);
   }
-  return {};
+  return there.lost ? fmt::format("process {} is there and has been silent for {} ms",
+                                  process,
+                                  options_.silence.count())
+                    : "";
 }
 
 void Fleet::refused(const std::string& why) {
@@ -250,12 +257,15 @@ void Fleet::joined(FleetMember member) {
 }
 
 void Fleet::lost(const caf::actor_addr& host) {
-  const std::scoped_lock lock(mutex_);
-  for (Place& place : places_) {
-    if (place.member && place.member->host.address() == host) {
-      place.lost = true;
+  {
+    const std::scoped_lock lock(mutex_);
+    for (Place& place : places_) {
+      if (place.member && place.member->host.address() == host) {
+        place.lost = true;
+      }
     }
   }
+  changed_.notify_all();
 }
 
 }  // namespace stagecraft

@@ -89,7 +89,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   std::atomic<std::uint64_t> networks_{0};
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  mutable std::condition_variable changed_;
   std::vector<Place> places_;
   std::string refusal_;  ///< why the last one was not taken in
 };

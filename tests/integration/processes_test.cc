@@ -3,6 +3,7 @@
 
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/command.h"
 
 namespace stagecraft::tests {
 namespace {
@@ -44,6 +45,112 @@ TEST_CASE("so do several ranks in a process, and threads beside processes",
                SpawnOptions{.local_ranks = 2},
                SpawnOptions{.ranks_per_process = 3, .local_ranks = 1});
   check_equal_to_one_process(Cluster::spawn(4, options), {.stages = 4, .dropout = 0.2}, "1f1b");
+}
+
+Error error_of(const StepFuture& step) {
+  try {
+    (void)step.get();
+  } catch (const Error& error) {
+    return error;
+  }
+  FAIL("the step succeeded");
+  return {Errc::Internal, ""};
+}
+
+StepFuture step_of(Trainer& trainer, std::int64_t i) {
+  const Data batch = data(i);
+  return trainer.step(batch.inputs, batch.labels);
+}
+
+/// Weights after `steps` steps of a run that nothing happens to.
+StateDict unbroken(const Program& program, const Schedule& schedule, int steps) {
+  Trainer trainer(Cluster::local(4), program, schedule, AdamW{.lr = 1e-2}, {.seed = 5});
+  for (int i = 0; i < steps; ++i) {
+    (void)step_of(trainer, i).get();
+  }
+  return trainer.state_dict();
+}
+
+/// A trainer on four processes, one of which something happens to.
+struct Fixture {
+  TemporaryFolder folder;
+  Program program = make_program({.stages = 4});
+  Schedule schedule = make_schedule("1f1b", program);
+  Cluster cluster = Cluster::spawn(
+      4, {.heartbeat = std::chrono::milliseconds(500), .silence = std::chrono::seconds(2)});
+  Trainer trainer{cluster, program, schedule, AdamW{.lr = 1e-2}, {.seed = 5}};
+  const std::string file = folder.path() + "/weights.ckpt";
+
+  void signal(int rank, int number) const {
+    REQUIRE(kill(static_cast<pid_t>(cluster.workers()[static_cast<std::size_t>(rank)].process),
+                 number) == 0);
+  }
+};
+
+TEST_CASE("a worker process that is killed fails the step by name, and another takes its place",
+          "[integration][processes][faults]") {
+  Fixture f;
+  (void)step_of(f.trainer, 0).get();
+  f.trainer.save(f.file);
+  const std::int64_t first = f.cluster.workers()[2].process;
+  f.signal(2, SIGKILL);
+  const Error error = error_of(step_of(f.trainer, 1));
+  CHECK(error.code() == Errc::WorkerLost);
+  CHECK(error.context().rank == Rank(2));
+  CHECK_THAT(error.what(), ContainsSubstring("was killed by signal 9"));
+  CHECK_THAT(error.what(), ContainsSubstring(std::to_string(first)));
+  CHECK_THAT(error_of(step_of(f.trainer, 1)).what(),
+             ContainsSubstring("cluster.replace(Rank(2))") && ContainsSubstring("load"));
+
+  f.cluster.replace(Rank(2));
+  CHECK(f.cluster.workers()[2].incarnation == 1);
+  CHECK(f.cluster.workers()[2].process != first);
+  f.trainer.load(f.file);
+  for (int i = 1; i < kSteps; ++i) {
+    CHECK(step_of(f.trainer, i).get().step == i + 1);
+  }
+  CHECK(same_bits(f.trainer.state_dict(), unbroken(f.program, f.schedule, kSteps)));
+}
+
+TEST_CASE("a worker process that is stopped is lost once it has been silent for too long",
+          "[integration][processes][faults]") {
+  Fixture f;
+  (void)step_of(f.trainer, 0).get();
+  f.trainer.save(f.file);
+  f.signal(1, SIGSTOP);
+  const Error error = error_of(step_of(f.trainer, 1));
+  CHECK(error.code() == Errc::WorkerLost);
+  CHECK(error.context().rank == Rank(1));
+  CHECK_THAT(error.what(), ContainsSubstring("silent for 2000 ms"));
+
+  f.cluster.replace(Rank(1));
+  f.trainer.load(f.file);
+  CHECK(step_of(f.trainer, 1).get().step == 2);
+  CHECK(same_bits(f.trainer.state_dict(), unbroken(f.program, f.schedule, 2)));
+}
+
+TEST_CASE("a rank that is a thread cannot be replaced, nor one that is not there",
+          "[integration][processes][refusals]") {
+  CHECK_THROWS_WITH(Cluster::local(2).replace(Rank(0)),
+                    ContainsSubstring("rank 0 is a thread of this process"));
+  CHECK_THROWS_WITH(Cluster::local(2).replace(Rank(2)), ContainsSubstring("ranks 0 to 1"));
+  CHECK_THROWS_WITH(Cluster::spawn(2).replace(Rank(1)),
+                    ContainsSubstring("no trainer of this cluster has had a worker"));
+}
+
+TEST_CASE("a program that is no worker is told as such", "[integration][processes][refusals]") {
+  const Program program = make_program({.stages = 2});
+  const auto train = [&](const SpawnOptions& options) {
+    const Trainer trainer(
+        Cluster::spawn(2, options), program, make_schedule("1f1b", program), Sgd{});
+  };
+  CHECK_THROWS_WITH(train({.program = "/nowhere/worker"}),
+                    ContainsSubstring("found none at \"/nowhere/worker\""));
+  CHECK_THROWS_WITH(train({.program = "/bin/false"}),
+                    ContainsSubstring("ended with exit status 1 before it had joined"));
+  CHECK_THROWS_WITH(train({.credentials = "/nowhere"}), ContainsSubstring("/nowhere"));
+  CHECK_THROWS_WITH(train({.ranks_per_process = 0}), ContainsSubstring("at least 1 rank"));
+  CHECK_THROWS_WITH(train({.heartbeat = std::chrono::seconds(3)}), ContainsSubstring("heartbeat"));
 }
 
 }  // namespace
