@@ -253,7 +253,7 @@ class Driver {
                                                : 0.0,
                           .training = input.training};
     ordered_epoch_ = epoch_;
-    // No request: its answer comes as a message, half as dear, and its receiver's end is known here.
+    // No request: the answer comes as a message, half as dear, and a worker's end is known anyway.
     for (const auto& member : setup_.members) {
       self_->send(member.plan_thread, order);
     }

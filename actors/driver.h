@@ -16,8 +16,8 @@
 ///       abort never meets a step it is not meant for.
 /// DR-2: an abort starts a new epoch on every rank and here; only then does the failed step's
 ///       future complete. No rank is given up before it was told.
-/// DR-3: nothing is waited for without a deadline, and every request is settled by its answer, by
-///       the end of its receiver or by a deadline, whichever comes first. Timelines have the step's
+/// DR-3: nothing is waited for without a deadline, and every order and question is settled by its
+///       answer, by the end of who was asked or by a deadline, whichever comes first. Timelines have the step's
 ///       deadline; a step that has all but these by then is done without them.
 /// DR-4: when nobody can say what the weights are, every later step fails until they are replaced;
 ///       when a worker is lost, at once and until there is a driver with another in its place.
@@ -67,7 +67,7 @@ struct DriverSetup {
 /// instructions, however short that deadline is.
 inline constexpr std::chrono::milliseconds kLeastAbortLimit{1000};
 
-/// Longest wait, once a worker has ended, for what the agents of the others say: they never compute.
+/// Longest wait for what the agents of the others say, once a worker has ended.
 inline constexpr std::chrono::milliseconds kLossAskLimit{500};
 
 /// While a step runs for longer than this the agents are asked once in so long what their ranks do,

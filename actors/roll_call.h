@@ -1,8 +1,8 @@
 /// RollCall: what the agents of a trainer's ranks were asked, and what they said last.
 ///
 /// Kept by the driver; no actor, no clock of its own. A rank owes an answer from the question on.
-/// RC-1: one question at a time per rank, so that a silent one collects none, and what it owes is as
-///       old as its silence.
+/// RC-1: one question at a time per rank, so that a silent one collects none, and what it owes is
+///       as old as its silence.
 /// RC-2: what an agent says belongs to the step in which it was asked, or is dropped.
 #pragma once
 

@@ -1,5 +1,7 @@
 #include "stagecraft/actors/messages.h"
 
+#include <algorithm>
+#include <chrono>
 #include <memory>
 #include <set>
 #include <string_view>
@@ -9,6 +11,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "stagecraft/actors/caf_types.h"
+#include "stagecraft/actors/driver.h"
 #include "stagecraft/actors/executor/trainer_options.h"
 #include "stagecraft/actors/timeline_tensor.h"
 #include "stagecraft/tests/support/catch.h"
@@ -155,6 +158,34 @@ TEST_CASE("a report is as long for a thousand instructions as for one", "[actors
     return bytes.size();
   };
   CHECK(size_of(1) == size_of(1000));
+}
+
+template <class... Message>
+std::size_t bytes_of(Message... messages) {
+  std::vector<char> bytes;
+  caf::binary_serializer write(ActorHost::of_this_process().system(), bytes);
+  REQUIRE_FALSE((write(messages) || ...));
+  return bytes.size();
+}
+
+TEST_CASE("a step of ten thousand cells is less than 64 KiB of messages for each of its ranks",
+          "[actors][messages]") {
+  constexpr std::size_t kCells = 10'000, kLimit = 64 * 1024;
+  const std::size_t ranks = GENERATE(1U, 2U, 8U, 100U, 1000U);
+  CAPTURE(ranks);
+  StepReport report;  // of the rank that computes the loss: a forward and a backward per microbatch
+  report.losses.resize(kCells / ranks / 2);
+  // What a rank is asked in a step of ten seconds, in which it waits for everybody.
+  const auto questions =
+      std::chrono::seconds(10) / std::max(kLookInterval, std::chrono::milliseconds(ranks));
+  const StatusReply status{.waiting_for = std::vector<Rank>(ranks)};
+  CHECK(bytes_of(StepOrder{}, report) +
+            static_cast<std::size_t>(questions) * bytes_of(Status{}, status) <
+        kLimit);
+  Error why(Errc::WorkerLost, std::string(4096, 'x'));  // the longest that chains of waits become
+  why.because(Error(Errc::WorkerFailed, std::string(4096, 'x')));
+  CHECK(bytes_of(StepOrder{}, Abort{.reason = to_chain(why)}, StepReport{.error = to_chain(why)}) <
+        kLimit);
 }
 
 TEST_CASE("a timeline survives being a tensor, in the reader's clock, and what is none is refused",
