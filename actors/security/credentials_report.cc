@@ -13,16 +13,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-MemberReport report_of(const std::string& folder, MemberFolder found) {
-  return {.name = fs::path(folder).filename().string(),
-          .folder = folder,
+MemberReport report_of(const fs::path& folder, MemberFolder found) {
+  return {.name = folder.filename().string(),
+          .folder = folder.string(),
           .certificate = std::move(found.certificate),
           .files = std::move(found.files),
           .problems = std::move(found.problems)};
 }
 
 /// The driver, then names of one length after shorter ones: worker-2 before worker-10.
-auto rank_of(const MemberReport& member) {
+auto order_of(const MemberReport& member) {
   return std::tuple(member.name != "driver", member.name.size(), member.name);
 }
 
@@ -83,7 +83,7 @@ CredentialsReport report_cluster(const std::string& dir) {
     }
     report.members.push_back(report_of(folder, std::move(member)));
   }
-  std::ranges::sort(report.members, {}, &rank_of);
+  std::ranges::sort(report.members, {}, &order_of);
   if (report.members.empty()) {
     report.problems.push_back(fmt::format(
         "'{}' has no member's folder; stagecraft credentials renew --add makes one", dir));
@@ -119,7 +119,8 @@ CredentialsReport inspect_credentials(const std::string& dir) {
   CredentialsReport report;
   MemberFolder member = examine_member(folder);
   report.authority = member.authority;
-  report.members.push_back(report_of(folder, std::move(member)));
+  std::error_code error;
+  report.members.push_back(report_of(fs::weakly_canonical(folder, error), std::move(member)));
   return report;
 }
 

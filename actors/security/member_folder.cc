@@ -37,14 +37,15 @@ void check_owner(const std::string& dir, const std::string& path, const SmallFil
   }
 }
 
-SmallFile read_file(const std::string& dir, const std::string& name, std::vector<FileMode>* modes) {
-  const std::string path = dir + "/" + name;
-  SmallFile file = read_small_file(path);
+/// What holds for each of the files.
+void admit(const std::string& dir,
+           const std::string& name,
+           const SmallFile& file,
+           std::vector<FileMode>* modes) {
   if (modes != nullptr) {
     modes->push_back({name, file.mode});
   }
-  check_owner(dir, path, file);
-  return file;
+  check_owner(dir, dir + "/" + name, file);
 }
 
 /// `path` expired, or begins later. `renewal`: what helps.
@@ -206,14 +207,16 @@ MemberFolder examine_member(const std::string& named) {
 
 bool is_cluster_folder(const std::string& dir) {
   return !exists(dir + "/" + kCertificateFile) && !exists(dir + "/" + kKeyFile) &&
-         (exists(dir + "/" + kAuthorityKeyFile) || exists(dir + "/driver"));
+         (exists(dir + "/" + kAuthorityKeyFile) || exists(dir + "/driver") ||
+          exists(dir + "/worker-0"));
 }
 
 Certificate read_certificate(const std::string& dir,
                              const std::string& name,
                              std::vector<FileMode>* modes) {
   const std::string path = dir + "/" + name;
-  const SmallFile file = read_file(dir, name, modes);
+  const SmallFile file = read_small_file(path);
+  admit(dir, name, file, modes);
   if ((file.mode & kWritableByOthers) != 0) {
     unusable(
         fmt::format("'{0}' can be written to by others than its owner (mode {1}), who could "
@@ -227,8 +230,9 @@ Certificate read_certificate(const std::string& dir,
 
 PrivateKey read_key(const std::string& dir, const std::string& name, std::vector<FileMode>* modes) {
   const std::string path = dir + "/" + name;
-  SmallFile file = read_file(dir, name, modes);
+  SmallFile file = read_small_file(path);
   const SecretText text(std::move(file.text));
+  admit(dir, name, file, modes);
   if ((file.mode & kOfOthers) != 0) {
     unusable(
         fmt::format("'{0}' is open to others than its owner (mode {1}), and whoever has it can "

@@ -1,5 +1,5 @@
-/// load_credentials (CE-1): everything that can be wrong with a member's folder has a message of its
-/// own, which names the file and what to do.
+/// load_credentials (CE-1): everything that can be wrong with a member's folder has a message of
+/// its own, which names the file and what to do.
 
 #include "stagecraft/actors/security/credentials.h"
 

@@ -111,6 +111,8 @@ TEST_CASE("show says who is in a cluster, and nothing of a key", "[tools][creden
   CHECK(worker.at("member") == "worker-1");
   CHECK(worker.at("certificate").at("name") == "worker-1");
   CHECK(worker.at("certificate").at("sha256").get<std::string>().size() == 95);
+  CHECK_THAT(worker.at("certificate").at("valid_until").get<std::string>(),
+             Catch::Matchers::Matches("[0-9-]{10}T[0-9:]{8}Z"));
   CHECK(worker.at("modes").at("key.pem") == "0600");
   CHECK(worker.at("problems").empty());
 
@@ -177,7 +179,7 @@ TEST_CASE("renew makes an expired member good, and a new one where it is told to
 
   check_message(run_credentials({"renew", dir, "worker-2"}),
                 2,
-                {"has no member 'worker-2'", "did you mean 'worker-", "--add makes one"});
+                {"has no member 'worker-2'", "did you mean worker-0?", "--add makes one"});
   CHECK(without_chance(run_well({"renew", dir, "worker-2", "--add"}).out) ==
         "added '" + dir + "/worker-2', valid until TIME\ncopy the folder to its host\n");
   CHECK_NOTHROW(load_credentials(dir + "/worker-2"));
@@ -192,7 +194,7 @@ TEST_CASE("wrong words and folders that are no credentials end with 2", "[tools]
   const TemporaryFolder folder;
   const std::string empty = folder.path();
   check_message(run_credentials({}), 2, {"expected a command, found none"});
-  check_message(run_credentials({"shwo"}), 2, {"found 'shwo'", "did you mean 'show'"});
+  check_message(run_credentials({"shwo"}), 2, {"found 'shwo'", "did you mean show?"});
   check_message(run_credentials({"make"}), 2, {"DIR"});
   check_message(run_credentials({"make", empty + "/a", "--members", "0"}), 2, {"--members"});
   check_message(run_credentials({"make", empty + "/a", "--valid-days", "0"}), 2, {"--valid-days"});

@@ -79,13 +79,19 @@ std::string for_people(const CredentialsReport& report) {
   return text;
 }
 
+/// "2026-11-22T05:38:27Z", which programs read.
+std::string iso_text(security::TimePoint time) {
+  const std::string text = utc_text(time);
+  return text.substr(0, 10) + 'T' + text.substr(11, 8) + 'Z';
+}
+
 Json json_of(const CertificateFacts& facts) {
   return {{"cluster", facts.cluster},
           {"name", facts.name},
           {"serial", facts.serial},
           {"sha256", facts.fingerprint},
-          {"valid_from", utc_text(facts.valid_from)},
-          {"valid_until", utc_text(facts.valid_until)}};
+          {"valid_from", iso_text(facts.valid_from)},
+          {"valid_until", iso_text(facts.valid_until)}};
 }
 
 Json json_of(const std::vector<FileMode>& files) {
