@@ -10,6 +10,7 @@
 
 #include "stagecraft/actors/data_tags.h"
 #include "stagecraft/actors/executor/foreign_error.h"
+#include "stagecraft/actors/executor/packed_state.h"
 #include "stagecraft/actors/executor/state_names.h"
 #include "stagecraft/actors/timeline_tensor.h"
 #include "stagecraft/base/log.h"
@@ -20,11 +21,12 @@ namespace stagecraft {
 namespace {
 
 [[nodiscard]] at::Tensor receive_now(const WorkerDesk& desk,
+                                     Rank from,
                                      const Tag& tag,
                                      std::chrono::milliseconds patience) {
-  const Future<at::Tensor> arrival = desk.transport->receive(kDriver, tag);
+  const Future<at::Tensor> arrival = desk.transport->receive(from, tag);
   const auto deadline = std::chrono::steady_clock::now() + patience;
-  if (!desk.progress->waits.wait({{kDriver, arrival}}, deadline)) {
+  if (!desk.progress->waits.wait({{from, arrival}}, deadline)) {
     throw Error(
         Errc::ClusterTimeout,
         fmt::format("state tensor {} was announced and has not arrived", tag.microbatch.value));
@@ -146,8 +148,17 @@ std::int64_t StageWorker::send_timeline(const StepOrder& m) {
 
 StateListing StageWorker::send_state(const SendState& m) {
   return answer(StateListing{}, [&](StateListing& listing) {
-    if (m.tensors || phase_ == Phase::Idle) {
-      check_phase("SendState");  // names and shapes are known however badly a step failed
+    if ((m.tensors && m.kept < 0) || phase_ == Phase::Idle) {
+      check_phase("SendState");  // names, shapes and copies are good however badly a step failed
+    }
+    if (m.kept >= 0) {
+      desk_->transport->send(m.to, state_tag(setup_.plan_id, m.request, 0), mirror().kept(m.kept));
+      return;
+    }
+    if (executor_->mirror() != nullptr) {
+      MirrorStock stock = executor_->mirror()->stock();
+      listing.own = std::move(stock.own);
+      listing.kept = std::move(stock.kept);
     }
     const at::NoGradGuard no_grad;
     const std::vector<StateTensor> state = executor_->state();
@@ -169,14 +180,42 @@ StateTaken StageWorker::take_state(const TakeState& m) {
     if (phase_ == Phase::Idle) {
       check_phase("TakeState");
     }
-    const at::NoGradGuard no_grad;
-    const std::vector<StateTensor> state = named_state(m.names);
-    const std::vector<at::Tensor> taken = receive_state(state, m);
-    for (std::size_t i = 0; i < state.size(); ++i) {
-      state[i].tensor.copy_(taken[i]);
+    if (m.from == kDriver) {
+      take_named_state(m);
+    } else {
+      unpack(packed_copy(m), executor_->state());
     }
     phase_ = Phase::Ready;
+    if (executor_->mirror() != nullptr) {
+      mirror().restart(m.request, m.updates, m.from != kDriver, executor_->state());
+    }
   });
+}
+
+void StageWorker::take_named_state(const TakeState& m) const {
+  const at::NoGradGuard no_grad;
+  const std::vector<StateTensor> state = named_state(m.names);
+  const std::vector<at::Tensor> taken = receive_state(state, m);
+  for (std::size_t i = 0; i < state.size(); ++i) {
+    state[i].tensor.copy_(taken[i]);
+  }
+}
+
+/// The rank's own, or its keeper's.
+at::Tensor StageWorker::packed_copy(const TakeState& m) const {
+  return m.from == desk_->rank ? mirror().own(m.updates)
+                               : receive_now(*desk_,
+                                             m.from,
+                                             state_tag(setup_.plan_id, m.request, 0),
+                                             setup_.options.state_deadline);
+}
+
+Mirror& StageWorker::mirror() const {
+  if (executor_->mirror() == nullptr) {
+    throw Error(Errc::WorkerPhase,
+                "this rank keeps no copies of states: set TrainerOptions::mirror");
+  }
+  return *executor_->mirror();
 }
 
 /// This rank's tensors of these names, which are all of them, but for what W-3 lets be left out.
@@ -203,7 +242,7 @@ std::vector<at::Tensor> StageWorker::receive_state(const std::vector<StateTensor
   std::vector<at::Tensor> taken;
   for (std::size_t i = 0; i < state.size(); ++i) {
     taken.push_back(receive_now(
-        *desk_, state_tag(setup_.plan_id, m.request, i), setup_.options.state_deadline));
+        *desk_, kDriver, state_tag(setup_.plan_id, m.request, i), setup_.options.state_deadline));
     if (taken.back().sizes() != state[i].tensor.sizes() ||
         taken.back().scalar_type() != state[i].tensor.scalar_type()) {
       throw Error(Errc::Internal, state[i].name + " was sent in another shape or type than listed");
