@@ -261,11 +261,11 @@ struct Crew::Impl {
     return state;
   }
 
-  void write_state(const std::vector<std::vector<StateTensor>>& state) const {
+  void write_state(const std::vector<std::vector<StateTensor>>& state, std::int64_t updates) const {
     const Submission request = ledger->next_request();
     std::vector<Asked<StateTaken>> asked;
     for (std::size_t r = 0; r < state.size(); ++r) {
-      TakeState order{.request = request};
+      TakeState order{.request = request, .updates = updates};
       for (std::size_t i = 0; i < state[r].size(); ++i) {
         here->send(Rank(r), state_tag(job.plan_id, request, i), state[r][i].tensor);
         order.names.push_back(state[r][i].name);
@@ -274,13 +274,39 @@ struct Crew::Impl {
     }
     gather(asked);
   }
+
+  /// The rank that keeps this one's copies.
+  [[nodiscard]] Rank keeper_of(Rank rank) const { return Rank((rank.value + 1) % ranks()); }
+
+  void take_mirrors(const RecoveryPoint& point) const {
+    const Submission request = ledger->next_request();
+    std::vector<Asked<StateListing>> sent;
+    std::vector<Asked<StateTaken>> taken;
+    std::vector<Rank> sources;
+    for (int r = 0; r < ranks(); ++r) {
+      sources.push_back(point.lost[Rank(r).index()] ? keeper_of(Rank(r)) : Rank(r));
+      if (sources.back() != Rank(r)) {
+        sent.push_back(ask_worker<StateListing>(
+            sources.back(), SendState{.request = request, .kept = point.updates, .to = Rank(r)}));
+      }
+    }
+    gather(sent);  // first: nobody waits for a copy that is not there
+    for (int r = 0; r < ranks(); ++r) {
+      taken.push_back(ask_worker<StateTaken>(Rank(r),
+                                             TakeState{.request = request,
+                                                       .names = {},
+                                                       .updates = point.updates,
+                                                       .from = sources[Rank(r).index()]}));
+    }
+    gather(taken);
+  }
 };
 
 Crew::Crew(Launcher& launcher, std::shared_ptr<StepLedger> ledger, Job job)
     : impl_(std::make_unique<Impl>(launcher, std::move(ledger), std::move(job))) {
   impl_->launch_workers();
   impl_->hand_out_plan(impl_->all_ranks());
-  impl_->write_state(impl_->initial_weights());
+  impl_->write_state(impl_->initial_weights(), 0);
   impl_->start_driver();
 }
 
@@ -313,8 +339,12 @@ std::vector<std::vector<StateTensor>> Crew::read_state() {
   return state;
 }
 
-void Crew::write_state(const std::vector<std::vector<StateTensor>>& state) {
-  impl_->write_state(state);
+void Crew::write_state(const std::vector<std::vector<StateTensor>>& state, std::int64_t updates) {
+  impl_->write_state(state, updates);
+}
+
+void Crew::take_mirrors(const RecoveryPoint& point) {
+  impl_->take_mirrors(point);
 }
 
 std::vector<std::optional<StatusReply>> Crew::status() {

@@ -74,6 +74,10 @@ struct StatusReply {
 struct SendState {
   Submission request;
   bool tensors = true;
+  /// Instead, send `to` the copy of the rank before this one after so many updates (mirror.h),
+  /// packed.
+  std::int64_t kept = -1;
+  Rank to = kDriver;
 };
 
 /// A rank's state: names, shapes and types in the order in which the tensors are sent.
@@ -82,13 +86,18 @@ struct StateListing {
   std::vector<std::string> names;
   std::vector<std::vector<std::int64_t>> shapes;
   std::vector<std::string> types;
+  /// The states of which it has copies, after so many updates: of itself, of the rank before it.
+  std::vector<std::int64_t> own, kept;
   ErrorChain error;
 };
 
 /// Replace the whole state by the tensors sent under the tags of `request`, or by none of them.
 struct TakeState {
   Submission request;
-  std::vector<std::string> names;  ///< as in the rank's StateListing
+  std::vector<std::string> names;  ///< as in the rank's StateListing, when the driver sends it
+  std::int64_t updates = 0;        ///< the state's
+  /// Its keeper sends a packed copy instead; or it is the rank itself: it has one.
+  Rank from = kDriver;
 };
 
 struct StateTaken {
@@ -136,15 +145,15 @@ decltype(auto) visit_fields(StatusReply& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(SendState& m, V&& v) {
-  return v(m.request, m.tensors);
+  return v(m.request, m.tensors, m.kept, m.to);
 }
 template <class V>
 decltype(auto) visit_fields(StateListing& m, V&& v) {
-  return v(m.rank, m.names, m.shapes, m.types, m.error);
+  return v(m.rank, m.names, m.shapes, m.types, m.own, m.kept, m.error);
 }
 template <class V>
 decltype(auto) visit_fields(TakeState& m, V&& v) {
-  return v(m.request, m.names);
+  return v(m.request, m.names, m.updates, m.from);
 }
 template <class V>
 decltype(auto) visit_fields(StateTaken& m, V&& v) {

@@ -10,6 +10,7 @@
 
 #include "stagecraft/actors/data_tags.h"
 #include "stagecraft/actors/executor/foreign_error.h"
+#include "stagecraft/actors/executor/packed_state.h"
 #include "stagecraft/actors/executor/setup_wire.h"
 #include "stagecraft/actors/executor/state_names.h"
 #include "stagecraft/actors/timeline_tensor.h"
@@ -21,12 +22,13 @@ namespace stagecraft {
 namespace {
 
 [[nodiscard]] at::Tensor receive_now(const WorkerDesk& desk,
+                                     Rank from,
                                      const Tag& tag,
                                      std::chrono::milliseconds patience,
                                      std::string_view what) {
-  const Future<at::Tensor> arrival = desk.transport->receive(kDriver, tag);
+  const Future<at::Tensor> arrival = desk.transport->receive(from, tag);
   const auto deadline = std::chrono::steady_clock::now() + patience;
-  if (!desk.progress->waits.wait({{kDriver, arrival}}, deadline)) {
+  if (!desk.progress->waits.wait({{from, arrival}}, deadline)) {
     throw Error(
         Errc::ClusterTimeout,
         fmt::format(
@@ -153,8 +155,17 @@ std::int64_t StageWorker::send_timeline(const StepOrder& m) {
 
 StateListing StageWorker::send_state(const SendState& m) {
   return answer(StateListing{}, [&](StateListing& listing) {
-    if (m.tensors || phase_ == Phase::Idle) {
-      check_phase("SendState");  // names and shapes are known however badly a step failed
+    if ((m.tensors && m.kept < 0) || phase_ == Phase::Idle) {
+      check_phase("SendState");  // names, shapes and copies are good however badly a step failed
+    }
+    if (m.kept >= 0) {
+      desk_->transport->send(m.to, state_tag(plan_, m.request, 0), mirror().kept(m.kept));
+      return;
+    }
+    if (executor_->mirror() != nullptr) {
+      MirrorStock stock = executor_->mirror()->stock();
+      listing.own = std::move(stock.own);
+      listing.kept = std::move(stock.kept);
     }
     const at::NoGradGuard no_grad;
     const std::vector<StateTensor> state = executor_->state();
@@ -176,14 +187,43 @@ StateTaken StageWorker::take_state(const TakeState& m) {
     if (phase_ == Phase::Idle) {
       check_phase("TakeState");
     }
-    const at::NoGradGuard no_grad;
-    const std::vector<StateTensor> state = named_state(m.names);
-    const std::vector<at::Tensor> taken = receive_state(state, m);
-    for (std::size_t i = 0; i < state.size(); ++i) {
-      state[i].tensor.copy_(taken[i]);
+    if (m.from == kDriver) {
+      take_named_state(m);
+    } else {
+      unpack(packed_copy(m), executor_->state());
     }
     phase_ = Phase::Ready;
+    if (executor_->mirror() != nullptr) {
+      mirror().restart(m.request, m.updates, m.from != kDriver, executor_->state());
+    }
   });
+}
+
+void StageWorker::take_named_state(const TakeState& m) const {
+  const at::NoGradGuard no_grad;
+  const std::vector<StateTensor> state = named_state(m.names);
+  const std::vector<at::Tensor> taken = receive_state(state, m);
+  for (std::size_t i = 0; i < state.size(); ++i) {
+    state[i].tensor.copy_(taken[i]);
+  }
+}
+
+/// The rank's own, or its keeper's.
+at::Tensor StageWorker::packed_copy(const TakeState& m) const {
+  return m.from == desk_->rank ? mirror().own(m.updates)
+                               : receive_now(*desk_,
+                                             m.from,
+                                             state_tag(plan_, m.request, 0),
+                                             state_deadline_,
+                                             "state");
+}
+
+Mirror& StageWorker::mirror() const {
+  if (executor_->mirror() == nullptr) {
+    throw Error(Errc::WorkerPhase,
+                "this rank keeps no copies of states: set TrainerOptions::mirror");
+  }
+  return *executor_->mirror();
 }
 
 /// This rank's tensors of these names, which are all of them, but for what W-3 lets be left out.
@@ -210,7 +250,7 @@ std::vector<at::Tensor> StageWorker::receive_state(const std::vector<StateTensor
   std::vector<at::Tensor> taken;
   for (std::size_t i = 0; i < state.size(); ++i) {
     taken.push_back(receive_now(
-        *desk_, state_tag(plan_, m.request, i), state_deadline_, "state"));
+        *desk_, kDriver, state_tag(plan_, m.request, i), state_deadline_, "state"));
     if (taken.back().sizes() != state[i].tensor.sizes() ||
         taken.back().scalar_type() != state[i].tensor.scalar_type()) {
       throw Error(Errc::Internal, state[i].name + " was sent in another shape or type than listed");
@@ -257,7 +297,7 @@ AgentActor spawn_agent(ActorHost& host, std::shared_ptr<WorkerDesk> desk) {
 RankSetup received_setup(const WorkerDesk& desk, const LoadPlan& m) {
   const std::chrono::milliseconds patience(m.patience_ms);
   const auto receive = [&](std::size_t index) {
-    return receive_now(desk, setup_tag(m.plan, index), patience, "setup");
+    return receive_now(desk, kDriver, setup_tag(m.plan, index), patience, "setup");
   };
   const at::Tensor packed = receive(0);
   const std::string_view bytes(static_cast<const char*>(packed.const_data_ptr()),

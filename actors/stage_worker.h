@@ -62,6 +62,9 @@ class StageWorker {
   void check_phase(const char* message) const;
   /// Returns how many rows are on their way.
   std::int64_t send_timeline(const StepOrder& m);
+  void take_named_state(const TakeState& m) const;
+  [[nodiscard]] at::Tensor packed_copy(const TakeState& m) const;
+  [[nodiscard]] Mirror& mirror() const;
   [[nodiscard]] std::vector<StateTensor> named_state(const std::vector<std::string>& names) const;
   [[nodiscard]] std::vector<at::Tensor> receive_state(const std::vector<StateTensor>& state,
                                                       const TakeState& m) const;

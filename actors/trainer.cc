@@ -32,6 +32,14 @@ void check_ranks(const Layout& layout, int available) {
   }
 }
 
+void check_mirror(const TrainerOptions& options, const Layout& layout) {
+  if (options.mirror && layout.ranks() < 2) {
+    throw Error(Errc::UsageArgument,
+                "mirror needs a neighbour to keep the copies, and this schedule runs on one rank: "
+                "leave it out, or use a schedule of more rows");
+  }
+}
+
 /// What a trainer does on its caller's thread is copying: without gradients, and without a pool of
 /// threads that would outlive it (compiler/thread_count.h).
 struct OnCallersThread {
@@ -66,6 +74,7 @@ struct Trainer::Impl {
     }
     const Layout& layout = *checked.layout;
     check_ranks(layout, cluster.ranks());
+    check_mirror(options, layout);
     program = replicate(p, layout);
     train = std::make_shared<const Plan>(lower_schedule(program, schedule, layout, true));
     evaluate = std::make_shared<const Plan>(lower_schedule(program, schedule, layout, false));
@@ -205,7 +214,7 @@ struct Trainer::Impl {
       }
     }
     try {
-      crew->write_state(state);
+      crew->write_state(state, checkpoint.step);
     } catch (const Error& error) {
       ledger->lose(error);
       throw;
@@ -214,6 +223,29 @@ struct Trainer::Impl {
       kept.tensor.copy_(by_name.at(kept.name));
     }
     ledger->resume(checkpoint.step);
+  }
+
+  std::int64_t recover() {
+    if (!options.mirror) {
+      throw Error(Errc::UsageArgument,
+                  "recover() needs copies of committed states, and this trainer keeps none: set "
+                  "TrainerOptions::mirror before, load a checkpoint now");
+    }
+    ledger->drain();
+    crew->mend();
+    std::vector<MirrorStock> stocks;
+    for (StateListing& listing : crew->list_state()) {
+      stocks.push_back({.own = std::move(listing.own), .kept = std::move(listing.kept)});
+    }
+    const RecoveryPoint point = choose_recovery(stocks);
+    try {
+      crew->take_mirrors(point);
+    } catch (const Error& error) {
+      ledger->lose(error);
+      throw;
+    }
+    ledger->resume(point.updates);
+    return point.updates;
   }
 };
 
@@ -289,6 +321,10 @@ StateDict Trainer::buffers() {
     }
   }
   return result;
+}
+
+std::int64_t Trainer::recover() {
+  return impl().recover();
 }
 
 const Plan& Trainer::plan() const {

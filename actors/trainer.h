@@ -7,7 +7,8 @@
 /// Thread: one at a time; the futures it returns may be read anywhere.
 /// TR-1: nothing is dispatched for a schedule that breaks a rule, or a batch of the wrong shape.
 /// TR-2: a step that fails before its vote changes no weight, and the next may follow. One that
-///       fails later leaves weights undefined: every step, save and state_dict fails until load().
+///       fails later leaves weights undefined: every step, save and state_dict fails until load() or
+///       recover().
 /// TR-3: destroying a trainer cancels the steps under way and takes a bounded time. One that is
 ///       never destroyed, or only among static objects, does not harm the end of the process.
 /// TR-4: a trainer that was moved from, and the copy that a child of fork() has of one, say so to
@@ -88,6 +89,16 @@ class Trainer {
   /// those of a rank that cannot take its part, which
   ///         leaves weights undefined.
   void load(const std::string& path);
+
+  /// With TrainerOptions::mirror, once a lost rank was replaced, or when weights are undefined
+  /// after a failure: all ranks go back to the newest committed state of which every rank has a
+  /// copy, the lost one from its keeper. Returns how many updates that state has, which steps()
+  /// says from then on: go on with the batch of that number, as a rule the one that failed, or the
+  /// one before it when its last copies were still on their way. As often as needed.
+  /// Errors: UsageArgument without mirrors; WorkerLost when there is no such state, after the loss
+  ///         of a rank and its keeper, the next one; those of a rank that does not answer. Then
+  ///         load a checkpoint.
+  std::int64_t recover();
 
   /// Of a training step.
   [[nodiscard]] const Plan& plan() const;

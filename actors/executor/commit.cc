@@ -14,11 +14,13 @@ namespace stagecraft {
 Commit::Commit(const RankSetup& setup,
                Collective& collective,
                StepTimes& times,
-               std::vector<StageRuntime>& stages)
+               std::vector<StageRuntime>& stages,
+               Mirror* mirror)
     : setup_(setup),
       collective_(collective),
       times_(times),
       stages_(stages),
+      mirror_(mirror),
       everybody_{.ranks = setup.ranks} {}
 
 void Commit::begin_step(const StepOrder& order, const Sequence& tags) {
@@ -50,9 +52,15 @@ void Commit::reduce(int group) {
 
 void Commit::cast_vote(const std::vector<MicrobatchLoss>& losses) {
   refuse_non_finite_losses(losses);
-  const Ballot ballot = make_ballot();
+  Ballot ballot = make_ballot();
+  if (mirror_ != nullptr) {
+    ballot.mirrored = mirror_->newest_kept().value;
+  }
   const auto waiting = times_.pass(&RankTimes::waiting);
   const VoteResult verdict = vote(collective_, everybody_, tags_, ballot, deadline());
+  if (mirror_ != nullptr) {
+    mirror_->agreed(Submission(verdict.mirrored));
+  }
   refuse_non_finite(stages_, verdict, order_.step);
   verdict_ = verdict;
 }

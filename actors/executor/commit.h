@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "stagecraft/actors/executor/mirror.h"
 #include "stagecraft/actors/executor/rank_setup.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/actors/executor/step_record.h"
@@ -18,11 +19,12 @@ namespace stagecraft {
 
 class Commit {
  public:
-  /// Views all of them.
+  /// Views all of them. `mirror`: null without.
   Commit(const RankSetup& setup,
          Collective& collective,
          StepTimes& times,
-         std::vector<StageRuntime>& stages);
+         std::vector<StageRuntime>& stages,
+         Mirror* mirror);
 
   /// `tags`: plan, epoch and submission of the step's collectives.
   void begin_step(const StepOrder& order, const Sequence& tags);
@@ -48,6 +50,7 @@ class Commit {
   Collective& collective_;
   StepTimes& times_;
   std::vector<StageRuntime>& stages_;
+  Mirror* const mirror_;
   Group everybody_;
   StepOrder order_;
   Sequence tags_;

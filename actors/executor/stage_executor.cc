@@ -31,6 +31,12 @@ std::vector<StageRuntime> stages_of(const RankSetup& setup) {
   return stages;
 }
 
+std::optional<Mirror> mirror_of(const RankSetup& setup,
+                                const std::shared_ptr<Transport>& transport) {
+  return setup.options.mirror ? std::optional<Mirror>(std::in_place, setup, transport)
+                              : std::nullopt;
+}
+
 }  // namespace
 
 struct StageExecutor::Impl {
@@ -42,6 +48,7 @@ struct StageExecutor::Impl {
   std::vector<StageRuntime> stages;  // ascending
   StepTimes times{*device, setup.train.instructions.size()};
   TransportCollective collective;
+  std::optional<Mirror> mirror;
   Commit commit;
   TimelineRecorder recorder;
 
@@ -61,7 +68,8 @@ struct StageExecutor::Impl {
         evaluate(load(setup.evaluate, false)),
         stages(stages_of(setup)),
         collective(transport, {progress, &progress->waits}),
-        commit(setup, collective, times, stages),
+        mirror(mirror_of(setup, transport)),
+        commit(setup, collective, times, stages, mirror ? &*mirror : nullptr),
         recorder(train.bound.list.size(), *device) {}
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -87,6 +95,7 @@ struct StageExecutor::Impl {
           i = plan->bound.list[i].instruction->overlap < 0 ? issue(i) : issue_group(i);
         }
         device->synchronize();
+        mirror_commit();
       }
       read_losses();
       if (!step.training) {
@@ -270,6 +279,21 @@ struct StageExecutor::Impl {
     stages[bound.stage].bucket.accumulate(plan->slots.parameter_gradients(bound.slot));
   }
 
+  void mirror_commit() {
+    if (mirror && commit.is_past_the_vote()) {
+      const auto copying = times.pass(&RankTimes::update);
+      mirror->committed(order.submission, order.step.value + 1, state());
+    }
+  }
+
+  [[nodiscard]] std::vector<StateTensor> state() const {
+    std::vector<StateTensor> all;
+    for (const StageRuntime& stage : stages) {
+      stage.append_state(all);
+    }
+    return all;
+  }
+
   [[nodiscard]] std::int64_t bytes_moved(const BoundInstruction& bound) const {
     const Op op = bound.instruction->op;
     return op == Op::Send || op == Op::Recv
@@ -348,11 +372,11 @@ void StageExecutor::load(const std::vector<StateTensor>& state) {
 }
 
 std::vector<StateTensor> StageExecutor::state() const {
-  std::vector<StateTensor> result;
-  for (const StageRuntime& stage : impl_->stages) {
-    stage.append_state(result);
-  }
-  return result;
+  return impl_->state();
+}
+
+Mirror* StageExecutor::mirror() {
+  return impl_->mirror ? &*impl_->mirror : nullptr;
 }
 
 std::int64_t StageExecutor::bytes_held() const {

@@ -18,6 +18,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "stagecraft/actors/executor/mirror.h"
 #include "stagecraft/actors/executor/progress.h"
 #include "stagecraft/actors/executor/rank_setup.h"
 #include "stagecraft/actors/executor/step_record.h"
@@ -56,6 +57,9 @@ class StageExecutor {
   /// Everything a checkpoint keeps of this rank, weights first. The tensors are the living ones:
   /// copy to keep.
   [[nodiscard]] std::vector<StateTensor> state() const;
+
+  /// The copies that are kept of committed states; null unless TrainerOptions::mirror is set.
+  [[nodiscard]] Mirror* mirror();
 
   /// Bytes of tensors in the plan's slots and of what autograd keeps: 0 between steps.
   [[nodiscard]] std::int64_t bytes_held() const;

@@ -23,6 +23,7 @@ struct TrainerOptions {
   std::uint64_t seed = 0;        ///< of random operators
   int threads_per_worker = 1;    ///< of LibTorch; results are bit-equal at equal counts
   bool record_timeline = false;  ///< every step says when each instruction of each rank ran
+  bool mirror = false;           ///< each rank's state is kept in a neighbour's memory: recover()
   int outstanding = 2;           ///< steps under way before step() waits
   /// Deadlines: each above 0 and at most a year.
   /// Longest a step may take; its abort may take as long again, and a second at least.
@@ -55,6 +56,7 @@ decltype(auto) visit_fields(TrainerOptions& m, V&& v) {
            m.seed,
            m.threads_per_worker,
            m.record_timeline,
+           m.mirror,
            m.outstanding,
            m.step_deadline,
            m.state_deadline,

@@ -13,20 +13,25 @@
 namespace stagecraft {
 namespace {
 
-/// On the wire a ballot is float64, of one size on all ranks: finite (1 or 0), then a squared norm
-/// for every parameter of the model, kElsewhere for those of other ranks.
+/// On the wire a ballot is float64, of one size on all ranks: finite (1 or 0), mirrored (exact: no
+/// run has 2^53 rounds), then a squared norm for every parameter of the model, kElsewhere for those
+/// of other ranks.
 constexpr double kElsewhere = -1.0;  // no squared norm is negative
+constexpr std::size_t kMirrored = 1;
+constexpr std::size_t kNorms = 2;
 
 at::Tensor encode(const Ballot& ballot) {
-  at::Tensor tensor = at::full({1 + ballot.model_parameters}, kElsewhere, at::kDouble);
+  at::Tensor tensor = at::full(
+      {static_cast<std::int64_t>(kNorms) + ballot.model_parameters}, kElsewhere, at::kDouble);
   double* const out = tensor.mutable_data_ptr<double>();
   out[0] = ballot.finite ? 1.0 : 0.0;
+  out[kMirrored] = static_cast<double>(ballot.mirrored);
   for (const SquaredNorm& norm : ballot.squared_norms) {
     SC_CHECK(norm.parameter >= 0 && norm.parameter < ballot.model_parameters,
              fmt::format("a ballot holds parameter {} of a model with {}",
                          norm.parameter,
                          ballot.model_parameters));
-    double& place = out[1 + norm.parameter];
+    double& place = out[kNorms + static_cast<std::size_t>(norm.parameter)];
     SC_CHECK(place == kElsewhere, fmt::format("a ballot holds parameter {} twice", norm.parameter));
     place = norm.value;
   }
@@ -42,7 +47,7 @@ double squared_norm(std::span<const double> ballots, std::size_t size, std::size
   double value = 0.0;
   bool found = false;
   for (; !ballots.empty(); ballots = ballots.subspan(size)) {
-    const double cast = ballots[1 + parameter];
+    const double cast = ballots[kNorms + parameter];
     if (cast == kElsewhere) {
       continue;
     }
@@ -73,9 +78,11 @@ VoteResult vote(Collective& collective,
       result.all_finite = false;
       result.first_non_finite_rank = result.first_non_finite_rank.value_or(group.ranks[i]);
     }
+    const auto mirrored = static_cast<std::int64_t>(cast[kMirrored]);
+    result.mirrored = i == 0 ? mirrored : std::min(result.mirrored, mirrored);
   }
   double sum = 0.0;
-  for (std::size_t parameter = 0; parameter + 1 < size; ++parameter) {
+  for (std::size_t parameter = 0; parameter + kNorms < size; ++parameter) {
     const double value = squared_norm(ballots, size, parameter);
     if (!is_finite(value) && !result.first_non_finite_parameter) {
       result.first_non_finite_parameter = static_cast<std::int64_t>(parameter);

@@ -27,6 +27,7 @@ struct Ballot {
   std::int64_t model_parameters = 0;  ///< how many the whole model has; the same on every rank
   bool finite = true;                 ///< false for a non-finite loss as well as for a gradient
   std::vector<SquaredNorm> squared_norms;
+  std::int64_t mirrored = -1;  ///< the newest round of mirroring this rank has its part of
 };
 
 struct VoteResult {
@@ -34,6 +35,7 @@ struct VoteResult {
   double total_norm = 0.0;
   std::optional<std::int64_t> first_non_finite_parameter;  ///< lowest index in the model's order
   std::optional<Rank> first_non_finite_rank;  ///< lowest rank that found something not finite
+  std::int64_t mirrored = -1;                 ///< the lowest of all ballots
 };
 
 /// Votes and returns what the whole group said: the same on every member, bit by bit.

@@ -8,6 +8,7 @@
 
 #include <torch/torch.h>
 
+#include "stagecraft/actors/executor/packed_state.h"
 #include "stagecraft/actors/executor/reference.h"
 #include "stagecraft/actors/executor/setup_wire.h"
 #include "stagecraft/actors/executor/stage_executor.h"
@@ -27,6 +28,7 @@ struct PipelineOptions {
   std::optional<double> clip;
   std::map<Rank, std::function<void(const Instruction&)>> faults;
   bool record_timeline = false;
+  bool mirror = false;
   PlanId plan_id;
   std::shared_ptr<InprocNetwork> network;  ///< one of its own when it is given none
 };
@@ -59,26 +61,42 @@ class Pipeline {
         network_(options_.network ? options_.network
                                   : std::make_shared<InprocNetwork>(layout_.ranks())) {
     executors_.resize(static_cast<std::size_t>(layout_.ranks()));
+    const Submission request(submitted_++);
     on_all([&](std::size_t r) {
-      const Rank rank(r);
-      Job job{.plan_id = options_.plan_id,
-              .program = program_.shared(),
-              .train = plan_,
-              .evaluate = evaluate_,
-              .optimizer = options_.optimizer,
-              .options = {.clip = options_.clip,
-                          .seed = 5,
-                          .record_timeline = options_.record_timeline,
-                          .step_deadline = std::chrono::seconds(30)}};
-      if (options_.faults.contains(rank)) {
-        job.options.before_instruction = [this](Rank self, const Instruction& i) {
-          options_.faults.at(self)(i);
-        };
-      }
-      executors_[r] = std::make_unique<StageExecutor>(received(rank_setup(job, rank)),
-                                                      network_->endpoint(rank));
+      executors_[r] = make_executor(Rank(r));
       executors_[r]->load(initial_state(program_.compiled().graph));
+      if (Mirror* mirror = executors_[r]->mirror()) {
+        mirror->restart(request, 0, false, executors_[r]->state());
+      }
     });
+  }
+
+  /// As if the rank's worker had died: another is there, without weights.
+  void replace(Rank rank) {
+    on_all([&](std::size_t r) {
+      if (Rank(r) == rank) {
+        executors_[r] = make_executor(rank);
+      }
+    });
+  }
+
+  /// Goes back to the newest state of which all have copies; returns how many updates it has.
+  std::int64_t recover() {
+    std::vector<MirrorStock> stocks;
+    for (const auto& executor : executors_) {
+      stocks.push_back(executor->mirror()->stock());
+    }
+    const RecoveryPoint point = choose_recovery(stocks);
+    const Submission request(submitted_++);
+    for (std::size_t r = 0; r < executors_.size(); ++r) {
+      const Mirror& keeper = *executors_[(r + 1) % executors_.size()]->mirror();
+      const at::Tensor copy =
+          point.lost[r] ? keeper.kept(point.updates) : executors_[r]->mirror()->own(point.updates);
+      unpack(copy, executors_[r]->state());
+      executors_[r]->mirror()->restart(request, point.updates, true, executors_[r]->state());
+    }
+    committed_ = point.updates;
+    return committed_;
   }
 
   struct Outcome {
@@ -140,6 +158,26 @@ class Pipeline {
   }
 
  private:
+  std::unique_ptr<StageExecutor> make_executor(Rank rank) {
+    Job job{.plan_id = options_.plan_id,
+            .program = program_.shared(),
+            .train = plan_,
+            .evaluate = evaluate_,
+            .optimizer = options_.optimizer,
+            .options = {.clip = options_.clip,
+                        .seed = 5,
+                        .record_timeline = options_.record_timeline,
+                        .mirror = options_.mirror,
+                        .step_deadline = std::chrono::seconds(30)}};
+    if (options_.faults.contains(rank)) {
+      job.options.before_instruction = [this](Rank self, const Instruction& i) {
+        options_.faults.at(self)(i);
+      };
+    }
+    return std::make_unique<StageExecutor>(received(rank_setup(job, rank)),
+                                           network_->endpoint(rank));
+  }
+
   template <class F>
   void on_all(F&& body) {
     std::vector<std::thread> threads;

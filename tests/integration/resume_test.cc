@@ -1,6 +1,7 @@
 #include <filesystem>
 
 #include "stagecraft/tests/futures/waiting.h"
+#include "stagecraft/tests/integration/failing_rank.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
@@ -142,6 +143,115 @@ TEST_CASE("what state_dict returns is a copy", "[integration][checkpoint]") {
     tensor.zero_();
   }
   CHECK(same_bits(run.trainer.state_dict(), before));
+}
+
+// ---- without a file: every rank's state is kept by a neighbour ----------------------------------
+
+/// A trainer with mirrors, one of whose ranks can be made to fail.
+struct MirroredRun {
+  explicit MirroredRun(int stages, bool mirror = true)
+      : program(make_program([&] {
+          ModelOptions model = kModel;
+          model.stages = stages;
+          return model;
+        }())),
+        cluster(Cluster::local(stages)),
+        trainer(
+            cluster,
+            program,
+            make_schedule("1f1b", program),
+            AdamW{.lr = 1e-2},
+            {.clip = 1.0, .seed = 9, .mirror = mirror, .before_instruction = hook_of(failing)}) {}
+
+  StepFuture step(std::int64_t i) {
+    const Data batch = data(i);
+    return trainer.step(batch.inputs, batch.labels);
+  }
+
+  void train(std::int64_t until) {
+    while (trainer.steps() < until) {
+      (void)step(trainer.steps()).get();
+    }
+  }
+
+  Program program;
+  std::shared_ptr<FailingRank> failing = std::make_shared<FailingRank>();
+  Cluster cluster;
+  Trainer trainer;
+};
+
+TEST_CASE("recover() brings back the last committed state, and the step is run again bit-equal",
+          "[integration][mirror]") {
+  const int stages = GENERATE(2, 4);
+  CAPTURE(stages);
+  MirroredRun unbroken(stages, false);
+  unbroken.train(3);
+  const StateDict after_three = unbroken.trainer.state_dict();
+  unbroken.train(6);
+  const StateDict after_six = unbroken.trainer.state_dict();
+
+  MirroredRun run(stages);
+  const Rank last(stages - 1);
+  run.train(3);
+  SECTION("after a step") {}
+  SECTION("after a step that failed before its vote") {
+    run.failing->fail_at(first(run.trainer.plan(), last, Op::Vote));
+    CHECK_THROWS_AS((void)run.step(3).get(), Error);
+  }
+  SECTION("after a step that failed inside the update of one rank, with another behind it") {
+    run.failing->fail_at(first(run.trainer.plan(), last, Op::Update));
+    const StepFuture lost = run.step(3);
+    const StepFuture behind = run.step(4);
+    CHECK(thrown_by([&] { (void)lost.get(); }) == Errc::WorkerLost);
+    CHECK(thrown_by([&] { (void)behind.get(); }) == Errc::WorkerLost);
+    CHECK(thrown_by([&] { (void)run.trainer.state_dict(); }) == Errc::WorkerLost);
+  }
+  SECTION("after failures in every step since the start") {
+    run.trainer.recover();
+    for (std::int64_t i = 3; i < 5; ++i) {
+      run.failing->fail_at(first(run.trainer.plan(), Rank(0), Op::Update));
+      CHECK_THROWS_AS((void)run.step(i).get(), Error);
+      CHECK(run.trainer.recover() == i);
+      run.train(i + 1);
+    }
+    run.failing->fail_at(first(run.trainer.plan(), Rank(0), Op::Update));
+    CHECK_THROWS_AS((void)run.step(5).get(), Error);
+    CHECK(run.trainer.recover() == 5);
+    run.train(6);
+    CHECK(same_bits(run.trainer.state_dict(), after_six));
+    return;
+  }
+  CHECK(run.trainer.recover() == 3);
+  CHECK(run.trainer.steps() == 3);
+  CHECK(same_bits(run.trainer.state_dict(), after_three));
+  run.train(6);
+  CHECK(same_bits(run.trainer.state_dict(), after_six));
+  const Data batch = data(0);  // buffers too
+  CHECK(run.trainer.evaluate(batch.inputs, batch.labels) ==
+        unbroken.trainer.evaluate(batch.inputs, batch.labels));
+}
+
+TEST_CASE("recover() goes back to what was loaded, never to a state before it",
+          "[integration][mirror]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  MirroredRun run(2);
+  CHECK(run.trainer.recover() == 0);
+  run.train(1);
+  run.trainer.save(path);
+  const StateDict saved = run.trainer.state_dict();
+  run.train(4);
+  run.trainer.load(path);
+  CHECK(run.trainer.recover() == 1);
+  CHECK(same_bits(run.trainer.state_dict(), saved));
+}
+
+TEST_CASE("a trainer without mirrors, or with one rank, says so", "[integration][mirror]") {
+  MirroredRun without(2, false);
+  without.train(1);
+  CHECK(thrown_by([&] { (void)without.trainer.recover(); }) == Errc::UsageArgument);
+  CHECK(without.trainer.steps() == 1);
+  CHECK(thrown_by([] { MirroredRun alone(1); }) == Errc::UsageArgument);
 }
 
 }  // namespace

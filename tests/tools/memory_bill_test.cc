@@ -89,6 +89,7 @@ TEST_CASE("each option pays for what it holds", "[tools][memory]") {
   const MemoryBill sgd = job_of({"--ranks", "2", "--optimizer", "sgd"}).memory;
   CHECK(plain.to_run() - sgd.to_run() >= 2 * weights);
   CHECK(job_of({"--ranks", "2", "--verify"}).memory.to_run() - plain.to_run() == 4 * weights);
+  CHECK(job_of({"--ranks", "2", "--mirror"}).memory.to_run() - plain.to_run() == 6 * weights);
   // Two replicas of every stage.
   const MemoryBill twice =
       job_of({"--schedule", "dualpipe", "--ranks", "2", "--microbatches", "4"}).memory;

@@ -204,6 +204,7 @@ TEST_CASE("help lists every option", "[tools][options]") {
                              "--clip",
                              "--step-deadline",
                              "--dry-run",
+                             "--mirror",
                              "--verify"}) {
     CHECK_THAT(help, ContainsSubstring(option));
   }

@@ -69,6 +69,12 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   add(Time::Run,
       fmt::format("weights, gradients, {} optimizer states of all ranks", states),
       replicas * weights * (2 + states));
+  if (options.mirror) {
+    // Threads share them: each copy is its rank's and its keeper's.
+    add(Time::Run,
+        fmt::format("--mirror: two copies of weights and {} optimizer states of all ranks", states),
+        2 * replicas * weights * (1 + states));
+  }
   if (options.verify) {
     add(Time::Run, "--verify: all of that once more", weights * (2 + states));
   }

@@ -133,6 +133,11 @@ void add_run(CLI::App& app, TrainOptions& o) {
       ->type_name("SECONDS")
       ->check(positive_number())
       ->group(group);
+  app.add_flag(
+         "--mirror",
+         o.mirror,
+         "keep every rank's state in a neighbour's memory too, to go on from when one is lost")
+      ->group(group);
   app.add_flag("--dry-run",
                o.dry_run,
                "compile, check, print the plan and what it holds in memory; run nothing")

@@ -48,6 +48,7 @@ struct TrainOptions {
   std::optional<std::string> save;
   std::optional<std::string> load;
   std::optional<std::string> trace;
+  bool mirror = false;
   std::optional<double> step_deadline;  ///< seconds; none: the trainer's
   bool dry_run = false;
   bool verify = false;

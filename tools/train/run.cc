@@ -36,7 +36,8 @@ TrainerOptions trainer_options(const TrainOptions& options) {
                       .clip = options.clip,
                       .seed = options.seed,
                       .threads_per_worker = static_cast<int>(options.threads_per_worker),
-                      .record_timeline = true};
+                      .record_timeline = true,
+                      .mirror = options.mirror};
   if (options.step_deadline) {
     made.step_deadline =
         std::chrono::milliseconds(static_cast<std::int64_t>(*options.step_deadline * 1000.0));
