@@ -17,8 +17,8 @@
 /// DR-2: an abort starts a new epoch on every rank and here; only then does the failed step's
 ///       future complete. No rank is given up before it was told.
 /// DR-3: nothing is waited for without a deadline, and every order and question is settled by its
-///       answer, by the end of who was asked or by a deadline, whichever comes first. Timelines have the step's
-///       deadline; a step that has all but these by then is done without them.
+///       answer, by the end of who was asked or by a deadline, whichever comes first. Timelines
+///       have the step's deadline; a step that has all but these by then is done without them.
 /// DR-4: when nobody can say what the weights are, every later step fails until they are replaced;
 ///       when a worker is lost, at once and until there is a driver with another in its place.
 /// DR-5: whatever goes wrong in here is logged, and fails every step with its reason.
