@@ -58,6 +58,13 @@ struct PortLoop::Peer {
   std::int64_t partial = 0;  ///< of its bytes, what is counted
 };
 
+/// A handshake that waits for its key to be admitted.
+struct PortLoop::Knock {
+  std::string key;
+  std::string asker;   ///< ZeroMQ's name of the connection
+  std::string number;  ///< of its request
+};
+
 struct PortLoop::Message {
   std::string key;  ///< of the sender; empty when the socket does not know
   std::vector<zmq::message_t> parts;
@@ -66,7 +73,7 @@ struct PortLoop::Message {
 struct PortLoop::Sockets {
   explicit Sockets(int io_threads)
       : context(io_threads, /*max_sockets_=*/16384),
-        zap(context, zmq::socket_type::rep),
+        zap(context, zmq::socket_type::router),
         in(context, zmq::socket_type::pull),
         wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     SC_CHECK(wake >= 0, fmt::format("eventfd failed: {}", std::strerror(errno)));
@@ -92,6 +99,10 @@ constexpr int kHighWater = 16;
 constexpr std::int64_t kEnvelope = 4096;
 /// How much is done for one socket before the others have their turn.
 constexpr int kTurn = 32;
+/// Handshakes that wait at a time; of more the oldest are never answered.
+constexpr std::size_t kMostKnocks = 1024;
+/// For how long one may last, be it for a key that is admitted late.
+constexpr int kHandshakeMs = 10'000;
 /// Up to this size a copy costs less than keeping the tensor until it has left.
 constexpr std::int64_t kCopied = 4096;
 
@@ -169,6 +180,7 @@ PortLoop::PortLoop(DataPortOptions options)
     keep_quiet(in, endpoint);
     in.set(zmq::sockopt::maxmsgsize, kLargestChunk + kEnvelope);
     in.set(zmq::sockopt::backlog, 1024);
+    in.set(zmq::sockopt::handshake_ivl, kHandshakeMs);
     in.set(zmq::sockopt::curve_server, true);
     in.set(zmq::sockopt::curve_secretkey, secret_key_);
     in.set(zmq::sockopt::zap_domain, std::string("stagecraft"));
@@ -193,7 +205,9 @@ void PortLoop::admit(const PortAddress& peer) {
     }
   }
   std::array<std::uint8_t, 32> binary{};
-  if (peer.key.size() != 40 || zmq_z85_decode(binary.data(), peer.key.c_str()) == nullptr) {
+  std::array<char, 41> again{};
+  if (peer.key.size() != 40 || zmq_z85_decode(binary.data(), peer.key.c_str()) == nullptr ||
+      zmq_z85_encode(again.data(), binary.data(), binary.size()) != peer.key) {
     throw Error(Errc::TransportRefused,
                 fmt::format("the key of {} is no CURVE public key: expected the 40 characters that "
                             "its port gives",
@@ -205,7 +219,7 @@ void PortLoop::admit(const PortAddress& peer) {
     socket.set(zmq::sockopt::curve_serverkey, peer.key);
     socket.set(zmq::sockopt::curve_publickey, address_.key);
     socket.set(zmq::sockopt::curve_secretkey, secret_key_);
-    // The peer may not have admitted this port yet: it is asked again soon, then ever later.
+    // A peer that does not answer is asked again soon, then ever later.
     socket.set(zmq::sockopt::reconnect_ivl, 10);
     socket.set(zmq::sockopt::reconnect_ivl_max, 1000);
     socket.connect(peer.endpoint);
@@ -372,6 +386,13 @@ void PortLoop::carry_out(Order& order) {
     if (peer == nullptr) {
       peer = std::make_unique<Peer>(admit->key, std::move(admit->socket), ++links_, options_);
     }
+    std::erase_if(knocks_, [this, admit](const Knock& knock) {
+      const bool known = knock.key == admit->key;
+      if (known) {
+        let_in(knock);
+      }
+      return known;
+    });
   } else if (const auto* const forget = std::get_if<Order::Forget>(&order.what)) {
     const auto found = peers_.find(forget->key);
     if (found != peers_.end()) {
@@ -410,48 +431,56 @@ std::shared_ptr<const Mailboxes> PortLoop::mailboxes_of(NetworkId network) const
   return found == networks_.end() ? nullptr : found->second.lock();
 }
 
-/// Answers by RFC 27: version, request, status, text, user, metadata.
+/// Requests are as RFC 27 has them: version, number, domain, address, identity, mechanism, key.
 void PortLoop::judge_connections() {
-  constexpr std::size_t kRequest = 1;
-  constexpr std::size_t kCredentials = 6;
+  constexpr std::size_t kParts = 7;
   while (true) {
-    std::vector<zmq::message_t> request;
+    std::vector<zmq::message_t> parts;
     do {
       zmq::message_t part;
       if (!sockets_->zap.recv(part, zmq::recv_flags::dontwait)) {
         return;
       }
-      request.push_back(std::move(part));
-    } while (request.back().more());
-    std::array<char, 41> key{};
-    if (request.size() == kCredentials + 1 && request[kCredentials].size() == 32) {
-      zmq_z85_encode(key.data(), request[kCredentials].data<std::uint8_t>(), 32);
+      parts.push_back(std::move(part));
+    } while (parts.back().more());
+    // Before the request is the envelope: who asks, and a part that is empty.
+    if (parts.size() != kParts + 2 || parts.back().size() != 32) {
+      continue;
     }
-    bool admitted = false;
-    std::int64_t refused = 0;
+    std::array<char, 41> key{};
+    zmq_z85_encode(key.data(), parts.back().data<std::uint8_t>(), 32);
+    Knock knock{.key = key.data(), .asker = parts[0].to_string(), .number = parts[3].to_string()};
+    std::int64_t held = 0;
     {
       const std::scoped_lock lock(mutex_);
-      admitted = admitted_.contains(key.data());
-      refused = counts_.connections_refused += admitted ? 0 : 1;
+      if (!admitted_.contains(knock.key)) {
+        held = ++counts_.connections_held;
+      }
     }
-    if (!admitted && is_told(refused)) {
-      log(Level::Warning,
-          "connection refused",
-          {{"endpoint", address_.endpoint}, {"key", key.data()}, {"refused", refused}});
+    if (held == 0) {
+      let_in(knock);
+      continue;
     }
-    // 300 and not 400: whoever will be admitted in a moment may try again.
-    const std::array<std::string_view, 6> answer{
-        "1.0",
-        request.size() > kRequest ? view(request[kRequest]) : std::string_view(),
-        admitted ? "200" : "300",
-        "",
-        admitted ? std::string_view(key.data()) : std::string_view(),
-        ""};
-    for (std::size_t i = 0; i < answer.size(); ++i) {
-      static_cast<void>(sockets_->zap.send(
-          zmq::buffer(answer[i]),
-          i + 1 < answer.size() ? zmq::send_flags::sndmore : zmq::send_flags::none));
+    if (is_told(held)) {
+      log(Level::Info,
+          "connection of a key that is not admitted",
+          {{"endpoint", address_.endpoint}, {"key", knock.key}, {"held", held}});
     }
+    knocks_.push_back(std::move(knock));
+    if (knocks_.size() > kMostKnocks) {
+      knocks_.pop_front();
+    }
+  }
+}
+
+void PortLoop::let_in(const Knock& knock) {
+  const std::array<std::string_view, 8> answer{
+      knock.asker, "", "1.0", knock.number, "200", "OK", knock.key, ""};
+  for (std::size_t i = 0; i < answer.size(); ++i) {
+    static_cast<void>(sockets_->zap.send(
+        zmq::buffer(answer[i]),
+        zmq::send_flags::dontwait |
+            (i + 1 < answer.size() ? zmq::send_flags::sndmore : zmq::send_flags::none)));
   }
 }
 
