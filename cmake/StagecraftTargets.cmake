@@ -123,3 +123,15 @@ function(stagecraft_use_pch target copy)
   target_precompile_headers(${target} REUSE_FROM ${pch})
   target_compile_options(${target} PRIVATE -fpch-preprocess)  # lets ccache see through the precompiled header
 endfunction()
+
+# stagecraft_compile_together(<target> <source>...)
+#
+# Compiles these sources of this folder as one translation unit. A unit that sees LibTorch's modules instantiates
+# the templates which those headers use once more when it ends, precompiled or not: about as long as a small test
+# takes for all else. What is not named here stays a unit of its own. For tests alone: a source of a layer must show
+# that it includes what it uses. Names outside of functions must differ within a group.
+function(stagecraft_compile_together target first)
+  cmake_path(GET first STEM group)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  set_source_files_properties(${first} ${ARGN} PROPERTIES UNITY_GROUP ${group})
+endfunction()
