@@ -78,11 +78,15 @@ function(stagecraft_add_program name)
     RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${program_FOLDER}")
 endfunction()
 
-# stagecraft_compile_quickly(<target>)
+# stagecraft_compile_quickly(<target> [level])
 #
 # For what is compiled for longer than it ever computes: tests, and the words and tables of a command.
 function(stagecraft_compile_quickly target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  set(level 1)
+  if(ARGC GREATER 1)
+    set(level ${ARGV1})
+  endif()
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O${level}>)
 endfunction()
 
 # stagecraft_add_tests(<layer> SOURCES ... [LIBS ...])
@@ -94,7 +98,8 @@ function(stagecraft_add_tests layer)
   set(target stagecraft_${layer}_tests)
   add_executable(${target} ${tests_SOURCES})
   stagecraft_target_defaults(${target})
-  stagecraft_compile_quickly(${target})
+  # A precompiled header serves those alone who optimise, as it did.
+  stagecraft_compile_quickly(${target} $<BOOL:$<TARGET_PROPERTY:PRECOMPILE_HEADERS_REUSE_FROM>>)
   stagecraft_link_defaults(${target})
   target_link_libraries(${target} PRIVATE ${tests_LIBS} Catch2::Catch2WithMain)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/tests")
