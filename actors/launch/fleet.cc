@@ -138,8 +138,9 @@ void Fleet::replace(int place) {
 void Fleet::start(int place) {
   Place& there = places_[static_cast<std::size_t>(place)];
   const std::string folder = member_folder(credentials_, place);
-  if (made_ && !std::filesystem::exists(folder)) {
+  if (made_ && (there.incarnation > 0 || !std::filesystem::exists(folder))) {
     issue_member(credentials_, worker_name(place), kMemberLife);
+    issue_member(credentials_, "driver", kMemberLife);  // both are looked at when one joins
   }
   std::vector<std::string> arguments = program_.arguments;
   for (std::string& word : worker_arguments(
@@ -193,9 +194,11 @@ void Fleet::wait_for(int place) {
 FleetMember Fleet::member(int place) const {
   const std::scoped_lock lock(mutex_);
   const Place& there = places_.at(static_cast<std::size_t>(place));
-  if (!there.member) {
+  if (!there.member || there.lost) {
     throw Error(Errc::ClusterMember,
-                "no worker process has joined in this place: Cluster::replace puts one there");
+                fmt::format("{} of this cluster is lost: Cluster::replace puts another worker "
+                            "process in its place",
+                            worker_name(place)));
   }
   return *there.member;
 }

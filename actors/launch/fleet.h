@@ -9,11 +9,11 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "stagecraft/actors/cluster.h"
 #include "stagecraft/actors/launch/child_process.h"
@@ -53,7 +53,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   /// Ends the process of a place and starts another one, and waits for it. Errors: as require.
   void replace(int place);
 
-  /// Errors: ClusterMember when the place is empty.
+  /// Errors: ClusterMember when the place is empty, or its process lost.
   [[nodiscard]] FleetMember member(int place) const;
   /// Whose turn it is in a place, with neither process nor address while nobody stands there.
   [[nodiscard]] WorkerPlace who(int place) const;
@@ -90,7 +90,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
-  std::vector<Place> places_;
+  std::deque<Place> places_;  ///< which stay where they are when there are more
   std::string refusal_;  ///< why the last one was not taken in
 };
 
