@@ -2,6 +2,7 @@
 /// that was lost gets back.
 #include "stagecraft/actors/executor/mirror.h"
 
+#include <algorithm>
 #include <array>
 #include <set>
 #include <string>
@@ -144,6 +145,7 @@ struct Model {
   [[nodiscard]] std::string key() const {
     std::string text;
     const auto add = [&text](std::int64_t value) { text += std::to_string(value) + ' '; };
+    const int oldest = std::ranges::min(ranks, {}, &RankModel::attempt).attempt;
     for (const RankModel& rank : ranks) {
       add(static_cast<int>(rank.phase));
       add(rank.attempt);
@@ -162,8 +164,8 @@ struct Model {
       for (const InFlight& f : rank.coming) {
         add(f.round.value);
       }
-      for (const std::int64_t b : rank.ballots) {
-        add(b);
+      for (int b = oldest; b < kAttempts; ++b) {  // nobody looks at earlier ones any more
+        add(rank.ballots[static_cast<std::size_t>(b)]);
       }
       text += '|';
     }
@@ -249,7 +251,7 @@ TEST_CASE("MI-1: whenever whichever rank is lost, all have a copy of one committ
   const auto [fault, states] = explore(/*hasty=*/false);
   CAPTURE(states);
   CHECK(fault.empty());
-  CHECK(states > 5000);
+  CHECK(states > 2000);
 }
 
 TEST_CASE("a round that settled without the vote would lose the state, and be found out",
