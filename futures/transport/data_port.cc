@@ -66,6 +66,7 @@ void check(const DataPortOptions& options) {
 
 std::shared_ptr<DataPort> DataPort::open(DataPortOptions options) {
   check(options);
+  process_end::arm();  // the threads touch tensors
   return std::shared_ptr<DataPort>(new DataPort(std::move(options)));
 }
 
@@ -129,16 +130,20 @@ PortCounts DataPort::counts() const {
 }
 
 void DataPort::close() {
-  const process_end::Elsewhere waiting;
-  const std::scoped_lock lock(closing_);
   loop_->stop();
-  if (!thread_.joinable()) {
+  std::thread ending;
+  {
+    const std::scoped_lock lock(closing_);
+    ending = std::move(thread_);
+  }
+  if (!ending.joinable()) {
     return;
   }
-  if (thread_.get_id() == std::this_thread::get_id()) {
-    thread_.detach();  // a callback of a tensor that came let go of the port; the loop ends next
+  if (ending.get_id() == std::this_thread::get_id()) {
+    ending.detach();  // a callback of a tensor that came let go of the port; the loop ends next
   } else {
-    thread_.join();
+    const process_end::Elsewhere waiting;
+    ending.join();
   }
 }
 

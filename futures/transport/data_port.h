@@ -109,7 +109,8 @@ class DataPort {
 
   [[nodiscard]] PortCounts counts() const;
 
-  /// Ends the thread and the sockets; later sends are dropped. A second close changes nothing.
+  /// Ends the sockets and the thread, and waits for that unless it is this thread; later sends are
+  /// dropped. A second close changes nothing.
   void close();
 
  private:
