@@ -1,6 +1,7 @@
 #include "stagecraft/actors/launch/fleet.h"
 
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,6 +20,7 @@ constexpr std::chrono::milliseconds kMoment{100};
 
 struct AdmissionState {
   static inline const char* name = "admission";
+  std::set<caf::node_id> agreed;  ///< processes whose Hello matched and that have not joined
 };
 
 AdmissionActor::behavior_type admission(AdmissionActor::stateful_pointer<AdmissionState> self,
@@ -28,7 +30,7 @@ AdmissionActor::behavior_type admission(AdmissionActor::stateful_pointer<Admissi
       there->lost(m.source);
     }
   });
-  return {[fleet](const Hello& m) {
+  return {[self, fleet](const Hello& m) {
             Welcome welcome{.fingerprint = build_fingerprint(), .refusal = {}};
             if (m.protocol != kProtocol) {
               welcome.refusal = "it speaks another protocol";
@@ -45,13 +47,22 @@ AdmissionActor::behavior_type admission(AdmissionActor::stateful_pointer<Admissi
                                          welcome.protocol,
                                          welcome.fingerprint));
             }
+            if (const auto& sender = self->current_sender(); sender && welcome.refusal.empty()) {
+              self->state.agreed.insert(sender->node());
+            }
             return welcome;
           },
           [self, fleet](const Join& m) {
             Joined joined;
-            const auto host = caf::actor_cast<WorkerHostActor>(self->current_sender());
-            self->monitor(host);
             try {
+              const auto& sender = self->current_sender();
+              if (!sender || self->state.agreed.erase(sender->node()) == 0) {  // keeps PM-1
+                throw Error(Errc::ClusterMember,
+                            "a worker joins after it has said which build it is, and was answered "
+                            "that this is the driver's: this one has not");
+              }
+              const auto host = caf::actor_cast<WorkerHostActor>(sender);
+              self->monitor(host);
               if (const auto there = fleet.lock()) {
                 there->joined({.place = m.place,
                                .incarnation = m.incarnation,

@@ -107,7 +107,12 @@ void wait_for_end(int lifeline) {
 void greet(ActorHost& host, const AdmissionActor& admission, std::chrono::milliseconds patience) {
   const std::string ours = build_fingerprint();
   const Hello hello{.protocol = kProtocol, .fingerprint = ours};
-  const Welcome welcome = ask<Welcome>(host, admission, "the driver", patience, hello).get();
+  Welcome welcome = ask<Welcome>(host, admission, "the driver", patience, hello).get();
+  if (welcome.refusal.empty()) {  // a driver that compares less than this worker does
+    welcome.refusal = welcome.protocol != kProtocol    ? "it speaks another protocol"
+                      : welcome.fingerprint != ours ? "it is another build"
+                                                    : "";
+  }
   if (!welcome.refusal.empty()) {
     throw Error(Errc::ClusterMember,
                 fmt::format("the driver does not take this worker in: {} (this worker: protocol {}, "
