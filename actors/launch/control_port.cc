@@ -29,7 +29,10 @@ class LayoutHash {
       add_text("{");
       visit_fields(value, *this);
       add_text("}");
-    } else if constexpr (requires { value.emplace_back(); value.push_back(value.front()); }) {
+    } else if constexpr (requires {
+                           value.emplace_back();
+                           value.push_back(value.front());
+                         }) {
       add_text("[");
       typename T::value_type element{};
       add(element);
@@ -66,15 +69,15 @@ std::uint64_t message_layout() {
   return hash.value();
 }
 
-
 [[noreturn]] void throw_not_found(const std::string& where,
                                   const caf::error& why,
                                   ActorHost& host) {
   if (why == caf::sec::unexpected_actor_messaging_interface) {
-    throw Error(Errc::ClusterMember,
-                fmt::format("what answers at {} is no driver of this version of Stagecraft: install "
-                            "the same version everywhere",
-                            where));
+    throw Error(
+        Errc::ClusterMember,
+        fmt::format("what answers at {} is no driver of this version of Stagecraft: install "
+                    "the same version everywhere",
+                    where));
   }
   throw Error(Errc::ClusterMember,
               fmt::format("{} cannot be joined ({}): is a driver listening there, and are both "

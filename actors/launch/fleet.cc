@@ -39,13 +39,14 @@ AdmissionActor::behavior_type admission(AdmissionActor::stateful_pointer<Admissi
             }
             const auto there = fleet.lock();
             if (there && !welcome.refusal.empty()) {
-              there->refused(fmt::format("{} (the worker: protocol {}, {}; this process: protocol "
-                                         "{}, {})",
-                                         welcome.refusal,
-                                         m.protocol,
-                                         m.fingerprint,
-                                         welcome.protocol,
-                                         welcome.fingerprint));
+              there->refused(
+                  fmt::format("{} (the worker: protocol {}, {}; this process: protocol "
+                              "{}, {})",
+                              welcome.refusal,
+                              m.protocol,
+                              m.fingerprint,
+                              welcome.protocol,
+                              welcome.fingerprint));
             }
             if (const auto& sender = self->current_sender(); sender && welcome.refusal.empty()) {
               self->state.agreed.insert(sender->node());
@@ -153,20 +154,20 @@ void Fleet::start(int place) {
     issue_member(credentials_, worker_name(place), kMemberLife);
   }
   std::vector<std::string> arguments = program_.arguments;
-  for (std::string& word : worker_arguments(
-           {.host = kLoopback,
-            .port = listening_,
-            .credentials = folder,
-            .place = place,
-            .incarnation = there.incarnation,
-            .lifeline = kLifeline,
-            .bind = kLoopback,
-            .heartbeat = {.interval = options_.heartbeat, .silence = options_.silence},
-            .patience = options_.join_deadline})) {
+  for (std::string& word :
+       worker_arguments({.host = kLoopback,
+       .port = listening_,
+       .credentials = folder,
+       .place = place,
+       .incarnation = there.incarnation,
+       .lifeline = kLifeline,
+       .bind = kLoopback,
+       .heartbeat = {.interval = options_.heartbeat, .silence = options_.silence},
+       .patience = options_.join_deadline})) {
     arguments.push_back(std::move(word));
   }
-  there.child = std::make_unique<ChildProcess>(
-      program_.path, arguments, [fleet = weak_from_this()] {
+  there.child =
+      std::make_unique<ChildProcess>(program_.path, arguments, [fleet = weak_from_this()] {
         if (const auto here = fleet.lock()) {
           const std::scoped_lock lock(here->mutex_);
           here->changed_.notify_all();
@@ -187,11 +188,10 @@ void Fleet::wait_for(int place) {
   const std::string who = fmt::format("worker process {} ({})", there.child->id(), program_.path);
   const std::string why = refusal_.empty() ? "" : ": " + refusal_;
   if (settled) {
-    throw Error(Errc::ClusterMember,
-                fmt::format("{} {} before it had joined{}; it has said why on standard error",
-                            who,
-                            *ended(),
-                            why));
+    throw Error(
+        Errc::ClusterMember,
+        fmt::format(
+            "{} {} before it had joined{}; it has said why on standard error", who, *ended(), why));
   }
   throw Error(Errc::ClusterTimeout,
               fmt::format("{} has not joined within {} ms{}: is it a program that calls "

@@ -33,8 +33,8 @@ bool is_spare(int descriptor) {
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
     return false;
   }
-  const auto all = static_cast<std::int64_t>(
-      std::min<rlim_t>(limit.rlim_cur, std::numeric_limits<int>::max()));
+  const auto all =
+      static_cast<std::int64_t>(std::min<rlim_t>(limit.rlim_cur, std::numeric_limits<int>::max()));
   return descriptor >= all - std::min<std::int64_t>(kSpareDescriptors, all / 2);
 }
 

@@ -22,8 +22,8 @@ namespace {
 
 /// Between processes there is one more, RankStarted (launch/control_port.h), and it alone has
 /// handles: of actors, which is what it is for.
-using AllMessageTypes = decltype(std::tuple_cat(std::declval<MessageTypes>(),
-                                                std::declval<ProcessMessageTypes>()));
+using AllMessageTypes =
+    decltype(std::tuple_cat(std::declval<MessageTypes>(), std::declval<ProcessMessageTypes>()));
 
 // ---- what a message may be made of --------------------------------------------------------------
 
@@ -92,9 +92,8 @@ TEST_CASE("the message that brings a rank's handles lists all of its fields (MS-
   auto& [worker, error] = started;
   auto& [plan_thread, agent] = worker;
   const std::vector<const void*> all{&plan_thread, &agent, &error};
-  CHECK((visit_fields(started, [](auto&... field) {
-           return std::vector<const void*>{&field...};
-         }) == all));
+  CHECK((visit_fields(started,
+                      [](auto&... field) { return std::vector<const void*>{&field...}; }) == all));
 }
 
 struct WithTensor {
@@ -145,29 +144,16 @@ TEST_CASE("every message has a name of its own on the wire, which stays what it 
     return std::set<std::string_view>{kWireName<M>...};
   }(static_cast<AllMessageTypes*>(nullptr));
   CHECK(names.size() == std::tuple_size_v<AllMessageTypes>);
-  CHECK((names == std::set<std::string_view>{"stagecraft.Abort",
-                                             "stagecraft.CloseNetwork",
-                                             "stagecraft.EndWorker",
-                                             "stagecraft.Hello",
-                                             "stagecraft.Join",
-                                             "stagecraft.Joined",
-                                             "stagecraft.LoadPlan",
-                                             "stagecraft.NetworkOpened",
-                                             "stagecraft.OpenNetwork",
-                                             "stagecraft.Ready",
-                                             "stagecraft.SendState",
-                                             "stagecraft.StartRank",
-                                             "stagecraft.StateListing",
-                                             "stagecraft.StateTaken",
-                                             "stagecraft.Status",
-                                             "stagecraft.StatusReply",
-                                             "stagecraft.StepOrder",
-                                             "stagecraft.StepReport",
-                                             "stagecraft.Submit",
-                                             "stagecraft.TakeState",
-                                             "stagecraft.TimelineHere",
-                                             "stagecraft.Welcome",
-                                             "stagecraft.WorkerEnded"}));
+  CHECK((names ==
+         std::set<std::string_view>{
+             "stagecraft.Abort",        "stagecraft.CloseNetwork",  "stagecraft.EndWorker",
+             "stagecraft.Hello",        "stagecraft.Join",          "stagecraft.Joined",
+             "stagecraft.LoadPlan",     "stagecraft.NetworkOpened", "stagecraft.OpenNetwork",
+             "stagecraft.Ready",        "stagecraft.SendState",     "stagecraft.StartRank",
+             "stagecraft.StateListing", "stagecraft.StateTaken",    "stagecraft.Status",
+             "stagecraft.StatusReply",  "stagecraft.StepOrder",     "stagecraft.StepReport",
+             "stagecraft.Submit",       "stagecraft.TakeState",     "stagecraft.TimelineHere",
+             "stagecraft.Welcome",      "stagecraft.WorkerEnded"}));
   CHECK(kWireName<StepOrder> == "stagecraft.StepOrder");
   CHECK(kWireName<StepReport> == "stagecraft.StepReport");
 }

@@ -1,8 +1,6 @@
 /// Outsiders at the open ports of a run, and processes of another build: who is not let in changes
 /// nothing for who is.
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,7 +17,9 @@
 
 #include <caf/io/all.hpp>
 #include <caf/openssl/publish.hpp>
+#include <netinet/in.h>
 #include <openssl/ssl.h>
+#include <poll.h>
 
 #include "stagecraft/actors/launch/control_port.h"
 #include "stagecraft/actors/launch/tls_door.h"
@@ -42,7 +42,7 @@ class Connection {
  public:
   Connection() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     REQUIRE(socket_ >= 0);
-    const struct timeval patience {.tv_sec = kPatience.count(), .tv_usec = 0};
+    const struct timeval patience { .tv_sec = kPatience.count(), .tv_usec = 0 };
     setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   }
   explicit Connection(std::uint16_t port) : Connection() { open(port); }
@@ -147,8 +147,7 @@ struct Run {
   Trainer trainer{cluster, program, schedule, AdamW{.lr = 1e-2}, {.seed = 5}};
   std::int64_t steps = 0;
   std::uint16_t control = port_of(argument_of(cluster.workers()[0].process, "--join"));
-  Credentials member =
-      load_credentials(argument_of(cluster.workers()[0].process, "--credentials"));
+  Credentials member = load_credentials(argument_of(cluster.workers()[0].process, "--credentials"));
 
   [[nodiscard]] std::vector<std::uint16_t> ports() const {
     std::vector<std::uint16_t> all = own_ports();
@@ -201,7 +200,8 @@ std::string bare_header(char operation) {
   return header;
 }
 
-TEST_CASE("bytes of strangers end their own connections only", "[integration][processes][hostile]") {
+TEST_CASE("bytes of strangers end their own connections only",
+          "[integration][processes][hostile]") {
   Run run;
   const TlsClient nobody(std::nullopt);
   const std::string hello = nobody.hello();
@@ -277,7 +277,7 @@ class FileLimit {
       highest = std::max<rlim_t>(highest, std::stoul(entry.path().filename()));
     }
     REQUIRE(prlimit(process, RLIMIT_NOFILE, nullptr, &before_) == 0);
-    const struct rlimit low {.rlim_cur = highest + more, .rlim_max = before_.rlim_max};
+    const struct rlimit low { .rlim_cur = highest + more, .rlim_max = before_.rlim_max };
     REQUIRE(prlimit(process, RLIMIT_NOFILE, &low, nullptr) == 0);
   }
   ~FileLimit() { prlimit(process_, RLIMIT_NOFILE, &before_, nullptr); }
@@ -317,9 +317,10 @@ TEST_CASE("five hundred mute connections hold nobody up", "[integration][process
   run.check_unharmed();
 }
 
-TEST_CASE("connections beyond the limit of open files are refused, and taken again when they go "
-          "(TD-1)",
-          "[integration][processes][hostile]") {
+TEST_CASE(
+    "connections beyond the limit of open files are refused, and taken again when they go "
+    "(TD-1)",
+    "[integration][processes][hostile]") {
   Run run;
   std::optional<Crowd> crowd;
   SECTION("at the driver's control port") {
@@ -377,10 +378,8 @@ TEST_CASE("a worker of another build is refused, and both sides say why",
   auto driver = std::async(std::launch::async, [&]() -> std::string {
     const Program program = make_program({.stages = 1});
     try {
-      const Trainer trainer(Cluster::spawn(1, {.program = script}),
-                            program,
-                            make_schedule("1f1b", program),
-                            Sgd{});
+      const Trainer trainer(
+          Cluster::spawn(1, {.program = script}), program, make_schedule("1f1b", program), Sgd{});
     } catch (const Error& error) {
       return error.what();
     }
@@ -412,11 +411,12 @@ TEST_CASE("a worker of another build is refused, and both sides say why",
   CHECK(welcome.fingerprint == build_fingerprint());
   CHECK_THAT(to_error(join()).what(), ContainsSubstring("which build it is"));  // still not
   folder.write("go", "");
-  CHECK_THAT(driver.get(),
-             ContainsSubstring("exit status 3 before it had joined: it speaks another protocol (the "
-                               "worker: protocol " +
-                               std::to_string(kProtocol + 1)) &&
-                 ContainsSubstring("this process: protocol " + std::to_string(kProtocol)));
+  CHECK_THAT(
+      driver.get(),
+      ContainsSubstring("exit status 3 before it had joined: it speaks another protocol (the "
+                        "worker: protocol " +
+                        std::to_string(kProtocol + 1)) &&
+          ContainsSubstring("this process: protocol " + std::to_string(kProtocol)));
 }
 
 TEST_CASE("a worker leaves a driver of another build, and says why",
@@ -453,11 +453,11 @@ TEST_CASE("a worker leaves a driver of another build, and says why",
                   }};
         });
     const std::uint16_t port = publish(host, admission, "127.0.0.1");
-    CHECK_THROWS_WITH(join(port),
-                      ContainsSubstring(expected) &&
-                          ContainsSubstring("the driver: protocol " +
-                                            std::to_string(answer.protocol)) &&
-                          ContainsSubstring(answer.fingerprint));
+    CHECK_THROWS_WITH(
+        join(port),
+        ContainsSubstring(expected) &&
+            ContainsSubstring("the driver: protocol " + std::to_string(answer.protocol)) &&
+            ContainsSubstring(answer.fingerprint));
     unpublish(host, admission, port);
     caf::anon_send_exit(admission, caf::exit_reason::user_shutdown);
   }
