@@ -5,12 +5,13 @@
 #include <thread>
 #include <typeinfo>
 
+#include <caf/io/basp_broker.hpp>
 #include <caf/io/middleman.hpp>
-#include <caf/openssl/publish.hpp>
 #include <caf/openssl/remote_actor.hpp>
 #include <fmt/format.h>
 #include <torch/headeronly/version.h>
 
+#include "stagecraft/actors/launch/tls_door.h"
 #include "stagecraft/base/log.h"
 
 namespace stagecraft {
@@ -28,7 +29,10 @@ class LayoutHash {
       add_text("{");
       visit_fields(value, *this);
       add_text("}");
-    } else if constexpr (requires { value.emplace_back(); value.push_back(value.front()); }) {
+    } else if constexpr (requires {
+                           value.emplace_back();
+                           value.push_back(value.front());
+                         }) {
       add_text("[");
       typename T::value_type element{};
       add(element);
@@ -65,15 +69,15 @@ std::uint64_t message_layout() {
   return hash.value();
 }
 
-
 [[noreturn]] void throw_not_found(const std::string& where,
                                   const caf::error& why,
                                   ActorHost& host) {
   if (why == caf::sec::unexpected_actor_messaging_interface) {
-    throw Error(Errc::ClusterMember,
-                fmt::format("what answers at {} is no driver of this version of Stagecraft: install "
-                            "the same version everywhere",
-                            where));
+    throw Error(
+        Errc::ClusterMember,
+        fmt::format("what answers at {} is no driver of this version of Stagecraft: install "
+                    "the same version everywhere",
+                    where));
   }
   throw Error(Errc::ClusterMember,
               fmt::format("{} cannot be joined ({}): is a driver listening there, and are both "
@@ -109,16 +113,25 @@ std::uint16_t publish(ActorHost& host,
                       const AdmissionActor& actor,
                       const std::string& address,
                       std::uint16_t port) {
-  const auto opened = caf::openssl::publish(actor, port, address.c_str());
-  if (!opened) {
+  caf::actor_system& system = host.system();
+  const auto door = open_tls_door(system, address, port);
+  if (!door) {
     throw Error(Errc::ClusterMember,
                 fmt::format("cannot listen for workers at {}:{} ({}): name an address of this host "
                             "and a port that is free",
                             address,
                             port,
-                            host.system().render(opened.error())));
+                            system.render(door.error())));
   }
-  return *opened;
+  const std::uint16_t opened = (*door)->port();
+  // As caf::openssl::publish does it, with a door of our own.
+  caf::anon_send(system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP")),
+                 caf::publish_atom::value,
+                 *door,
+                 opened,
+                 caf::actor_cast<caf::strong_actor_ptr>(actor),
+                 system.message_types(actor));
+  return opened;
 }
 
 void unpublish(ActorHost& host, const AdmissionActor& actor, std::uint16_t port) {

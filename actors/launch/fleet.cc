@@ -1,6 +1,7 @@
 #include "stagecraft/actors/launch/fleet.h"
 
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,6 +20,7 @@ constexpr std::chrono::milliseconds kMoment{100};
 
 struct AdmissionState {
   static inline const char* name = "admission";
+  std::set<caf::node_id> agreed;  ///< processes whose Hello matched and that have not joined
 };
 
 AdmissionActor::behavior_type admission(AdmissionActor::stateful_pointer<AdmissionState> self,
@@ -28,7 +30,7 @@ AdmissionActor::behavior_type admission(AdmissionActor::stateful_pointer<Admissi
       there->lost(m.source);
     }
   });
-  return {[fleet](const Hello& m) {
+  return {[self, fleet](const Hello& m) {
             Welcome welcome{.fingerprint = build_fingerprint(), .refusal = {}};
             if (m.protocol != kProtocol) {
               welcome.refusal = "it speaks another protocol";
@@ -37,21 +39,31 @@ AdmissionActor::behavior_type admission(AdmissionActor::stateful_pointer<Admissi
             }
             const auto there = fleet.lock();
             if (there && !welcome.refusal.empty()) {
-              there->refused(fmt::format("{} (the worker: protocol {}, {}; this process: protocol "
-                                         "{}, {})",
-                                         welcome.refusal,
-                                         m.protocol,
-                                         m.fingerprint,
-                                         welcome.protocol,
-                                         welcome.fingerprint));
+              there->refused(
+                  fmt::format("{} (the worker: protocol {}, {}; this process: protocol "
+                              "{}, {})",
+                              welcome.refusal,
+                              m.protocol,
+                              m.fingerprint,
+                              welcome.protocol,
+                              welcome.fingerprint));
+            }
+            if (const auto& sender = self->current_sender(); sender && welcome.refusal.empty()) {
+              self->state.agreed.insert(sender->node());
             }
             return welcome;
           },
           [self, fleet](const Join& m) {
             Joined joined;
-            const auto host = caf::actor_cast<WorkerHostActor>(self->current_sender());
-            self->monitor(host);
             try {
+              const auto& sender = self->current_sender();
+              if (!sender || self->state.agreed.erase(sender->node()) == 0) {  // keeps PM-1
+                throw Error(Errc::ClusterMember,
+                            "a worker joins after it has said which build it is, and was answered "
+                            "that this is the driver's: this one has not");
+              }
+              const auto host = caf::actor_cast<WorkerHostActor>(sender);
+              self->monitor(host);
               if (const auto there = fleet.lock()) {
                 there->joined({.place = m.place,
                                .incarnation = m.incarnation,
@@ -143,20 +155,20 @@ void Fleet::start(int place) {
     issue_member(credentials_, "driver", kMemberLife);  // both are looked at when one joins
   }
   std::vector<std::string> arguments = program_.arguments;
-  for (std::string& word : worker_arguments(
-           {.host = kLoopback,
-            .port = listening_,
-            .credentials = folder,
-            .place = place,
-            .incarnation = there.incarnation,
-            .lifeline = kLifeline,
-            .bind = kLoopback,
-            .heartbeat = {.interval = options_.heartbeat, .silence = options_.silence},
-            .patience = options_.join_deadline})) {
+  for (std::string& word :
+       worker_arguments({.host = kLoopback,
+       .port = listening_,
+       .credentials = folder,
+       .place = place,
+       .incarnation = there.incarnation,
+       .lifeline = kLifeline,
+       .bind = kLoopback,
+       .heartbeat = {.interval = options_.heartbeat, .silence = options_.silence},
+       .patience = options_.join_deadline})) {
     arguments.push_back(std::move(word));
   }
-  there.child = std::make_unique<ChildProcess>(
-      program_.path, arguments, [fleet = weak_from_this()] {
+  there.child =
+      std::make_unique<ChildProcess>(program_.path, arguments, [fleet = weak_from_this()] {
         if (const auto here = fleet.lock()) {
           const std::scoped_lock lock(here->mutex_);
           here->changed_.notify_all();
@@ -177,11 +189,10 @@ void Fleet::wait_for(int place) {
   const std::string who = fmt::format("worker process {} ({})", there.child->id(), program_.path);
   const std::string why = refusal_.empty() ? "" : ": " + refusal_;
   if (settled) {
-    throw Error(Errc::ClusterMember,
-                fmt::format("{} {} before it had joined{}; it has said why on standard error",
-                            who,
-                            *ended(),
-                            why));
+    throw Error(
+        Errc::ClusterMember,
+        fmt::format(
+            "{} {} before it had joined{}; it has said why on standard error", who, *ended(), why));
   }
   throw Error(Errc::ClusterTimeout,
               fmt::format("{} has not joined within {} ms{}: is it a program that calls "

@@ -55,37 +55,37 @@ WorkerHostActor::behavior_type worker_host(HostSelf self,
             [process](const caf::error&) {
               process->joined.set_error(Error(Errc::ClusterMember, "the driver has ended"));
             });
-  return {
-      [self, process](const OpenNetwork& m) {
-        NetworkOpened opened;
-        try {
-          std::shared_ptr<RoutedNetwork>& network = self->state.networks[m.network];
-          if (network == nullptr) {
-            network = std::make_shared<RoutedNetwork>(process->port, m.network, m.ranks);
-          }
-          for (const PeerPlace& peer : m.elsewhere) {
-            network->place(peer.rank, peer.port);
-          }
-        } catch (const Error& error) {
-          opened.error = to_chain(error);
-        }
-        return opened;
-      },
-      [self, process](const StartRank& m) {
-        RankStarted started;
-        try {
-          const auto found = self->state.networks.find(m.network);
-          SC_CHECK(found != self->state.networks.end(), "a rank's network is open when it starts");
-          started.worker = start_rank(*process, found->second->endpoint(m.rank), m.rank);
-        } catch (const Error& error) {
-          started.error = to_chain(error);
-        }
-        return started;
-      },
-      [self](const CloseNetwork& m) {
-        const process_end::AtWork at_work;  // tensors that nobody asked for are dropped
-        self->state.networks.erase(m.network);
-      }};
+  return {[self, process](const OpenNetwork& m) {
+            NetworkOpened opened;
+            try {
+              std::shared_ptr<RoutedNetwork>& network = self->state.networks[m.network];
+              if (network == nullptr) {
+                network = std::make_shared<RoutedNetwork>(process->port, m.network, m.ranks);
+              }
+              for (const PeerPlace& peer : m.elsewhere) {
+                network->place(peer.rank, peer.port);
+              }
+            } catch (const Error& error) {
+              opened.error = to_chain(error);
+            }
+            return opened;
+          },
+          [self, process](const StartRank& m) {
+            RankStarted started;
+            try {
+              const auto found = self->state.networks.find(m.network);
+              SC_CHECK(found != self->state.networks.end(),
+                       "a rank's network is open when it starts");
+              started.worker = start_rank(*process, found->second->endpoint(m.rank), m.rank);
+            } catch (const Error& error) {
+              started.error = to_chain(error);
+            }
+            return started;
+          },
+          [self](const CloseNetwork& m) {
+            const process_end::AtWork at_work;  // tensors that nobody asked for are dropped
+            self->state.networks.erase(m.network);
+          }};
 }
 
 /// Reads until the other end is closed, which is when nobody has it any more.
@@ -108,16 +108,22 @@ void wait_for_end(int lifeline) {
 void greet(ActorHost& host, const AdmissionActor& admission, std::chrono::milliseconds patience) {
   const std::string ours = build_fingerprint();
   const Hello hello{.protocol = kProtocol, .fingerprint = ours};
-  const Welcome welcome = ask<Welcome>(host, admission, "the driver", patience, hello).get();
+  Welcome welcome = ask<Welcome>(host, admission, "the driver", patience, hello).get();
+  if (welcome.refusal.empty()) {  // a driver that compares less than this worker does
+    welcome.refusal = welcome.protocol != kProtocol ? "it speaks another protocol"
+                      : welcome.fingerprint != ours ? "it is another build"
+                                                    : "";
+  }
   if (!welcome.refusal.empty()) {
-    throw Error(Errc::ClusterMember,
-                fmt::format("the driver does not take this worker in: {} (this worker: protocol {}, "
-                            "{}; the driver: protocol {}, {})",
-                            welcome.refusal,
-                            kProtocol,
-                            ours,
-                            welcome.protocol,
-                            welcome.fingerprint));
+    throw Error(
+        Errc::ClusterMember,
+        fmt::format("the driver does not take this worker in: {} (this worker: protocol {}, "
+                    "{}; the driver: protocol {}, {})",
+                    welcome.refusal,
+                    kProtocol,
+                    ours,
+                    welcome.protocol,
+                    welcome.fingerprint));
   }
 }
 

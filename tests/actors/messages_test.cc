@@ -13,11 +13,17 @@
 #include "stagecraft/actors/caf_types.h"
 #include "stagecraft/actors/driver.h"
 #include "stagecraft/actors/executor/trainer_options.h"
+#include "stagecraft/actors/launch/control_port.h"
 #include "stagecraft/actors/timeline_tensor.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft {
 namespace {
+
+/// Between processes there is one more, RankStarted (launch/control_port.h), and it alone has
+/// handles: of actors, which is what it is for.
+using AllMessageTypes =
+    decltype(std::tuple_cat(std::declval<MessageTypes>(), std::declval<ProcessMessageTypes>()));
 
 // ---- what a message may be made of --------------------------------------------------------------
 
@@ -76,8 +82,18 @@ consteval bool is_metadata() {
 
 TEMPLATE_LIST_TEST_CASE("a message carries metadata only (MS-1)",
                         "[actors][messages]",
-                        MessageTypes) {
+                        AllMessageTypes) {
   STATIC_CHECK(is_metadata<TestType>());
+}
+
+TEST_CASE("the message that brings a rank's handles lists all of its fields (MS-1)",
+          "[actors][messages]") {
+  RankStarted started;
+  auto& [worker, error] = started;
+  auto& [plan_thread, agent] = worker;
+  const std::vector<const void*> all{&plan_thread, &agent, &error};
+  CHECK((visit_fields(started,
+                      [](auto&... field) { return std::vector<const void*>{&field...}; }) == all));
 }
 
 struct WithTensor {
@@ -126,23 +142,18 @@ TEST_CASE("every message has a name of its own on the wire, which stays what it 
           "[actors][messages]") {
   const auto names = []<class... M>(std::tuple<M...>*) {
     return std::set<std::string_view>{kWireName<M>...};
-  }(static_cast<MessageTypes*>(nullptr));
-  CHECK(names.size() == std::tuple_size_v<MessageTypes>);
-  CHECK((names == std::set<std::string_view>{"stagecraft.Abort",
-                                             "stagecraft.EndWorker",
-                                             "stagecraft.LoadPlan",
-                                             "stagecraft.Ready",
-                                             "stagecraft.SendState",
-                                             "stagecraft.StateListing",
-                                             "stagecraft.StateTaken",
-                                             "stagecraft.Status",
-                                             "stagecraft.StatusReply",
-                                             "stagecraft.StepOrder",
-                                             "stagecraft.StepReport",
-                                             "stagecraft.Submit",
-                                             "stagecraft.TakeState",
-                                             "stagecraft.TimelineHere",
-                                             "stagecraft.WorkerEnded"}));
+  }(static_cast<AllMessageTypes*>(nullptr));
+  CHECK(names.size() == std::tuple_size_v<AllMessageTypes>);
+  CHECK((names ==
+         std::set<std::string_view>{
+             "stagecraft.Abort",        "stagecraft.CloseNetwork",  "stagecraft.EndWorker",
+             "stagecraft.Hello",        "stagecraft.Join",          "stagecraft.Joined",
+             "stagecraft.LoadPlan",     "stagecraft.NetworkOpened", "stagecraft.OpenNetwork",
+             "stagecraft.Ready",        "stagecraft.SendState",     "stagecraft.StartRank",
+             "stagecraft.StateListing", "stagecraft.StateTaken",    "stagecraft.Status",
+             "stagecraft.StatusReply",  "stagecraft.StepOrder",     "stagecraft.StepReport",
+             "stagecraft.Submit",       "stagecraft.TakeState",     "stagecraft.TimelineHere",
+             "stagecraft.Welcome",      "stagecraft.WorkerEnded"}));
   CHECK(kWireName<StepOrder> == "stagecraft.StepOrder");
   CHECK(kWireName<StepReport> == "stagecraft.StepReport");
 }

@@ -1,0 +1,468 @@
+/// Outsiders at the open ports of a run, and processes of another build: who is not let in changes
+/// nothing for who is.
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include <caf/io/all.hpp>
+#include <caf/openssl/publish.hpp>
+#include <netinet/in.h>
+#include <openssl/ssl.h>
+#include <poll.h>
+
+#include "stagecraft/actors/launch/control_port.h"
+#include "stagecraft/actors/launch/tls_door.h"
+#include "stagecraft/actors/launch/worker_process.h"
+#include "stagecraft/actors/security/temporary_credentials.h"
+#include "stagecraft/tests/integration/models.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/command.h"
+
+namespace stagecraft::tests {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using namespace std::chrono_literals;
+
+constexpr auto kPatience = 60s;
+
+/// A connection to a port of this host.
+class Connection {
+ public:
+  Connection() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    REQUIRE(socket_ >= 0);
+    const struct timeval patience { .tv_sec = kPatience.count(), .tv_usec = 0 };
+    setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  }
+  explicit Connection(std::uint16_t port) : Connection() { open(port); }
+  Connection(Connection&& other) noexcept : socket_(std::exchange(other.socket_, -1)) {}
+  Connection& operator=(Connection&&) = delete;
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  ~Connection() {
+    if (socket_ >= 0) {
+      close(socket_);
+    }
+  }
+  void open(std::uint16_t port) const {
+    sockaddr_in there{};
+    there.sin_family = AF_INET;
+    there.sin_port = htons(port);
+    there.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    REQUIRE(connect(socket_, reinterpret_cast<const sockaddr*>(&there), sizeof there) == 0);
+  }
+  void say(const std::string& bytes) const {
+    static_cast<void>(send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL));
+  }
+  [[nodiscard]] int socket_number() const { return socket_; }
+
+ private:
+  int socket_;
+};
+
+/// A client of TLS; without credentials it has nothing to show.
+class TlsClient {
+ public:
+  explicit TlsClient(const std::optional<Credentials>& shown)
+      : context_(SSL_CTX_new(TLS_client_method())) {
+    if (shown) {
+      REQUIRE(SSL_CTX_use_certificate_chain_file(context_, shown->certificate.c_str()) == 1);
+      REQUIRE(SSL_CTX_use_PrivateKey_file(context_, shown->key.c_str(), SSL_FILETYPE_PEM) == 1);
+    }
+  }
+  ~TlsClient() { SSL_CTX_free(context_); }
+  TlsClient(const TlsClient&) = delete;
+  TlsClient& operator=(const TlsClient&) = delete;
+
+  /// Whether the other end, which speaks first, says anything behind the handshake.
+  [[nodiscard]] bool is_let_in(const Connection& connection) const {
+    SSL* const session = SSL_new(context_);
+    SSL_set_fd(session, connection.socket_number());
+    char first = 0;
+    const bool heard = SSL_connect(session) == 1 && SSL_read(session, &first, 1) == 1;
+    SSL_free(session);
+    return heard;
+  }
+  [[nodiscard]] std::string hello() const {
+    SSL* const session = SSL_new(context_);
+    SSL_set_bio(session, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
+    SSL_connect(session);
+    std::string bytes(4096, '\0');
+    bytes.resize(static_cast<std::size_t>(
+        BIO_read(SSL_get_wbio(session), bytes.data(), static_cast<int>(bytes.size()))));
+    SSL_free(session);
+    return bytes;
+  }
+
+ private:
+  SSL_CTX* context_;
+};
+
+std::string argument_of(std::int64_t process, const std::string& option) {
+  const std::string words = read_text_file("/proc/" + std::to_string(process) + "/cmdline");
+  const std::size_t at = words.find('\0' + option + '\0');
+  REQUIRE(at != std::string::npos);
+  return words.c_str() + at + option.size() + 2;
+}
+
+std::uint16_t port_of(const std::string& address) {
+  return static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
+}
+
+/// The ports at which this process listens.
+std::vector<std::uint16_t> own_ports() {
+  std::vector<std::uint16_t> ports;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int number = std::stoi(entry.path().filename());
+    int listens = 0;
+    socklen_t size = sizeof listens;
+    sockaddr_in here{};
+    socklen_t length = sizeof here;
+    if (getsockopt(number, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens != 0 &&
+        getsockname(number, reinterpret_cast<sockaddr*>(&here), &length) == 0 &&
+        here.sin_family == AF_INET) {
+      ports.push_back(ntohs(here.sin_port));
+    }
+  }
+  return ports;
+}
+
+/// Training on two processes that something is done to.
+struct Run {
+  TemporaryFolder folder;
+  Program program = make_program({.stages = 2});
+  Schedule schedule = make_schedule("1f1b", program);
+  Cluster cluster = Cluster::spawn(2);
+  Trainer trainer{cluster, program, schedule, AdamW{.lr = 1e-2}, {.seed = 5}};
+  std::int64_t steps = 0;
+  std::uint16_t control = port_of(argument_of(cluster.workers()[0].process, "--join"));
+  Credentials member = load_credentials(argument_of(cluster.workers()[0].process, "--credentials"));
+
+  [[nodiscard]] std::vector<std::uint16_t> ports() const {
+    std::vector<std::uint16_t> all = own_ports();
+    for (const WorkerPlace& worker : cluster.workers()) {
+      all.push_back(port_of(worker.address));
+    }
+    return all;
+  }
+  template <class Attack>
+  void during_a_step(Attack attack) {
+    const Data batch = data(steps++);
+    const StepFuture step = trainer.step(batch.inputs, batch.labels);
+    attack();
+    CHECK(step.get().step == steps);
+  }
+  [[nodiscard]] bool lets_members_in() const {
+    return TlsClient(member).is_let_in(Connection(control));
+  }
+  /// A worker can still join and be reached, and nothing that was computed has changed.
+  void check_unharmed() {
+    CHECK(lets_members_in());
+    const std::string file = folder.path() + "/weights.ckpt";
+    trainer.save(file);
+    cluster.replace(Rank(1));
+    trainer.load(file);
+    during_a_step([] {});
+    Trainer undisturbed(Cluster::local(2), program, schedule, AdamW{.lr = 1e-2}, {.seed = 5});
+    for (std::int64_t i = 0; i < steps; ++i) {
+      const Data batch = data(i);
+      (void)undisturbed.step(batch.inputs, batch.labels).get();
+    }
+    CHECK(same_bits(trainer.state_dict(), undisturbed.state_dict()));
+  }
+};
+
+std::string random_bytes(std::size_t size) {
+  std::mt19937 random(7);
+  std::string bytes(size, '\0');
+  for (char& byte : bytes) {
+    byte = static_cast<char>(random());
+  }
+  return bytes;
+}
+
+/// Ends a plaintext port of CAF 0.17: a handshake of no payload.
+std::string bare_header(char operation) {
+  std::string header(32, '\0');
+  header[0] = operation;
+  header[15] = 3;  // the version of its protocol
+  return header;
+}
+
+TEST_CASE("bytes of strangers end their own connections only",
+          "[integration][processes][hostile]") {
+  Run run;
+  const TlsClient nobody(std::nullopt);
+  const std::string hello = nobody.hello();
+  REQUIRE(hello.size() > 100);
+  std::vector<Connection> half;
+  for (const std::string& bytes : {random_bytes(65536),
+                                   random_bytes(9),
+                                   std::string("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+                                   bare_header(0),
+                                   bare_header(1),
+                                   hello.substr(0, hello.size() / 2),
+                                   hello + random_bytes(1000)}) {
+    run.during_a_step([&] {
+      for (const std::uint16_t port : run.ports()) {
+        Connection(port).say(bytes);  // and away
+        half.emplace_back(port).say(bytes);
+      }
+    });
+    CHECK(run.lets_members_in());
+  }
+  run.check_unharmed();
+}
+
+TEST_CASE("nobody comes in without a certificate of the cluster",
+          "[integration][processes][hostile]") {
+  Run run;
+  const TemporaryCredentials other(1);
+  const Credentials foreign = load_credentials(other.dir() + "/worker-0");
+  run.during_a_step([&] {
+    CHECK_FALSE(TlsClient(std::nullopt).is_let_in(Connection(run.control)));
+    CHECK_FALSE(TlsClient(foreign).is_let_in(Connection(run.control)));
+  });
+  run.during_a_step([&] {
+    ActorHost& stranger = open_control_plane(foreign, {});
+    CHECK_THROWS_WITH((void)find_admission(stranger, "127.0.0.1", run.control, kPatience),
+                      ContainsSubstring("credentials of the same cluster"));
+  });
+  run.during_a_step([&] {
+    struct Plain : caf::actor_system_config {
+      Plain() {
+        set("middleman.heartbeat-interval", caf::timespan(100ms));
+        set("middleman.connection-timeout", caf::timespan(500ms));
+        load<caf::io::middleman>();
+      }
+    } config;
+    caf::actor_system system(config);
+    CHECK_FALSE(system.middleman().remote_actor("127.0.0.1", run.control));
+  });
+  run.check_unharmed();
+}
+
+/// Another process's idle connections, for as long as it lives.
+class Crowd {
+ public:
+  Crowd(std::uint16_t port, int size)
+      : shell_({"bash",
+                "-c",
+                "ulimit -n $(ulimit -Hn); for ((i = 0; i < $2; i++)); do "
+                "exec {c}<>/dev/tcp/127.0.0.1/$1; done; echo here; exec sleep 600",
+                "crowd",
+                std::to_string(port),
+                std::to_string(size)}) {
+    REQUIRE(shell_.wait_for_output("here"));
+  }
+
+ private:
+  RunningCommand shell_;
+};
+
+/// Leaves a process so many more files than it has open.
+class FileLimit {
+ public:
+  FileLimit(pid_t process, rlim_t more) : process_(process) {
+    const std::string open = "/proc/" + std::to_string(process) + "/fd";
+    std::set<rlim_t> taken;
+    for (const auto& entry : std::filesystem::directory_iterator(open)) {
+      taken.insert(std::stoul(entry.path().filename()));
+    }
+    rlim_t all = 0;
+    for (rlim_t free = 0; free < more; ++all) {
+      free += taken.count(all) == 0 ? 1 : 0;
+    }
+    REQUIRE(prlimit(process, RLIMIT_NOFILE, nullptr, &before_) == 0);
+    const struct rlimit low { .rlim_cur = all, .rlim_max = before_.rlim_max };
+    REQUIRE(prlimit(process, RLIMIT_NOFILE, &low, nullptr) == 0);
+  }
+  ~FileLimit() { prlimit(process_, RLIMIT_NOFILE, &before_, nullptr); }
+  FileLimit(const FileLimit&) = delete;
+  FileLimit& operator=(const FileLimit&) = delete;
+
+ private:
+  pid_t process_;
+  struct rlimit before_ {};
+};
+
+bool has_free_file() {
+  const int number = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (number >= 0) {
+    close(number);
+  }
+  return number >= 0;
+}
+
+template <class Condition>
+bool comes_true(Condition condition) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      return false;
+    }
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+TEST_CASE("five hundred mute connections hold nobody up", "[integration][processes][hostile]") {
+  Run run;
+  const std::vector<std::uint16_t> ports = run.ports();
+  const Crowd crowd(run.control, 500);
+  run.during_a_step([&] { CHECK(run.lets_members_in()); });
+  run.check_unharmed();
+}
+
+TEST_CASE(
+    "connections beyond the limit of open files are refused, and taken again when they go "
+    "(TD-1)",
+    "[integration][processes][hostile]") {
+  Run run;
+  std::optional<Crowd> crowd;
+  SECTION("at the driver's control port") {
+    const FileLimit limit(getpid(), kSpareDescriptors + 40);
+    crowd.emplace(run.control, 300);
+    run.during_a_step([&] {
+      CHECK_FALSE(run.lets_members_in());
+      CHECK(has_free_file());
+    });
+    crowd.reset();
+    CHECK(comes_true([&] { return run.lets_members_in(); }));
+  }
+  SECTION("at a worker's") {
+    const WorkerPlace worker = run.cluster.workers()[0];
+    const FileLimit limit(static_cast<pid_t>(worker.process), 40);
+    crowd.emplace(port_of(worker.address), 300);
+    run.during_a_step([] {});
+    run.during_a_step([] {});
+    crowd.reset();
+  }
+  run.check_unharmed();
+}
+
+// ---- another build -------------------------------------------------------------------------------
+
+TEST_CASE("a worker of another build is refused, and both sides say why",
+          "[integration][processes][hostile]") {
+  const TemporaryFolder folder;
+  // Says what it was told, waits, and ends: the worker that joins is the test.
+  const std::string script =
+      folder.write("worker",
+                   "#!/bin/sh\necho \"$@\" > " + folder.path() + "/part\nmv " + folder.path() +
+                       "/part " + folder.path() + "/told\nwhile [ ! -e " + folder.path() +
+                       "/go ]; do sleep 0.05; done\nexit 3\n");
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  auto driver = std::async(std::launch::async, [&]() -> std::string {
+    const Program program = make_program({.stages = 1});
+    try {
+      const Trainer trainer(
+          Cluster::spawn(1, {.program = script}), program, make_schedule("1f1b", program), Sgd{});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  });
+  REQUIRE(comes_true([&] { return std::filesystem::exists(folder.path() + "/told"); }));
+  std::istringstream told(read_text_file(folder.path() + "/told"));
+  std::map<std::string, std::string> said;
+  std::string option;
+  told >> option;
+  while (told >> option) {
+    told >> said[option];
+  }
+  ActorHost& host = open_control_plane(load_credentials(said["--credentials"]), {});
+  const AdmissionActor admission =
+      find_admission(host, "127.0.0.1", port_of(said["--join"]), kPatience);
+  const auto greet = [&](const Hello& hello) {
+    return ask<Welcome>(host, admission, "the driver", kPatience, hello).get();
+  };
+  const auto join = [&] {
+    return ask<Joined>(host, admission, "the driver", kPatience, Join{.place = 0}).get().error;
+  };
+  REQUIRE_FALSE(join().empty());
+  CHECK_THAT(to_error(join()).what(), ContainsSubstring("which build it is"));
+  CHECK(greet({.fingerprint = "older"}).refusal == "it is another build");
+  const Welcome welcome = greet({.protocol = kProtocol + 1, .fingerprint = build_fingerprint()});
+  CHECK(welcome.refusal == "it speaks another protocol");
+  CHECK(welcome.protocol == kProtocol);
+  CHECK(welcome.fingerprint == build_fingerprint());
+  CHECK_THAT(to_error(join()).what(), ContainsSubstring("which build it is"));  // still not
+  folder.write("go", "");
+  CHECK_THAT(
+      driver.get(),
+      ContainsSubstring("exit status 3 before it had joined: it speaks another protocol (the "
+                        "worker: protocol " +
+                        std::to_string(kProtocol + 1)) &&
+          ContainsSubstring("this process: protocol " + std::to_string(kProtocol)));
+}
+
+TEST_CASE("a worker leaves a driver of another build, and says why",
+          "[integration][processes][hostile]") {
+  const TemporaryCredentials credentials(1);
+  ActorHost& host = open_control_plane(load_credentials(credentials.dir() + "/driver"), {});
+  const auto join = [&](std::uint16_t port) {
+    (void)run_worker_process({.host = "127.0.0.1",
+                              .port = port,
+                              .credentials = credentials.dir() + "/worker-0",
+                              .patience = kPatience});
+  };
+  Welcome answer;
+  std::string expected;
+  SECTION("that refuses it") {
+    answer = {.fingerprint = "newer", .refusal = "it is another build"};
+    expected = "does not take this worker in: it is another build";
+  }
+  SECTION("that does not notice") {
+    answer = {.fingerprint = "newer"};
+    expected = "it is another build";
+  }
+  SECTION("that speaks another protocol") {
+    answer = {.protocol = kProtocol + 1, .fingerprint = build_fingerprint()};
+    expected = "it speaks another protocol";
+  }
+  if (!expected.empty()) {
+    const AdmissionActor admission =
+        host.system().spawn([answer](AdmissionActor::pointer) -> AdmissionActor::behavior_type {
+          return {[answer](const Hello&) { return answer; },
+                  [](const Join&) {
+                    FAIL_CHECK("joined");
+                    return Joined{};
+                  }};
+        });
+    const std::uint16_t port = publish(host, admission, "127.0.0.1");
+    CHECK_THROWS_WITH(
+        join(port),
+        ContainsSubstring(expected) &&
+            ContainsSubstring("the driver: protocol " + std::to_string(answer.protocol)) &&
+            ContainsSubstring(answer.fingerprint));
+    unpublish(host, admission, port);
+    caf::anon_send_exit(admission, caf::exit_reason::user_shutdown);
+  }
+  SECTION("whose messages are others") {
+    using Other = caf::typed_actor<caf::replies_to<Hello>::with<Joined>>;
+    const Other other = host.system().spawn([](Other::pointer) -> Other::behavior_type {
+      return {[](const Hello&) { return Joined{}; }};
+    });
+    const auto port = caf::openssl::publish(other, 0, "127.0.0.1");
+    REQUIRE(port);
+    CHECK_THROWS_WITH(join(*port), ContainsSubstring("no driver of this version"));
+    caf::anon_send_exit(other, caf::exit_reason::user_shutdown);
+  }
+}
+
+}  // namespace
+}  // namespace stagecraft::tests
