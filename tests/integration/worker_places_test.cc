@@ -2,6 +2,8 @@
 /// compared for every builder by tests/tools/every_schedule_test.cc.
 #include <atomic>
 #include <map>
+#include <memory>
+#include <string>
 
 #include <torch/torch.h>
 
