@@ -16,20 +16,37 @@
 namespace stagecraft {
 namespace {
 
-/// What was said of a cluster, word for word; none: nothing.
-struct Said {
-  std::optional<std::string> ranks, workers, credentials;
+/// One thing that was said of a cluster, word for word, and the option or variable that said it.
+struct Word {
+  std::string text, by;
 };
 
-int ranks_from(const std::string& text) {
+/// None: nothing was said of it.
+struct Said {
+  std::optional<Word> ranks, workers, credentials;
+};
+
+[[noreturn]] void refuse(const Word& word, std::string_view expected) {
+  throw Error(Errc::UsageArgument,
+              fmt::format("{} expects {}, found \"{}\"", word.by, expected, word.text));
+}
+
+int ranks_from(const Word& word) {
+  const std::string& text = word.text;
   int ranks = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), ranks);
   if (fault != std::errc{} || end != text.data() + text.size() || ranks < 1) {
-    throw Error(
-        Errc::UsageArgument,
-        fmt::format("--ranks needs a whole number of at least 1, not \"{}\"", text));
+    refuse(word, "a whole number of at least 1");
   }
   return ranks;
+}
+
+/// Whether workers are to be processes.
+bool processes_from(const Word& word) {
+  if (word.text != "threads" && word.text != "processes") {
+    refuse(word, "threads or processes");
+  }
+  return word.text == "processes";
 }
 
 void check_ranks(int ranks) {
@@ -46,15 +63,15 @@ void take_out(int& argc, char** argv, int at, int count) {
 }
 
 /// Takes `--option VALUE` and `--option=VALUE` out of the arguments; the last one counts.
-std::optional<std::string> take_option(int& argc, char** argv, std::string_view option) {
-  std::optional<std::string> value;
+std::optional<Word> take_option(int& argc, char** argv, std::string_view option) {
+  std::optional<Word> value;
   for (int i = 1; i < argc;) {
     const std::string_view word = argv[i];
     if (word == option) {
-      value = i + 1 < argc ? argv[i + 1] : "";
+      value = Word{i + 1 < argc ? argv[i + 1] : "", std::string(option)};
       take_out(argc, argv, i, i + 1 < argc ? 2 : 1);
     } else if (word.starts_with(option) && word.substr(option.size()).starts_with('=')) {
-      value = word.substr(option.size() + 1);
+      value = Word{std::string(word.substr(option.size() + 1)), std::string(option)};
       take_out(argc, argv, i, 1);
     } else {
       ++i;
@@ -63,9 +80,9 @@ std::optional<std::string> take_option(int& argc, char** argv, std::string_view 
   return value;
 }
 
-std::optional<std::string> variable(const char* name) {
+std::optional<Word> variable(const char* name) {
   const char* value = std::getenv(name);
-  return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);
+  return value == nullptr || *value == '\0' ? std::nullopt : std::optional(Word{value, name});
 }
 
 Said said_by_env() {
@@ -75,18 +92,12 @@ Said said_by_env() {
 }
 
 Cluster made_as(const Said& said) {
-  const int ranks = said.ranks
-                        ? ranks_from(*said.ranks)
-                        : std::max(8, static_cast<int>(std::thread::hardware_concurrency()));
-  const std::string workers = said.workers.value_or("threads");
-  if (workers == "processes") {
-    return Cluster::spawn(ranks, {.credentials = said.credentials.value_or("")});
+  const int ranks = said.ranks ? ranks_from(*said.ranks)
+                               : std::max(8, static_cast<int>(std::thread::hardware_concurrency()));
+  if (!said.workers || !processes_from(*said.workers)) {
+    return Cluster::local(ranks);
   }
-  if (workers != "threads") {
-    throw Error(Errc::UsageArgument,
-                fmt::format("--workers is threads or processes, not \"{}\"", workers));
-  }
-  return Cluster::local(ranks);
+  return Cluster::spawn(ranks, {.credentials = said.credentials ? said.credentials->text : ""});
 }
 
 }  // namespace
@@ -103,7 +114,7 @@ Cluster Cluster::spawn(int ranks, const SpawnOptions& options) {
 
 Cluster Cluster::from_args(int& argc, char** argv) {
   Said said = said_by_env();
-  const auto take = [&](std::optional<std::string>& value, std::string_view option) {
+  const auto take = [&](std::optional<Word>& value, std::string_view option) {
     if (auto taken = take_option(argc, argv, option)) {
       value = std::move(taken);
     }
@@ -120,10 +131,10 @@ Cluster Cluster::from_env() {
 
 void Cluster::replace(Rank rank) const {
   if (rank.value < 0 || rank.value >= ranks_) {
-    throw Error(Errc::UsageArgument,
-                fmt::format("rank {} is none of this cluster, which has ranks 0 to {}",
-                            rank.value,
-                            ranks_ - 1));
+    throw Error(
+        Errc::UsageArgument,
+        fmt::format(
+            "rank {} is none of this cluster, which has ranks 0 to {}", rank.value, ranks_ - 1));
   }
   launcher_->replace(rank);
 }

@@ -76,7 +76,7 @@ struct Crew::Impl {
   const std::shared_ptr<Transport> here;
   const std::shared_ptr<std::atomic<std::int64_t>> epoch =
       std::make_shared<std::atomic<std::int64_t>>(0);  ///< the newest that was begun
-  std::vector<Worker> workers;              ///< by rank
+  std::vector<Worker> workers;                         ///< by rank
   std::vector<std::int64_t> clock_offsets;  ///< by rank: what brings its times into our clock
   DriverActor driver;
 
@@ -84,7 +84,7 @@ struct Crew::Impl {
       : host(launcher.host()),
         ledger(std::move(l)),
         job(with_own_plan(std::move(j))),
-        binding(launcher.bind(ranks())),
+        binding(bind(launcher)),
         here(binding->driver_end()),
         clock_offsets(job.train->ranks.size()) {}
 
@@ -92,9 +92,19 @@ struct Crew::Impl {
 
   [[nodiscard]] int ranks() const { return static_cast<int>(job.train->ranks.size()); }
 
+  /// Nothing is started for a job that could not run there.
+  [[nodiscard]] std::shared_ptr<Binding> bind(Launcher& launcher) const {
+    std::vector<RankSetup> setups;
+    for (const Rank rank : all_ranks()) {
+      setups.push_back(rank_setup(job, rank));
+    }
+    launcher.require_fit(setups);
+    return launcher.bind(ranks());
+  }
+
   void launch_workers() {
-    for (int r = 0; r < ranks(); ++r) {
-      workers.push_back(binding->launch(rank_setup(job, Rank(r))));
+    for (const Rank rank : all_ranks()) {
+      workers.push_back(binding->launch(rank_setup(job, rank)));
     }
   }
 
@@ -140,10 +150,11 @@ struct Crew::Impl {
     const ClockReading begun = read_clock();
     std::vector<Asked<Ready>> asked;
     for (std::size_t i = 0; i < to.size(); ++i) {
-      asked.push_back(ask_worker<Ready>(to[i],
-                                        LoadPlan{.rank = to[i],
-                                                 .plan = job.plan_id,
-                                                 .patience_ms = job.options.state_deadline.count()}));
+      asked.push_back(
+          ask_worker<Ready>(to[i],
+                            LoadPlan{.rank = to[i],
+                                     .plan = job.plan_id,
+                                     .patience_ms = job.options.state_deadline.count()}));
       asked.back().answer.on_ready([answered, i] { (*answered)[i] = read_clock().nanoseconds; });
     }
     const std::vector<Ready> all_ready = gather(asked);

@@ -47,15 +47,7 @@ std::uint64_t little_endian_at(std::string_view bytes, std::size_t at) {
 }
 
 void refuse_obstacles(const RankSetup& setup) {
-  std::vector<std::string> all;
-  for (const StageProgram& stage : setup.stages) {
-    const std::vector<std::string> of_stage = wire::obstacles(stage);
-    all.insert(all.end(), of_stage.begin(), of_stage.end());
-  }
-  if (setup.options.before_instruction) {
-    all.emplace_back("the options have before_instruction, which is called in this process");
-  }
-  if (!all.empty()) {
+  if (const std::vector<std::string> all = obstacles(setup); !all.empty()) {
     throw Error(Errc::UsageArgument,
                 fmt::format("rank {} cannot run in another process: {}; run its ranks as threads "
                             "of this one, or do without",
@@ -65,6 +57,18 @@ void refuse_obstacles(const RankSetup& setup) {
 }
 
 }  // namespace
+
+std::vector<std::string> obstacles(const RankSetup& setup) {
+  std::vector<std::string> all;
+  for (const StageProgram& stage : setup.stages) {
+    const std::vector<std::string> of_stage = wire::obstacles(stage);
+    all.insert(all.end(), of_stage.begin(), of_stage.end());
+  }
+  if (setup.options.before_instruction) {
+    all.emplace_back("the options have before_instruction, which is called in this process");
+  }
+  return all;
+}
 
 EncodedSetup encode(const RankSetup& setup) {
   refuse_obstacles(setup);  // keeps SW-3

@@ -37,7 +37,11 @@ struct EncodedSetup {
   std::vector<at::Tensor> tensors;
 };
 
-/// Errors: UsageArgument, naming everything that exists in this process alone.
+/// What of a setup exists in this process alone, one sentence each: `stage "head" has 1 hook on
+/// %h`.
+[[nodiscard]] std::vector<std::string> obstacles(const RankSetup& setup);
+
+/// Errors: UsageArgument, with the obstacles.
 [[nodiscard]] EncodedSetup encode(const RankSetup& setup);
 
 /// How many tensors the bytes speak of: at most as many as there are bytes. Looks at the beginning

@@ -11,10 +11,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "stagecraft/actors/caf_types.h"
 #include "stagecraft/actors/cluster.h"
 #include "stagecraft/actors/executor/rank_setup.h"
+#include "stagecraft/futures/transport/data_port.h"
 #include "stagecraft/futures/transport/transport.h"
 
 namespace stagecraft {
@@ -67,11 +69,20 @@ class Launcher {
   /// Where a crew's own actors live, so that they can talk to its workers.
   [[nodiscard]] virtual ActorHost& host() const = 0;
 
+  /// Judges what ranks are to be told before anything is started for them.
+  /// Errors: UsageArgument, naming rank, stage and thing, where something of it exists in this
+  ///         process alone and the rank's place is in another.
+  virtual void require_fit(const std::vector<RankSetup>& setups) const = 0;
+
   /// Places for ranks 0 to ranks - 1. Errors: as Binding::launch.
   [[nodiscard]] virtual std::unique_ptr<Binding> bind(int ranks) = 0;
 
   /// Who stands in the rank's place.
   [[nodiscard]] virtual WorkerPlace place(Rank rank) const = 0;
+
+  /// What has gone through this process's data port, tensors of all crews; nothing where ranks are
+  /// threads.
+  [[nodiscard]] virtual PortCounts traffic() const = 0;
 
   /// Ends what stands in the rank's place and puts a new worker there, for whoever launches next.
   /// Errors: UsageArgument where it cannot be; as Binding::launch.

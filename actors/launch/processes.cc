@@ -5,6 +5,7 @@
 
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stagecraft/actors/data_tags.h"
 #include "stagecraft/actors/executor/setup_wire.h"
@@ -65,7 +66,7 @@ class ProcessBinding final : public Binding {
     if (!is_remote(rank)) {
       return launch_thread(fleet_->host(), network_.endpoint(rank), std::move(setup));
     }
-    const EncodedSetup encoded = encode(setup);  // first: it may be one that cannot travel
+    const EncodedSetup encoded = encode(setup);
     if (was_replaced(rank)) {
       move_in(place_of(rank));
     }
@@ -178,6 +179,23 @@ class ProcessLauncher final : public Launcher {
 
   [[nodiscard]] ActorHost& host() const override { return fleet_->host(); }
 
+  void require_fit(const std::vector<RankSetup>& setups) const override {
+    std::vector<std::string> all;
+    for (const RankSetup& setup : setups) {
+      if (lives_elsewhere(options_, setup.rank)) {
+        for (const std::string& one : obstacles(setup)) {
+          all.push_back(fmt::format("rank {}: {}", setup.rank.value, one));
+        }
+      }
+    }
+    if (!all.empty()) {
+      throw Error(Errc::UsageArgument,
+                  fmt::format("this cannot run in worker processes: {}; run these ranks as threads "
+                              "(Cluster::local, SpawnOptions::local_ranks), or do without",
+                              fmt::join(all, "; ")));
+    }
+  }
+
   [[nodiscard]] std::unique_ptr<Binding> bind(int ranks) override {
     return std::make_unique<ProcessBinding>(fleet_, options_, ranks);
   }
@@ -190,6 +208,8 @@ class ProcessLauncher final : public Launcher {
     place.rank = rank;
     return place;
   }
+
+  [[nodiscard]] PortCounts traffic() const override { return fleet_->port()->counts(); }
 
   void replace(Rank rank) override {
     if (!lives_elsewhere(options_, rank)) {

@@ -17,6 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kVariable = "STAGECRAFT_WORKER";
 constexpr const char* kProgram = "stagecraft";
+constexpr const char* kThisProgram = "/proc/self/exe";
 
 bool is_program(const fs::path& path) {
   std::error_code none;
@@ -32,7 +33,7 @@ WorkerProgram program_at(const fs::path& path) {
 std::vector<fs::path> places_to_look() {
   std::vector<fs::path> places;
   std::error_code failed;
-  const fs::path here = fs::read_symlink("/proc/self/exe", failed).parent_path();
+  const fs::path here = fs::read_symlink(kThisProgram, failed).parent_path();
   if (!failed) {
     places.push_back(here / kProgram);
     places.push_back(here.parent_path() / kProgram);
@@ -42,12 +43,20 @@ std::vector<fs::path> places_to_look() {
   return places;
 }
 
-WorkerProgram program_said(const std::string& path, const std::string& said_by) {
+/// A link that is another one in every process is followed here, in the one that said it.
+fs::path own_name(const fs::path& path) {
+  std::error_code failed;
+  const fs::path here = path == kThisProgram ? fs::read_symlink(path, failed) : path;
+  return failed ? path : here;
+}
+
+WorkerProgram program_said(const std::string& said, const std::string& said_by) {
+  const fs::path path = own_name(said);
   if (!is_program(path)) {
     throw Error(Errc::UsageFile,
                 fmt::format("expected a program that can be run as a worker, found none at \"{}\" "
                             "({})",
-                            path,
+                            path.string(),
                             said_by));
   }
   return program_at(path);
@@ -67,8 +76,7 @@ Number number_in(const std::string& option, const std::string& text) {
 void take_address(const std::string& text, WorkerProcessOptions& options) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string::npos || colon == 0) {
-    throw Error(Errc::UsageArgument,
-                fmt::format("--join expects HOST:PORT, found \"{}\"", text));
+    throw Error(Errc::UsageArgument, fmt::format("--join expects HOST:PORT, found \"{}\"", text));
   }
   options.host = text.substr(0, colon);
   options.port = number_in<std::uint16_t>("--join HOST:PORT", text.substr(colon + 1));
@@ -95,15 +103,24 @@ WorkerProgram find_worker_program(const std::string& wished) {
 }
 
 std::vector<std::string> worker_arguments(const WorkerProcessOptions& options) {
-  return {"--join",        fmt::format("{}:{}", options.host, options.port),
-          "--credentials", options.credentials,
-          "--place",       std::to_string(options.place),
-          "--incarnation", std::to_string(options.incarnation),
-          "--lifeline",    std::to_string(options.lifeline),
-          "--bind",        options.bind,
-          "--heartbeat",   std::to_string(options.heartbeat.interval.count()),
-          "--silence",     std::to_string(options.heartbeat.silence.count()),
-          "--patience",    std::to_string(options.patience.count())};
+  return {"--join",
+          fmt::format("{}:{}", options.host, options.port),
+          "--credentials",
+          options.credentials,
+          "--place",
+          std::to_string(options.place),
+          "--incarnation",
+          std::to_string(options.incarnation),
+          "--lifeline",
+          std::to_string(options.lifeline),
+          "--bind",
+          options.bind,
+          "--heartbeat",
+          std::to_string(options.heartbeat.interval.count()),
+          "--silence",
+          std::to_string(options.heartbeat.silence.count()),
+          "--patience",
+          std::to_string(options.patience.count())};
 }
 
 WorkerProcessOptions parse_worker_arguments(const std::vector<std::string>& arguments) {

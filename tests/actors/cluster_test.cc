@@ -1,5 +1,10 @@
 #include "stagecraft/actors/cluster.h"
 
+#include <unistd.h>
+
+#include <cstdlib>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "stagecraft/base/error.h"
@@ -8,6 +13,8 @@
 
 namespace stagecraft {
 namespace {
+
+using Catch::Matchers::ContainsSubstring;
 
 /// The arguments of a program, as main() gets them.
 struct Arguments {
@@ -24,6 +31,41 @@ struct Arguments {
   }
   std::vector<std::string> left() const { return {argv.begin(), argv.begin() + argc}; }
 };
+
+/// The cluster of a program that is started with these words.
+Cluster cluster_of(std::vector<std::string> words) {
+  words.insert(words.begin(), "train");
+  Arguments arguments(std::move(words));
+  return Cluster::from_args(arguments.argc, arguments.argv.data());
+}
+
+/// An environment variable that is as it was before when this ends.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* before = std::getenv(name); before != nullptr) {
+      before_ = before;
+    }
+    setenv(name, value.c_str(), 1);
+  }
+  ~Variable() {
+    if (before_) {
+      setenv(name_, before_->c_str(), 1);
+    } else {
+      unsetenv(name_);
+    }
+  }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+bool are_threads(const Cluster& cluster) {
+  return cluster.workers().front().process == getpid();
+}
 
 TEST_CASE("a cluster takes its own option out of the arguments", "[actors][cluster]") {
   const auto words = GENERATE(std::vector<std::string>{"train", "--ranks", "3", "--steps", "7"},
@@ -50,6 +92,59 @@ TEST_CASE("a number of ranks that is none is refused", "[actors][cluster]") {
   CHECK(thrown_by([&] { (void)Cluster::from_args(cut.argc, cut.argv.data()); }) ==
         Errc::UsageArgument);
   CHECK(thrown_by([] { (void)Cluster::local(0); }) == Errc::UsageArgument);
+}
+
+TEST_CASE("where ranks run is an option too, as threads unless said", "[actors][cluster]") {
+  CHECK(are_threads(cluster_of({"--ranks", "2"})));
+  CHECK(are_threads(cluster_of({"--ranks", "2", "--workers=threads"})));
+  const Cluster processes = cluster_of({"--ranks", "2", "--workers", "processes"});
+  REQUIRE(processes.ranks() == 2);
+  for (const WorkerPlace& place : processes.workers()) {
+    CHECK(place.process == 0);  // nobody needs them yet
+    CHECK(place.incarnation == 0);
+    CHECK(place.address.empty());
+  }
+  Arguments arguments({"train", "--workers=threads", "x", "--credentials", "there", "--ranks=1"});
+  (void)Cluster::from_args(arguments.argc, arguments.argv.data());
+  CHECK(arguments.left() == std::vector<std::string>{"train", "x"});
+}
+
+TEST_CASE("what is no place for ranks is refused", "[actors][cluster][refusals]") {
+  const auto text = GENERATE("Threads", "process", "3", "");
+  CHECK_THROWS_WITH(cluster_of({"--workers", text}),
+                    ContainsSubstring("--workers expects threads or processes, found \""));
+  CHECK_THROWS_WITH(cluster_of({"--workers=processes", "--credentials", "/nowhere/at/all"}),
+                    ContainsSubstring("/nowhere/at/all"));
+}
+
+TEST_CASE("the environment says what the arguments do not", "[actors][cluster]") {
+  const Variable ranks("STAGECRAFT_RANKS", "3");
+  CHECK(Cluster::from_env().ranks() == 3);
+  CHECK(are_threads(Cluster::from_env()));
+  CHECK(cluster_of({}).ranks() == 3);
+  CHECK(cluster_of({"--ranks", "2"}).ranks() == 2);
+  {
+    const Variable workers("STAGECRAFT_WORKERS", "processes");
+    CHECK_FALSE(are_threads(Cluster::from_env()));
+    CHECK(are_threads(cluster_of({"--workers", "threads"})));
+    const Variable credentials("STAGECRAFT_CREDENTIALS", "/nowhere/at/all");
+    CHECK_THROWS_WITH(Cluster::from_env(), ContainsSubstring("/nowhere/at/all"));
+  }
+  const Variable empty("STAGECRAFT_WORKERS", "");
+  CHECK(are_threads(Cluster::from_env()));  // as if it were not there
+}
+
+TEST_CASE("a variable that makes no sense is refused by its name", "[actors][cluster][refusals]") {
+  const auto text = GENERATE("0", "-1", "two", "2x", "99999999999");
+  {
+    const Variable ranks("STAGECRAFT_RANKS", text);
+    CHECK_THROWS_WITH(
+        Cluster::from_env(),
+        ContainsSubstring("STAGECRAFT_RANKS expects a whole number of at least 1, found \""));
+  }
+  const Variable workers("STAGECRAFT_WORKERS", text);
+  CHECK_THROWS_WITH(Cluster::from_env(),
+                    ContainsSubstring("STAGECRAFT_WORKERS expects threads or processes"));
 }
 
 }  // namespace

@@ -1,15 +1,19 @@
-/// `stagecraft train --schedule NAME --verify` for every builder there is, and what is wrong usage
-/// of it.
+/// `stagecraft train --schedule NAME --verify` for every builder there is, wherever its ranks are,
+/// and what is wrong usage of it.
 #include <map>
 #include <set>
 #include <sstream>
 
 #include <fmt/format.h>
 
+#include "stagecraft/actors/cluster.h"
+#include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/scheduler/accumulation.h"
 #include "stagecraft/scheduler/registry.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/tools/train_run.h"
+#include "stagecraft/tools/train/job.h"
+#include "stagecraft/tools/train/run.h"
 #include "stagecraft/tools/train/verify.h"
 
 namespace stagecraft::tests {
@@ -27,19 +31,93 @@ nlohmann::json verify(Words words) {
   return train_json(words).verify;
 }
 
+/// What a run said at its end.
+struct Ending {
+  nlohmann::json verified;
+  std::string sha256;  ///< of the weights
+};
+
+Ending ending_of(const std::string& output) {
+  Ending ending;
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    const nlohmann::json object = nlohmann::json::parse(line);
+    if (object.at("event") == "verify") {
+      ending.verified = object;
+    } else if (object.at("event") == "done") {
+      ending.sha256 = object.at("weights_sha256");
+    }
+  }
+  return ending;
+}
+
+/// Makes the same run once on each of the clusters, in this process: they serve all builders, as to
+/// start workers takes longer than to train.
+std::vector<Ending> endings_on(const std::vector<Cluster>& clusters, const Words& words) {
+  const SingleThreaded alone;
+  std::istringstream in;
+  std::ostringstream err;
+  tools::Console aside{.in = in, .out = err, .err = err};
+  const tools::TrainJob job =
+      tools::make_job(std::get<tools::TrainOptions>(tools::parse_train_options(words)), aside);
+  std::vector<Ending> endings;
+  for (const Cluster& cluster : clusters) {
+    std::ostringstream out;
+    tools::Console console{.in = in, .out = out, .err = err};
+    const tools::ExitCode code = tools::TrainRun(job, cluster, console).run();
+    CAPTURE(out.str(), err.str());
+    REQUIRE(code == tools::ExitCode::Good);
+    endings.push_back(ending_of(out.str()));
+  }
+  return endings;
+}
+
+/// As little as every builder's constraints allow on four ranks.
+Words tiny_verify(std::string_view builder) {
+  return {"--schedule",
+          std::string(builder),
+          "--ranks",
+          "4",
+          "--microbatches",
+          "8",
+          "--steps",
+          "2",
+          "--dim",
+          "16",
+          "--heads",
+          "2",
+          "--ffn",
+          "24",
+          "--seq",
+          "8",
+          "--microbatch-size",
+          "1",
+          "--verify",
+          "--json"};
+}
+
 }  // namespace
 
-TEST_CASE("every builder trains as one process does, bit by bit unless replicas add up shares",
-          "[tools][train][builders]") {
+TEST_CASE(
+    "every builder trains as one process does on threads, processes and a mix of them, bit by bit "
+    "unless replicas add up shares",
+    "[tools][train][builders][processes]") {
   const std::set<std::string_view> two_replicas{"dualpipe", "chimera"};
+  const std::vector<Cluster> clusters{
+      Cluster::local(4),
+      Cluster::spawn(4),
+      Cluster::spawn(4, {.ranks_per_process = 2, .local_ranks = 1}),  // one, two and one together
+  };
   for (const BuilderInfo& builder : builders()) {
     CAPTURE(builder.name);
-    const nlohmann::json result =
-        verify({"--schedule", std::string(builder.name), "--ranks", "2", "--steps", "2"});
-    CAPTURE(result.dump());
-    CHECK(result.at("bit_equal") == !two_replicas.contains(builder.name));
-    CHECK(result.contains("within_bound") == two_replicas.contains(builder.name));
-    CHECK(result.value("within_bound", true) == true);
+    const std::vector<Ending> endings = endings_on(clusters, tiny_verify(builder.name));
+    for (const auto& [verified, sha256] : endings) {
+      CAPTURE(verified.dump());
+      CHECK(verified.at("bit_equal") == !two_replicas.contains(builder.name));
+      CHECK(verified.contains("within_bound") == two_replicas.contains(builder.name));
+      CHECK(verified.value("within_bound", true) == true);
+      CHECK(sha256 == endings.front().sha256);
+    }
   }
 }
 

@@ -1,6 +1,8 @@
 /// The small programs do what they show: they end well and what they train gets better.
 
+#include <csignal>
 #include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,28 @@ TEST_CASE("a small program ends well and its loss falls", "[tools][examples]") {
   const std::vector<double> losses = losses_of(result.out);
   REQUIRE(losses.size() >= 4);
   CHECK(losses.back() < 0.8 * losses.front());
+}
+
+TEST_CASE("a program is its own worker, whatever the generic one is",
+          "[tools][examples][processes]") {
+  const std::string program = STAGECRAFT_BUILD_DIR "/bin/examples/own_worker";
+  const CommandResult result =
+      run_command({"/usr/bin/env", "STAGECRAFT_WORKER=/bin/false", program});
+  CAPTURE(result.out, result.err);
+  REQUIRE(result.exit_code == 0);
+  const std::vector<double> losses = losses_of(result.out);
+  REQUIRE(losses.size() == 5);
+  CHECK(losses.back() < 0.8 * losses.front());
+  const std::regex pattern("rank ([01]) is process ([0-9]+)\n");
+  std::set<pid_t> processes;
+  for (std::sregex_iterator match(result.out.begin(), result.out.end(), pattern), end; match != end;
+       ++match) {
+    processes.insert(std::stoi((*match)[2]));
+  }
+  CHECK(processes.size() == 2);
+  for (const pid_t process : processes) {
+    CHECK(kill(process, 0) == -1);  // ended before their program did
+  }
 }
 
 }  // namespace stagecraft::tests

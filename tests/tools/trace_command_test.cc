@@ -24,7 +24,7 @@ struct TracedRun {
   std::string plan, trace;
   TrainOutput output;
 
-  explicit TracedRun(const std::vector<std::string>& make) {
+  explicit TracedRun(const std::vector<std::string>& make, const std::string& workers = "threads") {
     plan = folder.path() + "/plan";
     trace = folder.path() + "/trace.json";
     std::vector<std::string> words{STAGECRAFT_COMMAND, "schedule", "make"};
@@ -40,6 +40,8 @@ struct TracedRun {
                          std::to_string(schedule.microbatches()),
                          "--layers",
                          std::to_string(Layout::of(schedule).model_stages()),
+                         "--workers",
+                         workers,
                          "--trace",
                          trace});
   }
@@ -121,8 +123,32 @@ TEST_CASE("a trace has every task of every step, on tracks that never run backwa
   }
 }
 
-TEST_CASE("every flow of a trace leads from a send into its receive", "[tools][trace]") {
-  const TracedRun run({"1f1b", "--devices", "2", "--microbatches", "4"});
+TEST_CASE("no rank's clock has it at work on a step before another has ended the one before",
+          "[tools][trace][processes]") {
+  const std::string workers = GENERATE("threads", "processes");
+  CAPTURE(workers);
+  const TracedRun run({"1f1b", "--devices", "2", "--microbatches", "4"}, workers);
+  std::map<int, double> begin, end;  // by step, of all ranks
+  for (const Json& event : run.events()) {
+    if (event.at("ph") == "X") {
+      const int step = event.at("args").at("step");
+      const double from = number(event, "ts");
+      begin[step] = std::min(begin.try_emplace(step, from).first->second, from);
+      end[step] = std::max(end[step], from + number(event, "dur"));
+    }
+  }
+  REQUIRE(begin.size() == 3);
+  for (auto next = std::next(begin.begin()); next != begin.end(); ++next) {
+    CAPTURE(next->first);
+    CHECK(end[next->first - 1] <= next->second + 0.0005);
+  }
+}
+
+TEST_CASE("every flow of a trace leads from a send into its receive, also between processes",
+          "[tools][trace][processes]") {
+  const std::string workers = GENERATE("threads", "processes");
+  CAPTURE(workers);
+  const TracedRun run({"1f1b", "--devices", "2", "--microbatches", "4"}, workers);
   std::map<std::int64_t, Json> sent, received;
   std::map<std::tuple<int, int>, std::vector<Json>> slices;
   for (const Json& event : run.events()) {

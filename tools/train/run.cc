@@ -45,12 +45,6 @@ TrainerOptions trainer_options(const TrainOptions& options) {
   return made;
 }
 
-Cluster make_cluster(const TrainOptions& options, int ranks) {
-  return options.workers == WorkerKind::Threads
-             ? Cluster::local(ranks)
-             : Cluster::spawn(ranks, {.credentials = options.credentials.value_or("")});
-}
-
 /// What is a field to a program is an option here.
 std::string as_option(std::string message, const std::string& field, const std::string& option) {
   const std::size_t at = message.find(field);
@@ -144,14 +138,20 @@ std::string stage_of(const CompiledProgram& program, const std::string& name) {
 
 }  // namespace
 
-TrainRun::TrainRun(const TrainJob& job, Console& console)
+Cluster make_cluster(const TrainJob& job) {
+  const int ranks = job.choice.layout.ranks();
+  return job.options.workers == WorkerKind::Threads
+             ? Cluster::local(ranks)
+             : Cluster::spawn(ranks, {.credentials = job.options.credentials.value_or("")});
+}
+
+TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, Console& console)
     : job_(job),
       console_(console),
       output_(console),
       form_(progress_form(job.options.json)),
       progress_(make_progress(form_, output_)),
-      cluster_(make_cluster(job.options, job.choice.layout.ranks())),
-      trainer_(cluster_,
+      trainer_(cluster,
                job.program,
                job.choice.schedule,
                make_optimizer(job.options),

@@ -29,11 +29,15 @@
 
 namespace stagecraft::tools {
 
+/// The ranks that the options ask for. Errors: those of Cluster::spawn.
+[[nodiscard]] Cluster make_cluster(const TrainJob& job);
+
 class TrainRun {
  public:
-  /// Starts the workers and loads the checkpoint if one is named.
+  /// Starts the workers on `cluster`, which has a rank for every row of the schedule, and loads the
+  /// checkpoint if one is named.
   /// Errors: those of Trainer; UsageArgument when the checkpoint is already at --steps.
-  TrainRun(const TrainJob& job, Console& console);
+  TrainRun(const TrainJob& job, const Cluster& cluster, Console& console);
 
   /// Trains, saves and reports.
   /// Errors: those of a step; nothing is saved then. UsageFile, once all else is done, when
@@ -60,7 +64,6 @@ class TrainRun {
   RunOutput output_;
   const ProgressForm form_;
   std::unique_ptr<Progress> progress_;
-  Cluster cluster_;
   Trainer trainer_;
   std::optional<Reference> reference_;
   Verifier verifier_;

@@ -24,7 +24,7 @@ ExitCode train(const std::vector<std::string>& arguments, Console& console) {
     return ExitCode::Good;
   }
   check_threads(threads_to_run(job.options, job.choice));
-  return TrainRun(job, console).run();
+  return TrainRun(job, make_cluster(job), console).run();
 }
 
 }  // namespace stagecraft::tools
