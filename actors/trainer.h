@@ -7,8 +7,8 @@
 /// Thread: one at a time; the futures it returns may be read anywhere.
 /// TR-1: nothing is dispatched for a schedule that breaks a rule, or a batch of the wrong shape.
 /// TR-2: a step that fails before its vote changes no weight, and the next may follow. One that
-///       fails later leaves weights undefined: every step, save and state_dict fails until load() or
-///       recover().
+///       fails later leaves weights undefined: every step, save and state_dict fails until load()
+///       or recover().
 /// TR-3: destroying a trainer cancels the steps under way and takes a bounded time. One that is
 ///       never destroyed, or only among static objects, does not harm the end of the process.
 /// TR-4: a trainer that was moved from, and the copy that a child of fork() has of one, say so to

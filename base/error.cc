@@ -28,6 +28,7 @@ constexpr std::array kCodes{
     CodeEntry{Errc::PlanInvalid, ErrorFamily::Plan, "plan.invalid"},
     CodeEntry{Errc::TransportClosed, ErrorFamily::Transport, "transport.closed"},
     CodeEntry{Errc::TransportRefused, ErrorFamily::Transport, "transport.refused"},
+    CodeEntry{Errc::WireFormat, ErrorFamily::Transport, "wire.format"},
     CodeEntry{Errc::DeviceOutOfMemory, ErrorFamily::Device, "device.out_of_memory"},
     CodeEntry{Errc::DeviceFailed, ErrorFamily::Device, "device.failed"},
     CodeEntry{Errc::WorkerFailed, ErrorFamily::Worker, "worker.failed"},

@@ -34,6 +34,8 @@ enum class Errc : std::uint8_t {
   // Transport
   TransportClosed,
   TransportRefused,
+  // Wire: what was received cannot be read
+  WireFormat,
   // Device
   DeviceOutOfMemory,
   DeviceFailed,

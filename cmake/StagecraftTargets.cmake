@@ -78,11 +78,15 @@ function(stagecraft_add_program name)
     RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${program_FOLDER}")
 endfunction()
 
-# stagecraft_compile_quickly(<target>)
+# stagecraft_compile_quickly(<target> [level])
 #
 # For what is compiled for longer than it ever computes: tests, and the words and tables of a command.
 function(stagecraft_compile_quickly target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  set(level 1)
+  if(ARGC GREATER 1)
+    set(level ${ARGV1})
+  endif()
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O${level}>)
 endfunction()
 
 # stagecraft_add_tests(<layer> SOURCES ... [LIBS ...])
@@ -94,7 +98,8 @@ function(stagecraft_add_tests layer)
   set(target stagecraft_${layer}_tests)
   add_executable(${target} ${tests_SOURCES})
   stagecraft_target_defaults(${target})
-  stagecraft_compile_quickly(${target})
+  # A precompiled header serves those alone who optimise, as it did.
+  stagecraft_compile_quickly(${target} $<BOOL:$<TARGET_PROPERTY:PRECOMPILE_HEADERS_REUSE_FROM>>)
   stagecraft_link_defaults(${target})
   target_link_libraries(${target} PRIVATE ${tests_LIBS} Catch2::Catch2WithMain)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/tests")
@@ -122,4 +127,16 @@ function(stagecraft_use_pch target copy)
   target_link_libraries(${target} PRIVATE fmt::fmt)  # a copy serves those alone who agree on the macros it saw
   target_precompile_headers(${target} REUSE_FROM ${pch})
   target_compile_options(${target} PRIVATE -fpch-preprocess)  # lets ccache see through the precompiled header
+endfunction()
+
+# stagecraft_compile_together(<target> <source>...)
+#
+# Compiles these sources of this folder as one translation unit. A unit that sees LibTorch's modules instantiates
+# the templates which those headers use once more when it ends, precompiled or not: about as long as a small test
+# takes for all else. What is not named here stays a unit of its own. For tests alone: a source of a layer must show
+# that it includes what it uses. Names outside of functions must differ within a group.
+function(stagecraft_compile_together target first)
+  cmake_path(GET first STEM group)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  set_source_files_properties(${first} ${ARGN} PROPERTIES UNITY_GROUP ${group})
 endfunction()

@@ -2,9 +2,9 @@
 /// there, whoever made it.
 ///
 /// Asked of programs that came from elsewhere: those that partition makes keep all of it.
-/// SV-1: what is sound here makes no interpreter, executor or bucket index outside of its lists, call
-///       an operator with another number or kind of operands than its schema has, or compute sizes
-///       that overflow. What operators do with the tensors they get is theirs to check.
+/// SV-1: what is sound here makes no interpreter, executor or bucket index outside of its lists,
+///       call an operator with another number or kind of operands than its schema has, or compute
+///       sizes that overflow. What operators do with the tensors they get is theirs to check.
 #pragma once
 
 #include <string>

@@ -44,9 +44,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     tensors.assign(sc::tensor_count(bytes), at::zeros({1}));
     read = sc::decode_setup(bytes, tensors);
   } catch (const sc::Error& error) {
-    sc::fuzz::require(
-        error.code() == sc::Errc::TransportRefused || error.code() == sc::Errc::PlanInvalid,
-        "bytes are refused as such");
+    sc::fuzz::require(error.code() == sc::Errc::WireFormat || error.code() == sc::Errc::PlanInvalid,
+                      "bytes are refused as such");
     return 0;
   }
   const sc::EncodedSetup again = sc::encode(*read);

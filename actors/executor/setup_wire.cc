@@ -43,8 +43,7 @@ std::uint64_t little_endian_at(std::string_view bytes, std::size_t at) {
 }
 
 [[noreturn]] void refuse(const std::string& found) {
-  throw Error(Errc::TransportRefused,
-              fmt::format("what came as the setup of a rank is none: {}", found));
+  throw Error(Errc::WireFormat, fmt::format("what came as the setup of a rank is none: {}", found));
 }
 
 void refuse_obstacles(const RankSetup& setup) {

@@ -1,8 +1,8 @@
 /// verify: whether what a rank was told can be bound and run, whoever made it.
 ///
 /// Asked when a setup was decoded; those cut out of a Job keep all of it.
-/// VS-1: together with BP-1, which judges the two lists, a sound setup makes no executor read a list
-///       outside of its bounds. It may still fail, with an Error, in a step.
+/// VS-1: together with BP-1, which judges the two lists, a sound setup makes no executor read a
+///       list outside of its bounds. It may still fail, with an Error, in a step.
 #pragma once
 
 #include <string>

@@ -4,7 +4,7 @@
 ///   integers, ids, enumerators   integers          vectors             arrays
 ///   bool, double, std::string    their own kinds   std::map            maps, keys ascending
 ///   chrono durations             their count       std::optional       nil, or the value
-///   records                      arrays            std::variant        array of 2: which, the value
+///   records                      arrays            std::variant        array of 2: which, value
 ///
 /// What has no list and none of these forms is a leaf: the writer or reader in use names its leaves
 /// (`using Leaves = std::tuple<...>`) and has `leaf(value)` for each.

@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 9> kKinds{
 
 [[noreturn]] void refuse_bytes(const std::string& found) {
   throw Error(
-      Errc::TransportRefused,
+      Errc::WireFormat,
       fmt::format("these bytes are no message of Stagecraft: {}; both ends must be the same "
                   "version, and nothing between them may change what is sent",
                   found));

@@ -2,8 +2,8 @@
 /// data plane: a message has their facts only.
 ///
 /// WT-1: a tensor travels as the flat span of its memory, first element to last, and is laid over
-///       it again at the other end: so strides, shared elements (stride 0) and gaps are as they were,
-///       whatever becomes of strides on the way.
+///       it again at the other end: so strides, shared elements (stride 0) and gaps are as they
+///       were, whatever becomes of strides on the way.
 /// WT-2: a tensor that is met twice travels once.
 #pragma once
 

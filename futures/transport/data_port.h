@@ -7,7 +7,8 @@
 /// waits for a peer; the key pair is new with every port, so a key names an incarnation.
 ///
 /// DP-1: only keys that were admitted can connect, and what comes is known by that key; garbage,
-///       plain clients and foreign keys never reach a frame.
+///       plain clients and foreign keys never reach a frame. A handshake with a key that is not
+///       admitted waits for it for some seconds, as the other end may have been told first.
 /// DP-2: what came from one port counts its frames; after a loss, or a frame that cannot be read,
 ///       nothing more is taken from that link (RS-1), and `when_broken` is told. A tensor is
 ///       delivered whole or not at all.
@@ -62,7 +63,7 @@ struct LinkCounts {
 
 struct PortCounts {
   std::map<std::string, LinkCounts> links;  ///< of all peers there ever were
-  std::int64_t connections_refused = 0;     ///< handshakes with keys that are not admitted
+  std::int64_t connections_held = 0;        ///< handshakes with keys that were not admitted
   std::int64_t tensors_misdirected = 0;     ///< for a network or a rank that is not here
   std::int64_t partial_bytes = 0;           ///< memory of tensors of which a part is here
 };
@@ -82,8 +83,7 @@ class DataPort {
 
   [[nodiscard]] const PortAddress& address() const;
 
-  /// The peer may connect from now on, and is connected to when something is first sent to it: by
-  /// then it has to have admitted this port. A second time changes nothing.
+  /// The peer may connect from now on, and is connected to. A second time changes nothing.
   /// Errors: TransportRefused for an address or a key that is none.
   void admit(const PortAddress& peer);
   /// The opposite: its key is refused, its tensors that are half here and those that wait for it

@@ -3,11 +3,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <exception>
 #include <optional>
@@ -26,7 +24,7 @@ namespace stagecraft {
 
 struct PortLoop::Order {
   struct Admit {
-    PortAddress peer;
+    std::string key;
     zmq::socket_t socket;
   };
   struct Forget {
@@ -43,26 +41,28 @@ struct PortLoop::Order {
 
 /// Another process as far as this one sends to it and takes from it.
 struct PortLoop::Peer {
-  Peer(const PortAddress& address,
-       zmq::socket_t to,
-       std::uint64_t number,
-       const DataPortOptions& options)
-      : key(address.key),
-        endpoint(address.endpoint),
+  Peer(std::string name, zmq::socket_t to, std::uint64_t number, const DataPortOptions& options)
+      : key(std::move(name)),
         socket(std::move(to)),
         link(number),
         outbox(options.chunk_bytes),
         arriving(options.largest_tensor) {}
 
-  const std::string key, endpoint;
+  const std::string key;
   zmq::socket_t socket;
-  bool connected = false;
   const std::uint64_t link;
   std::uint64_t sequence = 0;
   Outbox outbox;
   bool blocked = false;  ///< the socket takes no more for now
   Reassembly arriving;
   std::int64_t partial = 0;  ///< of its bytes, what is counted
+};
+
+/// A handshake that waits for its key to be admitted.
+struct PortLoop::Knock {
+  std::string key;
+  std::string asker;   ///< ZeroMQ's name of the connection
+  std::string number;  ///< of its request
 };
 
 struct PortLoop::Message {
@@ -73,7 +73,7 @@ struct PortLoop::Message {
 struct PortLoop::Sockets {
   explicit Sockets(int io_threads)
       : context(io_threads, /*max_sockets_=*/16384),
-        zap(context, zmq::socket_type::rep),
+        zap(context, zmq::socket_type::router),
         in(context, zmq::socket_type::pull),
         wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     SC_CHECK(wake >= 0, fmt::format("eventfd failed: {}", std::strerror(errno)));
@@ -99,28 +99,15 @@ constexpr int kHighWater = 16;
 constexpr std::int64_t kEnvelope = 4096;
 /// How much is done for one socket before the others have their turn.
 constexpr int kTurn = 32;
-/// Longest handshake of a connection, in milliseconds, before it is tried again.
-constexpr int kHandshake = 5000;
+/// Handshakes that wait at a time; of more the oldest are never answered.
+constexpr std::size_t kMostKnocks = 1024;
+/// For how long one may last, be it for a key that is admitted late.
+constexpr int kHandshakeMs = 10'000;
 /// Up to this size a copy costs less than keeping the tensor until it has left.
 constexpr std::int64_t kCopied = 4096;
 
 std::string foreign(const zmq::error_t& error) {
   return error.what();
-}
-
-/// Whether ZeroMQ takes it: "tcp://HOST:PORT" or "ipc://NAME".
-bool is_address(std::string_view endpoint) {
-  constexpr std::string_view kTcp = "tcp://";
-  constexpr std::string_view kIpc = "ipc://";
-  if (endpoint.starts_with(kIpc)) {
-    return endpoint.size() > kIpc.size();
-  }
-  const std::size_t colon = endpoint.rfind(':');
-  const std::string_view port = endpoint.substr(std::min(colon + 1, endpoint.size()));
-  int number = 0;
-  const auto [end, fault] = std::from_chars(port.data(), port.data() + port.size(), number);
-  return endpoint.starts_with(kTcp) && colon > kTcp.size() && fault == std::errc{} &&
-         end == port.data() + port.size() && number > 0 && number <= 65535;
 }
 
 std::string random_name() {
@@ -193,6 +180,7 @@ PortLoop::PortLoop(DataPortOptions options)
     keep_quiet(in, endpoint);
     in.set(zmq::sockopt::maxmsgsize, kLargestChunk + kEnvelope);
     in.set(zmq::sockopt::backlog, 1024);
+    in.set(zmq::sockopt::handshake_ivl, kHandshakeMs);
     in.set(zmq::sockopt::curve_server, true);
     in.set(zmq::sockopt::curve_secretkey, secret_key_);
     in.set(zmq::sockopt::zap_domain, std::string("stagecraft"));
@@ -217,16 +205,12 @@ void PortLoop::admit(const PortAddress& peer) {
     }
   }
   std::array<std::uint8_t, 32> binary{};
-  if (peer.key.size() != 40 || zmq_z85_decode(binary.data(), peer.key.c_str()) == nullptr) {
+  std::array<char, 41> again{};
+  if (peer.key.size() != 40 || zmq_z85_decode(binary.data(), peer.key.c_str()) == nullptr ||
+      zmq_z85_encode(again.data(), binary.data(), binary.size()) != peer.key) {
     throw Error(Errc::TransportRefused,
                 fmt::format("the key of {} is no CURVE public key: expected the 40 characters that "
                             "its port gives",
-                            peer.endpoint));
-  }
-  if (!is_address(peer.endpoint)) {
-    throw Error(Errc::TransportRefused,
-                fmt::format("cannot connect to {}: expected an address that a port gave, such as "
-                            "tcp://127.0.0.1:41234",
                             peer.endpoint));
   }
   try {
@@ -235,15 +219,17 @@ void PortLoop::admit(const PortAddress& peer) {
     socket.set(zmq::sockopt::curve_serverkey, peer.key);
     socket.set(zmq::sockopt::curve_publickey, address_.key);
     socket.set(zmq::sockopt::curve_secretkey, secret_key_);
+    // A peer that does not answer is asked again soon, then ever later.
     socket.set(zmq::sockopt::reconnect_ivl, 10);
     socket.set(zmq::sockopt::reconnect_ivl_max, 1000);
-    // A peer that refuses this port says so by silence.
-    socket.set(zmq::sockopt::handshake_ivl, kHandshake);
+    socket.connect(peer.endpoint);
     // Made here, used by the loop: the mutex is the fence that ZeroMQ asks for.
-    post({Order::Admit{peer, std::move(socket)}});
+    post({Order::Admit{peer.key, std::move(socket)}});
   } catch (const zmq::error_t& error) {
     throw Error(Errc::TransportRefused,
-                fmt::format("no socket for {}: {}", peer.endpoint, foreign(error)));
+                fmt::format("cannot connect to {}: {}; expected an address that a port gave",
+                            peer.endpoint,
+                            foreign(error)));
   }
 }
 
@@ -292,7 +278,7 @@ void PortLoop::post(Order order) {
     return;
   }
   if (const auto* admit = std::get_if<Order::Admit>(&order.what)) {
-    admitted_.insert(admit->peer.key);
+    admitted_.insert(admit->key);
   } else if (const auto* forget = std::get_if<Order::Forget>(&order.what)) {
     admitted_.erase(forget->key);
   }
@@ -396,10 +382,17 @@ bool PortLoop::carry_out_orders() {
 
 void PortLoop::carry_out(Order& order) {
   if (auto* const admit = std::get_if<Order::Admit>(&order.what)) {
-    auto& peer = peers_[admit->peer.key];
+    auto& peer = peers_[admit->key];
     if (peer == nullptr) {
-      peer = std::make_unique<Peer>(admit->peer, std::move(admit->socket), ++links_, options_);
+      peer = std::make_unique<Peer>(admit->key, std::move(admit->socket), ++links_, options_);
     }
+    std::erase_if(knocks_, [this, admit](const Knock& knock) {
+      const bool known = knock.key == admit->key;
+      if (known) {
+        let_in(knock);
+      }
+      return known;
+    });
   } else if (const auto* const forget = std::get_if<Order::Forget>(&order.what)) {
     const auto found = peers_.find(forget->key);
     if (found != peers_.end()) {
@@ -416,11 +409,6 @@ void PortLoop::carry_out(Order& order) {
       return;
     }
     Peer& peer = *found->second;
-    if (!peer.connected) {
-      // Not before: by then both have admitted each other, and nobody is refused.
-      peer.connected = true;
-      peer.socket.connect(peer.endpoint);
-    }
     if (peer.outbox.empty()) {
       busy_.push_back(&peer);
     }
@@ -443,48 +431,56 @@ std::shared_ptr<const Mailboxes> PortLoop::mailboxes_of(NetworkId network) const
   return found == networks_.end() ? nullptr : found->second.lock();
 }
 
-/// Answers by RFC 27: version, request, status, text, user, metadata.
+/// Requests are as RFC 27 has them: version, number, domain, address, identity, mechanism, key.
 void PortLoop::judge_connections() {
-  constexpr std::size_t kRequest = 1;
-  constexpr std::size_t kCredentials = 6;
+  constexpr std::size_t kParts = 7;
   while (true) {
-    std::vector<zmq::message_t> request;
+    std::vector<zmq::message_t> parts;
     do {
       zmq::message_t part;
       if (!sockets_->zap.recv(part, zmq::recv_flags::dontwait)) {
         return;
       }
-      request.push_back(std::move(part));
-    } while (request.back().more());
-    std::array<char, 41> key{};
-    if (request.size() == kCredentials + 1 && request[kCredentials].size() == 32) {
-      zmq_z85_encode(key.data(), request[kCredentials].data<std::uint8_t>(), 32);
+      parts.push_back(std::move(part));
+    } while (parts.back().more());
+    // Before the request is the envelope: who asks, and a part that is empty.
+    if (parts.size() != kParts + 2 || parts.back().size() != 32) {
+      continue;
     }
-    bool admitted = false;
-    std::int64_t refused = 0;
+    std::array<char, 41> key{};
+    zmq_z85_encode(key.data(), parts.back().data<std::uint8_t>(), 32);
+    Knock knock{.key = key.data(), .asker = parts[0].to_string(), .number = parts[3].to_string()};
+    std::int64_t held = 0;
     {
       const std::scoped_lock lock(mutex_);
-      admitted = admitted_.contains(key.data());
-      refused = counts_.connections_refused += admitted ? 0 : 1;
+      if (!admitted_.contains(knock.key)) {
+        held = ++counts_.connections_held;
+      }
     }
-    if (!admitted && is_told(refused)) {
-      log(Level::Warning,
-          "connection refused",
-          {{"endpoint", address_.endpoint}, {"key", key.data()}, {"refused", refused}});
+    if (held == 0) {
+      let_in(knock);
+      continue;
     }
-    // 300 and not 400: whoever will be admitted in a moment may try again.
-    const std::array<std::string_view, 6> answer{
-        "1.0",
-        request.size() > kRequest ? view(request[kRequest]) : std::string_view(),
-        admitted ? "200" : "300",
-        "",
-        admitted ? std::string_view(key.data()) : std::string_view(),
-        ""};
-    for (std::size_t i = 0; i < answer.size(); ++i) {
-      static_cast<void>(sockets_->zap.send(
-          zmq::buffer(answer[i]),
-          i + 1 < answer.size() ? zmq::send_flags::sndmore : zmq::send_flags::none));
+    if (is_told(held)) {
+      log(Level::Info,
+          "connection of a key that is not admitted",
+          {{"endpoint", address_.endpoint}, {"key", knock.key}, {"held", held}});
     }
+    knocks_.push_back(std::move(knock));
+    if (knocks_.size() > kMostKnocks) {
+      knocks_.pop_front();
+    }
+  }
+}
+
+void PortLoop::let_in(const Knock& knock) {
+  const std::array<std::string_view, 8> answer{
+      knock.asker, "", "1.0", knock.number, "200", "OK", knock.key, ""};
+  for (std::size_t i = 0; i < answer.size(); ++i) {
+    static_cast<void>(sockets_->zap.send(
+        zmq::buffer(answer[i]),
+        zmq::send_flags::dontwait |
+            (i + 1 < answer.size() ? zmq::send_flags::sndmore : zmq::send_flags::none)));
   }
 }
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -54,6 +55,7 @@ class PortLoop {
   struct Peer;
   struct Order;
   struct Message;
+  struct Knock;
 
   void post(Order order);
   void wake();
@@ -64,6 +66,7 @@ class PortLoop {
   [[nodiscard]] bool carry_out_orders();
   void carry_out(Order& order);
   void judge_connections();
+  void let_in(const Knock& knock);
   /// Each returns whether there is more to do at once.
   [[nodiscard]] bool take_messages();
   [[nodiscard]] bool send_pieces();
@@ -83,6 +86,7 @@ class PortLoop {
   std::unique_ptr<Sockets> sockets_;
   std::unordered_map<std::string, std::unique_ptr<Peer>> peers_;  ///< by key
   std::vector<Peer*> busy_;                                       ///< with something to send
+  std::deque<Knock> knocks_;
   std::uint64_t links_ = 0;
 
   mutable std::mutex mutex_;

@@ -4,10 +4,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <fstream>
 #include <stdexcept>
 #include <thread>
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/mul.h>
@@ -15,7 +17,7 @@
 #include <ATen/ops/sub.h>
 
 #include "stagecraft/actors/data_tags.h"
-#include "stagecraft/actors/launch/threads.h"
+#include "stagecraft/actors/executor/setup_wire.h"
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/futures/transport/inproc.h"
@@ -50,7 +52,8 @@ struct Fixture {
     const Layout layout = Layout::of(schedule);
     job.train = train =
         std::make_shared<const Plan>(lower_schedule(program, schedule, layout, true));
-    job.evaluate = std::make_shared<const Plan>(lower_schedule(program, schedule, layout, false));
+    job.evaluate = evaluate =
+        std::make_shared<const Plan>(lower_schedule(program, schedule, layout, false));
     job.optimizer = Sgd{.lr = 1.0};
     job.options.before_instruction = [this](Rank, const Instruction& i) {
       if (before) {
@@ -60,7 +63,8 @@ struct Fixture {
         throw std::runtime_error("injected");
       }
     };
-    worker.emplace(desk, rank_setup(job, Rank(0)));
+    worker.emplace(desk,
+                   [setup = rank_setup(job, Rank(0))](const LoadPlan&) { return setup; });
   }
 
   /// With the program's weights.
@@ -97,7 +101,7 @@ struct Fixture {
   const InprocNetwork network{1};
   const std::shared_ptr<Transport> here = network.endpoint(kDriver);
   const std::shared_ptr<WorkerDesk> desk = std::make_shared<WorkerDesk>();
-  std::shared_ptr<const Plan> train;
+  std::shared_ptr<const Plan> train, evaluate;
   std::optional<Op> fails_at;
   std::function<void(const Instruction&)> before;
   std::optional<StageWorker> worker;
@@ -108,6 +112,58 @@ Errc code_of(const ErrorChain& chain) {
   REQUIRE_FALSE(chain.empty());
   CHECK(to_error(chain).context().rank == Rank(0));
   return to_error(chain).code();
+}
+
+/// What a rank of another process is started with.
+struct Remote {
+  Remote() {
+    Fixture f;
+    job.program = f.program.shared();
+    job.train = f.train;
+    job.evaluate = f.evaluate;
+    job.plan_id = PlanId(7);
+    desk->transport = network.endpoint(Rank(0));
+    desk->rank = Rank(0);
+  }
+
+  void send(std::size_t index, const at::Tensor& tensor) {
+    network.endpoint(kDriver)->send(Rank(0), setup_tag(job.plan_id, index), tensor);
+  }
+  [[nodiscard]] Ready load(std::chrono::milliseconds patience) {
+    StageWorker worker(desk, [this](const LoadPlan& m) { return received_setup(*desk, m); });
+    return worker.load(
+        {.rank = Rank(0), .plan = job.plan_id, .patience_ms = patience.count()});
+  }
+
+  Job job;
+  const InprocNetwork network{1};
+  const std::shared_ptr<WorkerDesk> desk = std::make_shared<WorkerDesk>();
+};
+
+at::Tensor as_tensor(const std::string& bytes) {
+  at::Tensor tensor = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
+  std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
+  return tensor;
+}
+
+TEST_CASE("a worker takes its setup from the data plane, and says what is wrong with it",
+          "[actors][worker][setup]") {
+  Remote r;
+  const EncodedSetup encoded = encode(rank_setup(r.job, Rank(0)));
+  SECTION("as it was sent") {
+    r.send(0, as_tensor(encoded.bytes));
+    for (std::size_t i = 0; i < encoded.tensors.size(); ++i) {
+      r.send(i + 1, encoded.tensors[i]);
+    }
+    CHECK(r.load(std::chrono::minutes(5)).error.empty());
+  }
+  SECTION("cut short") {
+    r.send(0, as_tensor(encoded.bytes.substr(0, encoded.bytes.size() / 2)));
+    CHECK(code_of(r.load(std::chrono::minutes(5)).error) == Errc::WireFormat);
+  }
+  SECTION("never") {
+    CHECK(code_of(r.load(std::chrono::milliseconds(1)).error) == Errc::ClusterTimeout);
+  }
 }
 
 TEST_CASE("a worker without a plan does nothing but take one", "[actors][worker]") {
@@ -230,10 +286,10 @@ TEST_CASE("what ranks do is told also when one of their agents is gone", "[actor
 TEST_CASE("an agent that is told to end its worker closes the transport with the reason",
           "[actors][worker]") {
   ActorHost& host = ActorHost::of_this_process();
-  const auto network = ThreadLauncher().make_network(2);
+  const InprocNetwork network(2);
   const auto desk = std::make_shared<WorkerDesk>();
   desk->rank = Rank(1);
-  desk->transport = network->endpoint(Rank(1));
+  desk->transport = network.endpoint(Rank(1));
   const AgentActor agent = spawn_agent(host, desk);
   const Future<at::Tensor> pending = desk->transport->receive(Rank(0), {});
   const EndWorker order{.reason = to_chain(Error(Errc::ClusterClosed, "the test ended it"))};

@@ -309,7 +309,9 @@ void missing_members_are_named(const MakeMembers& make) {
     const auto begin = [&](std::size_t rank) {
       return ((*members[rank].collective).*operation)(group, which, uneven(rank));
     };
+    const std::int64_t before = members[0].transport->bytes_waiting();
     const auto two = begin(2);
+    REQUIRE(eventually([&] { return members[0].transport->bytes_waiting() > before; }));
     const auto zero = begin(0);
     try {
       static_cast<void>(zero->wait(already_over()));

@@ -394,7 +394,7 @@ void close_while_busy(const MakeEndpoints& make) {
 /// Values that differ from byte to byte, and from those of another `first`.
 at::Tensor bytes_from(std::int64_t count, std::int64_t first = 0) {
   const at::Tensor numbers =
-      at::arange(first, first + (count + 7) / 8, at::kLong) * 0x9E3779B97F4A7C1;
+      at::arange(first, first + (count + 7) / 8, at::kLong).mul(0x9E3779B97F4A7C1);
   return numbers.view(at::kByte).slice(0, 0, count);
 }
 

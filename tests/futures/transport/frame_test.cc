@@ -1,10 +1,13 @@
 #include "stagecraft/futures/transport/frame.h"
 
+#include <functional>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
-#include <msgpack.hpp>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/futures/transport/outbox.h"
@@ -75,7 +78,7 @@ TEST_CASE("a header that does not agree with itself is refused before memory is 
          h.sizes = {2, 0, 3};
        }},
       {"more than can be addressed", [](FrameHeader& h) { h.sizes.assign(kMostDimensions, 2); }},
-      {"no list of at most 64 sizes",
+      {"no msgpack: array size overflow",
        [](FrameHeader& h) { h.sizes.assign(kMostDimensions + 1, 1); }},
       {"no chunk of 24 bytes", [](FrameHeader& h) { h.offset = 1; }},
       {"no chunk of 24 bytes", [](FrameHeader& h) { h.offset = -1; }},

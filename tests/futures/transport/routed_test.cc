@@ -159,5 +159,36 @@ TEST_CASE("a network of ranks here and elsewhere keeps the transport contract",
   }
 }
 
+Members members_over(const Endpoints& ends) {
+  Members members;
+  for (const std::shared_ptr<Transport>& transport : ends.ranks) {
+    const auto board = std::make_shared<WaitBoard>();
+    members.push_back({transport, board, std::make_shared<TransportCollective>(transport, board)});
+  }
+  return members;
+}
+
+TEST_CASE("collectives between processes keep the contract", "[futures][collective]") {
+  const CollectiveCase& contract = GENERATE(from_range(collective_cases()));
+  DYNAMIC_SECTION(contract.name) {
+    contract.run([](int ranks) { return members_over(mixed(ranks)); });
+  }
+}
+
+TEST_CASE("ranks of one process hand tensors over without a copy, those of others do not",
+          "[futures][transport]") {
+  const Endpoints net = mixed(3);
+  const at::Tensor sent = number(5);
+  net.ranks[1]->send(Rank{2}, Tag{}, sent);
+  net.ranks[1]->send(Rank{0}, Tag{}, sent);
+  const auto near = net.ranks[2]->receive(Rank{1}, Tag{});
+  const auto far = net.ranks[0]->receive(Rank{1}, Tag{});
+  REQUIRE(near.ready());
+  CHECK(near.get().const_data_ptr() == sent.const_data_ptr());
+  CHECK(number_from(far) == 5);
+  CHECK(far.get().const_data_ptr() != sent.const_data_ptr());
+  CHECK(reinterpret_cast<std::uintptr_t>(far.get().const_data_ptr()) % 64 == 0);
+}
+
 }  // namespace
 }  // namespace stagecraft
