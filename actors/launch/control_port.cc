@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <torch/headeronly/version.h>
 
+#include "stagecraft/actors/launch/tls_errors.h"
 #include "stagecraft/base/log.h"
 
 namespace stagecraft {
@@ -98,6 +99,7 @@ void check_heartbeat(const Heartbeat& heartbeat) {
 ActorHost& open_control_plane(const Credentials& credentials, const Heartbeat& heartbeat) {
   check_heartbeat(heartbeat);
   raise_file_limit();
+  keep_tls_errors_apart();
   return ActorHost::with_link({.certificate = credentials.certificate,
                                .key = credentials.key,
                                .authority = credentials.authority,

@@ -159,7 +159,9 @@ struct Figures {
 };
 
 SpawnOptions spawn_options(const Options& options) {
-  return {.heartbeat = options.silence / 5, .silence = options.silence};
+  return {.program = "/proc/self/exe",  // no other to build
+          .heartbeat = options.silence / 5,
+          .silence = options.silence};
 }
 
 /// Rows wide enough for weights and gradients to be memory of their own to the allocator.
@@ -279,7 +281,7 @@ class Soak {
       try {
         check(step.get());
       } catch (const Error& error) {
-        require(trainer_.steps() <= std::max(before, trainer_.steps()), "steps() has gone back");
+        require(trainer_.steps() == before, "a step that failed was counted");
         return Failure{error, seconds_since(struck)};
       }
       step = StepFuture();
@@ -371,11 +373,13 @@ class Soak {
   /// Its worker says so and stays, or ends; or it gets by with what it has.
   void run_out_of_memory(Fault& fault, Figures& figures) {
     const pid_t victim = process(fault.rank);
-    const std::uint64_t spare = fault.random() % (1U << 20U);
+    // Around what it has: mapped memory may be freed and be asked for anew within a step.
+    constexpr std::uint64_t kAround = 1U << 20U;
+    const std::uint64_t spare = fault.random() % (2 * kAround);
     const milliseconds promise = options_.silence + milliseconds(1000);
     const auto failure = strike_and_train(
         fault,
-        [&] { limit_address_space(victim, address_space(victim) + spare); },
+        [&] { limit_address_space(victim, address_space(victim) + spare - kAround); },
         promise,
         /*steps=*/4);
     lift_address_limit(victim);
@@ -598,6 +602,9 @@ Options parse(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   using namespace stagecraft::tests;
+  if (stagecraft::is_worker(argc, argv)) {
+    return stagecraft::worker_main(argc, argv);
+  }
   try {
     const Options options = parse({argv + 1, argv + argc});
     if (options.driver) {
