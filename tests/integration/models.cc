@@ -8,19 +8,18 @@ namespace stagecraft::tests {
 namespace {
 
 constexpr std::int64_t kTokens = 16;
-constexpr std::int64_t kWidth = 8;
 constexpr std::int64_t kRows = 12;  // of a batch
 constexpr int kLayers = 4;
 
 struct Classifier : torch::nn::Module {
   explicit Classifier(const ModelOptions& o) : options(o) {
-    embed = register_module("embed", torch::nn::Embedding(kTokens, kWidth));
+    embed = register_module("embed", torch::nn::Embedding(kTokens, o.width));
     for (int i = 0; i < kLayers; ++i) {
       layers.push_back(
-          register_module("layer" + std::to_string(i), torch::nn::Linear(kWidth, kWidth)));
+          register_module("layer" + std::to_string(i), torch::nn::Linear(o.width, o.width)));
     }
-    norm = register_module("norm", torch::nn::BatchNorm1d(kWidth));
-    head = register_module("head", torch::nn::Linear(kWidth, o.classes));
+    norm = register_module("norm", torch::nn::BatchNorm1d(o.width));
+    head = register_module("head", torch::nn::Linear(o.width, o.classes));
     register_parameter("spare", torch::ones({3}));
     if (o.frozen) {
       embed->weight.requires_grad_(false);

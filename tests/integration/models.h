@@ -21,7 +21,8 @@ struct ModelOptions {
   bool statistics = true;    ///< batch normalization, which writes its running statistics
   bool steep = false;        ///< a finite loss whose gradient is not a number
   std::int64_t classes = 5;  ///< another number is another model
-  bool frozen = false;       ///< the embedding and the first half of the layers do not train
+  std::int64_t width = 8;
+  bool frozen = false;  ///< the embedding and the first half of the layers do not train
 };
 
 /// Classifies tokens 0 to 15: embedding, four layers over the stages, batch statistics, head. The

@@ -1,0 +1,77 @@
+#include "stagecraft/tests/soak/noise.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <string>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+namespace stagecraft::tests {
+namespace {
+
+std::string random_bytes(std::mt19937_64& random) {
+  std::string bytes(1 + random() % 4096, '\0');
+  for (char& byte : bytes) {
+    byte = static_cast<char>(random());
+  }
+  return bytes;
+}
+
+/// A record that announces 512 bytes of a ClientHello and has nine of them.
+std::string half_tls_hello() {
+  return {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\x2a\x2a\x2a", 14};
+}
+
+/// The greeting of ZMTP 3.0 with the mechanism NULL, and a frame that announces 2^62 bytes.
+std::string zeromq_greeting() {
+  std::string greeting("\xff\0\0\0\0\0\0\0\x01\x7f\x03\0NULL", 16);
+  greeting.resize(64);
+  return greeting + std::string("\x06\x40\0\0\0\0\0\0\0", 9);
+}
+
+std::string something_to_say(std::mt19937_64& random) {
+  switch (random() % 6) {
+    case 0:
+      return "GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: curl/7.88.1\r\n\r\n";
+    case 1:
+      return half_tls_hello();
+    case 2:
+      return zeromq_greeting();
+    case 3:
+      return "";
+    default:
+      return random_bytes(random);
+  }
+}
+
+}  // namespace
+
+Noise::~Noise() {
+  for (const int connection : open_) {
+    close(connection);
+  }
+}
+
+void Noise::make(std::uint16_t port, std::mt19937_64& random) {
+  const std::string text = something_to_say(random);
+  const int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (connection < 0) {
+    return;
+  }
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (connect(connection, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+    static_cast<void>(send(connection, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+  }
+  if (random() % 4 == 0) {
+    close(connection);  // at once, whatever was said
+  } else {
+    open_.push_back(connection);
+  }
+}
+
+}  // namespace stagecraft::tests

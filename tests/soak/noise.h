@@ -1,0 +1,28 @@
+/// Noise: connections of somebody who has no business with a cluster.
+///
+/// Each says one thing, garbage, HTTP, half a TLS or ZeroMQ greeting, or nothing at all, and stays
+/// open for as long as the object lives.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+namespace stagecraft::tests {
+
+class Noise {
+ public:
+  Noise() = default;
+  ~Noise();
+  Noise(const Noise&) = delete;
+  Noise& operator=(const Noise&) = delete;
+
+  /// Opens one more connection to a port of this host. What cannot be opened or said is let be:
+  /// being refused is the right answer.
+  void make(std::uint16_t port, std::mt19937_64& random);
+
+ private:
+  std::vector<int> open_;
+};
+
+}  // namespace stagecraft::tests
