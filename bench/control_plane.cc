@@ -2,14 +2,14 @@
 /// question, on worker processes, beside bare messages between such processes.
 ///
 /// The bare round is the same number of the same messages over the same kind of sockets: an actor
-/// sends a StepOrder to each of so many processes over mutual TLS, which answer at once, and goes on
-/// when all StepReports are here. The bare call is a question and an answer. Both run in turns with
-/// ours.
+/// sends a StepOrder to each of so many processes over mutual TLS, which answer at once, and goes
+/// on when all StepReports are here. The bare call is a question and an answer. Both run in turns
+/// with ours.
 ///
-/// A step's share of the control plane is what is left of it without the time that the rank which
-/// began last was inside its plan: tensors between ranks and what LibTorch does in the stages grow
-/// with the cells, the control plane must not. It is an upper bound: the vote of the ranks and their
-/// inequality at the end count as control plane.
+/// A step's share of the control plane is what is left of it without the shortest time that a rank
+/// was inside its plan: tensors between ranks and what LibTorch does in the stages grow with the
+/// cells, the control plane must not. It is an upper bound: by how much ranks begin and end apart
+/// counts as control plane.
 ///
 ///   control_plane [--quick]
 #include <unistd.h>
@@ -22,7 +22,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <torch/torch.h>
 
 #include "stagecraft/bench/echo_peers.h"
@@ -55,7 +54,7 @@ double microseconds_since(Clock::time_point begun) {
 class Pins {
  public:
   explicit Pins(std::vector<std::vector<pid_t>> groups) : groups_(std::move(groups)) {}
-  ~Pins() { release(); }
+  ~Pins() { sc::bench::restrict_to(getpid(), usable_); }
   Pins(const Pins&) = delete;
   Pins& operator=(const Pins&) = delete;
 

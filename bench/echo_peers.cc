@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <future>
 #include <mutex>
@@ -149,7 +150,7 @@ double EchoPeers::call(int calls) {
   const caf::scoped_actor self(impl_->host.system());
   const auto begun = Clock::now();
   for (int i = 0; i < calls; ++i) {
-    self->request(impl_->desk->peers.front(), kPatience, Status{})
+    self->request(impl_->desk->peers.front(), caf::timespan(kPatience), Status{})
         .receive([](const StatusReply&) {},
                  [](const caf::error&) { throw std::runtime_error("an echo peer ended"); });
   }

@@ -7,8 +7,8 @@
 ///
 ///   train_llama [--workers threads|processes] [--peer PYTHON --peer-script FILE]
 ///
-/// With a peer (peer.h), the same model trains in turns with it in the same run: 1F1B and ZB-V here,
-/// its 1F1B and interleaved schedules and one process of two intra-op threads there.
+/// With a peer (peer.h), the same model trains in turns with it in the same run: 1F1B and ZB-V
+/// here, its 1F1B and interleaved schedules and one process of two intra-op threads there.
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -20,6 +20,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
