@@ -22,6 +22,7 @@
 #include "stagecraft/actors/executor/backward.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/bench/hardware.h"
+#include "stagecraft/bench/idle_stages.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
@@ -34,20 +35,6 @@ namespace {
 constexpr int kMicrobatches = 8;
 constexpr int kSteps = 300;
 constexpr int kRounds = 5;
-
-/// Every stage hands its input on; the first owns one number, so that gradients flow all the way
-/// back.
-struct Nothing : torch::nn::Module {
-  int stages;
-  torch::Tensor one;
-  explicit Nothing(int s) : stages(s) { one = register_parameter("one", torch::ones({1})); }
-  torch::Tensor forward(torch::Tensor x) {
-    for (int s = 0; s < stages; ++s) {
-      x = sc::stage(fmt::format("s{}", s), [&] { return s == 0 ? x * one : x.view_as(x); });
-    }
-    return x;
-  }
-};
 
 /// Named flags; setting one wakes its rank.
 class Mailbox {
@@ -236,13 +223,8 @@ double trainer_steps(sc::Trainer& trainer, const torch::Tensor& x, int steps) {
 }
 
 void measure(int ranks) {
-  Nothing module(ranks);
   const auto x = torch::ones({kMicrobatches, 1});
-  const auto loss = [](torch::Tensor output, torch::Tensor label) {
-    return (output - label).sum();
-  };
-  const auto program = sc::compile(
-      module, {.inputs = {x}, .labels = {x}, .loss = loss, .microbatches = kMicrobatches});
+  const auto program = sc::bench::compile_idle_stages(ranks, kMicrobatches);
   auto cluster = sc::Cluster::local(ranks);
   sc::Trainer trainer(
       cluster, program, sc::one_f_one_b(program.stage_graph(), kMicrobatches), sc::Sgd{.lr = 0.0});

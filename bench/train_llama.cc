@@ -4,12 +4,23 @@
 /// update times of each stage measured alone on one thread, in this run. Beside it: what replaying
 /// a captured stage costs over calling the module, and what a second thread inside the operators
 /// gains on one rank and in a plain training loop.
+///
+///   train_llama [--workers threads|processes] [--peer PYTHON --peer-script FILE]
+///
+/// With a peer (peer.h), the same model trains in turns with it in the same run: 1F1B and ZB-V
+/// here, its 1F1B and interleaved schedules and one process of two intra-op threads there.
 #include <algorithm>
 #include <chrono>
 #include <functional>
 #include <iterator>
 #include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -18,10 +29,12 @@
 #include "stagecraft/actors/executor/backward.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/bench/hardware.h"
+#include "stagecraft/bench/peer.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/examples/models/llama.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/scheduler/builders/zb_v.h"
 #include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/stagecraft.h"
 
@@ -32,7 +45,18 @@ namespace {
 
 constexpr int kStages = 2, kMicrobatches = 8, kRepetitions = 12, kSteps = 10;
 constexpr int kThreadRounds = 3, kThreadSteps = 4;
+constexpr int kPeerRounds = 3, kPeerSteps = 8, kPeerWarmUp = 2;
 constexpr std::int64_t kVocabulary = 96, kSequence = 128, kSequences = 4;
+constexpr double kGoal = 1.05;  // times the ideal
+
+struct Options {
+  bool processes = false;
+  std::optional<sc::bench::Peer> peer;
+};
+
+sc::Cluster make_cluster(const Options& options, int ranks) {
+  return options.processes ? sc::Cluster::spawn(ranks) : sc::Cluster::local(ranks);
+}
 
 double seconds_of(const std::function<void()>& body) {
   const auto start = std::chrono::steady_clock::now();
@@ -118,7 +142,7 @@ sc::examples::LlamaOptions llama_options(int stages) {
           .stages = stages};
 }
 
-void measure_pipeline() {
+void measure_pipeline(const Options& options) {
   sc::examples::Llama model(llama_options(kStages));
   const auto tokens = torch::randint(kVocabulary, {kSequences * kMicrobatches, kSequence});
   const auto program = sc::compile(model,
@@ -127,7 +151,7 @@ void measure_pipeline() {
                                     .loss = cross_entropy,
                                     .microbatches = kMicrobatches});
   const sc::Schedule schedule = sc::one_f_one_b(program.stage_graph(), kMicrobatches);
-  auto cluster = sc::Cluster::local(kStages);
+  const sc::Cluster cluster = make_cluster(options, kStages);
   sc::Trainer trainer(cluster, program, schedule, sc::AdamW{});
   std::vector<double> steps;
   const double before = ideal_step(program, schedule);
@@ -140,7 +164,7 @@ void measure_pipeline() {
   const double best = *std::min_element(steps.begin(), steps.end());
   fmt::print(
       "step {:.0f} ms (best {:.0f}), ideal {:.0f} ms (before {:.0f}, after {:.0f}); ratio {:.3f}, "
-      "best {:.3f}; "
+      "best {:.3f} (goal {}); "
       "{:.0f} tokens/s\n",
       sc::bench::median(steps) * 1e3,
       best * 1e3,
@@ -149,6 +173,7 @@ void measure_pipeline() {
       after * 1e3,
       sc::bench::median(steps) / ideal,
       best / ideal,
+      kGoal,
       static_cast<double>(tokens.numel()) / sc::bench::median(steps));
 }
 
@@ -253,19 +278,153 @@ void measure_threads() {
   compare("plain loop", plain);
 }
 
+/// One of ours, ready for its next steps.
+struct Contender {
+  std::string name;
+  sc::Program program;
+  sc::Trainer trainer;
+  std::vector<double> seconds;  ///< of each step
+};
+
+std::unique_ptr<Contender> contender(std::string name,
+                                     const sc::Cluster& cluster,
+                                     int stages,
+                                     const torch::Tensor& tokens,
+                                     const std::function<sc::Schedule(const sc::Program&)>& make) {
+  sc::examples::Llama model(llama_options(stages));
+  sc::Program program = sc::compile(model,
+                                    {.inputs = {tokens},
+                                     .labels = {tokens},
+                                     .loss = cross_entropy,
+                                     .microbatches = kMicrobatches});
+  sc::Trainer trainer(cluster, program, make(program), sc::AdamW{});
+  return std::make_unique<Contender>(
+      Contender{std::move(name), std::move(program), std::move(trainer), {}});
+}
+
+std::vector<std::string> peer_arguments(const std::vector<std::string>& mode) {
+  const sc::examples::LlamaOptions size = llama_options(kStages);
+  std::vector<std::string> arguments = mode;
+  const auto add = [&](const char* option, std::int64_t value) {
+    arguments.insert(arguments.end(), {option, std::to_string(value)});
+  };
+  add("--dim", size.dim);
+  add("--layers", size.layers);
+  add("--heads", size.heads);
+  add("--ffn", size.ffn);
+  add("--seq", kSequence);
+  add("--microbatch", kSequences);
+  add("--microbatches", kMicrobatches);
+  add("--world", kStages);
+  add("--steps", kPeerSteps);
+  add("--warmup", kPeerWarmUp);
+  add("--ideal-reps", 0);
+  return arguments;
+}
+
+/// In turns with ours, whose workers are idle while the peer runs.
+void measure_peer(const Options& options) {
+  const sc::Cluster cluster = make_cluster(options, kStages);
+  const auto tokens = torch::randint(kVocabulary, {kSequences * kMicrobatches, kSequence});
+  std::vector<std::unique_ptr<Contender>> ours;
+  ours.push_back(contender("1f1b", cluster, kStages, tokens, [](const sc::Program& program) {
+    return sc::one_f_one_b(program.stage_graph(), kMicrobatches);
+  }));
+  ours.push_back(contender("zb-v", cluster, 2 * kStages, tokens, [](const sc::Program&) {
+    return sc::zb_v(kStages, kMicrobatches);
+  }));
+  const std::vector<std::pair<std::string, std::vector<std::string>>> theirs = {
+      {"1f1b", {"--schedule", "1f1b", "--threads", "1"}},
+      {"interleaved", {"--schedule", "interleaved", "--threads", "1"}},
+      {"one process, 2 threads", {"--single", "--threads", "2"}}};
+  std::vector<std::vector<double>> peer_seconds(theirs.size());
+  for (int round = 0; round < kPeerRounds; ++round) {
+    for (const auto& own : ours) {
+      for (int step = 0; step < kPeerSteps; ++step) {
+        const double seconds =
+            seconds_of([&] { (void)own->trainer.step({tokens}, {tokens}).get(); });
+        if (step >= kPeerWarmUp) {
+          own->seconds.push_back(seconds);
+        }
+      }
+    }
+    for (std::size_t i = 0; i < theirs.size(); ++i) {
+      peer_seconds[i].push_back(
+          sc::bench::median_step_of(*options.peer, peer_arguments(theirs[i].second)));
+    }
+  }
+  double best = sc::bench::median(peer_seconds.front());
+  fmt::print("beside the peer, {} rounds in turns:\n", kPeerRounds);
+  for (std::size_t i = 0; i < theirs.size(); ++i) {
+    const double seconds = sc::bench::median(peer_seconds[i]);
+    best = std::min(best, seconds);
+    fmt::print("  peer, {}: step {:.0f} ms\n", theirs[i].first, seconds * 1e3);
+  }
+  for (const auto& own : ours) {
+    const double seconds = sc::bench::median(own->seconds);
+    fmt::print("  ours, {}: step {:.0f} ms", own->name, seconds * 1e3);
+    for (std::size_t i = 0; i < theirs.size(); ++i) {
+      fmt::print(", {:.2f} x as fast as {}",
+                 sc::bench::median(peer_seconds[i]) / seconds,
+                 theirs[i].first);
+    }
+    fmt::print("; {:.2f} x as fast as the best\n", best / seconds);
+  }
+}
+
+std::optional<Options> parse(int argc, char** argv) {
+  Options options;
+  sc::bench::Peer peer;
+  for (int i = 1; i < argc; i += 2) {
+    const std::string_view option = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
+    if (option == "--workers" && (value == "threads" || value == "processes")) {
+      options.processes = value == "processes";
+    } else if (option == "--peer" && !value.empty()) {
+      peer.python = value;
+    } else if (option == "--peer-script" && !value.empty()) {
+      peer.script = value;
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (peer.python.empty() != peer.script.empty()) {
+    return std::nullopt;
+  }
+  if (!peer.python.empty()) {
+    options.peer = peer;
+  }
+  return options;
+}
+
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  const std::optional<Options> options = parse(argc, argv);
+  if (!options) {
+    fmt::print(stderr,
+               "usage: train_llama [--workers threads|processes] [--peer PYTHON --peer-script "
+               "FILE]\n");
+    return 2;
+  }
   at::set_num_threads(1);
   fmt::print(
-      "{}\nLlama, dim 256, 8 layers, ffn 688, seq {}, microbatch {} x {}, {} stages, 1F1B, 1 "
-      "thread each\n",
+      "{}\nLlama, dim 256, 8 layers, ffn 688, seq {}, microbatch {} x {}, {} stages, 1F1B, {} with "
+      "1 thread each\n",
       sc::bench::hardware(),
       kSequence,
       kSequences,
       kMicrobatches,
-      kStages);
-  measure_pipeline();
+      kStages,
+      options->processes ? "worker processes" : "threads");
+  measure_pipeline(*options);
+  if (options->peer) {
+    try {
+      measure_peer(*options);
+    } catch (const std::runtime_error& error) {
+      fmt::print(stderr, "{}\n", error.what());
+      return 1;
+    }
+  }
   measure_replay();
   measure_threads();
 }

@@ -1,0 +1,242 @@
+/// What does the control plane between processes cost? Steps whose stages do nothing and one small
+/// question, on worker processes, beside bare messages between such processes.
+///
+/// The bare round is the same number of the same messages over the same kind of sockets: an actor
+/// sends a StepOrder to each of so many processes over mutual TLS, which answer at once, and goes
+/// on when all StepReports are here. The bare call is a question and an answer. Both run in turns
+/// with ours.
+///
+/// A step's share of the control plane is what is left of it without the shortest time that a rank
+/// was inside its plan: tensors between ranks and what LibTorch does in the stages grow with the
+/// cells, the control plane must not. It is an upper bound: by how much ranks begin and end apart
+/// counts as control plane.
+///
+///   control_plane [--quick]
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include "stagecraft/bench/echo_peers.h"
+#include "stagecraft/bench/hardware.h"
+#include "stagecraft/bench/idle_stages.h"
+#include "stagecraft/bench/pinning.h"
+#include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/stagecraft.h"
+
+namespace sc = stagecraft;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr double kGoal = 2.5;        // times the bare figure
+constexpr double kCallGoal = 100.0;  // us, with processes pinned
+constexpr int kMicrobatches[] = {1, 4, 64, 512};
+
+struct Effort {
+  int rounds = 9;
+  int bare = 2'000;   ///< rounds of orders, or calls, each time
+  int cells = 8'000;  ///< of all steps of one measurement, about
+};
+
+double microseconds_since(Clock::time_point begun) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - begun).count();
+}
+
+/// This process on the first processor, the others in turns on the next ones; or all on all.
+class Pins {
+ public:
+  explicit Pins(std::vector<std::vector<pid_t>> groups) : groups_(std::move(groups)) {}
+  ~Pins() { sc::bench::restrict_to(getpid(), usable_); }
+  Pins(const Pins&) = delete;
+  Pins& operator=(const Pins&) = delete;
+
+  void pin() const {
+    sc::bench::restrict_to(getpid(), {usable_.front()});
+    for (const auto& group : groups_) {
+      for (std::size_t i = 0; i < group.size(); ++i) {
+        sc::bench::restrict_to(group[i], {usable_[(i + 1) % usable_.size()]});
+      }
+    }
+  }
+  void release() const {
+    sc::bench::restrict_to(getpid(), usable_);
+    for (const auto& group : groups_) {
+      for (const pid_t process : group) {
+        sc::bench::restrict_to(process, usable_);
+      }
+    }
+  }
+
+ private:
+  const std::vector<int> usable_ = sc::bench::usable_processors();
+  const std::vector<std::vector<pid_t>> groups_;
+};
+
+std::vector<pid_t> processes_of(const sc::Cluster& cluster) {
+  std::vector<pid_t> processes;
+  for (const sc::WorkerPlace& worker : cluster.workers()) {
+    processes.push_back(static_cast<pid_t>(worker.process));
+  }
+  return processes;
+}
+
+/// Microseconds of a step, one after the other.
+struct StepCost {
+  double whole = 0.0;
+  double control = 0.0;
+};
+
+class IdleTrainer {
+ public:
+  IdleTrainer(const sc::Cluster& cluster, int ranks, int microbatches)
+      : microbatches_(microbatches),
+        batch_(torch::ones({microbatches, 1})),
+        program_(sc::bench::compile_idle_stages(ranks, microbatches)),
+        trainer_(cluster,
+                 program_,
+                 sc::one_f_one_b(program_.stage_graph(), microbatches),
+                 sc::Sgd{.lr = 0.0}) {}
+
+  [[nodiscard]] int microbatches() const { return microbatches_; }
+
+  StepCost steps(int count) {
+    StepCost sum;
+    for (int i = 0; i < count; ++i) {
+      const auto begun = Clock::now();
+      const sc::StepResult result = trainer_.step({batch_}, {batch_}).get();
+      const double whole = microseconds_since(begun);
+      const auto least = std::ranges::min_element(result.ranks, {}, &sc::RankTimes::wall);
+      sum.whole += whole;
+      sum.control += whole - least->wall * 1e6;
+    }
+    return {sum.whole / count, sum.control / count};
+  }
+
+  /// Microseconds of a question to every rank.
+  double calls(int count) {
+    const auto begun = Clock::now();
+    for (int i = 0; i < count; ++i) {
+      (void)trainer_.status();
+    }
+    return microseconds_since(begun) / count;
+  }
+
+ private:
+  const int microbatches_;
+  const torch::Tensor batch_;
+  const sc::Program program_;
+  sc::Trainer trainer_;
+};
+
+struct Samples {
+  std::vector<double> ours, control, to_bare;
+};
+
+void measure_steps(const sc::Cluster& cluster, int ranks, const Effort& effort) {
+  std::vector<std::unique_ptr<IdleTrainer>> trainers;
+  for (const int microbatches : kMicrobatches) {
+    trainers.push_back(std::make_unique<IdleTrainer>(cluster, ranks, microbatches));
+  }
+  sc::bench::EchoPeers peers(ranks);
+  const Pins pins({processes_of(cluster), peers.processes()});
+  const auto run = [&](IdleTrainer& trainer) {
+    return trainer.steps(std::max(4, effort.cells / (2 * ranks * (trainer.microbatches() + 8))));
+  };
+  for (const bool pinned : {false, true}) {
+    pinned ? pins.pin() : pins.release();
+    std::vector<Samples> samples(trainers.size());
+    std::vector<double> bare;
+    for (int round = -1; round < effort.rounds; ++round) {  // the first is for warmth
+      const double orders = peers.round_of_orders(effort.bare / ranks);
+      for (std::size_t t = 0; t < trainers.size(); ++t) {
+        const StepCost cost = run(*trainers[t]);
+        if (round >= 0) {
+          samples[t].ours.push_back(cost.whole);
+          samples[t].control.push_back(cost.control);
+          samples[t].to_bare.push_back(cost.control / orders);
+        }
+      }
+      if (round >= 0) {
+        bare.push_back(orders);
+      }
+    }
+    const double bare_us = sc::bench::median(bare);
+    fmt::print("{} worker processes, {}: bare round of {} orders and {} reports {:.0f} us\n",
+               ranks,
+               pinned ? "each pinned to a processor" : "not pinned",
+               ranks,
+               ranks,
+               bare_us);
+    for (std::size_t t = 0; t < trainers.size(); ++t) {
+      const double cells = 2.0 * ranks * trainers[t]->microbatches();
+      const double whole = sc::bench::median(samples[t].ours);
+      fmt::print(
+          "  {:>4} cells: step {:>7.0f} us, {:.2f} x bare ({:.1f} us a cell); control plane "
+          "{:>5.0f} us, {:.2f} x bare\n",
+          cells,
+          whole,
+          whole / bare_us,
+          whole / cells,
+          sc::bench::median(samples[t].control),
+          sc::bench::median(samples[t].to_bare));
+    }
+  }
+}
+
+/// Trainer::status() of one rank.
+void measure_call(const Effort& effort) {
+  const auto cluster = sc::Cluster::spawn(1);
+  IdleTrainer trainer(cluster, 1, 1);
+  sc::bench::EchoPeers peers(1);
+  const Pins pins({processes_of(cluster), peers.processes()});
+  for (const bool pinned : {false, true}) {
+    pinned ? pins.pin() : pins.release();
+    std::vector<double> ours, bare, ratios;
+    for (int round = -1; round < effort.rounds; ++round) {
+      const double plain = peers.call(effort.bare);
+      const double own = trainer.calls(effort.bare);
+      if (round >= 0) {
+        ours.push_back(own);
+        bare.push_back(plain);
+        ratios.push_back(own / plain);
+      }
+    }
+    fmt::print("one small call, {}: {:.0f} us; bare {:.0f} us; ratio {:.2f}\n",
+               pinned ? "each process pinned to a processor" : "not pinned",
+               sc::bench::median(ours),
+               sc::bench::median(bare),
+               sc::bench::median(ratios));
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  sc::bench::serve_if_echo_peer(argc, argv);
+  const bool quick = argc == 2 && std::string_view(argv[1]) == "--quick";
+  if (argc > 2 || (argc == 2 && !quick)) {
+    fmt::print(stderr, "usage: control_plane [--quick]\n");
+    return 2;
+  }
+  const Effort effort = quick ? Effort{.rounds = 3, .bare = 200, .cells = 800} : Effort{};
+  fmt::print(
+      "{}\nmutual TLS, 1F1B, stages that do nothing; medians of {} rounds; goals: control plane "
+      "and "
+      "call at most {} x bare, a call at most {:.0f} us pinned\n",
+      sc::bench::hardware(),
+      effort.rounds,
+      kGoal,
+      kCallGoal);
+  measure_call(effort);
+  for (const int ranks : {2, 4}) {
+    measure_steps(sc::Cluster::spawn(ranks), ranks, effort);
+  }
+}

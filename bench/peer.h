@@ -1,0 +1,27 @@
+/// Peer: another program that trains the same model, run beside ours so that both meet the same
+/// machine.
+///
+/// It is a Python script that takes --schedule NAME or --single, the sizes of the model (--dim,
+/// --layers, --heads, --ffn, --seq, --microbatch, --microbatches), --world, --threads, --steps,
+/// --warmup and --ideal-reps, and prints a line with "median step 1234.5 ms".
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stagecraft::bench {
+
+struct Peer {
+  std::string python;  ///< an interpreter that has what the script imports
+  std::string script;
+};
+
+/// Units: seconds. Errors: std::runtime_error, with the end of what it printed, when it fails or
+/// prints no such line.
+[[nodiscard]] double median_step_of(const Peer& peer, const std::vector<std::string>& arguments);
+
+/// In what the peer has printed. Units: seconds. Errors: std::runtime_error.
+[[nodiscard]] double parse_median_step(std::string_view printed);
+
+}  // namespace stagecraft::bench
