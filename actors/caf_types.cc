@@ -36,7 +36,8 @@ ActorHost::Config::Config(const ControlLink* link) {
     openssl_cafile = link->authority;
     set("middleman.heartbeat-interval", caf::timespan(link->interval));
     set("middleman.connection-timeout", caf::timespan(link->silence));
-    set("middleman.workers", std::size_t{0});  // decodes where it reads: twice as quick a round trip
+    set("middleman.workers",
+        std::size_t{0});  // decodes where it reads: twice as quick a round trip
     load<caf::io::middleman>();
     load<caf::openssl::manager>();
   }

@@ -59,9 +59,9 @@ struct ControlLink {
   std::chrono::milliseconds interval, silence;
 };
 
-/// An actor system. One of this process has every trainer's actors whose ranks are threads; one that
-/// has a link belongs to a cluster of processes. Whoever spawns into it ends what it spawned by
-/// `end`.
+/// An actor system. One of this process has every trainer's actors whose ranks are threads; one
+/// that has a link belongs to a cluster of processes. Whoever spawns into it ends what it spawned
+/// by `end`.
 ///
 /// AH-1: never destroyed. CAF 0.17 does not survive being shut down among the destructors of static
 ///       objects, where a static Trainer would take it; an idle system is a few sleeping threads.
@@ -119,9 +119,10 @@ Future<Reply> ask(ActorHost& host,
               self->quit();
             },
             [self, promise, what, ended](const caf::error& e) {
-              promise->set_error(e == caf::sec::request_timeout
-                                     ? Error(Errc::ClusterTimeout, what + " has not answered in time")
-                                     : ended);
+              promise->set_error(
+                  e == caf::sec::request_timeout
+                      ? Error(Errc::ClusterTimeout, what + " has not answered in time")
+                      : ended);
               self->quit();
             });
   });

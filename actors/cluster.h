@@ -58,10 +58,10 @@ class Cluster {
 
   /// Takes its own options out of the program's arguments, each as `--option VALUE` or
   /// `--option=VALUE`:
-  ///   --ranks N                      as many as the machine has processors unless said, at least 8:
-  ///                                  idle ranks cost nothing
-  ///   --workers threads|processes    threads unless said
-  ///   --credentials DIR              for processes
+  ///   --ranks N                    as many as the machine has processors unless said, at least 8:
+  ///                                idle ranks cost nothing
+  ///   --workers threads|processes  threads unless said
+  ///   --credentials DIR            for processes
   /// What is not said there is looked for in the environment (from_env).
   /// Errors: UsageArgument for a value that makes no sense; those of spawn.
   [[nodiscard]] static Cluster from_args(int& argc, char** argv);

@@ -31,8 +31,7 @@ namespace {
   if (!desk.progress->waits.wait({{from, arrival}}, deadline)) {
     throw Error(
         Errc::ClusterTimeout,
-        fmt::format(
-            "{} tensor {} was announced and has not arrived", what, tag.microbatch.value));
+        fmt::format("{} tensor {} was announced and has not arrived", what, tag.microbatch.value));
   }
   return arrival.get();
 }
@@ -210,12 +209,10 @@ void StageWorker::take_named_state(const TakeState& m) const {
 
 /// The rank's own, or its keeper's.
 at::Tensor StageWorker::packed_copy(const TakeState& m) const {
-  return m.from == desk_->rank ? mirror().own(m.updates)
-                               : receive_now(*desk_,
-                                             m.from,
-                                             state_tag(plan_, m.request, 0),
-                                             state_deadline_,
-                                             "state");
+  return m.from == desk_->rank
+             ? mirror().own(m.updates)
+             : receive_now(
+                   *desk_, m.from, state_tag(plan_, m.request, 0), state_deadline_, "state");
 }
 
 Mirror& StageWorker::mirror() const {
@@ -249,8 +246,8 @@ std::vector<at::Tensor> StageWorker::receive_state(const std::vector<StateTensor
                                                    const TakeState& m) const {
   std::vector<at::Tensor> taken;
   for (std::size_t i = 0; i < state.size(); ++i) {
-    taken.push_back(receive_now(
-        *desk_, kDriver, state_tag(plan_, m.request, i), state_deadline_, "state"));
+    taken.push_back(
+        receive_now(*desk_, kDriver, state_tag(plan_, m.request, i), state_deadline_, "state"));
     if (taken.back().sizes() != state[i].tensor.sizes() ||
         taken.back().scalar_type() != state[i].tensor.scalar_type()) {
       throw Error(Errc::Internal, state[i].name + " was sent in another shape or type than listed");
@@ -277,9 +274,7 @@ void StageWorker::check_phase(const char* message) const {
               fmt::format("{} needs a rank that is Ready, this one is {}", message, is()));
 }
 
-PlanActor spawn_plan_thread(ActorHost& host,
-                            std::shared_ptr<WorkerDesk> desk,
-                            SetupSource source) {
+PlanActor spawn_plan_thread(ActorHost& host, std::shared_ptr<WorkerDesk> desk, SetupSource source) {
   try {
     return host.system().spawn<caf::detached>(plan_thread, std::move(desk), std::move(source));
   } catch (const std::system_error& error) {

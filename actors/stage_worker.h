@@ -37,8 +37,8 @@ struct WorkerDesk {
   const std::shared_ptr<Progress> progress = std::make_shared<Progress>();
 };
 
-/// Where a rank's setup comes from, called once for each LoadPlan on the plan thread: in one process
-/// it was handed over, to another one it travels (received_setup).
+/// Where a rank's setup comes from, called once for each LoadPlan on the plan thread: in one
+/// process it was handed over, to another one it travels (received_setup).
 using SetupSource = std::function<RankSetup(const LoadPlan&)>;
 
 /// What the plan thread does with each message, without the actor around it.

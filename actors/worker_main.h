@@ -1,5 +1,5 @@
-/// A program that is its own worker: needed where stages are code of the program's own, and possible
-/// for every other.
+/// A program that is its own worker: needed where stages are code of the program's own, and
+/// possible for every other.
 ///
 ///   int main(int argc, char** argv) {
 ///     if (sc::is_worker(argc, argv)) return sc::worker_main(argc, argv);

@@ -1,7 +1,6 @@
 #include "stagecraft/actors/launch/child_process.h"
 
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <spawn.h>
 
 #include "stagecraft/base/error.h"
 
@@ -31,7 +31,7 @@ namespace {
                           std::strerror(number)));
 }
 
-/// What the child starts with (CH-1).
+/// What the child starts with (CD-1).
 class SpawnSettings {
  public:
   explicit SpawnSettings(int lifeline) {

@@ -3,7 +3,7 @@
 /// The child gets a lifeline: a pipe of which this process alone holds the other end, so that it
 /// closes however this process ends. That is no death signal, which would follow the thread that
 /// started the child.
-/// CH-1: the child has standard output and error of this process, an empty standard input, its
+/// CD-1: the child has standard output and error of this process, an empty standard input, its
 ///       lifeline, and no other descriptor; it is in a process group of its own, so that Ctrl-C at
 ///       a terminal is this process's to answer.
 #pragma once

@@ -31,8 +31,8 @@ decltype(auto) visit_fields(RankStarted& m, V&& v) {
 }
 
 /// In the driver's process: takes worker processes in.
-using AdmissionActor = caf::typed_actor<caf::replies_to<Hello>::with<Welcome>,
-                                        caf::replies_to<Join>::with<Joined>>;
+using AdmissionActor =
+    caf::typed_actor<caf::replies_to<Hello>::with<Welcome>, caf::replies_to<Join>::with<Joined>>;
 
 /// In a worker process: opens networks and starts ranks.
 using WorkerHostActor = caf::typed_actor<caf::replies_to<OpenNetwork>::with<NetworkOpened>,

@@ -57,7 +57,7 @@ AdmissionActor::behavior_type admission(AdmissionActor::stateful_pointer<Admissi
             Joined joined;
             try {
               const auto& sender = self->current_sender();
-              if (!sender || self->state.agreed.erase(sender->node()) == 0) {  // keeps PM-1
+              if (!sender || self->state.agreed.erase(sender->node()) == 0) {  // keeps HE-1
                 throw Error(Errc::ClusterMember,
                             "a worker joins after it has said which build it is, and was answered "
                             "that this is the driver's: this one has not");

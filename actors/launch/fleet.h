@@ -91,7 +91,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::deque<Place> places_;  ///< which stay where they are when there are more
-  std::string refusal_;  ///< why the last one was not taken in
+  std::string refusal_;       ///< why the last one was not taken in
 };
 
 }  // namespace stagecraft

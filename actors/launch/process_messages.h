@@ -6,9 +6,9 @@
 ///   launcher       -> worker host    StartRank         answered by RankStarted (control_port.h)
 ///   launcher       -> worker host    CloseNetwork
 ///
-/// PM-1: Hello and Welcome never change: they are how two builds find out that they differ. Nothing
+/// HE-1: Hello and Welcome never change: they are how two builds find out that they differ. Nothing
 ///       else is said before both have agreed.
-/// MS-1 and MS-2 (actors/messages.h) hold for these too.
+/// What actors/messages.h says of messages, MS-1 and MS-2, holds for these too.
 #pragma once
 
 #include <cstdint>
@@ -116,8 +116,8 @@ decltype(auto) visit_fields(CloseNetwork& m, V&& v) {
 }
 
 /// All of these: registered from this list, and looked through by the test of MS-1.
-using ProcessMessageTypes = std::
-    tuple<Hello, Welcome, Join, Joined, OpenNetwork, NetworkOpened, StartRank, CloseNetwork>;
+using ProcessMessageTypes =
+    std::tuple<Hello, Welcome, Join, Joined, OpenNetwork, NetworkOpened, StartRank, CloseNetwork>;
 
 template <>
 inline constexpr std::string_view kWireName<Hello> = "stagecraft.Hello";

@@ -36,8 +36,8 @@ Worker launch_thread(ActorHost& host, std::shared_ptr<Transport> end, RankSetup 
   desk->rank = setup.rank;
   desk->transport = std::move(end);
   // The plan thread first: it is what there may be no means for.
-  PlanActor plan_thread = spawn_plan_thread(
-      host, desk, [given = std::move(setup)](const LoadPlan&) { return given; });
+  PlanActor plan_thread =
+      spawn_plan_thread(host, desk, [given = std::move(setup)](const LoadPlan&) { return given; });
   return {.plan_thread = std::move(plan_thread), .agent = spawn_agent(host, desk)};
 }
 
@@ -51,8 +51,9 @@ WorkerPlace ThreadLauncher::place(Rank rank) const {
 
 void ThreadLauncher::replace(Rank rank) {
   throw Error(Errc::UsageArgument,
-              peer_name(rank) + " is a thread of this process, and ends with it: there is nothing "
-                                "to replace. Make a new trainer and load a checkpoint");
+              peer_name(rank) +
+                  " is a thread of this process, and ends with it: there is nothing "
+                  "to replace. Make a new trainer and load a checkpoint");
 }
 
 }  // namespace stagecraft

@@ -20,7 +20,8 @@ inline constexpr const char* kWorkerWord = "--stagecraft-worker";
 
 /// `wished`: a path, empty for the generic worker: what STAGECRAFT_WORKER names, else `stagecraft`
 /// beside this program or one folder above, or in the bin folder of an installed copy.
-/// "/proc/self/exe" is this program, under its own name. A program other than `stagecraft` must call worker_main().
+/// "/proc/self/exe" is this program, under its own name. A program other than `stagecraft` must
+/// call worker_main().
 /// Errors: UsageFile, with every place that was looked at.
 [[nodiscard]] WorkerProgram find_worker_program(const std::string& wished);
 

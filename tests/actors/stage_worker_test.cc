@@ -63,8 +63,7 @@ struct Fixture {
         throw std::runtime_error("injected");
       }
     };
-    worker.emplace(desk,
-                   [setup = rank_setup(job, Rank(0))](const LoadPlan&) { return setup; });
+    worker.emplace(desk, [setup = rank_setup(job, Rank(0))](const LoadPlan&) { return setup; });
   }
 
   /// With the program's weights.
@@ -131,8 +130,7 @@ struct Remote {
   }
   [[nodiscard]] Ready load(std::chrono::milliseconds patience) {
     StageWorker worker(desk, [this](const LoadPlan& m) { return received_setup(*desk, m); });
-    return worker.load(
-        {.rank = Rank(0), .plan = job.plan_id, .patience_ms = patience.count()});
+    return worker.load({.rank = Rank(0), .plan = job.plan_id, .patience_ms = patience.count()});
   }
 
   Job job;

@@ -354,7 +354,7 @@ TEST_CASE(
   run.check_unharmed();
 }
 
-// ---- another build -------------------------------------------------------------------------------
+// ---- another build ------------------------------------------------------------------------------
 
 TEST_CASE("a worker of another build is refused, and both sides say why",
           "[integration][processes][hostile]") {

@@ -40,10 +40,9 @@ TEST_CASE("ranks that are processes give the bits of one process", "[integration
 
 TEST_CASE("so do several ranks in a process, and threads beside processes",
           "[integration][processes]") {
-  const auto options =
-      GENERATE(SpawnOptions{.ranks_per_process = 2},
-               SpawnOptions{.local_ranks = 2},
-               SpawnOptions{.ranks_per_process = 3, .local_ranks = 1});
+  const auto options = GENERATE(SpawnOptions{.ranks_per_process = 2},
+                                SpawnOptions{.local_ranks = 2},
+                                SpawnOptions{.ranks_per_process = 3, .local_ranks = 1});
   check_equal_to_one_process(Cluster::spawn(4, options), {.stages = 4, .dropout = 0.2}, "1f1b");
 }
 

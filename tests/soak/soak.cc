@@ -518,8 +518,8 @@ void print(const Soak& soak, double seconds) {
 int run(const Options& options) {
   const auto begun = Clock::now();
   // Of the workers: whatever is larger is had from the system each time, so that its lack is felt.
-  // It still gets by with what its threads' arenas have reserved, but with MALLOC_ARENA_MAX=1 in the
-  // environment.
+  // They still get by with what their threads' arenas have reserved, but with MALLOC_ARENA_MAX=1 in
+  // the environment.
   setenv("MALLOC_MMAP_THRESHOLD_", "65536", 1);
   Soak soak(options);
   for (int number = 0; number < options.faults; ++number) {

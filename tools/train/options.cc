@@ -176,7 +176,8 @@ void check_together(const TrainOptions& o, const CLI::App& app) {
     wrong_usage("--momentum expects --optimizer sgd, found adamw; leave one of the two out");
   }
   if (o.credentials && o.workers == WorkerKind::Threads) {
-    wrong_usage("--credentials expects --workers processes, found threads; leave one of the two out");
+    wrong_usage(
+        "--credentials expects --workers processes, found threads; leave one of the two out");
   }
   if (o.warmup > o.steps) {
     wrong_usage(fmt::format("--warmup expects at most --steps {}, found {}", o.steps, o.warmup));
@@ -212,10 +213,10 @@ std::variant<TrainOptions, HelpText> parse_train_options(
       "--optimizer", optimizer, {{"adamw", OptimizerKind::AdamW}, {"sgd", OptimizerKind::Sgd}});
   options.rate_kind = choose<RateKind>(
       "--lr-schedule", rate_kind, {{"constant", RateKind::Constant}, {"cosine", RateKind::Cosine}});
-  options.workers = choose<WorkerKind>(
-      "--workers",
-      workers,
-      {{"threads", WorkerKind::Threads}, {"processes", WorkerKind::Processes}});
+  options.workers =
+      choose<WorkerKind>("--workers",
+                         workers,
+                         {{"threads", WorkerKind::Threads}, {"processes", WorkerKind::Processes}});
   options.set = key_values(kCommand, "--set", set);
   check_together(options, app);
   return options;

@@ -30,9 +30,8 @@ constexpr std::string_view kHelp =
 }  // namespace
 
 ExitCode worker(const std::vector<std::string>& arguments, Console& console) {
-  if (std::ranges::any_of(arguments, [](const std::string& word) {
-        return word == "--help" || word == "-h";
-      })) {
+  if (std::ranges::any_of(
+          arguments, [](const std::string& word) { return word == "--help" || word == "-h"; })) {
     write_output("", std::string(kHelp), console);
     return ExitCode::Good;
   }
