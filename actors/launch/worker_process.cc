@@ -12,6 +12,7 @@
 
 #include "stagecraft/actors/stage_worker.h"
 #include "stagecraft/base/check.h"
+#include "stagecraft/base/log.h"
 #include "stagecraft/base/process_end.h"
 
 namespace stagecraft {
@@ -104,6 +105,12 @@ void wait_for_end(int lifeline) {
   ::_exit(0);
 }
 
+/// Keeps WP-2.
+void end_without_tensor(const std::string& key, const Error& why) {
+  log(Level::Error, "worker ends", {{"key", key}, {"why", why.what()}});
+  ::_exit(1);
+}
+
 /// Errors: ClusterMember when the driver is another build.
 void greet(ActorHost& host, const AdmissionActor& admission, std::chrono::milliseconds patience) {
   const std::string ours = build_fingerprint();
@@ -139,7 +146,8 @@ std::string run_worker_process(const WorkerProcessOptions& options) {
   const Credentials credentials = load_credentials(options.credentials);
   const auto process = std::make_shared<WorkerProcess>(
       WorkerProcess{.host = open_control_plane(credentials, options.heartbeat),
-                    .port = DataPort::open({.bind = "tcp://" + options.bind + ":*"}),
+                    .port = DataPort::open({.bind = "tcp://" + options.bind + ":*",
+                                            .when_broken = end_without_tensor}),
                     .ended = {}});
   const AdmissionActor admission =
       find_admission(process->host, options.host, options.port, options.patience);

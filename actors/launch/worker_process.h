@@ -5,6 +5,8 @@
 /// several of one.
 /// WP-1: it ends when its driver ends, however that happens: its lifeline, a pipe that the driver's
 ///       process holds the other end of, closes; or the connection to the driver is lost.
+/// WP-2: it ends when it has lost a tensor that was sent to it, for lack of memory as a rule: its
+///       loss is told by name, where waiting for the tensor would be a hang.
 #pragma once
 
 #include <chrono>

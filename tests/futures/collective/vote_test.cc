@@ -141,7 +141,7 @@ TEST_CASE("a parameter that is claimed twice is our bug, and named", "[futures][
 
 TEST_CASE("ballots about another model, or a parameter it does not have, are refused",
           "[futures][vote]") {
-  CHECK_THAT(refused({3, true, {}}, {2, true, {}}), ContainsSubstring("rank 1 sends 3"));
+  CHECK_THAT(refused({3, true, {}}, {2, true, {}}), ContainsSubstring("rank 1 sends 4"));
   const std::int64_t beyond = GENERATE(-1, 3);
   CHECK_THAT(refused({3, true, {{beyond, 1.0}}}, {3, true, {}}),
              ContainsSubstring("of a model with 3"));
