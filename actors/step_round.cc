@@ -12,6 +12,12 @@ bool same_everywhere(Errc code) {
   return code == Errc::NonFinite;
 }
 
+/// A gradient that is not finite is found by the vote, which all ranks have entered by then: each
+/// comes to know it, and some can say more of it than others. A loss is found before it.
+bool is_found_by_all(const Error& error) {
+  return same_everywhere(error.code()) && !error.context().microbatch;
+}
+
 /// Of two errors the one that says more is the primary: 2 for a cause, less for what follows from
 /// one.
 int weight(Errc code) {
@@ -63,7 +69,7 @@ void StepRound::note(Rank rank, const Error& error) {
   if (error.code() == Errc::WorkerLost && !lost_) {
     lost_ = error;
   }
-  needs_abort_ = true;  // whatever it was, others may wait for this rank
+  needs_abort_ = needs_abort_ || !is_found_by_all(error);  // else others may wait for this rank
   const bool better =
       !primary_ || weight(error.code()) > weight(primary_->code()) ||
       (primary_rank_ && same_everywhere(error.code()) && same_everywhere(primary_->code()) &&

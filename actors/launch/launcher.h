@@ -2,7 +2,7 @@
 /// crew, rank by rank, and the network between them.
 ///
 /// A cluster has one launcher and its trainers' crews share it; every crew has a binding of its
-/// own, which may outlive the launcher's cluster. A plan names ranks; what stands behind a rank is the
+/// own, which may outlive the cluster. A plan names ranks; what stands behind a rank is the
 /// binding's alone.
 /// BN-1: a worker may be replaced by another in its place (Launcher::replace). The binding goes on
 ///       with the old one until launch() is called again for the rank.

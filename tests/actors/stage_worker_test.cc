@@ -337,7 +337,7 @@ class LittleAddressSpace {
     std::ifstream("/proc/self/statm") >> pages;
     REQUIRE(getrlimit(RLIMIT_AS, &before_) == 0);
     const struct rlimit little {
-      pages* static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) + (4U << 20U), before_.rlim_max
+      pages* static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) + (6U << 20U), before_.rlim_max
     };
     REQUIRE(setrlimit(RLIMIT_AS, &little) == 0);
   }

@@ -96,6 +96,17 @@ TEST_CASE("of several ranks that found something not finite the lowest is named 
   CHECK_FALSE(round.lost());
 }
 
+TEST_CASE("a gradient that is not finite needs no abort, as all find it; a loss does",
+          "[actors][round]") {
+  StepRound round = round_of(2);
+  round.answered(bad(0, Errc::NonFinite));
+  CHECK_FALSE(round.needs_abort());
+  StepReport loss = bad(1, Errc::NonFinite);
+  loss.error = to_chain(Error(Errc::NonFinite, "the loss").with({.microbatch = Microbatch(3)}));
+  round.answered(loss);
+  CHECK(round.needs_abort());
+}
+
 TEST_CASE("what is not finite is told by the rank that has it, which knows its name (SR-2)",
           "[actors][round]") {
   StepRound round = round_of(3);
