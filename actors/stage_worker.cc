@@ -119,7 +119,7 @@ Ready StageWorker::load(const LoadPlan& m) {
           Errc::WorkerPhase,
           fmt::format("LoadPlan for {} came to {}", peer_name(m.rank), peer_name(desk_->rank)));
     }
-    RankSetup setup = source_(m);
+    RankSetup setup = source_(*desk_, m);
     plan_ = setup.plan_id;
     state_deadline_ = setup.options.state_deadline;
     executor_ =

@@ -39,7 +39,7 @@ struct WorkerDesk {
 
 /// Where a rank's setup comes from, called once for each LoadPlan on the plan thread: in one
 /// process it was handed over, to another one it travels (received_setup).
-using SetupSource = std::function<RankSetup(const LoadPlan&)>;
+using SetupSource = std::function<RankSetup(const WorkerDesk&, const LoadPlan&)>;
 
 /// What the plan thread does with each message, without the actor around it.
 class StageWorker {

@@ -42,7 +42,7 @@ class Binding {
   /// Starts a worker for `setup.rank` at its end of the network, in the place that is the rank's
   /// now. Its setup is there, or on its way, when LoadPlan asks for it.
   /// Errors: DeviceOutOfMemory when there are no means to start it; those of a worker process that
-  ///         cannot be had (ClusterMember, ClusterTimeout); CompileCapture for a setup that cannot
+  ///         cannot be had (ClusterMember, ClusterTimeout); UsageArgument for a setup that cannot
   ///         travel.
   [[nodiscard]] virtual Worker launch(RankSetup setup) = 0;
 

@@ -4,7 +4,6 @@
 
 #include <utility>
 
-#include "stagecraft/actors/stage_worker.h"
 #include "stagecraft/futures/transport/inproc.h"
 
 namespace stagecraft {
@@ -31,14 +30,24 @@ class ThreadBinding final : public Binding {
 
 }  // namespace
 
-Worker launch_thread(ActorHost& host, std::shared_ptr<Transport> end, RankSetup setup) {
+Worker launch_thread(ActorHost& host,
+                     Rank rank,
+                     std::shared_ptr<Transport> end,
+                     SetupSource source) {
   const auto desk = std::make_shared<WorkerDesk>();
-  desk->rank = setup.rank;
+  desk->rank = rank;
   desk->transport = std::move(end);
   // The plan thread first: it is what there may be no means for.
-  PlanActor plan_thread =
-      spawn_plan_thread(host, desk, [given = std::move(setup)](const LoadPlan&) { return given; });
+  PlanActor plan_thread = spawn_plan_thread(host, desk, std::move(source));
   return {.plan_thread = std::move(plan_thread), .agent = spawn_agent(host, desk)};
+}
+
+Worker launch_thread(ActorHost& host, std::shared_ptr<Transport> end, RankSetup setup) {
+  const Rank rank = setup.rank;
+  return launch_thread(
+      host, rank, std::move(end), [given = std::move(setup)](const WorkerDesk&, const LoadPlan&) {
+        return given;
+      });
 }
 
 std::unique_ptr<Binding> ThreadLauncher::bind(int ranks) {

@@ -3,11 +3,17 @@
 #pragma once
 
 #include "stagecraft/actors/launch/launcher.h"
+#include "stagecraft/actors/stage_worker.h"
 
 namespace stagecraft {
 
-/// Starts a worker that is a thread of this process, at its end of a network.
+/// Starts a worker that is a thread of this process, at its end of a network. What its rank is to
+/// know comes from `source`, or is `setup`.
 /// Errors: DeviceOutOfMemory when no thread can be started for it.
+[[nodiscard]] Worker launch_thread(ActorHost& host,
+                                   Rank rank,
+                                   std::shared_ptr<Transport> end,
+                                   SetupSource source);
 [[nodiscard]] Worker launch_thread(ActorHost& host,
                                    std::shared_ptr<Transport> end,
                                    RankSetup setup);

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/actors/stage_worker.h"
+#include "stagecraft/actors/launch/threads.h"
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process_end.h"
@@ -33,15 +33,6 @@ struct HostState {
 
 using HostSelf = WorkerHostActor::stateful_pointer<HostState>;
 
-Worker start_rank(WorkerProcess& process, std::shared_ptr<Transport> end, Rank rank) {
-  const auto desk = std::make_shared<WorkerDesk>();
-  desk->rank = rank;
-  desk->transport = std::move(end);
-  PlanActor plan_thread = spawn_plan_thread(
-      process.host, desk, [desk](const LoadPlan& m) { return received_setup(*desk, m); });
-  return {.plan_thread = std::move(plan_thread), .agent = spawn_agent(process.host, desk)};
-}
-
 /// Joins by itself, so that the driver knows whom to tell what to do.
 WorkerHostActor::behavior_type worker_host(HostSelf self,
                                            const AdmissionActor& admission,
@@ -56,37 +47,38 @@ WorkerHostActor::behavior_type worker_host(HostSelf self,
             [process](const caf::error&) {
               process->joined.set_error(Error(Errc::ClusterMember, "the driver has ended"));
             });
-  return {[self, process](const OpenNetwork& m) {
-            NetworkOpened opened;
-            try {
-              std::shared_ptr<RoutedNetwork>& network = self->state.networks[m.network];
-              if (network == nullptr) {
-                network = std::make_shared<RoutedNetwork>(process->port, m.network, m.ranks);
-              }
-              for (const PeerPlace& peer : m.elsewhere) {
-                network->place(peer.rank, peer.port);
-              }
-            } catch (const Error& error) {
-              opened.error = to_chain(error);
-            }
-            return opened;
-          },
-          [self, process](const StartRank& m) {
-            RankStarted started;
-            try {
-              const auto found = self->state.networks.find(m.network);
-              SC_CHECK(found != self->state.networks.end(),
-                       "a rank's network is open when it starts");
-              started.worker = start_rank(*process, found->second->endpoint(m.rank), m.rank);
-            } catch (const Error& error) {
-              started.error = to_chain(error);
-            }
-            return started;
-          },
-          [self](const CloseNetwork& m) {
-            const process_end::AtWork at_work;  // tensors that nobody asked for are dropped
-            self->state.networks.erase(m.network);
-          }};
+  return {
+      [self, process](const OpenNetwork& m) {
+        NetworkOpened opened;
+        try {
+          std::shared_ptr<RoutedNetwork>& network = self->state.networks[m.network];
+          if (network == nullptr) {
+            network = std::make_shared<RoutedNetwork>(process->port, m.network, m.ranks);
+          }
+          for (const PeerPlace& peer : m.elsewhere) {
+            network->place(peer.rank, peer.port);
+          }
+        } catch (const Error& error) {
+          opened.error = to_chain(error);
+        }
+        return opened;
+      },
+      [self, process](const StartRank& m) {
+        RankStarted started;
+        try {
+          const auto found = self->state.networks.find(m.network);
+          SC_CHECK(found != self->state.networks.end(), "a rank's network is open when it starts");
+          started.worker =
+              launch_thread(process->host, m.rank, found->second->endpoint(m.rank), received_setup);
+        } catch (const Error& error) {
+          started.error = to_chain(error);
+        }
+        return started;
+      },
+      [self](const CloseNetwork& m) {
+        const process_end::AtWork at_work;  // tensors that nobody asked for are dropped
+        self->state.networks.erase(m.network);
+      }};
 }
 
 /// Reads until the other end is closed, which is when nobody has it any more.

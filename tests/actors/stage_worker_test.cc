@@ -63,7 +63,9 @@ struct Fixture {
         throw std::runtime_error("injected");
       }
     };
-    worker.emplace(desk, [setup = rank_setup(job, Rank(0))](const LoadPlan&) { return setup; });
+    worker.emplace(desk, [setup = rank_setup(job, Rank(0))](const WorkerDesk&, const LoadPlan&) {
+      return setup;
+    });
   }
 
   /// With the program's weights.
@@ -129,7 +131,7 @@ struct Remote {
     network.endpoint(kDriver)->send(Rank(0), setup_tag(job.plan_id, index), tensor);
   }
   [[nodiscard]] Ready load(std::chrono::milliseconds patience) {
-    StageWorker worker(desk, [this](const LoadPlan& m) { return received_setup(*desk, m); });
+    StageWorker worker(desk, received_setup);
     return worker.load({.rank = Rank(0), .plan = job.plan_id, .patience_ms = patience.count()});
   }
 
