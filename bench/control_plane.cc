@@ -6,10 +6,11 @@
 /// on when all StepReports are here. The bare call is a question and an answer. Both run in turns
 /// with ours.
 ///
-/// A step's share of the control plane is what is left of it without the shortest time that a rank
-/// was inside its plan: tensors between ranks and what LibTorch does in the stages grow with the
-/// cells, the control plane must not. It is an upper bound: by how much ranks begin and end apart
-/// counts as control plane.
+/// A step's share of the control plane is what is left of it without the time that ranks were
+/// inside their plans: tensors between ranks and what LibTorch does in the stages grow with the
+/// cells, the control plane must not. Ranks begin and end apart, so it lies between two figures:
+/// without the longest of these times, and without the shortest. The whole step stands beside a
+/// ping-pong of as many messages as it sends, tensors included.
 ///
 ///   control_plane [--quick]
 #include <unistd.h>
@@ -91,8 +92,14 @@ std::vector<pid_t> processes_of(const sc::Cluster& cluster) {
 /// Microseconds of a step, one after the other.
 struct StepCost {
   double whole = 0.0;
-  double control = 0.0;
+  double least = 0.0, most = 0.0;  ///< of the control plane
 };
+
+/// Of one step: orders and reports, inputs and labels, borders both ways, losses, ballots.
+double messages_of(int ranks, int microbatches) {
+  return 2.0 * ranks + 3.0 * microbatches + 2.0 * (ranks - 1) * microbatches +
+         1.0 * ranks * (ranks - 1);
+}
 
 class IdleTrainer {
  public:
@@ -113,11 +120,13 @@ class IdleTrainer {
       const auto begun = Clock::now();
       const sc::StepResult result = trainer_.step({batch_}, {batch_}).get();
       const double whole = microseconds_since(begun);
-      const auto least = std::ranges::min_element(result.ranks, {}, &sc::RankTimes::wall);
+      const auto [shortest, longest] =
+          std::ranges::minmax_element(result.ranks, {}, &sc::RankTimes::wall);
       sum.whole += whole;
-      sum.control += whole - least->wall * 1e6;
+      sum.least += whole - longest->wall * 1e6;
+      sum.most += whole - shortest->wall * 1e6;
     }
-    return {sum.whole / count, sum.control / count};
+    return {sum.whole / count, sum.least / count, sum.most / count};
   }
 
   /// Microseconds of a question to every rank.
@@ -137,7 +146,8 @@ class IdleTrainer {
 };
 
 struct Samples {
-  std::vector<double> ours, control, to_bare;
+  std::vector<double> whole, to_messages;
+  std::vector<double> least, most, least_to_bare, most_to_bare;
 };
 
 void measure_steps(const sc::Cluster& cluster, int ranks, const Effort& effort) {
@@ -156,12 +166,17 @@ void measure_steps(const sc::Cluster& cluster, int ranks, const Effort& effort) 
     std::vector<double> bare;
     for (int round = -1; round < effort.rounds; ++round) {  // the first is for warmth
       const double orders = peers.round_of_orders(effort.bare / ranks);
+      const double message = peers.call(effort.bare) / 2;
       for (std::size_t t = 0; t < trainers.size(); ++t) {
         const StepCost cost = run(*trainers[t]);
         if (round >= 0) {
-          samples[t].ours.push_back(cost.whole);
-          samples[t].control.push_back(cost.control);
-          samples[t].to_bare.push_back(cost.control / orders);
+          samples[t].whole.push_back(cost.whole);
+          samples[t].to_messages.push_back(
+              cost.whole / (message * messages_of(ranks, trainers[t]->microbatches())));
+          samples[t].least.push_back(cost.least);
+          samples[t].most.push_back(cost.most);
+          samples[t].least_to_bare.push_back(cost.least / orders);
+          samples[t].most_to_bare.push_back(cost.most / orders);
         }
       }
       if (round >= 0) {
@@ -177,16 +192,19 @@ void measure_steps(const sc::Cluster& cluster, int ranks, const Effort& effort) 
                bare_us);
     for (std::size_t t = 0; t < trainers.size(); ++t) {
       const double cells = 2.0 * ranks * trainers[t]->microbatches();
-      const double whole = sc::bench::median(samples[t].ours);
+      const double whole = sc::bench::median(samples[t].whole);
       fmt::print(
-          "  {:>4} cells: step {:>7.0f} us, {:.2f} x bare ({:.1f} us a cell); control plane "
-          "{:>5.0f} us, {:.2f} x bare\n",
+          "  {:>4} cells: step {:>7.0f} us ({:.1f} us a cell), {:.2f} x a ping-pong of its {:.0f} "
+          "messages; control plane {:.0f} to {:.0f} us, {:.2f} to {:.2f} x bare\n",
           cells,
           whole,
-          whole / bare_us,
           whole / cells,
-          sc::bench::median(samples[t].control),
-          sc::bench::median(samples[t].to_bare));
+          sc::bench::median(samples[t].to_messages),
+          messages_of(ranks, trainers[t]->microbatches()),
+          sc::bench::median(samples[t].least),
+          sc::bench::median(samples[t].most),
+          sc::bench::median(samples[t].least_to_bare),
+          sc::bench::median(samples[t].most_to_bare));
     }
   }
 }
@@ -229,8 +247,7 @@ int main(int argc, char** argv) {
   const Effort effort = quick ? Effort{.rounds = 3, .bare = 200, .cells = 800} : Effort{};
   fmt::print(
       "{}\nmutual TLS, 1F1B, stages that do nothing; medians of {} rounds; goals: control plane "
-      "and "
-      "call at most {} x bare, a call at most {:.0f} us pinned\n",
+      "and call at most {} x bare, a call at most {:.0f} us pinned\n",
       sc::bench::hardware(),
       effort.rounds,
       kGoal,

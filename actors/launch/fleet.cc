@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/actors/security/cluster_credentials.h"
+#include "stagecraft/base/log.h"
 
 namespace stagecraft {
 namespace {
@@ -91,8 +92,19 @@ Fleet::Fleet(const SpawnOptions& options)
                                         : nullptr),
       credentials_(made_ ? made_->dir() : options.credentials),
       host_(open_control_plane(load_credentials(credentials_ + "/driver"),
-                               {.interval = options.heartbeat, .silence = options.silence})),
-      port_(DataPort::open({.bind = fmt::format("tcp://{}:*", kLoopback)})) {}
+                               {.interval = options.heartbeat, .silence = options.silence})) {}
+
+std::shared_ptr<Fleet> Fleet::open(const SpawnOptions& options) {
+  std::shared_ptr<Fleet> fleet(new Fleet(options));
+  fleet->port_ = DataPort::open(
+      {.bind = fmt::format("tcp://{}:*", kLoopback),
+       .when_broken = [there = fleet->weak_from_this()](const std::string& key, const Error& why) {
+         if (const auto here = there.lock()) {
+           here->link_broke(key, why);
+         }
+       }});
+  return fleet;
+}
 
 Fleet::~Fleet() {
   if (admission_) {
@@ -104,7 +116,7 @@ Fleet::~Fleet() {
 void Fleet::require(int places) {
   {
     const std::scoped_lock lock(mutex_);
-    if (!admission_) {  // here, as there is no weak pointer to a fleet that is being made
+    if (!admission_) {
       admission_ = host_.system().spawn(admission, weak_from_this());
       listening_ = publish(host_, admission_, kLoopback);
     }
@@ -136,6 +148,7 @@ void Fleet::replace(int place) {
     }
     there.member.reset();
     there.lost = false;
+    there.condemned.clear();
     ++there.incarnation;
   }
   old.reset();  // gone before its successor comes
@@ -240,6 +253,9 @@ std::string Fleet::cause_of_end(int place, std::int64_t incarnation) const {
     return {};
   }
   const auto process = there.child->id();
+  if (!there.condemned.empty()) {
+    return fmt::format("process {} was ended by the driver: {}", process, there.condemned);
+  }
   if (const auto how = there.child->end(there.lost ? kMoment : std::chrono::milliseconds(0))) {
     return fmt::format("process {} {}", process, *how);
   }
@@ -268,6 +284,17 @@ void Fleet::joined(FleetMember member) {
     places_[place].member = std::move(member);
   }
   changed_.notify_all();
+}
+
+void Fleet::link_broke(const std::string& key, const Error& why) {
+  log(Level::Error, "worker process is ended", {{"key", key}, {"why", why.what()}});
+  const std::scoped_lock lock(mutex_);
+  for (Place& place : places_) {
+    if (place.member && place.member->port.key == key) {
+      place.condemned = why.what();
+      place.child->kill();
+    }
+  }
 }
 
 void Fleet::lost(const caf::actor_addr& host) {

@@ -3,6 +3,8 @@
 /// A launcher and its bindings share it. A place is a position among the processes; who stands in
 /// it may be replaced, which counts its incarnation up.
 /// FL-1: processes are started when they are required first, and all end with the fleet.
+/// FL-2: a process from which a tensor was lost on its way here is ended, so that it is named
+///       instead of waited for.
 /// Any thread may use it; its mutex guards the places, and is not held while anybody is waited for.
 #pragma once
 
@@ -37,7 +39,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
  public:
   /// Opens the port. Errors: those of the credentials; UsageFile where no worker program is found;
   ///         ClusterMember when no port can be opened.
-  explicit Fleet(const SpawnOptions& options);
+  [[nodiscard]] static std::shared_ptr<Fleet> open(const SpawnOptions& options);
   ~Fleet();
   Fleet(const Fleet&) = delete;
   Fleet& operator=(const Fleet&) = delete;
@@ -72,9 +74,13 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
     std::int64_t incarnation = 0;
     std::unique_ptr<ChildProcess> child;
     std::optional<FleetMember> member;
-    bool lost = false;  ///< it had joined and its connection has ended
+    bool lost = false;      ///< it had joined and its connection has ended
+    std::string condemned;  ///< why its process was ended, if it was (FL-2)
   };
 
+  explicit Fleet(const SpawnOptions& options);
+  /// Keeps FL-2.
+  void link_broke(const std::string& key, const Error& why);
   void start(int place);
   void wait_for(int place);
 
@@ -83,7 +89,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   std::unique_ptr<const TemporaryCredentials> made_;  ///< null where they were given
   const std::string credentials_;
   ActorHost& host_;
-  const std::shared_ptr<DataPort> port_;
+  std::shared_ptr<DataPort> port_;  ///< opened last, as it tells this fleet of broken links
   AdmissionActor admission_;
   std::uint16_t listening_ = 0;
   std::atomic<std::uint64_t> networks_{0};

@@ -175,7 +175,7 @@ class ProcessBinding final : public Binding {
 class ProcessLauncher final : public Launcher {
  public:
   explicit ProcessLauncher(const SpawnOptions& options)
-      : options_(options), fleet_(std::make_shared<Fleet>(options)) {}
+      : options_(options), fleet_(Fleet::open(options)) {}
 
   [[nodiscard]] ActorHost& host() const override { return fleet_->host(); }
 

@@ -74,7 +74,7 @@ class Outbox {
   [[nodiscard]] bool small_is_next() const;
   [[nodiscard]] static std::int64_t chunk_of(const Sending& sending, std::int64_t chunk_bytes);
 
-  const std::int64_t chunk_bytes_;
+  std::int64_t chunk_bytes_;
   Lanes lanes_;
   std::deque<Lanes::value_type*> small_;    ///< lanes whose first tensor is of one chunk
   std::deque<Lanes::value_type*> turns_;    ///< of larger ones; the first has its turn

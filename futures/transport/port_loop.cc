@@ -23,37 +23,40 @@
 namespace stagecraft {
 
 struct PortLoop::Order {
-  struct Admit {
+  struct LetIn {
     std::string key;
-    zmq::socket_t socket;
   };
   struct Forget {
-    std::string key;
+    std::shared_ptr<Peer> peer;
   };
   struct Send {
-    std::string key;
-    Outgoing outgoing;
+    std::shared_ptr<Peer> peer;
   };
   struct Tidy {};
 
-  std::variant<Admit, Forget, Send, Tidy> what;
+  std::variant<LetIn, Forget, Send, Tidy> what;
 };
 
 /// Another process as far as this one sends to it and takes from it.
 struct PortLoop::Peer {
   Peer(std::string name, zmq::socket_t to, std::uint64_t number, const DataPortOptions& options)
       : key(std::move(name)),
-        socket(std::move(to)),
         link(number),
+        socket(std::move(to)),
         outbox(options.chunk_bytes),
         arriving(options.largest_tensor) {}
 
   const std::string key;
-  zmq::socket_t socket;
   const std::uint64_t link;
+
+  std::mutex sending;  ///< guards what follows; taken before the loop's mutex, if both are
+  zmq::socket_t socket;
   std::uint64_t sequence = 0;
   Outbox outbox;
   bool blocked = false;  ///< the socket takes no more for now
+  bool gone = false;     ///< forgotten: nothing goes there any more
+
+  // The rest belongs to the thread of the loop.
   Reassembly arriving;
   std::int64_t partial = 0;  ///< of its bytes, what is counted
 };
@@ -200,7 +203,7 @@ PortLoop::~PortLoop() = default;
 void PortLoop::admit(const PortAddress& peer) {
   {
     const std::scoped_lock lock(mutex_);
-    if (stopped_ || admitted_.contains(peer.key)) {
+    if (stopped_ || peers_.contains(peer.key)) {
       return;
     }
   }
@@ -223,8 +226,14 @@ void PortLoop::admit(const PortAddress& peer) {
     socket.set(zmq::sockopt::reconnect_ivl, 10);
     socket.set(zmq::sockopt::reconnect_ivl_max, 1000);
     socket.connect(peer.endpoint);
-    // Made here, used by the loop: the mutex is the fence that ZeroMQ asks for.
-    post({Order::Admit{peer.key, std::move(socket)}});
+    {
+      const std::scoped_lock lock(mutex_);
+      if (stopped_ || peers_.contains(peer.key)) {
+        return;
+      }
+      peers_[peer.key] = std::make_shared<Peer>(peer.key, std::move(socket), ++links_, options_);
+    }
+    post({Order::LetIn{peer.key}});
   } catch (const zmq::error_t& error) {
     throw Error(Errc::TransportRefused,
                 fmt::format("cannot connect to {}: {}; expected an address that a port gave",
@@ -233,12 +242,50 @@ void PortLoop::admit(const PortAddress& peer) {
   }
 }
 
-void PortLoop::forget(const PortAddress& peer) {
-  post({Order::Forget{peer.key}});
+void PortLoop::forget(const PortAddress& address) {
+  std::shared_ptr<Peer> peer;
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto found = peers_.find(address.key);
+    if (found == peers_.end()) {
+      return;
+    }
+    peer = std::move(found->second);
+    peers_.erase(found);
+  }
+  const Outbox dropped = give_up(*peer);
+  count(peer->key, [&dropped](LinkCounts& link) { link.tensors_dropped += dropped.tensors(); });
+  post({Order::Forget{std::move(peer)}});
+}
+
+/// Nothing is sent to the peer any more; what waited for it is returned, to be dropped outside of
+/// all locks.
+Outbox PortLoop::give_up(Peer& peer) {
+  const std::scoped_lock lock(peer.sending);
+  peer.gone = true;
+  return std::exchange(peer.outbox, Outbox(options_.chunk_bytes));
 }
 
 void PortLoop::send(const std::string& key, Outgoing outgoing) {
-  post({Order::Send{key, std::move(outgoing)}});
+  const std::shared_ptr<Peer> peer = find_peer(key);
+  Spent spent;
+  bool is_rest = false;
+  bool is_dropped = peer == nullptr;
+  if (peer != nullptr) {
+    const std::scoped_lock lock(peer->sending);
+    is_dropped = peer->gone;
+    if (!is_dropped) {
+      const bool waits = !peer->outbox.empty();
+      peer->outbox.push(std::move(outgoing));
+      is_rest = !waits && !send_pieces_to(*peer, spent);
+    }
+  }
+  if (is_dropped) {
+    count(key, [](LinkCounts& link) { ++link.tensors_dropped; });
+  }
+  if (is_rest) {
+    post({Order::Send{peer}});
+  }
 }
 
 void PortLoop::tidy() {
@@ -277,11 +324,6 @@ void PortLoop::post(Order order) {
   if (stopped_) {
     return;
   }
-  if (const auto* admit = std::get_if<Order::Admit>(&order.what)) {
-    admitted_.insert(admit->key);
-  } else if (const auto* forget = std::get_if<Order::Forget>(&order.what)) {
-    admitted_.erase(forget->key);
-  }
   orders_.push_back(std::move(order));
   if (asleep_) {
     wake();
@@ -303,13 +345,18 @@ void PortLoop::run() noexcept {
   }
   const process_end::AtWork at_work;
   std::vector<Order> left;
+  Peers peers;
   {
     const std::scoped_lock lock(mutex_);
     stopped_ = true;
     left.swap(orders_);
+    peers.swap(peers_);
   }
+  for (const auto& [key, peer] : peers) {
+    static_cast<void>(give_up(*peer));  // who sends at this moment comes to its end first
+  }
+  peers.clear();
   busy_.clear();
-  peers_.clear();
   left.clear();
   sockets_->in.close();
   sockets_->zap.close();
@@ -342,7 +389,7 @@ void PortLoop::wait(bool more) {
                {sockets_->zap.handle(), 0, ZMQ_POLLIN, 0},
                {sockets_->in.handle(), 0, ZMQ_POLLIN, 0}});
   const std::size_t first = poll.size();
-  for (Peer* peer : busy_) {
+  for (const auto& peer : busy_) {
     if (peer->blocked) {
       poll.push_back({peer->socket.handle(), 0, ZMQ_POLLOUT, 0});
     }
@@ -356,7 +403,7 @@ void PortLoop::wait(bool more) {
     static_cast<void>(::read(sockets_->wake, &times, sizeof times));
   }
   std::size_t at = first;
-  for (Peer* peer : busy_) {
+  for (const auto& peer : busy_) {
     if (peer->blocked) {
       peer->blocked = events <= 0 || (poll[at].revents & ZMQ_POLLOUT) == 0;
       ++at;
@@ -381,40 +428,22 @@ bool PortLoop::carry_out_orders() {
 }
 
 void PortLoop::carry_out(Order& order) {
-  if (auto* const admit = std::get_if<Order::Admit>(&order.what)) {
-    auto& peer = peers_[admit->key];
-    if (peer == nullptr) {
-      peer = std::make_unique<Peer>(admit->key, std::move(admit->socket), ++links_, options_);
-    }
-    std::erase_if(knocks_, [this, admit](const Knock& knock) {
-      const bool known = knock.key == admit->key;
+  if (auto* const admitted = std::get_if<Order::LetIn>(&order.what)) {
+    std::erase_if(knocks_, [this, admitted](const Knock& knock) {
+      const bool known = knock.key == admitted->key;
       if (known) {
         let_in(knock);
       }
       return known;
     });
   } else if (const auto* const forget = std::get_if<Order::Forget>(&order.what)) {
-    const auto found = peers_.find(forget->key);
-    if (found != peers_.end()) {
-      found->second->arriving.break_link();
-      count_partial(*found->second);
-      std::erase(busy_, found->second.get());
-      drop_waiting(forget->key, found->second->outbox.tensors());
-      peers_.erase(found);
-    }
+    forget->peer->arriving.break_link();
+    count_partial(*forget->peer);
+    std::erase(busy_, forget->peer);
   } else if (auto* const send = std::get_if<Order::Send>(&order.what)) {
-    const auto found = peers_.find(send->key);
-    if (found == peers_.end()) {
-      drop_waiting(send->key, 1);
-      return;
-    }
-    Peer& peer = *found->second;
-    if (peer.outbox.empty()) {
-      busy_.push_back(&peer);
-    }
-    peer.outbox.push(std::move(send->outgoing));
+    busy_.push_back(std::move(send->peer));
   } else {
-    for (const auto& [key, peer] : peers_) {
+    for (const auto& peer : all_peers()) {
       peer->arriving.keep([this](const FrameHeader& header) {
         const auto mailboxes = mailboxes_of(header.network);
         const Mailbox* const mailbox = mailboxes == nullptr ? nullptr : mailboxes->find(header.to);
@@ -423,6 +452,22 @@ void PortLoop::carry_out(Order& order) {
       count_partial(*peer);
     }
   }
+}
+
+std::shared_ptr<PortLoop::Peer> PortLoop::find_peer(const std::string& key) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = peers_.find(key);
+  return found == peers_.end() ? nullptr : found->second;
+}
+
+std::vector<std::shared_ptr<PortLoop::Peer>> PortLoop::all_peers() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<std::shared_ptr<Peer>> all;
+  all.reserve(peers_.size());
+  for (const auto& [key, peer] : peers_) {
+    all.push_back(peer);
+  }
+  return all;
 }
 
 std::shared_ptr<const Mailboxes> PortLoop::mailboxes_of(NetworkId network) const {
@@ -453,7 +498,7 @@ void PortLoop::judge_connections() {
     std::int64_t held = 0;
     {
       const std::scoped_lock lock(mutex_);
-      if (!admitted_.contains(knock.key)) {
+      if (!peers_.contains(knock.key)) {
         held = ++counts_.connections_held;
       }
     }
@@ -508,16 +553,16 @@ bool PortLoop::take_messages() {
 }
 
 void PortLoop::take(Message& message) {
-  const auto peer = peers_.find(message.key);
-  if (peer == peers_.end()) {
+  const std::shared_ptr<Peer> peer = find_peer(message.key);
+  if (peer == nullptr) {
     count(message.key, [](LinkCounts& link) { ++link.frames_refused; });
     return;
   }
-  const bool broken = peer->second->arriving.broken();
+  const bool broken = peer->arriving.broken();
   try {
-    take_from(*peer->second, message);
+    take_from(*peer, message);
   } catch (const std::exception& error) {
-    peer->second->arriving.break_link();
+    peer->arriving.break_link();
     tell_refused(message.key, error.what());
     if (!broken && options_.when_broken) {
       options_.when_broken(
@@ -527,8 +572,7 @@ void PortLoop::take(Message& message) {
                     "the link from the port of key {} broke: {}", message.key, error.what())));
     }
   }
-  // A callback may have had the peer forgotten, but that is an order for the next turn.
-  count_partial(*peer->second);
+  count_partial(*peer);
 }
 
 void PortLoop::take_from(Peer& peer, Message& message) {
@@ -580,9 +624,10 @@ bool PortLoop::send_pieces() {
   bool more = false;
   for (std::size_t i = 0; i < busy_.size();) {
     Peer& peer = *busy_[i];
-    send_pieces_to(peer);
-    if (peer.outbox.empty()) {
-      busy_[i] = busy_.back();
+    Spent spent;
+    const std::unique_lock lock(peer.sending);
+    if (send_pieces_to(peer, spent)) {
+      std::swap(busy_[i], busy_.back());
       busy_.pop_back();
     } else {
       more = more || !peer.blocked;
@@ -592,7 +637,7 @@ bool PortLoop::send_pieces() {
   return more;
 }
 
-void PortLoop::send_pieces_to(Peer& peer) {
+bool PortLoop::send_pieces_to(Peer& peer, Spent& spent) {
   for (int i = 0; i < kTurn && !peer.blocked && !peer.outbox.empty(); ++i) {
     auto [header, tensor] = peer.outbox.next();
     header.link = peer.link;
@@ -604,21 +649,20 @@ void PortLoop::send_pieces_to(Peer& peer) {
                           zmq::send_flags::sndmore | zmq::send_flags::dontwait) ||
         !peer.socket.send(std::move(body), zmq::send_flags::dontwait)) {
       peer.blocked = true;
-      return;
+      return false;
     }
     ++peer.sequence;
     const bool last = header.offset + header.chunk == header.total;
-    tensor.reset();
+    if (last) {
+      spent.push_back(std::move(tensor));
+    }
     peer.outbox.sent();
     count(peer.key, [&, bytes = header.chunk](LinkCounts& link) {
       link.bytes_sent += bytes;
       link.tensors_sent += last ? 1 : 0;
     });
   }
-}
-
-void PortLoop::drop_waiting(const std::string& key, std::int64_t tensors) {
-  count(key, [tensors](LinkCounts& link) { link.tensors_dropped += tensors; });
+  return peer.outbox.empty();
 }
 
 template <class Change>

@@ -3,9 +3,14 @@
 ///   wait for orders or sockets -> carry out orders -> judge new connections -> take what has come
 ///   -> send what can go
 ///
-/// Sockets, outboxes and reassemblies belong to the thread that runs the loop. The mutex guards
-/// what other threads give it or ask of it: orders, who is admitted, networks, counts. It is held
-/// for a look-up at a time; no tensor is delivered or destroyed under it.
+/// What comes in belongs to the thread that runs the loop. What goes out leaves on the thread that
+/// sends it, which saves a change of threads on the way of every small tensor; what the socket does
+/// not take at once is the loop's to send. Each peer's mutex guards its sending half (ZeroMQ's
+/// sockets may change threads, with a fence). The loop's mutex guards what other threads give it or
+/// ask of it: orders, peers, networks, counts. It is held for a look-up at a time. No tensor is
+/// delivered or destroyed under either.
+/// LP-1: a peer whose outbox is not empty is busy, or an order that makes it so is on its way; only
+///       the loop touches its socket until the outbox is empty.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +20,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "stagecraft/futures/transport/data_port.h"
@@ -57,8 +61,19 @@ class PortLoop {
   struct Message;
   struct Knock;
 
+  using Peers = std::unordered_map<std::string, std::shared_ptr<Peer>>;  ///< by key
+  /// Tensors that have left, to be destroyed outside of all locks.
+  using Spent = std::vector<at::Tensor>;
+
   void post(Order order);
   void wake();
+  [[nodiscard]] std::shared_ptr<Peer> find_peer(const std::string& key) const;
+  [[nodiscard]] std::vector<std::shared_ptr<Peer>> all_peers() const;
+  [[nodiscard]] Outbox give_up(Peer& peer);
+  /// Some of what waits for the peer; whether nothing is left. Needs the peer's mutex.
+  [[nodiscard]] bool send_pieces_to(Peer& peer, Spent& spent);
+  template <class Change>
+  void count(const std::string& key, Change change);
 
   // The rest belongs to the thread of the loop.
   void turns();
@@ -70,12 +85,8 @@ class PortLoop {
   /// Each returns whether there is more to do at once.
   [[nodiscard]] bool take_messages();
   [[nodiscard]] bool send_pieces();
-  void send_pieces_to(Peer& peer);
   void take(Message& message);
   void take_from(Peer& peer, Message& message);
-  void drop_waiting(const std::string& key, std::int64_t tensors);
-  template <class Change>
-  void count(const std::string& key, Change change);
   void count_partial(Peer& peer);
   void tell_refused(const std::string& key, std::string_view why);
   [[nodiscard]] std::shared_ptr<const Mailboxes> mailboxes_of(NetworkId network) const;
@@ -84,16 +95,15 @@ class PortLoop {
   PortAddress address_;
   std::string secret_key_;
   std::unique_ptr<Sockets> sockets_;
-  std::unordered_map<std::string, std::unique_ptr<Peer>> peers_;  ///< by key
-  std::vector<Peer*> busy_;                                       ///< with something to send
+  std::vector<std::shared_ptr<Peer>> busy_;  ///< with something to send
   std::deque<Knock> knocks_;
-  std::uint64_t links_ = 0;
 
   mutable std::mutex mutex_;
   std::vector<Order> orders_;
   bool asleep_ = false;
   bool stopped_ = false;
-  std::unordered_set<std::string> admitted_;
+  Peers peers_;  ///< who is admitted
+  std::uint64_t links_ = 0;
   std::unordered_map<NetworkId, std::weak_ptr<const Mailboxes>> networks_;
   PortCounts counts_;
 };

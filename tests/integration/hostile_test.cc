@@ -7,6 +7,7 @@
 
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -24,9 +25,11 @@
 #include <poll.h>
 
 #include "stagecraft/actors/launch/control_port.h"
+#include "stagecraft/actors/launch/fleet.h"
 #include "stagecraft/actors/launch/tls_door.h"
 #include "stagecraft/actors/launch/worker_process.h"
 #include "stagecraft/actors/security/temporary_credentials.h"
+#include "stagecraft/tests/futures/transport/raw_peer.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
@@ -356,42 +359,60 @@ TEST_CASE(
 
 // ---- another build ------------------------------------------------------------------------------
 
+/// A worker program that says what it was told, waits, and ends with exit status 3: the worker that
+/// joins is the test.
+class Stand {
+ public:
+  Stand() { std::filesystem::permissions(script_, std::filesystem::perms::owner_all); }
+
+  [[nodiscard]] const std::string& program() const { return script_; }
+  void end() const { (void)folder_.write("go", ""); }
+
+  /// Requires: it is being started by a cluster of this process.
+  [[nodiscard]] AdmissionActor find_driver(ActorHost*& host) const {
+    REQUIRE(comes_true([&] { return std::filesystem::exists(folder_.path() + "/told"); }));
+    std::istringstream told(read_text_file(folder_.path() + "/told"));
+    std::map<std::string, std::string> said;
+    std::string option;
+    told >> option;
+    while (told >> option) {
+      told >> said[option];
+    }
+    host = &open_control_plane(load_credentials(said["--credentials"]), {});
+    return find_admission(*host, "127.0.0.1", port_of(said["--join"]), kPatience);
+  }
+
+ private:
+  TemporaryFolder folder_;
+  std::string script_ =
+      folder_.write("worker",
+                    "#!/bin/sh\necho \"$@\" > " + folder_.path() + "/part\nmv " + folder_.path() +
+                        "/part " + folder_.path() + "/told\nwhile [ ! -e " + folder_.path() +
+                        "/go ]; do sleep 0.05; done\nexit 3\n");
+};
+
 TEST_CASE("a worker of another build is refused, and both sides say why",
           "[integration][processes][hostile]") {
-  const TemporaryFolder folder;
-  // Says what it was told, waits, and ends: the worker that joins is the test.
-  const std::string script =
-      folder.write("worker",
-                   "#!/bin/sh\necho \"$@\" > " + folder.path() + "/part\nmv " + folder.path() +
-                       "/part " + folder.path() + "/told\nwhile [ ! -e " + folder.path() +
-                       "/go ]; do sleep 0.05; done\nexit 3\n");
-  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  const Stand stand;
   auto driver = std::async(std::launch::async, [&]() -> std::string {
     const Program program = make_program({.stages = 1});
     try {
-      const Trainer trainer(
-          Cluster::spawn(1, {.program = script}), program, make_schedule("1f1b", program), Sgd{});
+      const Trainer trainer(Cluster::spawn(1, {.program = stand.program()}),
+                            program,
+                            make_schedule("1f1b", program),
+                            Sgd{});
     } catch (const Error& error) {
       return error.what();
     }
     return "";
   });
-  REQUIRE(comes_true([&] { return std::filesystem::exists(folder.path() + "/told"); }));
-  std::istringstream told(read_text_file(folder.path() + "/told"));
-  std::map<std::string, std::string> said;
-  std::string option;
-  told >> option;
-  while (told >> option) {
-    told >> said[option];
-  }
-  ActorHost& host = open_control_plane(load_credentials(said["--credentials"]), {});
-  const AdmissionActor admission =
-      find_admission(host, "127.0.0.1", port_of(said["--join"]), kPatience);
+  ActorHost* host = nullptr;
+  const AdmissionActor admission = stand.find_driver(host);
   const auto greet = [&](const Hello& hello) {
-    return ask<Welcome>(host, admission, "the driver", kPatience, hello).get();
+    return ask<Welcome>(*host, admission, "the driver", kPatience, hello).get();
   };
   const auto join = [&] {
-    return ask<Joined>(host, admission, "the driver", kPatience, Join{.place = 0}).get().error;
+    return ask<Joined>(*host, admission, "the driver", kPatience, Join{.place = 0}).get().error;
   };
   REQUIRE_FALSE(join().empty());
   CHECK_THAT(to_error(join()).what(), ContainsSubstring("which build it is"));
@@ -401,13 +422,38 @@ TEST_CASE("a worker of another build is refused, and both sides say why",
   CHECK(welcome.protocol == kProtocol);
   CHECK(welcome.fingerprint == build_fingerprint());
   CHECK_THAT(to_error(join()).what(), ContainsSubstring("which build it is"));  // still not
-  folder.write("go", "");
+  stand.end();
   CHECK_THAT(
       driver.get(),
       ContainsSubstring("exit status 3 before it had joined: it speaks another protocol (the "
                         "worker: protocol " +
                         std::to_string(kProtocol + 1)) &&
           ContainsSubstring("this process: protocol " + std::to_string(kProtocol)));
+}
+
+TEST_CASE("a worker whose tensor is lost on its way to the driver is ended, and named",
+          "[integration][processes][hostile]") {
+  const Stand stand;
+  const std::shared_ptr<Fleet> fleet = Fleet::open({.program = stand.program()});
+  auto joined = std::async(std::launch::async, [&] { fleet->require(1); });
+  ActorHost* host = nullptr;
+  const AdmissionActor admission = stand.find_driver(host);
+  RawPeer peer;
+  (void)ask<Welcome>(
+      *host, admission, "the driver", kPatience, Hello{.fingerprint = build_fingerprint()})
+      .get();
+  REQUIRE(ask<Joined>(
+              *host, admission, "the driver", kPatience, Join{.place = 0, .port = peer.address()})
+              .get()
+              .error.empty());
+  joined.get();
+  fleet->port()->admit(peer.address());
+  peer.connect(*fleet->port());
+  peer.send({"no header", "bytes"});
+  CHECK(comes_true(
+      [&] { return fleet->cause_of_end(0, 0).find("ended by the driver") != std::string::npos; }));
+  CHECK_THAT(fleet->cause_of_end(0, 0), ContainsSubstring("malformed"));
+  CHECK(comes_true([&] { return kill(static_cast<pid_t>(fleet->who(0).process), 0) != 0; }));
 }
 
 TEST_CASE("a worker leaves a driver of another build, and says why",

@@ -19,6 +19,7 @@
 #include <zmq.hpp>
 
 #include "stagecraft/futures/transport/routed.h"
+#include "stagecraft/tests/futures/transport/raw_peer.h"
 #include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/support/catch.h"
 
@@ -27,64 +28,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-constexpr NetworkId kNetwork{7};
-constexpr Tag kTag{
-    .epoch = Epoch{0}, .submission = Submission{1}, .edge = EdgeId{2}, .microbatch = Microbatch{3}};
 const Error kWhy(Errc::WorkerFailed, "a test ended the step");
-
-struct KeyPair {
-  std::array<char, 41> open{};
-  std::array<char, 41> secret{};
-
-  KeyPair() { REQUIRE(zmq_curve_keypair(open.data(), secret.data()) == 0); }
-};
-
-/// A peer that speaks ZeroMQ but is no DataPort.
-class RawPeer {
- public:
-  /// An address under which it could be admitted; nothing listens there.
-  [[nodiscard]] PortAddress address() const { return {"tcp://127.0.0.1:1", keys_.open.data()}; }
-
-  void connect(const DataPort& port, bool curve = true) {
-    out_.set(zmq::sockopt::linger, 0);
-    if (curve) {
-      out_.set(zmq::sockopt::curve_serverkey, port.address().key);
-      out_.set(zmq::sockopt::curve_publickey, std::string(keys_.open.data()));
-      out_.set(zmq::sockopt::curve_secretkey, std::string(keys_.secret.data()));
-    }
-    out_.set(zmq::sockopt::reconnect_ivl, 10);
-    out_.connect(port.address().endpoint);
-  }
-
-  void send(const std::vector<std::string>& parts) {
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      REQUIRE(out_.send(zmq::buffer(parts[i]),
-                        i + 1 < parts.size() ? zmq::send_flags::sndmore : zmq::send_flags::none));
-    }
-  }
-
-  /// The first `chunk` bytes of `total`, for rank 0 from rank 1.
-  void send_frame(std::uint64_t sequence, std::int64_t total, std::int64_t chunk) {
-    FrameHeader header;
-    header.link = 1;
-    header.sequence = sequence;
-    header.transfer = sequence;
-    header.network = kNetwork;
-    header.from = Rank{1};
-    header.to = Rank{0};
-    header.tag = kTag;
-    header.dtype = at::kByte;
-    header.sizes = {total};
-    header.total = total;
-    header.chunk = chunk;
-    send({encode_frame(header), std::string(static_cast<std::size_t>(chunk), 'x')});
-  }
-
- private:
-  KeyPair keys_;
-  zmq::context_t context_;
-  zmq::socket_t out_{context_, zmq::socket_type::push};
-};
 
 /// Listens with a key of its own and never reads.
 class MutePeer {
