@@ -40,8 +40,8 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr int kRanks = 4;
-constexpr std::array<const char*, 6> kKinds{
-    "kill", "stop", "exception", "memory", "garbage", "driver"};
+constexpr std::array<const char*, 7> kKinds{
+    "kill", "several", "stop", "exception", "memory", "garbage", "driver"};
 /// A promise is measured and printed; a machine that is busy with other things may take so many
 /// times as long before it counts as broken.
 constexpr int kPatience = 10;
@@ -193,9 +193,15 @@ class Soak {
       save();
     }
     if (fault.kind == "kill") {
-      lose_worker(fault, SIGKILL, "was killed by signal 9", kClosedPromise, figures);
+      lose_workers(fault, {fault.rank}, SIGKILL, "was killed by signal 9", kClosedPromise, figures);
+    } else if (fault.kind == "several") {
+      // A mirror is in the next rank's memory: who is to recover may not lose both.
+      const Rank other((fault.rank.value + (fault.recover ? 2 : 1)) % kRanks);
+      lose_workers(
+          fault, {fault.rank, other}, SIGKILL, "was killed by signal 9", kClosedPromise, figures);
     } else if (fault.kind == "stop") {
-      lose_worker(fault, SIGSTOP, "silent", options_.silence + milliseconds(1000), figures);
+      lose_workers(
+          fault, {fault.rank}, SIGSTOP, "silent", options_.silence + milliseconds(1000), figures);
     } else if (fault.kind == "exception") {
       throw_in_stage(fault, figures);
     } else if (fault.kind == "memory") {
@@ -289,11 +295,13 @@ class Soak {
     return std::nullopt;
   }
 
-  /// A new worker, the last state that is kept, and a step.
-  void mend(const Fault& fault, Figures& figures) {
+  /// New workers, the last state that is kept, and a step.
+  void mend(const Fault& fault, const std::vector<Rank>& lost, Figures& figures) {
     const auto begun = Clock::now();
     const std::int64_t committed = trainer_.steps();
-    cluster_.replace(fault.rank);
+    for (const Rank rank : lost) {
+      cluster_.replace(rank);
+    }
     if (fault.recover) {
       const std::int64_t back = trainer_.recover();
       require(back == committed || back + 1 == committed,
@@ -309,22 +317,33 @@ class Soak {
 
   // ---- what may happen ------------------------------------------------------------------------
 
-  void lose_worker(const Fault& fault,
-                   int signal,
-                   const std::string& cause,
-                   milliseconds promise,
-                   Figures& figures) {
-    const pid_t victim = process(fault.rank);
+  /// One of those that are struck is named; the others are found when they are replaced.
+  void lose_workers(const Fault& fault,
+                    const std::vector<Rank>& victims,
+                    int signal,
+                    const std::string& cause,
+                    milliseconds promise,
+                    Figures& figures) {
     const auto failure = strike_and_train(
-        fault, [&] { ::kill(victim, signal); }, promise, /*steps=*/4);
+        fault,
+        [&] {
+          for (const Rank victim : victims) {
+            ::kill(process(victim), signal);
+          }
+        },
+        promise,
+        /*steps=*/4);
     require(failure.has_value(), "no step failed");
     figures.failed(failure->seconds, promise);
-    require_blamed(failure->error, Errc::WorkerLost, fault.rank);
+    const auto named =
+        std::ranges::find(victims, failure->error.context().rank.value_or(victims.front()));
+    require_blamed(
+        failure->error, Errc::WorkerLost, named == victims.end() ? victims.front() : *named);
     const std::string text = failure->error.what();
     require(text.find(cause) != std::string::npos, "the error does not say what happened: " + text);
-    require(text.find(std::to_string(victim)) != std::string::npos,
-            fmt::format("the error does not name process {}: {}", victim, text));
-    mend(fault, figures);
+    require(text.find(std::to_string(process(*named))) != std::string::npos,
+            fmt::format("the error does not name process {}: {}", process(*named), text));
+    mend(fault, victims, figures);
   }
 
   static void require_blamed(const Error& error, Errc code, Rank rank) {
@@ -391,7 +410,7 @@ class Soak {
     figures.failed(failure->seconds, promise);
     if (failure->error.code() == Errc::WorkerLost) {
       require_blamed(failure->error, Errc::WorkerLost, fault.rank);
-      mend(fault, figures);
+      mend(fault, {fault.rank}, figures);
       return;
     }
     require_blamed(failure->error, Errc::DeviceOutOfMemory, fault.rank);
@@ -517,10 +536,10 @@ void print(const Soak& soak, double seconds) {
 
 int run(const Options& options) {
   const auto begun = Clock::now();
-  // Of the workers: whatever is larger is had from the system each time, so that its lack is felt.
-  // They still get by with what their threads' arenas have reserved, but with MALLOC_ARENA_MAX=1 in
-  // the environment.
+  // Of the workers: whatever is larger is had from the system each time, and no thread has memory
+  // in reserve, so that its lack is felt.
   setenv("MALLOC_MMAP_THRESHOLD_", "65536", 1);
+  setenv("MALLOC_ARENA_MAX", "1", 1);
   Soak soak(options);
   for (int number = 0; number < options.faults; ++number) {
     Fault fault = draw(options, soak, number);
@@ -592,7 +611,7 @@ Options parse(const std::vector<std::string>& words) {
     } else {
       throw std::invalid_argument(
           "expected --faults N, --seed S, --silence MS or --only "
-          "kill|stop|exception|memory|garbage|driver, found \"" +
+          "kill|several|stop|exception|memory|garbage|driver, found \"" +
           option + '"');
     }
   }
