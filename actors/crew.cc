@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "stagecraft/actors/caf_types.h"
@@ -78,6 +79,7 @@ struct Crew::Impl {
       std::make_shared<std::atomic<std::int64_t>>(0);  ///< the newest that was begun
   std::vector<Worker> workers;                         ///< by rank
   std::vector<std::int64_t> clock_offsets;  ///< by rank: what brings its times into our clock
+  std::set<Rank> moved;                     ///< to a worker that has not got the plan yet
   DriverActor driver;
 
   Impl(Launcher& launcher, std::shared_ptr<StepLedger> l, Job j)
@@ -117,19 +119,23 @@ struct Crew::Impl {
   }
 
   void mend() {
-    std::vector<Rank> moved = all_ranks();
-    std::erase_if(moved, [this](Rank rank) { return !binding->was_replaced(rank); });
+    for (const Rank rank : all_ranks()) {
+      if (binding->was_replaced(rank)) {
+        moved.insert(rank);
+      }
+    }
     if (moved.empty()) {
       return;
     }
-    end_driver();  // a new one, as what this one knows of its members is no longer so
     for (const Rank rank : moved) {
       Worker& worker = workers[rank.index()];
       caf::anon_send_exit(worker.agent, caf::exit_reason::user_shutdown);
       caf::anon_send_exit(worker.plan_thread, caf::exit_reason::user_shutdown);
       worker = binding->launch(rank_setup(job, rank));
     }
-    hand_out_plan(moved);
+    hand_out_plan({moved.begin(), moved.end()});
+    moved.clear();
+    end_driver();  // who refused steps until here: what it knows of its members is no longer so
     ++*epoch;
     start_driver();
   }

@@ -34,6 +34,19 @@ at::Tensor as_tensor(std::string_view bytes) {
   return tensor;
 }
 
+/// By rank; none for threads of this process.
+using Members = std::vector<std::optional<FleetMember>>;
+
+std::vector<FleetMember> distinct(const Members& members) {
+  std::vector<FleetMember> distinct;
+  for (const auto& member : members) {
+    if (member && (distinct.empty() || distinct.back().place != member->place)) {
+      distinct.push_back(*member);
+    }
+  }
+  return distinct;
+}
+
 class ProcessBinding final : public Binding {
  public:
   ProcessBinding(std::shared_ptr<Fleet> fleet, const SpawnOptions& options, int ranks)
@@ -41,18 +54,13 @@ class ProcessBinding final : public Binding {
         options_(options),
         id_(fleet_->next_network()),
         network_(fleet_->port(), id_, ranks),
-        members_(static_cast<std::size_t>(ranks)) {
+        launched_(static_cast<std::size_t>(ranks)) {
     fleet_->require(places());
-    for (int r = 0; r < ranks; ++r) {
-      if (is_remote(Rank(r))) {
-        members_[Rank(r).index()] = fleet_->member(place_of(Rank(r)));
-      }
-    }
     connect();
   }
 
   ~ProcessBinding() override {
-    for (const FleetMember& member : distinct_members()) {
+    for (const FleetMember& member : distinct(members_)) {
       caf::anon_send(member.host, CloseNetwork{id_});
     }
   }
@@ -67,8 +75,8 @@ class ProcessBinding final : public Binding {
       return launch_thread(fleet_->host(), network_.endpoint(rank), std::move(setup));
     }
     const EncodedSetup encoded = encode(setup);
-    if (was_replaced(rank)) {
-      move_in(place_of(rank));
+    if (fleet_->who(place_of(rank)).incarnation != members_[rank.index()]->incarnation) {
+      connect();
     }
     const RankStarted started = ask<RankStarted>(fleet_->host(),
                                                  members_[rank.index()]->host,
@@ -84,74 +92,60 @@ class ProcessBinding final : public Binding {
     for (std::size_t i = 0; i < encoded.tensors.size(); ++i) {
       here->send(rank, setup_tag(setup.plan_id, i + 1), encoded.tensors[i]);
     }
+    launched_[rank.index()] = members_[rank.index()]->incarnation;
     return started.worker;
   }
 
   [[nodiscard]] bool was_replaced(Rank rank) const override {
-    return is_remote(rank) && fleet_->who(place_of(rank)).incarnation != bound(rank).incarnation;
+    return is_remote(rank) && fleet_->who(place_of(rank)).incarnation != launched_[rank.index()];
   }
 
   [[nodiscard]] std::string cause_of_end(Rank rank) const override {
-    return is_remote(rank) ? fleet_->cause_of_end(place_of(rank), bound(rank).incarnation) : "";
+    return is_remote(rank) ? fleet_->cause_of_end(place_of(rank), launched_[rank.index()]) : "";
   }
 
  private:
   [[nodiscard]] bool is_remote(Rank rank) const { return lives_elsewhere(options_, rank); }
   [[nodiscard]] int place_of(Rank rank) const { return place_in(options_, rank); }
-  [[nodiscard]] int ranks() const { return static_cast<int>(members_.size()); }
-  [[nodiscard]] const FleetMember& bound(Rank rank) const { return *members_[rank.index()]; }
+  [[nodiscard]] int ranks() const { return static_cast<int>(launched_.size()); }
   /// How many places the crew needs.
   [[nodiscard]] int places() const {
     const Rank last(ranks() - 1);
     return is_remote(last) ? place_of(last) + 1 : 0;
   }
 
-  [[nodiscard]] std::vector<FleetMember> distinct_members() const {
-    std::vector<FleetMember> distinct;
-    for (const auto& member : members_) {
-      if (member && (distinct.empty() || distinct.back().place != member->place)) {
-        distinct.push_back(*member);
-      }
-    }
-    return distinct;
-  }
-
-  /// A new worker has the place: all others get to know where its ranks are now.
-  void move_in(int place) {
-    const FleetMember member = fleet_->member(place);
-    for (int r = 0; r < ranks(); ++r) {
-      if (is_remote(Rank(r)) && place_of(Rank(r)) == place) {
-        members_[Rank(r).index()] = member;
-      }
-    }
-    connect();
-  }
-
-  /// Has every process know the addresses of all others. Nobody sends before all do.
+  /// Has every process that stands in a place now know the addresses of all others. Nobody sends
+  /// before all do. Errors: ClusterMember when one of them is lost.
   void connect() {
-    const std::vector<FleetMember> members = distinct_members();
+    Members now(launched_.size());
     for (int r = 0; r < ranks(); ++r) {
       if (is_remote(Rank(r))) {
-        network_.place(Rank(r), bound(Rank(r)).port);
+        now[Rank(r).index()] = fleet_->member(place_of(Rank(r)));
+      }
+    }
+    for (int r = 0; r < ranks(); ++r) {
+      if (const auto& member = now[Rank(r).index()]) {
+        network_.place(Rank(r), member->port);
       }
     }
     std::vector<Future<NetworkOpened>> asked;
-    for (const FleetMember& member : members) {
+    for (const FleetMember& member : distinct(now)) {
       asked.push_back(ask<NetworkOpened>(fleet_->host(),
                                          member.host,
                                          fmt::format("worker process {}", member.process),
                                          kHostLimit,
-                                         network_of(member)));
+                                         network_of(member, now)));
     }
     for (const Future<NetworkOpened>& answer : asked) {
       if (const NetworkOpened opened = answer.get(); !opened.error.empty()) {
         throw to_error(opened.error);
       }
     }
+    members_ = std::move(now);
   }
 
   /// The crew's network as it is to be opened in one process.
-  [[nodiscard]] OpenNetwork network_of(const FleetMember& member) const {
+  [[nodiscard]] OpenNetwork network_of(const FleetMember& member, const Members& members) const {
     const PortAddress here = fleet_->port()->address();
     OpenNetwork order{.network = id_, .ranks = ranks(), .elsewhere = {}};
     order.elsewhere.push_back({kDriver, here});
@@ -159,7 +153,7 @@ class ProcessBinding final : public Binding {
       if (!is_remote(Rank(r))) {
         order.elsewhere.push_back({Rank(r), here});
       } else if (place_of(Rank(r)) != member.place) {
-        order.elsewhere.push_back({Rank(r), bound(Rank(r)).port});
+        order.elsewhere.push_back({Rank(r), members[Rank(r).index()]->port});
       }
     }
     return order;
@@ -169,7 +163,8 @@ class ProcessBinding final : public Binding {
   const SpawnOptions options_;
   const NetworkId id_;
   RoutedNetwork network_;
-  std::vector<std::optional<FleetMember>> members_;  ///< by rank; none for threads of this process
+  Members members_;                     ///< whom all have been told of
+  std::vector<std::int64_t> launched_;  ///< by rank, the incarnation that its worker is of
 };
 
 class ProcessLauncher final : public Launcher {

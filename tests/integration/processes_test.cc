@@ -111,6 +111,25 @@ TEST_CASE("a worker process that is killed fails the step by name, and another t
   CHECK(same_bits(f.trainer.state_dict(), unbroken(f.program, f.schedule, kSteps)));
 }
 
+TEST_CASE("several worker processes that are killed at once are replaced one by one",
+          "[integration][processes][faults]") {
+  Fixture f;
+  (void)step_of(f.trainer, 0).get();
+  f.trainer.save(f.file);
+  f.signal(0, SIGKILL);
+  f.signal(3, SIGKILL);
+  const Error error = error_of(step_of(f.trainer, 1));
+  CHECK(error.code() == Errc::WorkerLost);
+  CHECK_THAT(error.what(), ContainsSubstring("was killed by signal 9"));
+  f.cluster.replace(Rank(0));
+  CHECK_THROWS_WITH(f.trainer.load(f.file), ContainsSubstring("Cluster::replace"));
+  CHECK(error_of(step_of(f.trainer, 1)).code() == Errc::WorkerLost);  // still
+  f.cluster.replace(Rank(3));
+  f.trainer.load(f.file);
+  CHECK(step_of(f.trainer, 1).get().step == 2);
+  CHECK(same_bits(f.trainer.state_dict(), unbroken(f.program, f.schedule, 2)));
+}
+
 TEST_CASE("a worker process that is stopped is lost once it has been silent for too long",
           "[integration][processes][faults]") {
   Fixture f;
