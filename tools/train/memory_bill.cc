@@ -65,15 +65,20 @@ MemoryBill::MemoryBill(const TrainOptions& options,
       "activations of one microbatch, as module and as replay",
       2 * least_activation_bytes(model, options.microbatch_size));
   add(Time::Compiling, "tokens of one step", tokens);
-  add(Time::Run, fmt::format("LibTorch and {} workers", ranks), kProgram + ranks * kWorker);
+  const bool processes = options.workers == WorkerKind::Processes;
+  add(Time::Run,
+      fmt::format("LibTorch and {} workers{}", ranks, processes ? ", each a process" : ""),
+      (processes ? 1 + ranks : 1) * kProgram + ranks * kWorker);
   add(Time::Run,
       fmt::format("weights, gradients, {} optimizer states of all ranks", states),
       replicas * weights * (2 + states));
   if (options.mirror) {
-    // Threads share them: each copy is its rank's and its keeper's.
+    // Two of each state, its rank's and its keeper's: threads share these.
+    const int copies = processes ? 4 : 2;
     add(Time::Run,
-        fmt::format("--mirror: two copies of weights and {} optimizer states of all ranks", states),
-        2 * replicas * weights * (1 + states));
+        fmt::format(
+            "--mirror: {} copies of weights and {} optimizer states of all ranks", copies, states),
+        copies * replicas * weights * (1 + states));
   }
   if (options.verify) {
     add(Time::Run, "--verify: all of that once more", weights * (2 + states));
