@@ -118,7 +118,7 @@ at::Tensor tensor_of(at::ScalarType type) {
   try {
     const at::Tensor tensor = at::empty({3, 2}, at::TensorOptions(type));
     auto* bytes = static_cast<unsigned char*>(tensor.mutable_data_ptr());
-    for (std::size_t i = 0; i < tensor.nbytes(); ++i) {
+    for (std::size_t i = 0; i < tensor.storage().nbytes(); ++i) {
       bytes[i] = static_cast<unsigned char>(type == at::kBool ? i % 2 : 7 * i + 1);
     }
     return tensor;
