@@ -160,8 +160,7 @@ struct Run {
   }
   template <class Attack>
   void during_a_step(Attack attack) {
-    const Data batch = data(steps++);
-    const StepFuture step = trainer.step(batch.inputs, batch.labels);
+    const StepFuture step = step_of(trainer, steps++);
     attack();
     CHECK(step.get().step == steps);
   }
@@ -178,8 +177,7 @@ struct Run {
     during_a_step([] {});
     Trainer undisturbed(Cluster::local(2), program, schedule, AdamW{.lr = 1e-2}, {.seed = 5});
     for (std::int64_t i = 0; i < steps; ++i) {
-      const Data batch = data(i);
-      (void)undisturbed.step(batch.inputs, batch.labels).get();
+      (void)step_of(undisturbed, i).get();
     }
     CHECK(same_bits(trainer.state_dict(), undisturbed.state_dict()));
   }
