@@ -105,24 +105,14 @@ void end_without_tensor(const std::string& key, const Error& why) {
 
 /// Errors: ClusterMember when the driver is another build.
 void greet(ActorHost& host, const AdmissionActor& admission, std::chrono::milliseconds patience) {
-  const std::string ours = build_fingerprint();
-  const Hello hello{.protocol = kProtocol, .fingerprint = ours};
+  const Hello hello{.fingerprint = build_fingerprint()};
   Welcome welcome = ask<Welcome>(host, admission, "the driver", patience, hello).get();
   if (welcome.refusal.empty()) {  // a driver that compares less than this worker does
-    welcome.refusal = welcome.protocol != kProtocol ? "it speaks another protocol"
-                      : welcome.fingerprint != ours ? "it is another build"
-                                                    : "";
+    welcome.refusal = refusal_of(hello, welcome);
   }
   if (!welcome.refusal.empty()) {
-    throw Error(
-        Errc::ClusterMember,
-        fmt::format("the driver does not take this worker in: {} (this worker: protocol {}, "
-                    "{}; the driver: protocol {}, {})",
-                    welcome.refusal,
-                    kProtocol,
-                    ours,
-                    welcome.protocol,
-                    welcome.fingerprint));
+    throw Error(Errc::ClusterMember,
+                "the driver does not take this worker in: " + refusal_text(hello, welcome));
   }
 }
 

@@ -405,7 +405,7 @@ TEST_CASE("a worker of another build is refused, and both sides say why",
       ContainsSubstring("exit status 3 before it had joined: it speaks another protocol (the "
                         "worker: protocol " +
                         std::to_string(kProtocol + 1)) &&
-          ContainsSubstring("this process: protocol " + std::to_string(kProtocol)));
+          ContainsSubstring("the driver: protocol " + std::to_string(kProtocol)));
 }
 
 TEST_CASE("a worker leaves a driver of another build, and says why",
