@@ -54,11 +54,8 @@ AdmissionActor::behavior_type admission(AdmissionActor::stateful_pointer<Admissi
               const auto host = caf::actor_cast<WorkerHostActor>(sender);
               self->monitor(host);
               if (const auto there = fleet.lock()) {
-                there->joined({.place = m.place,
-                               .incarnation = m.incarnation,
-                               .process = m.process,
-                               .host = host,
-                               .port = m.port});
+                there->joined(
+                    {.place = m.place, .incarnation = m.incarnation, .host = host, .port = m.port});
               }
             } catch (const Error& error) {
               joined.error = to_chain(error);

@@ -134,10 +134,8 @@ std::string run_worker_process(const WorkerProcessOptions& options) {
   const AdmissionActor admission =
       find_admission(process->host, options.host, options.port, options.patience);
   greet(process->host, admission, options.patience);
-  const Join join{.place = options.place,
-                  .incarnation = options.incarnation,
-                  .process = getpid(),
-                  .port = process->port->address()};
+  const Join join{
+      .place = options.place, .incarnation = options.incarnation, .port = process->port->address()};
   process->host.system().spawn(worker_host, admission, process, join);
   const auto joined = process->joined.future();
   if (!joined.wait_until(std::chrono::steady_clock::now() + options.patience)) {
