@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,7 +14,7 @@
 #include "stagecraft/actors/lost_worker.h"
 #include "stagecraft/actors/roll_call.h"
 #include "stagecraft/actors/step_round.h"
-#include "stagecraft/actors/timeline_tensor.h"
+#include "stagecraft/actors/step_timelines.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process_end.h"
 
@@ -40,59 +39,6 @@ using Self = DriverActor::stateful_pointer<DriverState>;
 
 /// Longest wait for what the agents of a late step say: they never compute.
 constexpr std::chrono::seconds kAskLimit{2};
-
-double bubble_of(const std::vector<RankTimes>& ranks, double seconds) {
-  double computing = 0.0;
-  for (const RankTimes& t : ranks) {
-    computing += t.forward + t.backward + t.update;
-  }
-  const double whole = static_cast<double>(ranks.size()) * seconds;
-  return whole > 0.0 ? (whole - computing) / whole : 0.0;
-}
-
-/// Empty where there is none, or it did not come in time.
-std::vector<InstructionTime> timeline_of(const StepReport& report,
-                                         const Future<at::Tensor>& arrival,
-                                         std::int64_t clock_offset) {
-  if (!arrival.valid()) {
-    return {};
-  }
-  try {
-    if (arrival.ready()) {
-      return unpack_timeline(arrival.get(), report.timeline_rows, clock_offset);
-    }
-    log(Level::Warning, "timeline late", {{"rank", report.rank}});
-  } catch (const Error& error) {
-    log(Level::Warning, "timeline missing", {{"rank", report.rank}, {"why", error.what()}});
-  }
-  return {};
-}
-
-/// Requires: every rank has answered.
-StepResult result_of(const StepRound& round,
-                     const std::vector<Future<at::Tensor>>& timelines,
-                     const std::vector<std::int64_t>& clock_offsets,
-                     double seconds) {
-  StepResult result;
-  result.step = round.step().value + (round.training() ? 1 : 0);
-  result.seconds = seconds;
-  std::map<Microbatch, double> losses;
-  for (const auto& answer : round.answers()) {
-    result.ranks.push_back(answer->times);
-    result.timelines.push_back(
-        timeline_of(*answer, timelines[answer->rank.index()], clock_offsets[answer->rank.index()]));
-    result.gradient_norm = answer->gradient_norm;
-    for (const auto& [microbatch, loss] : answer->losses) {
-      losses[microbatch] = loss;
-    }
-  }
-  for (const auto& [microbatch, loss] : losses) {
-    result.losses.push_back(loss);
-    result.mean_loss += loss / static_cast<double>(losses.size());
-  }
-  result.bubble = bubble_of(result.ranks, seconds);
-  return result;
-}
 
 /// Whatever wakes it may make it send tensors or drop late ones, so it is at work then.
 class Driver {
@@ -236,7 +182,7 @@ class Driver {
   void start(Submission submission, const StepInput& input) {
     const Step step(setup_.ledger->committed());
     round_.emplace(submission, step, input.training, ranks());
-    timelines_.assign(setup_.members.size(), {});
+    timelines_ = StepTimelines(ranks());
     roll_.begin_step(submission);
     told_ = false;
     phase_ = Phase::Running;
@@ -264,12 +210,12 @@ class Driver {
   /// The worker has sent it before its report, so as a rule it is here.
   void expect_timeline(const StepReport& report) {
     if (report.submission != round_->submission() || report.timeline_rows == 0 ||
-        report.rank.index() >= timelines_.size()) {
+        report.rank.index() >= setup_.members.size()) {
       return;
     }
-    Future<at::Tensor>& timeline = timelines_[report.rank.index()];
-    timeline = setup_.transport->receive(
+    const Future<at::Tensor> timeline = setup_.transport->receive(
         report.rank, timeline_tag(setup_.plan_id, ordered_epoch_, report.submission));
+    timelines_.expect(report.rank, report.timeline_rows, timeline);
     if (!timeline.ready()) {
       // By address: what waits for a tensor does not keep an actor alive.
       timeline.on_ready([who = self_->address(), submission = report.submission] {
@@ -283,15 +229,8 @@ class Driver {
   /// Only while Running: behind the deadline tick() goes on without them. Nobody waits for a rank
   /// that has ended.
   [[nodiscard]] bool waits_for_timelines() const {
-    if (phase_ != Phase::Running || !round_->succeeded()) {
-      return false;
-    }
-    for (std::size_t r = 0; r < timelines_.size(); ++r) {
-      if (timelines_[r].valid() && !timelines_[r].ready() && !is_lost(Rank(r))) {
-        return true;
-      }
-    }
-    return false;
+    return phase_ == Phase::Running && round_->succeeded() &&
+           !std::ranges::all_of(timelines_.missing(), [this](Rank r) { return is_lost(r); });
   }
 
   void send_inputs(Submission submission, const StepInput& input) {
@@ -480,13 +419,13 @@ class Driver {
   void finish() {
     // Taken out first: completing a future may bring the next Submit.
     const StepRound round = *std::exchange(round_, std::nullopt);
-    const auto timelines = std::exchange(timelines_, {});
+    const StepTimelines timelines = std::exchange(timelines_, StepTimelines(0));
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
     if (round.succeeded()) {
       log(Level::Info, "step done", {{"step", round.step()}, {"seconds", seconds}});
       setup_.ledger->complete(round.submission(),
-                              result_of(round, timelines, setup_.clock_offsets, seconds),
+                              round.result(timelines.arrived(setup_.clock_offsets), seconds),
                               round.training());
     } else if (!told_) {
       fail(round);
@@ -540,8 +479,8 @@ class Driver {
   Epoch epoch_;
   Epoch ordered_epoch_;  ///< of the step under way
 
-  std::optional<StepRound> round_;             ///< absent when Idle
-  std::vector<Future<at::Tensor>> timelines_;  ///< by rank; of the step under way
+  std::optional<StepRound> round_;  ///< absent when Idle
+  StepTimelines timelines_{0};      ///< of the step under way
   Phase phase_ = Phase::Running;
   bool told_ = false;  ///< the future of the step under way has failed
   Time begun_, deadline_, look_at_;

@@ -1,6 +1,7 @@
 #include "stagecraft/actors/step_round.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -27,6 +28,15 @@ int weight(Errc code) {
 /// Reports of one thing: one that says in which stage first.
 std::pair<bool, Rank> order_of_reports(Rank reporter, const Error& error) {
   return {!error.context().stage.has_value(), reporter};
+}
+
+double bubble_of(const std::vector<RankTimes>& ranks, double seconds) {
+  double computing = 0.0;
+  for (const RankTimes& t : ranks) {
+    computing += t.forward + t.backward + t.update;
+  }
+  const double whole = static_cast<double>(ranks.size()) * seconds;
+  return whole > 0.0 ? (whole - computing) / whole : 0.0;
 }
 
 }  // namespace
@@ -117,6 +127,27 @@ std::optional<Error> StepRound::lost() const {
                            count,
                            answers_.size(),
                            step_.value));
+}
+
+StepResult StepRound::result(std::vector<std::vector<InstructionTime>> timelines,
+                             double seconds) const {
+  StepResult result{.step = step_.value + (training_ ? 1 : 0),
+                    .seconds = seconds,
+                    .timelines = std::move(timelines)};
+  std::map<Microbatch, double> losses;
+  for (const auto& answer : answers_) {
+    result.ranks.push_back(answer->times);
+    result.gradient_norm = answer->gradient_norm;
+    for (const auto& [microbatch, loss] : answer->losses) {
+      losses[microbatch] = loss;
+    }
+  }
+  for (const auto& [microbatch, loss] : losses) {
+    result.losses.push_back(loss);
+    result.mean_loss += loss / static_cast<double>(losses.size());
+  }
+  result.bubble = bubble_of(result.ranks, seconds);
+  return result;
 }
 
 bool StepRound::succeeded() const {

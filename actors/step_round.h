@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "stagecraft/actors/executor/step_record.h"
+#include "stagecraft/actors/step_result.h"
 #include "stagecraft/base/error.h"
 
 namespace stagecraft {
@@ -50,8 +51,10 @@ class StepRound {
   /// Every rank has done its part without an error, be it after a deadline. Requires: complete().
   [[nodiscard]] bool succeeded() const;
 
-  /// By rank; empty where the rank gave up. Requires: complete().
-  [[nodiscard]] const std::vector<std::optional<StepReport>>& answers() const { return answers_; }
+  /// What came of it, with what is not in the reports: timelines by rank, and how long it took.
+  /// Requires: succeeded().
+  [[nodiscard]] StepResult result(std::vector<std::vector<InstructionTime>> timelines,
+                                  double seconds) const;
 
  private:
   void note(Rank rank, const Error& error);
