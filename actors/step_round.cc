@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/actors/way_back.h"
+
 namespace stagecraft {
 namespace {
 
@@ -41,10 +43,11 @@ double bubble_of(const std::vector<RankTimes>& ranks, double seconds) {
 
 }  // namespace
 
-StepRound::StepRound(Submission submission, Step step, bool training, int ranks)
+StepRound::StepRound(Submission submission, Step step, bool training, int ranks, bool mirrored)
     : submission_(submission),
       step_(step),
       training_(training),
+      mirrored_(mirrored),
       answers_(static_cast<std::size_t>(ranks)),
       settled_(static_cast<std::size_t>(ranks), false),
       missing_(ranks) {}
@@ -123,10 +126,11 @@ std::optional<Error> StepRound::lost() const {
   }
   return Error(Errc::WorkerLost,
                fmt::format("{} of {} ranks have updated their weights in step {} and the others "
-                           "have not: load a checkpoint to go on",
+                           "have not; to go on: {}",
                            count,
                            answers_.size(),
-                           step_.value));
+                           step_.value,
+                           way_back(mirrored_)));
 }
 
 StepResult StepRound::result(std::vector<std::vector<InstructionTime>> timelines,

@@ -22,7 +22,8 @@ namespace stagecraft {
 
 class StepRound {
  public:
-  StepRound(Submission submission, Step step, bool training, int ranks);
+  /// `mirrored`: neighbours keep copies of states, for messages.
+  StepRound(Submission submission, Step step, bool training, int ranks, bool mirrored);
 
   [[nodiscard]] Submission submission() const { return submission_; }
   [[nodiscard]] Step step() const { return step_; }
@@ -62,6 +63,7 @@ class StepRound {
   Submission submission_;
   Step step_;
   bool training_;
+  bool mirrored_;
   std::vector<std::optional<StepReport>> answers_;
   std::vector<bool> settled_;
   int missing_;

@@ -12,6 +12,7 @@
 #include "stagecraft/actors/checkpoint.h"
 #include "stagecraft/actors/crew.h"
 #include "stagecraft/actors/executor/state_names.h"
+#include "stagecraft/actors/way_back.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/lower/lower.h"
@@ -155,7 +156,8 @@ struct Trainer::Impl {
   std::vector<StateTensor> read_state() {
     ledger->drain();
     if (const auto lost = ledger->lost()) {
-      throw Error(Errc::WorkerLost, "the weights are undefined: load a checkpoint first")
+      throw Error(Errc::WorkerLost,
+                  fmt::format("the weights are undefined; to go on: {}", way_back(options.mirror)))
           .because(*lost);
     }
     std::vector<StateTensor> all = unused;
