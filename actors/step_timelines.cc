@@ -9,7 +9,7 @@
 namespace stagecraft {
 
 void StepTimelines::expect(Rank rank, std::int64_t rows, Future<at::Tensor> arrival) {
-  expected_.at(rank.index()) = {.rows = rows, .arrival = std::move(arrival)};
+  expected_.at(rank.index()) = Expected{.rows = rows, .arrival = std::move(arrival)};
 }
 
 std::vector<Rank> StepTimelines::missing() const {

@@ -28,10 +28,10 @@ using Run = decltype(SubCommand::run);
 
 /// What `run` throws for lack of memory becomes an error that says what to ask less of.
 Run thrifty(Run run, const std::string& appetite) {
-  return [run = std::move(run), less = "make smaller: " + appetite](
+  return [command = std::move(run), less = "make smaller: " + appetite](
              const std::vector<std::string>& words, Console& console) {
     try {
-      return run(words, console);
+      return command(words, console);
     } catch (const Error& error) {
       if (error.code() == Errc::DeviceOutOfMemory) {
         throw Error(error.code(), fmt::format("{}\n{}", error.what(), less));
