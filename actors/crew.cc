@@ -26,11 +26,10 @@ namespace {
 constexpr std::chrono::seconds kAgentLimit{30};
 
 /// Two crews that meet on one worker may be of different processes, so it is drawn, not counted.
-Job with_own_plan(Job job) {
+PlanId drawn_plan_id() {
   std::random_device source;
   const auto half = [&source] { return static_cast<std::uint64_t>(source()); };
-  job.plan_id = PlanId(half() << 32U | half());
-  return job;
+  return PlanId(half() << 32U | half());
 }
 
 std::string plan_thread_name(Rank rank) {
@@ -85,30 +84,14 @@ struct Crew::Impl {
   Impl(Launcher& launcher, std::shared_ptr<StepLedger> l, Job j)
       : host(launcher.host()),
         ledger(std::move(l)),
-        job(with_own_plan(std::move(j))),
-        binding(bind(launcher)),
+        job(std::move(j)),
+        binding(launcher.bind(ranks())),
         here(binding->driver_end()),
         clock_offsets(job.train->ranks.size()) {}
 
   ~Impl() { end(); }
 
   [[nodiscard]] int ranks() const { return static_cast<int>(job.train->ranks.size()); }
-
-  /// Nothing is started for a job that could not run there.
-  [[nodiscard]] std::shared_ptr<Binding> bind(Launcher& launcher) const {
-    std::vector<RankSetup> setups;
-    for (const Rank rank : all_ranks()) {
-      setups.push_back(rank_setup(job, rank));
-    }
-    launcher.require_fit(setups);
-    return launcher.bind(ranks());
-  }
-
-  void launch_workers() {
-    for (const Rank rank : all_ranks()) {
-      workers.push_back(binding->launch(rank_setup(job, rank)));
-    }
-  }
 
   [[nodiscard]] std::vector<Rank> all_ranks() const {
     std::vector<Rank> all;
@@ -319,9 +302,17 @@ struct Crew::Impl {
   }
 };
 
-Crew::Crew(Launcher& launcher, std::shared_ptr<StepLedger> ledger, Job job)
-    : impl_(std::make_unique<Impl>(launcher, std::move(ledger), std::move(job))) {
-  impl_->launch_workers();
+Crew::Crew(Launcher& launcher, std::shared_ptr<StepLedger> ledger, Job job) {
+  job.plan_id = drawn_plan_id();
+  std::vector<RankSetup> setups;
+  for (std::size_t r = 0; r < job.train->ranks.size(); ++r) {
+    setups.push_back(rank_setup(job, Rank(r)));
+  }
+  launcher.require_fit(setups);  // nothing is started for a job that could not run there
+  impl_ = std::make_unique<Impl>(launcher, std::move(ledger), std::move(job));
+  for (RankSetup& setup : setups) {
+    impl_->workers.push_back(impl_->binding->launch(std::move(setup)));
+  }
   impl_->hand_out_plan(impl_->all_ranks());
   impl_->write_state(impl_->initial_weights(), 0);
   impl_->start_driver();

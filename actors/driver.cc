@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,10 +11,11 @@
 #include "stagecraft/actors/data_tags.h"
 #include "stagecraft/actors/executor/foreign_error.h"
 #include "stagecraft/actors/late_step.h"
-#include "stagecraft/actors/lost_worker.h"
+#include "stagecraft/actors/lost_workers.h"
 #include "stagecraft/actors/roll_call.h"
 #include "stagecraft/actors/step_round.h"
-#include "stagecraft/actors/timeline_tensor.h"
+#include "stagecraft/actors/step_timelines.h"
+#include "stagecraft/actors/way_back.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process_end.h"
 
@@ -41,64 +41,15 @@ using Self = DriverActor::stateful_pointer<DriverState>;
 /// Longest wait for what the agents of a late step say: they never compute.
 constexpr std::chrono::seconds kAskLimit{2};
 
-double bubble_of(const std::vector<RankTimes>& ranks, double seconds) {
-  double computing = 0.0;
-  for (const RankTimes& t : ranks) {
-    computing += t.forward + t.backward + t.update;
-  }
-  const double whole = static_cast<double>(ranks.size()) * seconds;
-  return whole > 0.0 ? (whole - computing) / whole : 0.0;
-}
-
-/// Empty where there is none, or it did not come in time.
-std::vector<InstructionTime> timeline_of(const StepReport& report,
-                                         const Future<at::Tensor>& arrival,
-                                         std::int64_t clock_offset) {
-  if (!arrival.valid()) {
-    return {};
-  }
-  try {
-    if (arrival.ready()) {
-      return unpack_timeline(arrival.get(), report.timeline_rows, clock_offset);
-    }
-    log(Level::Warning, "timeline late", {{"rank", report.rank}});
-  } catch (const Error& error) {
-    log(Level::Warning, "timeline missing", {{"rank", report.rank}, {"why", error.what()}});
-  }
-  return {};
-}
-
-/// Requires: every rank has answered.
-StepResult result_of(const StepRound& round,
-                     const std::vector<Future<at::Tensor>>& timelines,
-                     const std::vector<std::int64_t>& clock_offsets,
-                     double seconds) {
-  StepResult result;
-  result.step = round.step().value + (round.training() ? 1 : 0);
-  result.seconds = seconds;
-  std::map<Microbatch, double> losses;
-  for (const auto& answer : round.answers()) {
-    result.ranks.push_back(answer->times);
-    result.timelines.push_back(
-        timeline_of(*answer, timelines[answer->rank.index()], clock_offsets[answer->rank.index()]));
-    result.gradient_norm = answer->gradient_norm;
-    for (const auto& [microbatch, loss] : answer->losses) {
-      losses[microbatch] = loss;
-    }
-  }
-  for (const auto& [microbatch, loss] : losses) {
-    result.losses.push_back(loss);
-    result.mean_loss += loss / static_cast<double>(losses.size());
-  }
-  result.bubble = bubble_of(result.ranks, seconds);
-  return result;
-}
-
 /// Whatever wakes it may make it send tensors or drop late ones, so it is at work then.
 class Driver {
  public:
   Driver(Self self, DriverSetup setup)
-      : self_(self), setup_(std::move(setup)), roll_(ranks()), epoch_(setup_.first_epoch) {
+      : self_(self),
+        setup_(std::move(setup)),
+        lost_(setup_.cause_of_end, setup_.options.mirror),
+        roll_(ranks()),
+        epoch_(setup_.first_epoch) {
     for (const auto& [plan_thread, agent] : setup_.members) {
       self_->monitor(plan_thread);
       self_->monitor(agent);
@@ -171,13 +122,7 @@ class Driver {
 
   [[nodiscard]] int ranks() const { return static_cast<int>(setup_.members.size()); }
 
-  [[nodiscard]] bool is_lost(Rank rank) const {
-    return std::ranges::find(lost_, rank) != lost_.end();
-  }
-
-  [[nodiscard]] LostRank lost_rank(Rank rank) const {
-    return {rank, setup_.cause_of_end ? setup_.cause_of_end(rank) : ""};
-  }
+  [[nodiscard]] bool has_lost() const { return !lost_.ranks().empty(); }
 
   void deadline_passed() {
     if (round_->complete()) {
@@ -194,7 +139,7 @@ class Driver {
   // ---- Idle -> Running ----------------------------------------------------------------------
 
   void start_next() {
-    while (!waiting_.empty() && (!round_ || !lost_.empty())) {
+    while (!waiting_.empty() && (!round_ || has_lost())) {
       const Submission submission = waiting_.front();
       waiting_.pop_front();
       std::optional<StepInput> input = setup_.ledger->start(submission);
@@ -212,22 +157,15 @@ class Driver {
   /// Keeps DR-4: why no step is run, or nothing.
   [[nodiscard]] std::optional<Error> refusal() const {
     const std::optional<Error> why = setup_.ledger->lost();
-    if (!lost_.empty()) {
-      std::vector<std::string> names;
-      for (const Rank rank : lost_) {
-        names.push_back(peer_name(rank));
-      }
-      Error error(Errc::WorkerLost,
-                  fmt::format("no step is run without {}, whose worker is lost: {}",
-                              fmt::join(names, ", "),
-                              way_back(lost_)));
-      error.with({.rank = lost_.front()});
+    if (has_lost()) {
+      Error error = lost_.refusal();
       return why ? error.because(*why) : error;
     }
     if (why) {
       Error error(Errc::WorkerLost,
-                  "the weights are undefined since an earlier step failed while changing them, so "
-                  "no step is run: load a checkpoint");
+                  fmt::format("the weights are undefined since an earlier step failed while "
+                              "changing them, so no step is run; to go on: {}",
+                              way_back(setup_.options.mirror)));
       return error.because(*why);
     }
     return std::nullopt;
@@ -235,8 +173,8 @@ class Driver {
 
   void start(Submission submission, const StepInput& input) {
     const Step step(setup_.ledger->committed());
-    round_.emplace(submission, step, input.training, ranks());
-    timelines_.assign(setup_.members.size(), {});
+    round_.emplace(submission, step, input.training, ranks(), setup_.options.mirror);
+    timelines_ = StepTimelines(ranks());
     roll_.begin_step(submission);
     told_ = false;
     phase_ = Phase::Running;
@@ -264,12 +202,12 @@ class Driver {
   /// The worker has sent it before its report, so as a rule it is here.
   void expect_timeline(const StepReport& report) {
     if (report.submission != round_->submission() || report.timeline_rows == 0 ||
-        report.rank.index() >= timelines_.size()) {
+        report.rank.index() >= setup_.members.size()) {
       return;
     }
-    Future<at::Tensor>& timeline = timelines_[report.rank.index()];
-    timeline = setup_.transport->receive(
+    const Future<at::Tensor> timeline = setup_.transport->receive(
         report.rank, timeline_tag(setup_.plan_id, ordered_epoch_, report.submission));
+    timelines_.expect(report.rank, report.timeline_rows, timeline);
     if (!timeline.ready()) {
       // By address: what waits for a tensor does not keep an actor alive.
       timeline.on_ready([who = self_->address(), submission = report.submission] {
@@ -283,15 +221,8 @@ class Driver {
   /// Only while Running: behind the deadline tick() goes on without them. Nobody waits for a rank
   /// that has ended.
   [[nodiscard]] bool waits_for_timelines() const {
-    if (phase_ != Phase::Running || !round_->succeeded()) {
-      return false;
-    }
-    for (std::size_t r = 0; r < timelines_.size(); ++r) {
-      if (timelines_[r].valid() && !timelines_[r].ready() && !is_lost(Rank(r))) {
-        return true;
-      }
-    }
-    return false;
+    return phase_ == Phase::Running && round_->succeeded() &&
+           !std::ranges::all_of(timelines_.missing(), [this](Rank r) { return lost_.has(r); });
   }
 
   void send_inputs(Submission submission, const StepInput& input) {
@@ -328,7 +259,7 @@ class Driver {
       blame();
     } else if (phase_ == Phase::Running && round_->lacks_a_cause()) {
       begin_asking(kLossAskLimit);  // was it that the peer has gone?
-    } else if (phase_ != Phase::Aborting && round_->needs_abort() && lost_.empty() &&
+    } else if (phase_ != Phase::Aborting && round_->needs_abort() && !has_lost() &&
                !round_->lacks_a_cause()) {
       abort();
     }
@@ -370,7 +301,7 @@ class Driver {
   void ask_unfinished_ranks() {
     const Submission submission = round_->submission();
     for (const Rank rank : round_->silent()) {
-      if (is_lost(rank) || !roll_.ask(rank, std::chrono::steady_clock::now())) {
+      if (lost_.has(rank) || !roll_.ask(rank, std::chrono::steady_clock::now())) {
         continue;
       }
       self_->request(setup_.members[rank.index()].agent, caf::infinite, Status{})
@@ -392,7 +323,7 @@ class Driver {
 
   [[nodiscard]] bool waits_for_agents() const {
     return std::ranges::any_of(round_->silent(),
-                               [this](Rank r) { return !is_lost(r) && roll_.owes(r); });
+                               [this](Rank r) { return !lost_.has(r) && roll_.owes(r); });
   }
 
   /// With what is known: an agent may not have answered.
@@ -400,7 +331,7 @@ class Driver {
     const Plan& plan = round_->training() ? *setup_.train : *setup_.evaluate;
     std::vector<UnfinishedRank> unfinished =
         roll_.of(round_->silent(), std::chrono::steady_clock::now());
-    if (!lost_.empty()) {
+    if (has_lost()) {
       blame_lost_ranks(std::move(unfinished), plan);
     } else if (!round_->needs_abort()) {
       round_->blame(late_step(std::move(unfinished), plan, setup_.options.step_deadline)
@@ -414,14 +345,11 @@ class Driver {
   }
 
   void blame_lost_ranks(std::vector<UnfinishedRank> unfinished, const Plan& plan) {
-    std::vector<LostRank> lost;
-    std::ranges::transform(
-        lost_, std::back_inserter(lost), [this](Rank r) { return lost_rank(r); });
-    const Error why = lost_worker(lost, std::move(unfinished), plan).with({.step = round_->step()});
+    const Error why =
+        lost_.error_in_step(std::move(unfinished), plan).with({.step = round_->step()});
     round_->blame(why);  // a rank that has answered is no reason to give up, and is one to abort
-    round_->gave_up(lost_.front(), why);
-    for (std::size_t i = 1; i < lost.size(); ++i) {
-      round_->gave_up(lost[i].rank, lost_worker(lost[i]));
+    for (const Rank rank : lost_.ranks()) {
+      round_->gave_up(rank, rank == lost_.ranks().front() ? why : lost_.error_of(rank));
     }
   }
 
@@ -429,12 +357,12 @@ class Driver {
 
   /// May be told of it twice: by the ends of its two actors.
   void lose(Rank rank) {
-    if (is_lost(rank)) {
+    if (lost_.has(rank)) {
       return;
     }
-    lost_.push_back(rank);
+    lost_.add(rank);
     if (!round_) {
-      const Error why = lost_worker(lost_rank(rank));
+      const Error why = lost_.error_of(rank);
       log(Level::Warning, "worker lost", {{"why", why.what()}});
       setup_.ledger->lose(why);
     } else if (round_->complete()) {
@@ -445,7 +373,7 @@ class Driver {
       set_deadline(std::min(deadline_, std::chrono::steady_clock::now() + kLossAskLimit));
       advance_round();
     } else {
-      round_->gave_up(rank, lost_worker(lost_rank(rank)));
+      round_->gave_up(rank, lost_.error_of(rank));
       if (round_->hopeless()) {
         tell();
       }
@@ -480,19 +408,19 @@ class Driver {
   void finish() {
     // Taken out first: completing a future may bring the next Submit.
     const StepRound round = *std::exchange(round_, std::nullopt);
-    const auto timelines = std::exchange(timelines_, {});
+    const StepTimelines timelines = std::exchange(timelines_, StepTimelines(0));
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
     if (round.succeeded()) {
       log(Level::Info, "step done", {{"step", round.step()}, {"seconds", seconds}});
       setup_.ledger->complete(round.submission(),
-                              result_of(round, timelines, setup_.clock_offsets, seconds),
+                              round.result(timelines.arrived(setup_.clock_offsets), seconds),
                               round.training());
     } else if (!told_) {
       fail(round);
     }
-    for (const Rank rank : lost_) {  // one that had answered leaves the step as it is
-      setup_.ledger->lose(lost_worker(lost_rank(rank)));
+    for (const Rank rank : lost_.ranks()) {  // one that had answered leaves the step as it is
+      setup_.ledger->lose(lost_.error_of(rank));
     }
     start_next();
   }
@@ -535,13 +463,13 @@ class Driver {
   const Self self_;
   const DriverSetup setup_;
   std::deque<Submission> waiting_;
-  std::vector<Rank> lost_;  ///< whose workers have ended, in this order
+  LostWorkers lost_;
   RollCall roll_;
   Epoch epoch_;
   Epoch ordered_epoch_;  ///< of the step under way
 
-  std::optional<StepRound> round_;             ///< absent when Idle
-  std::vector<Future<at::Tensor>> timelines_;  ///< by rank; of the step under way
+  std::optional<StepRound> round_;  ///< absent when Idle
+  StepTimelines timelines_{0};      ///< of the step under way
   Phase phase_ = Phase::Running;
   bool told_ = false;  ///< the future of the step under way has failed
   Time begun_, deadline_, look_at_;

@@ -267,7 +267,7 @@ void StageWorker::check_phase(const char* message) const {
       case Phase::Loaded:
         return "Loaded: its weights have not come yet";
       default:
-        return "Failed: load a checkpoint first";
+        return "Failed: its state must be replaced first";
     }
   };
   throw Error(Errc::WorkerPhase,

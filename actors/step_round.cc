@@ -1,9 +1,12 @@
 #include "stagecraft/actors/step_round.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "stagecraft/actors/way_back.h"
 
 namespace stagecraft {
 namespace {
@@ -29,12 +32,22 @@ std::pair<bool, Rank> order_of_reports(Rank reporter, const Error& error) {
   return {!error.context().stage.has_value(), reporter};
 }
 
+double bubble_of(const std::vector<RankTimes>& ranks, double seconds) {
+  double computing = 0.0;
+  for (const RankTimes& t : ranks) {
+    computing += t.forward + t.backward + t.update;
+  }
+  const double whole = static_cast<double>(ranks.size()) * seconds;
+  return whole > 0.0 ? (whole - computing) / whole : 0.0;
+}
+
 }  // namespace
 
-StepRound::StepRound(Submission submission, Step step, bool training, int ranks)
+StepRound::StepRound(Submission submission, Step step, bool training, int ranks, bool mirrored)
     : submission_(submission),
       step_(step),
       training_(training),
+      mirrored_(mirrored),
       answers_(static_cast<std::size_t>(ranks)),
       settled_(static_cast<std::size_t>(ranks), false),
       missing_(ranks) {}
@@ -113,10 +126,32 @@ std::optional<Error> StepRound::lost() const {
   }
   return Error(Errc::WorkerLost,
                fmt::format("{} of {} ranks have updated their weights in step {} and the others "
-                           "have not: load a checkpoint to go on",
+                           "have not; to go on: {}",
                            count,
                            answers_.size(),
-                           step_.value));
+                           step_.value,
+                           way_back(mirrored_)));
+}
+
+StepResult StepRound::result(std::vector<std::vector<InstructionTime>> timelines,
+                             double seconds) const {
+  StepResult result{.step = step_.value + (training_ ? 1 : 0),
+                    .seconds = seconds,
+                    .timelines = std::move(timelines)};
+  std::map<Microbatch, double> losses;
+  for (const auto& answer : answers_) {
+    result.ranks.push_back(answer->times);
+    result.gradient_norm = answer->gradient_norm;
+    for (const auto& [microbatch, loss] : answer->losses) {
+      losses[microbatch] = loss;
+    }
+  }
+  for (const auto& [microbatch, loss] : losses) {
+    result.losses.push_back(loss);
+    result.mean_loss += loss / static_cast<double>(losses.size());
+  }
+  result.bubble = bubble_of(result.ranks, seconds);
+  return result;
 }
 
 bool StepRound::succeeded() const {

@@ -15,13 +15,15 @@
 #include <vector>
 
 #include "stagecraft/actors/executor/step_record.h"
+#include "stagecraft/actors/step_result.h"
 #include "stagecraft/base/error.h"
 
 namespace stagecraft {
 
 class StepRound {
  public:
-  StepRound(Submission submission, Step step, bool training, int ranks);
+  /// `mirrored`: neighbours keep copies of states, for messages.
+  StepRound(Submission submission, Step step, bool training, int ranks, bool mirrored);
 
   [[nodiscard]] Submission submission() const { return submission_; }
   [[nodiscard]] Step step() const { return step_; }
@@ -50,8 +52,10 @@ class StepRound {
   /// Every rank has done its part without an error, be it after a deadline. Requires: complete().
   [[nodiscard]] bool succeeded() const;
 
-  /// By rank; empty where the rank gave up. Requires: complete().
-  [[nodiscard]] const std::vector<std::optional<StepReport>>& answers() const { return answers_; }
+  /// What came of it, with what is not in the reports: timelines by rank, and how long it took.
+  /// Requires: succeeded().
+  [[nodiscard]] StepResult result(std::vector<std::vector<InstructionTime>> timelines,
+                                  double seconds) const;
 
  private:
   void note(Rank rank, const Error& error);
@@ -59,6 +63,7 @@ class StepRound {
   Submission submission_;
   Step step_;
   bool training_;
+  bool mirrored_;
   std::vector<std::optional<StepReport>> answers_;
   std::vector<bool> settled_;
   int missing_;

@@ -12,6 +12,7 @@
 #include "stagecraft/actors/checkpoint.h"
 #include "stagecraft/actors/crew.h"
 #include "stagecraft/actors/executor/state_names.h"
+#include "stagecraft/actors/way_back.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/lower/lower.h"
@@ -155,7 +156,8 @@ struct Trainer::Impl {
   std::vector<StateTensor> read_state() {
     ledger->drain();
     if (const auto lost = ledger->lost()) {
-      throw Error(Errc::WorkerLost, "the weights are undefined: load a checkpoint first")
+      throw Error(Errc::WorkerLost,
+                  fmt::format("the weights are undefined; to go on: {}", way_back(options.mirror)))
           .because(*lost);
     }
     std::vector<StateTensor> all = unused;
@@ -180,7 +182,7 @@ struct Trainer::Impl {
                       .tensors = std::move(tensors)});
   }
 
-  [[nodiscard]] ExpectedState expected_state() {
+  [[nodiscard]] ExpectedState expected_state(const std::vector<StateListing>& listings) const {
     ExpectedState expected{
         .seed = options.seed, .optimizer = std::string(optimizer_name(optimizer)), .tensors = {}};
     const auto add = [&](const std::string& name, const std::string& type, at::IntArrayRef shape) {
@@ -189,7 +191,7 @@ struct Trainer::Impl {
     for (const StateTensor& kept : unused) {
       add(kept.name, c10::toString(kept.tensor.scalar_type()), kept.tensor.sizes());
     }
-    for (const StateListing& listing : crew->list_state()) {
+    for (const StateListing& listing : listings) {
       for (std::size_t i = 0; i < listing.names.size(); ++i) {
         add(listing.names[i], listing.types[i], listing.shapes[i]);
       }
@@ -201,13 +203,14 @@ struct Trainer::Impl {
     const OnCallersThread scope;
     ledger->drain();
     crew->mend();
-    check_same_model(checkpoint, expected_state());
+    const std::vector<StateListing> listings = crew->list_state();
+    check_same_model(checkpoint, expected_state(listings));
     std::map<std::string, at::Tensor> by_name;
     for (const auto& [name, tensor] : checkpoint.tensors) {
       by_name[name] = tensor;
     }
     std::vector<std::vector<StateTensor>> state;
-    for (const StateListing& listing : crew->list_state()) {
+    for (const StateListing& listing : listings) {
       state.emplace_back();
       for (const std::string& name : listing.names) {
         state.back().push_back({name, by_name.at(name)});

@@ -2,7 +2,7 @@
 ///
 ///   rank 0 waits for 1B3 from rank 1, which waits for 2B3 from rank 2, silent since 4.1 s
 ///
-/// Made by late_step and lost_worker of what the driver knows when a step goes wrong; a value, that
+/// Made by late_step and LostWorkers of what the driver knows when a step goes wrong; a value, that
 /// views the plan and the ranks.
 /// WG-1: a chain of waits ends at a rank that waits for nobody, or is silent: what it waited for
 ///       when it was last heard may be over.

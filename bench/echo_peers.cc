@@ -50,7 +50,7 @@ AdmissionActor::behavior_type admission(AdmissionActor::pointer self,
 }
 
 caf::behavior echo(caf::event_based_actor* self, const AdmissionActor& door, Rank rank) {
-  self->request(door, caf::infinite, Join{.place = rank.value, .process = getpid(), .port = {}})
+  self->request(door, caf::infinite, Join{.place = rank.value, .port = {}})
       .then([](const Joined&) {}, [](const caf::error&) {});
   return {[rank](const StepOrder& m) {
             return StepReport{.rank = rank, .submission = m.submission, .committed = m.training};

@@ -142,14 +142,20 @@ sc::examples::LlamaOptions llama_options(int stages) {
           .stages = stages};
 }
 
+sc::Program compile_llama(sc::examples::Llama& model,
+                          const torch::Tensor& tokens,
+                          int microbatches = kMicrobatches) {
+  return sc::compile(model,
+                     {.inputs = {tokens},
+                      .labels = {tokens},
+                      .loss = cross_entropy,
+                      .microbatches = microbatches});
+}
+
 void measure_pipeline(const Options& options) {
   sc::examples::Llama model(llama_options(kStages));
   const auto tokens = torch::randint(kVocabulary, {kSequences * kMicrobatches, kSequence});
-  const auto program = sc::compile(model,
-                                   {.inputs = {tokens},
-                                    .labels = {tokens},
-                                    .loss = cross_entropy,
-                                    .microbatches = kMicrobatches});
+  const sc::Program program = compile_llama(model, tokens);
   const sc::Schedule schedule = sc::one_f_one_b(program.stage_graph(), kMicrobatches);
   const sc::Cluster cluster = make_cluster(options, kStages);
   sc::Trainer trainer(cluster, program, schedule, sc::AdamW{});
@@ -181,8 +187,7 @@ void measure_pipeline(const Options& options) {
 void measure_replay() {
   sc::examples::Llama model(llama_options(1));
   const auto tokens = torch::randint(kVocabulary, {kSequences, kSequence});
-  const auto program = sc::compile(
-      model, {.inputs = {tokens}, .labels = {tokens}, .loss = cross_entropy, .microbatches = 1});
+  const sc::Program program = compile_llama(model, tokens, 1);
   const sc::CompiledProgram& compiled = program.compiled();
   const sc::StageProgram& stage = compiled.partition.stages.front();
   sc::StageRuntime runtime(stage, sc::AdamW{});
@@ -252,11 +257,7 @@ std::vector<double> plain_steps(sc::examples::Llama& model,
 void measure_threads() {
   sc::examples::Llama model(llama_options(1));
   const auto tokens = torch::randint(kVocabulary, {kSequences * kMicrobatches, kSequence});
-  const auto program = sc::compile(model,
-                                   {.inputs = {tokens},
-                                    .labels = {tokens},
-                                    .loss = cross_entropy,
-                                    .microbatches = kMicrobatches});
+  const sc::Program program = compile_llama(model, tokens);
   std::map<int, std::vector<double>> trainer, plain;
   for (int round = 0; round < kThreadRounds; ++round) {
     for (const int threads : {1, 2}) {
@@ -292,11 +293,7 @@ std::unique_ptr<Contender> contender(std::string name,
                                      const torch::Tensor& tokens,
                                      const std::function<sc::Schedule(const sc::Program&)>& make) {
   sc::examples::Llama model(llama_options(stages));
-  sc::Program program = sc::compile(model,
-                                    {.inputs = {tokens},
-                                     .labels = {tokens},
-                                     .loss = cross_entropy,
-                                     .microbatches = kMicrobatches});
+  sc::Program program = compile_llama(model, tokens);
   sc::Trainer trainer(cluster, program, make(program), sc::AdamW{});
   return std::make_unique<Contender>(
       Contender{std::move(name), std::move(program), std::move(trainer), {}});

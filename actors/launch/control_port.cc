@@ -180,6 +180,22 @@ std::string build_fingerprint() {
                      message_layout());
 }
 
+std::string refusal_of(const Hello& worker, const Welcome& driver) {
+  if (worker.protocol != driver.protocol) {
+    return "it speaks another protocol";
+  }
+  return worker.fingerprint == driver.fingerprint ? "" : "it is another build";
+}
+
+std::string refusal_text(const Hello& worker, const Welcome& driver) {
+  return fmt::format("{} (the worker: protocol {}, {}; the driver: protocol {}, {})",
+                     driver.refusal,
+                     worker.protocol,
+                     worker.fingerprint,
+                     driver.protocol,
+                     driver.fingerprint);
+}
+
 void raise_file_limit() {
   struct rlimit limit {};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {

@@ -73,6 +73,12 @@ void unpublish(ActorHost& host, const AdmissionActor& actor, std::uint16_t port)
 /// and the layout of all messages. "stagecraft 0.1.0, LibTorch 2.11.0, ..., messages 1f03a9c2".
 [[nodiscard]] std::string build_fingerprint();
 
+/// Why the two that greet each other do not go on, as a clause; empty where both are of one build.
+[[nodiscard]] std::string refusal_of(const Hello& worker, const Welcome& driver);
+
+/// The refusal in `driver`, with what each of them is. Both ends say it in these words.
+[[nodiscard]] std::string refusal_text(const Hello& worker, const Welcome& driver);
+
 /// Raises this process's soft limit of open files to its hard one, so that nobody who only opens
 /// connections uses them up soon.
 void raise_file_limit();

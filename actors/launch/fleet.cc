@@ -33,21 +33,10 @@ AdmissionActor::behavior_type admission(AdmissionActor::stateful_pointer<Admissi
   });
   return {[self, fleet](const Hello& m) {
             Welcome welcome{.fingerprint = build_fingerprint(), .refusal = {}};
-            if (m.protocol != kProtocol) {
-              welcome.refusal = "it speaks another protocol";
-            } else if (m.fingerprint != welcome.fingerprint) {
-              welcome.refusal = "it is another build";
-            }
+            welcome.refusal = refusal_of(m, welcome);
             const auto there = fleet.lock();
             if (there && !welcome.refusal.empty()) {
-              there->refused(
-                  fmt::format("{} (the worker: protocol {}, {}; this process: protocol "
-                              "{}, {})",
-                              welcome.refusal,
-                              m.protocol,
-                              m.fingerprint,
-                              welcome.protocol,
-                              welcome.fingerprint));
+              there->refused(refusal_text(m, welcome));
             }
             if (const auto& sender = self->current_sender(); sender && welcome.refusal.empty()) {
               self->state.agreed.insert(sender->node());
@@ -66,11 +55,8 @@ AdmissionActor::behavior_type admission(AdmissionActor::stateful_pointer<Admissi
               const auto host = caf::actor_cast<WorkerHostActor>(sender);
               self->monitor(host);
               if (const auto there = fleet.lock()) {
-                there->joined({.place = m.place,
-                               .incarnation = m.incarnation,
-                               .process = m.process,
-                               .host = host,
-                               .port = m.port});
+                there->joined(
+                    {.place = m.place, .incarnation = m.incarnation, .host = host, .port = m.port});
               }
             } catch (const Error& error) {
               joined.error = to_chain(error);

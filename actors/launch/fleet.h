@@ -30,7 +30,6 @@ namespace stagecraft {
 struct FleetMember {
   int place = 0;
   std::int64_t incarnation = 0;
-  std::int64_t process = 0;
   WorkerHostActor host;
   PortAddress port;
 };

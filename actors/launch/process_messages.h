@@ -27,7 +27,7 @@ namespace stagecraft {
 
 /// What these messages and those of actors/messages.h are, as a number. Raised with every change of
 /// what is said and what it means.
-inline constexpr std::uint32_t kProtocol = 1;
+inline constexpr std::uint32_t kProtocol = 2;
 
 struct Hello {
   std::uint32_t protocol = kProtocol;
@@ -44,7 +44,6 @@ struct Welcome {
 struct Join {
   std::int32_t place = 0;        ///< which one of the cluster's it was started for
   std::int64_t incarnation = 0;  ///< and how often that one was replaced
-  std::int64_t process = 0;      ///< its id on its host
   PortAddress port;
 };
 
@@ -88,7 +87,7 @@ decltype(auto) visit_fields(Welcome& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(Join& m, V&& v) {
-  return v(m.place, m.incarnation, m.process, m.port);
+  return v(m.place, m.incarnation, m.port);
 }
 template <class V>
 decltype(auto) visit_fields(Joined& m, V&& v) {

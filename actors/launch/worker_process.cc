@@ -105,24 +105,14 @@ void end_without_tensor(const std::string& key, const Error& why) {
 
 /// Errors: ClusterMember when the driver is another build.
 void greet(ActorHost& host, const AdmissionActor& admission, std::chrono::milliseconds patience) {
-  const std::string ours = build_fingerprint();
-  const Hello hello{.protocol = kProtocol, .fingerprint = ours};
+  const Hello hello{.fingerprint = build_fingerprint()};
   Welcome welcome = ask<Welcome>(host, admission, "the driver", patience, hello).get();
   if (welcome.refusal.empty()) {  // a driver that compares less than this worker does
-    welcome.refusal = welcome.protocol != kProtocol ? "it speaks another protocol"
-                      : welcome.fingerprint != ours ? "it is another build"
-                                                    : "";
+    welcome.refusal = refusal_of(hello, welcome);
   }
   if (!welcome.refusal.empty()) {
-    throw Error(
-        Errc::ClusterMember,
-        fmt::format("the driver does not take this worker in: {} (this worker: protocol {}, "
-                    "{}; the driver: protocol {}, {})",
-                    welcome.refusal,
-                    kProtocol,
-                    ours,
-                    welcome.protocol,
-                    welcome.fingerprint));
+    throw Error(Errc::ClusterMember,
+                "the driver does not take this worker in: " + refusal_text(hello, welcome));
   }
 }
 
@@ -144,10 +134,8 @@ std::string run_worker_process(const WorkerProcessOptions& options) {
   const AdmissionActor admission =
       find_admission(process->host, options.host, options.port, options.patience);
   greet(process->host, admission, options.patience);
-  const Join join{.place = options.place,
-                  .incarnation = options.incarnation,
-                  .process = getpid(),
-                  .port = process->port->address()};
+  const Join join{
+      .place = options.place, .incarnation = options.incarnation, .port = process->port->address()};
   process->host.system().spawn(worker_host, admission, process, join);
   const auto joined = process->joined.future();
   if (!joined.wait_until(std::chrono::steady_clock::now() + options.patience)) {

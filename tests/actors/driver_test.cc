@@ -13,6 +13,7 @@
 #include "stagecraft/tests/actors/wait_plan.h"
 #include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/error_of.h"
 
 namespace stagecraft {
 namespace {
@@ -241,17 +242,6 @@ class Stage {
   DriverSetup setup;
   DriverActor driver;
 };
-
-Error error_of(const Future<StepResult>& future) {
-  REQUIRE(future.wait_until(patience()));
-  try {
-    (void)future.get();
-  } catch (const Error& error) {
-    return error;
-  }
-  FAIL("the step succeeded");
-  return {Errc::Internal, ""};
-}
 
 TEST_CASE("a step is one StepOrder and one StepReport per rank", "[actors][driver]") {
   Stage stage;

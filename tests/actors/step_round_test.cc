@@ -8,7 +8,7 @@ namespace {
 constexpr Submission kSubmission{5};
 
 StepRound round_of(int ranks) {
-  return {kSubmission, Step(2), true, ranks};
+  return {kSubmission, Step(2), true, ranks, /*mirrored=*/true};
 }
 
 StepReport good(int rank) {
@@ -125,6 +125,9 @@ TEST_CASE("ranks that disagree on the commit lose the weights (SR-3)", "[actors]
   round.answered(bad(1, Errc::WorkerFailed));
   REQUIRE(round.complete());
   REQUIRE(round.lost());
+  CHECK(round.lost()->message() ==
+        "1 of 2 ranks have updated their weights in step 2 and the others have not; to go on: "
+        "trainer.recover() or trainer.load(file)");
   CHECK_FALSE(round.succeeded());
 }
 

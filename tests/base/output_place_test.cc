@@ -10,6 +10,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
+#include "stagecraft/tests/support/refusal.h"
 
 namespace stagecraft {
 namespace {
@@ -19,13 +20,7 @@ using Kind = OutputPlace::Kind;
 using tests::TemporaryFolder;
 
 std::string complaint(const std::string& path) {
-  try {
-    (void)output_place(path);
-  } catch (const Error& error) {
-    CHECK(error.code() == Errc::UsageFile);
-    return error.message();
-  }
-  return "no complaint";
+  return refusal([&] { (void)output_place(path); }, Errc::UsageFile);
 }
 
 TEST_CASE("what stands at a place is told", "[base][output_place]") {

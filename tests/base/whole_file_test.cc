@@ -19,6 +19,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
+#include "stagecraft/tests/support/refusal.h"
 
 namespace stagecraft {
 namespace {
@@ -35,13 +36,7 @@ void write_whole(const std::string& path, const std::string& text) {
 }
 
 std::string complaint(const std::string& path) {
-  try {
-    const WholeFile file(path);
-  } catch (const Error& error) {
-    CHECK(error.code() == Errc::UsageFile);
-    return error.message();
-  }
-  return "no complaint";
+  return refusal([&] { const WholeFile file(path); }, Errc::UsageFile);
 }
 
 long entries(const std::string& folder) {

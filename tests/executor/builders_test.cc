@@ -46,9 +46,9 @@ std::vector<Run> runs_of(const BuilderInfo& builder) {
   return runs;
 }
 
-Program chain_program(int stages, int microbatches, Batch& inputs, Batch& labels) {
-  torch::manual_seed(21);
-  testing::Chain module(stages);
+/// Draws a batch for it.
+template <class Module>
+Program program_of(Module&& module, int microbatches, Batch& inputs, Batch& labels) {
   inputs = {torch::randn({kRows, 8})};
   labels = {torch::randn({kRows, 8})};
   return compile(module,
@@ -56,6 +56,11 @@ Program chain_program(int stages, int microbatches, Batch& inputs, Batch& labels
                   .labels = labels,
                   .loss = testing::mean_square,
                   .microbatches = microbatches});
+}
+
+Program chain_program(int stages, int microbatches, Batch& inputs, Batch& labels) {
+  torch::manual_seed(21);
+  return program_of(testing::Chain(stages), microbatches, inputs, labels);
 }
 
 /// `graph`: the program's, laid out for the schedule's replicas.
@@ -126,14 +131,7 @@ using Kind = testing::MixedChain::Kind;
 
 Program mixed_program(std::vector<Kind> kinds, int microbatches, Batch& inputs, Batch& labels) {
   torch::manual_seed(22);
-  testing::MixedChain module(std::move(kinds));
-  inputs = {torch::randn({kRows, 8})};
-  labels = {torch::randn({kRows, 8})};
-  return compile(module,
-                 {.inputs = inputs,
-                  .labels = labels,
-                  .loss = testing::mean_square,
-                  .microbatches = microbatches});
+  return program_of(testing::MixedChain(std::move(kinds)), microbatches, inputs, labels);
 }
 
 struct Mixture {

@@ -427,6 +427,17 @@ TEST_CASE("one rank alone has no neighbour to keep its copies", "[executor][mirr
 
 // ---- a whole pipeline ---------------------------------------------------------------------------
 
+/// The same weights every time.
+Program four_stages() {
+  torch::manual_seed(1);
+  testing::Chain module(4);
+  return compile(module,
+                 {.inputs = {torch::zeros({8, 8})},
+                  .labels = {torch::zeros({8, 8})},
+                  .loss = testing::mean_square,
+                  .microbatches = 4});
+}
+
 /// Four stages on four ranks; rank `victim` throws when it comes to `op` in the fourth step.
 struct Training {
   std::vector<at::Tensor> batches;
@@ -457,13 +468,7 @@ struct Training {
 
 TEST_CASE("a rank lost in the middle of a step gets its state back, and training goes on bit-equal",
           "[executor][mirror][fidelity]") {
-  torch::manual_seed(1);
-  testing::Chain module(4);
-  const Program program = compile(module,
-                                  {.inputs = {torch::zeros({8, 8})},
-                                   .labels = {torch::zeros({8, 8})},
-                                   .loss = testing::mean_square,
-                                   .microbatches = 4});
+  const Program program = four_stages();
   Training unbroken(program, Rank(0), std::nullopt);
   for (int i = 0; i < 6; ++i) {
     REQUIRE(unbroken.step(i));
@@ -495,13 +500,7 @@ TEST_CASE("a rank lost in the middle of a step gets its state back, and training
 }
 
 TEST_CASE("the loss of two neighbours is not survived, of two others is", "[executor][mirror]") {
-  torch::manual_seed(1);
-  testing::Chain module(4);
-  const Program program = compile(module,
-                                  {.inputs = {torch::zeros({8, 8})},
-                                   .labels = {torch::zeros({8, 8})},
-                                   .loss = testing::mean_square,
-                                   .microbatches = 4});
+  const Program program = four_stages();
   Training training(program, Rank(0), std::nullopt);
   REQUIRE(training.step(0));
   training.pipeline->replace(Rank(0));

@@ -18,11 +18,6 @@ namespace {
 
 constexpr int kStatus = 7;  // no other way to end gives it
 
-StepFuture step_of(Trainer& trainer, std::int64_t i) {
-  const Data batch = data(i);
-  return trainer.step(batch.inputs, batch.labels);
-}
-
 Trainer make_trainer(Cluster& cluster, const TrainerOptions& options = {}) {
   const Program program = make_program();
   return {cluster, program, make_schedule("1f1b", program), AdamW{.lr = 1e-2}, options};

@@ -8,26 +8,12 @@
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
+#include "stagecraft/tests/support/error_of.h"
 
 namespace stagecraft::tests {
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
-
-Error error_of(const StepFuture& step) {
-  try {
-    (void)step.get();
-  } catch (const Error& error) {
-    return error;
-  }
-  FAIL("the step succeeded");
-  return {Errc::Internal, ""};
-}
-
-StepFuture step_of(Trainer& trainer, std::int64_t i) {
-  const Data batch = data(i);
-  return trainer.step(batch.inputs, batch.labels);
-}
 
 /// A trainer of two stages one of which can be made to fail.
 struct Fixture {

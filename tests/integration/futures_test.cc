@@ -16,10 +16,6 @@ struct Fixture {
                 AdamW{.lr = 1e-2},
                 std::move(options)) {}
 
-  StepFuture step(std::int64_t i) {
-    const Data batch = data(i);
-    return trainer.step(batch.inputs, batch.labels);
-  }
   Program program = make_program();
   Cluster cluster = Cluster::local(2);
   Trainer trainer;
@@ -27,13 +23,13 @@ struct Fixture {
 
 TEST_CASE("a handle that is dropped does not stop its step", "[integration][futures]") {
   Fixture f;
-  (void)f.step(0);  // dropped before it is done
-  CHECK(f.step(1).get().step == 2);
+  (void)step_of(f.trainer, 0);  // dropped before it is done
+  CHECK(step_of(f.trainer, 1).get().step == 2);
 }
 
 TEST_CASE("a step is read by several threads with one outcome", "[integration][futures]") {
   Fixture f;
-  const StepFuture step = f.step(0);
+  const StepFuture step = step_of(f.trainer, 0);
   std::vector<double> seen(4);
   std::vector<std::thread> readers;
   for (double& loss : seen) {
@@ -51,7 +47,7 @@ TEST_CASE("step returns at once while fewer are under way than allowed", "[integ
   failing->stop_at(first(f.trainer.plan(), Rank(0), Op::Run));
   std::vector<StepFuture> steps;
   for (int i = 0; i < 3; ++i) {
-    steps.push_back(f.step(i));
+    steps.push_back(step_of(f.trainer, i));
   }
   failing->wait_until_stopped();
   CHECK_FALSE(steps[0].ready());
@@ -65,14 +61,14 @@ TEST_CASE("a batch may be changed as soon as step has returned", "[integration][
   Data batch = data(0);
   const StepFuture step = f.trainer.step(batch.inputs, batch.labels);
   batch.inputs[0].tensor.zero_();
-  CHECK(step.get().losses == undisturbed.step(0).get().losses);
+  CHECK(step.get().losses == step_of(undisturbed.trainer, 0).get().losses);
 }
 
 TEST_CASE("a result can be read when the trainer is gone", "[integration][futures]") {
   StepFuture unread;
   {
     Fixture f;
-    unread = f.step(0);
+    unread = step_of(f.trainer, 0);
     REQUIRE(unread.wait_until(patience()));
   }
   CHECK(unread.get().losses.size() == kMicrobatches);
@@ -89,7 +85,7 @@ TEST_CASE("a handle that names no step says so", "[integration][futures]") {
 
 TEST_CASE("a result says how long everybody computed", "[integration][futures]") {
   Fixture f;
-  const StepResult result = f.step(0).get();
+  const StepResult result = step_of(f.trainer, 0).get();
   REQUIRE(result.ranks.size() == 2);
   for (const RankTimes& t : result.ranks) {
     CHECK(t.forward > 0.0);

@@ -163,8 +163,7 @@ struct Run {
   }
   template <class Attack>
   void during_a_step(Attack attack) {
-    const Data batch = data(steps++);
-    const StepFuture step = trainer.step(batch.inputs, batch.labels);
+    const StepFuture step = step_of(trainer, steps++);
     attack();
     CHECK(step.get().step == steps);
   }
@@ -181,8 +180,7 @@ struct Run {
     during_a_step([] {});
     Trainer undisturbed(Cluster::local(2), program, schedule, AdamW{.lr = 1e-2}, {.seed = 5});
     for (std::int64_t i = 0; i < steps; ++i) {
-      const Data batch = data(i);
-      (void)undisturbed.step(batch.inputs, batch.labels).get();
+      (void)step_of(undisturbed, i).get();
     }
     CHECK(same_bits(trainer.state_dict(), undisturbed.state_dict()));
   }
@@ -428,7 +426,7 @@ TEST_CASE("a worker of another build is refused, and both sides say why",
       ContainsSubstring("exit status 3 before it had joined: it speaks another protocol (the "
                         "worker: protocol " +
                         std::to_string(kProtocol + 1)) &&
-          ContainsSubstring("this process: protocol " + std::to_string(kProtocol)));
+          ContainsSubstring("the driver: protocol " + std::to_string(kProtocol)));
 }
 
 TEST_CASE("a worker whose tensor is lost on its way to the driver is ended, and named",

@@ -120,6 +120,11 @@ Data data(std::int64_t step) {
   return batch_of((torch::arange(kRows) * 7 + step * 5 + 3).remainder(kTokens));
 }
 
+StepFuture step_of(Trainer& trainer, std::int64_t step) {
+  const Data batch = data(step);
+  return trainer.step(batch.inputs, batch.labels);
+}
+
 Data data_with_bad_token() {
   Data batch = data(0);
   batch.inputs[0].tensor[kRows - 1] = kTokens + 1;

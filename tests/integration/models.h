@@ -36,6 +36,9 @@ struct Data {
 /// The batch of a step: the same on every call.
 [[nodiscard]] Data data(std::int64_t step);
 
+/// Enters that step. Errors: as Trainer::step.
+[[nodiscard]] StepFuture step_of(Trainer& trainer, std::int64_t step);
+
 /// Tokens of which the last, in the last microbatch, has no embedding: the first stage's operator
 /// throws.
 [[nodiscard]] Data data_with_bad_token();

@@ -4,6 +4,7 @@
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
+#include "stagecraft/tests/support/error_of.h"
 
 namespace stagecraft::tests {
 namespace {
@@ -44,21 +45,6 @@ TEST_CASE("so do several ranks in a process, and threads beside processes",
                                 SpawnOptions{.local_ranks = 2},
                                 SpawnOptions{.ranks_per_process = 3, .local_ranks = 1});
   check_equal_to_one_process(Cluster::spawn(4, options), {.stages = 4, .dropout = 0.2}, "1f1b");
-}
-
-Error error_of(const StepFuture& step) {
-  try {
-    (void)step.get();
-  } catch (const Error& error) {
-    return error;
-  }
-  FAIL("the step succeeded");
-  return {Errc::Internal, ""};
-}
-
-StepFuture step_of(Trainer& trainer, std::int64_t i) {
-  const Data batch = data(i);
-  return trainer.step(batch.inputs, batch.labels);
 }
 
 /// Weights after `steps` steps of a run that nothing happens to.

@@ -11,35 +11,41 @@ namespace {
 
 const ModelOptions kModel{.dropout = 0.2};
 
-/// A trainer of that many stages, with whatever else it needs.
+struct RunOptions {
+  std::string schedule = "1f1b";
+  Optimizer optimizer = AdamW{.lr = 1e-2};
+  ModelOptions model = kModel;
+  std::uint64_t seed = 9;
+  bool mirror = false;
+};
+
+/// A trainer of that many stages with whatever else it needs, whose ranks can be made to fail.
 struct Run {
-  explicit Run(int stages,
-               const std::string& schedule = "1f1b",
-               const Optimizer& optimizer = AdamW{.lr = 1e-2},
-               ModelOptions model = kModel,
-               std::uint64_t seed = 9)
+  explicit Run(int stages, RunOptions options = {})
       : program(make_program([&] {
-          model.stages = stages;
-          return model;
+          options.model.stages = stages;
+          return options.model;
         }())),
         cluster(Cluster::local(stages)),
         trainer(
             cluster,
             program,
-            make_schedule(schedule, program),
-            optimizer,
+            make_schedule(options.schedule, program),
+            options.optimizer,
             {.learning_rate = {.kind = LearningRate::Kind::Cosine, .warmup = 1, .total_steps = 10},
              .clip = 1.0,
-             .seed = seed}) {}
+             .seed = options.seed,
+             .mirror = options.mirror,
+             .before_instruction = hook_of(failing)}) {}
 
   void train(std::int64_t until) {
     while (trainer.steps() < until) {
-      const Data batch = data(trainer.steps());
-      (void)trainer.step(batch.inputs, batch.labels).get();
+      (void)step_of(trainer, trainer.steps()).get();
     }
   }
 
   Program program;
+  std::shared_ptr<FailingRank> failing = std::make_shared<FailingRank>();
   Cluster cluster;
   Trainer trainer;
 };
@@ -57,7 +63,7 @@ TEST_CASE("a resumed run equals the unbroken one bit by bit, also with another c
   unbroken.trainer.save(path);
   unbroken.train(5);
 
-  Run resumed(after, "gpipe");
+  Run resumed(after, {.schedule = "gpipe"});
   resumed.train(1);  // something to be replaced
   resumed.trainer.load(path);
   CHECK(resumed.trainer.steps() == 2);
@@ -91,13 +97,13 @@ TEST_CASE("a checkpoint that does not fit changes nothing", "[integration][check
   SECTION("of another model") {
     ModelOptions other = kModel;
     other.classes = 7;
-    Run(2, "1f1b", AdamW{}, other).trainer.save(path);
+    Run(2, {.model = other}).trainer.save(path);
   }
   SECTION("of another optimizer") {
-    Run(2, "1f1b", Sgd{.momentum = 0.9}).trainer.save(path);
+    Run(2, {.optimizer = Sgd{.momentum = 0.9}}).trainer.save(path);
   }
   SECTION("of another seed") {
-    Run(2, "1f1b", AdamW{}, kModel, 8).trainer.save(path);
+    Run(2, {.seed = 8}).trainer.save(path);
   }
   SECTION("cut short") {
     run.trainer.save(path);
@@ -147,61 +153,28 @@ TEST_CASE("what state_dict returns is a copy", "[integration][checkpoint]") {
 
 // ---- without a file: every rank's state is kept by a neighbour ----------------------------------
 
-/// A trainer with mirrors, one of whose ranks can be made to fail.
-struct MirroredRun {
-  explicit MirroredRun(int stages, bool mirror = true)
-      : program(make_program([&] {
-          ModelOptions model = kModel;
-          model.stages = stages;
-          return model;
-        }())),
-        cluster(Cluster::local(stages)),
-        trainer(
-            cluster,
-            program,
-            make_schedule("1f1b", program),
-            AdamW{.lr = 1e-2},
-            {.clip = 1.0, .seed = 9, .mirror = mirror, .before_instruction = hook_of(failing)}) {}
-
-  StepFuture step(std::int64_t i) {
-    const Data batch = data(i);
-    return trainer.step(batch.inputs, batch.labels);
-  }
-
-  void train(std::int64_t until) {
-    while (trainer.steps() < until) {
-      (void)step(trainer.steps()).get();
-    }
-  }
-
-  Program program;
-  std::shared_ptr<FailingRank> failing = std::make_shared<FailingRank>();
-  Cluster cluster;
-  Trainer trainer;
-};
-
 TEST_CASE("recover() brings back the last committed state, and the step is run again bit-equal",
           "[integration][mirror]") {
   const int stages = GENERATE(2, 4);
   CAPTURE(stages);
-  MirroredRun unbroken(stages, false);
+  Run unbroken(stages);
   unbroken.train(3);
   const StateDict after_three = unbroken.trainer.state_dict();
   unbroken.train(6);
   const StateDict after_six = unbroken.trainer.state_dict();
 
-  MirroredRun run(stages);
+  Run run(stages, {.mirror = true});
   const Rank last(stages - 1);
   run.train(3);
   SECTION("after a step") {}
   SECTION("after a step that failed before its vote") {
     run.failing->fail_at(first(run.trainer.plan(), last, Op::Vote));
-    CHECK_THROWS_AS((void)run.step(3).get(), Error);
+    CHECK_THROWS_AS((void)step_of(run.trainer, 3).get(), Error);
   }
   SECTION("after a step that failed inside the update of one rank, with another behind it") {
     run.failing->fail_at(first(run.trainer.plan(), last, Op::Update));
-    const StepFuture lost = run.step(3);
-    const StepFuture behind = run.step(4);
+    const StepFuture lost = step_of(run.trainer, 3);
+    const StepFuture behind = step_of(run.trainer, 4);
     CHECK(thrown_by([&] { (void)lost.get(); }) == Errc::WorkerLost);
     CHECK(thrown_by([&] { (void)behind.get(); }) == Errc::WorkerLost);
     CHECK(thrown_by([&] { (void)run.trainer.state_dict(); }) == Errc::WorkerLost);
@@ -210,12 +183,12 @@ TEST_CASE("recover() brings back the last committed state, and the step is run a
     run.trainer.recover();
     for (std::int64_t i = 3; i < 5; ++i) {
       run.failing->fail_at(first(run.trainer.plan(), Rank(0), Op::Update));
-      CHECK_THROWS_AS((void)run.step(i).get(), Error);
+      CHECK_THROWS_AS((void)step_of(run.trainer, i).get(), Error);
       CHECK(run.trainer.recover() == i);
       run.train(i + 1);
     }
     run.failing->fail_at(first(run.trainer.plan(), Rank(0), Op::Update));
-    CHECK_THROWS_AS((void)run.step(5).get(), Error);
+    CHECK_THROWS_AS((void)step_of(run.trainer, 5).get(), Error);
     CHECK(run.trainer.recover() == 5);
     run.train(6);
     CHECK(same_bits(run.trainer.state_dict(), after_six));
@@ -235,7 +208,7 @@ TEST_CASE("recover() goes back to what was loaded, never to a state before it",
           "[integration][mirror]") {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/a.ckpt";
-  MirroredRun run(2);
+  Run run(2, {.mirror = true});
   CHECK(run.trainer.recover() == 0);
   run.train(1);
   run.trainer.save(path);
@@ -247,11 +220,11 @@ TEST_CASE("recover() goes back to what was loaded, never to a state before it",
 }
 
 TEST_CASE("a trainer without mirrors, or with one rank, says so", "[integration][mirror]") {
-  MirroredRun without(2, false);
+  Run without(2);
   without.train(1);
   CHECK(thrown_by([&] { (void)without.trainer.recover(); }) == Errc::UsageArgument);
   CHECK(without.trainer.steps() == 1);
-  CHECK(thrown_by([] { MirroredRun alone(1); }) == Errc::UsageArgument);
+  CHECK(thrown_by([] { Run alone(1, {.mirror = true}); }) == Errc::UsageArgument);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/refusal.h"
 
 namespace stagecraft {
 namespace {
@@ -13,13 +14,7 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 
 std::string failure_of(const std::string& text) {
-  try {
-    (void)parse_costs(text);
-  } catch (const Error& error) {
-    CHECK(error.code() == Errc::ScheduleParse);
-    return error.message();
-  }
-  return "no failure";
+  return refusal([&] { (void)parse_costs(text); }, Errc::ScheduleParse);
 }
 
 std::string with_version(const std::string& fields) {

@@ -8,6 +8,7 @@
 #include "stagecraft/scheduler/builders/zb_v.h"
 #include "stagecraft/scheduler/validate.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/refusal.h"
 
 namespace stagecraft {
 namespace {
@@ -15,13 +16,7 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 
 std::string complaint(const std::string& text) {
-  try {
-    (void)parse_pytorch_csv(text);
-  } catch (const Error& error) {
-    CHECK(error.code() == Errc::ScheduleParse);
-    return error.message();
-  }
-  return "no error";
+  return refusal([&] { (void)parse_pytorch_csv(text); }, Errc::ScheduleParse);
 }
 
 TEST_CASE("blanks of a compute-only file are bubbles", "[scheduler][pytorch_csv]") {
@@ -116,10 +111,10 @@ TEST_CASE("words of other dialects are answered with ours", "[scheduler][pytorch
 }
 
 TEST_CASE("a file without compute cells is refused", "[scheduler][pytorch_csv]") {
-  CHECK(complaint("") != "no error");
-  CHECK(complaint("\n\n") != "no error");
-  CHECK(complaint("0UNSHARD") != "no error");
-  CHECK(complaint(",,") != "no error");
+  (void)complaint("");
+  (void)complaint("\n\n");
+  (void)complaint("0UNSHARD");
+  (void)complaint(",,");
 }
 
 TEST_CASE("blanks are not multiplied into more cells than a schedule has",

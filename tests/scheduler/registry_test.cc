@@ -7,6 +7,7 @@
 #include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/scheduler/validate.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/refusal.h"
 
 namespace stagecraft {
 namespace {
@@ -14,13 +15,7 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 
 std::string complaint(std::string_view name, const BuildRequest& request, Errc expected) {
-  try {
-    (void)build_schedule(name, request);
-  } catch (const Error& error) {
-    CHECK(error.code() == expected);
-    return error.message();
-  }
-  return "no error";
+  return refusal([&] { (void)build_schedule(name, request); }, expected);
 }
 
 TEST_CASE("schedules are found by name", "[scheduler][registry]") {

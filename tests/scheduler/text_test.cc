@@ -3,6 +3,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/schedule.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/refusal.h"
 
 namespace stagecraft {
 namespace {
@@ -12,13 +13,7 @@ using Catch::Matchers::ContainsSubstring;
 
 /// The message of the Error that parsing `text` throws.
 std::string complaint(const std::string& text) {
-  try {
-    (void)Schedule::parse(text);
-  } catch (const Error& error) {
-    CHECK(error.code() == Errc::ScheduleParse);
-    return error.message();
-  }
-  return "no error";
+  return refusal([&] { (void)Schedule::parse(text); }, Errc::ScheduleParse);
 }
 
 TEST_CASE("text may have comments, blank lines, tabs and CRLF", "[scheduler][text]") {

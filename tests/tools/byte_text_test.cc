@@ -5,18 +5,13 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
+#include "stagecraft/tests/support/refusal.h"
 
 namespace stagecraft::tools {
 namespace {
 
 std::string failure_of(const std::string& path, std::int64_t length) {
-  try {
-    (void)ByteText::read(path, length);
-  } catch (const Error& error) {
-    CHECK(error.code() == Errc::UsageFile);
-    return error.message();
-  }
-  return "no failure";
+  return refusal([&] { (void)ByteText::read(path, length); }, Errc::UsageFile);
 }
 
 }  // namespace

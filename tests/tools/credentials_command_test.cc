@@ -10,12 +10,9 @@
 
 #include "stagecraft/actors/security/cluster_credentials.h"
 #include "stagecraft/actors/security/credentials.h"
-#include "stagecraft/base/error.h"
 #include "stagecraft/tests/support/catch.h"
-#include "stagecraft/tests/support/command.h"
-#include "stagecraft/tests/tools/schedule_run.h"
+#include "stagecraft/tests/tools/command_run.h"
 #include "stagecraft/tools/credentials/credentials.h"
-#include "stagecraft/tools/exit_code.h"
 
 namespace stagecraft::tests {
 namespace {
@@ -26,22 +23,8 @@ using Catch::Matchers::ContainsSubstring;
 using namespace std::chrono_literals;
 using Json = nlohmann::json;
 
-/// The command as main runs it.
 CommandResult run_credentials(const std::vector<std::string>& words) {
-  std::istringstream in;
-  std::ostringstream out;
-  std::ostringstream err;
-  tools::Console console{in, out, err};
-  CommandResult result;
-  try {
-    result.exit_code = static_cast<int>(tools::credentials(words, console));
-  } catch (const Error& error) {
-    err << "stagecraft: " << error.what() << '\n';
-    result.exit_code = static_cast<int>(tools::exit_code(error));
-  }
-  result.out = out.str();
-  result.err = err.str();
-  return result;
+  return run_in_test(&tools::credentials, words);
 }
 
 CommandResult run_well(const std::vector<std::string>& words) {

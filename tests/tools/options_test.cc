@@ -1,7 +1,7 @@
 #include "stagecraft/tools/train/options.h"
 
-#include "stagecraft/base/error.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/refusal.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -13,13 +13,7 @@ TrainOptions options_of(const std::vector<std::string>& arguments) {
 }
 
 std::string failure_of(const std::vector<std::string>& arguments) {
-  try {
-    (void)parse_train_options(arguments);
-  } catch (const Error& error) {
-    CHECK(error.code() == Errc::UsageArgument);
-    return error.message();
-  }
-  return "no failure";
+  return refusal([&] { (void)parse_train_options(arguments); });
 }
 
 }  // namespace

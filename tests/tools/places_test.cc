@@ -12,6 +12,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/refusal.h"
 #include "stagecraft/tests/tools/train_run.h"
 
 namespace stagecraft::tests {
@@ -22,13 +23,7 @@ using Catch::Matchers::ContainsSubstring;
 using tools::TrainOptions;
 
 std::string complaint(const TrainOptions& options) {
-  try {
-    tools::check_places(options);
-  } catch (const Error& error) {
-    CHECK(error.code() == Errc::UsageFile);
-    return error.message();
-  }
-  return "no complaint";
+  return refusal([&] { tools::check_places(options); }, Errc::UsageFile);
 }
 
 TrainOptions saving(const std::string& path) {

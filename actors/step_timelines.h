@@ -1,0 +1,41 @@
+/// StepTimelines: the timelines that come to the driver for one step, over the data plane beside
+/// the reports that announce them.
+///
+/// Made by the driver for each step; no actor, no clock. A rank announces one at most, and that of
+/// a rank that has ended may never come.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "stagecraft/actors/executor/timeline.h"
+#include "stagecraft/base/ids.h"
+#include "stagecraft/futures/future.h"
+
+namespace stagecraft {
+
+class StepTimelines {
+ public:
+  explicit StepTimelines(int ranks) : expected_(static_cast<std::size_t>(ranks)) {}
+
+  /// One of `rows` instructions is on its way from a rank.
+  void expect(Rank rank, std::int64_t rows, Future<at::Tensor> arrival);
+  /// The ranks whose timelines are not here yet.
+  [[nodiscard]] std::vector<Rank> missing() const;
+
+  /// By rank, in the driver's clock; empty where there is none, or it did not come in time.
+  [[nodiscard]] std::vector<std::vector<InstructionTime>> arrived(
+      const std::vector<std::int64_t>& clock_offsets) const;
+
+ private:
+  struct Expected {
+    std::int64_t rows = 0;
+    Future<at::Tensor> arrival;
+  };
+  std::vector<std::optional<Expected>> expected_;  ///< by rank
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,24 @@
+/// What a step fails with, for tests that look at more of it than its code.
+#pragma once
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/tests/futures/waiting.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft {
+
+/// Returns the Error of `step`, a StepFuture or a Future; fails the test when it succeeds, or is
+/// not over in time.
+template <class Step>
+Error error_of(const Step& step) {
+  REQUIRE(step.wait_until(patience()));
+  try {
+    static_cast<void>(step.get());
+  } catch (const Error& error) {
+    return error;
+  }
+  FAIL("the step succeeded");
+  return {Errc::Internal, ""};
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,35 @@
+/// Runs a command inside the test: the same function as the program's, on streams of the test's
+/// own, with main's way of ending in an error.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "stagecraft/tests/support/command.h"
+#include "stagecraft/tools/console.h"
+#include "stagecraft/tools/exit_code.h"
+
+namespace stagecraft::tests {
+
+/// What the command finds at the other end of its output.
+struct Screen {
+  bool terminal = false;
+  bool colour = false;
+  int width = 100;
+};
+
+using Command = tools::ExitCode (*)(const std::vector<std::string>& words, tools::Console& console);
+
+/// `words`: what follows the command's name. `input`: standard input.
+[[nodiscard]] CommandResult run_in_test(Command command,
+                                        const std::vector<std::string>& words,
+                                        const std::string& input = "",
+                                        const Screen& screen = {});
+
+/// Checks that the command ended with `exit_code`, nothing on standard output and one message that
+/// has all `parts`.
+void check_message(const CommandResult& result,
+                   int exit_code,
+                   const std::vector<std::string>& parts);
+
+}  // namespace stagecraft::tests
