@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/fuzz/exercise.h"
+#include "stagecraft/fuzz/require.h"
 #include "stagecraft/fuzz/target.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/formats/costs_json.h"

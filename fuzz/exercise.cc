@@ -1,12 +1,11 @@
 #include "stagecraft/fuzz/exercise.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/fuzz/require.h"
 #include "stagecraft/scheduler/rules/repair.h"
 #include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/scheduler/validate.h"
@@ -38,14 +37,6 @@ void check_reports(const Schedule& schedule, const std::vector<Violation>& found
 }
 
 }  // namespace
-
-void require(bool holds, std::string_view promise) {
-  if (!holds) {
-    std::fprintf(
-        stderr, "broken promise: %.*s\n", static_cast<int>(promise.size()), promise.data());
-    std::abort();
-  }
-}
 
 bool same_headers(const Schedule& a, const Schedule& b) {
   const Schedule::Headers& x = a.headers();

@@ -3,15 +3,11 @@
 #pragma once
 
 #include <span>
-#include <string_view>
 
 #include "stagecraft/scheduler/communication.h"
 #include "stagecraft/scheduler/schedule.h"
 
 namespace stagecraft::fuzz {
-
-/// Ends the program, so that the fuzzer keeps the input, when `holds` is false.
-void require(bool holds, std::string_view promise);
 
 /// Whether the headers say the same.
 [[nodiscard]] bool same_headers(const Schedule& a, const Schedule& b);

@@ -11,6 +11,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/fuzz/exercise.h"
+#include "stagecraft/fuzz/require.h"
 #include "stagecraft/fuzz/target.h"
 
 namespace sc = stagecraft;

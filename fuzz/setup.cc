@@ -12,7 +12,7 @@
 #include "stagecraft/actors/executor/setup_wire.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/interpreter.h"
-#include "stagecraft/fuzz/exercise.h"
+#include "stagecraft/fuzz/require.h"
 #include "stagecraft/fuzz/target.h"
 
 namespace sc = stagecraft;

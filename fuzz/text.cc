@@ -6,6 +6,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/fuzz/exercise.h"
+#include "stagecraft/fuzz/require.h"
 #include "stagecraft/fuzz/target.h"
 #include "stagecraft/scheduler/schedule.h"
 
