@@ -119,31 +119,6 @@ void put_element(Writer& out, Kind kind, const c10::IValue& element) {
   }
 }
 
-Kind get_kind(Reader& in) {
-  in.array_of(2, "a literal");
-  const std::uint64_t number = in.natural();
-  if (number > static_cast<std::uint64_t>(Kind::NoTensors)) {
-    in.refuse(fmt::format("there is no literal of kind {}", number));
-  }
-  return static_cast<Kind>(number);
-}
-
-/// Keeps WR-2: a list of scalars holds no lists.
-c10::IValue get_scalar(Reader& in, Kind kind) {
-  switch (kind) {
-    case Kind::Bool:
-      return in.boolean();
-    case Kind::Int:
-      return in.integer();
-    case Kind::Double:
-      return in.number();
-    case Kind::Complex:
-      return get_complex(in);
-    default:
-      in.refuse("an element of a list of scalars is none");
-  }
-}
-
 c10::IValue get_element(Reader& in, Kind kind) {
   switch (kind) {
     case Kind::Bools:
@@ -156,8 +131,13 @@ c10::IValue get_element(Reader& in, Kind kind) {
       return get_complex(in);
     case Kind::Texts:
       return std::string(in.text());
-    case Kind::Scalars:
-      return get_scalar(in, get_kind(in));
+    case Kind::Scalars: {
+      c10::IValue scalar = get_literal(in);
+      if (!scalar.isScalar()) {
+        in.refuse("an element of a list of scalars is none");
+      }
+      return scalar;
+    }
     default:
       if (!in.take_nil()) {
         in.refuse("a list without tensors has one");
@@ -231,7 +211,12 @@ void put_literal(Writer& out, const c10::IValue& literal) {
 }
 
 c10::IValue get_literal(Reader& in) {
-  const Kind kind = get_kind(in);
+  in.array_of(2, "a literal");
+  const std::uint64_t number = in.natural();
+  if (number > static_cast<std::uint64_t>(Kind::NoTensors)) {
+    in.refuse(fmt::format("there is no literal of kind {}", number));
+  }
+  const auto kind = static_cast<Kind>(number);
   switch (kind) {
     case Kind::None:
     case Kind::NoTensor:
@@ -240,10 +225,13 @@ c10::IValue get_literal(Reader& in) {
       }
       return kind == Kind::None ? c10::IValue() : c10::IValue(at::Tensor());
     case Kind::Bool:
+      return in.boolean();
     case Kind::Int:
+      return in.integer();
     case Kind::Double:
+      return in.number();
     case Kind::Complex:
-      return get_scalar(in, kind);
+      return get_complex(in);
     case Kind::Text:
       return std::string(in.text());
     default:

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include <fmt/format.h>
+#include <msgpack.hpp>
 
 #include "stagecraft/base/error.h"
 
@@ -22,16 +23,97 @@ constexpr std::array<std::string_view, 9> kKinds{
                   found));
 }
 
-/// The integer that `size` bytes hold in two's complement.
-std::int64_t with_sign(std::uint64_t bits, std::size_t size) {
-  const std::size_t unused = 64 - 8 * size;
-  return static_cast<std::int64_t>(bits << unused) >> unused;
-}
+/// Makes tokens of what the parser meets; false stops it.
+class Tokens : public msgpack::null_visitor {
+ public:
+  Tokens(std::string_view bytes, std::vector<Token>& tokens) : bytes_(bytes), tokens_(tokens) {}
+
+  [[nodiscard]] const std::string& fault() const { return fault_; }
+
+  bool visit_nil() { return add({Token::Kind::Nil}); }
+  bool visit_boolean(bool v) { return add({v ? Token::Kind::True : Token::Kind::False}); }
+  bool visit_positive_integer(std::uint64_t v) { return add({Token::Kind::Natural, 0, v}); }
+  bool visit_negative_integer(std::int64_t v) {
+    return add({Token::Kind::Negative, 0, static_cast<std::uint64_t>(v)});
+  }
+  bool visit_float64(double v) {
+    return add({Token::Kind::Number, 0, std::bit_cast<std::uint64_t>(v)});
+  }
+  bool visit_str(const char* v, std::uint32_t size) {
+    return add({Token::Kind::Text, size, static_cast<std::uint64_t>(v - bytes_.data())});
+  }
+  bool start_array(std::uint32_t count) {
+    return claim(count) && add({Token::Kind::Array, count, 0});
+  }
+  bool start_map(std::uint32_t count) {
+    return claim(std::uint64_t{2} * count) && add({Token::Kind::Map, count, 0});
+  }
+  bool end_array() { return leave(); }
+  bool end_map() { return leave(); }
+
+  bool visit_float32(float) { return stop("it has a float of 32 bits"); }
+  bool visit_bin(const char*, std::uint32_t) { return stop("it has binary data"); }
+  bool visit_ext(const char*, std::uint32_t) { return stop("it has an extension type"); }
+
+  void parse_error(std::size_t, std::size_t at) {
+    fault_ = fmt::format("byte {} begins no value of msgpack", at);
+  }
+  void insufficient_bytes(std::size_t, std::size_t) {
+    fault_ = fmt::format("they end within a value, after {} bytes", bytes_.size());
+  }
+
+ private:
+  bool add(const Token& token) {
+    tokens_.push_back(token);
+    return true;
+  }
+  bool stop(std::string fault) {
+    fault_ = std::move(fault);
+    return false;
+  }
+  bool leave() {
+    --depth_;
+    return true;
+  }
+  /// Keeps WR-1: every value that is claimed has a byte at least.
+  bool claim(std::uint64_t count) {
+    claimed_ += count;
+    if (claimed_ > bytes_.size()) {
+      return stop(fmt::format(
+          "its lists claim {} values or more, and it has {} bytes", claimed_, bytes_.size()));
+    }
+    if (++depth_ > kDeepest) {
+      return stop(fmt::format("its lists are nested deeper than {}", kDeepest));
+    }
+    return true;
+  }
+
+  std::string_view bytes_;
+  std::vector<Token>& tokens_;
+  std::uint64_t claimed_ = 0;
+  std::size_t depth_ = 0;
+  std::string fault_;
+};
 
 }  // namespace
 
+Reader::Reader(std::string_view bytes) : bytes_(bytes) {
+  if (bytes.empty()) {
+    refuse_bytes("there are none");
+  }
+  Tokens tokens(bytes, tokens_);
+  std::size_t end = 0;
+  const bool whole = msgpack::parse(bytes.data(), bytes.size(), end, tokens);
+  if (!whole || !tokens.fault().empty()) {
+    refuse_bytes(tokens.fault().empty() ? "they cannot be taken apart" : tokens.fault());
+  }
+  if (end != bytes.size()) {
+    refuse_bytes(fmt::format("{} bytes are left behind its end", bytes.size() - end));
+  }
+}
+
 void Reader::refuse(const std::string& found) const {
-  refuse_bytes(fmt::format("at byte {} of {}: {}", begin_, bytes_.size(), found));
+  refuse_bytes(fmt::format("at value {} of {}: {}", next_, tokens_.size(), found));
 }
 
 void Reader::refuse(std::string_view wanted, const Token& found) const {
@@ -39,169 +121,80 @@ void Reader::refuse(std::string_view wanted, const Token& found) const {
       fmt::format("expected {}, found {}", wanted, kKinds[static_cast<std::size_t>(found.kind)]));
 }
 
-void Reader::need(std::uint64_t count) const {
-  if (count > bytes_.size() - next_) {
-    refuse_bytes(fmt::format("they end within a value, after {} bytes", bytes_.size()));
+const Token& Reader::take(std::string_view wanted) {
+  if (next_ == tokens_.size()) {
+    refuse(fmt::format("expected {}, found the end", wanted));
   }
-}
-
-std::uint64_t Reader::big_endian(std::size_t size) {
-  need(size);
-  std::uint64_t value = 0;
-  for (std::size_t i = 0; i < size; ++i) {
-    value = value << 8U | static_cast<unsigned char>(bytes_[next_++]);
-  }
-  return value;
-}
-
-/// Keeps WR-1: every value that is claimed has a byte at least.
-Reader::Token Reader::list(Kind kind, std::uint64_t count) {
-  claimed_ += kind == Kind::Map ? 2 * count : count;
-  if (claimed_ > bytes_.size()) {
-    refuse_bytes(fmt::format(
-        "their lists claim {} values or more, and there are {} bytes", claimed_, bytes_.size()));
-  }
-  return {kind, count};
-}
-
-/// The short forms, which have their payload within the mark.
-Reader::Token Reader::take() {
-  begin_ = next_;
-  const auto mark = static_cast<unsigned char>(big_endian(1));
-  if (mark < 0x80) {
-    return {Kind::Natural, mark};
-  }
-  if (mark < 0x90) {
-    return list(Kind::Map, mark & 0x0FU);
-  }
-  if (mark < 0xa0) {
-    return list(Kind::Array, mark & 0x0FU);
-  }
-  if (mark < 0xc0) {
-    return {Kind::Text, mark & 0x1FU};
-  }
-  if (mark >= 0xe0) {
-    return {Kind::Negative, static_cast<std::uint64_t>(with_sign(mark, 1))};
-  }
-  return take_marked(mark);
-}
-
-Reader::Token Reader::take_marked(unsigned char mark) {
-  switch (mark) {
-    case 0xc0:
-      return {Kind::Nil};
-    case 0xc2:
-      return {Kind::False};
-    case 0xc3:
-      return {Kind::True};
-    case 0xcb:
-      return {Kind::Number, big_endian(8)};
-    case 0xcc:
-    case 0xcd:
-    case 0xce:
-    case 0xcf:
-      return {Kind::Natural, big_endian(std::size_t{1} << (mark - 0xccU))};
-    case 0xd0:
-    case 0xd1:
-    case 0xd2:
-    case 0xd3: {
-      const std::size_t size = std::size_t{1} << (mark - 0xd0U);
-      const std::int64_t value = with_sign(big_endian(size), size);
-      return {value < 0 ? Kind::Negative : Kind::Natural, static_cast<std::uint64_t>(value)};
-    }
-    case 0xd9:
-    case 0xda:
-    case 0xdb:
-      return {Kind::Text, big_endian(std::size_t{1} << (mark - 0xd9U))};
-    case 0xdc:
-    case 0xdd:
-      return list(Kind::Array, big_endian(std::size_t{2} << (mark - 0xdcU)));
-    case 0xde:
-    case 0xdf:
-      return list(Kind::Map, big_endian(std::size_t{2} << (mark - 0xdeU)));
-    case 0xc1:
-      refuse("it begins no value of msgpack");
-    case 0xc4:
-    case 0xc5:
-    case 0xc6:
-      refuse("it begins binary data");
-    case 0xca:
-      refuse("it begins a float of 32 bits");
-    default:
-      refuse("it begins an extension type");
-  }
+  return tokens_[next_++];
 }
 
 bool Reader::take_nil() {
-  const bool nil = next_ < bytes_.size() && bytes_[next_] == '\xc0';
+  const bool nil = next_ < tokens_.size() && tokens_[next_].kind == Token::Kind::Nil;
   next_ += nil ? 1 : 0;
   return nil;
 }
 
 bool Reader::boolean() {
-  const Token token = take();
-  if (token.kind != Kind::True && token.kind != Kind::False) {
+  const Token& token = take("true or false");
+  if (token.kind != Token::Kind::True && token.kind != Token::Kind::False) {
     refuse("true or false", token);
   }
-  return token.kind == Kind::True;
+  return token.kind == Token::Kind::True;
 }
 
 std::int64_t Reader::integer() {
-  const Token token = take();
-  if (token.kind == Kind::Natural) {
+  const Token& token = take("an integer");
+  if (token.kind == Token::Kind::Natural) {
     if (token.payload > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
       refuse(fmt::format("the number {} does not fit", token.payload));
     }
-  } else if (token.kind != Kind::Negative) {
+  } else if (token.kind != Token::Kind::Negative) {
     refuse("an integer", token);
   }
   return static_cast<std::int64_t>(token.payload);
 }
 
 std::uint64_t Reader::natural() {
-  const Token token = take();
-  if (token.kind == Kind::Negative) {
+  const Token& token = take("a natural number");
+  if (token.kind == Token::Kind::Negative) {
     refuse(fmt::format("the number {} does not fit", static_cast<std::int64_t>(token.payload)));
   }
-  if (token.kind != Kind::Natural) {
+  if (token.kind != Token::Kind::Natural) {
     refuse("a natural number", token);
   }
   return token.payload;
 }
 
 double Reader::number() {
-  const Token token = take();
-  if (token.kind != Kind::Number) {
+  const Token& token = take("a float");
+  if (token.kind != Token::Kind::Number) {
     refuse("a float", token);
   }
   return std::bit_cast<double>(token.payload);
 }
 
 std::string_view Reader::text() {
-  const Token token = take();
-  if (token.kind != Kind::Text) {
+  const Token& token = take("a text");
+  if (token.kind != Token::Kind::Text) {
     refuse("a text", token);
   }
-  need(token.payload);
-  const std::string_view text = bytes_.substr(next_, token.payload);
-  next_ += text.size();
-  return text;
+  return bytes_.substr(token.payload, token.size);
 }
 
 std::size_t Reader::array() {
-  const Token token = take();
-  if (token.kind != Kind::Array) {
+  const Token& token = take("an array");
+  if (token.kind != Token::Kind::Array) {
     refuse("an array", token);
   }
-  return token.payload;
+  return token.size;
 }
 
 std::size_t Reader::map() {
-  const Token token = take();
-  if (token.kind != Kind::Map) {
+  const Token& token = take("a map");
+  if (token.kind != Token::Kind::Map) {
     refuse("a map", token);
   }
-  return token.payload;
+  return token.size;
 }
 
 void Reader::array_of(std::size_t count, std::string_view what) {
@@ -212,8 +205,8 @@ void Reader::array_of(std::size_t count, std::string_view what) {
 }
 
 void Reader::end() const {
-  if (next_ != bytes_.size()) {
-    refuse_bytes(fmt::format("{} bytes are left behind its end", bytes_.size() - next_));
+  if (next_ != tokens_.size()) {
+    refuse("more values than the message has");
   }
 }
 

@@ -1,11 +1,10 @@
 /// Reader: what a Writer wrote, value by value, from bytes that anybody may have made.
 ///
-/// Bytes are read as they are asked for, and kept nowhere: a value that is not there, or not of the
-/// kind asked for, is an error. fields.h reads records with it.
+/// The bytes are taken apart once, by msgpack's own parser, before the first value is asked for; a
+/// value that is not of the kind asked for is an error. fields.h reads records with it.
 /// WR-1: what all lists claim to hold together is at most the length of the bytes, which is checked
 ///       as each claim is met: memory taken is bounded by what was received.
-/// WR-2: nesting is that of what is asked for, whatever the bytes say: nobody may read a value that
-///       holds values of its own kind.
+/// WR-2: nesting ends at kDeepest.
 /// Errors of all: WireFormat, saying which value was wanted and what was found.
 #pragma once
 
@@ -13,13 +12,24 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace stagecraft::wire {
+
+inline constexpr std::size_t kDeepest = 32;
+
+/// One value of the bytes, or the head of a list.
+struct Token {
+  enum class Kind : std::uint8_t { Nil, False, True, Natural, Negative, Number, Text, Array, Map };
+  Kind kind = Kind::Nil;
+  std::uint32_t size = 0;     ///< Text: bytes; Array, Map: how many
+  std::uint64_t payload = 0;  ///< the number's bits; Text: where it begins
+};
 
 class Reader {
  public:
   /// Requires: `bytes` outlive the reader.
-  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+  explicit Reader(std::string_view bytes);
 
   /// Passes over the next value if it is nil.
   [[nodiscard]] bool take_nil();
@@ -34,31 +44,18 @@ class Reader {
   /// Passes over the head of an array of `count`.
   void array_of(std::size_t count, std::string_view what);
 
-  /// Errors: when there is a byte left.
+  /// Errors: when there is a value left.
   void end() const;
 
   [[noreturn]] void refuse(const std::string& found) const;
 
  private:
-  enum class Kind : std::uint8_t { Nil, False, True, Natural, Negative, Number, Text, Array, Map };
-  /// One value, or the head of a list.
-  struct Token {
-    Kind kind;
-    std::uint64_t payload = 0;  ///< the number's bits; Text: bytes; Array, Map: how many
-  };
-
-  Token take();
-  Token take_marked(unsigned char mark);
-  Token list(Kind kind, std::uint64_t count);
-  std::uint64_t big_endian(std::size_t size);
-  /// Errors: when fewer than `count` are left.
-  void need(std::uint64_t count) const;
+  const Token& take(std::string_view wanted);
   [[noreturn]] void refuse(std::string_view wanted, const Token& found) const;
 
   std::string_view bytes_;
+  std::vector<Token> tokens_;
   std::size_t next_ = 0;
-  std::size_t begin_ = 0;  ///< of the value that was taken last
-  std::uint64_t claimed_ = 0;
 };
 
 }  // namespace stagecraft::wire
