@@ -6,12 +6,12 @@
 /// on when all StepReports are here. The bare call is a question and an answer. Both run in turns
 /// with ours.
 ///
-/// A step's share of the control plane is what is left of it, from when it was handed over, without
-/// the time that ranks were inside their plans: dividing the batch, tensors between ranks and what
-/// LibTorch does in the stages grow with the microbatches, the control plane must not. Ranks begin
-/// and end apart, so it lies between two figures: without the longest of these times, and without
-/// the shortest. The whole step stands beside a ping-pong of as many messages as it sends, tensors
-/// included.
+/// A step's share of the control plane is what is left of it, from when the driver begins it,
+/// without the time that ranks were inside their plans: dividing the batch before, tensors between
+/// ranks and what LibTorch does in the stages grow with the microbatches, the control plane must
+/// not. Ranks begin and end apart, so it lies between two figures: without the longest of these
+/// times, and without the shortest. The whole step stands beside a ping-pong of as many messages as
+/// it sends, tensors included.
 ///
 ///   control_plane [--quick]
 #include <unistd.h>
@@ -93,7 +93,7 @@ std::vector<pid_t> processes_of(const sc::Cluster& cluster) {
 /// Microseconds of a step, one after the other.
 struct StepCost {
   double whole = 0.0;
-  double call = 0.0;               ///< of step() itself, which divides the batch
+  double before = 0.0;             ///< the batch is divided, the driver told
   double least = 0.0, most = 0.0;  ///< of the control plane
 };
 
@@ -120,18 +120,16 @@ class IdleTrainer {
     StepCost sum;
     for (int i = 0; i < count; ++i) {
       const auto begun = Clock::now();
-      const sc::StepFuture step = trainer_.step({batch_}, {batch_});
-      const double call = microseconds_since(begun);
-      const sc::StepResult result = step.get();
+      const sc::StepResult result = trainer_.step({batch_}, {batch_}).get();
       const double whole = microseconds_since(begun);
       const auto [shortest, longest] =
           std::ranges::minmax_element(result.ranks, {}, &sc::RankTimes::wall);
       sum.whole += whole;
-      sum.call += call;
-      sum.least += whole - call - longest->wall * 1e6;
-      sum.most += whole - call - shortest->wall * 1e6;
+      sum.before += whole - result.seconds * 1e6;
+      sum.least += (result.seconds - longest->wall) * 1e6;
+      sum.most += (result.seconds - shortest->wall) * 1e6;
     }
-    return {sum.whole / count, sum.call / count, sum.least / count, sum.most / count};
+    return {sum.whole / count, sum.before / count, sum.least / count, sum.most / count};
   }
 
   /// Microseconds of a question to every rank.
@@ -151,7 +149,7 @@ class IdleTrainer {
 };
 
 struct Samples {
-  std::vector<double> whole, to_messages, call;
+  std::vector<double> whole, to_messages, before;
   std::vector<double> least, most, least_to_bare, most_to_bare;
 };
 
@@ -178,7 +176,7 @@ void measure_steps(const sc::Cluster& cluster, int ranks, const Effort& effort) 
           samples[t].whole.push_back(cost.whole);
           samples[t].to_messages.push_back(
               cost.whole / (message * messages_of(ranks, trainers[t]->microbatches())));
-          samples[t].call.push_back(cost.call);
+          samples[t].before.push_back(cost.before);
           samples[t].least.push_back(cost.least);
           samples[t].most.push_back(cost.most);
           samples[t].least_to_bare.push_back(cost.least / orders);
@@ -201,14 +199,14 @@ void measure_steps(const sc::Cluster& cluster, int ranks, const Effort& effort) 
       const double whole = sc::bench::median(samples[t].whole);
       fmt::print(
           "  {:>4} cells: step {:>7.0f} us ({:.1f} us a cell), {:.2f} x a ping-pong of its {:.0f} "
-          "messages; its call {:.0f} us; control plane {:.0f} to {:.0f} us, {:.2f} to {:.2f} x "
+          "messages; before it {:.0f} us; control plane {:.0f} to {:.0f} us, {:.2f} to {:.2f} x "
           "bare\n",
           cells,
           whole,
           whole / cells,
           sc::bench::median(samples[t].to_messages),
           messages_of(ranks, trainers[t]->microbatches()),
-          sc::bench::median(samples[t].call),
+          sc::bench::median(samples[t].before),
           sc::bench::median(samples[t].least),
           sc::bench::median(samples[t].most),
           sc::bench::median(samples[t].least_to_bare),
