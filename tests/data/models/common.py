@@ -7,6 +7,8 @@ from torch import nn
 class Model(nn.Module):
     lr = 0.1
     script = False  # TorchScript by torch.jit.script instead of a trace
+    untraceable = None  # why there is no TorchScript file
+    refused = None  # what a runtime must name when it refuses the model
 
     def batch(self, generator):
         """The arguments of one microbatch: a tuple of tensors, the same shapes every time."""

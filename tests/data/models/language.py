@@ -8,7 +8,7 @@ from torch import nn
 
 from common import Model, integers, normal
 
-WORDS, WIDTH, HEADS = 40, 16, 2
+WORDS, WIDTH, HEADS = 24, 12, 2
 
 
 def heads(x, n=HEADS):
@@ -66,9 +66,9 @@ class LlamaLayer(nn.Module):
         self.k_proj = nn.Linear(WIDTH, WIDTH // HEADS, bias=False)
         self.v_proj = nn.Linear(WIDTH, WIDTH // HEADS, bias=False)
         self.o_proj = nn.Linear(WIDTH, WIDTH, bias=False)
-        self.gate_proj = nn.Linear(WIDTH, 32, bias=False)
-        self.up_proj = nn.Linear(WIDTH, 32, bias=False)
-        self.down_proj = nn.Linear(32, WIDTH, bias=False)
+        self.gate_proj = nn.Linear(WIDTH, 24, bias=False)
+        self.up_proj = nn.Linear(WIDTH, 24, bias=False)
+        self.down_proj = nn.Linear(24, WIDTH, bias=False)
 
     def forward(self, x, cosine, sine):
         h = self.input_norm(x)
@@ -130,7 +130,7 @@ class Gpt2Block(nn.Module):
         super().__init__()
         self.ln_1, self.ln_2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
         self.c_attn, self.c_proj = Conv1D(WIDTH, 3 * WIDTH), Conv1D(WIDTH, WIDTH)
-        self.c_fc, self.c_out = Conv1D(WIDTH, 32), Conv1D(32, WIDTH)
+        self.c_fc, self.c_out = Conv1D(WIDTH, 24), Conv1D(24, WIDTH)
         self.dropout = nn.Dropout(0.0)
         causal = torch.tril(torch.ones(length, length, dtype=torch.bool))
         self.register_buffer("causal", causal.view(1, 1, length, length))
@@ -181,7 +181,7 @@ class BertLayer(nn.Module):
         super().__init__()
         self.query, self.key = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
         self.value, self.dense = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
-        self.intermediate, self.output = nn.Linear(WIDTH, 32), nn.Linear(32, WIDTH)
+        self.intermediate, self.output = nn.Linear(WIDTH, 24), nn.Linear(24, WIDTH)
         self.norm_1, self.norm_2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
 
     def forward(self, x, mask):
@@ -268,7 +268,7 @@ class T5Block(nn.Module):
         self.own = T5Attention(table, two_sided=not decoder)
         if decoder:
             self.cross = T5Attention(False, True)
-        self.wi, self.wo = nn.Linear(WIDTH, 32, bias=False), nn.Linear(32, WIDTH, bias=False)
+        self.wi, self.wo = nn.Linear(WIDTH, 24, bias=False), nn.Linear(24, WIDTH, bias=False)
 
     def forward(self, x, bias, encoded=None):
         h = self.norm_1(x)
@@ -285,7 +285,7 @@ class T5(Model):
     def __init__(self):
         super().__init__()
         self.shared = nn.Embedding(WORDS, WIDTH)
-        self.encoder = nn.ModuleList(T5Block(i == 0, False) for i in range(2))
+        self.encoder = nn.ModuleList(T5Block(True, False) for _ in range(1))
         self.decoder = nn.ModuleList(T5Block(i == 0, True) for i in range(2))
         self.encoder_norm, self.decoder_norm = nn.RMSNorm(WIDTH), nn.RMSNorm(WIDTH)
         self.lm_head = nn.Linear(WIDTH, WORDS, bias=False)
@@ -326,8 +326,8 @@ class Experts(nn.Module):
         super().__init__()
         self.n = n
         self.router = nn.Linear(WIDTH, n, bias=False)
-        self.up = nn.Parameter(torch.randn(n, WIDTH, 24) * 0.2)
-        self.down = nn.Parameter(torch.randn(n, 24, WIDTH) * 0.2)
+        self.up = nn.Parameter(torch.randn(n, WIDTH, 16) * 0.2)
+        self.down = nn.Parameter(torch.randn(n, 16, WIDTH) * 0.2)
 
     def forward(self, x):
         weights = F.softmax(self.router(x), dim=-1)
@@ -386,7 +386,7 @@ class WhisperBlock(nn.Module):
         self.attn, self.attn_ln = Attention(), nn.LayerNorm(WIDTH)
         self.cross_attn = Attention() if cross else None
         self.cross_attn_ln = nn.LayerNorm(WIDTH) if cross else None
-        self.mlp = nn.Sequential(nn.Linear(WIDTH, 32), nn.GELU(), nn.Linear(32, WIDTH))
+        self.mlp = nn.Sequential(nn.Linear(WIDTH, 24), nn.GELU(), nn.Linear(24, WIDTH))
         self.mlp_ln = nn.LayerNorm(WIDTH)
 
     def forward(self, x, sound=None):
@@ -429,7 +429,7 @@ class Whisper(Model):
 class MambaBlock(nn.Module):
     """The selective scan as a loop over time."""
 
-    def __init__(self, inner=16, states=4, rank=2):
+    def __init__(self, inner=12, states=4, rank=2):
         super().__init__()
         self.sizes = (rank, states, states)
         self.norm = nn.RMSNorm(WIDTH)
@@ -519,19 +519,19 @@ class Wav2Vec(Model):
         self.masked_spec_embed = nn.Parameter(torch.rand(WIDTH))
         self.encoder, self.lm_head = WhisperBlock(False), nn.Linear(WIDTH, 8)
 
-    def forward(self, samples, hidden_times, labels, lengths):
+    def forward(self, samples, hidden_times, labels):
         x = F.gelu(self.norm0(self.conv0(samples[:, None])))
         x = F.gelu(self.conv1(x)).transpose(1, 2)
         x = self.project(self.norm1(x))
         x = torch.where(hidden_times[..., None], self.masked_spec_embed, x)
         x = x + F.gelu(self.pos_conv(x.transpose(1, 2))[:, :, :-1]).transpose(1, 2)
         odds = F.log_softmax(self.lm_head(self.encoder(x)), dim=-1, dtype=torch.float32)
-        times = torch.full((x.shape[0],), x.shape[1], dtype=torch.long)
-        return F.ctc_loss(odds.transpose(0, 1), labels, times, lengths, zero_infinity=True)
+        n, times, _ = odds.shape
+        return F.ctc_loss(odds.transpose(0, 1), labels, [times] * n, [2, 3], zero_infinity=True)
 
     def batch(self, generator):
         return (normal(generator, 2, 80), integers(generator, 5, 2, 12) == 0,
-                integers(generator, 8, 2, 3, low=1), integers(generator, 4, 2, low=1))
+                integers(generator, 8, 2, 3, low=1))
 
 
 MODELS = {"llama": Llama, "gpt2": Gpt2, "bert": Bert, "t5": T5, "mixture": Mixture,

@@ -42,7 +42,7 @@ class ResNet(Model):
         self.bn1, self.relu = nn.BatchNorm2d(8), nn.ReLU(inplace=True)
         self.maxpool = nn.MaxPool2d(3, 2, 1)
         self.layer1 = nn.Sequential(Bottleneck(8, 12), Bottleneck(12, 12))
-        self.layer2 = nn.Sequential(Bottleneck(12, 16, 2), Bottleneck(16, 16))
+        self.layer2 = nn.Sequential(Bottleneck(12, 16, 2))
         self.avgpool, self.fc = nn.AdaptiveAvgPool2d((1, 1)), nn.Linear(16, 5)
 
     def forward(self, x, labels):
@@ -51,7 +51,7 @@ class ResNet(Model):
         return F.cross_entropy(self.fc(torch.flatten(self.avgpool(x), 1)), labels)
 
     def batch(self, generator):
-        return picture(generator, 4, 16), integers(generator, 5, 4)
+        return picture(generator, 4, 12), integers(generator, 5, 4)
 
 
 # ---- ViT ----------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ class Swin(Model):
         super().__init__()
         self.patch, self.norm0 = nn.Conv2d(3, width, 2, 2), nn.LayerNorm(width)
         self.blocks = nn.Sequential(SwinBlock(width, 4, 0), SwinBlock(width, 4, 1),
-                                    Merging(width), SwinBlock(width, 2, 0))
+                                    Merging(width))
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 5)
 
     def forward(self, x, labels):
@@ -579,7 +579,8 @@ class Detr(Model):
         self.input_proj = nn.Conv2d(12, width, 1)
         self.query_embed, self.queries = nn.Embedding(4, width), 4
         self.encoder = nn.TransformerEncoderLayer(width, 2, 24, dropout=0.0, batch_first=True)
-        self.decoder = nn.TransformerDecoderLayer(width, 2, 24, dropout=0.0, batch_first=True)
+        self.cross = nn.MultiheadAttention(width, 2, batch_first=True)
+        self.cross_norm = nn.LayerNorm(width)
         self.classes = nn.Linear(width, 4)
         self.boxes = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 4))
         self.register_buffer("weights", torch.tensor([1.0, 1.0, 1.0, 0.1]))
@@ -592,7 +593,8 @@ class Detr(Model):
         mask = mask.flatten(1)
         memory = self.encoder(x, src_key_padding_mask=mask)
         query = self.query_embed.weight.unsqueeze(0).repeat(x.shape[0], 1, 1)
-        y = self.decoder(query, memory, memory_key_padding_mask=mask)
+        y, _ = self.cross(query, memory, memory, key_padding_mask=mask)
+        y = self.cross_norm(query + y)
         found = self.boxes(y).sigmoid()
         match = overlap(corners_of(found), corners_of(boxes))
         return (F.cross_entropy(self.classes(y).transpose(1, 2), labels, self.weights)
