@@ -8,6 +8,7 @@ class Model(nn.Module):
     lr = 0.1
     script = False  # TorchScript by torch.jit.script instead of a trace
     untraceable = None  # why there is no TorchScript file
+    unexportable = None  # why there is no exported one
     refused = None  # what a runtime must name when it refuses the model
 
     def batch(self, generator):

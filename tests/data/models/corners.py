@@ -85,6 +85,7 @@ class Graph(Model):
 
 class Lists(Model):
     """Operators that take or give lists of tensors, and lists with gaps (x[:, index])."""
+    lr = 0.02
 
     def __init__(self):
         super().__init__()
@@ -98,7 +99,8 @@ class Lists(Model):
         pieces = list(wide.split([8, 8, 4, 12], dim=-1)) + list(wide.chunk(4, dim=-1))
         pieces += torch.tensor_split(wide, 4, dim=1) + torch.broadcast_tensors(first[:1], third)
         total = sum(p.sum(-1, keepdim=True) * (i + 1) for i, p in enumerate(pieces))
-        x = torch.hstack([total[:, 0:1].expand(-1, 8)[:, :4], torch.vstack([first, second])[:4, :4]])
+        both = torch.vstack([first, second])
+        x = torch.hstack([total[:, 0:1].expand(-1, 8)[:, :4], both[:4, :4]])
         rows, columns = torch.meshgrid(torch.arange(2), torch.arange(3), indexing="ij")
         y = x[:, self.order] + x[self.order][:, :4] + x[..., None, :4][:, 0]
         y = y + x.view(4, 2, 4)[:, :, self.order].sum(1)
@@ -106,8 +108,6 @@ class Lists(Model):
         y = self.c(torch.cat([y, x[:, 4:]], dim=1).tanh())
         pair = torch.cartesian_prod(x[0, :2], x[1, :2]).sum() + torch.dstack((x, x)).mean()
         return y.pow(2).mean() + 0.01 * picked.sum().tanh() + 0.01 * pair.tanh()
-
-    lr = 0.02
 
     def batch(self, generator):
         return (normal(generator, 4, 6) * 0.5,)
@@ -185,7 +185,7 @@ class Named(Model):
 # ---- Kinds of number ----------------------------------------------------------------------------
 
 class Complex(Model):
-    """Complex numbers: rotary positions as a product, Fourier transforms, a spectral convolution."""
+    """Complex numbers: rotary positions as a product, Fourier transforms, a spectral filter."""
 
     def __init__(self):
         super().__init__()
@@ -214,6 +214,7 @@ class Complex(Model):
 
 class Dtypes(Model):
     """Arguments and weights of many types; whole numbers computed with; promotion."""
+    lr = 0.05
 
     def __init__(self):
         super().__init__()
@@ -231,8 +232,6 @@ class Dtypes(Model):
         y = y + torch.bitwise_not(flags).sum(1, keepdim=True)[..., None] + (words > 3).any()
         return y.to(torch.float32).tanh().pow(2).mean() + (y * y).mean().float() * 0.01
 
-    lr = 0.05
-
     def batch(self, generator):
         return (integers(generator, 2, 2, 4) == 1, integers(generator, 256, 2, 4).to(torch.uint8),
                 integers(generator, 9, 2, 4, low=-8).to(torch.int8), integers(generator, 8, 2, 4),
@@ -243,6 +242,7 @@ class Dtypes(Model):
 
 class Views(Model):
     """Writes into views of tensors that are used later; as_strided, expand, unfold."""
+    lr = 0.05
 
     def __init__(self):
         super().__init__()
@@ -272,14 +272,13 @@ class Views(Model):
         return (self.c(flat).pow(2).mean() + 0.1 * band.tanh().mean() + rows.mean().abs()
                 + 0.1 * wide.select(0, 2).norm())
 
-    lr = 0.05
-
     def batch(self, generator):
         return (normal(generator, 4, 6),)
 
 
 class IndexPut(Model):
     """Writing where an index or a mask says, adding up where it repeats."""
+    lr = 0.05
 
     def __init__(self):
         super().__init__()
@@ -301,8 +300,6 @@ class IndexPut(Model):
         z = self.b(table.gather(0, where[:, None].expand(4, 5)) + table.take_along_dim(
             where.view(4, 1), dim=0)[:4])
         return z.pow(2).mean() + torch.take(table, where * 3).tanh().mean()
-
-    lr = 0.05
 
     def batch(self, generator):
         return (normal(generator, 4, 5),
@@ -340,10 +337,12 @@ class Masks(Model):
 
 class Einsum(Model):
     """einsum and the other products."""
+    lr = 0.02
 
     def __init__(self):
         super().__init__()
-        self.w, self.core = nn.Parameter(torch.randn(4, 6) * 0.4), nn.Parameter(torch.randn(6, 3, 5))
+        self.w = nn.Parameter(torch.randn(4, 6) * 0.4)
+        self.core = nn.Parameter(torch.randn(6, 3, 5))
         self.bilinear = nn.Bilinear(4, 5, 3)
         self.bias = nn.Parameter(torch.zeros(2, 3, 3))
 
@@ -360,8 +359,6 @@ class Einsum(Model):
         triple = torch.cross(h[0], h[1], dim=-1).norm() + torch.addcmul(h, h, h, value=0.1).mean()
         return (h.pow(2).mean() + 0.1 * same.mean() + 0.1 * outer.tanh().mean() + 0.1 * far.mean()
                 + 0.01 * gram + 0.01 * kron + 0.01 * triple)
-
-    lr = 0.02
 
     def batch(self, generator):
         return (normal(generator, 2, 3, 4) * 0.5,)
@@ -380,7 +377,8 @@ class Pools(Model):
         x = self.prelu(self.first(x))
         small, where = F.max_pool2d(x, 2, return_indices=True)
         x = x + F.max_unpool2d(small, where, 2)
-        y = F.pad(small, (1, 1, 1, 1), mode="reflect") + F.pad(small, (1, 1, 1, 1), mode="replicate")
+        edge = (1, 1, 1, 1)
+        y = F.pad(small, edge, mode="reflect") + F.pad(small, edge, mode="replicate")
         y = F.pixel_shuffle(self.second(y), 2)
         y = F.avg_pool2d(x, 2, ceil_mode=True) + F.adaptive_max_pool2d(y, 4)
         grid = F.affine_grid(torch.tensor([[[0.9, 0.1, 0.0], [-0.1, 0.9, 0.1]]]).expand(2, -1, -1),
@@ -428,8 +426,27 @@ class Losses(Model):
         return torch.stack(losses).mean()
 
     def batch(self, generator):
-        return (integers(generator, 10, 9), torch.tensor([0, 2, 2 + int(integers(generator, 3, 1))]),
-                normal(generator, 3, 6), integers(generator, 6, 3))
+        offsets = torch.tensor([0, 2, 2 + int(integers(generator, 3, 1))])
+        return (integers(generator, 10, 9), offsets, normal(generator, 3, 6),
+                integers(generator, 6, 3))
+
+
+class Ctc(Model):
+    """The CTC loss, with lengths as tensors."""
+    unexportable = "DynamicOutputShapeException: aten._ctc_loss.Tensor"
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 6), nn.Linear(6, 5)
+
+    def forward(self, x, labels, lengths):
+        odds = F.log_softmax(self.b(torch.tanh(self.a(x))), dim=-1).transpose(0, 1)
+        times = torch.full((x.shape[0],), x.shape[1], dtype=torch.long)
+        return F.ctc_loss(odds, labels, times, lengths, zero_infinity=True)
+
+    def batch(self, generator):
+        return (normal(generator, 2, 8, 4), integers(generator, 5, 2, 3, low=1),
+                integers(generator, 4, 2, low=1))
 
 
 class Sdpa(Model):
@@ -464,6 +481,7 @@ class Sdpa(Model):
 
 class Buffers(Model):
     """Buffers that change in each microbatch, in order: norms, counters, averages, a codebook."""
+    lr = 0.02
 
     def __init__(self):
         super().__init__()
@@ -478,7 +496,8 @@ class Buffers(Model):
     def forward(self, x):
         self.calls += 1
         x = self.norm1(x)
-        y = self.norm2(self.a(x).view(4, 2, 2, 2)) + self.norm3(self.a(x).view(4, 2, 1, 2, 2))[:, :, 0]
+        y = self.norm2(self.a(x).view(4, 2, 2, 2))
+        y = y + self.norm3(self.a(x).view(4, 2, 1, 2, 2))[:, :, 0]
         y = y.flatten(1)
         code = F.one_hot(torch.cdist(y.detach(), self.codebook).argmin(1), 4).float()
         nearest = code @ self.codebook
@@ -490,8 +509,6 @@ class Buffers(Model):
         y = y + (nearest - y).detach()
         out = self.b(y) - self.average * self.calls - self.unsaved
         return out.pow(2).mean() + 0.1 * commit
-
-    lr = 0.02
 
     def batch(self, generator):
         return (normal(generator, 4, 6) + 1,)
@@ -557,6 +574,7 @@ class ChannelsLast(Model):
 
 class Shared(Model):
     """One block used three times; tied tables; a frozen weight; weights without a gradient."""
+    lr = 0.02
 
     def __init__(self):
         super().__init__()
@@ -576,8 +594,6 @@ class Shared(Model):
         x = self.frozen(x) + self.other(x) + self.stopped(x.detach()).detach()
         logits = F.linear(x, self.embed.weight, self.bias)
         return F.cross_entropy(logits[:, :-1].flatten(0, 1), words[:, 1:].flatten())
-
-    lr = 0.02
 
     def batch(self, generator):
         return (integers(generator, 12, 2, 6),)
@@ -669,8 +685,8 @@ class DataSized(Model):
 
 MODELS = {"graph": Graph, "lists": Lists, "optional": Optional_, "named": Named,
           "complex": Complex, "dtypes": Dtypes, "views": Views, "index_put": IndexPut,
-          "masks": Masks, "einsum": Einsum, "pools": Pools, "losses": Losses, "sdpa": Sdpa,
-          "buffers": Buffers, "weight_norm": WeightNorm, "spectral_norm": SpectralNorm,
-          "channels_last": ChannelsLast,
-          "shared": Shared, "no_grad": NoGrad, "no_grad_empty": NoGradEmpty,
-          "dropout": Dropout, "data_sized": DataSized}
+          "masks": Masks, "einsum": Einsum, "pools": Pools, "losses": Losses, "ctc": Ctc,
+          "sdpa": Sdpa, "buffers": Buffers, "weight_norm": WeightNorm,
+          "spectral_norm": SpectralNorm, "channels_last": ChannelsLast, "shared": Shared,
+          "no_grad": NoGrad, "no_grad_empty": NoGradEmpty, "dropout": Dropout,
+          "data_sized": DataSized}
