@@ -295,6 +295,9 @@ std::optional<BoundArgument> bind_argument(const Argument& argument,
     }
     BoundArgument bound;
     bound.slot = slot_of(name->name);
+    bound.wanted = type.kind() == c10::TypeKind::TensorType  ? BoundArgument::Wanted::Tensor
+                   : type.kind() == c10::TypeKind::FloatType ? BoundArgument::Wanted::Float
+                                                             : BoundArgument::Wanted::Anything;
     return bound;
   }
   auto value = constant_of(argument, type, why);
@@ -305,7 +308,18 @@ c10::IValue value_of(const BoundArgument& argument, const std::vector<c10::IValu
   if (argument.is_list) {
     return typed_list(argument.elements, argument.list, slots);
   }
-  return argument.slot >= 0 ? slots[static_cast<std::size_t>(argument.slot)] : argument.constant;
+  if (argument.slot < 0) {
+    return argument.constant;
+  }
+  const c10::IValue& value = slots[static_cast<std::size_t>(argument.slot)];
+  const bool number = value.isScalar();
+  if (number && argument.wanted == BoundArgument::Wanted::Tensor) {
+    return wrapped_number(value.toScalar());
+  }
+  if (number && argument.wanted == BoundArgument::Wanted::Float) {
+    return value.toScalar().toDouble();
+  }
+  return value;
 }
 
 void for_each_slot(const BoundArgument& argument, const std::function<void(int)>& visit) {

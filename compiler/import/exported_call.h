@@ -23,8 +23,12 @@ namespace stagecraft::exported {
 struct BoundArgument {
   enum class Elements : std::uint8_t { Tensors, OptionalTensors, Ints, Floats, Bools };
 
+  /// What a number of the run must become, since the operator takes nothing else.
+  enum class Wanted : std::uint8_t { Anything, Tensor, Float };
+
   c10::IValue constant;
   int slot = -1;
+  Wanted wanted = Wanted::Anything;
   bool is_list = false;
   Elements elements = Elements::Tensors;
   std::vector<BoundArgument> list;

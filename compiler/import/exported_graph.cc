@@ -223,7 +223,11 @@ class ExportedGraph::Binder {
     } else if (const auto symbol = symbol_function(node.target)) {
       bind_symbol(node, *symbol, bound, why);
     } else {
-      bind_operator(node, bound, why);
+      try {
+        bind_operator(node, bound, why);
+      } catch (const c10::Error& e) {  // an argument of another kind than the question takes
+        why = fmt::format("{}: {}", node.target, e.what_without_backtrace());
+      }
     }
     if (!why.empty()) {
       unsupported_.push_back({node.name, node.path, why});
@@ -385,12 +389,9 @@ class ExportedGraph::Binder {
   void bind_symbol(const Node& node, SymbolFunction symbol, BoundNode& bound, std::string& why) {
     for (const NamedArgument& input : node.inputs) {
       std::string reason;
-      const auto type = std::holds_alternative<ValueName>(input.argument.value)
-                            ? c10::TypePtr(c10::TensorType::get())
-                            : c10::TypePtr(c10::NumberType::get());
       auto argument = bind_argument(
           input.argument,
-          *type,
+          *c10::NumberType::get(),
           0,
           [this](const std::string& name) { return slot_of(name); },
           reason);
@@ -451,11 +452,12 @@ class ExportedGraph::Binder {
     }
     InputFacts facts;
     for (const Argument& operand : operands) {
-      const auto type = std::holds_alternative<ValueName>(operand.value)
-                            ? c10::TypePtr(c10::TensorType::get())
-                            : c10::TypePtr(c10::NumberType::get());
       auto argument = bind_argument(
-          operand, *type, 0, [this](const std::string& name) { return slot_of(name); }, why);
+          operand,
+          *c10::NumberType::get(),
+          0,
+          [this](const std::string& name) { return slot_of(name); },
+          why);
       if (!argument) {
         return;
       }

@@ -6,10 +6,10 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <sstream>
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/stack.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -33,8 +33,9 @@ at::Tensor tensor_of(std::string_view bytes,
 at::Tensor read_npy(const std::filesystem::path& path) {
   const std::string bytes = file_bytes(path);
   constexpr std::size_t kBefore = 10;
-  const std::size_t length = static_cast<unsigned char>(bytes.at(8)) +
-                             (static_cast<std::size_t>(static_cast<unsigned char>(bytes.at(9))) << 8);
+  const std::size_t length =
+      static_cast<unsigned char>(bytes.at(8)) +
+      (static_cast<std::size_t>(static_cast<unsigned char>(bytes.at(9))) << 8);
   const std::string header = bytes.substr(kBefore, length);
   static const std::map<std::string, at::ScalarType> kTypes{{"<f4", at::kFloat},
                                                             {"<f8", at::kDouble},
@@ -55,9 +56,8 @@ at::Tensor read_npy(const std::filesystem::path& path) {
       sizes.push_back(size);
     }
   }
-  return tensor_of(std::string_view(bytes).substr(kBefore + length),
-                   kTypes.at(header.substr(type, 3)),
-                   sizes);
+  return tensor_of(
+      std::string_view(bytes).substr(kBefore + length), kTypes.at(header.substr(type, 3)), sizes);
 }
 
 std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path) {
@@ -120,7 +120,8 @@ Batch ArchiveFolder::batch(int step) const {
 }
 
 std::vector<ArchiveFolder> archive_folders() {
-  const char* elsewhere = std::getenv("STAGECRAFT_MODEL_ARCHIVES");  // NOLINT(concurrency-mt-unsafe)
+  const char* elsewhere =
+      std::getenv("STAGECRAFT_MODEL_ARCHIVES");  // NOLINT(concurrency-mt-unsafe)
   const std::filesystem::path root = elsewhere != nullptr ? elsewhere : "tests/data/models";
   std::vector<ArchiveFolder> folders;
   if (!std::filesystem::exists(root)) {
@@ -131,13 +132,12 @@ std::vector<ArchiveFolder> archive_folders() {
       continue;
     }
     const Json expected = Json::parse(file_bytes(entry.path() / "expected.json"));
-    folders.push_back(
-        {.path = entry.path(),
-         .lr = expected.at("lr"),
-         .microbatches = expected.at("microbatches"),
-         .losses = expected.at("losses"),
-         .microbatch_losses = expected.at("microbatch_losses"),
-         .final = read_safetensors(entry.path() / "final.safetensors")});
+    folders.push_back({.path = entry.path(),
+                       .lr = expected.at("lr"),
+                       .microbatches = expected.at("microbatches"),
+                       .losses = expected.at("losses"),
+                       .microbatch_losses = expected.at("microbatch_losses"),
+                       .final = read_safetensors(entry.path() / "final.safetensors")});
   }
   std::ranges::sort(folders, {}, &ArchiveFolder::path);
   return folders;

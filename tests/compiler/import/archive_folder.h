@@ -17,9 +17,9 @@ struct ArchiveFolder {
   std::filesystem::path path;
   double lr = 0.0;
   int microbatches = 0;
-  std::vector<double> losses;                       ///< by step
+  std::vector<double> losses;  ///< by step
   std::vector<std::vector<double>> microbatch_losses;
-  std::vector<NamedTensor> final;                   ///< parameters, and buffers that changed
+  std::vector<NamedTensor> final;  ///< parameters, and buffers that changed
 
   [[nodiscard]] std::string name() const { return path.filename().string(); }
   [[nodiscard]] int steps() const { return static_cast<int>(losses.size()); }

@@ -1,8 +1,12 @@
 /// Models that PyTorch wrote, of both kinds of file, trained here as it trained them.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <map>
 
-#include <ATen/core/grad_mode.h>
-#include <ATen/ops/allclose.h>
+#include <ATen/core/Tensor.h>
 
 #include "stagecraft/actors/executor/reference.h"
 #include "stagecraft/actors/executor/state_names.h"
@@ -33,7 +37,7 @@ double distance(const at::Tensor& expected, const at::Tensor& found) {
   const at::Tensor a = expected.to(at::kDouble);
   const double largest = a.numel() == 0 ? 0.0 : a.abs().max().item().toDouble();
   const double apart =
-      a.numel() == 0 ? 0.0 : (a - found.to(at::kDouble)).abs().max().item().toDouble();
+      a.numel() == 0 ? 0.0 : a.sub(found.to(at::kDouble)).abs().max().item().toDouble();
   return largest > 0.0 ? apart / largest : apart;
 }
 
@@ -47,7 +51,8 @@ void check_trains(const ArchiveFolder& folder, const std::string& file) {
   for (int k = 0; k < folder.steps(); ++k) {
     const ReferenceStep step = reference.step(folder.batch(k), {});
     for (int j = 0; j < folder.microbatches; ++j) {
-      const double expected = folder.microbatch_losses[static_cast<std::size_t>(k)][static_cast<std::size_t>(j)];
+      const double expected =
+          folder.microbatch_losses[static_cast<std::size_t>(k)][static_cast<std::size_t>(j)];
       CAPTURE(k, j);
       CHECK(step.losses[static_cast<std::size_t>(j)] ==
             Catch::Approx(expected).epsilon(kTolerance).margin(0));
@@ -68,7 +73,8 @@ void check_trains(const ArchiveFolder& folder, const std::string& file) {
     farthest = std::max(farthest, distance(expected.tensor, tensor->second));
   }
   if (std::getenv("STAGECRAFT_VERBOSE") != nullptr) {
-    std::printf("%s/%s losses %.2g weights %.2g\n", folder.name().c_str(), file.c_str(), worst, farthest);
+    std::printf(
+        "%s/%s losses %.2g weights %.2g\n", folder.name().c_str(), file.c_str(), worst, farthest);
   }
 }
 
