@@ -32,6 +32,8 @@ class Module;
 
 namespace stagecraft {
 
+struct ModelFile;  // has a compile of its own, in import/model_file.h
+
 struct CompileOptions {
   Batch inputs;  ///< one example batch, as `step` will get them: one tensor per argument of forward
   Batch labels;  ///< likewise, for the loss; empty where it reads none
@@ -135,7 +137,8 @@ consteval bool can_be_compiled() {
 /// Cost: four forwards and two backwards of one microbatch, on the calling thread alone, and one
 ///       copy of parameters and buffers.
 template <class Given>
-[[nodiscard]] Program compile(Given&& given, const CompileOptions& options) {
+requires(!std::same_as<std::remove_cvref_t<Given>, ModelFile>) [[nodiscard]] Program
+    compile(Given&& given, const CompileOptions& options) {
   using Callee = internal::CalleeOf<std::remove_reference_t<Given>>;
   Workload workload;
   if constexpr (internal::can_be_compiled<Callee>()) {

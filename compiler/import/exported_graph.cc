@@ -313,7 +313,7 @@ class ExportedGraph::Binder {
       return;
     }
     if (dependent && op.hasTag(at::Tag::dynamic_output_shape) &&
-        shape_depends_on_values(op, known)) {
+        shape_depends_on_values(op, known) && !shaped_by_constants(*call)) {
       why = fmt::format(
           "the shape of what {} returns depends on the values of an input or "
           "parameter; use an operator with a fixed shape (masking with torch.where)",
@@ -357,6 +357,23 @@ class ExportedGraph::Binder {
       list.push_back(value.isTensor() ? std::optional(value.toTensor()) : std::nullopt);
     }
     return list;
+  }
+
+  /// As the recorder will judge it.
+  bool shaped_by_constants(const ExportedCall& call) const {
+    const std::optional<std::size_t> shaping = shaping_argument(call.op);
+    if (!shaping) {
+      return false;
+    }
+    bool constant = true;
+    for_each_slot(call.arguments[*shaping], [&](int slot) {
+      const SlotFacts& facts = facts_[static_cast<std::size_t>(slot)];
+      const at::ScalarType dtype =
+          facts.stand_in.isTensor() ? facts.stand_in.toTensor().scalar_type() : at::kLong;
+      const bool mask = dtype == at::kBool || dtype == at::kByte;
+      constant = constant && !(mask && facts.dependent);
+    });
+    return constant;
   }
 
   void note_mode(const std::string& name, const c10::IValue& value) {

@@ -36,6 +36,18 @@ ModelFile read_exported_model(std::string_view bytes, const std::string& name) {
   return exported_model(archive);
 }
 
+/// Keeps MF-2.
+static Tensors with_numbers(const std::vector<ModelTensor>& expected, const Tensors& given) {
+  Tensors result = given;
+  for (std::size_t i = 0; i < std::min(expected.size(), given.size()); ++i) {
+    if (expected[i].known && expected[i].sizes.empty() && given[i].dim() == 1 &&
+        given[i].numel() == 1) {
+      result[i] = given[i].view(at::IntArrayRef());
+    }
+  }
+  return result;
+}
+
 Program compile(const ModelFile& model, const CompileOptions& options) {
   refuse_unsupported(model.path, model.unsupported);
   if (options.inputs.size() != model.inputs.size()) {
@@ -51,6 +63,8 @@ Program compile(const ModelFile& model, const CompileOptions& options) {
                             options.inputs.size()));
   }
   Workload workload = model.workload;
+  workload.forward = [expected = model.inputs, forward = model.workload.forward](
+                         const Tensors& given) { return forward(with_numbers(expected, given)); };
   if (options.loss.call()) {
     workload.loss = options.loss.call();
   }

@@ -12,7 +12,9 @@
 ///
 /// MF-1: without a loss of the caller's, the first output is the loss of one microbatch (the one
 ///       that the file marks as such, where it marks one).
-/// MF-2: a parameter with several names (tied weights) is one tensor under each of them.
+/// MF-2: a batch is split in dim 0, so an input that is one number for each microbatch (a tensor
+///       without dimensions, `known`) is given as one of shape [microbatches].
+/// MF-3: a parameter with several names (tied weights) is one tensor under each of them.
 #pragma once
 
 #include <cstdint>

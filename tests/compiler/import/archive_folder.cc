@@ -10,6 +10,7 @@
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/stack.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -114,7 +115,7 @@ Batch ArchiveFolder::batch(int step) const {
   }
   Batch batch;
   for (const std::vector<at::Tensor>& part : parts) {
-    batch.emplace_back(at::cat(part));
+    batch.emplace_back(part[0].dim() == 0 ? at::stack(part) : at::cat(part));
   }
   return batch;
 }
@@ -135,6 +136,7 @@ std::vector<ArchiveFolder> archive_folders() {
     folders.push_back({.path = entry.path(),
                        .lr = expected.at("lr"),
                        .microbatches = expected.at("microbatches"),
+                       .refused = expected.value("refused", ""),
                        .losses = expected.at("losses"),
                        .microbatch_losses = expected.at("microbatch_losses"),
                        .final = read_safetensors(entry.path() / "final.safetensors")});

@@ -17,6 +17,7 @@ struct ArchiveFolder {
   std::filesystem::path path;
   double lr = 0.0;
   int microbatches = 0;
+  std::string refused;         ///< why the model must be; empty where it trains
   std::vector<double> losses;  ///< by step
   std::vector<std::vector<double>> microbatch_losses;
   std::vector<NamedTensor> final;  ///< parameters, and buffers that changed
