@@ -43,6 +43,9 @@ struct CompileOptions {
 
 namespace internal {
 
+template <class T>
+concept NoFile = !std::same_as<std::remove_cvref_t<T>, ModelFile>;
+
 /// The part of compile that is no template.
 [[nodiscard]] Program compile_workload(const Workload& workload, const CompileOptions& options);
 
@@ -136,9 +139,8 @@ consteval bool can_be_compiled() {
 /// stage.
 /// Cost: four forwards and two backwards of one microbatch, on the calling thread alone, and one
 ///       copy of parameters and buffers.
-template <class Given>
-requires(!std::same_as<std::remove_cvref_t<Given>, ModelFile>) [[nodiscard]] Program
-    compile(Given&& given, const CompileOptions& options) {
+template <internal::NoFile Given>
+[[nodiscard]] Program compile(Given&& given, const CompileOptions& options) {
   using Callee = internal::CalleeOf<std::remove_reference_t<Given>>;
   Workload workload;
   if constexpr (internal::can_be_compiled<Callee>()) {

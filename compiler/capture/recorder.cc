@@ -124,7 +124,7 @@ bool Recorder::shaped_by_constants(const c10::OperatorHandle& op,
   bool constant = true;
   for_each_tensor(arguments[*shaping], [&](const at::Tensor& t) {
     const bool mask = t.scalar_type() == at::kBool || t.scalar_type() == at::kByte;
-    constant = constant && !(mask && constants_.dependent(t));
+    constant = constant && !(mask && (!constants_.seen(t) || constants_.dependent(t)));
   });
   return constant;
 }
@@ -188,7 +188,8 @@ void Recorder::check_hidden_read(const c10::OperatorHandle& op,
     return;
   }
   const std::vector<c10::IValue> arguments = arguments_on(stack, op);
-  if (!reads_values_inside(op) && !shape_depends_on_values(op, arguments)) {
+  const bool shape = shape_depends_on_values(op, arguments) && !shaped_by_constants(op, arguments);
+  if (!reads_values_inside(op) && !shape) {
     return;
   }
   for (const c10::IValue& argument : arguments) {

@@ -346,6 +346,41 @@ TEST_CASE("every kind of argument arrives as the operator takes it", "[compiler]
        x.clamp(1, 3.5));
 }
 
+TEST_CASE("a mask that is constant selects, one that is not is refused by name",
+          "[compiler][import]") {
+  MadeArchive archive;
+  const at::Tensor x = at::zeros({3, 3});
+  archive.parameter("w", at::ones({3}).requires_grad_(true));
+  archive.constant("mask", at::arange(3).gt(0));
+  archive.user_input("x", x);
+  const auto add = [&](const std::string& name,
+                       const std::string& target,
+                       const std::vector<std::pair<std::string, Json>>& inputs,
+                       const at::Tensor& like) {
+    archive.value(name, like);
+    archive.add(node(name, "torch.ops.aten." + target, inputs, {tensor_argument(name)}));
+  };
+  add("mul", "mul.Tensor", {{"self", tensor_argument("x")}, {"other", tensor_argument("w")}}, x);
+  add("index",
+      "index.Tensor",
+      {{"self", tensor_argument("mul")}, {"indices", {{"as_tensors", {{{"name", "mask"}}}}}}},
+      at::zeros({2, 3}));
+  add("sum", "sum.default", {{"self", tensor_argument("index")}}, at::zeros({}));
+  archive.output("sum");
+  const at::Tensor batch = at::arange(18, at::kFloat).view({6, 3});
+  CHECK_NOTHROW(compile(archive.read(), {.inputs = {batch}, .microbatches = 2}));
+
+  add("gt", "gt.Scalar", {{"self", tensor_argument("x")}, {"other", {{"as_int", 0}}}}, x.gt(0));
+  add("masked_select",
+      "masked_select.default",
+      {{"self", tensor_argument("mul")}, {"mask", tensor_argument("gt")}},
+      at::zeros({6}));
+  CHECK_THAT(refusal([&] { (void)compile(archive.read(), {.inputs = {batch}, .microbatches = 2}); },
+                     Errc::CompileCapture),
+             ContainsSubstring("node masked_select (in body.masked_select): the shape of what "
+                               "aten::masked_select"));
+}
+
 TEST_CASE("a made archive trains, counts its runs, and refuses other shapes",
           "[compiler][import]") {
   const ModelFile model = small_archive().read();
