@@ -1,8 +1,7 @@
 /// ExportedProgram: what `torch.export.save` wrote into `models/model.json`, as plain data.
 ///
-/// Made by read_exported_program, bound to operators by ExportedGraph. All that the schema has is
-/// kept, but what says where in the Python program a node came from; the numbers of its enumerations
-/// are c10's here.
+/// Made by read_program, bound to operators by ExportedGraph. All that a run or a message needs is
+/// kept; the numbers of the schema's enumerations are c10's here.
 ///
 /// Source: torch/_export/serde/schema.py, version 8.17.
 #pragma once
