@@ -4,8 +4,8 @@
 ///   auto program = sc::compile(model, {.inputs = {tokens, targets}, .microbatches = 8});
 ///
 /// Reads what `torch.export.save` writes (`.pt2`) and what `torch.jit.save` writes (`.pt`); which
-/// of them a file is, its content says. The model then takes the same road as a module in C++: it is
-/// run once under capture, so nothing behind `compile` knows where it came from.
+/// of them a file is, its content says. The model then takes the same road as a module in C++: it
+/// is run once under capture, so nothing behind `compile` knows where it came from.
 ///
 /// A `.pt2` is data: a hostile one is refused. A `.pt` is a program that LibTorch loads and runs:
 /// read only those that you trust.
