@@ -10,6 +10,7 @@
 #include "stagecraft/compiler/batch.h"
 #include "stagecraft/compiler/check.h"
 #include "stagecraft/compiler/compile.h"
+#include "stagecraft/compiler/import/model_file.h"
 #include "stagecraft/compiler/markers.h"
 #include "stagecraft/compiler/program.h"
 #include "stagecraft/scheduler/builders/gpipe.h"

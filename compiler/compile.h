@@ -32,6 +32,8 @@ class Module;
 
 namespace stagecraft {
 
+struct ModelFile;  // has a compile of its own, in import/model_file.h
+
 struct CompileOptions {
   Batch inputs;  ///< one example batch, as `step` will get them: one tensor per argument of forward
   Batch labels;  ///< likewise, for the loss; empty where it reads none
@@ -40,6 +42,9 @@ struct CompileOptions {
 };
 
 namespace internal {
+
+template <class T>
+concept NoFile = !std::same_as<std::remove_cvref_t<T>, ModelFile>;
 
 /// The part of compile that is no template.
 [[nodiscard]] Program compile_workload(const Workload& workload, const CompileOptions& options);
@@ -134,7 +139,7 @@ consteval bool can_be_compiled() {
 /// stage.
 /// Cost: four forwards and two backwards of one microbatch, on the calling thread alone, and one
 ///       copy of parameters and buffers.
-template <class Given>
+template <internal::NoFile Given>
 [[nodiscard]] Program compile(Given&& given, const CompileOptions& options) {
   using Callee = internal::CalleeOf<std::remove_reference_t<Given>>;
   Workload workload;

@@ -1,5 +1,6 @@
 #include "stagecraft/compiler/capture/operator_traits.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -102,8 +103,22 @@ bool shape_depends_on_values(const c10::OperatorHandle& op,
   return op.hasTag(at::Tag::dynamic_output_shape);
 }
 
+std::optional<std::size_t> shaping_argument(const c10::OperatorHandle& op) {
+  return op.schema().name() == "aten::index" ? std::optional<std::size_t>(1) : std::nullopt;
+}
+
 bool checks_what_it_reads(std::string_view name) {
-  return name == kOneHot || name == kEqual;
+  constexpr std::array<std::string_view, 10> kNames{kOneHot,
+                                                    kEqual,
+                                                    "aten::ctc_loss",
+                                                    "aten::linalg_solve",
+                                                    "aten::linalg_inv",
+                                                    "aten::inverse",
+                                                    "aten::linalg_cholesky",
+                                                    "aten::cholesky",
+                                                    "aten::linalg_matrix_exp",
+                                                    "aten::matrix_exp"};
+  return std::ranges::find(kNames, name) != kNames.end();
 }
 
 bool compares_with_itself(const c10::OperatorHandle& op,

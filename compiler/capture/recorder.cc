@@ -60,7 +60,7 @@ bool Recorder::before(const c10::OperatorHandle& op,
     folding_ = std::move(arguments);
     return false;
   }
-  if (!compares_floats(op, arguments)) {
+  if (!compares_floats(op, arguments) && !shaped_by_constants(op, arguments)) {
     check_replayable(op, arguments);
   }
   open_ = node_of(op, arguments, random_index);
@@ -112,6 +112,21 @@ Node Recorder::node_of(const c10::OperatorHandle& op,
   node.grad_mode = at::GradMode::is_enabled();
   node.random_index = random_index;
   return node;
+}
+
+/// A mask that hangs on nothing selects the same elements in every replay.
+bool Recorder::shaped_by_constants(const c10::OperatorHandle& op,
+                                   const std::vector<c10::IValue>& arguments) const {
+  const std::optional<std::size_t> shaping = shaping_argument(op);
+  if (!shaping) {
+    return false;
+  }
+  bool constant = true;
+  for_each_tensor(arguments[*shaping], [&](const at::Tensor& t) {
+    const bool mask = t.scalar_type() == at::kBool || t.scalar_type() == at::kByte;
+    constant = constant && !(mask && (!constants_.seen(t) || constants_.dependent(t)));
+  });
+  return constant;
 }
 
 /// By memory, because a view or detach() of a parameter is a value of its own, and by bytes of it,
@@ -173,7 +188,8 @@ void Recorder::check_hidden_read(const c10::OperatorHandle& op,
     return;
   }
   const std::vector<c10::IValue> arguments = arguments_on(stack, op);
-  if (!reads_values_inside(op) && !shape_depends_on_values(op, arguments)) {
+  const bool shape = shape_depends_on_values(op, arguments) && !shaped_by_constants(op, arguments);
+  if (!reads_values_inside(op) && !shape) {
     return;
   }
   for (const c10::IValue& argument : arguments) {

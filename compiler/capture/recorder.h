@@ -51,6 +51,8 @@ class Recorder {
                              const std::vector<c10::IValue>& arguments,
                              int random_index);
   void record_results(Node& node, const c10::OperatorHandle& op, const torch::jit::Stack& stack);
+  [[nodiscard]] bool shaped_by_constants(const c10::OperatorHandle& op,
+                                         const std::vector<c10::IValue>& arguments) const;
   void check_parameter_write(const c10::OperatorHandle& op, const at::Tensor& written) const;
 
   Graph graph_;

@@ -1,0 +1,15 @@
+/// exported_model: an archive of torch.export as a ModelFile.
+#pragma once
+
+#include "stagecraft/compiler/import/archive.h"
+#include "stagecraft/compiler/import/model_file.h"
+
+namespace stagecraft {
+
+/// Whether the archive says that it is one.
+[[nodiscard]] bool is_exported_model(const Archive& archive);
+
+/// Errors: as load_model.
+[[nodiscard]] ModelFile exported_model(Archive& archive);
+
+}  // namespace stagecraft

@@ -1,0 +1,170 @@
+/// Models that PyTorch wrote, of both kinds of file, trained here as it trained them.
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+
+#include "stagecraft/actors/executor/reference.h"
+#include "stagecraft/actors/executor/state_names.h"
+#include "stagecraft/base/error.h"
+#include "stagecraft/compiler/import/model_file.h"
+#include "stagecraft/compiler/thread_count.h"
+#include "stagecraft/tests/compiler/import/archive_folder.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/refusal.h"
+
+namespace stagecraft {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using testing::ArchiveFolder;
+
+constexpr double kTolerance = 1e-5;  ///< relative, of every loss; of a tensor, to its largest
+
+std::map<std::string, at::Tensor> by_name(const std::vector<NamedTensor>& tensors,
+                                          std::string_view kind) {
+  std::map<std::string, at::Tensor> result;
+  for (const NamedTensor& t : tensors) {
+    if (t.name.starts_with(kind)) {
+      result.emplace(t.name.substr(kind.size()), t.tensor);
+    }
+  }
+  return result;
+}
+
+double distance(const at::Tensor& expected, const at::Tensor& found) {
+  const at::Tensor a = expected.to(at::kDouble);
+  const double largest = a.numel() == 0 ? 0.0 : a.abs().max().item().toDouble();
+  const double apart =
+      a.numel() == 0 ? 0.0 : a.sub(found.to(at::kDouble)).abs().max().item().toDouble();
+  return largest > 0.0 ? apart / largest : apart;
+}
+
+/// The inputs of a step as the file takes them.
+Batch batch_for(const ModelFile& model, const ArchiveFolder& folder, int step) {
+  Batch batch = folder.batch(step);
+  if (batch.size() + 1 == model.inputs.size()) {
+    // Exported with the parts of its last argument by name: [2, n] in each microbatch.
+    const at::Tensor last = batch.back().tensor.view({folder.microbatches, 2, -1});
+    batch.pop_back();
+    batch.emplace_back(last.select(1, 0).flatten());
+    batch.emplace_back(last.select(1, 1).flatten());
+  }
+  return batch;
+}
+
+/// What LibTorch alone makes of the file: its operators called one after the other, plain SGD.
+/// Writes the file's own parameters and buffers.
+std::vector<double> plain_losses(const ModelFile& model, const ArchiveFolder& folder) {
+  const SingleThreaded alone;  // as a rank computes
+  std::vector<at::Tensor> trained;
+  for (const NamedTensor& p : model.parameters) {
+    const auto same = [&](const at::Tensor& t) { return t.is_same(p.tensor); };
+    if (p.tensor.requires_grad() && std::ranges::none_of(trained, same)) {
+      trained.push_back(p.tensor);
+    }
+  }
+  std::vector<double> losses;
+  for (int k = 0; k < folder.steps(); ++k) {
+    for (int j = 0; j < folder.microbatches; ++j) {
+      std::vector<at::Tensor> inputs = folder.arguments(k, j);
+      if (inputs.size() + 1 == model.inputs.size()) {
+        const at::Tensor last = inputs.back();
+        inputs.back() = last.select(0, 0).clone();
+        inputs.push_back(last.select(0, 1).clone());
+      }
+      const at::Tensor loss = model.workload.forward(inputs).at(0);
+      loss.div(folder.microbatches).backward();
+      losses.push_back(loss.item().toDouble());
+    }
+    const at::NoGradGuard no_grad;
+    for (at::Tensor& p : trained) {
+      if (p.grad().defined()) {
+        p.add_(p.grad(), -folder.lr);
+        p.mutable_grad().reset();
+      }
+    }
+  }
+  return losses;
+}
+
+void check_trains(const ArchiveFolder& folder, const std::string& file) {
+  ModelFile model = load_model((folder.path / file).string());
+  const std::vector<at::Tensor> arguments = folder.arguments(0, 0);
+  for (std::size_t i = 0; i < std::min(arguments.size(), model.inputs.size()); ++i) {
+    if (!model.inputs[i].known) {
+      model.inputs[i].known = true;
+      model.inputs[i].sizes = arguments[i].sizes().vec();
+    }
+  }
+  const auto compiled = [&] {
+    return compile(model,
+                   {.inputs = batch_for(model, folder, 0), .microbatches = folder.microbatches});
+  };
+  if (!folder.refused.empty()) {
+    CHECK_THAT(refusal(compiled, Errc::CompileCapture), ContainsSubstring("aten::"));
+    return;
+  }
+  const Program program = compiled();
+  Reference reference(program, Sgd{.lr = folder.lr}, {});
+  std::vector<double> losses;
+  for (int k = 0; k < folder.steps(); ++k) {
+    const ReferenceStep step = reference.step(batch_for(model, folder, k), {});
+    losses.insert(losses.end(), step.losses.begin(), step.losses.end());
+    for (int j = 0; j < folder.microbatches; ++j) {
+      const double expected =
+          folder.microbatch_losses[static_cast<std::size_t>(k)][static_cast<std::size_t>(j)];
+      CAPTURE(k, j);
+      CHECK(step.losses[static_cast<std::size_t>(j)] ==
+            Catch::Approx(expected).epsilon(kTolerance).margin(0));
+    }
+  }
+  auto found = by_name(reference.state(), kWeight);
+  found.merge(by_name(reference.state(), kBuffer));
+  for (const NamedTensor& expected : folder.final) {
+    CAPTURE(expected.name);
+    auto tensor = found.find(expected.name);
+    if (tensor == found.end()) {  // no operator uses it
+      const auto initial = std::ranges::find(model.parameters, expected.name, &NamedTensor::name);
+      REQUIRE(initial != model.parameters.end());
+      tensor = found.emplace(expected.name, initial->tensor.detach()).first;
+    }
+    CHECK(distance(expected.tensor, tensor->second) <= kTolerance);
+  }
+  CHECK(losses == plain_losses(model, folder));
+  for (const NamedTensor& plain : model.parameters) {
+    if (const auto tensor = found.find(plain.name); tensor != found.end()) {
+      CAPTURE(plain.name);
+      CHECK(tensor->second.equal(plain.tensor));
+    }
+  }
+}
+
+void check_all(const std::string& file) {
+  const std::vector<ArchiveFolder> folders = testing::archive_folders();
+  if (folders.empty()) {
+    SKIP("there are no archives in tests/data/models");
+  }
+  for (const ArchiveFolder& folder : folders) {
+    if (std::filesystem::exists(folder.path / file)) {
+      DYNAMIC_SECTION(folder.name()) {
+        check_trains(folder, file);
+      }
+    }
+  }
+}
+
+TEST_CASE("every archive of torch.export trains as in PyTorch and in plain LibTorch",
+          "[compiler][import][archives]") {
+  check_all("model.pt2");
+}
+
+TEST_CASE("every TorchScript file trains as in PyTorch and in plain LibTorch",
+          "[compiler][import][archives]") {
+  check_all("model.pt");
+}
+
+}  // namespace
+}  // namespace stagecraft
