@@ -1,7 +1,6 @@
 #include "stagecraft/tests/compiler/import/archive_folder.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -121,14 +120,8 @@ Batch ArchiveFolder::batch(int step) const {
 }
 
 std::vector<ArchiveFolder> archive_folders() {
-  const char* elsewhere =
-      std::getenv("STAGECRAFT_MODEL_ARCHIVES");  // NOLINT(concurrency-mt-unsafe)
-  const std::filesystem::path root = elsewhere != nullptr ? elsewhere : "tests/data/models";
   std::vector<ArchiveFolder> folders;
-  if (!std::filesystem::exists(root)) {
-    return folders;
-  }
-  for (const auto& entry : std::filesystem::directory_iterator(root)) {
+  for (const auto& entry : std::filesystem::directory_iterator("tests/data/models")) {
     if (!std::filesystem::exists(entry.path() / "expected.json")) {
       continue;
     }

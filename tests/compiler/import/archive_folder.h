@@ -30,7 +30,7 @@ struct ArchiveFolder {
   [[nodiscard]] Batch batch(int step) const;
 };
 
-/// Every folder with an expected.json, sorted by name; none where there are no archives.
+/// Every folder of tests/data/models with an expected.json, sorted by name.
 [[nodiscard]] std::vector<ArchiveFolder> archive_folders();
 
 /// The whole file. Fails the test where there is none.

@@ -6,11 +6,14 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 
+#include "stagecraft/actors/cluster.h"
 #include "stagecraft/actors/executor/reference.h"
 #include "stagecraft/actors/executor/state_names.h"
+#include "stagecraft/actors/trainer.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/import/model_file.h"
 #include "stagecraft/compiler/thread_count.h"
+#include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/tests/compiler/import/archive_folder.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
@@ -90,7 +93,8 @@ std::vector<double> plain_losses(const ModelFile& model, const ArchiveFolder& fo
   return losses;
 }
 
-void check_trains(const ArchiveFolder& folder, const std::string& file) {
+/// With the shapes of the inputs, which a TorchScript file does not say.
+ModelFile known_model(const ArchiveFolder& folder, const std::string& file) {
   ModelFile model = load_model((folder.path / file).string());
   const std::vector<at::Tensor> arguments = folder.arguments(0, 0);
   for (std::size_t i = 0; i < std::min(arguments.size(), model.inputs.size()); ++i) {
@@ -99,6 +103,11 @@ void check_trains(const ArchiveFolder& folder, const std::string& file) {
       model.inputs[i].sizes = arguments[i].sizes().vec();
     }
   }
+  return model;
+}
+
+void check_trains(const ArchiveFolder& folder, const std::string& file) {
+  const ModelFile model = known_model(folder, file);
   const auto compiled = [&] {
     return compile(model,
                    {.inputs = batch_for(model, folder, 0), .microbatches = folder.microbatches});
@@ -144,15 +153,37 @@ void check_trains(const ArchiveFolder& folder, const std::string& file) {
 
 void check_all(const std::string& file) {
   const std::vector<ArchiveFolder> folders = testing::archive_folders();
-  if (folders.empty()) {
-    SKIP("there are no archives in tests/data/models");
-  }
+  REQUIRE(folders.size() >= 40);
   for (const ArchiveFolder& folder : folders) {
     if (std::filesystem::exists(folder.path / file)) {
       DYNAMIC_SECTION(folder.name()) {
         check_trains(folder, file);
       }
     }
+  }
+}
+
+TEST_CASE("a model from a file trains in workers, be they threads or processes",
+          "[compiler][import][archives]") {
+  const bool processes = GENERATE(false, true);
+  const std::string file = GENERATE("model.pt2", "model.pt");
+  CAPTURE(processes, file);
+  const std::vector<ArchiveFolder> folders = testing::archive_folders();
+  const auto folder = std::ranges::find(folders, "resnet", &ArchiveFolder::name);
+  REQUIRE(folder != folders.end());
+  const ModelFile model = known_model(*folder, file);
+  const Program program = compile(
+      model, {.inputs = batch_for(model, *folder, 0), .microbatches = folder->microbatches});
+  Trainer trainer(processes ? Cluster::spawn(1) : Cluster::local(1),
+                  program,
+                  one_f_one_b(program.stage_graph(), folder->microbatches),
+                  Sgd{.lr = folder->lr});
+  Reference reference(program, Sgd{.lr = folder->lr}, {});
+  for (int k = 0; k < folder->steps(); ++k) {
+    const StepResult step = trainer.step(batch_for(model, *folder, k), {}).get();
+    CHECK(step.losses == reference.step(batch_for(model, *folder, k), {}).losses);
+    CHECK(step.mean_loss ==
+          Catch::Approx(folder->losses[static_cast<std::size_t>(k)]).epsilon(kTolerance).margin(0));
   }
 }
 
