@@ -20,7 +20,8 @@ std::string told(const nlohmann::json& value) {
   }
   std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (text.size() > kLongest) {
-    text = text.substr(0, kLongest) + "...";
+    text.resize(kLongest);
+    text += "...";
   }
   return text;
 }
