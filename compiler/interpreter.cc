@@ -6,7 +6,6 @@
 #include <unordered_map>
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <ATen/autocast_mode.h>
 #include <ATen/core/List.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
@@ -14,6 +13,7 @@
 
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/autocast_guard.h"
 #include "stagecraft/compiler/custom_function.h"
 #include "stagecraft/compiler/tensor_hooks.h"
 
@@ -41,34 +41,6 @@ struct Call {
   std::optional<bool> answer;
   std::vector<std::pair<int, std::shared_ptr<const TensorHooks>>> hooks;  ///< on results
   std::string name;                                                       ///< for messages
-};
-
-/// Autocast as recorded, for the calls that want it. The cast cache is process-wide and outlives
-/// optimizer steps, so it stays off.
-class AutocastGuard {
- public:
-  AutocastGuard()
-      : enabled_(at::autocast::is_autocast_enabled(at::kCPU)),
-        cache_(at::autocast::is_autocast_cache_enabled()),
-        dtype_(at::autocast::get_autocast_dtype(at::kCPU)) {
-    at::autocast::set_autocast_cache_enabled(false);
-  }
-  ~AutocastGuard() {
-    at::autocast::set_autocast_enabled(at::kCPU, enabled_);
-    at::autocast::set_autocast_dtype(at::kCPU, dtype_);
-    at::autocast::set_autocast_cache_enabled(cache_);
-  }
-  AutocastGuard(const AutocastGuard&) = delete;
-  AutocastGuard& operator=(const AutocastGuard&) = delete;
-
-  static void set(const Autocast& state) {
-    at::autocast::set_autocast_enabled(at::kCPU, state.enabled);
-    at::autocast::set_autocast_dtype(at::kCPU, state.dtype);
-  }
-
- private:
-  bool enabled_, cache_;
-  at::ScalarType dtype_;
 };
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include "stagecraft/compiler/capture/operator_traits.h"
 #include "stagecraft/compiler/capture/recorder.h"
 #include "stagecraft/compiler/capture/refusals.h"
-#include "stagecraft/compiler/lack_of_memory.h"
+#include "stagecraft/compiler/foreign_failure.h"
 #include "stagecraft/compiler/parameter_gradients.h"
 
 namespace stagecraft {
@@ -193,15 +193,9 @@ auto translated(const char* what, F&& body) {
   } catch (const Error&) {
     throw;
   } catch (const std::exception& e) {
-    if (const auto lack = lack_of_memory(e)) {
-      throw Error(*lack);
-    }
-    const auto* torch = dynamic_cast<const c10::Error*>(&e);
-    throw Error(Errc::CompileCapture,
-                fmt::format("{} failed{}: {}",
-                            what,
-                            Session::current()->last_marker(),
-                            torch != nullptr ? torch->what_without_backtrace() : e.what()));
+    throw foreign_failure(e,
+                          Errc::CompileCapture,
+                          fmt::format("{} failed{}", what, Session::current()->last_marker()));
   }
 }
 

@@ -2,12 +2,12 @@
 
 #include <utility>
 
-#include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/autocast_guard.h"
 #include "stagecraft/compiler/capture/boxed_call.h"
 #include "stagecraft/compiler/capture/operand_of.h"
 #include "stagecraft/compiler/capture/operator_traits.h"
@@ -15,13 +15,6 @@
 #include "stagecraft/compiler/shares_memory.h"
 
 namespace stagecraft {
-namespace {
-
-Autocast autocast_now() {
-  return {at::autocast::is_autocast_enabled(at::kCPU), at::autocast::get_autocast_dtype(at::kCPU)};
-}
-
-}  // namespace
 
 Recorder::Recorder(const Workload& workload, const Tensors& inputs, const Tensors& labels) {
   graph_.parameters = workload.parameters;
@@ -108,7 +101,7 @@ Node Recorder::node_of(const c10::OperatorHandle& op,
     });
   }
   node.annotations = open_annotations();
-  node.autocast = autocast_now();
+  node.autocast = AutocastGuard::now();
   node.grad_mode = at::GradMode::is_enabled();
   node.random_index = random_index;
   return node;

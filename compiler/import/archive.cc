@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/foreign_failure.h"
 #include "stagecraft/compiler/lack_of_memory.h"
 
 namespace stagecraft {
@@ -35,18 +36,10 @@ class BytesAdapter final : public caffe2::serialize::ReadAdapterInterface {
   std::string_view bytes_;
 };
 
-/// LibTorch's reader throws its own errors; only their first line is for people.
-std::string first_line(const std::exception& e) {
-  const auto* torch = dynamic_cast<const c10::Error*>(&e);
-  const std::string_view text = torch != nullptr ? torch->what_without_backtrace() : e.what();
-  return std::string(text.substr(0, text.find('\n')));
-}
-
-}  // namespace
-
-/// Foreign errors become ours here.
+/// Foreign errors become ours here. Of what LibTorch's reader says only the first line is for
+/// people.
 template <class F>
-static auto translated(const Archive& archive, std::string_view doing, F&& body) {
+auto translated(const Archive& archive, std::string_view doing, F&& body) {
   try {
     return body();
   } catch (const Error&) {
@@ -55,9 +48,12 @@ static auto translated(const Archive& archive, std::string_view doing, F&& body)
     if (const auto lack = lack_of_memory(e)) {
       throw Error(*lack);
     }
-    archive.refuse(fmt::format("{}: {}", doing, first_line(e)));
+    const std::string text = foreign_text(e);
+    archive.refuse(fmt::format("{}: {}", doing, text.substr(0, text.find('\n'))));
   }
 }
+
+}  // namespace
 
 Archive::Archive(const std::string& path) : name_(path) {
   std::error_code error;

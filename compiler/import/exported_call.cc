@@ -197,27 +197,21 @@ c10::IValue typed_list(BoundArgument::Elements elements,
 std::optional<c10::IValue> other_list(const List& list,
                                       const c10::Type& element,
                                       std::string& why) {
-  if (element.kind() == c10::TypeKind::StringType) {
-    c10::List<std::string> typed;
+  const auto make = [&]<class T>(c10::List<T> typed, auto&& convert) -> std::optional<c10::IValue> {
     for (const Argument& a : list.elements) {
       const auto value = constant_of(a, element, why);
       if (!value) {
         return std::nullopt;
       }
-      typed.push_back(value->toStringRef());
+      typed.push_back(convert(*value));
     }
     return typed;
+  };
+  if (element.kind() == c10::TypeKind::StringType) {
+    return make(c10::List<std::string>(), [](const c10::IValue& v) { return v.toStringRef(); });
   }
   if (element.kind() == c10::TypeKind::NumberType) {
-    c10::List<at::Scalar> typed;
-    for (const Argument& a : list.elements) {
-      const auto value = constant_of(a, element, why);
-      if (!value) {
-        return std::nullopt;
-      }
-      typed.push_back(value->toScalar());
-    }
-    return typed;
+    return make(c10::List<at::Scalar>(), [](const c10::IValue& v) { return v.toScalar(); });
   }
   why = fmt::format("it takes a list of {}, which no importer makes", element.repr_str());
   return std::nullopt;

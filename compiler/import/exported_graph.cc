@@ -6,7 +6,6 @@
 #include <string_view>
 #include <utility>
 
-#include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/stack.h>
 #include <ATen/ops/empty.h>
@@ -14,10 +13,11 @@
 
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/autocast_guard.h"
 #include "stagecraft/compiler/capture/operator_traits.h"
+#include "stagecraft/compiler/foreign_failure.h"
 #include "stagecraft/compiler/import/exported_call.h"
 #include "stagecraft/compiler/import/exported_symbols.h"
-#include "stagecraft/compiler/lack_of_memory.h"
 
 namespace stagecraft::exported {
 namespace {
@@ -36,34 +36,20 @@ struct RegionMode {
   std::optional<CpuAutocast> autocast;
 };
 
-/// Autocast's cache stays off, as in a replay: it would add up a weight's gradients in the narrow
-/// type.
 class RegionGuard {
  public:
   explicit RegionGuard(const RegionMode& mode)
-      : gradients_(mode.gradients.value_or(at::GradMode::is_enabled())),
-        autocast_(at::autocast::is_autocast_enabled(at::kCPU)),
-        dtype_(at::autocast::get_autocast_dtype(at::kCPU)),
-        cache_(at::autocast::is_autocast_cache_enabled()) {
+      : gradients_(mode.gradients.value_or(at::GradMode::is_enabled())) {
     if (mode.autocast) {
-      at::autocast::set_autocast_enabled(at::kCPU, mode.autocast->enabled);
-      at::autocast::set_autocast_dtype(at::kCPU, mode.autocast->dtype.value_or(dtype_));
-      at::autocast::set_autocast_cache_enabled(false);
+      autocast_.emplace();
+      AutocastGuard::set({.enabled = mode.autocast->enabled,
+                          .dtype = mode.autocast->dtype.value_or(AutocastGuard::now().dtype)});
     }
   }
-  ~RegionGuard() {
-    at::autocast::set_autocast_enabled(at::kCPU, autocast_);
-    at::autocast::set_autocast_dtype(at::kCPU, dtype_);
-    at::autocast::set_autocast_cache_enabled(cache_);
-  }
-  RegionGuard(const RegionGuard&) = delete;
-  RegionGuard& operator=(const RegionGuard&) = delete;
 
  private:
   at::AutoGradMode gradients_;
-  bool autocast_;
-  at::ScalarType dtype_;
-  bool cache_;
+  std::optional<AutocastGuard> autocast_;
 };
 
 /// An output of the graph: a value, or what was a constant when it was exported.
@@ -92,14 +78,7 @@ void told_of(const BoundNode& node, F&& body) {
     e.with({.task = node.label});
     throw;
   } catch (const std::exception& e) {
-    if (const auto lack = lack_of_memory(e)) {
-      throw Error(*lack);
-    }
-    const auto* torch = dynamic_cast<const c10::Error*>(&e);
-    throw Error(Errc::CompileCapture,
-                fmt::format("{} failed: {}",
-                            node.label,
-                            torch != nullptr ? torch->what_without_backtrace() : e.what()));
+    throw foreign_failure(e, Errc::CompileCapture, node.label + " failed");
   }
 }
 

@@ -27,8 +27,7 @@ ModelFile load_model(const std::string& path) {
   }
   archive.refuse(
       "expected a model of torch.export.save (.pt2) or torch.jit.save (.pt), found a ZIP archive "
-      "of "
-      "another kind");
+      "of another kind");
 }
 
 ModelFile read_exported_model(std::string_view bytes, const std::string& name) {

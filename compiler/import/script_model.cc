@@ -13,7 +13,7 @@
 #include <torch/csrc/jit/serialization/import.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/lack_of_memory.h"
+#include "stagecraft/compiler/foreign_failure.h"
 
 namespace stagecraft {
 namespace {
@@ -159,14 +159,8 @@ torch::jit::Module load(const std::string& path) {
   try {
     return torch::jit::load(path, at::Device(at::kCPU));
   } catch (const std::exception& e) {
-    if (const auto lack = lack_of_memory(e)) {
-      throw Error(*lack);
-    }
-    const auto* torch = dynamic_cast<const c10::Error*>(&e);
-    throw Error(Errc::UsageFile,
-                fmt::format("{}: LibTorch cannot load this TorchScript file: {}",
-                            path,
-                            torch != nullptr ? torch->what_without_backtrace() : e.what()));
+    throw foreign_failure(
+        e, Errc::UsageFile, path + ": LibTorch cannot load this TorchScript file");
   }
 }
 
