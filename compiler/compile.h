@@ -20,6 +20,7 @@
 
 #include "stagecraft/compiler/batch.h"
 #include "stagecraft/compiler/call.h"
+#include "stagecraft/compiler/cut/cut.h"
 #include "stagecraft/compiler/loss.h"
 #include "stagecraft/compiler/program.h"
 #include "stagecraft/compiler/spread.h"
@@ -39,6 +40,7 @@ struct CompileOptions {
   Batch labels;  ///< likewise, for the loss; empty where it reads none
   Loss loss;     ///< per microbatch; the step's loss is their mean
   int microbatches = 1;  ///< equal parts in dim 0
+  Cut cut;               ///< into stages
 };
 
 namespace internal {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "stagecraft/compiler/cut/cut_report.h"
 #include "stagecraft/compiler/graph.h"
 #include "stagecraft/compiler/partition.h"
 #include "stagecraft/compiler/program.h"
@@ -17,6 +18,7 @@ struct CompiledProgram {
   Graph graph;
   Partition partition;
   StageGraph stage_graph;
+  CutReport cut;
   int microbatches = 1;
   std::vector<BatchSlice> inputs, labels;  ///< per microbatch
 };
