@@ -5,7 +5,8 @@
 /// operand that is furthest downstream in the stage DAG (of equally deep ones the last entered),
 /// or, with none, to that of the reader that is least far downstream (of equally deep ones the
 /// first entered), so that values only flow downstream; a graph without markers is one stage.
-/// Stages are numbered in the order in which the module enters them.
+/// Stages are numbered in the order in which the module enters them. A parameter that several use
+/// is in each of them (SP-2).
 #pragma once
 
 #include <vector>
@@ -20,8 +21,8 @@ struct Partition {
   std::vector<StageId> order;  ///< a topological order of the stages; ties by number
 };
 
-/// Errors: CompilePartition for a parameter used in two stages (V33) and an in-place operator on a
-///         value that another stage reads; each names operator and markers.
+/// Errors: CompilePartition for an in-place operator on a value that another stage reads, and for a
+///         parameter with a hook that two stages use; each names operators and markers.
 [[nodiscard]] Partition partition(const Graph& graph);
 
 /// The whole graph as one program: what the cut must not change.
