@@ -57,7 +57,7 @@ at::Tensor TieSum::packed() const {
   for (const Part& part : mine_) {
     with_places(all.narrow(0, begin, width_),
                 part,
-                [](at::Tensor place, const at::Tensor& gradient) { place.copy_(gradient); });
+                [](const at::Tensor& place, const at::Tensor& gradient) { place.copy_(gradient); });
     begin += width_;
   }
   return all;
@@ -76,8 +76,9 @@ void TieSum::run(Collective& collective, const Sequence& sequence, Deadline dead
     sum.add_(row(rows_[i]));
   }
   for (const Part& part : mine_) {
-    with_places(
-        sum, part, [](const at::Tensor& place, at::Tensor gradient) { gradient.copy_(place); });
+    with_places(sum, part, [](const at::Tensor& place, const at::Tensor& gradient) {
+      gradient.copy_(place);
+    });
   }
 }
 
