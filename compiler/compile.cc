@@ -16,6 +16,7 @@
 #include "stagecraft/compiler/shares_memory.h"
 #include "stagecraft/compiler/split_batch.h"
 #include "stagecraft/compiler/thread_count.h"
+#include "stagecraft/compiler/ties.h"
 
 namespace stagecraft {
 namespace {
@@ -111,6 +112,9 @@ StageGraph stage_graph_of(const Partition& partition) {
     graph.set_name(stage.id, stage.name);
     graph.set_needs_input_grad(stage.id, owes);
     graph.set_needs_weight_grad(stage.id, stage.trains());
+  }
+  for (TiedParameter& tied : tied_parameters(partition)) {
+    graph.add_tied(std::move(tied));
   }
   return graph;
 }

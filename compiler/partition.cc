@@ -46,25 +46,27 @@ class Partitioner {
                        names_[static_cast<std::size_t>(stage_of_[n])]);
   }
 
+  /// A hook is called with the whole gradient of a microbatch, and of a parameter that several
+  /// stages use none of them has it.
   void check_parameters() const {
-    std::map<int, int> owner;
+    std::map<ValueId, std::size_t> first_use;
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       for (const ValueId read : reads_of(graph_.nodes[n])) {
-        if (graph_.at(read).kind != ValueKind::Parameter) {
+        const Value& value = graph_.at(read);
+        if (value.kind != ValueKind::Parameter || value.hooks == kNoAttachment) {
           continue;
         }
-        const auto [entry, added] = owner.try_emplace(graph_.at(read).position, stage_of_[n]);
-        if (!added && entry->second != stage_of_[n]) {
+        const std::size_t first = first_use.try_emplace(read, n).first->second;
+        if (stage_of_[first] != stage_of_[n]) {
           throw Error(
               Errc::CompilePartition,
               fmt::format(
-                  "V33: the parameter {} is used in stage \"{}\" and in stage \"{}\"; a parameter "
-                  "belongs to "
-                  "one stage: move the marker so that one stage holds both uses, or give each its "
-                  "own parameter",
-                  graph_.parameters[static_cast<std::size_t>(graph_.at(read).position)].name,
-                  names_[static_cast<std::size_t>(entry->second)],
-                  names_[static_cast<std::size_t>(stage_of_[n])]));
+                  "the parameter {} has a hook, and {} and {} use it; a hook sees the whole "
+                  "gradient, and each stage has a part of it: cut so that one stage has "
+                  "both, or leave the hook out",
+                  graph_.parameters[static_cast<std::size_t>(value.position)].name,
+                  describe(first),
+                  describe(n)));
         }
       }
     }

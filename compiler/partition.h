@@ -1,5 +1,5 @@
 /// Partition: divides a captured graph into stage programs, as an assignment of its operators says,
-/// with the DAG between them.
+/// with the DAG between them. A parameter that several stages use is in each of them (SP-2).
 #pragma once
 
 #include <vector>
@@ -15,8 +15,8 @@ struct Partition {
   std::vector<StageId> order;  ///< a topological order of the stages; ties by number
 };
 
-/// Errors: CompilePartition for a parameter used in two stages (V33) and an in-place operator on a
-///         value that another stage reads; each names operator and markers.
+/// Errors: CompilePartition for an in-place operator on a value that another stage reads, and for a
+///         parameter with a hook that two stages use; each names operators and markers.
 [[nodiscard]] Partition partition(const Graph& graph, const StageAssignment& assignment);
 
 /// The whole graph as one program: what the cut must not change.

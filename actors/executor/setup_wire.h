@@ -28,7 +28,7 @@
 namespace stagecraft {
 
 /// Changes with every change to the fields of any record of a setup, and to how one is written.
-inline constexpr std::uint64_t kSetupVersion = 1;
+inline constexpr std::uint64_t kSetupVersion = 2;
 
 struct EncodedSetup {
   std::string bytes;
