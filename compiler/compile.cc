@@ -8,7 +8,9 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/capture/capture.h"
 #include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/cut/cut_into_stages.h"
 #include "stagecraft/compiler/gradient_flow.h"
+#include "stagecraft/compiler/operator_costs.h"
 #include "stagecraft/compiler/probe.h"
 #include "stagecraft/compiler/replay_check.h"
 #include "stagecraft/compiler/shares_memory.h"
@@ -113,6 +115,19 @@ StageGraph stage_graph_of(const Partition& partition) {
   return graph;
 }
 
+/// Of every operator, for a balanced cut; measured where the caller has none.
+std::vector<OperatorCost> costs_for(const Cut& cut,
+                                    const Graph& graph,
+                                    const Tensors& inputs,
+                                    const Tensors& labels) {
+  const auto* balanced = std::get_if<Balanced>(&cut);
+  if (balanced == nullptr || !balanced->costs.empty()) {
+    return balanced == nullptr ? std::vector<OperatorCost>() : balanced->costs;
+  }
+  constexpr int kRepeats = 3;  // a median; a stage adds up many operators
+  return measure_operators(graph, inputs, labels, {.repeats = kRepeats});
+}
+
 void check_trains(const CompiledProgram& compiled) {
   if (std::ranges::none_of(compiled.partition.stages, &StageProgram::trains)) {
     throw Error(Errc::CompileCapture,
@@ -190,7 +205,10 @@ Program compile_workload(const Workload& given, const CompileOptions& options) {
   check_against_eager(workload, compiled->graph, inputs.back(), labels.back());
   take_copies(compiled->graph.parameters);
   take_copies(compiled->graph.buffers);
-  compiled->partition = partition(compiled->graph);
+  std::vector<OperatorCost> costs = costs_for(options.cut, compiled->graph, inputs[0], labels[0]);
+  const StageAssignment assignment = cut_into_stages(compiled->graph, options.cut, costs);
+  compiled->partition = partition(compiled->graph, assignment);
+  compiled->cut = cut_report(compiled->graph, assignment, std::move(costs));
   find_gradient_flow(compiled->partition,
                      run_stages(compiled->graph, compiled->partition, inputs[0], labels[0]));
   compiled->stage_graph = stage_graph_of(compiled->partition);

@@ -71,6 +71,10 @@ std::vector<std::string> Program::parameter_names() const {
   return names;
 }
 
+const CutReport& Program::cut() const {
+  return compiled_->cut;
+}
+
 std::string Program::explain() const {
   std::string text;
   for (const StageProgram& stage : compiled_->partition.stages) {

@@ -6,8 +6,8 @@
 /// them in reverse. Values keep the ids of the whole graph. Weights are no part of it: it says what
 /// they are called and look like.
 ///
-/// SP-1: inputs are made contiguous by their producer, so every transport hands over the same
-///       strides.
+/// SP-1: what crosses is made contiguous by its producer, in the order of memory (memory_order.h),
+///       so every transport hands over the same strides, and the value has its order at both ends.
 /// SP-2: a parameter belongs to exactly one stage program.
 /// SP-3: every value that its operators, inputs and outputs name is in `values`.
 #pragma once

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/cut/cut_file.h"
+#include "stagecraft/compiler/cut/cut_report.h"
 #include "stagecraft/compiler/operator_costs.h"
 #include "stagecraft/scheduler/formats/costs_json.h"
 
@@ -24,19 +24,6 @@ Cut cut_in(const std::string& path) {
                 fmt::format("--cut expects a readable file behind the @, found '{}'", path));
   }
   return read_cut(text, path);
-}
-
-std::string sets_text(const OperatorSets& sets) {
-  std::string text;
-  for (const auto& ranges : sets.stages) {
-    std::string line;
-    for (const auto& [first, last] : ranges) {
-      line += (line.empty() ? "" : " ") +
-              (first == last ? std::to_string(first) : fmt::format("{}-{}", first, last));
-    }
-    text += fmt::format("{{{}}}\n", line);
-  }
-  return text;
 }
 
 }  // namespace
@@ -75,21 +62,10 @@ std::optional<int> stages_of(const Cut& cut) {
   return std::nullopt;
 }
 
-std::string cut_text(const Cut& cut, const Program& program) {
-  std::string text = "# stagecraft cut\n";
-  if (const auto* sets = std::get_if<OperatorSets>(&cut)) {
-    return text + sets_text(*sets);
-  }
-  for (const StageCut& stage : program.compiled().cut.stages) {
-    text += fmt::format("#{}{}\n", stage.first, stage.place.empty() ? "" : "  " + stage.place);
-  }
-  return text;
-}
-
 std::string costs_text(const Program& program, const Batch& inputs, int threads) {
   Costs costs;
   costs.device.threads = threads;
-  costs.operators = program.compiled().cut.operators;
+  costs.operators = program.cut().operators;
   if (costs.operators.empty()) {
     costs.operators = measure_operators(program, inputs, {}, {.threads = threads});
   }

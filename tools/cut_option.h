@@ -1,4 +1,4 @@
-/// The words of --cut, and what --cut-out and --costs-out write of a cut. `import` and `train` share
+/// The words of --cut, and what --costs-out writes. `import` and `train` share
 /// them.
 #pragma once
 
@@ -12,16 +12,13 @@
 
 namespace stagecraft::tools {
 
-/// "layers.4,#12" or "@FILE"; none where nothing is given.
+/// "layers.4,op:12" or "@FILE"; none where nothing is given.
 /// Errors: UsageArgument for a place without a name; UsageFile for a file that cannot be read, and
 ///         those of read_cut.
 [[nodiscard]] std::optional<Cut> cut_option(const std::optional<std::string>& words);
 
 /// How many stages it makes; none where the model's markers say it.
 [[nodiscard]] std::optional<int> stages_of(const Cut& cut);
-
-/// The text form of what `program` was cut into, which read_cut reads. `cut`: what was asked for.
-[[nodiscard]] std::string cut_text(const Cut& cut, const Program& program);
 
 /// The costs.json of its operators: measured now on `inputs`, unless compiling did.
 [[nodiscard]] std::string costs_text(const Program& program, const Batch& inputs, int threads);

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/cut/cut_file.h"
 #include "stagecraft/compiler/import/describe_inputs.h"
 #include "stagecraft/compiler/import/exported_program.h"
 #include "stagecraft/compiler/import/model_file.h"
@@ -119,10 +120,10 @@ void run_model(const ImportOptions& options, ModelFile& model, ModelReport& repo
         compile(model, {.inputs = example.batch, .microbatches = example.microbatches, .cut = cut});
     report.ran = true;
     if (options.cuts()) {
-      report.cut = program.compiled().cut;
+      report.cut = program.cut();
     }
     if (options.cut_out) {
-      report.cut_text = cut_text(cut, program);
+      report.cut_text = write_cut(program.cut());
     }
     if (options.costs_out) {
       report.costs_text = costs_text(program, example.batch, /*threads=*/1);

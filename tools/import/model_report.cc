@@ -135,20 +135,6 @@ std::string tensors_text(const std::string& what, const std::vector<ModelTensor>
   return text;
 }
 
-std::string cut_report_text(const CutReport& cut) {
-  std::vector<std::vector<std::string>> rows;
-  for (std::size_t s = 0; s < cut.stages.size(); ++s) {
-    const StageCut& stage = cut.stages[s];
-    rows.push_back({fmt::format("stage {}{}", s, stage.place.empty() ? "" : ", " + stage.place),
-                    std::to_string(stage.first),
-                    std::to_string(stage.operators),
-                    stage.time > 0.0 ? fmt::format("{:.3g} ms", stage.time * 1e3) : "-",
-                    bytes_text(stage.parameter_bytes),
-                    bytes_text(stage.crossing_bytes)});
-  }
-  return table_text({"cut", "first operator", "operators", "time", "parameters", "crosses"}, rows);
-}
-
 std::string run_text(const ModelFile& model, const ModelReport& report) {
   if (report.ran) {
     return report.on_zeros ? "\nrun on zeros of its shapes: forward and backward are supported\n"
@@ -195,7 +181,8 @@ Json tensors_json(const std::vector<ModelTensor>& tensors) {
 Json cut_json(const CutReport& cut) {
   Json stages = Json::array();
   for (const StageCut& stage : cut.stages) {
-    stages.push_back({{"first_operator", stage.first},
+    stages.push_back({{"name", stage.name},
+                      {"first_operator", stage.first},
                       {"operators", stage.operators},
                       {"place", stage.place},
                       {"seconds", stage.time},
@@ -235,7 +222,7 @@ std::string to_text(const ModelFile& model, const ModelReport& report) {
   }
   text += run_text(model, report);
   if (report.cut) {
-    text += "\n" + cut_report_text(*report.cut);
+    text += "\n" + to_string(*report.cut);
   }
   return text;
 }

@@ -5,6 +5,7 @@
 
 #include "stagecraft/compiler/check.h"
 #include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/cut/cut_file.h"
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/compiler/plan/planned_bytes.h"
 #include "stagecraft/compiler/replicate.h"
@@ -56,11 +57,10 @@ void check_weights(const TrainOptions& options, const Work& work, const Program&
 }
 
 /// What was cut, for the next run and for planners.
-void write_cut(const TrainJob& job, Console& console) {
+void write_files(const TrainJob& job, Console& console) {
   const TrainOptions& o = job.options;
   if (o.cut_out) {
-    const auto cut = cut_option(o.cut);
-    write_output(*o.cut_out, cut_text(cut.value_or(Balanced{}), job.program), console);
+    write_output(*o.cut_out, write_cut(job.program.cut()), console);
   }
   if (o.costs_out) {
     const Batch inputs = job.work->batch(0, job.choice).inputs;
@@ -112,7 +112,7 @@ TrainJob make_job(const TrainOptions& given, Console& console) {
                std::move(plan),
                std::move(memory),
                std::move(limits)};
-  write_cut(job, console);
+  write_files(job, console);
   return job;
 }
 
