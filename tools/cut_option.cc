@@ -1,5 +1,6 @@
 #include "stagecraft/tools/cut_option.h"
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -9,9 +10,9 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/cut/cut_file.h"
-#include "stagecraft/compiler/cut/cut_report.h"
 #include "stagecraft/compiler/operator_costs.h"
 #include "stagecraft/scheduler/formats/costs_json.h"
+#include "stagecraft/tools/schedule/number_text.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -60,6 +61,20 @@ std::optional<int> stages_of(const Cut& cut) {
     return balanced->stages;
   }
   return std::nullopt;
+}
+
+nlohmann::ordered_json cut_json(const CutReport& cut) {
+  nlohmann::ordered_json stages = nlohmann::ordered_json::array();
+  for (const StageCut& stage : cut.stages) {
+    stages.push_back({{"name", stage.name},
+                      {"first_operator", stage.first},
+                      {"operators", stage.operators},
+                      {"place", stage.place},
+                      {"seconds", stage.time},
+                      {"parameter_bytes", number_json(stage.parameter_bytes)},
+                      {"crossing_bytes", number_json(stage.crossing_bytes)}});
+  }
+  return stages;
 }
 
 std::string costs_text(const Program& program, const Batch& inputs, int threads) {

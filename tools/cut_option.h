@@ -1,14 +1,16 @@
-/// The words of --cut, and what --costs-out writes. `import` and `train` share
+/// The words of --cut, and what is told and written of a cut. `import` and `train` share
 /// them.
 #pragma once
 
 #include <optional>
 #include <string>
 
+#include <nlohmann/json.hpp>
+
 #include "stagecraft/compiler/batch.h"
 #include "stagecraft/compiler/cut/cut.h"
+#include "stagecraft/compiler/cut/cut_report.h"
 #include "stagecraft/compiler/program.h"
-#include "stagecraft/tools/console.h"
 
 namespace stagecraft::tools {
 
@@ -19,6 +21,9 @@ namespace stagecraft::tools {
 
 /// How many stages it makes; none where the model's markers say it.
 [[nodiscard]] std::optional<int> stages_of(const Cut& cut);
+
+/// Where each stage begins and what it costs: an array for programs.
+[[nodiscard]] nlohmann::ordered_json cut_json(const CutReport& cut);
 
 /// The costs.json of its operators: measured now on `inputs`, unless compiling did.
 [[nodiscard]] std::string costs_text(const Program& program, const Batch& inputs, int threads);

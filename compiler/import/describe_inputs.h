@@ -10,8 +10,8 @@
 namespace stagecraft {
 
 /// Has every input of `model` known, with type and shape of the argument in its place.
-/// Errors: UsageFile for another number of arguments than the model has inputs, and for all that are
-///         of another type or shape than the model's file says, each with its file.
+/// Errors: UsageFile for another number of arguments than the model has inputs, and for all that
+///         are of another type or shape than the model's file says, each with its file.
 void describe_inputs(ModelFile& model, const MicrobatchFiles& data);
 
 }  // namespace stagecraft

@@ -1,8 +1,8 @@
-/// MicrobatchFiles: a folder of `step<k>_mb<j>_arg<i>.npy`, the inputs of a training of a model from
-/// a file: argument i of microbatch j of step k, all counted from 0.
+/// MicrobatchFiles: a folder of `step<k>_mb<j>_arg<i>.npy`, the inputs of a training of a model
+/// from a file: argument i of microbatch j of step k, all counted from 0.
 ///
-/// Looked through once, by the headers of its files; a step's numbers are read when it is asked for.
-/// Other files may lie there, too.
+/// Looked through once, by the headers of its files; a step's numbers are read when it is asked
+/// for. Other files may lie there, too.
 /// DF-1: every step has as many microbatches, each of as many arguments, and an argument has one
 ///       shape and type throughout.
 #pragma once
@@ -20,8 +20,8 @@ namespace stagecraft {
 
 class MicrobatchFiles {
  public:
-  /// Errors: UsageFile for a folder that is not there or has none of these files, for the first file
-  ///         that is missing or breaks DF-1, and those of read_npy_header.
+  /// Errors: UsageFile for a folder that is not there or has none of these files, for the first
+  ///         file that is missing or breaks DF-1, and those of read_npy_header.
   explicit MicrobatchFiles(std::string folder);
 
   [[nodiscard]] const std::string& folder() const { return folder_; }

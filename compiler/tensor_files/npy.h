@@ -1,7 +1,8 @@
 /// .npy: one tensor in a file, as numpy.save writes it and numpy.load reads it.
 ///
-/// Read are versions 1 to 3, rows or columns first, little endian; written is version 1, rows first.
-/// NumPy has no bfloat16: such a tensor is written as float32, which holds each of its numbers.
+/// Read are versions 1 to 3, rows or columns first, little endian; written is version 1, rows
+/// first. NumPy has no bfloat16: such a tensor is written as float32, which holds each of its
+/// numbers.
 ///
 /// Source: numpy/lib/format.py.
 #pragma once

@@ -45,7 +45,7 @@ struct Entry {
   std::uint64_t begin = 0, end = 0;
 };
 
-/// The header's text as JSON. A JSON reader keeps one of two members of a name: here it is an error.
+/// The header's text as JSON. A JSON reader keeps one of two members of a name: here, an error.
 Json parsed(const TensorFile& file, const std::string& text) {
   std::vector<std::set<std::string>> names;
   const auto look = [&](int depth, Json::parse_event_t event, const Json& value) {

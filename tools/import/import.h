@@ -12,8 +12,8 @@ namespace stagecraft::tools {
 
 /// Returns Failed for a model with something that is not supported.
 /// Errors: those of load_model, MicrobatchFiles and describe_inputs; UsageArgument for a cut of a
-///         model whose shapes nothing says; those of compile but for what is not supported, which is
-///         printed; UsageFile for a file that cannot be written.
+///         model whose shapes nothing says; those of compile but for what is not supported, which
+///         is printed; UsageFile for a file that cannot be written.
 [[nodiscard]] ExitCode import_model(const std::vector<std::string>& words, Console& console);
 
 }  // namespace stagecraft::tools

@@ -13,6 +13,7 @@
 
 #include "stagecraft/base/byte_count.h"
 #include "stagecraft/compiler/import/exported_program.h"
+#include "stagecraft/tools/cut_option.h"
 #include "stagecraft/tools/schedule/number_text.h"
 #include "stagecraft/tools/schedule/table.h"
 
@@ -176,20 +177,6 @@ Json tensors_json(const std::vector<ModelTensor>& tensors) {
     all.push_back(std::move(one));
   }
   return all;
-}
-
-Json cut_json(const CutReport& cut) {
-  Json stages = Json::array();
-  for (const StageCut& stage : cut.stages) {
-    stages.push_back({{"name", stage.name},
-                      {"first_operator", stage.first},
-                      {"operators", stage.operators},
-                      {"place", stage.place},
-                      {"seconds", stage.time},
-                      {"parameter_bytes", number_json(stage.parameter_bytes)},
-                      {"crossing_bytes", number_json(stage.crossing_bytes)}});
-  }
-  return stages;
 }
 
 }  // namespace

@@ -12,8 +12,8 @@ namespace stagecraft::tools {
 class FileWork : public Work {
  public:
   /// Looks through the folder, reads the model, and has each fit the other.
-  /// Errors: those of MicrobatchFiles, load_model, describe_inputs and read_cut; CompileCapture, with
-  ///         all that the model has and is not supported.
+  /// Errors: those of MicrobatchFiles, load_model, describe_inputs and read_cut; CompileCapture,
+  ///         with all that the model has and is not supported.
   FileWork(const TrainOptions& options, double most);
 
   [[nodiscard]] TrainOptions settled(const TrainOptions& options) const override;

@@ -28,7 +28,8 @@ struct TrainJob {
 };
 
 /// Tries the places to be written to, reads the text or the model, settles the schedule, judges the
-/// memory and compiles the model: whatever fails fast, first. Then writes --cut-out and --costs-out.
+/// memory and compiles the model: whatever fails fast, first. Then writes --cut-out and
+/// --costs-out.
 /// Errors: those of each; UsageFile for a file that could not be written later, and for two options
 ///         that name one file of which one would be lost; DeviceOutOfMemory, with the bill, where
 ///         memory does not suffice, unless forced; ScheduleInvalid for a schedule that the model's

@@ -9,6 +9,7 @@
 
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "stagecraft/actors/checkpoint.h"
 #include "stagecraft/actors/executor/state_names.h"
@@ -17,6 +18,7 @@
 #include "stagecraft/compiler/lack_of_memory.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
 #include "stagecraft/scheduler/accumulation.h"
+#include "stagecraft/tools/cut_option.h"
 #include "stagecraft/tools/train/weights_hash.h"
 
 namespace stagecraft::tools {
@@ -200,6 +202,7 @@ ExitCode TrainRun::run() {
   // Until here there is nothing to finish, and a signal just ends the process.
   Interrupt interrupt(saves(job_.options), form_ == ProgressForm::Live);
   try {
+    tell_cut();
     train(interrupt);
   } catch (...) {
     progress_->text("");  // leaves the live line, so that the message has one of its own
@@ -217,6 +220,15 @@ ExitCode TrainRun::run() {
     return ExitCode::Failed;
   }
   return output_.failure().empty() ? ExitCode::Good : ExitCode::WrongUsage;
+}
+
+/// The stages of a Llama are where the options say; those of a file may be anywhere.
+void TrainRun::tell_cut() {
+  if (job_.options.model_file) {
+    const CutReport& cut = job_.program.cut();
+    const nlohmann::ordered_json object{{"event", "cut"}, {"stages", cut_json(cut)}};
+    progress_->report(to_string(cut), object.dump());
+  }
 }
 
 void TrainRun::train(const Interrupt& interrupt) {

@@ -5,8 +5,8 @@
 ///       between steps only.
 /// TN-2: what ends the steps early changes nothing of what follows them: the run saves, compares
 ///       and closes as it always does.
-/// TN-3: a run that keeps something, by --save, --save-weights or --trace, goes on when nobody reads
-///       its output.
+/// TN-3: a run that keeps something, by --save, --save-weights or --trace, goes on when nobody
+///       reads its output.
 #pragma once
 
 #include <cstdint>
@@ -48,6 +48,7 @@ class TrainRun {
 
  private:
   void load(const std::string& path);
+  void tell_cut();
   void train(const Interrupt& interrupt);
   StepResult step();
   StepResult pipeline_step(const WorkBatch& batch);

@@ -19,7 +19,8 @@ struct ScheduleChoice {
   int microbatches = 0;
 };
 
-/// Errors: UsageArgument for an unknown name or parameter, or a flag that contradicts the file; ScheduleParameter (V34) for values the builder cannot take;
+/// Errors: UsageArgument for an unknown name or parameter, or a flag that contradicts the file;
+///         ScheduleParameter (V34) for values the builder cannot take;
 ///         UsageFile for a file that cannot be opened; ScheduleParse for one that is no schedule;
 ///         ScheduleInvalid, with the grid and every violation, for one that breaks a rule.
 [[nodiscard]] ScheduleChoice choose_schedule(const TrainOptions& options, Console& console);
