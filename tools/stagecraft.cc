@@ -15,6 +15,7 @@
 #include "stagecraft/tools/console.h"
 #include "stagecraft/tools/credentials/credentials.h"
 #include "stagecraft/tools/exit_code.h"
+#include "stagecraft/tools/import/import.h"
 #include "stagecraft/tools/schedule/schedule.h"
 #include "stagecraft/tools/sub_command.h"
 #include "stagecraft/tools/trace/trace.h"
@@ -64,11 +65,15 @@ ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
             thrifty(&trace, "the trace, or the schedule")},
            {"train",
             "",
-            "train a small Llama on the bytes of a text, by pipeline",
+            "train by pipeline: a small Llama on the bytes of a text, or a model from a file",
             thrifty(&train,
                     "--dim, --ffn or --layers (its weights), --microbatch-size, --microbatches or "
-                    "--seq (what a step holds), or leave out --verify; --force tries what seems "
-                    "too large")},
+                    "--seq (what a step holds), or leave out --verify; of a model from a file, its "
+                    "microbatches; --force tries what seems too large")},
+           {"import",
+            "",
+            "say what is in a model's file, what is not supported, and where to cut it",
+            thrifty(&import_model, "the model, or the data of --inputs")},
            {"schedule",
             "",
             "make, check, simulate, show, convert, compare and repair schedules",

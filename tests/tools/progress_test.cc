@@ -42,7 +42,7 @@ TEST_CASE("a JSON run is one object per line with the keys in their order", "[to
   said.progress->verified(
       {.bit_equal = true, .max_abs_diff = 0.0, .losses = 50, .parameters = 39, .buffers = 2});
   said.progress->done(
-      {.steps = 50, .loss = 2.5, .tokens_per_second = 17000.0, .weights_sha256 = "ab"});
+      {.steps = 50, .loss = 2.5, .steps_per_second = 8.5, .tokens = 2000, .weights_sha256 = "ab"});
   CHECK(
       said.text() ==
       R"({"event":"step","step":3,"loss":4.5,"tokens":2048,"seconds":0.5,"bubble":0.25})"
@@ -101,6 +101,23 @@ TEST_CASE("a live run overwrites its line and leaves it before other text", "[to
   CHECK_THAT(said.text(), !ContainsSubstring("\n"));
   said.progress->done({.steps = 50, .loss = 2.5});
   CHECK_THAT(said.text(), ContainsSubstring("\ndone: step 50"));
+}
+
+TEST_CASE("where no tokens are, steps are counted", "[tools][progress]") {
+  const Said people(ProgressForm::Plain), programs(ProgressForm::Json);
+  StepLine step = kStep;
+  step.tokens.reset();
+  for (const Said* said : {&people, &programs}) {
+    said->progress->step(step);
+    said->progress->saved_weights(3, "w");
+    said->progress->done({.steps = 50, .loss = 2.5, .steps_per_second = 8.5});
+  }
+  CHECK_THAT(people.text(),
+             ContainsSubstring("loss 4.5000  2 steps/s  bubble") &&
+                 ContainsSubstring("saved the weights of step 3 to w\n") &&
+                 ContainsSubstring("loss 2.5000, 8.5 steps/s\n"));
+  CHECK_THAT(programs.text(), ContainsSubstring(R"("steps_per_second":8.5)"));
+  CHECK_THAT(programs.text(), !ContainsSubstring("tokens"));
 }
 
 TEST_CASE("a run that is interrupted says by which signal", "[tools][progress]") {

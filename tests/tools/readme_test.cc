@@ -69,7 +69,7 @@ std::vector<Command> commands_of(const std::vector<Block>& blocks) {
 /// A folder that looks like a checkout whose release build is this one.
 void make_checkout(const std::string& folder) {
   namespace fs = std::filesystem;
-  for (const char* name : {"examples", "tools"}) {
+  for (const char* name : {"examples", "tests", "tools"}) {
     fs::create_directory_symlink(fs::path(STAGECRAFT_SOURCE_DIR) / name, fs::path(folder) / name);
   }
   fs::create_directory(fs::path(folder) / "build");

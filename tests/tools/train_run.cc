@@ -31,9 +31,12 @@ CommandResult run_train(const std::vector<std::string>& more) {
 }
 
 TrainOutput train_json(const std::vector<std::string>& more) {
-  std::vector<std::string> words = more;
+  return train_output(small_train(more));
+}
+
+TrainOutput train_output(std::vector<std::string> words) {
   words.emplace_back("--json");
-  const CommandResult result = run_train(words);
+  const CommandResult result = run_command(words);
   CAPTURE(result.out, result.err);
   REQUIRE(result.exit_code == 0);
   TrainOutput output;

@@ -28,6 +28,9 @@ struct TrainOutput {
   [[nodiscard]] std::string sha256() const { return done.at("weights_sha256"); }
 };
 
+/// Runs these words, the program first, with --json, and REQUIREs that it ends with exit code 0.
+[[nodiscard]] TrainOutput train_output(std::vector<std::string> words);
+
 /// Runs small_train(more) with --json and REQUIREs that it ends with exit code 0.
 [[nodiscard]] TrainOutput train_json(const std::vector<std::string>& more);
 

@@ -3,60 +3,71 @@
 #include <limits>
 #include <utility>
 
-#include "stagecraft/compiler/compile.h"
+#include "stagecraft/compiler/check.h"
+#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/cut/cut_file.h"
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/compiler/plan/planned_bytes.h"
 #include "stagecraft/compiler/replicate.h"
-#include "stagecraft/examples/models/llama.h"
-#include "stagecraft/tools/train/llama_size.h"
+#include "stagecraft/compiler/tensor_files/weights.h"
+#include "stagecraft/tools/cut_option.h"
+#include "stagecraft/tools/output.h"
 #include "stagecraft/tools/train/places.h"
 #include "stagecraft/tools/train/threads.h"
 
 namespace stagecraft::tools {
 namespace {
 
-examples::LlamaOptions model_options(const TrainOptions& o,
-                                     std::int64_t vocabulary,
-                                     const ScheduleChoice& choice) {
-  return {.vocabulary = vocabulary,
-          .layers = choice.layers,
-          .dim = o.dim,
-          .heads = o.heads,
-          .ffn = o.ffn,
-          .sequence = o.sequence,
-          .stages = choice.stages,
-          .seed = o.seed};
-}
-
-/// Read in growing pieces, a text takes up to three times its bytes for a moment.
-double most_for_the_text() {
-  const std::vector<MemoryLimit> limits = memory_limits(/*threads=*/0);
-  return limits.empty() ? std::numeric_limits<double>::infinity() : limits.front().bytes / 3;
-}
-
-/// Judged before the model is built, as building it may take more memory than there is. Of a step
-/// nothing is certain yet, but that one microbatch goes through it.
+/// Of a step nothing is certain yet, but that one microbatch goes through it. Judged before the
+/// model is compiled, as that may take more memory than there is.
 void check_least(const TrainOptions& options,
                  const ScheduleChoice& choice,
-                 const examples::LlamaOptions& model,
+                 const WorkBytes& bytes,
                  const std::vector<MemoryLimit>& limits) {
-  const MemoryBill least(
-      options, choice, model, least_activation_bytes(model, options.microbatch_size));
+  const MemoryBill least(options, choice, bytes, bytes.microbatch);
   check_fits(least, options.dry_run ? least.to_compile() : least.to_run(), limits);
 }
 
-Program compile_model(const TrainOptions& options,
-                      const ScheduleChoice& choice,
-                      const examples::LlamaOptions& sizes,
-                      const ByteText& text) {
-  examples::Llama model(sizes);
-  const TextBatch example =
-      text.batch(options.seed, 0, options.microbatch_size * choice.microbatches);
-  return compile(model,
-                 {.inputs = {example.tokens},
-                  .labels = {example.targets},
-                  .loss = examples::next_token_loss,
-                  .microbatches = choice.microbatches});
+double left_now() {
+  const std::vector<MemoryLimit> limits = memory_limits(/*threads=*/0);
+  return limits.empty() ? std::numeric_limits<double>::infinity() : limits.front().bytes;
+}
+
+double kept_bytes(const Program& program) {
+  double bytes = 0.0;
+  for (const StageProgram& stage : program.compiled().partition.stages) {
+    bytes += static_cast<double>(stage.saved_bytes);
+  }
+  return bytes;
+}
+
+/// A run of hours must not end with a folder that cannot take its weights.
+void check_weights(const TrainOptions& options, const Work& work, const Program& program) {
+  if (!options.save_weights) {
+    return;
+  }
+  std::vector<NamedTensor> all = program.compiled().graph.parameters;
+  const std::vector<NamedTensor>& buffers = program.compiled().graph.buffers;
+  all.insert(all.end(), buffers.begin(), buffers.end());
+  std::vector<std::string> names;
+  for (const NamedTensor& t : work.all_names(std::move(all))) {
+    names.push_back(t.name);
+  }
+  check_weights_place(*options.save_weights, names);
+}
+
+/// What was cut, for the next run and for planners.
+void write_files(const TrainJob& job, Console& console) {
+  const TrainOptions& o = job.options;
+  if (o.cut_out) {
+    write_output(*o.cut_out, write_cut(job.program.cut()), console);
+  }
+  if (o.costs_out) {
+    const Batch inputs = job.work->batch(0, job.choice).inputs;
+    write_output(*o.costs_out,
+                 costs_text(job.program, inputs, static_cast<int>(o.threads_per_worker)),
+                 console);
+  }
 }
 
 double planned_activation_bytes(const Program& program, const Plan& plan) {
@@ -69,40 +80,40 @@ double planned_activation_bytes(const Program& program, const Plan& plan) {
 
 }  // namespace
 
-std::int64_t TrainJob::sequences_per_step() const {
-  return options.microbatch_size * choice.microbatches;
-}
-
-std::int64_t TrainJob::tokens_per_step() const {
-  return sequences_per_step() * options.sequence;
-}
-
-TrainJob make_job(const TrainOptions& options, Console& console) {
-  check_places(options);
-  ByteText text = ByteText::read(options.text, options.sequence, most_for_the_text());
+TrainJob make_job(const TrainOptions& given, Console& console) {
+  check_places(given);
+  std::unique_ptr<Work> work = open_work(given, left_now());
+  const TrainOptions options = work->settled(given);
   ScheduleChoice choice = choose_schedule(options, console);
-  const examples::LlamaOptions sizes = model_options(options, text.vocabulary(), choice);
+  WorkBytes bytes = work->bytes(choice);
   const int threads = options.dry_run ? 0 : threads_to_run(options, choice);
   check_threads(threads);
   std::vector<MemoryLimit> limits = memory_limits(threads);
   if (!options.force) {
-    check_least(options, choice, sizes, limits);
+    check_least(options, choice, bytes, limits);
   }
-  Program program = compile_model(options, choice, sizes, text);
+  Program program = work->compile(choice);
+  check(program, choice.schedule).or_throw();
+  check_weights(options, *work, program);
+  if (bytes.microbatch == 0.0) {
+    bytes.microbatch = kept_bytes(program);
+  }
   Program laid_out = replicate(program, choice.layout);
   Plan plan = lower_schedule(laid_out, choice.schedule, choice.layout, /*training=*/true);
-  MemoryBill memory(options, choice, sizes, planned_activation_bytes(laid_out, plan));
+  MemoryBill memory(options, choice, bytes, planned_activation_bytes(laid_out, plan));
   if (!options.force && !options.dry_run) {
     check_fits(memory, memory.to_run(), limits);
   }
-  return {options,
-          std::move(text),
-          std::move(choice),
-          std::move(program),
-          std::move(laid_out),
-          std::move(plan),
-          std::move(memory),
-          std::move(limits)};
+  TrainJob job{options,
+               std::move(work),
+               std::move(choice),
+               std::move(program),
+               std::move(laid_out),
+               std::move(plan),
+               std::move(memory),
+               std::move(limits)};
+  write_files(job, console);
+  return job;
 }
 
 Optimizer make_optimizer(const TrainOptions& options) {

@@ -9,7 +9,6 @@
 #include "stagecraft/tools/schedule/number_text.h"
 #include "stagecraft/tools/schedule/table.h"
 #include "stagecraft/tools/train/job.h"
-#include "stagecraft/tools/train/llama_size.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -47,24 +46,28 @@ std::string verdict(double needed, const MemoryLimit& limit) {
 
 MemoryBill::MemoryBill(const TrainOptions& options,
                        const ScheduleChoice& choice,
-                       const examples::LlamaOptions& model,
+                       const WorkBytes& work,
                        double activations) {
   const auto add = [this](Time time, const std::string& what, double bytes) {
     lines_.push_back({time, what, bytes});
   };
-  const double weights = weight_bytes(model);
+  const double weights = work.parameters;
   const auto states = static_cast<double>(state_names(make_optimizer(options)).size());
   const auto replicas = static_cast<double>(choice.layout.replicas());
   const auto ranks = static_cast<double>(choice.layout.ranks());
-  const double tokens = 2.0 * sizeof(std::int64_t) * static_cast<double>(options.sequence) *
-                        static_cast<double>(options.microbatch_size) *
-                        static_cast<double>(choice.microbatches);
   add(Time::Always, "weights of the model", weights);
-  add(Time::Always, "its modules and operators", description_bytes(model));
+  add(Time::Always, "its modules and operators", work.description);
+  if (work.buffers > 0.0) {
+    add(Time::Always, "its buffers", work.buffers);
+    add(Time::Run, "buffers of all ranks", replicas * work.buffers);
+  }
+  if (work.file > 0.0) {
+    add(Time::Compiling, "the model as its file has it", work.file);
+  }
   add(Time::Compiling,
       "activations of one microbatch, as module and as replay",
-      2 * least_activation_bytes(model, options.microbatch_size));
-  add(Time::Compiling, "tokens of one step", tokens);
+      2 * work.microbatch);
+  add(Time::Compiling, "inputs of one step", work.batch);
   const bool processes = options.workers == WorkerKind::Processes;
   add(Time::Run,
       fmt::format("LibTorch and {} workers{}", ranks, processes ? ", each a process" : ""),
@@ -86,7 +89,7 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   add(Time::Step, "activations of all ranks", activations);
   add(Time::Step, "what malloc may keep of them when freed", kKeptByMalloc * activations);
   add(Time::Step, "gradients of one microbatch", replicas * weights);
-  add(Time::Step, "tokens, and the workers' copies", 2 * tokens);
+  add(Time::Step, "inputs, and the workers' copies", 2 * work.batch);
   add(Time::State,
       "copies of weights and optimizer states",
       replicas * weights * (1 + states) + weights);

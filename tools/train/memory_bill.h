@@ -13,10 +13,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "stagecraft/examples/models/llama_options.h"
 #include "stagecraft/tools/train/memory_limits.h"
 #include "stagecraft/tools/train/options.h"
 #include "stagecraft/tools/train/schedule_choice.h"
+#include "stagecraft/tools/train/work.h"
 
 namespace stagecraft::tools {
 
@@ -38,7 +38,7 @@ class MemoryBill {
   /// `activations`: of all ranks in a step, at their peaks or at the least.
   MemoryBill(const TrainOptions& options,
              const ScheduleChoice& choice,
-             const examples::LlamaOptions& model,
+             const WorkBytes& work,
              double activations);
 
   [[nodiscard]] const std::vector<MemoryLine>& lines() const { return lines_; }

@@ -13,8 +13,8 @@ namespace {
 
 constexpr const char* kCommand = "stagecraft train";
 constexpr const char* kAbout =
-    "Trains a small Llama on the bytes of a text, cut into pipeline stages, one worker per row of "
-    "the schedule.";
+    "Trains a small Llama on the bytes of a text, or a model from a file on a folder of data, cut "
+    "into pipeline\nstages, one worker per row of the schedule.";
 constexpr const char* kFooter =
     "Ctrl-C, SIGTERM and SIGHUP end a run after its step: it saves what --save asks for and closes "
     "as it\nalways does. A second one, more than 1 s later, ends it at once. When nobody reads its "
@@ -34,8 +34,27 @@ constexpr double kMostDeadline = 365.0 * 24.0 * 3600.0;
   tools::wrong_usage(kCommand, message);
 }
 
+void add_file(CLI::App& app, TrainOptions& o) {
+  const std::string group = "Model from a file (docs/models.md)";
+  app.add_option("--model-file", o.model_file, "what torch.export.save or torch.jit.save wrote")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--data", o.data, "its inputs: step<k>_mb<j>_arg<i>.npy, counted from 0")
+      ->type_name("DIR")
+      ->group(group);
+  app.add_option("--cut", o.cut, "where stages begin, e.g. layers.4,layers.8 [balanced by time]")
+      ->type_name("PLACES|@FILE")
+      ->group(group);
+  app.add_option("--cut-out", o.cut_out, "writes the cut, for --cut @FILE")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--costs-out", o.costs_out, "writes what each operator costs, as costs.json")
+      ->type_name("FILE")
+      ->group(group);
+}
+
 void add_model(CLI::App& app, TrainOptions& o) {
-  const std::string group = "Model";
+  const std::string group = "Llama";
   app.add_option("--layers", o.layers, "decoder layers [4, or one per stage]")
       ->check(whole_number(1))
       ->group(group);
@@ -60,7 +79,7 @@ void add_pipeline(CLI::App& app,
       ->group(group);
   app.add_option("--stages",
                  o.stages,
-                 "stages, layers split evenly over them [what the schedule makes of the ranks]")
+                 "stages the model is cut into [what the schedule makes of the ranks]")
       ->check(whole_number(1))
       ->group(group);
   app.add_option("--chunks", o.chunks, "stages per rank, where the schedule leaves that open")
@@ -71,8 +90,9 @@ void add_pipeline(CLI::App& app,
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->group(group);
-  app.add_option(
-         "--microbatches", o.microbatches, "microbatches per step [8, or the schedule file's]")
+  app.add_option("--microbatches",
+                 o.microbatches,
+                 "microbatches per step [8, or the schedule file's or the data's]")
       ->check(whole_number(1))
       ->group(group);
   app.add_option("--microbatch-size", o.microbatch_size, "sequences per microbatch")
@@ -96,10 +116,12 @@ void add_training(CLI::App& app, TrainOptions& o, std::string& optimizer, std::s
   app.add_option("--text", o.text, "what to learn; the vocabulary is its distinct bytes")
       ->type_name("FILE")
       ->group(group);
-  app.add_option("--steps", o.steps, "the step at which the run ends")
+  app.add_option("--steps", o.steps, "the step at which the run ends [of --data: all]")
       ->check(whole_number(1))
       ->group(group);
-  app.add_option("--seed", o.seed, "of weights and windows")->check(whole_number(0))->group(group);
+  app.add_option("--seed", o.seed, "of weights, windows and random operators")
+      ->check(whole_number(0))
+      ->group(group);
   app.add_option("--optimizer", optimizer, "adamw or sgd")->type_name("NAME")->group(group);
   app.add_option("--lr", o.rate, "learning rate")->check(positive_number())->group(group);
   app.add_option("--lr-schedule", rate_kind, "constant or cosine (to 0 at --steps)")
@@ -126,6 +148,14 @@ void add_run(CLI::App& app, TrainOptions& o) {
       ->type_name("FILE")
       ->group(group);
   app.add_option("--load", o.load, "checkpoint to go on from")->type_name("FILE")->group(group);
+  app.add_option("--save-weights",
+                 o.save_weights,
+                 "parameters and buffers to write then, too: NAME.npy in a folder, or one file")
+      ->type_name("DIR|FILE.safetensors")
+      ->group(group);
+  app.add_option("--load-weights", o.load_weights, "such, to begin with")
+      ->type_name("DIR|FILE.safetensors")
+      ->group(group);
   app.add_option("--trace", o.trace, "timeline to write, for ui.perfetto.dev and stagecraft trace")
       ->type_name("FILE")
       ->group(group);
@@ -163,7 +193,40 @@ Kind choose(const std::string& option,
   wrong_usage(fmt::format("{} expects {}, found '{}'", option, fmt::join(names, " or "), word));
 }
 
+/// A model is a Llama with a text, or a file with data; an option of the one means nothing to the
+/// other.
+void check_model(const TrainOptions& o, const CLI::App& app) {
+  const auto refuse = [&](std::initializer_list<const char*> names, std::string_view why) {
+    for (const char* name : names) {
+      if (app.count(name) > 0) {
+        wrong_usage(fmt::format("{} {}; leave one of the two out", name, why));
+      }
+    }
+  };
+  if (!o.model_file) {
+    refuse({"--data", "--cut", "--cut-out", "--costs-out"}, "expects --model-file, found none");
+    return;
+  }
+  refuse({"--text",
+          "--layers",
+          "--dim",
+          "--heads",
+          "--ffn",
+          "--seq",
+          "--microbatch-size",
+          "--eval-every"},
+         "is of the Llama and its text, found --model-file");
+  if (!o.data) {
+    wrong_usage("--model-file expects --data DIR with the inputs of its steps, found none");
+  }
+}
+
 void check_together(const TrainOptions& o, const CLI::App& app) {
+  check_model(o, app);
+  if (o.load && o.load_weights) {
+    wrong_usage(
+        "--load-weights expects no --load, whose checkpoint has weights; leave one of the two out");
+  }
   if (o.dim % o.heads != 0) {
     wrong_usage(fmt::format("--heads expects a divisor of --dim {}, found {}", o.dim, o.heads));
   }
@@ -179,7 +242,7 @@ void check_together(const TrainOptions& o, const CLI::App& app) {
     wrong_usage(
         "--credentials expects --workers processes, found threads; leave one of the two out");
   }
-  if (o.warmup > o.steps) {
+  if (!o.all_steps && o.warmup > o.steps) {
     wrong_usage(fmt::format("--warmup expects at most --steps {}, found {}", o.steps, o.warmup));
   }
   if (o.step_deadline && (*o.step_deadline < kLeastDeadline || *o.step_deadline > kMostDeadline)) {
@@ -203,6 +266,7 @@ std::variant<TrainOptions, HelpText> parse_train_options(
   app.option_defaults()->always_capture_default();
   app.footer(kFooter);
   add_training(app, options, optimizer, rate_kind);
+  add_file(app, options);
   add_model(app, options);
   add_pipeline(app, options, set, workers);
   add_run(app, options);
@@ -218,6 +282,7 @@ std::variant<TrainOptions, HelpText> parse_train_options(
                          workers,
                          {{"threads", WorkerKind::Threads}, {"processes", WorkerKind::Processes}});
   options.set = key_values(kCommand, "--set", set);
+  options.all_steps = options.model_file && app.count("--steps") == 0;
   check_together(options, app);
   return options;
 }

@@ -2,7 +2,7 @@
 ///
 /// Made by parse_train_options() from the command line, read by every other part of the
 /// sub-command, never changed. What is checked here needs nothing but the arguments themselves; the
-/// text, a schedule file and a checkpoint are judged where they are read.
+/// text, a model and its data, a schedule file and a checkpoint are judged where they are read.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,11 @@ enum class RateKind { Constant, Cosine };
 enum class WorkerKind { Threads, Processes };
 
 struct TrainOptions {
+  std::optional<std::string> model_file;  ///< none: a Llama, which learns `text`
+  std::optional<std::string> data;        ///< folder of a model file's microbatches
+  std::optional<std::string> cut;         ///< places or @FILE; none: balanced
+  std::optional<std::string> cut_out;
+  std::optional<std::string> costs_out;
   std::string text = "/usr/share/common-licenses/GPL-3";
   std::optional<std::int64_t> layers;  ///< none: 4, or one per stage where there are more
   std::int64_t dim = 128;
@@ -33,6 +38,7 @@ struct TrainOptions {
   std::map<std::string, std::string> set;    ///< further parameters of the builder
   std::string schedule = "1f1b";             ///< a builder's name or a file
   std::int64_t steps = 50;                   ///< the step at which the run ends
+  bool all_steps = false;                    ///< instead: as many as `data` has
   OptimizerKind optimizer = OptimizerKind::AdamW;
   double rate = 3e-4;
   RateKind rate_kind = RateKind::Constant;
@@ -47,6 +53,8 @@ struct TrainOptions {
   std::optional<std::int64_t> eval_every;
   std::optional<std::string> save;
   std::optional<std::string> load;
+  std::optional<std::string> save_weights;  ///< a folder, or a .safetensors file
+  std::optional<std::string> load_weights;  ///< likewise
   std::optional<std::string> trace;
   bool mirror = false;
   std::optional<double> step_deadline;  ///< seconds; none: the trainer's

@@ -13,6 +13,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/output_place.h"
 #include "stagecraft/base/whole_file.h"
+#include "stagecraft/compiler/tensor_files/weights.h"
 #include "stagecraft/tools/trace/trace_file.h"
 
 namespace stagecraft::tools {
@@ -86,6 +87,15 @@ void check_apart(const Named& output, const std::vector<Named>& others) {
 
 void check_places(const TrainOptions& options) {
   std::vector<Named> read{{"--text", options.text}};
+  if (options.model_file) {
+    read = {{"--model-file", *options.model_file}};
+    if (options.cut && options.cut->starts_with('@')) {
+      read.emplace_back("--cut", options.cut->substr(1));
+    }
+  }
+  if (options.load_weights) {
+    read.emplace_back("--load-weights", *options.load_weights);
+  }
   std::error_code ignored;
   if (fs::exists(options.schedule, ignored)) {
     read.emplace_back("--schedule", options.schedule);
@@ -95,6 +105,25 @@ void check_places(const TrainOptions& options) {
     check_place(save, [](const std::string& path) { const WholeFile tried(path); });
     check_apart(save, read);  // --load may be the same: it was read before
     read.push_back(save);
+  }
+  if (options.save_weights) {
+    const Named weights{"--save-weights", *options.save_weights};
+    check_place(weights, [](const std::string& path) { check_weights_place(path, {}); });
+    check_apart(weights, read);
+    read.push_back(weights);
+  }
+  for (const auto& [option, path] :
+       {std::pair{"--cut-out", options.cut_out}, std::pair{"--costs-out", options.costs_out}}) {
+    if (path) {
+      const Named made{option, *path};
+      check_place(made, [](const std::string& file) {
+        if (!output_place(file).is_stream()) {
+          const WholeFile tried(file);
+        }
+      });
+      check_apart(made, read);
+      read.push_back(made);
+    }
   }
   if (options.load) {
     read.emplace_back("--load", *options.load);

@@ -20,16 +20,21 @@ std::string duration(double seconds) {
   return whole < 60 ? fmt::format("{}s", whole) : fmt::format("{}m{:02}s", whole / 60, whole % 60);
 }
 
+/// Tokens where there are any. Steps are few: they get three digits.
+std::string rate_text(double steps_per_second, const std::optional<std::int64_t>& tokens) {
+  return tokens ? fmt::format("{:.0f} tokens/s", steps_per_second * static_cast<double>(*tokens))
+                : fmt::format("{:.3g} steps/s", steps_per_second);
+}
+
 std::string step_text(const StepLine& line) {
-  return fmt::format(
-      "step {}/{}  loss {:.4f}  {:.0f} tokens/s  bubble {:.0f} %  slowest {}  ETA {}",
-      line.step,
-      line.steps,
-      line.loss,
-      static_cast<double>(line.tokens) / line.seconds,
-      line.bubble * 100.0,
-      line.slowest,
-      duration(line.eta_seconds));
+  return fmt::format("step {}/{}  loss {:.4f}  {}  bubble {:.0f} %  slowest {}  ETA {}",
+                     line.step,
+                     line.steps,
+                     line.loss,
+                     rate_text(1.0 / line.seconds, line.tokens),
+                     line.bubble * 100.0,
+                     line.slowest,
+                     duration(line.eta_seconds));
 }
 
 std::string compared_text(const VerifyLine& line) {
@@ -69,6 +74,10 @@ class TextProgress : public Progress {
     text(fmt::format("saved step {} to {}\n", step, path));
   }
 
+  void saved_weights(std::int64_t step, const std::string& path) override {
+    text(fmt::format("saved the weights of step {} to {}\n", step, path));
+  }
+
   void interrupted(std::int64_t step, int signal) override {
     text(fmt::format("interrupted by {} after step {}\n", signal_name(signal), step));
   }
@@ -100,10 +109,10 @@ class TextProgress : public Progress {
   }
 
   void done(const DoneLine& line) override {
-    text(fmt::format("done: step {}, loss {:.4f}, {:.0f} tokens/s\nweights sha256 {}\n",
+    text(fmt::format("done: step {}, loss {:.4f}, {}\nweights sha256 {}\n",
                      line.steps,
                      line.loss,
-                     line.tokens_per_second,
+                     rate_text(line.steps_per_second, line.tokens),
                      line.weights_sha256));
   }
 
@@ -129,12 +138,13 @@ class JsonProgress : public Progress {
   explicit JsonProgress(RunOutput& out) : out_(out) {}
 
   void step(const StepLine& line) override {
-    write({{"event", "step"},
-           {"step", line.step},
-           {"loss", line.loss},
-           {"tokens", line.tokens},
-           {"seconds", line.seconds},
-           {"bubble", line.bubble}});
+    Object object{{"event", "step"}, {"step", line.step}, {"loss", line.loss}};
+    if (line.tokens) {
+      object["tokens"] = *line.tokens;
+    }
+    object["seconds"] = line.seconds;
+    object["bubble"] = line.bubble;
+    write(object);
   }
 
   void evaluated(const EvalLine& line) override {
@@ -143,6 +153,10 @@ class JsonProgress : public Progress {
 
   void saved(std::int64_t step, const std::string& path) override {
     write({{"event", "saved"}, {"step", step}, {"file", path}});
+  }
+
+  void saved_weights(std::int64_t step, const std::string& path) override {
+    write({{"event", "saved_weights"}, {"step", step}, {"file", path}});
   }
 
   void interrupted(std::int64_t step, int signal) override {
@@ -171,11 +185,14 @@ class JsonProgress : public Progress {
   }
 
   void done(const DoneLine& line) override {
-    write({{"event", "done"},
-           {"steps", line.steps},
-           {"loss", line.loss},
-           {"tokens_per_second", line.tokens_per_second},
-           {"weights_sha256", line.weights_sha256}});
+    Object object{{"event", "done"}, {"steps", line.steps}, {"loss", line.loss}};
+    if (line.tokens) {
+      object["tokens_per_second"] = line.steps_per_second * static_cast<double>(*line.tokens);
+    } else {
+      object["steps_per_second"] = line.steps_per_second;
+    }
+    object["weights_sha256"] = line.weights_sha256;
+    write(object);
   }
 
   void report(const std::string&, const std::string& json) override { out_.write(json + "\n"); }

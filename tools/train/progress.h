@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,10 +22,10 @@ struct StepLine {
   std::int64_t step = 0;
   std::int64_t steps = 0;  ///< where the run ends
   double loss = 0.0;
-  std::int64_t tokens = 0;  ///< of this step
-  double seconds = 0.0;     ///< of this step
-  double bubble = 0.0;      ///< share of rank time in which nothing was computed
-  std::string slowest;      ///< the stage whose rank computed longest
+  std::optional<std::int64_t> tokens;  ///< of this step; none: steps are what is counted
+  double seconds = 0.0;                ///< of this step
+  double bubble = 0.0;                 ///< share of rank time in which nothing was computed
+  std::string slowest;                 ///< the stage whose rank computed longest
   double eta_seconds = 0.0;
 };
 
@@ -49,7 +50,8 @@ struct VerifyLine {
 struct DoneLine {
   std::int64_t steps = 0;
   double loss = 0.0;  ///< of the last step
-  double tokens_per_second = 0.0;
+  double steps_per_second = 0.0;
+  std::optional<std::int64_t> tokens;  ///< of one step, as in StepLine
   std::string weights_sha256;
 };
 
@@ -59,6 +61,7 @@ class Progress {
   virtual void step(const StepLine& line) = 0;
   virtual void evaluated(const EvalLine& line) = 0;
   virtual void saved(std::int64_t step, const std::string& path) = 0;
+  virtual void saved_weights(std::int64_t step, const std::string& path) = 0;
   virtual void interrupted(std::int64_t step, int signal) = 0;
   virtual void verified(const VerifyLine& line) = 0;
   virtual void done(const DoneLine& line) = 0;

@@ -9,20 +9,20 @@
 
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "stagecraft/actors/checkpoint.h"
 #include "stagecraft/actors/executor/state_names.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/lack_of_memory.h"
+#include "stagecraft/compiler/tensor_files/weights.h"
 #include "stagecraft/scheduler/accumulation.h"
+#include "stagecraft/tools/cut_option.h"
 #include "stagecraft/tools/train/weights_hash.h"
 
 namespace stagecraft::tools {
 namespace {
-
-// Training counts its steps from 0, so no step trains on the windows that evaluations read.
-constexpr std::int64_t kEvaluationStep = -1;
 
 ReferenceOptions reference_options(const TrainOptions& options) {
   return {.learning_rate = make_learning_rate(options),
@@ -43,6 +43,20 @@ TrainerOptions trainer_options(const TrainOptions& options) {
         std::chrono::milliseconds(static_cast<std::int64_t>(*options.step_deadline * 1000.0));
   }
   return made;
+}
+
+bool saves(const TrainOptions& options) {
+  return options.save || options.save_weights;
+}
+
+/// The file for which a run goes on that nobody listens to; null where there is none.
+const std::string* kept_by(const TrainOptions& options) {
+  for (const auto* file : {&options.save, &options.save_weights, &options.trace}) {
+    if (*file) {
+      return &**file;
+    }
+  }
+  return nullptr;
 }
 
 /// What is a field to a program is an option here.
@@ -186,8 +200,9 @@ void TrainRun::load(const std::string& path) {
 
 ExitCode TrainRun::run() {
   // Until here there is nothing to finish, and a signal just ends the process.
-  Interrupt interrupt(job_.options.save.has_value(), form_ == ProgressForm::Live);
+  Interrupt interrupt(saves(job_.options), form_ == ProgressForm::Live);
   try {
+    tell_cut();
     train(interrupt);
   } catch (...) {
     progress_->text("");  // leaves the live line, so that the message has one of its own
@@ -207,6 +222,15 @@ ExitCode TrainRun::run() {
   return output_.failure().empty() ? ExitCode::Good : ExitCode::WrongUsage;
 }
 
+/// The stages of a Llama are where the options say; those of a file may be anywhere.
+void TrainRun::tell_cut() {
+  if (job_.options.model_file) {
+    const CutReport& cut = job_.program.cut();
+    const nlohmann::ordered_json object{{"event", "cut"}, {"stages", cut_json(cut)}};
+    progress_->report(to_string(cut), object.dump());
+  }
+}
+
 void TrainRun::train(const Interrupt& interrupt) {
   const auto& every = job_.options.eval_every;
   while (trainer_.steps() < job_.options.steps && interrupt.received() == 0 && worth_going_on()) {
@@ -222,7 +246,7 @@ bool TrainRun::worth_going_on() {
   if (output_.failure().empty()) {
     return true;
   }
-  const bool keeps = job_.options.save || job_.options.trace;
+  const bool keeps = kept_by(job_.options) != nullptr;
   if (keeps) {
     tell_of_output();
   }
@@ -235,11 +259,11 @@ void TrainRun::tell_of_output() {
     return;
   }
   const TrainOptions& o = job_.options;
-  const bool goes_on = (o.save || o.trace) && trainer_.steps() < o.steps;
+  const bool goes_on = kept_by(o) != nullptr && trainer_.steps() < o.steps;
   console_.err << fmt::format("stagecraft: {}; the run {}\n",
                               output_.failure(),
                               goes_on ? fmt::format("goes on for '{}', to end with exit status 2",
-                                                    o.save ? *o.save : *o.trace)
+                                                    *kept_by(o))
                                       : fmt::format("ended after step {}", trainer_.steps()))
                << std::flush;
 }
@@ -261,8 +285,9 @@ bool TrainRun::close(Interrupt& interrupt) {
       }
     }
   };
-  interrupt.enter(job_.options.save ? Interrupt::Phase::Saving : Interrupt::Phase::Ending);
+  interrupt.enter(saves(job_.options) ? Interrupt::Phase::Saving : Interrupt::Phase::Ending);
   attempt([&] { save(); });
+  attempt([&] { save_weights(); });
   interrupt.enter(Interrupt::Phase::Ending);
   bool good = true;
   attempt([&] { good = verify(); });
@@ -277,10 +302,10 @@ bool TrainRun::close(Interrupt& interrupt) {
 
 StepResult TrainRun::step() {
   const std::int64_t index = trainer_.steps();
-  const TextBatch batch = job_.text.batch(job_.options.seed, index, job_.sequences_per_step());
+  const WorkBatch batch = job_.work->batch(index, job_.choice);
   StepResult result = pipeline_step(batch);
   if (reference_) {
-    const ReferenceStep one_process = reference_->step({batch.tokens}, {batch.targets});
+    const ReferenceStep one_process = reference_->step(batch.inputs, batch.labels);
     verifier_.step(
         index + 1, result.losses, one_process.losses, result.mean_loss, one_process.mean_loss);
   }
@@ -289,9 +314,9 @@ StepResult TrainRun::step() {
 
 /// The runtime counts updates made and names its own fields, a user counts steps from 1 and has
 /// options: the message says the user's.
-StepResult TrainRun::pipeline_step(const TextBatch& batch) {
+StepResult TrainRun::pipeline_step(const WorkBatch& batch) {
   try {
-    return trainer_.step({batch.tokens}, {batch.targets}).get();
+    return trainer_.step(batch.inputs, batch.labels).get();
   } catch (const Error& error) {
     ErrorContext where = error.context();
     where.step.reset();
@@ -325,7 +350,7 @@ void TrainRun::report(const StepResult& result) {
   progress_->step({.step = trainer_.steps(),
                    .steps = job_.options.steps,
                    .loss = result.mean_loss,
-                   .tokens = job_.tokens_per_step(),
+                   .tokens = job_.work->tokens(job_.choice),
                    .seconds = result.seconds,
                    .bubble = result.bubble,
                    .slowest = slowest_of(result.ranks, totals_),
@@ -333,10 +358,9 @@ void TrainRun::report(const StepResult& result) {
 }
 
 void TrainRun::evaluate() {
-  const TextBatch batch =
-      job_.text.batch(job_.options.seed, kEvaluationStep, job_.sequences_per_step());
+  const WorkBatch batch = job_.work->evaluation(job_.choice);
   progress_->evaluated(
-      {.step = trainer_.steps(), .loss = trainer_.evaluate({batch.tokens}, {batch.targets})});
+      {.step = trainer_.steps(), .loss = trainer_.evaluate(batch.inputs, batch.labels)});
 }
 
 void TrainRun::save() {
@@ -344,6 +368,20 @@ void TrainRun::save() {
     trainer_.save(*job_.options.save);
     progress_->saved(trainer_.steps(), *job_.options.save);
   }
+}
+
+void TrainRun::save_weights() {
+  if (!job_.options.save_weights) {
+    return;
+  }
+  std::vector<NamedTensor> trained;
+  for (const StateDict& all : {trainer_.state_dict(), trainer_.buffers()}) {
+    for (const auto& [name, tensor] : all) {
+      trained.push_back({name, tensor});
+    }
+  }
+  write_weights(*job_.options.save_weights, job_.work->all_names(std::move(trained)));
+  progress_->saved_weights(trainer_.steps(), *job_.options.save_weights);
 }
 
 bool TrainRun::verify() {
@@ -366,11 +404,11 @@ bool TrainRun::verify() {
 void TrainRun::finish() {
   progress_->text(fmt::format("\n{}\n", rank_table(totals_)));
   timeline_->report(*progress_);
-  progress_->done(
-      {.steps = trainer_.steps(),
-       .loss = last_loss_,
-       .tokens_per_second = static_cast<double>(job_.tokens_per_step() * done_) / seconds_,
-       .weights_sha256 = weights_sha256(trainer_.state_dict())});
+  progress_->done({.steps = trainer_.steps(),
+                   .loss = last_loss_,
+                   .steps_per_second = static_cast<double>(done_) / seconds_,
+                   .tokens = job_.work->tokens(job_.choice),
+                   .weights_sha256 = weights_sha256(trainer_.state_dict())});
 }
 
 }  // namespace stagecraft::tools

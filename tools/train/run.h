@@ -5,7 +5,8 @@
 ///       between steps only.
 /// TN-2: what ends the steps early changes nothing of what follows them: the run saves, compares
 ///       and closes as it always does.
-/// TN-3: a run that keeps something, by --save or --trace, goes on when nobody reads its output.
+/// TN-3: a run that keeps something, by --save, --save-weights or --trace, goes on when nobody
+///       reads its output.
 #pragma once
 
 #include <cstdint>
@@ -47,15 +48,17 @@ class TrainRun {
 
  private:
   void load(const std::string& path);
+  void tell_cut();
   void train(const Interrupt& interrupt);
   StepResult step();
-  StepResult pipeline_step(const TextBatch& batch);
+  StepResult pipeline_step(const WorkBatch& batch);
   void report(const StepResult& result);
   void evaluate();
   [[nodiscard]] bool worth_going_on();
   void tell_of_output();
   bool close(Interrupt& interrupt);
   void save();
+  void save_weights();
   bool verify();
   void finish();
 

@@ -23,7 +23,6 @@ namespace stagecraft::tools {
 namespace {
 
 constexpr int kDefaultRanks = 4;
-constexpr int kDefaultLayers = 4;
 constexpr int kDefaultMicrobatches = 8;
 
 /// Builders refuse what no machine can hold, so the largest number there is stays too large.
@@ -56,22 +55,6 @@ Schedule read_file(const std::string& path, Console& console) {
   return read_schedule(path, {}, console).schedule;
 }
 
-int layers_of(const TrainOptions& options, int stages) {
-  if (!options.layers) {
-    return std::max(kDefaultLayers, stages);
-  }
-  if (stages > *options.layers) {
-    throw Error(
-        Errc::UsageArgument,
-        fmt::format(
-            "--layers expects at least {}, one for each of the schedule's stages, found {}; give "
-            "more layers, or fewer --ranks or --stages",
-            stages,
-            *options.layers));
-  }
-  return static_cast<int>(*options.layers);
-}
-
 void check_flag(const char* flag,
                 std::optional<std::int64_t> given,
                 int fixed,
@@ -90,11 +73,19 @@ void check_flag(const char* flag,
   }
 }
 
+/// Once, or once per replica.
+bool is_chain(const Schedule& schedule, const Layout& layout) {
+  return schedule.stage_graph().edges() ==
+         layout.expand(StageGraph::chain(layout.model_stages())).edges();
+}
+
 /// Throws with the grid on which every violation is marked and told below. Keeps SC-1.
 void check_rules(const ScheduleChoice& choice, const std::string& name) {
   const std::vector<Violation> violations =
       validate(choice.schedule,
-               choice.layout.expand(StageGraph::chain(choice.stages)),
+               is_chain(choice.schedule, choice.layout)
+                   ? choice.layout.expand(StageGraph::chain(choice.stages))
+                   : choice.schedule.stage_graph(),
                {.microbatches = choice.microbatches});
   if (violations.empty()) {
     return;
@@ -109,12 +100,6 @@ void check_rules(const ScheduleChoice& choice, const std::string& name) {
                           grid));
 }
 
-/// A Llama is a chain, once or once per replica.
-bool is_chain(const Schedule& schedule, const Layout& layout) {
-  return schedule.stage_graph().edges() ==
-         layout.expand(StageGraph::chain(layout.model_stages())).edges();
-}
-
 ScheduleChoice from_file(const TrainOptions& options, Console& console) {
   const std::string& file = options.schedule;
   const Schedule schedule = read_file(file, console);
@@ -126,14 +111,14 @@ ScheduleChoice from_file(const TrainOptions& options, Console& console) {
             file));
   }
   Layout layout = Layout::of(schedule);
-  if (!is_chain(schedule, layout)) {
+  if (!options.model_file && !is_chain(schedule, layout)) {
     throw Error(
         Errc::UsageArgument,
         fmt::format("a Llama's stages are one chain, the schedule file '{}' names other edges; "
                     "leave its @edges out",
                     file));
   }
-  if (!schedule.stage_graph().frozen().empty()) {
+  if (!options.model_file && !schedule.stage_graph().frozen().empty()) {
     throw Error(
         Errc::UsageArgument,
         fmt::format("all of a Llama trains, the schedule file '{}' names frozen stages; leave "
@@ -149,8 +134,17 @@ ScheduleChoice from_file(const TrainOptions& options, Console& console) {
   }
   check_flag("--stages", options.stages, stages, file);
   check_flag("--ranks", options.ranks, layout.ranks(), file);
+  if (options.data && options.microbatches != schedule.microbatches()) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("--schedule expects a file for {} microbatches, as '{}' has them in a "
+                            "step, found {} in '{}'",
+                            *options.microbatches,
+                            *options.data,
+                            schedule.microbatches(),
+                            file));
+  }
   check_flag("--microbatches", options.microbatches, schedule.microbatches(), file);
-  return {schedule, std::move(layout), stages, layers_of(options, stages), schedule.microbatches()};
+  return {schedule, std::move(layout), stages, schedule.microbatches()};
 }
 
 ScheduleChoice from_builder(const TrainOptions& options, const BuilderInfo& builder) {
@@ -178,7 +172,7 @@ ScheduleChoice from_builder(const TrainOptions& options, const BuilderInfo& buil
                             ranks,
                             *options.stages));
   }
-  return {std::move(schedule), std::move(layout), stages, layers_of(options, stages), microbatches};
+  return {std::move(schedule), std::move(layout), stages, microbatches};
 }
 
 }  // namespace

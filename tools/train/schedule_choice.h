@@ -1,7 +1,8 @@
 /// Which schedule a run follows: a builder's by name, or the user's own from a file.
 ///
-/// SC-1: what comes back has passed validate() on a chain of `stages` stages, once per replica;
-/// nobody need check it again.
+/// SC-1: what comes back has passed validate() on a chain of `stages` stages, once per replica. A
+/// Llama is one. A model from a file may have other edges: there, whoever compiled it checks the
+/// schedule again, and one from a file that names edges is checked by them first.
 #pragma once
 
 #include "stagecraft/scheduler/layout.h"
@@ -15,12 +16,11 @@ struct ScheduleChoice {
   Schedule schedule;
   Layout layout;   ///< of the schedule
   int stages = 0;  ///< of the model; a schedule of two replicas has twice as many
-  int layers = 0;
   int microbatches = 0;
 };
 
-/// Errors: UsageArgument for an unknown name or parameter, more stages than layers, or a flag that
-///         contradicts the file; ScheduleParameter (V34) for values the builder cannot take;
+/// Errors: UsageArgument for an unknown name or parameter, or a flag that contradicts the file;
+///         ScheduleParameter (V34) for values the builder cannot take;
 ///         UsageFile for a file that cannot be opened; ScheduleParse for one that is no schedule;
 ///         ScheduleInvalid, with the grid and every violation, for one that breaks a rule.
 [[nodiscard]] ScheduleChoice choose_schedule(const TrainOptions& options, Console& console);

@@ -1,4 +1,5 @@
-/// `stagecraft train`: trains a small Llama on a text by pipeline and says how it went.
+/// `stagecraft train`: trains a small Llama on a text, or a model from a file on a folder of
+/// data, by pipeline and says how it went.
 #pragma once
 
 #include <string>

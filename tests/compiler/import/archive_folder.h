@@ -6,10 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
-
-#include "stagecraft/compiler/batch.h"
 #include "stagecraft/compiler/named_tensor.h"
+#include "stagecraft/compiler/tensor_files/microbatch_files.h"
 
 namespace stagecraft::testing {
 
@@ -20,14 +18,11 @@ struct ArchiveFolder {
   std::string refused;         ///< why the model must be; empty where it trains
   std::vector<double> losses;  ///< by step
   std::vector<std::vector<double>> microbatch_losses;
+  MicrobatchFiles data;
   std::vector<NamedTensor> final;  ///< parameters, and buffers that changed
 
   [[nodiscard]] std::string name() const { return path.filename().string(); }
   [[nodiscard]] int steps() const { return static_cast<int>(losses.size()); }
-  /// One microbatch's arguments.
-  [[nodiscard]] std::vector<at::Tensor> arguments(int step, int microbatch) const;
-  /// All microbatches of a step, one after the other in dim 0.
-  [[nodiscard]] Batch batch(int step) const;
 };
 
 /// Every folder of tests/data/models with an expected.json, sorted by name.

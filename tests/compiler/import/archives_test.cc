@@ -12,6 +12,7 @@
 #include "stagecraft/actors/trainer.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/import/describe_inputs.h"
 #include "stagecraft/compiler/import/model_file.h"
 #include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
@@ -46,19 +47,6 @@ double distance(const at::Tensor& expected, const at::Tensor& found) {
   return largest > 0.0 ? apart / largest : apart;
 }
 
-/// The inputs of a step as the file takes them.
-Batch batch_for(const ModelFile& model, const ArchiveFolder& folder, int step) {
-  Batch batch = folder.batch(step);
-  if (batch.size() + 1 == model.inputs.size()) {
-    // Exported with the parts of its last argument by name: [2, n] in each microbatch.
-    const at::Tensor last = batch.back().tensor.view({folder.microbatches, 2, -1});
-    batch.pop_back();
-    batch.emplace_back(last.select(1, 0).flatten());
-    batch.emplace_back(last.select(1, 1).flatten());
-  }
-  return batch;
-}
-
 /// What LibTorch alone makes of the file: its operators called one after the other, plain SGD.
 /// Writes the file's own parameters and buffers.
 std::vector<double> plain_losses(const ModelFile& model, const ArchiveFolder& folder) {
@@ -73,13 +61,7 @@ std::vector<double> plain_losses(const ModelFile& model, const ArchiveFolder& fo
   std::vector<double> losses;
   for (int k = 0; k < folder.steps(); ++k) {
     for (int j = 0; j < folder.microbatches; ++j) {
-      std::vector<at::Tensor> inputs = folder.arguments(k, j);
-      if (inputs.size() + 1 == model.inputs.size()) {
-        const at::Tensor last = inputs.back();
-        inputs.back() = last.select(0, 0).clone();
-        inputs.push_back(last.select(0, 1).clone());
-      }
-      const at::Tensor loss = model.workload.forward(inputs).at(0);
+      const at::Tensor loss = model.workload.forward(folder.data.microbatch(k, j)).at(0);
       loss.div(folder.microbatches).backward();
       losses.push_back(loss.item().toDouble());
     }
@@ -97,13 +79,7 @@ std::vector<double> plain_losses(const ModelFile& model, const ArchiveFolder& fo
 /// With the shapes of the inputs, which a TorchScript file does not say.
 ModelFile known_model(const ArchiveFolder& folder, const std::string& file) {
   ModelFile model = load_model((folder.path / file).string());
-  const std::vector<at::Tensor> arguments = folder.arguments(0, 0);
-  for (std::size_t i = 0; i < std::min(arguments.size(), model.inputs.size()); ++i) {
-    if (!model.inputs[i].known) {
-      model.inputs[i].known = true;
-      model.inputs[i].sizes = arguments[i].sizes().vec();
-    }
-  }
+  describe_inputs(model, folder.data);
   return model;
 }
 
@@ -152,8 +128,8 @@ void check_pipeline(const ArchiveFolder& folder, const ModelFile& model, const P
                   one_f_one_b(program.stage_graph(), folder.microbatches),
                   Sgd{.lr = folder.lr});
   for (int k = 0; k < folder.steps(); ++k) {
-    const std::vector<double> losses = reference.step(batch_for(model, folder, k), {}).losses;
-    CHECK(trainer.step(batch_for(model, folder, k), {}).get().losses == losses);
+    const std::vector<double> losses = reference.step(folder.data.batch(k), {}).losses;
+    CHECK(trainer.step(folder.data.batch(k), {}).get().losses == losses);
     check_losses(folder, k, losses);
   }
   std::map<std::string, at::Tensor> found;
@@ -173,7 +149,7 @@ void check_plain(const ArchiveFolder& folder, const ModelFile& model, const Prog
   Reference reference(program, Sgd{.lr = folder.lr}, {});
   std::vector<double> losses;
   for (int k = 0; k < folder.steps(); ++k) {
-    const ReferenceStep step = reference.step(batch_for(model, folder, k), {});
+    const ReferenceStep step = reference.step(folder.data.batch(k), {});
     losses.insert(losses.end(), step.losses.begin(), step.losses.end());
     check_losses(folder, k, step.losses);
   }
@@ -193,8 +169,7 @@ void check_trains(const ArchiveFolder& folder, const std::string& file) {
   const ModelFile model = known_model(folder, file);
   const auto compiled = [&](const Cut& cut) {
     return compile(
-        model,
-        {.inputs = batch_for(model, folder, 0), .microbatches = folder.microbatches, .cut = cut});
+        model, {.inputs = folder.data.batch(0), .microbatches = folder.microbatches, .cut = cut});
   };
   if (!folder.refused.empty()) {
     CHECK_THAT(refusal([&] { return compiled(AtMarkers()); }, Errc::CompileCapture),
@@ -235,16 +210,16 @@ TEST_CASE("a model from a file trains in workers, be they threads or processes",
   const auto folder = std::ranges::find(folders, "resnet", &ArchiveFolder::name);
   REQUIRE(folder != folders.end());
   const ModelFile model = known_model(*folder, file);
-  const Program program = compile(
-      model, {.inputs = batch_for(model, *folder, 0), .microbatches = folder->microbatches});
+  const Program program =
+      compile(model, {.inputs = folder->data.batch(0), .microbatches = folder->microbatches});
   Trainer trainer(processes ? Cluster::spawn(1) : Cluster::local(1),
                   program,
                   one_f_one_b(program.stage_graph(), folder->microbatches),
                   Sgd{.lr = folder->lr});
   Reference reference(program, Sgd{.lr = folder->lr}, {});
   for (int k = 0; k < folder->steps(); ++k) {
-    const StepResult step = trainer.step(batch_for(model, *folder, k), {}).get();
-    CHECK(step.losses == reference.step(batch_for(model, *folder, k), {}).losses);
+    const StepResult step = trainer.step(folder->data.batch(k), {}).get();
+    CHECK(step.losses == reference.step(folder->data.batch(k), {}).losses);
     CHECK(step.mean_loss ==
           Catch::Approx(folder->losses[static_cast<std::size_t>(k)]).epsilon(kTolerance).margin(0));
   }

@@ -163,10 +163,9 @@ class Named(Model):
         super().__init__()
         self.table, self.linear = nn.Embedding(9, 6), nn.Linear(6, 6)
 
-    def forward(self, inputs, labels=None, scale=1.0, nothing=None, reduction="mean"):
-        if isinstance(inputs, torch.Tensor):
-            inputs = {"numbers": inputs, "words": labels[0]}
-            labels = labels[1]
+    def forward(self, inputs, labels=None, last=None, scale=1.0, nothing=None, reduction="mean"):
+        if isinstance(inputs, torch.Tensor):  # a trace takes three tensors
+            inputs, labels = {"numbers": inputs, "words": labels}, last
             scale, reduction = 2.0, "sum"
         x = self.linear(inputs["numbers"]) + self.table(inputs["words"])
         if nothing is not None:
@@ -174,12 +173,14 @@ class Named(Model):
         return F.cross_entropy(x * scale, labels, reduction=reduction) / 4
 
     def batch(self, generator):
-        return normal(generator, 4, 6), integers(generator, 6, 2, 4)
+        numbers = normal(generator, 4, 6)
+        words, labels = integers(generator, 6, 2, 4)
+        return numbers, words, labels
 
     def export_arguments(self, arguments):
-        numbers, labels = arguments
-        return (({"numbers": numbers, "words": labels[0].clone()},),
-                {"labels": labels[1].clone(), "scale": 2.0, "nothing": None, "reduction": "sum"})
+        numbers, words, labels = arguments
+        return (({"numbers": numbers, "words": words},),
+                {"labels": labels, "scale": 2.0, "nothing": None, "reduction": "sum"})
 
 
 # ---- Kinds of number ----------------------------------------------------------------------------

@@ -1,0 +1,86 @@
+#include "stagecraft/compiler/import/describe_inputs.h"
+
+#include <cstddef>
+#include <string>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/compiler/import/exported_program.h"
+
+namespace stagecraft {
+namespace {
+
+bool fits(const ModelTensor& expected, const NpyHeader& found) {
+  if (expected.dtype != found.dtype || expected.sizes.size() != found.sizes.size()) {
+    return false;
+  }
+  for (std::size_t d = 0; d < expected.sizes.size(); ++d) {
+    if (expected.sizes[d] != exported::kUnknownSize && expected.sizes[d] != found.sizes[d]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::string sizes_text(const std::vector<std::int64_t>& sizes) {
+  std::string text;
+  for (const std::int64_t size : sizes) {
+    text += (text.empty() ? "" : ", ") +
+            (size == exported::kUnknownSize ? std::string("?") : std::to_string(size));
+  }
+  return text;
+}
+
+std::string names_of(const std::vector<ModelTensor>& inputs) {
+  std::string names;
+  for (const ModelTensor& input : inputs) {
+    names += (names.empty() ? "" : ", ") + input.name;
+  }
+  return names;
+}
+
+}  // namespace
+
+void describe_inputs(ModelFile& model, const MicrobatchFiles& data) {
+  const std::vector<NpyHeader>& arguments = data.arguments();
+  if (arguments.size() != model.inputs.size()) {
+    throw Error(
+        Errc::UsageFile,
+        fmt::format("{}: expected step<k>_mb<j>_arg0.npy to arg{}.npy, as {} takes {} inputs "
+                    "({}), found {} arguments",
+                    data.folder(),
+                    static_cast<std::int64_t>(model.inputs.size()) - 1,
+                    model.path,
+                    model.inputs.size(),
+                    names_of(model.inputs),
+                    arguments.size()));
+  }
+  std::string complaints;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    ModelTensor& input = model.inputs[i];
+    if (input.known && !fits(input, arguments[i])) {
+      complaints += fmt::format("\n  {}: expected {} [{}] for {}, found {} [{}]",
+                                data.file(0, 0, i),
+                                at::toString(input.dtype),
+                                sizes_text(input.sizes),
+                                input.name,
+                                at::toString(arguments[i].dtype),
+                                fmt::join(arguments[i].sizes, ", "));
+    }
+    input.known = true;
+    input.dtype = arguments[i].dtype;
+    input.sizes = arguments[i].sizes;
+  }
+  if (!complaints.empty()) {
+    throw Error(Errc::UsageFile,
+                fmt::format("{}: the data do not fit {}, which was written for other shapes or "
+                            "types:{}",
+                            data.folder(),
+                            model.path,
+                            complaints));
+  }
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,192 @@
+#include "stagecraft/compiler/tensor_files/microbatch_files.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "stagecraft/base/error.h"
+
+namespace stagecraft {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Place = std::tuple<int, int, int>;  ///< step, microbatch, argument
+
+std::string name_of(const Place& place) {
+  const auto& [step, microbatch, argument] = place;
+  return fmt::format("step{}_mb{}_arg{}.npy", step, microbatch, argument);
+}
+
+std::optional<Place> place_of(std::string_view name) {
+  int numbers[3];
+  int* number = numbers;
+  for (const std::string_view word : {"step", "_mb", "_arg"}) {
+    if (!name.starts_with(word)) {
+      return std::nullopt;
+    }
+    const char* begin = name.data() + word.size();
+    const auto [end, error] = std::from_chars(begin, name.data() + name.size(), *number++);
+    if (error != std::errc()) {
+      return std::nullopt;
+    }
+    name.remove_prefix(static_cast<std::size_t>(end - name.data()));
+  }
+  return name == ".npy" ? std::optional(Place(numbers[0], numbers[1], numbers[2])) : std::nullopt;
+}
+
+[[noreturn]] void refuse(const std::string& path, const std::string& what) {
+  throw Error(Errc::UsageFile, fmt::format("{}: {}", path, what));
+}
+
+std::set<Place> places_in(const std::string& folder) {
+  std::set<Place> places;
+  std::error_code failure;
+  for (fs::directory_iterator entry(folder, failure), end; !failure && entry != end;
+       entry.increment(failure)) {
+    const std::string name = entry->path().filename().string();
+    const auto place = place_of(name);
+    if (place && name_of(*place) == name) {
+      places.insert(*place);
+    } else if (name.starts_with("step") && name.ends_with(".npy")) {
+      refuse(
+          entry->path().string(),
+          "expected a name like step0_mb0_arg0.npy, without leading zeros, among the data; rename "
+          "it, or put it elsewhere");
+    }
+  }
+  if (failure) {
+    refuse(folder, fmt::format("expected a folder of data; {}", failure.message()));
+  }
+  if (places.empty()) {
+    refuse(
+        folder,
+        "expected files step<k>_mb<j>_arg<i>.npy (argument i of microbatch j of step k, from 0), "
+        "found none");
+  }
+  return places;
+}
+
+std::string text_of(const NpyHeader& header) {
+  return fmt::format("{} [{}]", at::toString(header.dtype), fmt::join(header.sizes, ", "));
+}
+
+}  // namespace
+
+MicrobatchFiles::MicrobatchFiles(std::string folder) : folder_(std::move(folder)) {
+  const std::set<Place> places = places_in(folder_);
+  int arguments = 0;
+  for (const auto& [step, microbatch, argument] : places) {
+    steps_ = std::max<std::int64_t>(steps_, std::int64_t{step} + 1);
+    microbatches_ = std::max(microbatches_, microbatch + 1);
+    arguments = std::max(arguments, argument + 1);
+  }
+  // In order: the numbers in names may be large, the files that are there are as many as they are.
+  Place expected(0, 0, 0);
+  const auto check = [&](const Place& found) {
+    if (found != expected) {
+      refuse(fmt::format("{}/{}", folder_, name_of(expected)),
+             fmt::format("missing, although {} is there: every step has as many microbatches, and "
+                         "every microbatch as many arguments",
+                         name_of(found)));
+    }
+    auto& [step, microbatch, argument] = expected;
+    if (++argument == arguments) {
+      argument = 0;
+      if (++microbatch == microbatches_) {
+        microbatch = 0;
+        ++step;
+      }
+    }
+  };
+  for (const Place& place : places) {
+    check(place);
+  }
+  if (std::get<0>(expected) != steps_) {  // the last microbatch ends too early
+    refuse(fmt::format("{}/{}", folder_, name_of(expected)),
+           fmt::format("missing: the folder has {} microbatches in a step and {} arguments in a "
+                       "microbatch",
+                       microbatches_,
+                       arguments));
+  }
+  for (const auto& [step, microbatch, argument] : places) {
+    const auto i = static_cast<std::size_t>(argument);
+    const std::string path = file(step, microbatch, i);
+    NpyHeader header = read_npy_header(path);
+    if (i == arguments_.size()) {
+      arguments_.push_back(std::move(header));
+    } else if (header.dtype != arguments_[i].dtype || header.sizes != arguments_[i].sizes) {
+      refuse(path,
+             fmt::format("expected {}, as {} has it, found {}; all microbatches are of one shape: "
+                         "pad, or leave the odd one out",
+                         text_of(arguments_[i]),
+                         name_of({0, 0, argument}),
+                         text_of(header)));
+    }
+  }
+}
+
+double MicrobatchFiles::bytes_of_step() const {
+  double bytes = 0.0;
+  for (const NpyHeader& argument : arguments_) {
+    auto one = static_cast<double>(at::elementSize(argument.dtype));
+    for (const std::int64_t size : argument.sizes) {
+      one *= static_cast<double>(size);
+    }
+    bytes += one * microbatches_;
+  }
+  return bytes;
+}
+
+std::string MicrobatchFiles::file(std::int64_t step, int microbatch, std::size_t argument) const {
+  return fmt::format("{}/step{}_mb{}_arg{}.npy", folder_, step, microbatch, argument);
+}
+
+std::vector<at::Tensor> MicrobatchFiles::microbatch(std::int64_t step, int microbatch) const {
+  std::vector<at::Tensor> tensors;
+  for (std::size_t i = 0; i < arguments_.size(); ++i) {
+    const std::string path = file(step, microbatch, i);
+    at::Tensor& tensor = tensors.emplace_back(read_npy(path));
+    if (tensor.scalar_type() != arguments_[i].dtype ||
+        tensor.sizes() != at::IntArrayRef(arguments_[i].sizes)) {
+      refuse(path,
+             fmt::format("expected {}, as when the run began, found {} [{}]",
+                         text_of(arguments_[i]),
+                         at::toString(tensor.scalar_type()),
+                         fmt::join(tensor.sizes(), ", ")));
+    }
+  }
+  return tensors;
+}
+
+Batch MicrobatchFiles::batch(std::int64_t step) const {
+  Batch batch;
+  for (const NpyHeader& argument : arguments_) {
+    std::vector<std::int64_t> sizes = argument.sizes;
+    if (sizes.empty()) {
+      sizes = {1};
+    }
+    sizes[0] *= microbatches_;
+    batch.emplace_back(at::empty(sizes, at::TensorOptions().dtype(argument.dtype)));
+  }
+  for (int m = 0; m < microbatches_; ++m) {
+    const std::vector<at::Tensor> parts = microbatch(step, m);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const std::int64_t rows = parts[i].dim() == 0 ? 1 : parts[i].size(0);
+      batch[i].tensor.narrow(0, m * rows, rows).copy_(parts[i]);
+    }
+  }
+  return batch;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,207 @@
+#include "stagecraft/compiler/tensor_files/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/base/whole_file.h"
+#include "stagecraft/compiler/tensor_files/tensor_bytes.h"
+
+namespace stagecraft {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::uint64_t kLongestHeader = 100'000'000;  // as in the library
+constexpr std::string_view kMetadata = "__metadata__";
+constexpr int kDeepest = 3;  // a shape in a tensor in the header
+constexpr std::size_t kAlignment = 8;
+
+constexpr std::array<std::pair<std::string_view, at::ScalarType>, 11> kTypes{
+    {{"F64", at::kDouble},
+     {"F32", at::kFloat},
+     {"F16", at::kHalf},
+     {"BF16", at::kBFloat16},
+     {"I64", at::kLong},
+     {"I32", at::kInt},
+     {"I16", at::kShort},
+     {"I8", at::kChar},
+     {"U8", at::kByte},
+     {"BOOL", at::kBool},
+     {"C64", at::kComplexFloat}}};
+
+struct Entry {
+  std::string name;
+  at::ScalarType dtype = at::kFloat;
+  std::vector<std::int64_t> sizes;
+  std::uint64_t begin = 0, end = 0;
+};
+
+/// The header's text as JSON. A JSON reader keeps one of two members of a name: here, an error.
+Json parsed(const TensorFile& file, const std::string& text) {
+  std::vector<std::set<std::string>> names;
+  const auto look = [&](int depth, Json::parse_event_t event, const Json& value) {
+    if (depth > kDeepest) {
+      file.refuse("a header of tensors", "one that is deeper");
+    }
+    if (event == Json::parse_event_t::object_start) {
+      names.emplace_back();
+    } else if (event == Json::parse_event_t::object_end) {
+      names.pop_back();
+    } else if (event == Json::parse_event_t::key && !names.back().insert(value).second) {
+      file.refuse("every name once", fmt::format("\"{}\" twice", value.get<std::string>()));
+    }
+    return true;
+  };
+  try {
+    Json json = Json::parse(text, look);
+    if (json.is_object()) {
+      return json;
+    }
+  } catch (const Json::exception& error) {
+    file.refuse("a header of JSON", fmt::format("{}", error.what()));
+  }
+  file.refuse("a header that is a JSON object", "another JSON value");
+}
+
+/// Whole numbers from 0 on.
+std::vector<std::uint64_t> numbers(const Json& tensor, const char* key) {
+  const auto found = tensor.find(key);
+  std::vector<std::uint64_t> result;
+  if (found == tensor.end() || !found->is_array() ||
+      !std::ranges::all_of(*found, [](const Json& n) { return n.is_number_unsigned(); })) {
+    throw std::invalid_argument(key);
+  }
+  return found->get<std::vector<std::uint64_t>>();
+}
+
+Entry entry_of(const TensorFile& file, const std::string& name, const Json& tensor) {
+  Entry entry{.name = name};
+  const auto dtype = tensor.is_object() ? tensor.find("dtype") : tensor.end();
+  if (!tensor.is_object() || dtype == tensor.end() || !dtype->is_string() || tensor.size() != 3) {
+    file.refuse(fmt::format("dtype, shape and data_offsets of \"{}\"", name), tensor.dump());
+  }
+  const auto type = std::ranges::find(
+      kTypes, dtype->get<std::string>(), [](const auto& known) { return known.first; });
+  if (type == kTypes.end()) {
+    file.refuse(fmt::format("\"{}\" to be of type F64, F32, F16, BF16, I64, I32, I16, I8, U8, BOOL "
+                            "or C64",
+                            name),
+                dtype->dump());
+  }
+  entry.dtype = type->second;
+  try {
+    for (const std::uint64_t size : numbers(tensor, "shape")) {
+      entry.sizes.push_back(static_cast<std::int64_t>(size));
+    }
+    const std::vector<std::uint64_t> offsets = numbers(tensor, "data_offsets");
+    if (offsets.size() != 2) {
+      throw std::invalid_argument("data_offsets");
+    }
+    entry.begin = offsets[0];
+    entry.end = offsets[1];
+  } catch (const std::invalid_argument& key) {
+    file.refuse(fmt::format("{} of \"{}\" to be whole numbers from 0 on", key.what(), name),
+                tensor.dump());
+  }
+  return entry;
+}
+
+/// Keeps SA-1 and TY-1. Returns them in the order of their bytes.
+std::vector<Entry> judged(const TensorFile& file, std::vector<Entry> entries) {
+  std::ranges::sort(entries, {}, [](const Entry& e) { return std::pair(e.begin, e.end); });
+  std::uint64_t at = 0;
+  for (const Entry& e : entries) {
+    const std::uint64_t needed = file.bytes_of(e.dtype, e.sizes);
+    if (e.begin > e.end || e.end > file.left() || e.end - e.begin != needed) {
+      file.refuse(
+          fmt::format("{} bytes for \"{}\" ({} of shape [{}]) among the {} behind the header",
+                      needed,
+                      e.name,
+                      at::toString(e.dtype),
+                      fmt::join(e.sizes, ", "),
+                      file.left()),
+          fmt::format("offsets {} to {}", e.begin, e.end));
+    }
+    if (e.begin != at) {
+      file.refuse(fmt::format("\"{}\" to begin where the tensor before ends, at {}", e.name, at),
+                  fmt::format("{}", e.begin));
+    }
+    at = e.end;
+  }
+  if (at != file.left()) {
+    file.refuse(fmt::format("{} bytes behind the header, those of its tensors", at),
+                fmt::format("{}", file.left()));
+  }
+  return entries;
+}
+
+}  // namespace
+
+std::vector<NamedTensor> read_safetensors(const std::string& path) {
+  TensorFile file(path);
+  std::uint64_t length = 0;
+  if (file.left() < sizeof length) {
+    file.refuse("a .safetensors file", fmt::format("{} bytes", file.left()));
+  }
+  file.read(&length, sizeof length);
+  if (length > file.left() || length > kLongestHeader) {
+    file.refuse("a header inside the file and of at most 100 MB", fmt::format("{} bytes", length));
+  }
+  const Json header = parsed(file, file.text(length));
+  std::vector<Entry> entries;
+  for (const auto& [name, tensor] : header.items()) {
+    if (name != kMetadata) {
+      entries.push_back(entry_of(file, name, tensor));
+    }
+  }
+  std::vector<NamedTensor> tensors;
+  for (const Entry& e : judged(file, std::move(entries))) {
+    tensors.push_back({e.name, file.tensor(e.dtype, e.sizes)});
+  }
+  std::ranges::sort(tensors, {}, &NamedTensor::name);
+  return tensors;
+}
+
+void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors) {
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  header[kMetadata] = {{"format", "pt"}};  // what loaders of PyTorch look for
+  std::uint64_t at = 0;
+  for (const NamedTensor& t : tensors) {
+    const at::Tensor plain = plain_tensor(t.name, t.tensor);
+    const auto type = std::ranges::find(
+        kTypes, plain.scalar_type(), [](const auto& known) { return known.second; });
+    if (type == kTypes.end()) {
+      throw Error(
+          Errc::UsageArgument,
+          fmt::format("{}: safetensors has no {}, which {} is; write a folder of .npy files",
+                      path,
+                      at::toString(plain.scalar_type()),
+                      t.name));
+    }
+    header[t.name] = {{"dtype", type->first},
+                      {"shape", plain.sizes().vec()},
+                      {"data_offsets", {at, at + plain.nbytes()}}};
+    at += plain.nbytes();
+  }
+  std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
+  text.append((kAlignment - text.size() % kAlignment) % kAlignment, ' ');
+  const std::uint64_t length = text.size();
+  WholeFile file(path);
+  file.write({reinterpret_cast<const char*>(&length), sizeof length});
+  file.write(text);
+  for (const NamedTensor& t : tensors) {
+    file.write(bytes_view(plain_tensor(t.name, t.tensor)));
+  }
+  file.publish();
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,90 @@
+#include "stagecraft/tools/cut_option.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/compiler/cut/cut_file.h"
+#include "stagecraft/compiler/operator_costs.h"
+#include "stagecraft/scheduler/formats/costs_json.h"
+#include "stagecraft/tools/schedule/number_text.h"
+
+namespace stagecraft::tools {
+namespace {
+
+Cut cut_in(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  if (!in.is_open() || in.bad()) {
+    throw Error(Errc::UsageFile,
+                fmt::format("--cut expects a readable file behind the @, found '{}'", path));
+  }
+  return read_cut(text, path);
+}
+
+}  // namespace
+
+std::optional<Cut> cut_option(const std::optional<std::string>& words) {
+  if (!words) {
+    return std::nullopt;
+  }
+  if (words->starts_with('@')) {
+    return cut_in(words->substr(1));
+  }
+  std::vector<std::string> places;
+  for (std::size_t at = 0; at <= words->size();) {
+    const std::size_t end = std::min(words->find(',', at), words->size());
+    places.push_back(words->substr(at, end - at));
+    at = end + 1;
+    if (places.back().empty()) {
+      throw Error(Errc::UsageArgument,
+                  fmt::format("--cut expects places such as layers.4,layers.8 or @FILE, found '{}'",
+                              *words));
+    }
+  }
+  return At(std::move(places));
+}
+
+std::optional<int> stages_of(const Cut& cut) {
+  if (const auto* at = std::get_if<At>(&cut)) {
+    return static_cast<int>(at->places.size()) + 1;
+  }
+  if (const auto* sets = std::get_if<OperatorSets>(&cut)) {
+    return static_cast<int>(sets->stages.size());
+  }
+  if (const auto* balanced = std::get_if<Balanced>(&cut)) {
+    return balanced->stages;
+  }
+  return std::nullopt;
+}
+
+nlohmann::ordered_json cut_json(const CutReport& cut) {
+  nlohmann::ordered_json stages = nlohmann::ordered_json::array();
+  for (const StageCut& stage : cut.stages) {
+    stages.push_back({{"name", stage.name},
+                      {"first_operator", stage.first},
+                      {"operators", stage.operators},
+                      {"place", stage.place},
+                      {"seconds", stage.time},
+                      {"parameter_bytes", number_json(stage.parameter_bytes)},
+                      {"crossing_bytes", number_json(stage.crossing_bytes)}});
+  }
+  return stages;
+}
+
+std::string costs_text(const Program& program, const Batch& inputs, int threads) {
+  Costs costs;
+  costs.device.threads = threads;
+  costs.operators = program.cut().operators;
+  if (costs.operators.empty()) {
+    costs.operators = measure_operators(program, inputs, {}, {.threads = threads});
+  }
+  return to_json(costs);
+}
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,163 @@
+#include "stagecraft/tools/import/import.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <ATen/ops/zeros.h>
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/compiler/cut/cut_file.h"
+#include "stagecraft/compiler/import/describe_inputs.h"
+#include "stagecraft/compiler/import/exported_program.h"
+#include "stagecraft/compiler/import/model_file.h"
+#include "stagecraft/compiler/tensor_files/microbatch_files.h"
+#include "stagecraft/compiler/thread_count.h"
+#include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/cut_option.h"
+#include "stagecraft/tools/import/model_report.h"
+#include "stagecraft/tools/output.h"
+#include "stagecraft/tools/train/number.h"
+
+namespace stagecraft::tools {
+namespace {
+
+constexpr const char* kCommand = "stagecraft import";
+
+struct ImportOptions {
+  std::string model;
+  std::optional<std::string> inputs, cut, cut_out, costs_out;
+  std::optional<std::int64_t> stages;
+  bool json = false;
+
+  [[nodiscard]] bool cuts() const { return stages || cut || cut_out || costs_out; }
+};
+
+std::optional<std::string> parse(ImportOptions& o, const std::vector<std::string>& words) {
+  CLI::App app(
+      "Says what is in a model's file (torch.export.save or torch.jit.save), all that is not "
+      "supported, and where\nit would be cut. docs/models.md tells more.",
+      kCommand);
+  app.add_option("MODEL", o.model, "the file")->required();
+  app.add_option("--inputs",
+                 o.inputs,
+                 "data as for stagecraft train: the model is run on step 0; a cut of a TorchScript "
+                 "file needs it")
+      ->type_name("DIR");
+  app.add_option("--stages", o.stages, "proposes a cut into so many, by measured time")
+      ->check(whole_number(1));
+  app.add_option("--cut", o.cut, "tells what this cut costs, e.g. layers.4,layers.8")
+      ->type_name("PLACES|@FILE");
+  app.add_option("--cut-out", o.cut_out, "writes the cut, for --cut @FILE")->type_name("FILE");
+  app.add_option("--costs-out", o.costs_out, "writes what each operator costs, as costs.json")
+      ->type_name("FILE");
+  app.add_flag("--json", o.json, "one JSON object");
+  app.footer(
+      "Exit status: 0 good; 1 something in the model is not supported; 2 wrong usage, or a "
+      "file that cannot be used.");
+  if (auto help = parse_command_line(app, words)) {
+    return help;
+  }
+  if (o.stages && o.cut) {
+    wrong_usage(kCommand,
+                "--stages expects no --cut, which says how many; leave one of the two out");
+  }
+  return std::nullopt;
+}
+
+/// What the model is run on.
+struct Example {
+  Batch batch;
+  int microbatches = 1;
+};
+
+/// Zeros are tokens and labels of every vocabulary, and masks that hide nothing by number.
+Example zeros_for(const ModelFile& model) {
+  Example example;
+  for (const ModelTensor& input : model.inputs) {
+    const auto open = std::ranges::find(input.sizes, exported::kUnknownSize);
+    if (!input.known || open != input.sizes.end()) {
+      throw Error(Errc::UsageArgument,
+                  fmt::format("{} does not say the shape of its input {}; give data with --inputs "
+                              "DIR, of which the model is run on step 0",
+                              model.path,
+                              input.name));
+    }
+    std::vector<std::int64_t> sizes = input.sizes;
+    if (sizes.empty()) {
+      sizes = {1};  // MF-2
+    }
+    example.batch.emplace_back(at::zeros(sizes, at::TensorOptions().dtype(input.dtype)));
+  }
+  return example;
+}
+
+Example example_for(ModelFile& model, const ImportOptions& options) {
+  if (!options.inputs) {
+    return zeros_for(model);
+  }
+  const MicrobatchFiles data(*options.inputs);
+  describe_inputs(model, data);
+  return {data.batch(0), data.microbatches()};
+}
+
+Cut cut_for(const ImportOptions& options) {
+  if (auto cut = cut_option(options.cut)) {
+    return *cut;
+  }
+  return options.stages ? Cut(Balanced{.stages = static_cast<int>(*options.stages)})
+                        : Cut(AtMarkers{});
+}
+
+/// Runs the model, which finds what cannot be told from its file, and cuts it.
+void run_model(const ImportOptions& options, ModelFile& model, ModelReport& report) {
+  const Example example = example_for(model, options);
+  const Cut cut = cut_for(options);
+  try {
+    const Program program =
+        compile(model, {.inputs = example.batch, .microbatches = example.microbatches, .cut = cut});
+    report.ran = true;
+    if (options.cuts()) {
+      report.cut = program.cut();
+    }
+    if (options.cut_out) {
+      report.cut_text = write_cut(program.cut());
+    }
+    if (options.costs_out) {
+      report.costs_text = costs_text(program, example.batch, /*threads=*/1);
+    }
+  } catch (const Error& error) {
+    if (error.code() != Errc::CompileCapture) {
+      throw;
+    }
+    model.unsupported.push_back({.why = error.what()});
+  }
+}
+
+}  // namespace
+
+ExitCode import_model(const std::vector<std::string>& words, Console& console) {
+  ImportOptions options;
+  if (const auto help = parse(options, words)) {
+    print(*help, console);
+    return ExitCode::Good;
+  }
+  const SingleThreaded alone;
+  ModelFile model = load_model(options.model);
+  ModelReport report{.on_zeros = !options.inputs};
+  if (model.unsupported.empty() && (options.inputs || options.cuts())) {
+    run_model(options, model, report);
+  }
+  if (options.cut_out && report.cut) {
+    write_output(*options.cut_out, report.cut_text, console);
+  }
+  if (options.costs_out && report.cut) {
+    write_output(*options.costs_out, report.costs_text, console);
+  }
+  print(options.json ? to_json(model, report) : to_text(model, report), console);
+  return model.unsupported.empty() ? ExitCode::Good : ExitCode::Failed;
+}
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,43 @@
+/// FileWork: a model from a file and the microbatches of a folder.
+#pragma once
+
+#include <utility>
+
+#include "stagecraft/compiler/import/model_file.h"
+#include "stagecraft/compiler/tensor_files/microbatch_files.h"
+#include "stagecraft/tools/train/work.h"
+
+namespace stagecraft::tools {
+
+class FileWork : public Work {
+ public:
+  /// Looks through the folder, reads the model, and has each fit the other.
+  /// Errors: those of MicrobatchFiles, load_model, describe_inputs and read_cut; CompileCapture,
+  ///         with all that the model has and is not supported.
+  FileWork(const TrainOptions& options, double most);
+
+  [[nodiscard]] TrainOptions settled(const TrainOptions& options) const override;
+  [[nodiscard]] WorkBytes bytes(const ScheduleChoice& choice) const override;
+  [[nodiscard]] Program compile(const ScheduleChoice& choice) override;
+  [[nodiscard]] WorkBatch batch(std::int64_t step, const ScheduleChoice& choice) const override;
+  [[nodiscard]] WorkBatch evaluation(const ScheduleChoice& choice) const override;
+  [[nodiscard]] std::optional<std::int64_t> tokens(const ScheduleChoice& choice) const override;
+  [[nodiscard]] std::vector<NamedTensor> all_names(std::vector<NamedTensor> trained) const override;
+
+ private:
+  /// A parameter or buffer of the file, in its order.
+  struct Name {
+    std::string name;
+    std::string first;     ///< the first name of the same tensor, by which the program knows it
+    at::Tensor untouched;  ///< of a buffer, for where the program does not have it
+  };
+
+  const TrainOptions options_;
+  const MicrobatchFiles data_;
+  std::optional<ModelFile> model_;  ///< until it is compiled
+  std::optional<Cut> cut_;          ///< the one that is asked for; none: balanced
+  std::vector<Name> names_;
+  WorkBytes bytes_;
+};
+
+}  // namespace stagecraft::tools
