@@ -6,6 +6,7 @@
 #include <cstring>
 #include <iterator>
 #include <limits>
+#include <map>
 
 #include <ATen/ops/abs.h>
 #include <ATen/ops/clamp_min.h>
@@ -102,19 +103,19 @@ std::int64_t Verifier::tensors(const std::string& what,
            kIncomparable);
     return 0;
   }
-  for (std::size_t i = 0; i < pipeline.size(); ++i) {
-    const auto& [name, value] = pipeline[i];
+  const std::map<std::string, at::Tensor> others(one_process.begin(), one_process.end());
+  for (const auto& [name, value] : pipeline) {
     const at::Tensor a = value.detach().cpu().contiguous();
-    const at::Tensor b = one_process[i].second.detach().cpu().contiguous();
-    const bool same_kind =
-        name == one_process[i].first && a.sizes() == b.sizes() && a.dtype() == b.dtype();
-    if (!same_kind) {
+    const auto other = others.find(name);
+    const at::Tensor b =
+        other == others.end() ? at::Tensor() : other->second.detach().cpu().contiguous();
+    if (!b.defined() || a.sizes() != b.sizes() || a.dtype() != b.dtype()) {
       differ(told,
-             fmt::format("{} {} ({}), one process has {} there",
+             fmt::format("{} {} ({}), which one process has {}",
                          what,
                          name,
                          stage_of(name),
-                         one_process[i].first),
+                         b.defined() ? "in another shape or type" : "not"),
              0.0,
              kIncomparable);
     } else if (!same_bits(a, b)) {

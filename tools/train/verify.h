@@ -57,7 +57,7 @@ class Verifier {
   /// compared.
   void differ(bool& told, const std::string& where, double by, double relative);
   void compare_losses(const std::string& where, double pipeline, double one_process);
-  /// Compares `pipeline` and `one_process`, which hold `what`s; returns how many.
+  /// Compares `pipeline` and `one_process`, which hold `what`s, by name; returns how many.
   std::int64_t tensors(const std::string& what,
                        bool& told,
                        const NamedTensors& pipeline,

@@ -302,7 +302,8 @@ TEST_CASE("a folder for weights has none of another model", "[compiler][tensor_f
                  },
                  Errc::UsageFile),
              ContainsSubstring("'other.weight.npy'; name another folder"));
-  for (const std::string name : {"../a", "", ".a", std::string(300, 'a')}) {
+  for (const std::string& name :
+       std::vector<std::string>{"../a", "", ".a", std::string(300, 'a')}) {
     CHECK_THAT(refusal(
                    [&] {
                      write_weights(folder.path() + "/b", {{name, at::zeros({1})}});
