@@ -132,7 +132,11 @@ void run_model(const ImportOptions& options, ModelFile& model, ModelReport& repo
     if (error.code() != Errc::CompileCapture) {
       throw;
     }
-    model.unsupported.push_back({.why = error.what()});
+    model.unsupported.push_back(
+        {.why =
+             fmt::format("{}{}",
+                         error.what(),
+                         report.on_zeros ? " (run on zeros; --inputs DIR runs it on data)" : "")});
   }
 }
 

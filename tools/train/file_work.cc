@@ -150,7 +150,8 @@ std::vector<NamedTensor> FileWork::all_names(std::vector<NamedTensor> trained) c
   }
   std::vector<NamedTensor> all;
   for (const auto& [name, first, untouched] : names_) {
-    const auto found = by_name.find(first);
+    auto found = by_name.find(name);
+    found = found != by_name.end() ? found : by_name.find(first);
     const at::Tensor tensor = found != by_name.end() ? found->second : untouched;
     if (tensor.defined()) {
       all.push_back({name, tensor});

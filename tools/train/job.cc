@@ -3,6 +3,9 @@
 #include <limits>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
 #include "stagecraft/compiler/check.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/cut/cut_file.h"
@@ -53,7 +56,11 @@ void check_weights(const TrainOptions& options, const Work& work, const Program&
   for (const NamedTensor& t : work.all_names(std::move(all))) {
     names.push_back(t.name);
   }
-  check_weights_place(*options.save_weights, names);
+  try {
+    check_weights_place(*options.save_weights, names);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("--save-weights: {}", error.message()));
+  }
 }
 
 /// What was cut, for the next run and for planners.

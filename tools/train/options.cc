@@ -282,6 +282,11 @@ std::variant<TrainOptions, HelpText> parse_train_options(
                          workers,
                          {{"threads", WorkerKind::Threads}, {"processes", WorkerKind::Processes}});
   options.set = key_values(kCommand, "--set", set);
+  for (auto* place : {&options.save_weights, &options.load_weights}) {
+    while (*place && (*place)->size() > 1 && (*place)->ends_with('/')) {
+      (*place)->pop_back();  // a folder is meant, and as such it is taken
+    }
+  }
   options.all_steps = options.model_file && app.count("--steps") == 0;
   check_together(options, app);
   return options;
