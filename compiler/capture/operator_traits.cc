@@ -104,7 +104,9 @@ bool shape_depends_on_values(const c10::OperatorHandle& op,
 }
 
 std::optional<std::size_t> shaping_argument(const c10::OperatorHandle& op) {
-  return op.schema().name() == "aten::index" ? std::optional<std::size_t>(1) : std::nullopt;
+  const std::string& name = op.schema().name();
+  return name == "aten::index" || name == "aten::masked_select" ? std::optional<std::size_t>(1)
+                                                                : std::nullopt;
 }
 
 bool checks_what_it_reads(std::string_view name) {

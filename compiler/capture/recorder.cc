@@ -49,13 +49,16 @@ bool Recorder::before(const c10::OperatorHandle& op,
       }
     });
   }
-  if (!any_dependent || compares_with_itself(op, arguments)) {
+  if (!any_dependent || compares_with_itself(op, arguments) ||
+      (reads_values(op) && are_same_in_every_run(arguments))) {
     folding_ = std::move(arguments);
     return false;
   }
-  if (!compares_floats(op, arguments) && !shaped_by_constants(op, arguments)) {
+  const bool fixed = has_fixed_shape(op, arguments);
+  if (!compares_floats(op, arguments) && !fixed) {
     check_replayable(op, arguments);
   }
+  open_is_fixed_ = fixed && shape_depends_on_values(op, arguments);
   open_ = node_of(op, arguments, random_index);
   return true;
 }
@@ -107,19 +110,35 @@ Node Recorder::node_of(const c10::OperatorHandle& op,
   return node;
 }
 
-/// A mask that hangs on nothing selects the same elements in every replay.
-bool Recorder::shaped_by_constants(const c10::OperatorHandle& op,
-                                   const std::vector<c10::IValue>& arguments) const {
+bool Recorder::is_same_in_every_run(const at::Tensor& tensor) {
+  const std::optional<ValueId> value = values_.find(tensor);
+  return value ? fixed_.rely_on(*value) : constants_.seen(tensor) && !constants_.dependent(tensor);
+}
+
+bool Recorder::are_same_in_every_run(const std::vector<c10::IValue>& arguments) {
+  bool same = true;
+  for (const c10::IValue& argument : arguments) {
+    for_each_tensor(argument, [&](const at::Tensor& t) { same = same && is_same_in_every_run(t); });
+  }
+  return same;
+}
+
+/// A mask that is always the same selects the same elements in every replay.
+bool Recorder::has_fixed_shape(const c10::OperatorHandle& op,
+                               const std::vector<c10::IValue>& arguments) {
+  if (!shape_depends_on_values(op, arguments)) {
+    return !reads_values(op);
+  }
   const std::optional<std::size_t> shaping = shaping_argument(op);
   if (!shaping) {
-    return false;
+    return are_same_in_every_run(arguments);
   }
-  bool constant = true;
+  bool same = true;
   for_each_tensor(arguments[*shaping], [&](const at::Tensor& t) {
     const bool mask = t.scalar_type() == at::kBool || t.scalar_type() == at::kByte;
-    constant = constant && !(mask && (!constants_.seen(t) || constants_.dependent(t)));
+    same = same && (!mask || is_same_in_every_run(t));
   });
-  return constant;
+  return same;
 }
 
 /// By memory, because a view or detach() of a parameter is a value of its own, and by bytes of it,
@@ -175,22 +194,16 @@ void Recorder::folded(const c10::OperatorHandle& op, const torch::jit::Stack& st
   constants_.fold(op, std::exchange(folding_, {}), stack);
 }
 
-void Recorder::check_hidden_read(const c10::OperatorHandle& op,
-                                 const torch::jit::Stack& stack) const {
-  if (open_ && checks_what_it_reads(open_->name)) {
+void Recorder::check_hidden_read(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  if (open_ && (open_is_fixed_ || checks_what_it_reads(open_->name))) {
     return;
   }
   const std::vector<c10::IValue> arguments = arguments_on(stack, op);
-  const bool shape = shape_depends_on_values(op, arguments) && !shaped_by_constants(op, arguments);
-  if (!reads_values_inside(op) && !shape) {
-    return;
-  }
-  for (const c10::IValue& argument : arguments) {
-    for_each_tensor(argument, [&](const at::Tensor& t) {
-      if (!constants_.seen(t) || constants_.dependent(t)) {
-        refuse_hidden_read(running(), op);
-      }
-    });
+  const bool decides = reads_values_inside(op) ? !are_same_in_every_run(arguments)
+                                               : shape_depends_on_values(op, arguments) &&
+                                                     !has_fixed_shape(op, arguments);
+  if (decides) {
+    refuse_hidden_read(running(), op);
   }
 }
 
@@ -199,6 +212,7 @@ std::string Recorder::running() const {
 }
 
 Graph Recorder::finish(const Tensors& outputs, const at::Tensor& loss) {
+  fixed_.check();
   for (const at::Tensor& output : outputs) {
     attachments_.join_custom_function(output);
     graph_.outputs.push_back(constants_.value_of(output));

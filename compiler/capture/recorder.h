@@ -16,6 +16,7 @@
 #include "stagecraft/compiler/capture/captured_attachments.h"
 #include "stagecraft/compiler/capture/captured_constants.h"
 #include "stagecraft/compiler/capture/captured_values.h"
+#include "stagecraft/compiler/capture/fixed_values.h"
 #include "stagecraft/compiler/graph.h"
 #include "stagecraft/compiler/workload.h"
 
@@ -37,7 +38,7 @@ class Recorder {
 
   /// Looks at an operator that the running one calls inside.
   /// Errors: CompileCapture, for a read of values that depend on the input.
-  void check_hidden_read(const c10::OperatorHandle& op, const torch::jit::Stack& stack) const;
+  void check_hidden_read(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
   /// The name of the recorded operator that is running, for messages.
   [[nodiscard]] std::string running() const;
 
@@ -51,15 +52,19 @@ class Recorder {
                              const std::vector<c10::IValue>& arguments,
                              int random_index);
   void record_results(Node& node, const c10::OperatorHandle& op, const torch::jit::Stack& stack);
-  [[nodiscard]] bool shaped_by_constants(const c10::OperatorHandle& op,
-                                         const std::vector<c10::IValue>& arguments) const;
+  [[nodiscard]] bool is_same_in_every_run(const at::Tensor& tensor);
+  [[nodiscard]] bool are_same_in_every_run(const std::vector<c10::IValue>& arguments);
+  [[nodiscard]] bool has_fixed_shape(const c10::OperatorHandle& op,
+                                     const std::vector<c10::IValue>& arguments);
   void check_parameter_write(const c10::OperatorHandle& op, const at::Tensor& written) const;
 
   Graph graph_;
   CapturedValues values_{graph_};
   CapturedConstants constants_{graph_, values_};
   CapturedAttachments attachments_{graph_, values_, constants_};
-  std::optional<Node> open_;          ///< the recorded operator that is running
+  FixedValues fixed_{graph_};
+  std::optional<Node> open_;    ///< the recorded operator that is running
+  bool open_is_fixed_ = false;  ///< its shape is made by values that are the same in every run
   std::vector<c10::IValue> folding_;  ///< the arguments of the folded operator that is running
 };
 

@@ -264,8 +264,9 @@ class Reader {
   void bind() {
     exported::ExportedGraph::InputFacts facts;
     for (const Runnable::Input& input : inputs_) {
+      // A buffer may be the same in every run: capture, which knows who writes it, judges.
       facts.dependent.push_back(input.kind != InputKind::Constant &&
-                                input.kind != InputKind::Baked);
+                                input.kind != InputKind::Baked && input.kind != InputKind::Buffer);
     }
     try {
       graph_.emplace(program_.graph, facts, model_.unsupported);

@@ -135,6 +135,39 @@ TEST_CASE("shapes that depend on values are refused, fixed ones are not", "[comp
   CHECK(count(program, "aten::index") == 1);
 }
 
+TEST_CASE("a buffer that nothing writes may decide", "[compiler][capture]") {
+  using torch::indexing::Slice;
+  const Program program = compile_lambda([](Lambda& m, torch::Tensor x) {
+    const auto h = torch::matmul(x, m.weight) * m.buffer.sum().item<float>();
+    const auto mask = m.buffer > 0;
+    const auto columns = torch::nonzero(m.buffer).flatten();
+    return h.index({Slice(), mask}) + h.index_select(1, columns) +
+           h.masked_select(mask.expand({h.size(0), 4})).view_as(h);
+  });
+  CHECK(count(program, "aten::index") == 1);
+  CHECK(count(program, "aten::nonzero") == 1);
+  CHECK(count(program, "aten::masked_select") == 1);
+  CHECK(count(program, "aten::item") == 0);
+  const auto select = [](const torch::Tensor& x, const torch::Tensor& mask) {
+    return x.index({Slice(), mask});
+  };
+  CHECK_THAT(refusal([&](Lambda& m, torch::Tensor x) {
+               const auto h = select(torch::matmul(x, m.weight), m.buffer > 0);
+               m.buffer.mul_(2);
+               return h;
+             }),
+             ContainsSubstring("buffer") && ContainsSubstring("decides a shape"));
+  CHECK_THAT(refusal([&](Lambda& m, torch::Tensor x) {
+               m.buffer.mul_(2);
+               return select(torch::matmul(x, m.weight), m.buffer > 0);
+             }),
+             ContainsSubstring("aten::index"));
+  CHECK_THAT(refusal([&](Lambda& m, torch::Tensor x) {
+               return select(torch::matmul(x, m.weight), torch::rand({4}) > 0.5);
+             }),
+             ContainsSubstring("aten::index"));
+}
+
 TEST_CASE("reads that no operator shows differ on a second microbatch", "[compiler][capture]") {
   CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
                const auto factor = x.accessor<float, 2>()[0][0];

@@ -179,7 +179,8 @@ void check_trains(const ArchiveFolder& folder, const std::string& file) {
   const Program whole = compiled(AtMarkers());
   for (const int stages : {2, 4}) {
     const Balanced cut{.stages = stages, .costs = equal_costs(whole)};
-    if (folder.name() == "buffers") {  // what its first operator writes its last one reads
+    if (folder.name() == "buffers" && file == "model.pt2") {
+      // What its first operator writes its last one reads; a trace has it another way.
       CHECK_THAT(refusal([&] { return compiled(cut); }, Errc::UsageArgument),
                  ContainsSubstring("can be cut into 1 to 1 stages"));
     } else {
