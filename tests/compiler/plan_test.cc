@@ -386,7 +386,7 @@ TEST_CASE(
   CHECK((plan.ties[0].stages == std::vector<StageId>{StageId(0), StageId(1)}));
   CHECK((plan.ties[0].ranks == std::vector<Rank>{Rank(0), Rank(1)}));
   CHECK((plan.ties[1].ranks == std::vector<Rank>{Rank(1), Rank(0)}));
-  CHECK(plan.ties[1].members() == plan.ties[0].members());
+  CHECK((plan.ties[1].members() == plan.ties[0].members()));
   CHECK(plan.ties[0].parameters.size() == 4);  // the frozen one has no gradient
   CHECK_THAT(to_string(plan),
              ContainsSubstring("tie 1: matrix, seen, block.weight, block.bias of stages ") &&
