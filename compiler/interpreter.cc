@@ -410,7 +410,7 @@ ChunkResult ChunkInterpreter::run(const std::vector<at::Tensor>& inputs,
   }
   ChunkResult result;
   for (const int local : impl_->output_locals) {
-    result.outputs.push_back(values[static_cast<std::size_t>(local)].contiguous());  // keeps SP-1
+    result.outputs.push_back(values[static_cast<std::size_t>(local)]);
   }
   if (impl_->loss_local != kAbsent) {
     result.loss = values[static_cast<std::size_t>(impl_->loss_local)];

@@ -66,7 +66,9 @@ LoneNode::Tensors LoneNode::run(const Tensors& inputs) const {
   if (program_.loss != kNoValue) {
     all.push_back(std::move(result.loss));
   }
-  std::ranges::move(result.outputs, std::back_inserter(all));
+  for (const at::Tensor& output : result.outputs) {
+    all.push_back(output.contiguous());
+  }
   return all;
 }
 

@@ -82,7 +82,7 @@ std::vector<StageRun> run_stages(const Graph& graph,
     StageProgram& program = partition.stages[s.index()];
     runs[s.index()] = run_stage(graph, program, inputs, labels, crossing);
     for (std::size_t i = 0; i < program.outputs.size(); ++i) {
-      crossing[program.outputs[i].value] = runs[s.index()].result.outputs[i];
+      crossing[program.outputs[i].value] = runs[s.index()].result.outputs[i].contiguous();
     }
   }
   return runs;

@@ -3,7 +3,7 @@
 ///
 /// Made by partition, run by the executor (and by compile, which checks and measures). A row of
 /// chunks, one unless it was cut (chunks.h): autograd ends at their borders, a backward runs over
-/// them in reverse. Values keep the ids of the whole graph. Weights are no part of it: it says what
+/// them in reverse. A chunk may be recomputed (recompute.h). Values keep the ids of the whole graph. Weights are no part of it: it says what
 /// they are called and look like.
 ///
 /// SP-1: inputs are made contiguous by their producer, so every transport hands over the same
@@ -60,8 +60,10 @@ struct StageConstant {
 /// A part of a stage between two borders of autograd.
 struct Chunk {
   std::vector<Node> nodes;
-  std::vector<ValueId> inputs;   ///< inputs of the stage and what earlier chunks made
-  std::vector<ValueId> outputs;  ///< what later chunks or other stages read
+  std::vector<ValueId> inputs;      ///< inputs of the stage and what earlier chunks made
+  std::vector<ValueId> outputs;     ///< what later chunks or other stages read
+  bool recompute = false;           ///< its forward keeps its inputs alone, and runs again
+  std::int64_t replayed_bytes = 0;  ///< what that leaves for the backward, as measured
 };
 
 struct StageProgram {
@@ -84,6 +86,11 @@ struct StageProgram {
   [[nodiscard]] const Value& at(ValueId value) const { return values.at(value); }
   [[nodiscard]] bool trains() const;
   [[nodiscard]] std::size_t operator_count() const;
+  [[nodiscard]] bool recomputes() const;
+  /// What recomputing holds in bytes: of one chunk after the other, as in a whole backward, and of
+  /// all, as from its input half to its weight half.
+  [[nodiscard]] std::int64_t largest_replay() const;
+  [[nodiscard]] std::int64_t replayed_bytes() const;
 };
 
 /// Bytes of a stage's parameters.
@@ -111,7 +118,7 @@ decltype(auto) visit_fields(StageConstant& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(Chunk& m, V&& v) {
-  return v(m.nodes, m.inputs, m.outputs);
+  return v(m.nodes, m.inputs, m.outputs, m.recompute, m.replayed_bytes);
 }
 template <class V>
 decltype(auto) visit_fields(StageProgram& m, V&& v) {

@@ -22,7 +22,7 @@ class Completion {
   Completion(const Graph& graph, std::vector<Node> nodes, StageProgram& stage)
       : graph_(graph),
         stage_(stage),
-        chunk_{.nodes = std::move(nodes), .inputs = {}, .outputs = {}} {}
+        chunk_{.nodes = std::move(nodes)} {}
 
   void run() {
     for (const StageInput& input : stage_.inputs) {

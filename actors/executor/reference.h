@@ -4,9 +4,8 @@
 /// microbatch, and shares everything else with the executor: buckets, averaging, vote, clipping,
 /// optimizer. Its steps run on a thread of their own, with the thread count a worker would have.
 ///
-/// RE-1: values cross the boundary of a stage, and of a chunk where a stage has several, through an
-///       identity whose gradient is contiguous, as on the wire; so do parameters, where a stage has
-///       several chunks.
+/// RE-1: values cross the boundary of a stage through an identity whose gradient is contiguous, as
+///       on the wire. Chunks have no boundary here (CB-1), and nothing is recomputed.
 #pragma once
 
 #include <cstdint>

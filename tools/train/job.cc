@@ -35,13 +35,16 @@ double most_for_the_text() {
 }
 
 /// Judged before the model is built, as building it may take more memory than there is. Of a step
-/// nothing is certain yet, but that one microbatch goes through it.
+/// nothing is certain yet, but that one microbatch goes through it; or through one stage after the
+/// other, where these are recomputed.
 void check_least(const TrainOptions& options,
                  const ScheduleChoice& choice,
                  const examples::LlamaOptions& model,
                  const std::vector<MemoryLimit>& limits) {
+  const double kept = least_activation_bytes(model, options.microbatch_size);
+  const bool recomputes = options.recompute != Recompute::nothing();
   const MemoryBill least(
-      options, choice, model, least_activation_bytes(model, options.microbatch_size));
+      options, choice, model, recomputes ? kept / static_cast<double>(choice.stages) : kept);
   check_fits(least, options.dry_run ? least.to_compile() : least.to_run(), limits);
 }
 
@@ -56,7 +59,8 @@ Program compile_model(const TrainOptions& options,
                  {.inputs = {example.tokens},
                   .labels = {example.targets},
                   .loss = examples::next_token_loss,
-                  .microbatches = choice.microbatches});
+                  .microbatches = choice.microbatches,
+                  .recompute = options.recompute});
 }
 
 double planned_activation_bytes(const Program& program, const Plan& plan) {

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "stagecraft/base/error.h"
 #include "stagecraft/tools/command_line.h"
 #include "stagecraft/tools/train/number.h"
 
@@ -50,6 +51,7 @@ void add_model(CLI::App& app, TrainOptions& o) {
 void add_pipeline(CLI::App& app,
                   TrainOptions& o,
                   std::vector<std::string>& set,
+                  std::string& recompute,
                   std::string& workers) {
   const std::string group = "Pipeline";
   app.add_option("--schedule", o.schedule, "a name from stagecraft schedule list, or a file")
@@ -77,6 +79,12 @@ void add_pipeline(CLI::App& app,
       ->group(group);
   app.add_option("--microbatch-size", o.microbatch_size, "sequences per microbatch")
       ->check(whole_number(1))
+      ->group(group);
+  app.add_option("--recompute",
+                 recompute,
+                 "keep only the inputs of stages, or of stages, regions and parameter paths by "
+                 "name, and run them again before their backward")
+      ->type_name("none|stage|NAME,...")
       ->group(group);
   app.add_option("--threads-per-worker", o.threads_per_worker, "threads inside one operator")
       ->check(whole_number(1, kMostThreads))
@@ -163,6 +171,14 @@ Kind choose(const std::string& option,
   wrong_usage(fmt::format("{} expects {}, found '{}'", option, fmt::join(names, " or "), word));
 }
 
+Recompute recompute_of(const std::string& text) {
+  try {
+    return parse_recompute(text);
+  } catch (const Error& error) {
+    wrong_usage(fmt::format("--recompute: {}", error.message()));
+  }
+}
+
 void check_together(const TrainOptions& o, const CLI::App& app) {
   if (o.dim % o.heads != 0) {
     wrong_usage(fmt::format("--heads expects a divisor of --dim {}, found {}", o.dim, o.heads));
@@ -198,13 +214,14 @@ std::variant<TrainOptions, HelpText> parse_train_options(
   std::string optimizer = "adamw";
   std::string rate_kind = "constant";
   std::string workers = "threads";
+  std::string recompute = "none";
   std::vector<std::string> set;
   CLI::App app(kAbout, kCommand);
   app.option_defaults()->always_capture_default();
   app.footer(kFooter);
   add_training(app, options, optimizer, rate_kind);
   add_model(app, options);
-  add_pipeline(app, options, set, workers);
+  add_pipeline(app, options, set, recompute, workers);
   add_run(app, options);
   if (const auto help = parse_command_line(app, arguments)) {
     return HelpText{*help};
@@ -217,6 +234,7 @@ std::variant<TrainOptions, HelpText> parse_train_options(
       choose<WorkerKind>("--workers",
                          workers,
                          {{"threads", WorkerKind::Threads}, {"processes", WorkerKind::Processes}});
+  options.recompute = recompute_of(recompute);
   options.set = key_values(kCommand, "--set", set);
   check_together(options, app);
   return options;

@@ -12,6 +12,8 @@
 #include <variant>
 #include <vector>
 
+#include "stagecraft/compiler/recompute.h"
+
 namespace stagecraft::tools {
 
 enum class OptimizerKind { AdamW, Sgd };
@@ -32,6 +34,7 @@ struct TrainOptions {
   std::optional<std::int64_t> chunks;        ///< stages per rank, for builders that leave it open
   std::map<std::string, std::string> set;    ///< further parameters of the builder
   std::string schedule = "1f1b";             ///< a builder's name or a file
+  Recompute recompute;                       ///< what runs again before its backward
   std::int64_t steps = 50;                   ///< the step at which the run ends
   OptimizerKind optimizer = OptimizerKind::AdamW;
   double rate = 3e-4;
