@@ -141,7 +141,7 @@ consteval bool can_be_compiled() {
 /// it changes nothing. The trained weights are in `Trainer::state_dict()`.
 /// Errors: UsageArgument, CompileCapture, CompilePartition, CompileShape; each names operator and
 /// stage.
-/// Cost: four forwards and two backwards of one microbatch, a forward more of stages that recompute,
+/// Cost: four forwards and two backwards of one microbatch, a forward more where stages recompute,
 ///       on the calling thread alone, and one copy of parameters and buffers.
 template <internal::NoFile Given>
 [[nodiscard]] Program compile(Given&& given, const CompileOptions& options) {

@@ -3,8 +3,8 @@
 ///
 /// Made by partition, run by the executor (and by compile, which checks and measures). A row of
 /// chunks, one unless it was cut (chunks.h): autograd ends at their borders, a backward runs over
-/// them in reverse. A chunk may be recomputed (recompute.h). Values keep the ids of the whole graph. Weights are no part of it: it says what
-/// they are called and look like.
+/// them in reverse. Some are recomputed (recompute.h). Values keep the ids of the whole graph.
+/// Weights are no part of it: it says what they are called and look like.
 ///
 /// SP-1: inputs are made contiguous by their producer, so every transport hands over the same
 ///       strides.
