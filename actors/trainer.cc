@@ -71,7 +71,7 @@ struct Trainer::Impl {
     const CheckResult checked = check(p, schedule);
     checked.or_throw();
     for (const std::string& note : checked.notes) {
-      log(Level::Warning, "forwards out of order", {{"note", note}});
+      log(Level::Warning, "buffers not as in one process", {{"note", note}});
     }
     const Layout& layout = *checked.layout;
     check_ranks(layout, cluster.ranks());

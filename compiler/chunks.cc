@@ -51,37 +51,69 @@ class ChunkCut {
     chunks_.push_back(std::move(chunk));
   }
 
-  /// Buffers are the stage's, and every chunk has them as they are.
+  /// Buffers are the stage's, and every chunk has them as they are. Of memory that is written, one
+  /// value may cross borders: who writes it then gets a copy, and hands that on.
   void check_writes() const {
-    std::map<int, std::set<std::size_t>> touched;  // alias set -> chunks
-    for (std::size_t c = 0; c < chunks_.size(); ++c) {
-      for (const Node& node : chunks_[c].nodes) {
-        std::vector<ValueId> values = reads_of(node);
-        values.insert(values.end(), node.results.begin(), node.results.end());
-        for (const ValueId v : values) {
-          if (v != kNoValue && stage_.at(v).kind != ValueKind::Buffer) {
-            touched[stage_.at(v).alias_set].insert(c);
-          }
-        }
-      }
-    }
+    std::map<int, Memory> memories = memories_by_alias_set();
     for (const Chunk& chunk : chunks_) {
       for (const Node& node : chunk.nodes) {
         for (const ValueId written : node.writes) {
-          const Value& value = stage_.at(written);
-          if (value.kind != ValueKind::Buffer && touched[value.alias_set].size() > 1) {
+          const Memory& memory = memories[stage_.at(written).alias_set];
+          const bool is_buffer = stage_.at(written).kind == ValueKind::Buffer;
+          const std::size_t most = is_buffer ? 0 : 1;
+          if (memory.chunks.size() > 1 && (memory.everybodys || memory.crossing.size() > most)) {
             throw Error(
                 Errc::CompilePartition,
                 fmt::format("{} writes {} in place, and another chunk of stage \"{}\" uses "
                             "its memory: put the border elsewhere, or use the operator that "
                             "returns a new tensor",
                             operator_name(node),
-                            value_name(value, written),
+                            value_name(stage_.at(written), written),
                             stage_.name));
           }
         }
       }
     }
+  }
+
+  /// Who uses the memory of an alias set.
+  struct Memory {
+    std::set<std::size_t> chunks;
+    std::set<ValueId> crossing;  ///< values that another chunk than their maker uses
+    bool everybodys = false;     ///< a constant's or parameter's, of which no chunk gets a copy
+  };
+
+  [[nodiscard]] std::map<int, Memory> memories_by_alias_set() const {
+    std::map<int, Memory> memories;
+    std::map<ValueId, std::size_t> made_in;
+    for (std::size_t c = 0; c < chunks_.size(); ++c) {
+      for (const Node& node : chunks_[c].nodes) {
+        for (const ValueId read : reads_of(node)) {
+          if (read == kNoValue || stage_.at(read).kind == ValueKind::Buffer) {
+            continue;
+          }
+          Memory& memory = memories[stage_.at(read).alias_set];
+          memory.chunks.insert(c);
+          const auto maker = made_in.find(read);
+          if (is_everybodys(stage_.at(read).kind)) {
+            memory.everybodys = true;
+          } else if (maker == made_in.end() || maker->second != c) {
+            memory.crossing.insert(read);
+          }
+        }
+        for (const ValueId result : node.results) {
+          if (result != kNoValue && stage_.at(result).kind != ValueKind::Buffer) {
+            made_in.try_emplace(result, c);
+            memories[stage_.at(result).alias_set].chunks.insert(c);
+          }
+        }
+      }
+    }
+    return memories;
+  }
+
+  static bool is_everybodys(ValueKind kind) {
+    return kind == ValueKind::Constant || kind == ValueKind::Parameter;
   }
 
   void check_hooks() const {
@@ -105,41 +137,55 @@ class ChunkCut {
     }
   }
 
+  /// A chunk that writes what it was given makes it anew.
   void connect() {
-    std::map<ValueId, std::size_t> made_in;
+    std::map<ValueId, std::size_t> made_in;  // last
     std::set<ValueId> given;
     for (const StageInput& input : stage_.inputs) {
       given.insert(input.value);
     }
-    std::map<ValueId, std::set<std::size_t>> readers;
     for (std::size_t c = 0; c < chunks_.size(); ++c) {
-      std::set<ValueId> inputs;
-      for (const Node& node : chunks_[c].nodes) {
+      Chunk& chunk = chunks_[c];
+      std::set<ValueId> own, inputs;
+      std::set<int> written;
+      for (const Node& node : chunk.nodes) {
         for (const ValueId read : reads_of(node)) {
           const auto maker = made_in.find(read);
-          const bool from_before = maker != made_in.end() && maker->second != c;
-          if (read != kNoValue && (given.contains(read) || from_before) &&
-              inputs.insert(read).second) {
-            chunks_[c].inputs.push_back(read);
-            readers[read].insert(c);
+          const bool from_outside = maker != made_in.end() || given.contains(read);
+          if (from_outside && !own.contains(read) && inputs.insert(read).second) {
+            chunk.inputs.push_back(read);
+            if (maker != made_in.end()) {
+              passed_on_[maker->second].insert(read);
+            }
           }
         }
         for (const ValueId result : node.results) {
-          made_in.try_emplace(result, c);
+          own.insert(result);
+        }
+        for (const ValueId value : node.writes) {
+          written.insert(stage_.at(value).alias_set);
+        }
+      }
+      for (const ValueId value : own) {
+        made_in[value] = c;
+      }
+      for (const ValueId value : inputs) {
+        if (written.contains(stage_.at(value).alias_set)) {
+          made_in[value] = c;
         }
       }
     }
     for (const StageOutput& output : stage_.outputs) {
-      chunks_[made_in.at(output.value)].outputs.push_back(output.value);
-      readers.erase(output.value);
+      const std::size_t maker = made_in.at(output.value);
+      chunks_[maker].outputs.push_back(output.value);
+      passed_on_[maker].erase(output.value);
     }
-    for (const auto& [value, chunks] : readers) {
-      if (!given.contains(value)) {
-        chunks_[made_in.at(value)].outputs.push_back(value);
-      }
+    for (const auto& [maker, values] : passed_on_) {
+      chunks_[maker].outputs.insert(chunks_[maker].outputs.end(), values.begin(), values.end());
     }
   }
 
+  std::map<std::size_t, std::set<ValueId>> passed_on_;  // by maker: what other chunks read
   StageProgram& stage_;
   std::vector<Chunk> chunks_;
 };

@@ -12,6 +12,7 @@
 #include "stagecraft/compiler/gradient_flow.h"
 #include "stagecraft/compiler/operator_costs.h"
 #include "stagecraft/compiler/probe.h"
+#include "stagecraft/compiler/recompute_stages.h"
 #include "stagecraft/compiler/replay_check.h"
 #include "stagecraft/compiler/shares_memory.h"
 #include "stagecraft/compiler/split_batch.h"
@@ -213,10 +214,16 @@ Program compile_workload(const Workload& given, const CompileOptions& options) {
   const StageAssignment assignment = cut_into_stages(compiled->graph, options.cut, costs);
   compiled->partition = partition(compiled->graph, assignment);
   compiled->cut = cut_report(compiled->graph, assignment, std::move(costs));
-  find_gradient_flow(compiled->partition,
-                     run_stages(compiled->graph, compiled->partition, inputs[0], labels[0]));
+  std::vector<StageRun> runs =
+      run_stages(compiled->graph, compiled->partition, inputs[0], labels[0]);
+  find_gradient_flow(compiled->partition, runs);
   compiled->stage_graph = stage_graph_of(compiled->partition);
   check_trains(*compiled);
+  recompute_stages(compiled->graph,
+                   compiled->stage_graph,
+                   options.recompute,
+                   compiled->partition,
+                   std::move(runs));
   return Program(std::move(compiled));
 }
 

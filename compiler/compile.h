@@ -23,6 +23,7 @@
 #include "stagecraft/compiler/cut/cut.h"
 #include "stagecraft/compiler/loss.h"
 #include "stagecraft/compiler/program.h"
+#include "stagecraft/compiler/recompute.h"
 #include "stagecraft/compiler/spread.h"
 #include "stagecraft/compiler/tensors_in.h"
 #include "stagecraft/compiler/workload.h"
@@ -41,6 +42,7 @@ struct CompileOptions {
   Loss loss;     ///< per microbatch; the step's loss is their mean
   int microbatches = 1;  ///< equal parts in dim 0
   Cut cut;               ///< into stages
+  Recompute recompute;   ///< instead of keeping what a backward needs
 };
 
 namespace internal {
@@ -139,8 +141,8 @@ consteval bool can_be_compiled() {
 /// it changes nothing. The trained weights are in `Trainer::state_dict()`.
 /// Errors: UsageArgument, CompileCapture, CompilePartition, CompileShape; each names operator and
 /// stage.
-/// Cost: four forwards and two backwards of one microbatch, on the calling thread alone, and one
-///       copy of parameters and buffers.
+/// Cost: four forwards and two backwards of one microbatch, a forward more where stages recompute,
+///       on the calling thread alone, and one copy of parameters and buffers.
 template <internal::NoFile Given>
 [[nodiscard]] Program compile(Given&& given, const CompileOptions& options) {
   using Callee = internal::CalleeOf<std::remove_reference_t<Given>>;

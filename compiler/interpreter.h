@@ -22,8 +22,10 @@ struct StageState {
 };
 
 struct ChunkResult {
-  std::vector<at::Tensor> outputs;  ///< in the order of Chunk::outputs, as they cross (SP-1)
-  at::Tensor loss;                  ///< undefined where another chunk computes it
+  /// In the order of Chunk::outputs, as the operators left them: who hands one to another stage
+  /// makes it contiguous (SP-1).
+  std::vector<at::Tensor> outputs;
+  at::Tensor loss;  ///< undefined where another chunk computes it
 };
 
 class ChunkInterpreter {

@@ -26,8 +26,8 @@ class LoneNode {
   /// The values that run() returns.
   [[nodiscard]] std::vector<ValueId> results() const;
 
-  /// Runs it on its inputs, always with the same random numbers. The first result has the strides
-  /// that the operator gave it, the others are dense in the same order.
+  /// Runs it on its inputs, always with the same random numbers. Results are as the operator left
+  /// them.
   [[nodiscard]] Tensors run(const Tensors& inputs) const;
 
  private:

@@ -6,11 +6,13 @@
 ///
 ///   auto h = sc::stage("encoder", encoder, x);        // a module, or anything callable with x
 ///   auto y = sc::stage("head", [&] { return head(h); });
+///   x = sc::recompute(block, x);                      // inside of a stage
 ///
 /// MK-1: a stage inside a stage is an error, and so is a stage name used twice in one forward; both
 ///      are noticed during capture. Regions nest freely.
 #pragma once
 
+#include <concepts>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -32,6 +34,7 @@ struct Annotation {
 };
 
 inline constexpr std::string_view kStageTag = "PP";
+inline constexpr std::string_view kRecomputeTag = "recompute";
 inline constexpr std::string_view kLossTag = "loss";  ///< capture opens it around the loss
 
 /// Opens a scope on this thread until it is destroyed.
@@ -109,6 +112,26 @@ template <class Callable, class... Args>
 decltype(auto) region(std::string_view tag, Callable&& callable, Args&&... args) {
   const AnnotationScope scope(tag, tag);
   return internal::call_marked(tag, tag, callable, std::forward<Args>(args)...);
+}
+
+/// Runs `callable` on `args` as a part that a program recomputes, as torch.utils.checkpoint does:
+/// between a microbatch's forward and its backward it keeps what the part is given, no more, and
+/// runs it again right before the backward. Regions of any number, in stages or around them; one
+/// inside of another is part of that. Where Recompute (recompute.h) says otherwise, and outside of
+/// programs, it is a plain call.
+/// Errors: as stage().
+template <class Callable, class... Args>
+requires(!std::convertible_to<Callable, std::string_view>) decltype(auto)
+    recompute(Callable&& callable, Args&&... args) {
+  const AnnotationScope scope(kRecomputeTag, kRecomputeTag);
+  return internal::call_marked(kRecomputeTag, kRecomputeTag, callable, std::forward<Args>(args)...);
+}
+
+/// The same under a name, by which Recompute can choose it.
+template <class Callable, class... Args>
+decltype(auto) recompute(std::string_view name, Callable&& callable, Args&&... args) {
+  const AnnotationScope scope(kRecomputeTag, name);
+  return internal::call_marked(kRecomputeTag, name, callable, std::forward<Args>(args)...);
 }
 
 }  // namespace stagecraft

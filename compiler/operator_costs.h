@@ -9,10 +9,13 @@
 /// OC-2: bytes kept add up: a value that several operators keep is counted with the first of them.
 ///       What the batch, parameters and buffers hold is counted nowhere.
 ///
-/// The user's hooks and custom functions are called as in a step. Three things are not as there:
-/// what an operator writes in place is a copy, whose making is measured with it; a write through a
-/// view is not seen by those who read the viewed value; and of several results those behind the
-/// first are handed on without gaps.
+/// A node that has no mask of what to compute (those of recurrent layers) makes all its gradients at
+/// once: its `backward_weight` is nothing beside a whole backward, but where a stage's backward is
+/// split both halves run it, and W takes what `backward_input` says again.
+///
+/// The user's hooks and custom functions are called as in a step. Two things are not as there: what
+/// an operator writes in place is a copy, whose making is measured with it; and a write through a
+/// view is not seen by those who read the viewed value.
 #pragma once
 
 #include <vector>

@@ -246,9 +246,6 @@ StageProgram whole_program(const Graph& graph) {
     program.outputs.push_back({output, {}, {}});
   }
   complete_from(graph, graph.nodes, program);
-  for (const ValueId output : graph.outputs) {
-    program.values.at(output).order.clear();  // they go to a caller, not over a border
-  }
   return program;
 }
 

@@ -82,7 +82,10 @@ std::vector<StageRun> run_stages(const Graph& graph,
     StageProgram& program = partition.stages[s.index()];
     runs[s.index()] = run_stage(graph, program, inputs, labels, crossing);
     for (std::size_t i = 0; i < program.outputs.size(); ++i) {
-      crossing[program.outputs[i].value] = runs[s.index()].result.outputs[i];
+      const ValueId value = program.outputs[i].value;
+      const MemoryOrder& order = program.at(value).order;
+      crossing[value] =
+          from_memory_order(to_memory_order(runs[s.index()].result.outputs[i], order), order);
     }
   }
   return runs;

@@ -13,16 +13,26 @@
 namespace stagecraft {
 namespace {
 
+std::string recomputed(const StageProgram& stage) {
+  const auto parts = std::ranges::count_if(stage.chunks, &Chunk::recompute);
+  return parts == 0 ? std::string()
+                    : fmt::format(", recomputes {} in {} part{}",
+                                  bytes_text(static_cast<double>(stage.replayed_bytes())),
+                                  parts,
+                                  parts == 1 ? "" : "s");
+}
+
 std::string explain_stage(const CompiledProgram& program, const StageProgram& stage) {
   const Graph& graph = program.graph;
   std::string text = fmt::format(
-      "stage {} \"{}\": {} operators, {} parameters ({}), keeps {} per microbatch{}{}\n",
+      "stage {} \"{}\": {} operators, {} parameters ({}), keeps {} per microbatch{}{}{}\n",
       stage.id.value,
       stage.name,
       stage.operator_count(),
       stage.parameters.size(),
       bytes_text(static_cast<double>(weight_bytes(stage))),
       bytes_text(static_cast<double>(stage.saved_bytes)),
+      recomputed(stage),
       program.stage_graph.has_backward(stage.id) ? "" : ", frozen: no backward",
       stage.loss == kNoValue ? "" : ", computes the loss");
   std::vector<std::string> reads;

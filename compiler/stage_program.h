@@ -3,8 +3,8 @@
 ///
 /// Made by partition, run by the executor (and by compile, which checks and measures). A row of
 /// chunks, one unless it was cut (chunks.h): autograd ends at their borders, a backward runs over
-/// them in reverse. Values keep the ids of the whole graph. Weights are no part of it: it says what
-/// they are called and look like.
+/// them in reverse. Some are recomputed (recompute.h). Values keep the ids of the whole graph.
+/// Weights are no part of it: it says what they are called and look like.
 ///
 /// SP-1: what crosses is made contiguous by its producer, in the order of memory (memory_order.h),
 ///       so every transport hands over the same strides, and the value has its order at both ends.
@@ -62,8 +62,10 @@ struct StageConstant {
 /// A part of a stage between two borders of autograd.
 struct Chunk {
   std::vector<Node> nodes;
-  std::vector<ValueId> inputs;   ///< inputs of the stage and what earlier chunks made
-  std::vector<ValueId> outputs;  ///< what later chunks or other stages read
+  std::vector<ValueId> inputs;      ///< inputs of the stage and what earlier chunks made
+  std::vector<ValueId> outputs;     ///< what later chunks or other stages read
+  bool recompute = false;           ///< its forward keeps its inputs alone, and runs again
+  std::int64_t replayed_bytes = 0;  ///< what that leaves for the backward, as measured
 };
 
 struct StageProgram {
@@ -86,6 +88,11 @@ struct StageProgram {
   [[nodiscard]] const Value& at(ValueId value) const { return values.at(value); }
   [[nodiscard]] bool trains() const;
   [[nodiscard]] std::size_t operator_count() const;
+  [[nodiscard]] bool recomputes() const;
+  /// What recomputing holds in bytes: of one chunk after the other, as in a whole backward, and of
+  /// all, as from its input half to its weight half.
+  [[nodiscard]] std::int64_t largest_replay() const;
+  [[nodiscard]] std::int64_t replayed_bytes() const;
 };
 
 /// Bytes of a stage's parameters.
@@ -113,7 +120,7 @@ decltype(auto) visit_fields(StageConstant& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(Chunk& m, V&& v) {
-  return v(m.nodes, m.inputs, m.outputs);
+  return v(m.nodes, m.inputs, m.outputs, m.recompute, m.replayed_bytes);
 }
 template <class V>
 decltype(auto) visit_fields(StageProgram& m, V&& v) {

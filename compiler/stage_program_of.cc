@@ -20,9 +20,7 @@ std::vector<std::int64_t> strides_of(const at::Tensor& tensor) {
 class Completion {
  public:
   Completion(const Graph& graph, std::vector<Node> nodes, StageProgram& stage)
-      : graph_(graph),
-        stage_(stage),
-        chunk_{.nodes = std::move(nodes), .inputs = {}, .outputs = {}} {}
+      : graph_(graph), stage_(stage), chunk_{.nodes = std::move(nodes)} {}
 
   void run() {
     for (const StageInput& input : stage_.inputs) {

@@ -181,6 +181,15 @@ class StageCheck {
     if (!in_range(stage_.saved_bytes) || !in_range(stage_.transient_bytes)) {
       fault("its measured bytes, {} and {}, are none", stage_.saved_bytes, stage_.transient_bytes);
     }
+    std::int64_t room = kMostBytes;  // for all of them: their sum overflows nowhere
+    for (const Chunk& chunk : stage_.chunks) {
+      if (chunk.replayed_bytes < 0 || chunk.replayed_bytes > room ||
+          (chunk.replayed_bytes > 0 && !chunk.recompute)) {
+        fault("the {} bytes that a chunk replays are none", chunk.replayed_bytes);
+        break;
+      }
+      room -= chunk.replayed_bytes;
+    }
   }
 
   void check_state() {

@@ -9,9 +9,9 @@ double Durations::of(CellKind kind) const {
     case CellKind::Forward:
       return forward;
     case CellKind::Backward:
-      return backward;
+      return recompute + backward;
     case CellKind::BackwardInput:
-      return backward_input;
+      return recompute + backward_input;
     case CellKind::BackwardWeight:
       return backward_weight;
     case CellKind::Update:
@@ -30,7 +30,7 @@ double StageCosts::duration(const Task& task, const StageGraph& graph) const {
   const Durations& durations = of_stage(task.stage);
   const bool does_all = task.kind == CellKind::BackwardWeight && !columns &&
                         graph.is_surplus({CellKind::BackwardInput, task.stage, task.microbatch});
-  return durations.of(task.kind) + (does_all ? durations.backward_input : 0);
+  return durations.of(task.kind) + (does_all ? durations.of(CellKind::BackwardInput) : 0);
 }
 
 double StageCosts::duration(const Cell& cell, const StageGraph& graph) const {

@@ -38,6 +38,7 @@ struct Durations {
   double backward_input = 1;
   double backward_weight = 1;
   double update = 0;
+  double recompute = 0;  ///< before a backward or its input half, and part of that task
 
   [[nodiscard]] double of(CellKind kind) const;
 

@@ -16,8 +16,9 @@ namespace stagecraft {
 struct MemoryModel {
   std::vector<double> fixed;        ///< by stage: weights, gradients, optimizer state
   std::vector<double> activations;  ///< by stage: kept from F to B, or to W when split
-  std::vector<double> transient;    ///< by stage: only while one of its tasks runs
-  double input_release = 0;         ///< share of the activation that I frees before W
+  std::vector<double> transient;    ///< by stage: only while one of its tasks runs, a replay too
+  std::vector<double> replayed;     ///< by stage: made anew by I where it recomputes, kept until W
+  double input_release = 0;         ///< share of the activation and replay that I frees before W
   double budget = 0;                ///< of each row
 
   friend bool operator==(const MemoryModel&, const MemoryModel&) = default;
@@ -37,7 +38,9 @@ class RowMemory {
   [[nodiscard]] double held() const { return held_; }
 
  private:
-  [[nodiscard]] double released(const Task& task) const;
+  [[nodiscard]] double released(const Task& task) const;  ///< below 0: what it adds
+  [[nodiscard]] bool splits(const Task& task) const;
+  [[nodiscard]] double needed(const Task& task) const;  ///< only while it runs
 
   const MemoryModel* model_;
   const StageGraph* graph_;

@@ -48,9 +48,18 @@ std::vector<Edge> leaf_edges(const Saved& saved) {
   return edges;
 }
 
-Tensors execute(const Roots& roots, bool keep_graph, const std::vector<Edge>& wanted) {
+/// `so_far`: sums of the first of what is wanted, as roots of their own: the engine delivers what
+/// roots have before it runs a node.
+Tensors execute(Roots roots, bool keep_graph, const std::vector<Edge>& wanted, Tensors so_far) {
   if (roots.edges.empty() || wanted.empty()) {
-    return Tensors(wanted.size());
+    so_far.resize(wanted.size());
+    return so_far;
+  }
+  for (std::size_t i = 0; i < so_far.size(); ++i) {
+    if (so_far[i].defined()) {
+      roots.edges.push_back(wanted[i]);
+      roots.gradients.push_back(std::move(so_far[i]));
+    }
   }
   return torch::autograd::Engine::get_default_engine().execute(roots.edges,
                                                                roots.gradients,
@@ -161,11 +170,15 @@ void cut_input_path(const Reach& reach, const std::vector<Node*>& frontier) {
 
 Gradients backward(Saved& saved,
                    const Tensors& output_gradients,
-                   const std::vector<Edge>& parameters) {
+                   const std::vector<Edge>& parameters,
+                   const Gradients& so_far) {
   std::vector<Edge> wanted = leaf_edges(saved);
   const std::size_t inputs = wanted.size();
   wanted.insert(wanted.end(), parameters.begin(), parameters.end());
-  Tensors all = execute(roots_of(saved, output_gradients), false, wanted);
+  Tensors sums = so_far.inputs;
+  sums.resize(inputs);
+  sums.insert(sums.end(), so_far.parameters.begin(), so_far.parameters.end());
+  Tensors all = execute(roots_of(saved, output_gradients), false, wanted, std::move(sums));
   Gradients result;
   result.parameters.assign(all.begin() + static_cast<std::ptrdiff_t>(inputs), all.end());
   all.resize(inputs);
@@ -175,7 +188,8 @@ Gradients backward(Saved& saved,
 
 Tensors backward_input(Saved& saved,
                        const Tensors& output_gradients,
-                       const std::vector<Edge>& parameters) {
+                       const std::vector<Edge>& parameters,
+                       const Tensors& so_far) {
   SC_CHECK(!saved.input_half_done, "the input half of a backward runs once");
   saved.input_half_done = true;
   Roots roots = roots_of(saved, output_gradients);
@@ -201,7 +215,7 @@ Tensors backward_input(Saved& saved,
       wanted.emplace_back(node->getptr(), i);
     }
   }
-  Tensors all = execute(roots, true, wanted);
+  Tensors all = execute(std::move(roots), true, wanted, so_far);
   for (std::size_t i = inputs.size(); i < wanted.size(); ++i) {
     if (all[i].defined()) {
       saved.frontier.push_back(wanted[i]);
@@ -216,10 +230,10 @@ Tensors backward_input(Saved& saved,
   return all;
 }
 
-Tensors backward_weight(Saved& saved, const std::vector<Edge>& parameters) {
+Tensors backward_weight(Saved& saved, const std::vector<Edge>& parameters, const Tensors& so_far) {
   SC_CHECK(saved.input_half_done, "the weight half of a backward runs after the input half");
   return execute(
-      {std::move(saved.frontier), std::move(saved.frontier_gradients)}, false, parameters);
+      {std::move(saved.frontier), std::move(saved.frontier_gradients)}, false, parameters, so_far);
 }
 
 }  // namespace stagecraft

@@ -115,8 +115,10 @@ struct Reference::Impl {
             arguments.push_back(labels[static_cast<std::size_t>(input.position)]);
             break;
           case StageInput::Source::Stage:
-            arguments.push_back(input.owes_gradient ? Boundary::apply(crossing.at(input.value))
-                                                    : crossing.at(input.value).detach());
+            arguments.push_back(from_memory_order(input.owes_gradient
+                                                      ? Boundary::apply(crossing.at(input.value))
+                                                      : crossing.at(input.value).detach(),
+                                                  stage.program->at(input.value).order));
             break;
         }
       }
@@ -132,44 +134,23 @@ struct Reference::Impl {
                          const RandomKey& key,
                          std::map<ValueId, at::Tensor>& crossing,
                          at::Tensor& loss) {
-    const bool several = stage.chunks.size() > 1;
     std::vector<Tensors> made;
     for (const StageRuntime::BoundChunk& chunk : stage.chunks) {
       Tensors inputs;
       for (const auto& [from, position] : chunk.inputs) {
-        inputs.push_back(several ? across_border(from ? made[*from][position] : arguments[position])
-                                 : arguments[position]);
+        inputs.push_back(from ? made[*from][position] : arguments[position]);
       }
-      const ChunkResult result =
-          chunk.interpreter.run(inputs, several ? state_of(stage, chunk) : stage.state, key);
+      const ChunkResult result = chunk.interpreter.run(inputs, stage.state, key);
       for (std::size_t i = 0; i < result.outputs.size(); ++i) {
         if (chunk.outputs[i]) {
-          crossing[stage.program->outputs[*chunk.outputs[i]].value] = result.outputs[i];
+          const ValueId value = stage.program->outputs[*chunk.outputs[i]].value;
+          crossing[value] =
+              to_memory_order(result.outputs[i], stage.program->at(value).order);  // keeps SP-1
         }
       }
       loss = result.loss.defined() ? result.loss : loss;
       made.push_back(result.outputs);
     }
-  }
-
-  static at::Tensor across_border(const at::Tensor& value) {
-    return value.requires_grad() ? Boundary::apply(value) : value;
-  }
-
-  /// The stage's parameters and buffers as one of several chunks sees them.
-  static StageState state_of(const StageRuntime& stage, const StageRuntime::BoundChunk& chunk) {
-    StageState state = stage.state;
-    std::vector<std::size_t> trained;
-    for (std::size_t p = 0; p < stage.program->parameters.size(); ++p) {
-      if (stage.program->parameters[p].trained) {
-        trained.push_back(p);
-      }
-    }
-    for (const std::size_t read : chunk.parameters) {
-      at::Tensor& parameter = state.parameters[trained[read]];
-      parameter = across_border(parameter);
-    }
-    return state;
   }
 
   void differentiate(const at::Tensor& loss) {

@@ -4,10 +4,10 @@
 /// microbatch, and shares everything else with the executor: buckets, averaging, vote, clipping,
 /// optimizer. Its steps run on a thread of their own, with the thread count a worker would have.
 ///
-/// RE-1: values cross the boundary of a stage, and of a chunk where a stage has several, through an
-///       identity whose gradient is contiguous, as on the wire; so do parameters, where a stage has
-///       several chunks. A parameter of several stages is a leaf of its own in each, and the parts
-///       of its gradient are added as on their ranks (TY-1).
+/// RE-1: values cross the boundary of a stage through an identity whose gradient is contiguous, as
+///       on the wire. A parameter of several stages is a leaf of its own in each, and the parts of
+///       its gradient are added as on their ranks (TY-1). Chunks have no boundary here (CB-1), and
+///       nothing is recomputed.
 #pragma once
 
 #include <cstdint>

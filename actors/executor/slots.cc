@@ -61,6 +61,14 @@ void Slots::free(SlotId slot) {
   found = {std::monostate(), 0, Last::Freed};
 }
 
+void Slots::now_keeps(SlotId slot, std::int64_t bytes) {
+  static_cast<void>(get<SavedStage>(slot, "what a forward has saved"));
+  Slot& found = slots_[slot.index()];
+  bytes_ += bytes - found.bytes;
+  found.bytes = bytes;
+  peak_ = std::max(peak_, bytes_);
+}
+
 const at::Tensor& Slots::tensor(SlotId slot) const {
   return get<at::Tensor>(slot, "a tensor");
 }

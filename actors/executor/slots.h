@@ -33,6 +33,8 @@ class Slots {
   void put(SlotId slot, SavedStage saved, std::int64_t bytes);
   void put(SlotId slot, std::vector<at::Tensor> parameter_gradients);
   void free(SlotId slot);
+  /// From now on autograd keeps as many bytes for what is saved there.
+  void now_keeps(SlotId slot, std::int64_t bytes);
 
   // References are good until the slot is freed.
   [[nodiscard]] const at::Tensor& tensor(SlotId slot) const;

@@ -252,8 +252,16 @@ struct StageExecutor::Impl {
 
   void run_backward(const BoundInstruction& bound) {
     const auto computing = times.compute(&RankTimes::backward);
-    StageGradients made = stages[bound.stage].backward(
-        bound.instruction->task.kind, plan->slots.saved(bound.saved), output_gradients(bound));
+    const CellKind kind = bound.instruction->task.kind;
+    const StageProgram& program = *stages[bound.stage].program;
+    SavedStage& saved = plan->slots.saved(bound.saved);
+    if (program.recomputes() && !saved.front().input_half_done) {
+      const bool till_weights = kind == CellKind::BackwardInput;
+      plan->slots.now_keeps(bound.saved,
+                            program.saved_bytes + (till_weights ? program.replayed_bytes()
+                                                                : program.largest_replay()));
+    }
+    StageGradients made = stages[bound.stage].backward(kind, saved, output_gradients(bound));
     for (std::size_t i = 0; i < made.inputs.size(); ++i) {
       plan->slots.put(bound.input_gradients[i], std::move(made.inputs[i]));
     }

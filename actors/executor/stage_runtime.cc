@@ -19,16 +19,14 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// Later chunks come first: the order in which one process adds (RE-1).
-void add(at::Tensor& sum, const at::Tensor& gradient) {
-  if (gradient.defined()) {
-    sum = sum.defined() ? sum + gradient : gradient;
-  }
-}
-
 template <class T>
 std::size_t position_of(const std::vector<T>& all, ValueId value) {
   return static_cast<std::size_t>(std::ranges::find(all, value, &T::value) - all.begin());
+}
+
+/// The result of a forward without the graph that made it; whether a gradient flows to it stays.
+at::Tensor without_graph(const at::Tensor& made) {
+  return made.detach().requires_grad_(made.requires_grad());
 }
 
 }  // namespace
@@ -51,11 +49,14 @@ StageRuntime::BoundChunk StageRuntime::bound(const Chunk& chunk) const {
                     .inputs = {},
                     .outputs = {},
                     .parameters = {},
+                    .recompute = chunk.recompute,
+                    .written_buffers = {},
                     .gradient_edges = {}};
   for (const ValueId value : chunk.inputs) {
+    // Of several chunks that hand a value on, each has written what the one before made.
     BoundChunk::Source source{.chunk = std::nullopt,
                               .position = position_of(program->inputs, value)};
-    for (std::size_t c = 0; source.position == program->inputs.size() && c < chunks.size(); ++c) {
+    for (std::size_t c = chunks.size(); !source.chunk && c-- > 0;) {
       const std::vector<ValueId>& made = program->chunks[c].outputs;
       const auto found = std::ranges::find(made, value);
       if (found != made.end()) {
@@ -87,6 +88,11 @@ StageRuntime::BoundChunk StageRuntime::bound(const Chunk& chunk) const {
     }
     ++trained;
   }
+  for (std::size_t b = 0; b < program->buffers.size(); ++b) {
+    if (program->buffers[b].written && reads.contains(program->buffers[b].value)) {
+      result.written_buffers.push_back(b);
+    }
+  }
   return result;
 }
 
@@ -108,10 +114,13 @@ void StageRuntime::load(const std::vector<NamedTensor>& given) {
 StageForward StageRuntime::forward(const Tensors& inputs,
                                    bool keeps_graphs,
                                    const RandomKey& key) const {
+  const auto order_of = [this](const auto& border) -> const MemoryOrder& {
+    return program->at(border.value).order;
+  };
   const at::AutoGradMode grad(keeps_graphs);
   StageForward made;
   made.outputs.resize(program->outputs.size());
-  std::vector<Tensors> between(chunks.size() - 1);  // what each but the last made, with its graph
+  std::vector<Tensors> between(chunks.size());  // what each made
   made.saved.reserve(keeps_graphs ? chunks.size() : 0);
   for (std::size_t c = 0; c < chunks.size(); ++c) {
     const BoundChunk& chunk = chunks[c];
@@ -120,7 +129,9 @@ StageForward StageRuntime::forward(const Tensors& inputs,
     arguments.reserve(chunk.inputs.size());
     for (std::size_t i = 0; i < chunk.inputs.size(); ++i) {
       const auto& [from, position] = chunk.inputs[i];
-      const at::Tensor& given = from ? between[*from][position] : inputs[position];
+      const at::Tensor given =
+          from ? between[*from][position]
+               : from_memory_order(inputs[position], order_of(program->inputs[position]));
       const bool owes = from ? given.requires_grad() : program->inputs[position].owes_gradient;
       at::Tensor argument = given.detach();
       if (keeps_graphs && owes) {
@@ -130,34 +141,69 @@ StageForward StageRuntime::forward(const Tensors& inputs,
       }
       arguments.push_back(std::move(argument));
     }
+    Tensors buffers;
+    if (keeps_graphs && chunk.recompute) {
+      for (const std::size_t b : chunk.written_buffers) {
+        buffers.push_back(state.buffers[b].clone());
+      }
+    }
+    // Of a chunk that is recomputed with gradients too, as operators choose how they compute by it;
+    // what that makes beside the outputs goes at once.
     ChunkResult result = chunk.interpreter.run(arguments, state, key);
     for (std::size_t i = 0; i < result.outputs.size(); ++i) {
       if (chunk.outputs[i]) {
-        made.outputs[*chunk.outputs[i]] = result.outputs[i].detach();
+        made.outputs[*chunk.outputs[i]] =
+            to_memory_order(result.outputs[i].detach(),
+                            order_of(program->outputs[*chunk.outputs[i]]));  // keeps SP-1
       }
     }
     if (result.loss.defined()) {
       made.loss = result.loss.detach();
     }
-    if (c + 1 < chunks.size()) {
+    if (keeps_graphs && chunk.recompute) {
+      saved.replay = {.inputs = std::move(arguments),
+                      .buffers = std::move(buffers),
+                      .key = key,
+                      .makes_loss = result.loss.defined()};
+      std::ranges::transform(result.outputs, result.outputs.begin(), without_graph);
+      between[c] = std::move(result.outputs);
+    } else {
       between[c] = result.outputs;
-    }
-    if (keeps_graphs) {
       saved.outputs = std::move(result.outputs);
       saved.loss = std::move(result.loss);
+    }
+    if (keeps_graphs) {
       made.saved.push_back(std::move(saved));
     }
   }
   return made;
 }
 
+/// Keeps CB-2.
+void StageRuntime::replay(const BoundChunk& chunk, Saved& saved) const {
+  const at::AutoGradMode grad(true);
+  const ReplaySource& source = *saved.replay;
+  StageState then = state;
+  for (std::size_t i = 0; i < source.buffers.size(); ++i) {
+    then.buffers[chunk.written_buffers[i]] = source.buffers[i];
+  }
+  ChunkResult result = chunk.interpreter.run(source.inputs, then, source.key);
+  saved.outputs = std::move(result.outputs);
+  saved.loss = std::move(result.loss);
+}
+
 Tensors StageRuntime::weight_half(SavedStage& saved) const {
   Tensors sums(bucket.gradient_edges().size());
   for (std::size_t c = chunks.size(); c-- > 0;) {
-    const Tensors of_chunk = backward_weight(saved[c], chunks[c].gradient_edges);
-    for (std::size_t p = 0; p < of_chunk.size(); ++p) {
-      add(sums[chunks[c].parameters[p]], of_chunk[p]);
+    Tensors so_far;
+    for (const std::size_t p : chunks[c].parameters) {
+      so_far.push_back(std::move(sums[p]));
     }
+    Tensors more = backward_weight(saved[c], chunks[c].gradient_edges, so_far);
+    for (std::size_t p = 0; p < more.size(); ++p) {
+      sums[chunks[c].parameters[p]] = std::move(more[p]);
+    }
+    saved[c] = {};
   }
   return sums;
 }
@@ -173,28 +219,45 @@ StageGradients StageRuntime::backward(CellKind kind,
   for (std::size_t c = 0; c < chunks.size(); ++c) {
     between[c].reserve(chunks[c].outputs.size());
     for (const auto& output : chunks[c].outputs) {
-      between[c].push_back(output ? output_gradients[*output] : at::Tensor());
+      const bool sent = output && output_gradients[*output].defined();
+      between[c].push_back(
+          sent ? from_memory_order(output_gradients[*output],
+                                   program->at(program->outputs[*output].value).order)
+               : at::Tensor());
     }
   }
   Tensors inputs(program->inputs.size());
   Tensors parameters(halves ? 0 : bucket.gradient_edges().size());
   for (std::size_t c = chunks.size(); c-- > 0;) {
     const BoundChunk& chunk = chunks[c];
+    const auto sum_of = [&](std::size_t input) -> at::Tensor& {
+      const auto& [from, position] = chunk.inputs[input];
+      return from ? between[*from][position] : inputs[position];
+    };
+    if (saved[c].replay &&
+        (saved[c].replay->makes_loss || std::ranges::any_of(between[c], &at::Tensor::defined))) {
+      replay(chunk, saved[c]);
+    }
+    saved[c].replay.reset();  // what nothing flows back through is not replayed
     const std::vector<std::size_t> leaf_of = std::move(saved[c].leaf_of);
     Gradients made;
+    for (const std::size_t input : leaf_of) {
+      made.inputs.push_back(sum_of(input));
+    }
     if (halves) {
-      made.inputs = backward_input(saved[c], between[c], chunk.gradient_edges);
+      made.inputs = backward_input(saved[c], between[c], chunk.gradient_edges, made.inputs);
     } else {  // B, or W where I does nothing
-      made = stagecraft::backward(saved[c], between[c], chunk.gradient_edges);
+      for (const std::size_t p : chunk.parameters) {
+        made.parameters.push_back(std::move(parameters[p]));
+      }
+      made = stagecraft::backward(saved[c], between[c], chunk.gradient_edges, made);
+      saved[c] = {};
     }
     for (std::size_t p = 0; p < made.parameters.size(); ++p) {
-      add(parameters[chunk.parameters[p]], made.parameters[p]);
+      parameters[chunk.parameters[p]] = std::move(made.parameters[p]);
     }
     for (std::size_t i = 0; i < made.inputs.size(); ++i) {
-      const auto& [from, position] = chunk.inputs[leaf_of[i]];
-      if (made.inputs[i].defined()) {
-        add(from ? between[*from][position] : inputs[position], made.inputs[i].contiguous());
-      }
+      sum_of(leaf_of[i]) = std::move(made.inputs[i]);
     }
   }
   StageGradients result{.inputs = {}, .parameters = std::move(parameters)};
@@ -202,8 +265,9 @@ StageGradients StageRuntime::backward(CellKind kind,
     if (program->inputs[i].owes_gradient) {
       const Value& facts = program->at(program->inputs[i].value);
       result.inputs.push_back(inputs[i].defined()
-                                  ? inputs[i].contiguous()
-                                  : at::zeros(facts.sizes, at::TensorOptions(facts.dtype)));
+                                  ? to_memory_order(inputs[i], facts.order)
+                                  : at::zeros(sizes_in_order(facts.sizes, facts.order),
+                                              at::TensorOptions(facts.dtype)));
     }
   }
   return result;

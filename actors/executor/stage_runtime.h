@@ -2,6 +2,11 @@
 /// buffers.
 ///
 /// Confined to the thread that trains it.
+/// CB-1: borders of chunks, and recomputing them, change no bit: values cross them as they are, and
+///       a chunk's backward adds to the sums of later chunks in the engine's order, which is that of
+///       the operators.
+/// CB-2: a chunk is replayed once, when the first half of its backward that has a gradient begins,
+///       from the inputs, buffers and random numbers of its forward; it writes no buffer again.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +48,10 @@ class StageRuntime {
     };
     ChunkInterpreter interpreter;
     std::vector<Source> inputs;
-    std::vector<std::optional<std::size_t>> outputs;    ///< of the stage: which, if any
-    std::vector<std::size_t> parameters;                ///< those it reads, among the trained ones
+    std::vector<std::optional<std::size_t>> outputs;  ///< of the stage: which, if any
+    std::vector<std::size_t> parameters;              ///< those it reads, among the trained ones
+    bool recompute = false;
+    std::vector<std::size_t> written_buffers;           ///< of the stage: those it touches
     std::vector<torch::autograd::Edge> gradient_edges;  ///< of these
   };
 
@@ -83,6 +90,7 @@ class StageRuntime {
  private:
   [[nodiscard]] BoundChunk bound(const Chunk& chunk) const;
   [[nodiscard]] std::vector<at::Tensor> weight_half(SavedStage& saved) const;
+  void replay(const BoundChunk& chunk, Saved& saved) const;
 };
 
 /// The weights and buffers of a program as it was compiled, under their names in checkpoints.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace stagecraft {
 namespace {
@@ -23,21 +24,40 @@ std::int64_t bytes_of_slot(const CompiledProgram& program, const ValueKey& key) 
 
 std::int64_t peak_activation_bytes(const CompiledProgram& program, const RankPlan& rank) {
   std::map<SlotId, std::int64_t> held;
+  std::set<SlotId> replayed;
   std::int64_t now = 0, peak = 0;
   for (const Instruction& instruction : rank.instructions) {
     if (instruction.op == Op::Free) {
       for (const SlotUse& use : instruction.reads) {
         now -= held[use.slot];
         held[use.slot] = 0;
+        replayed.erase(use.slot);
       }
     }
     for (const SlotUse& use : instruction.writes) {
       now += bytes_of_slot(program, use.value) - held[use.slot];
       held[use.slot] = bytes_of_slot(program, use.value);
     }
-    const bool forward = instruction.op == Op::Run && instruction.task.kind == CellKind::Forward;
-    const std::int64_t transient =
-        forward ? program.partition.stages[instruction.task.stage.index()].transient_bytes : 0;
+    std::int64_t transient = 0;
+    if (instruction.op == Op::Run && !instruction.does_nothing()) {
+      const StageProgram& stage = program.partition.stages[instruction.task.stage.index()];
+      if (instruction.task.kind == CellKind::Forward) {
+        transient = stage.transient_bytes;
+      }
+      // A replay lives until the weight half, or only while its chunk is differentiated.
+      for (const SlotUse& use : instruction.reads) {
+        if (use.value.role != Role::Saved || replayed.contains(use.slot)) {
+          continue;
+        }
+        if (instruction.task.kind == CellKind::BackwardInput) {
+          replayed.insert(use.slot);
+          held[use.slot] += stage.replayed_bytes();
+          now += stage.replayed_bytes();
+        } else {
+          transient += stage.largest_replay();
+        }
+      }
+    }
     peak = std::max(peak, now + transient);
   }
   return peak;

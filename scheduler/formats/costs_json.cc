@@ -35,14 +35,15 @@ struct Field {
 
 /// Where a kind's duration is kept.
 struct KindField {
-  char letter;
+  const char* name;
   double Durations::*duration;
 };
-constexpr KindField kKinds[] = {{'F', &Durations::forward},
-                                {'B', &Durations::backward},
-                                {'I', &Durations::backward_input},
-                                {'W', &Durations::backward_weight},
-                                {'U', &Durations::update}};
+constexpr KindField kKinds[] = {{"F", &Durations::forward},
+                                {"B", &Durations::backward},
+                                {"I", &Durations::backward_input},
+                                {"W", &Durations::backward_weight},
+                                {"U", &Durations::update},
+                                {"recompute", &Durations::recompute}};
 
 struct BytesField {
   const char* name;
@@ -50,7 +51,8 @@ struct BytesField {
 };
 constexpr BytesField kBytes[] = {{"fixed", &MemoryModel::fixed},
                                  {"activations", &MemoryModel::activations},
-                                 {"transient", &MemoryModel::transient}};
+                                 {"transient", &MemoryModel::transient},
+                                 {"replayed", &MemoryModel::replayed}};
 
 struct OperatorField {
   const char* name;
@@ -266,8 +268,7 @@ class Document {
   std::vector<Field> kind_fields(const std::function<void(double Durations::*, double)>& set) {
     std::vector<Field> fields;
     for (const KindField& kind : kKinds) {
-      const std::string name(1, kind.letter);
-      fields.push_back({name, [=, this] { set(kind.duration, number(name)); }});
+      fields.push_back({kind.name, [=, this] { set(kind.duration, number(kind.name)); }});
     }
     return fields;
   }
@@ -398,10 +399,18 @@ std::string json_text(std::string_view text) {
   return out + '"';
 }
 
-std::string durations_text(const Durations& durations) {
+/// Whether any stage recomputes: of others nothing is said.
+bool recomputes(const StageCosts& costs) {
+  return costs.usual.recompute != 0 ||
+         std::ranges::any_of(costs.each, [](const Durations& d) { return d.recompute != 0; });
+}
+
+std::string durations_text(const Durations& durations, bool with_recompute) {
   std::vector<std::string> parts;
   for (const KindField& kind : kKinds) {
-    parts.push_back(fmt::format(R"("{}": {})", kind.letter, durations.*kind.duration));
+    if (with_recompute || kind.duration != &Durations::recompute) {
+      parts.push_back(fmt::format(R"("{}": {})", kind.name, durations.*kind.duration));
+    }
   }
   return fmt::format("{}", fmt::join(parts, ", "));
 }
@@ -430,7 +439,7 @@ std::vector<std::string> stage_lines(const StageCosts& costs) {
   for (std::size_t s = 0; s < stages; ++s) {
     std::string line = fmt::format(R"({{"stage": {})", s);
     if (s < costs.each.size()) {
-      line += ", " + durations_text(costs.each[s]);
+      line += ", " + durations_text(costs.each[s], recomputes(costs));
     }
     for (const BytesField& field : kBytes) {
       const std::vector<double>& bytes = costs.memory.*field.bytes;
@@ -463,7 +472,8 @@ void add_list(std::string& text,
 }
 
 std::string stages_text(const StageCosts& costs) {
-  std::string text = fmt::format(R"({{"usual": {{{}}})", durations_text(costs.usual));
+  std::string text =
+      fmt::format(R"({{"usual": {{{}}})", durations_text(costs.usual, recomputes(costs)));
   add_list(text, "  ", "each", stage_lines(costs));
   if (costs.group) {
     text += fmt::format(",\n  \"group\": {}", *costs.group);

@@ -16,7 +16,9 @@
 ///        "each": [{"stage": 3, "F": 0.015,               what one stage does differently, and
 ///                  "fixed": 4e8,                           bytes: weights, gradients, optimizer
 ///                  "activations": 2e7,                     bytes: from forward to backward
-///                  "transient": 1e6}],                     bytes: only while a task of it runs
+///                  "transient": 1e6,                       bytes: only while a task of it runs
+///                  "recompute": 0.012,                     seconds that B and I take besides, and
+///                  "replayed": 8e7}],                      bytes made by that, from I to W
 ///        "group": 0.025,                                 seconds of an overlap group,
 ///        "groups": [{"stages": [0, 7],                   of one with these two stages
 ///                    "duration": 0.02}],
@@ -28,8 +30,8 @@
 ///        "edges": [{"from": 0, "to": 2, "bytes": 2e6}]}}
 ///
 /// All but the version may be absent, and what an entry is about. Durations default to
-/// F = I = W = 1, B = 2, U = 0; memory to nothing; transfers to no time. Any other unit of time
-/// will do, if it is one throughout.
+/// F = I = W = 1, B = 2, U = 0, recompute = 0; memory to nothing; transfers to no time. Any other
+/// unit of time will do, if it is one throughout.
 /// CJ-1: what is written is read back equal, and what is not known is noted, never silently lost.
 #pragma once
 

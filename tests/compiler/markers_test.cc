@@ -68,6 +68,22 @@ TEST_CASE("a stage gives on arguments and results as they are", "[compiler][mark
             "s", [](std::unique_ptr<int> p) { return p; }, std::make_unique<int>(3)) == 3);
 }
 
+TEST_CASE("a part to recompute is called like a stage, with a name or without",
+          "[compiler][markers]") {
+  const auto x = torch::ones({2});
+  const Doubler holder;
+  CHECK(torch::equal(recompute(holder, x), x * 2));
+  CHECK(torch::equal(recompute(twice, x), x * 2));
+  CHECK(torch::equal(recompute("block", holder, x), x * 2));
+  CHECK(torch::equal(recompute(std::string("block"), [&] { return x * 2; }), x * 2));
+  const auto scopes = recompute("a", [] { return recompute([] { return open_annotations(); }); });
+  REQUIRE(scopes.size() == 2);
+  CHECK(scopes[0].tag == kRecomputeTag);
+  CHECK(scopes[0].name == "a");
+  CHECK(scopes[1].tag == kRecomputeTag);
+  CHECK_THROWS_WITH(recompute("block", Doubler(nullptr), x), ContainsSubstring("\"block\""));
+}
+
 TEST_CASE("a stage of nothing is refused by its name", "[compiler][markers]") {
   const auto x = torch::ones({2});
   const auto refusal = [&](auto nothing) -> std::string {

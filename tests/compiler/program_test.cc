@@ -279,5 +279,91 @@ TEST_CASE("views of one flat tensor that have no element in common are parameter
   CHECK(torch::equal(program.compiled().graph.parameters[2].tensor, flat.narrow(1, 4, 4).t()));
 }
 
+/// Three stages: one that does not train, one with paths of parameters, one with a marked region.
+struct Deep : torch::nn::Module {
+  torch::nn::Linear frozen{register_module("frozen", torch::nn::Linear(4, 4))};
+  torch::nn::Sequential layers{register_module(
+      "layers",
+      torch::nn::Sequential(torch::nn::Linear(4, 4), torch::nn::Tanh(), torch::nn::Linear(4, 4)))};
+  torch::nn::Linear head{register_module("head", torch::nn::Linear(4, 4))};
+  Deep() {
+    for (auto& p : frozen->parameters()) {
+      p.requires_grad_(false);
+    }
+  }
+  torch::Tensor forward(torch::Tensor x) {
+    const auto a = stage("base", [&] { return torch::tanh(frozen(x)); });
+    const auto b = stage("middle", [&] { return torch::gelu(layers->forward(a)); });
+    return stage("top", [&] { return head(recompute("act", [&] { return torch::gelu(b) * b; })); });
+  }
+};
+
+TEST_CASE("what is recomputed is chosen by stage, region or path, and kept no more",
+          "[compiler][program][recompute]") {
+  const auto x = batch();
+  const auto compiled = [&](const Recompute& recompute) {
+    Deep module;
+    return compile(module,
+                   {.inputs = {x},
+                    .labels = {x},
+                    .loss = mean_square,
+                    .microbatches = 2,
+                    .recompute = recompute});
+  };
+  const auto operators = [](const Program& program, std::size_t stage) {
+    std::vector<std::size_t> counts;  // of the chunks that are recomputed
+    for (const Chunk& chunk : program.compiled().partition.stages[stage].chunks) {
+      if (chunk.recompute) {
+        counts.push_back(chunk.nodes.size());
+        CHECK(chunk.replayed_bytes > 0);
+      }
+    }
+    return counts;
+  };
+  using Counts = std::vector<std::size_t>;
+  const Program plain = compiled(Recompute::nothing());
+  const auto saved = [](const Program& program, std::size_t stage) {
+    return program.compiled().partition.stages[stage].saved_bytes;
+  };
+  for (std::size_t s = 0; s < 3; ++s) {
+    CHECK(operators(plain, s).empty());
+  }
+  const Program marked = compiled({});
+  CHECK(operators(marked, 2) == Counts{2});
+  CHECK(operators(marked, 1).empty());
+  CHECK_THAT(marked.explain(), ContainsSubstring(", recomputes ") && ContainsSubstring("1 part"));
+  const Program stages = compiled(Recompute::stages());
+  CHECK(operators(stages, 0).empty());  // it has no backward and keeps nothing
+  CHECK(operators(stages, 1).size() == 1);
+  CHECK(saved(stages, 1) < saved(plain, 1));
+  CHECK(saved(stages, 1) >= 4 * 4 * 4);  // its input
+  const Program path = compiled(Recompute::named({"layers.2", "middle"}));
+  CHECK(operators(path, 1) == operators(stages, 1));  // one lies in the other
+  CHECK(operators(compiled(Recompute::named({"layers.2", "layers.0"})), 1).size() == 2);
+  CHECK(operators(compiled(Recompute::named({"layers", "act"})), 2) == Counts{2});
+
+  const auto refusal = [&](const Recompute& recompute) {
+    try {
+      (void)compiled(recompute);
+    } catch (const Error& error) {
+      CHECK(error.code() == Errc::UsageArgument);
+      return error.message();
+    }
+    return std::string("accepted");
+  };
+  CHECK_THAT(refusal(Recompute::named({"layer.2"})),
+             ContainsSubstring("\"layer.2\": did you mean layers.2? there are the stages base, "
+                               "middle, top; the marked regions act; the paths of parameters "
+                               "frozen, layers, layers.0, layers.2, head"));
+  CHECK_THAT(
+      refusal(Recompute::named({"act", "frozen"})),
+      ContainsSubstring("nothing to recompute in \"frozen\"") && ContainsSubstring("no backward"));
+  CHECK_THAT(refusal(Recompute::named({})), ContainsSubstring("has no names"));
+  CHECK(parse_recompute("none") == Recompute::nothing());
+  CHECK(parse_recompute("stage") == Recompute::stages());
+  CHECK(parse_recompute("a,layers.2") == Recompute::named({"a", "layers.2"}));
+  CHECK_THROWS_WITH(parse_recompute("a,"), ContainsSubstring("found 'a,'"));
+}
+
 }  // namespace
 }  // namespace stagecraft

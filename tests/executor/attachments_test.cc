@@ -102,21 +102,32 @@ std::vector<Schedule> schedules_of(const Program& program) {
 Program check_as_eager(const Free::Body& body) {
   Free module(body);
   const auto x = torch::randn({kRows, kWidth}), y = torch::randn({kRows, kWidth});
-  const Program program = compile(
-      module, {.inputs = {x}, .labels = {y}, .loss = mean_square, .microbatches = kMicrobatches});
+  const auto compiled = [&](const Recompute& recompute) {
+    return compile(module,
+                   {.inputs = {x},
+                    .labels = {y},
+                    .loss = mean_square,
+                    .microbatches = kMicrobatches,
+                    .recompute = recompute});
+  };
+  const Program program = compiled({});
   Reference reference(program, Sgd{.lr = 0.1}, {.seed = 5});
   const ReferenceStep expected = reference.step({x}, {y});
   CHECK((testing::differing(eager_gradients(module, x, y), reference.gradients()) ==
          std::vector<std::string>{}));
+  const Program recomputed = compiled(Recompute::stages());
   for (const Schedule& schedule : schedules_of(program)) {
-    Pipeline pipeline(program, schedule, {.optimizer = Sgd{.lr = 0.1}});
-    const auto outcome = pipeline.step({x}, {y});
-    for (const auto& error : outcome.errors) {
-      INFO((error ? error->what() : ""));
-      REQUIRE_FALSE(error.has_value());
+    for (const Program& run : {program, recomputed}) {
+      Pipeline pipeline(run, schedule, {.optimizer = Sgd{.lr = 0.1}});
+      const auto outcome = pipeline.step({x}, {y});
+      for (const auto& error : outcome.errors) {
+        INFO((error ? error->what() : ""));
+        REQUIRE_FALSE(error.has_value());
+      }
+      CHECK((outcome.losses == expected.losses));
+      CHECK(
+          (testing::differing(pipeline.state(), reference.state()) == std::vector<std::string>{}));
     }
-    CHECK((outcome.losses == expected.losses));
-    CHECK((testing::differing(pipeline.state(), reference.state()) == std::vector<std::string>{}));
   }
   return program;
 }
@@ -197,8 +208,12 @@ TEST_CASE("a hook is called once per microbatch, also where the backward is spli
   };
   Free module(body);
   const auto x = torch::randn({kRows, kWidth});
-  const Program program = compile(
-      module, {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = kMicrobatches});
+  const Program program = compile(module,
+                                  {.inputs = {x},
+                                   .labels = {x},
+                                   .loss = mean_square,
+                                   .microbatches = kMicrobatches,
+                                   .recompute = GENERATE(Recompute(), Recompute::stages())});
   for (const Schedule& schedule : schedules_of(program)) {
     Pipeline pipeline(program, schedule, {});
     on_input_path = on_weight_path = on_parameter = 0;

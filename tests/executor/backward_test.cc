@@ -2,6 +2,9 @@
 /// needed.
 #include "stagecraft/actors/executor/backward.h"
 
+#include <map>
+#include <set>
+
 #include <torch/torch.h>
 
 #include "stagecraft/tests/support/catch.h"
@@ -101,6 +104,75 @@ TEST_CASE("an output nobody sends a gradient for contributes nothing", "[executo
   const Gradients gradients = backward(saved, {torch::Tensor()}, edges);
   CHECK_FALSE(gradients.inputs[0].defined());
   CHECK_FALSE(gradients.parameters[0].defined());
+}
+
+/// Counts how often the nodes of a graph are run, by name.
+class NodeCount {
+ public:
+  explicit NodeCount(const torch::Tensor& root) { visit(root.grad_fn()); }
+  int operator[](const std::string& name) const {
+    const auto found = counts_->find(name);
+    return found == counts_->end() ? 0 : found->second;
+  }
+
+ private:
+  using Counts = std::map<std::string, int>;
+  struct Hook : torch::autograd::FunctionPostHook {
+    std::shared_ptr<Counts> counts;
+    std::string name;
+    Hook(std::shared_ptr<Counts> c, std::string n) : counts(std::move(c)), name(std::move(n)) {}
+    torch::autograd::variable_list operator()(const torch::autograd::variable_list& made,
+                                              const torch::autograd::variable_list&) override {
+      ++(*counts)[name];
+      return made;
+    }
+  };
+
+  void visit(const std::shared_ptr<torch::autograd::Node>& node) {
+    if (node == nullptr || !seen_.insert(node.get()).second) {
+      return;
+    }
+    node->add_post_hook(std::make_unique<Hook>(counts_, node->name()));
+    for (const auto& edge : node->next_edges()) {
+      visit(edge.function);
+    }
+  }
+
+  std::shared_ptr<Counts> counts_ = std::make_shared<Counts>();
+  std::set<const torch::autograd::Node*> seen_;
+};
+
+TEST_CASE("what cannot compute half its gradients is run by both halves, with the same bits",
+          "[executor][backward]") {
+  constexpr int kLayers = 2;
+  torch::manual_seed(6);
+  torch::nn::LSTM lstm(torch::nn::LSTMOptions(8, 8).num_layers(kLayers).bidirectional(true));
+  torch::nn::GRU gru(torch::nn::GRUOptions(8, 8).num_layers(kLayers));
+  const auto x = torch::randn({5, 3, 8});
+  const auto check = [&](auto& rnn, std::int64_t width, const std::string& node, int nodes) {
+    const auto edges = edges_of(*rnn);
+    const auto gradient = torch::randn({5, 3, width});
+    const auto forward = [&] {
+      Saved saved;
+      saved.leaves = {x.detach().requires_grad_()};
+      saved.outputs = {std::get<0>(rnn(saved.leaves[0]))};
+      return saved;
+    };
+    Saved whole = forward();
+    const NodeCount in_whole(whole.outputs[0]);
+    const Gradients expected = backward(whole, {gradient}, edges);
+    CHECK(in_whole[node] == nodes);
+    Saved split = forward();
+    const NodeCount in_halves(split.outputs[0]);
+    check_equal(backward_input(split, {gradient}, edges), expected.inputs);
+    CHECK(in_halves[node] == nodes);
+    check_equal(backward_weight(split, edges), expected.parameters);
+    CHECK(in_halves[node] == 2 * nodes);  // all of its work each time
+  };
+  // One node for a layer and direction, which makes the gradients of input, state and weights.
+  check(lstm, 16, "MkldnnRnnLayerBackward0", 2 * kLayers);
+  // A GRU is made of ordinary operators, whose nodes have a mask.
+  check(gru, 8, "MkldnnRnnLayerBackward0", 0);
 }
 
 }  // namespace

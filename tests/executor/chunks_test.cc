@@ -1,7 +1,8 @@
-/// Stages of several chunks: autograd ends at their borders, and training has the bits of one
-/// process that sums gradients chunk by chunk as well.
+/// Stages of several chunks: autograd ends at their borders, some are recomputed, and training has
+/// the bits of one process that does neither.
 #include "stagecraft/compiler/chunks.h"
 
+#include <ATen/autocast_mode.h>
 #include <torch/torch.h>
 
 #include "stagecraft/actors/executor/stage_runtime.h"
@@ -62,8 +63,8 @@ Batch batch(int seed) {
   return {torch::randn({12, 6})};
 }
 
-/// The program with every stage cut before each `every`-th operator.
-Program cut(const Program& program, std::size_t every) {
+/// The program with every stage cut before each `every`-th operator, every other chunk recomputed.
+Program cut(const Program& program, std::size_t every, bool recompute = false) {
   auto compiled = std::make_shared<CompiledProgram>(program.compiled());
   for (StageProgram& stage : compiled->partition.stages) {
     std::vector<std::size_t> borders;
@@ -71,22 +72,25 @@ Program cut(const Program& program, std::size_t every) {
       borders.push_back(n);
     }
     cut_into_chunks(stage, borders);
+    for (std::size_t c = 0; recompute && c < stage.chunks.size(); c += 2) {
+      stage.chunks[c].recompute = true;
+    }
   }
   return Program(std::move(compiled));
 }
 
-TEST_CASE("RE-1: a pipeline of chunks has the bits of one process with the same chunks",
-          "[executor][chunks]") {
+TEST_CASE("CB-1: a pipeline of chunks has the bits of one process without", "[executor][chunks]") {
   const Batch inputs = batch(1), labels = batch(2);
   const Program whole = tangled(inputs, labels);
   const auto every = GENERATE(as<std::size_t>(), 1, 2, 3, 1000);
-  const Program program = cut(whole, every);
+  const bool recompute = GENERATE(false, true);
+  const Program program = cut(whole, every, recompute);
   const Schedule schedules[] = {
       gpipe(2, kMicrobatches), one_f_one_b(2, kMicrobatches), zb_h1(2, kMicrobatches)};
   for (const Schedule& schedule : schedules) {
-    INFO("a chunk of " << every << " operators");
+    INFO("a chunk of " << every << " operators, recomputed: " << recompute);
     Pipeline pipeline(program, schedule);
-    Reference reference(program, Sgd{.lr = 0.1, .momentum = 0.9}, {.seed = 5});
+    Reference reference(whole, Sgd{.lr = 0.1, .momentum = 0.9}, {.seed = 5});
     for (int step = 0; step < 3; ++step) {
       const auto outcome = pipeline.step(inputs, labels);
       const ReferenceStep expected = reference.step(inputs, labels);
@@ -98,17 +102,114 @@ TEST_CASE("RE-1: a pipeline of chunks has the bits of one process with the same 
   }
 }
 
-TEST_CASE("chunks compute what the uncut stage does", "[executor][chunks]") {
+/// Regions of all kinds: one writes its input in place, which others read behind it and before; one
+/// has buffers and random numbers, a part without gradients and one in another precision; one lies
+/// inside of another. Values have three uses and more, in and out of them.
+struct Regions : torch::nn::Module {
+  torch::nn::Linear first{register_module("first", torch::nn::Linear(6, 6))};
+  torch::nn::Linear second{register_module("second", torch::nn::Linear(6, 6))};
+  torch::nn::Linear third{register_module("third", torch::nn::Linear(6, 6))};
+  torch::nn::BatchNorm1d norm{register_module("norm", torch::nn::BatchNorm1d(6))};
+  torch::nn::Dropout drop{register_module("drop", torch::nn::Dropout(0.3))};
+  torch::Tensor ticks = register_buffer("ticks", torch::zeros({1}));
+
+  torch::Tensor mix(torch::Tensor t) {
+    const auto before = torch::sigmoid(t);
+    t.relu_();
+    ticks.add_(1);
+    const auto counted = t * torch::sin(ticks);  // another number in every microbatch
+    torch::Tensor mask;
+    {
+      const torch::NoGradGuard none;
+      mask = (t > 0.1).to(torch::kFloat);
+    }
+    return drop(norm(t)) * mask + before * counted;
+  }
+
+  torch::Tensor narrow(const torch::Tensor& t) {
+    at::autocast::set_autocast_enabled(at::kCPU, true);
+    const auto made = third(t);
+    at::autocast::set_autocast_enabled(at::kCPU, false);
+    at::autocast::clear_cache();
+    return made.to(torch::kFloat) + t;
+  }
+
+  torch::Tensor forward(torch::Tensor x) {
+    const auto h = stage("front", [&] {
+      const auto a = first(x);
+      const auto early = torch::sigmoid(a);
+      const auto u = recompute(
+          "mix", [&](torch::Tensor t) { return mix(t); }, a);
+      const auto between = a * u + early;
+      const auto w = recompute([&] { return torch::tanh(a) * u + a.t().t(); });
+      return torch::tanh(between + u * w);
+    });
+    return stage("back", [&] {
+      const auto v = recompute(
+          [&](torch::Tensor t) {
+            const auto inner = recompute("inner", [&] { return narrow(t); });
+            return inner + second(t) * t;
+          },
+          h);
+      const auto w = recompute(second, v);
+      return torch::tanh(v) + h * w;
+    });
+  }
+};
+
+TEST_CASE("what is recomputed changes no bit of losses, weights and buffers",
+          "[executor][chunks][recompute]") {
   const Batch inputs = batch(3), labels = batch(4);
-  const Program whole = tangled(inputs, labels);
-  Reference uncut(whole, Sgd{.lr = 0.1}, {.seed = 5});
-  Reference in_chunks(cut(whole, 1), Sgd{.lr = 0.1}, {.seed = 5});
-  CHECK(uncut.step(inputs, labels).losses == in_chunks.step(inputs, labels).losses);  // the bits
-  const std::vector<StateTensor> expected = uncut.gradients(), found = in_chunks.gradients();
-  REQUIRE(found.size() == expected.size());
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    INFO(found[i].name);
-    CHECK(torch::allclose(found[i].tensor, expected[i].tensor, /*rtol=*/1e-4, /*atol=*/1e-7));
+  const auto compiled = [&](const Recompute& recompute) {
+    torch::manual_seed(11);
+    Regions module;
+    return compile(module,
+                   {.inputs = inputs,
+                    .labels = labels,
+                    .loss = testing::mean_square,
+                    .microbatches = kMicrobatches,
+                    .recompute = recompute});
+  };
+  const Program plain = compiled(Recompute::nothing());
+  const auto parts_of = [](const Program& program) {
+    std::vector<std::string> parts;  // per stage, a letter per chunk
+    for (const StageProgram& stage : program.compiled().partition.stages) {
+      parts.emplace_back();
+      for (const Chunk& chunk : stage.chunks) {
+        parts.back() += chunk.recompute ? 'R' : '-';
+      }
+    }
+    return parts;
+  };
+  using Parts = std::vector<std::string>;
+  CHECK(parts_of(plain) == Parts{"-", "-"});
+  const std::pair<Recompute, Parts> choices[] = {
+      {Recompute{}, {"-R-R-", "RR-"}},
+      {Recompute::stages(), {"R", "R"}},
+      {Recompute::named({"mix", "inner"}), {"-R-", "R-"}},
+      {Recompute::named({"first", "second"}), {"R-", "-R-"}},
+      {Recompute::named({"back", "first"}), {"R-", "R"}}};
+  for (const auto& [recompute, parts] : choices) {
+    const Program program = compiled(recompute);
+    CHECK(parts_of(program) == parts);
+    const Schedule schedules[] = {
+        gpipe(2, kMicrobatches), one_f_one_b(2, kMicrobatches), zb_h1(2, kMicrobatches)};
+    for (const Schedule& schedule : schedules) {
+      INFO(program.explain());
+      Pipeline pipeline(program, schedule);
+      Reference reference(plain, Sgd{.lr = 0.1, .momentum = 0.9}, {.seed = 5});
+      for (int step = 0; step < 2; ++step) {
+        const auto outcome = pipeline.step(inputs, labels);
+        for (const auto& error : outcome.errors) {
+          INFO((error ? error->what() : ""));
+          REQUIRE_FALSE(error.has_value());
+        }
+        CHECK(outcome.losses == reference.step(inputs, labels).losses);
+        CHECK(pipeline.step(inputs, labels, /*training=*/false).losses.size() == kMicrobatches);
+      }
+      CHECK((differing(pipeline.state(), reference.state()) == std::vector<std::string>{}));
+      CHECK(pipeline.executor(0).bytes_held() == 0);
+    }
   }
 }
 
@@ -161,8 +262,9 @@ TEST_CASE("borders that a stage cannot have are refused by name", "[executor][ch
     torch::Tensor forward(torch::Tensor x) {
       return stage("only", [&] {
         auto h = layer(x);
+        auto part = h.view({-1});
         auto g = torch::tanh(h);
-        h.mul_(2);
+        part.mul_(2);
         return h + g;
       });
     }
@@ -172,7 +274,7 @@ TEST_CASE("borders that a stage cannot have are refused by name", "[executor][ch
       module,
       {.inputs = inputs, .labels = labels, .loss = testing::mean_square, .microbatches = 1});
   const StageProgram& only = written.compiled().partition.stages[0];
-  CHECK_THAT(refusal(only, {2}),
+  CHECK_THAT(refusal(only, {4}),
              ContainsSubstring("aten::mul_.Scalar writes %") &&
                  ContainsSubstring("another chunk of stage \"only\""));
   CHECK(refusal(only, {5}) == "none");  // behind the write and all readers

@@ -168,6 +168,8 @@ Trained in_chunks() {
   for (StageProgram& stage : compiled->partition.stages) {
     if (stage.operator_count() > 1) {
       cut_into_chunks(stage, {1});
+      stage.chunks.back().recompute = true;
+      stage.chunks.back().replayed_bytes = 12;
     }
   }
   given.program = Program(std::move(compiled));
@@ -526,6 +528,11 @@ Tie tie(const std::vector<int>& stages,
           .parameters = {parameter}};
 }
 
+void replays(RankSetup& s, bool recompute, std::int64_t bytes) {
+  stage_of(s).chunks.front().recompute = recompute;
+  stage_of(s).chunks.front().replayed_bytes = bytes;
+}
+
 TEST_CASE("SW-2: a setup that says what cannot be run is refused", "[executor][wire]") {
   const ValueId nobody(12345);
   const Wrong wrongs[] = {
@@ -584,6 +591,9 @@ TEST_CASE("SW-2: a setup that says what cannot be run is refused", "[executor][w
              {.name = "b", .value = stage_of(s).parameters[0].value, .strides = {1LL << 60, 1}});
        }},
       {"measured bytes", [](auto& s) { stage_of(s).saved_bytes = -1; }},
+      {"-1 bytes that a chunk replays", [](auto& s) { replays(s, true, -1); }},
+      {"bytes that a chunk replays", [](auto& s) { replays(s, true, INT64_MAX); }},
+      {"7 bytes that a chunk replays", [](auto& s) { replays(s, false, 7); }},
       {"comes behind stage", [](auto& s) { s.stages.push_back(s.stages.front()); }},
       {"is number 9 of 2", [](auto& s) { stage_of(s).parameters[0].position = 9; }},
       {"the model has -1 parameters", [](auto& s) { s.model_parameters = -1; }},

@@ -44,7 +44,8 @@ TEST_CASE("every field arrives where it belongs, in any order", "[scheduler][cos
               "usual": {"latency": 0.5, "bandwidth": 100},
               "edge_bytes": 50, "edges": [{"from": 0, "to": 1, "bytes": 75}]},
     "stages": {
-      "each": [{"stage": 2, "F": 5, "fixed": 100, "activations": 8, "transient": 1},
+      "each": [{"stage": 2, "F": 5, "fixed": 100, "activations": 8, "transient": 1,
+                "recompute": 2.5, "replayed": 30},
                {"activations": 4, "stage": 0}],
       "input_release": 0.25,
       "usual": {"F": 3, "B": 6, "I": 4, "W": 2, "U": 1},
@@ -63,6 +64,11 @@ TEST_CASE("every field arrives where it belongs, in any order", "[scheduler][cos
   CHECK(stages.each[0] == usual);
   CHECK(stages.each[2].forward == 5);
   CHECK(stages.each[2].backward == 6);
+  CHECK(stages.each[2].recompute == 2.5);
+  CHECK(stages.each[2].of(CellKind::Backward) == 8.5);
+  CHECK(stages.each[2].of(CellKind::BackwardInput) == 6.5);
+  CHECK(stages.each[2].of(CellKind::BackwardWeight) == 2);
+  CHECK(stages.memory.replayed == std::vector<double>{0, 0, 30});
   CHECK(stages.group == 7);
   CHECK(stages.groups.at({0, 3}) == 6.5);
   CHECK(stages.memory.fixed == std::vector<double>{0, 0, 100});
@@ -101,6 +107,7 @@ TEST_CASE("what is written is read back equal (CJ-1)", "[scheduler][costs]") {
   costs.stages.memory.fixed = {1, 2};
   costs.stages.memory.activations = {3, 4, 0, 0, 5};
   costs.stages.memory.transient = {0};
+  costs.stages.memory.replayed = {0, 7};
   costs.stages.memory.input_release = 0.5;
   costs.links.usual = {.latency = 1e-5, .bandwidth = 1e10};
   costs.links.each[{0, 1}] = {.latency = 3};
@@ -108,6 +115,9 @@ TEST_CASE("what is written is read back equal (CJ-1)", "[scheduler][costs]") {
   costs.links.edge_bytes[{0, 1}] = 12345678;
   CHECK(parse_costs(to_json(costs)).costs == costs);
   CHECK(parse_costs(to_json(costs)).notes.empty());
+  CHECK_THAT(to_json(costs), !ContainsSubstring("recompute"));
+  costs.stages.each[1].recompute = 0.25;
+  CHECK(parse_costs(to_json(costs)).costs == costs);
   CHECK(parse_costs(to_json({})).costs == Costs{});
 }
 

@@ -143,6 +143,19 @@ TEST_CASE("where W does nothing I frees what is kept", "[scheduler][simulate][su
   CHECK(timeline.rows[1].busy == 4);
 }
 
+TEST_CASE("who recomputes does so before B or I, and before a W that does all",
+          "[scheduler][simulate]") {
+  const auto makespan = [](const char* list, bool owes = true) {
+    StageGraph graph = StageGraph::chain(1);
+    graph.set_needs_input_grad(StageId(0), owes);
+    return simulate(Schedule::parse(list), graph, {.stages = {.usual = {.recompute = 0.5}}})
+        .makespan;
+  };
+  CHECK(makespan("0F0 0B0") == 1 + 2.5);
+  CHECK(makespan("0F0 0I0 0W0") == 1 + 1.5 + 1);
+  CHECK(makespan("0F0 0W0", false) == 1 + 2.5);
+}
+
 TEST_CASE("a group takes the time of the members that do something",
           "[scheduler][simulate][surplus]") {
   const Schedule schedule = Schedule::parse(

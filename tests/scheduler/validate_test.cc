@@ -532,6 +532,23 @@ TEST_CASE("an input half that frees its share lowers the peak", "[scheduler][val
   CHECK(codes(validate(schedule, StageGraph::chain(1), {.memory = memory})).empty());
 }
 
+TEST_CASE("a replay is held while B runs, or from I to W", "[scheduler][validate][memory]") {
+  const MemoryModel memory{
+      .activations = {1}, .transient = {10}, .replayed = {10}, .input_release = 0};
+  const auto needs = [&](const char* list, double bytes) {
+    const auto codes_of = [&](double budget) {
+      MemoryModel limited = memory;
+      limited.budget = budget;
+      return codes(validate(Schedule::parse(list), StageGraph::chain(1), {.memory = limited}));
+    };
+    CHECK(codes_of(bytes).empty());
+    CHECK(codes_of(bytes - 1) == Rules{"V30"});
+  };
+  needs("0F0 0F1 0F2 0B0 0B1 0B2", 3 + 10);
+  needs("0F0 0F1 0F2 0I0 0W0 0I1 0W1 0I2 0W2", 3 + 10 + 10);  // W0 has a transient too
+  needs("0F0 0F1 0F2 0I0 0I1 0I2 0W0 0W1 0W2", 3 + 30 + 10);
+}
+
 TEST_CASE("V31: values needed in another order than made cross on an ordered channel",
           "[scheduler][validate][transfers]") {
   const Schedule crossing = Schedule::parse("0F0 0F1 . . 0B1 0B0\n. . 1F1 1B1 1F0 1B0");

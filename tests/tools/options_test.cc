@@ -189,6 +189,16 @@ TEST_CASE("options that contradict each other are refused", "[tools][options]") 
   CHECK_THAT(failure_of({"--lr-schedule", "linear"}), ContainsSubstring("constant or cosine"));
 }
 
+TEST_CASE("what to recompute is a word or a list of names", "[tools][options]") {
+  CHECK(options_of({}).recompute == Recompute::nothing());
+  CHECK(options_of({"--recompute", "stage"}).recompute == Recompute::stages());
+  CHECK(options_of({"--recompute", "layers.1,s0"}).recompute ==
+        Recompute::named({"layers.1", "s0"}));
+  for (const char* value : {"", ",", "a,,b", "a,"}) {
+    CHECK_THAT(failure_of({"--recompute", value}), ContainsSubstring("--recompute"));
+  }
+}
+
 TEST_CASE("help lists every option", "[tools][options]") {
   const std::string help = std::get<HelpText>(parse_train_options({"--help"})).text;
   for (const char* option : {"--text",
@@ -199,6 +209,7 @@ TEST_CASE("help lists every option", "[tools][options]") {
                              "--step-deadline",
                              "--dry-run",
                              "--mirror",
+                             "--recompute",
                              "--verify"}) {
     CHECK_THAT(help, ContainsSubstring(option));
   }

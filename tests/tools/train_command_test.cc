@@ -64,6 +64,29 @@ TEST_CASE("a seed gives the same weights for every cut and schedule", "[tools][t
   CHECK(with({"--schedule", folder.write("own.sched", kOwnSchedule)}) == one);
 }
 
+TEST_CASE("what is recomputed keeps less and changes no bit", "[tools][train]") {
+  const TrainOutput plain = train_json({"--stages", "2", "--verify"});
+  for (const char* what : {"stage", "layers.1,layers.3.attention"}) {
+    const TrainOutput output = train_json({"--stages", "2", "--verify", "--recompute", what});
+    CHECK(output.sha256() == plain.sha256());
+    CHECK(output.verify == plain.verify);
+  }
+  const auto planned = [](const std::string& what) {
+    const CommandResult result =
+        run_train({"--stages", "2", "--dry-run", "--json", "--recompute", what});
+    REQUIRE(result.exit_code == 0);
+    return nlohmann::json::parse(result.out)["ranks"][0]["peak_activation_bytes"]
+        .get<std::int64_t>();
+  };
+  CHECK(planned("stage") < planned("none"));
+  const CommandResult wrong = run_train({"--stages", "2", "--recompute", "layer.1"});
+  CHECK(wrong.exit_code == 2);
+  CHECK_THAT(wrong.err,
+             ContainsSubstring("nothing to recompute is called \"layer.1\": did you mean "
+                               "layers.1?") &&
+                 ContainsSubstring("layers.3.attention"));
+}
+
 TEST_CASE("clipping, the seed and the learning rate change the weights", "[tools][train]") {
   const std::string plain = train_json({"--stages", "2"}).sha256();
   CHECK(train_json({"--stages", "2", "--clip", "0.5"}).sha256() != plain);

@@ -66,7 +66,8 @@ Costs read_costs(const std::string& path, Console& console) {
 
 bool knows_memory(const Costs& costs) {
   const MemoryModel& memory = costs.stages.memory;
-  return !memory.fixed.empty() || !memory.activations.empty() || !memory.transient.empty();
+  return !memory.fixed.empty() || !memory.activations.empty() || !memory.transient.empty() ||
+         !memory.replayed.empty();
 }
 
 Timeline timeline_of(const Schedule& schedule, const StageGraph& graph, const Costs& costs) {

@@ -126,7 +126,8 @@ Program FileWork::compile(const ScheduleChoice& choice) {
   Program program = stagecraft::compile(*model_,
                                         {.inputs = data_.batch(0),
                                          .microbatches = choice.microbatches,
-                                         .cut = cut_.value_or(Balanced{.stages = choice.stages})});
+                                         .cut = cut_.value_or(Balanced{.stages = choice.stages}),
+                                         .recompute = options_.recompute});
   model_.reset();
   return program;
 }

@@ -21,13 +21,19 @@
 namespace stagecraft::tools {
 namespace {
 
-/// Of a step nothing is certain yet, but that one microbatch goes through it. Judged before the
-/// model is compiled, as that may take more memory than there is.
+/// Of a step nothing is certain yet, but that one microbatch goes through it; or through one stage
+/// after the other, where these are recomputed. Judged before the model is compiled, as that may
+/// take more memory than there is.
 void check_least(const TrainOptions& options,
                  const ScheduleChoice& choice,
                  const WorkBytes& bytes,
                  const std::vector<MemoryLimit>& limits) {
-  const MemoryBill least(options, choice, bytes, bytes.microbatch);
+  const bool recomputes = options.recompute != Recompute::nothing();
+  const MemoryBill least(
+      options,
+      choice,
+      bytes,
+      recomputes ? bytes.microbatch / static_cast<double>(choice.stages) : bytes.microbatch);
   check_fits(least, options.dry_run ? least.to_compile() : least.to_run(), limits);
 }
 

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "stagecraft/base/error.h"
 #include "stagecraft/tools/command_line.h"
 #include "stagecraft/tools/train/number.h"
 
@@ -69,6 +70,7 @@ void add_model(CLI::App& app, TrainOptions& o) {
 void add_pipeline(CLI::App& app,
                   TrainOptions& o,
                   std::vector<std::string>& set,
+                  std::string& recompute,
                   std::string& workers) {
   const std::string group = "Pipeline";
   app.add_option("--schedule", o.schedule, "a name from stagecraft schedule list, or a file")
@@ -97,6 +99,12 @@ void add_pipeline(CLI::App& app,
       ->group(group);
   app.add_option("--microbatch-size", o.microbatch_size, "sequences per microbatch")
       ->check(whole_number(1))
+      ->group(group);
+  app.add_option("--recompute",
+                 recompute,
+                 "keep only the inputs of stages, or of stages, regions and parameter paths by "
+                 "name, and run them again before their backward")
+      ->type_name("none|stage|NAME,...")
       ->group(group);
   app.add_option("--threads-per-worker", o.threads_per_worker, "threads inside one operator")
       ->check(whole_number(1, kMostThreads))
@@ -221,6 +229,14 @@ void check_model(const TrainOptions& o, const CLI::App& app) {
   }
 }
 
+Recompute recompute_of(const std::string& text) {
+  try {
+    return parse_recompute(text);
+  } catch (const Error& error) {
+    wrong_usage(fmt::format("--recompute: {}", error.message()));
+  }
+}
+
 void check_together(const TrainOptions& o, const CLI::App& app) {
   check_model(o, app);
   if (o.load && o.load_weights) {
@@ -261,6 +277,7 @@ std::variant<TrainOptions, HelpText> parse_train_options(
   std::string optimizer = "adamw";
   std::string rate_kind = "constant";
   std::string workers = "threads";
+  std::string recompute = "none";
   std::vector<std::string> set;
   CLI::App app(kAbout, kCommand);
   app.option_defaults()->always_capture_default();
@@ -268,7 +285,7 @@ std::variant<TrainOptions, HelpText> parse_train_options(
   add_training(app, options, optimizer, rate_kind);
   add_file(app, options);
   add_model(app, options);
-  add_pipeline(app, options, set, workers);
+  add_pipeline(app, options, set, recompute, workers);
   add_run(app, options);
   if (const auto help = parse_command_line(app, arguments)) {
     return HelpText{*help};
@@ -281,6 +298,7 @@ std::variant<TrainOptions, HelpText> parse_train_options(
       choose<WorkerKind>("--workers",
                          workers,
                          {{"threads", WorkerKind::Threads}, {"processes", WorkerKind::Processes}});
+  options.recompute = recompute_of(recompute);
   options.set = key_values(kCommand, "--set", set);
   for (auto* place : {&options.save_weights, &options.load_weights}) {
     while (*place && (*place)->size() > 1 && (*place)->ends_with('/')) {

@@ -12,6 +12,8 @@
 #include <variant>
 #include <vector>
 
+#include "stagecraft/compiler/recompute.h"
+
 namespace stagecraft::tools {
 
 enum class OptimizerKind { AdamW, Sgd };
@@ -37,6 +39,7 @@ struct TrainOptions {
   std::optional<std::int64_t> chunks;        ///< stages per rank, for builders that leave it open
   std::map<std::string, std::string> set;    ///< further parameters of the builder
   std::string schedule = "1f1b";             ///< a builder's name or a file
+  Recompute recompute;                       ///< what runs again before its backward
   std::int64_t steps = 50;                   ///< the step at which the run ends
   bool all_steps = false;                    ///< instead: as many as `data` has
   OptimizerKind optimizer = OptimizerKind::AdamW;

@@ -81,7 +81,8 @@ Program TextWork::compile(const ScheduleChoice& choice) {
                              {.inputs = example.inputs,
                               .labels = example.labels,
                               .loss = examples::next_token_loss,
-                              .microbatches = choice.microbatches});
+                              .microbatches = choice.microbatches,
+                              .recompute = options_.recompute});
 }
 
 WorkBatch TextWork::batch(std::int64_t step, const ScheduleChoice& choice) const {
