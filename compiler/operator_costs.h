@@ -9,7 +9,7 @@
 /// OC-2: bytes kept add up: a value that several operators keep is counted with the first of them.
 ///       What the batch, parameters and buffers hold is counted nowhere.
 ///
-/// A node that has no mask of what to compute (those of recurrent layers) makes all its gradients at
+/// A node that has no mask of what to compute (of a recurrent layer) makes all its gradients at
 /// once: its `backward_weight` is nothing beside a whole backward, but where a stage's backward is
 /// split both halves run it, and W takes what `backward_input` says again.
 ///

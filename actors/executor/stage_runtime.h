@@ -3,8 +3,8 @@
 ///
 /// Confined to the thread that trains it.
 /// CB-1: borders of chunks, and recomputing them, change no bit: values cross them as they are, and
-///       a chunk's backward adds to the sums of later chunks in the engine's order, which is that of
-///       the operators.
+///       a chunk's backward adds to the sums of later chunks in the engine's order, that of the
+///       operators.
 /// CB-2: a chunk is replayed once, when the first half of its backward that has a gradient begins,
 ///       from the inputs, buffers and random numbers of its forward; it writes no buffer again.
 #pragma once

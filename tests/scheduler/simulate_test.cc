@@ -153,7 +153,7 @@ TEST_CASE("who recomputes does so before B or I, and before a W that does all",
   };
   CHECK(makespan("0F0 0B0") == 1 + 2.5);
   CHECK(makespan("0F0 0I0 0W0") == 1 + 1.5 + 1);
-  CHECK(makespan("0F0 0W0", false) == 1 + 2.5);
+  CHECK(makespan("0F0 0I0 0W0", false) == 1 + 2.5);
 }
 
 TEST_CASE("a group takes the time of the members that do something",
