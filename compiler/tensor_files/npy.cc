@@ -188,7 +188,7 @@ NpyHeader read_header(TensorFile& file) {
   }
   const std::string text = file.text(length);
   NpyHeader header = HeaderParser(file, text).parse();
-  const std::uint64_t needed = file.bytes_of(header.dtype, header.sizes);  // keeps TY-1
+  const std::uint64_t needed = file.bytes_of(header.dtype, header.sizes);  // keeps TB-1
   if (needed != file.left()) {
     file.refuse(fmt::format("{} bytes of {} for shape [{}]",
                             needed,

@@ -115,7 +115,7 @@ Entry entry_of(const TensorFile& file, const std::string& name, const Json& tens
   return entry;
 }
 
-/// Keeps SA-1 and TY-1. Returns them in the order of their bytes.
+/// Keeps SA-1 and TB-1. Returns them in the order of their bytes.
 std::vector<Entry> judged(const TensorFile& file, std::vector<Entry> entries) {
   std::ranges::sort(entries, {}, [](const Entry& e) { return std::pair(e.begin, e.end); });
   std::uint64_t at = 0;

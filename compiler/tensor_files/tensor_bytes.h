@@ -1,6 +1,6 @@
 /// What the readers of tensor files have in common: a file's bytes, and how many a tensor has.
 ///
-/// TY-1: a size that a file names is held against the bytes that are there before anything is
+/// TB-1: a size that a file names is held against the bytes that are there before anything is
 ///       allocated for it.
 #pragma once
 
@@ -33,7 +33,7 @@ class TensorFile {
   /// Errors: UsageFile, always: the file's name, what was expected, and what was found.
   [[noreturn]] void refuse(const std::string& expected, const std::string& found) const;
 
-  /// The bytes of a tensor. Keeps TY-1: who allocates asks it first.
+  /// The bytes of a tensor. Keeps TB-1: who allocates asks it first.
   /// Errors: UsageFile for sizes below 0, too many of them, and what no 64-bit number holds.
   [[nodiscard]] std::uint64_t bytes_of(at::ScalarType dtype,
                                        const std::vector<std::int64_t>& sizes) const;

@@ -1,5 +1,5 @@
 /// Tensors in files: what is written is read back bit by bit, and what is no such file says so
-/// before anything is allocated for it (TY-1, SA-1, WE-1, DF-1).
+/// before anything is allocated for it (TB-1, SA-1, WE-1, DF-1).
 #include <cstring>
 #include <filesystem>
 #include <functional>
