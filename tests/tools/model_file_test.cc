@@ -219,12 +219,14 @@ TEST_CASE("what is no model, or a broken one, is a message", "[tools][import][ho
 TEST_CASE("a model from a file trains as in PyTorch, bit-equal to one process",
           "[tools][train][model-file]") {
   using Row = std::array<std::string, 3>;
-  const auto [name, file, stages] = GENERATE(Row{"resnet", "model.pt2", "3"},
-                                             Row{"resnet", "model.pt", "2"},
-                                             Row{"unet", "model.pt2", "2"},
-                                             Row{"gpt2", "model.pt2", "3"},
-                                             Row{"gpt2", "model.pt", "2"},
-                                             Row{"named", "model.pt", "1"});
+  const auto [name, file, stages] =
+      GENERATE(Row{"resnet", "model.pt2", "3"},
+               Row{"resnet", "model.pt", "2"},
+               Row{"unet", "model.pt2", "2"},
+               Row{"gpt2", "model.pt2", "3"},
+               Row{"gpt2", "model.pt", "2"},
+               Row{"t5", "model.pt", "3"},  // a parameter that nothing uses
+               Row{"named", "model.pt", "1"});
   CAPTURE(name, file, stages);
   const TemporaryFolder folder;
   const std::string saved = folder.path() + "/" + (stages == "2" ? "w" : "w.safetensors");
