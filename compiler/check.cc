@@ -30,8 +30,7 @@ Violation misfit(std::string message) {
   return violation;
 }
 
-/// What such a buffer ends with depends on the order of the stage's forwards, and two copies of the
-/// stage would end with two different ones.
+/// What such a buffer ends with depends on which forwards of the stage wrote it, and in what order.
 std::vector<std::string> names_of_written_buffers(const StageProgram& stage) {
   std::vector<std::string> names;
   for (const StageBuffer& buffer : stage.buffers) {
@@ -42,24 +41,25 @@ std::vector<std::string> names_of_written_buffers(const StageProgram& stage) {
   return names;
 }
 
-/// Running statistics would see a share of the microbatches in each copy.
+/// Running statistics see a share of the microbatches in each copy, and those of the first count.
 void find_divided_buffers(const CompiledProgram& program,
                           const Layout& layout,
-                          std::vector<Violation>& violations) {
+                          CheckResult& result) {
   if (layout.replicas() == 1) {
     return;
   }
   for (const StageProgram& stage : program.partition.stages) {
     const std::vector<std::string> names = names_of_written_buffers(stage);
     if (!names.empty()) {
-      violations.push_back(
-          misfit(fmt::format("stage {} (\"{}\") writes {} in its forward, and its {} replicas "
-                             "would each keep other values: use a schedule of "
-                             "one replica, or a normalization without running statistics",
-                             stage.id.value,
-                             stage.name,
-                             fmt::join(names, ", "),
-                             layout.replicas())));
+      result.notes.push_back(
+          fmt::format("stage {} (\"{}\") writes {} in its forward, and each of its {} replicas "
+                      "sees its own share of the microbatches: behind every step all go on with "
+                      "what the first replica has, which one process would not have",
+                      stage.id.value,
+                      stage.name,
+                      fmt::join(names, ", "),
+                      layout.replicas()));
+      result.reordered_buffers.insert(result.reordered_buffers.end(), names.begin(), names.end());
     }
   }
 }
@@ -101,7 +101,6 @@ CheckResult check(const Program& program, const Schedule& schedule) {
     if (program.microbatches() % layout.replicas() == 0) {
       graph = layout.expand(program.stage_graph());
       result.violations = validate(schedule, graph, {.microbatches = program.microbatches()});
-      find_divided_buffers(program.compiled(), layout, result.violations);
       if (result.ok() &&
           layout.stages() < graph.size()) {  // the tasks are right, the header is not
         result.violations.push_back(
@@ -118,6 +117,7 @@ CheckResult check(const Program& program, const Schedule& schedule) {
                              layout.replicas())));
     }
     if (result.ok()) {
+      find_divided_buffers(program.compiled(), layout, result);
       find_reordered_buffers(program.compiled(), schedule, layout, result);
     }
   } catch (const Error& error) {

@@ -11,8 +11,6 @@
 namespace stagecraft {
 
 /// Returns `program` itself for one replica.
-/// Requires: of several replicas, no stage writes a buffer in its forward, as each would keep a
-/// different one.
 /// Errors: ScheduleParameter when the program has another number of stages than each of several
 /// replicas.
 [[nodiscard]] Program replicate(const Program& program, const Layout& layout);

@@ -6,6 +6,7 @@
 
 #include "stagecraft/actors/executor/clip.h"
 #include "stagecraft/actors/executor/non_finite.h"
+#include "stagecraft/actors/executor/replica_buffers.h"
 #include "stagecraft/actors/executor/replica_sum.h"
 #include "stagecraft/base/error.h"
 
@@ -56,17 +57,22 @@ void Commit::sum(const Instruction& collective) {
 }
 
 void Commit::sum_copies(int group) {
-  std::vector<const Bucket*> mine;
+  std::vector<const StageRuntime*> mine;
+  std::vector<const Bucket*> buckets;
   const ReplicaGroup& replicas = setup_.replica_groups[static_cast<std::size_t>(group)];
   for (const StageId id : replicas.stages) {
     for (const StageRuntime& stage : stages_) {
       if (stage.program->id == id) {
-        mine.push_back(&stage.bucket);
+        mine.push_back(&stage);
+        buckets.push_back(&stage.bucket);
       }
     }
   }
   const Group members{.ranks = replicas.ranks, .id = kFirstGroup + group};
-  sum_over_replicas(collective_, members, mine, tags_, deadline());
+  sum_over_replicas(collective_, members, buckets, tags_, deadline());
+  Sequence behind = tags_;
+  behind.number = static_cast<std::int32_t>(buckets.front()->flat_gradients().size());
+  take_buffers_of_first(collective_, members, mine, behind, deadline());
 }
 
 void Commit::cast_vote(const std::vector<MicrobatchLoss>& losses) {

@@ -22,12 +22,19 @@ bool ascends_from_zero(const std::vector<Rank>& ranks) {
 
 /// Whether both have the same gradients to sum.
 bool are_copies(const StageProgram& a, const StageProgram& b) {
-  return std::ranges::equal(
-      a.parameters, b.parameters, [&](const StageParameter& p, const StageParameter& q) {
-        const Value& of_p = a.at(p.value);
-        const Value& of_q = b.at(q.value);
-        return p.trained == q.trained && of_p.sizes == of_q.sizes && of_p.dtype == of_q.dtype;
-      });
+  const auto same = [&](const auto& p, const auto& q, bool alike) {
+    const Value& of_p = a.at(p.value);
+    const Value& of_q = b.at(q.value);
+    return alike && of_p.sizes == of_q.sizes && of_p.dtype == of_q.dtype;
+  };
+  return std::ranges::equal(a.parameters,
+                            b.parameters,
+                            [&](const StageParameter& p, const StageParameter& q) {
+                              return same(p, q, p.trained == q.trained);
+                            }) &&
+         std::ranges::equal(a.buffers, b.buffers, [&](const StageBuffer& p, const StageBuffer& q) {
+           return same(p, q, p.written == q.written);
+         });
 }
 
 class SetupCheck {
@@ -115,7 +122,7 @@ class SetupCheck {
         if (!are_copies(*first, stage)) {
           fault(
               "stages {} and {} are to be copies of each other (group {}), and have other "
-              "parameters",
+              "parameters or buffers",
               first->id.value,
               stage.id.value,
               g);

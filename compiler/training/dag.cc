@@ -137,8 +137,9 @@ class Builder {
   void add_replica_groups() {
     std::map<StageId, std::size_t> group_of;
     for (const auto& [first, second] : program_.stage_graph.replica_pairs()) {
-      if (!program_.stage_graph.needs_weight_grad(StageId(first))) {
-        continue;
+      const StageProgram& stage = program_.partition.stages[static_cast<std::size_t>(first)];
+      if (!stage.trains() && std::ranges::none_of(stage.buffers, &StageBuffer::written)) {
+        continue;  // nothing changes in it
       }
       const auto [entry, added] = group_of.try_emplace(StageId(first), dag_.replica_groups.size());
       if (added) {

@@ -86,6 +86,10 @@ Trained mixed() {
       {torch::randn({4, 8})});
 }
 
+Trained tied() {
+  return trained(testing::TiedChain(2), {torch::randn({4, 8})}, {torch::randn({4, 8})});
+}
+
 Trained attention() {
   torch::nn::MultiheadAttention part(torch::nn::MultiheadAttentionOptions(8, 2).dropout(0.1));
   return around(part, [part](torch::Tensor x) mutable {
@@ -188,6 +192,7 @@ const Row kRows[] = {
     {"everything", everything},
     {"llama", llama, [](int s, int m) { return zb_h1(s, m); }},
     {"llama, two replicas", llama, [](int s, int m) { return chimera(s, m); }},
+    {"tied", tied, [](int s, int m) { return zb_h1(s, m); }},
     {"chunks", in_chunks},
 };
 
@@ -687,10 +692,15 @@ TEST_CASE("the corpus of the fuzz target holds a setup of this version", "[execu
     std::ofstream(folder + "small", std::ios::binary) << bytes;
     std::ofstream(folder + "truncated", std::ios::binary) << bytes.substr(0, bytes.size() / 2);
     std::ofstream(folder + "newer", std::ios::binary) << newer;
+    torch::manual_seed(3);
+    std::ofstream(folder + "tied", std::ios::binary)
+        << encode(setups_of(tied().program, chimera(2, kMicrobatches)).front()).bytes;
   }
-  std::ifstream file(folder + "small", std::ios::binary);
-  const std::string small(std::istreambuf_iterator<char>(file), {});
-  CHECK(encode(decode_setup(small, {})).bytes == small);
+  for (const char* name : {"small", "tied"}) {
+    std::ifstream file(folder + name, std::ios::binary);
+    const std::string bytes(std::istreambuf_iterator<char>(file), {});
+    CHECK(encode(decode_setup(bytes, {})).bytes == bytes);
+  }
 }
 
 }  // namespace
