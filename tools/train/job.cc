@@ -42,12 +42,14 @@ double left_now() {
   return limits.empty() ? std::numeric_limits<double>::infinity() : limits.front().bytes;
 }
 
-double kept_bytes(const Program& program) {
-  double bytes = 0.0;
+/// What is known once the model was compiled.
+void complete(WorkBytes& bytes, const Program& program) {
+  double kept = 0.0;
   for (const StageProgram& stage : program.compiled().partition.stages) {
-    bytes += static_cast<double>(stage.saved_bytes);
+    kept += static_cast<double>(stage.saved_bytes);
+    bytes.on_stages += static_cast<double>(weight_bytes(stage));
   }
-  return bytes;
+  bytes.microbatch = bytes.microbatch == 0.0 ? kept : bytes.microbatch;
 }
 
 /// A run of hours must not end with a folder that cannot take its weights.
@@ -108,9 +110,7 @@ TrainJob make_job(const TrainOptions& given, Console& console) {
   Program program = work->compile(choice);
   check(program, choice.schedule).or_throw();
   check_weights(options, *work, program);
-  if (bytes.microbatch == 0.0) {
-    bytes.microbatch = kept_bytes(program);
-  }
+  complete(bytes, program);
   Program laid_out = replicate(program, choice.layout);
   Plan plan = lower_schedule(laid_out, choice.schedule, choice.layout, /*training=*/true);
   MemoryBill memory(options, choice, bytes, planned_activation_bytes(laid_out, plan));

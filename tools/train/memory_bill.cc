@@ -52,6 +52,7 @@ MemoryBill::MemoryBill(const TrainOptions& options,
     lines_.push_back({time, what, bytes});
   };
   const double weights = work.parameters;
+  const double held = work.on_stages > 0.0 ? work.on_stages : weights;
   const auto states = static_cast<double>(state_names(make_optimizer(options)).size());
   const auto replicas = static_cast<double>(choice.layout.replicas());
   const auto ranks = static_cast<double>(choice.layout.ranks());
@@ -74,25 +75,25 @@ MemoryBill::MemoryBill(const TrainOptions& options,
       (processes ? 1 + ranks : 1) * kProgram + ranks * kWorker);
   add(Time::Run,
       fmt::format("weights, gradients, {} optimizer states of all ranks", states),
-      replicas * weights * (2 + states));
+      replicas * held * (2 + states));
   if (options.mirror) {
     // Two of each state, its rank's and its keeper's: threads share these.
     const int copies = processes ? 4 : 2;
     add(Time::Run,
         fmt::format(
             "--mirror: {} copies of weights and {} optimizer states of all ranks", copies, states),
-        copies * replicas * weights * (1 + states));
+        copies * replicas * held * (1 + states));
   }
   if (options.verify) {
     add(Time::Run, "--verify: all of that once more", weights * (2 + states));
   }
   add(Time::Step, "activations of all ranks", activations);
   add(Time::Step, "what malloc may keep of them when freed", kKeptByMalloc * activations);
-  add(Time::Step, "gradients of one microbatch", replicas * weights);
+  add(Time::Step, "gradients of one microbatch", replicas * held);
   add(Time::Step, "inputs, and the workers' copies", 2 * work.batch);
   add(Time::State,
       "copies of weights and optimizer states",
-      replicas * weights * (1 + states) + weights);
+      replicas * held * (1 + states) + weights);
 }
 
 double MemoryBill::sum(Time time) const {

@@ -93,9 +93,6 @@ void check_places(const TrainOptions& options) {
       read.emplace_back("--cut", options.cut->substr(1));
     }
   }
-  if (options.load_weights) {
-    read.emplace_back("--load-weights", *options.load_weights);
-  }
   std::error_code ignored;
   if (fs::exists(options.schedule, ignored)) {
     read.emplace_back("--schedule", options.schedule);
@@ -109,7 +106,14 @@ void check_places(const TrainOptions& options) {
   if (options.save_weights) {
     const Named weights{"--save-weights", *options.save_weights};
     check_place(weights, [](const std::string& path) { check_weights_place(path, {}); });
-    check_apart(weights, read);
+    check_apart(weights, read);  // --load-weights may be the same: it was read before
+    read.push_back(weights);
+  }
+  if (options.load_weights) {
+    const Named weights{"--load-weights", *options.load_weights};
+    if (options.save) {
+      check_apart({"--save", *options.save}, {weights});
+    }
     read.push_back(weights);
   }
   for (const auto& [option, path] :

@@ -27,6 +27,7 @@ struct WorkBatch {
 struct WorkBytes {
   double parameters = 0.0;   ///< ties once
   double buffers = 0.0;      ///< where they count
+  double on_stages = 0.0;    ///< parameters, ties on each of their stages; 0: not known before
   double description = 0.0;  ///< about what modules and operators take, whatever their tensors
   double file = 0.0;         ///< what the model's file holds until it is compiled
   double microbatch = 0.0;   ///< what the forward of one keeps, at the least; 0: not known before
