@@ -1,34 +1,24 @@
 #include "stagecraft/compiler/compile.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/autocast_guard.h"
 #include "stagecraft/compiler/capture/capture.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/gradient_flow.h"
 #include "stagecraft/compiler/probe.h"
+#include "stagecraft/compiler/registered.h"
 #include "stagecraft/compiler/replay_check.h"
 #include "stagecraft/compiler/shares_memory.h"
 #include "stagecraft/compiler/split_batch.h"
 #include "stagecraft/compiler/thread_count.h"
+#include "stagecraft/compiler/variants.h"
 
 namespace stagecraft {
 namespace {
-
-/// A tensor registered under several names is one parameter, known by its first name.
-std::vector<NamedTensor> without_aliases(const std::vector<NamedTensor>& tensors) {
-  std::vector<NamedTensor> result;
-  std::unordered_set<const c10::TensorImpl*> seen;
-  for (const NamedTensor& t : tensors) {
-    if (t.tensor.defined() && seen.insert(t.tensor.unsafeGetTensorImpl()).second) {
-      result.push_back(t);
-    }
-  }
-  return result;
-}
 
 /// Errors: UsageArgument for a parameter or buffer that no worker could compute with.
 void check_state(const std::vector<NamedTensor>& tensors, std::string_view what) {
@@ -161,10 +151,17 @@ void refuse_no_module() {
               "(torch::nn::Linear(nullptr) holds none), and pass none that was moved from");
 }
 
-Program compile_workload(const Workload& given, const CompileOptions& options) {
+Program compile_workload(const Workload& given,
+                         const CompileOptions& options,
+                         ModuleSource source) {
   if (options.microbatches < 1) {
     throw Error(Errc::UsageArgument,
                 fmt::format("microbatches must be at least 1, found {}", options.microbatches));
+  }
+  if (options.shapes < 1) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("shapes must be at least 1, that of the example batch, found {}",
+                            options.shapes));
   }
   if (!given.loss) {
     throw Error(
@@ -181,6 +178,8 @@ Program compile_workload(const Workload& given, const CompileOptions& options) {
 
   auto compiled = std::make_shared<CompiledProgram>();
   compiled->microbatches = options.microbatches;
+  compiled->modes = given.modes;
+  compiled->autocast = AutocastGuard::now();
   compiled->inputs = slices_of(options.inputs, options.microbatches, "input");
   compiled->labels = slices_of(options.labels, options.microbatches, "label");
   const auto inputs = split_batch(options.inputs, compiled->inputs, options.microbatches, "input");
@@ -195,7 +194,11 @@ Program compile_workload(const Workload& given, const CompileOptions& options) {
                      run_stages(compiled->graph, compiled->partition, inputs[0], labels[0]));
   compiled->stage_graph = stage_graph_of(compiled->partition);
   check_trains(*compiled);
-  return Program(std::move(compiled));
+  if (!source.workload && source.why_none.empty()) {
+    return Program(std::move(compiled));
+  }
+  auto variants = std::make_shared<Variants>(compiled, std::move(source), options.shapes);
+  return Program(std::move(compiled), std::move(variants));
 }
 
 }  // namespace internal

@@ -8,12 +8,16 @@
 ///
 /// CO-1: parameters, buffers, gradients, modes, batch and random numbers are as they were before.
 ///       Forward and loss run twice, or a third time where they throw at the second: what they keep
-///       elsewhere has seen that.
+///       elsewhere has seen that. So they do once more for every other shape that a step brings.
+/// CO-2: the program keeps module and loss for shapes to come: a module that a shared_ptr owns, as
+///       in every holder, shares its ownership; any other has to live until the last new shape.
 #pragma once
 
 #include <concepts>
+#include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -21,6 +25,7 @@
 #include "stagecraft/compiler/batch.h"
 #include "stagecraft/compiler/call.h"
 #include "stagecraft/compiler/cut/cut.h"
+#include "stagecraft/compiler/kept_module.h"
 #include "stagecraft/compiler/loss.h"
 #include "stagecraft/compiler/program.h"
 #include "stagecraft/compiler/spread.h"
@@ -41,6 +46,8 @@ struct CompileOptions {
   Loss loss;     ///< per microbatch; the step's loss is their mean
   int microbatches = 1;  ///< equal parts in dim 0
   Cut cut;               ///< into stages
+  /// Most shapes of microbatches that steps may have, the example batch's among them. 1: that one.
+  int shapes = 8;
 };
 
 namespace internal {
@@ -49,7 +56,9 @@ template <class T>
 concept NoFile = !std::same_as<std::remove_cvref_t<T>, ModelFile>;
 
 /// The part of compile that is no template.
-[[nodiscard]] Program compile_workload(const Workload& workload, const CompileOptions& options);
+[[nodiscard]] Program compile_workload(const Workload& workload,
+                                       const CompileOptions& options,
+                                       ModuleSource source = {});
 
 /// Errors: CompileCapture where there is no output.
 [[nodiscard]] Tensors not_empty(Tensors outputs);
@@ -130,13 +139,56 @@ consteval bool can_be_compiled() {
   }
 }
 
+/// The module and its loss as they are now. What calls them lives no longer than `module` does.
+template <class Callee>
+Workload workload_of(Callee& module, const LossFunction& loss) {
+  Workload workload;
+  workload.forward = [&module](const Tensors& inputs) {
+    return internal::spread<internal::TakeOutputs>(module, inputs);
+  };
+  workload.loss = loss;
+  const auto& owner = internal::owner_of(module);
+  for (const auto& item : owner.named_parameters()) {
+    workload.parameters.push_back({item.key(), item.value()});
+  }
+  for (const auto& item : owner.named_buffers()) {
+    workload.buffers.push_back({item.key(), item.value()});
+  }
+  if constexpr (std::is_convertible_v<decltype(&owner), const torch::nn::Module*>) {
+    workload.modes = internal::modes_of(owner);
+  }
+  return workload;
+}
+
+/// Keeps CO-2.
+template <class Given, class Callee>
+ModuleSource source_of(const Given& given,
+                       Callee& module,
+                       const LossFunction& loss,
+                       const Workload& workload) {
+  if constexpr (Holder<std::remove_const_t<Callee>>) {  // AnyModule: a copy holds the same module
+    const auto copy = std::make_shared<std::remove_const_t<Callee>>(module);
+    return {.workload = [copy, loss] { return internal::workload_of(*copy, loss); },
+            .why_none = {}};
+  } else {
+    KeptModule kept(internal::owner_of_life(given, module), workload.parameters);
+    return {.workload =
+                [&module, kept = std::move(kept), loss] {
+                  kept.require_alive();
+                  return internal::workload_of(module, loss);
+                },
+            .why_none = {}};
+  }
+}
+
 }  // namespace internal
 
 /// Compiles `given`: a torch::nn::Module with a `forward` of tensors, a holder of one, or a pointer
 /// to one. `forward` is called with one tensor per input, or with all of them in one std::vector,
 /// and returns what tensors_in.h takes apart; that of a Sequential or AnyModule returns one tensor.
-/// The program copies parameters and buffers: the module need not outlive it, and what becomes of
-/// it changes nothing. The trained weights are in `Trainer::state_dict()`.
+/// The program copies parameters and buffers: what becomes of the module's changes nothing. The
+/// trained weights are in `Trainer::state_dict()`. The module itself is run again for steps of
+/// other shapes (CO-2).
 /// Errors: UsageArgument, CompileCapture, CompilePartition, CompileShape; each names operator and
 /// stage.
 /// Cost: four forwards and two backwards of one microbatch, on the calling thread alone, and one
@@ -145,24 +197,17 @@ template <internal::NoFile Given>
 [[nodiscard]] Program compile(Given&& given, const CompileOptions& options) {
   using Callee = internal::CalleeOf<std::remove_reference_t<Given>>;
   Workload workload;
+  ModuleSource source;
   if constexpr (internal::can_be_compiled<Callee>()) {
     if (internal::holds_nothing(given)) {
       internal::refuse_no_module();
     }
     Callee& module = internal::callee_of(given);
     internal::check_inputs(internal::kTaken<Callee, internal::TakeOutputs>, options.inputs.size());
-    workload.forward = [&module](const Tensors& inputs) {
-      return internal::spread<internal::TakeOutputs>(module, inputs);
-    };
-    workload.loss = options.loss.call();
-    for (const auto& item : internal::owner_of(module).named_parameters()) {
-      workload.parameters.push_back({item.key(), item.value()});
-    }
-    for (const auto& item : internal::owner_of(module).named_buffers()) {
-      workload.buffers.push_back({item.key(), item.value()});
-    }
+    workload = internal::workload_of(module, options.loss.call());
+    source = internal::source_of(given, module, options.loss.call(), workload);
   }
-  return internal::compile_workload(workload, options);
+  return internal::compile_workload(workload, options, std::move(source));
 }
 
 }  // namespace stagecraft

@@ -21,6 +21,8 @@ struct CompiledProgram {
   CutReport cut;
   int microbatches = 1;
   std::vector<BatchSlice> inputs, labels;  ///< per microbatch
+  std::vector<bool> modes;                 ///< Workload::modes, when it was captured
+  Autocast autocast;                       ///< likewise, the caller's
 };
 
 /// Bytes of one microbatch of a value.

@@ -78,7 +78,7 @@ class Partitioner {
     check_writes();
     make_stages();
     connect();
-    Partition result{std::move(stages_), {}};
+    Partition result{std::move(stages_), {}, stage_of_};
     result.order = topological_order(result.stages);
     order_consumers(result);
     return result;

@@ -18,6 +18,7 @@ namespace stagecraft {
 struct Partition {
   std::vector<StageProgram> stages;
   std::vector<StageId> order;  ///< a topological order of the stages; ties by number
+  std::vector<int> stage_of;   ///< of every node of the graph, by its number
 };
 
 /// Errors: CompilePartition for a parameter used in two stages (V33) and an in-place operator on a
