@@ -68,8 +68,8 @@ class Trainer {
   /// The batch is copied: it may be changed as soon as this returns. One of another shape than the
   /// program's example is split as PT-1 says (compiler/parts.h); a shape of microbatches that is
   /// new has the program capture its module anew, here, and every rank take that on, behind the
-  /// steps under way. Errors: UsageArgument, CompileShape and others of parts_of, those of a rank that
-  /// cannot take a shape on; the trainer is as it was. All else is in the future.
+  /// steps under way. Errors: UsageArgument, CompileShape and others of parts_of, those of a rank
+  /// that cannot take a shape on; the trainer is as it was. All else is in the future.
   [[nodiscard]] StepFuture step(const Batch& inputs, const Batch& labels);
 
   /// Returns the mean loss of the batch, forward only, behind the steps under way; of any shape, as
