@@ -8,13 +8,16 @@
 #include "stagecraft/compiler/autocast_guard.h"
 #include "stagecraft/compiler/capture/capture.h"
 #include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/cut/cut_into_stages.h"
 #include "stagecraft/compiler/gradient_flow.h"
+#include "stagecraft/compiler/operator_costs.h"
 #include "stagecraft/compiler/probe.h"
 #include "stagecraft/compiler/registered.h"
 #include "stagecraft/compiler/replay_check.h"
 #include "stagecraft/compiler/shares_memory.h"
 #include "stagecraft/compiler/split_batch.h"
 #include "stagecraft/compiler/thread_count.h"
+#include "stagecraft/compiler/ties.h"
 #include "stagecraft/compiler/variants.h"
 
 namespace stagecraft {
@@ -100,7 +103,23 @@ StageGraph stage_graph_of(const Partition& partition) {
     graph.set_needs_input_grad(stage.id, owes);
     graph.set_needs_weight_grad(stage.id, stage.trains());
   }
+  for (TiedParameter& tied : tied_parameters(partition)) {
+    graph.add_tied(std::move(tied));
+  }
   return graph;
+}
+
+/// Of every operator, for a balanced cut; measured where the caller has none.
+std::vector<OperatorCost> costs_for(const Cut& cut,
+                                    const Graph& graph,
+                                    const Tensors& inputs,
+                                    const Tensors& labels) {
+  const auto* balanced = std::get_if<Balanced>(&cut);
+  if (balanced == nullptr || !balanced->costs.empty()) {
+    return balanced == nullptr ? std::vector<OperatorCost>() : balanced->costs;
+  }
+  constexpr int kRepeats = 3;  // a median; a stage adds up many operators
+  return measure_operators(graph, inputs, labels, {.repeats = kRepeats});
 }
 
 void check_trains(const CompiledProgram& compiled) {
@@ -189,7 +208,11 @@ Program compile_workload(const Workload& given,
   check_against_eager(workload, compiled->graph, inputs.back(), labels.back());
   take_copies(compiled->graph.parameters);
   take_copies(compiled->graph.buffers);
-  compiled->partition = partition(compiled->graph);
+  std::vector<OperatorCost> costs = costs_for(options.cut, compiled->graph, inputs[0], labels[0]);
+  compiled->assignment = cut_into_stages(compiled->graph, options.cut, costs);
+  compiled->marked = std::holds_alternative<AtMarkers>(options.cut);
+  compiled->partition = partition(compiled->graph, compiled->assignment);
+  compiled->cut = cut_report(compiled->graph, compiled->assignment, std::move(costs));
   find_gradient_flow(compiled->partition,
                      run_stages(compiled->graph, compiled->partition, inputs[0], labels[0]));
   compiled->stage_graph = stage_graph_of(compiled->partition);

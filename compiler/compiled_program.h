@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "stagecraft/compiler/cut/cut_report.h"
+#include "stagecraft/compiler/cut/stage_assignment.h"
 #include "stagecraft/compiler/graph.h"
 #include "stagecraft/compiler/partition.h"
 #include "stagecraft/compiler/program.h"
@@ -18,6 +19,8 @@ struct CompiledProgram {
   Graph graph;
   Partition partition;
   StageGraph stage_graph;
+  StageAssignment assignment;
+  bool marked = true;  ///< it was cut at the module's markers
   CutReport cut;
   int microbatches = 1;
   std::vector<BatchSlice> inputs, labels;  ///< per microbatch

@@ -5,6 +5,8 @@
 
 #include <torch/csrc/autograd/function.h>
 
+#include "stagecraft/compiler/ties.h"
+
 namespace stagecraft {
 namespace {
 
@@ -71,6 +73,7 @@ void find_gradient_flow(Partition& partition, const std::vector<StageRun>& runs)
       program.parameters[i].trained = reached(run.state.parameters[i]);
     }
   }
+  train_together(partition);
 }
 
 }  // namespace stagecraft

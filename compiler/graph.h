@@ -23,6 +23,7 @@
 
 #include "stagecraft/base/ids.h"
 #include "stagecraft/compiler/markers.h"
+#include "stagecraft/compiler/memory_order.h"
 #include "stagecraft/compiler/named_tensor.h"
 
 namespace stagecraft {
@@ -50,6 +51,7 @@ struct Value {
   bool requires_grad = false;
   int alias_set = 0;          ///< values with equal sets share storage
   int hooks = kNoAttachment;  ///< which attachment is called with the value's gradient
+  MemoryOrder order;          ///< in which it crosses borders, if it is computed
 };
 
 /// What stands in for a literal device: the device of the stage that runs the operator.
@@ -136,7 +138,7 @@ struct Graph {
 
 template <class V>
 decltype(auto) visit_fields(Value& m, V&& v) {
-  return v(m.kind, m.position, m.sizes, m.dtype, m.requires_grad, m.alias_set, m.hooks);
+  return v(m.kind, m.position, m.sizes, m.dtype, m.requires_grad, m.alias_set, m.hooks, m.order);
 }
 template <class V>
 decltype(auto) visit_fields(StageDevice&, V&& v) {

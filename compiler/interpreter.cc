@@ -65,7 +65,7 @@ struct ChunkInterpreter::Impl {
   std::vector<Input> inputs;
   std::vector<Bound> parameters, buffers;
   std::vector<std::pair<int, at::Tensor>> constants;
-  std::vector<int> output_locals;
+  std::vector<std::pair<int, MemoryOrder>> outputs;
   int loss_local = kAbsent;
   bool any_autocast = false;
 
@@ -76,7 +76,7 @@ struct ChunkInterpreter::Impl {
       any_autocast = any_autocast || node.autocast.enabled;
     }
     for (const ValueId output : chunk.outputs) {
-      output_locals.push_back(local_of(output));
+      outputs.emplace_back(local_of(output), stage.at(output).order);
     }
     if (makes(chunk, stage.loss)) {
       loss_local = local_of(stage.loss);
@@ -194,8 +194,10 @@ struct ChunkInterpreter::Impl {
   }
 
   void find_last_uses() {
-    std::set<int> needed(output_locals.begin(), output_locals.end());
-    needed.insert(loss_local);
+    std::set<int> needed{loss_local};
+    for (const auto& [local, order] : outputs) {
+      needed.insert(local);
+    }
     for (auto call = calls.rbegin(); call != calls.rend(); ++call) {
       std::set<int> touched(call->results.begin(), call->results.end());
       for (const Argument& a : call->arguments) {
@@ -216,14 +218,14 @@ struct ChunkInterpreter::Impl {
 
   void check_input(const at::Tensor& tensor, const Input& input) const {
     const Value& expected = input.expected;
-    if (tensor.sizes() != at::IntArrayRef(expected.sizes) ||
-        tensor.scalar_type() != expected.dtype) {
+    const std::vector<std::int64_t> sizes = sizes_in_order(expected.sizes, expected.order);
+    if (tensor.sizes() != at::IntArrayRef(sizes) || tensor.scalar_type() != expected.dtype) {
       throw Error(Errc::CompileShape,
                   fmt::format("stage \"{}\" was captured with {} of shape {} for {}, but gets {} "
                               "of shape {}; compile again for another shape or dtype",
                               stage_name,
                               at::toString(expected.dtype),
-                              c10::str(at::IntArrayRef(expected.sizes)),
+                              c10::str(at::IntArrayRef(sizes)),
                               value_name(expected, input.value),
                               at::toString(tensor.scalar_type()),
                               c10::str(tensor.sizes())));
@@ -240,7 +242,8 @@ struct ChunkInterpreter::Impl {
              "stage " + stage_name + " gets another number of inputs");
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       check_input(given[i], inputs[i]);
-      value(inputs[i].local) = inputs[i].written ? given[i].clone() : given[i];
+      value(inputs[i].local) = from_memory_order(inputs[i].written ? given[i].clone() : given[i],
+                                                 inputs[i].expected.order);
     }
     for (const Bound& parameter : parameters) {
       const at::Tensor& tensor = state.parameters[parameter.position];
@@ -409,8 +412,9 @@ ChunkResult ChunkInterpreter::run(const std::vector<at::Tensor>& inputs,
     }
   }
   ChunkResult result;
-  for (const int local : impl_->output_locals) {
-    result.outputs.push_back(values[static_cast<std::size_t>(local)].contiguous());  // keeps SP-1
+  for (const auto& [local, order] : impl_->outputs) {
+    result.outputs.push_back(  // keeps SP-1
+        to_memory_order(values[static_cast<std::size_t>(local)], order));
   }
   if (impl_->loss_local != kAbsent) {
     result.loss = values[static_cast<std::size_t>(impl_->loss_local)];

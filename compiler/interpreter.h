@@ -22,7 +22,7 @@ struct StageState {
 };
 
 struct ChunkResult {
-  std::vector<at::Tensor> outputs;  ///< in the order of Chunk::outputs, contiguous
+  std::vector<at::Tensor> outputs;  ///< in the order of Chunk::outputs, as they cross (SP-1)
   at::Tensor loss;                  ///< undefined where another chunk computes it
 };
 

@@ -34,6 +34,9 @@ StageProgram program_of(const Graph& graph, const Node& node, bool all) {
     }
   }
   complete_from(graph, {node}, program);
+  for (const StageInput& input : program.inputs) {
+    program.values.at(input.value).order.clear();  // it comes from a node, not over a border
+  }
   program.loss = first;  // handed on with the strides it has, which an output is not
   return program;
 }
@@ -66,7 +69,10 @@ LoneNode::Tensors LoneNode::run(const Tensors& inputs) const {
   if (program_.loss != kNoValue) {
     all.push_back(std::move(result.loss));
   }
-  std::ranges::move(result.outputs, std::back_inserter(all));
+  for (std::size_t i = 0; i < result.outputs.size(); ++i) {
+    all.push_back(
+        from_memory_order(result.outputs[i], program_.at(program_.outputs[i].value).order));
+  }
   return all;
 }
 

@@ -27,7 +27,7 @@ class LoneNode {
   [[nodiscard]] std::vector<ValueId> results() const;
 
   /// Runs it on its inputs, always with the same random numbers. The first result has the strides
-  /// that the operator gave it, the others are contiguous.
+  /// that the operator gave it, the others are dense in the same order.
   [[nodiscard]] Tensors run(const Tensors& inputs) const;
 
  private:

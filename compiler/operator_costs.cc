@@ -254,27 +254,32 @@ class Measuring {
   std::set<int> kept_;  // alias sets that are counted
 };
 
-/// By the first value a node makes; those that make none are in no stage.
-std::unordered_map<ValueId, StageId> stages_of(const Partition& partition) {
-  std::unordered_map<ValueId, StageId> stages;
-  for (const StageProgram& stage : partition.stages) {
-    for (const Chunk& chunk : stage.chunks) {
-      for (const Node& node : chunk.nodes) {
-        for (const ValueId result : node.results) {
-          stages.try_emplace(result, stage.id);
-        }
-      }
-    }
-  }
-  stages.erase(kNoValue);
-  return stages;
-}
-
 }  // namespace
 
 std::vector<OperatorCost> measure_operators(const Program& program,
                                             const Batch& inputs,
                                             const Batch& labels,
+                                            const OperatorMeasuring& how) {
+  const CompiledProgram& compiled = program.compiled();
+  std::vector<OperatorCost> costs = measure_operators(
+      compiled.graph,
+      split_batch(inputs, compiled.inputs, compiled.microbatches, "input").front(),
+      split_batch(labels, compiled.labels, compiled.microbatches, "label").front(),
+      how);
+  for (const StageCut& stage : compiled.cut.stages) {
+    const StageId id(&stage - compiled.cut.stages.data());
+    for (const auto& [first, last] : stage.ranges) {
+      for (int n = first; n <= last; ++n) {
+        costs[static_cast<std::size_t>(n)].stage = id;
+      }
+    }
+  }
+  return costs;
+}
+
+std::vector<OperatorCost> measure_operators(const Graph& graph,
+                                            const Tensors& inputs,
+                                            const Tensors& labels,
                                             const OperatorMeasuring& how) {
   if (how.repeats < 1 || how.threads < 1) {
     throw Error(Errc::UsageArgument,
@@ -283,22 +288,14 @@ std::vector<OperatorCost> measure_operators(const Program& program,
                             how.repeats,
                             how.threads));
   }
-  const CompiledProgram& compiled = program.compiled();
-  const Tensors first_inputs =
-      split_batch(inputs, compiled.inputs, compiled.microbatches, "input").front();
-  const Tensors first_labels =
-      split_batch(labels, compiled.labels, compiled.microbatches, "label").front();
   const auto measure = [&] {
     set_own_thread_count(how.threads);
     const at::AutoGradMode gradients(true);
-    const auto stages = stages_of(compiled.partition);
-    Measuring measuring(compiled.graph, first_inputs, first_labels, how.repeats);
+    Measuring measuring(graph, inputs, labels, how.repeats);
     std::vector<OperatorCost> costs;
-    for (const Node& node : compiled.graph.nodes) {
+    for (const Node& node : graph.nodes) {
       OperatorCost cost = measuring.measure(node);
       cost.id = static_cast<int>(costs.size());
-      const auto stage = node.results.empty() ? stages.end() : stages.find(node.results.front());
-      cost.stage = stage == stages.end() ? kNoStage : stage->second;
       costs.push_back(std::move(cost));
     }
     return costs;

@@ -1,5 +1,6 @@
-/// measure_operators: what each operator of a compiled program costs on one microbatch, measured
-/// when somebody asks: a planner, or a tool that writes the "operators" of a costs.json.
+/// measure_operators: what each operator of a captured model costs on one microbatch, measured when
+/// somebody asks: compile for a balanced cut, a planner, or a tool that writes the "operators" of a
+/// costs.json.
 ///
 /// Every node of the captured graph is replayed alone, on values as the nodes before it made them,
 /// and differentiated alone. So no cut and no schedule plays a part.
@@ -11,12 +12,15 @@
 /// The user's hooks and custom functions are called as in a step. Three things are not as there:
 /// what an operator writes in place is a copy, whose making is measured with it; a write through a
 /// view is not seen by those who read the viewed value; and of several results those behind the
-/// first are handed on contiguous.
+/// first are handed on without gaps.
 #pragma once
 
 #include <vector>
 
+#include <ATen/core/Tensor.h>
+
 #include "stagecraft/compiler/batch.h"
+#include "stagecraft/compiler/graph.h"
 #include "stagecraft/compiler/program.h"
 #include "stagecraft/scheduler/operator_cost.h"
 
@@ -36,6 +40,12 @@ struct OperatorMeasuring {
 [[nodiscard]] std::vector<OperatorCost> measure_operators(const Program& program,
                                                           const Batch& inputs,
                                                           const Batch& labels,
+                                                          const OperatorMeasuring& how = {});
+
+/// Likewise before the model is cut: of no stage, on one microbatch.
+[[nodiscard]] std::vector<OperatorCost> measure_operators(const Graph& graph,
+                                                          const std::vector<at::Tensor>& inputs,
+                                                          const std::vector<at::Tensor>& labels,
                                                           const OperatorMeasuring& how = {});
 
 }  // namespace stagecraft

@@ -5,9 +5,10 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/cut/operator_paths.h"
 #include "stagecraft/compiler/stage_program_of.h"
 
 namespace stagecraft {
@@ -15,209 +16,57 @@ namespace {
 
 constexpr int kUnassigned = -1;
 
-/// How far downstream each stage is: the edges on the longest way that leads to it.
-class StageDepths {
- public:
-  explicit StageDepths(std::size_t stages) : fed_by_(stages), depth_(stages, 0) {}
-
-  /// The deepest of them; of equally deep ones the last entered.
-  [[nodiscard]] int furthest(const std::set<int>& stages) const {
-    return *std::ranges::max_element(stages, {}, [this](int s) { return std::pair(depth(s), s); });
-  }
-
-  /// The least deep of them; of equally deep ones the first entered.
-  [[nodiscard]] int nearest(const std::set<int>& stages) const {
-    return *std::ranges::min_element(stages, {}, [this](int s) { return std::pair(depth(s), s); });
-  }
-
-  void feed(const std::set<int>& from, int to) {
-    for (const int s : from) {
-      if (s != to && fed_by_[static_cast<std::size_t>(to)].insert(s).second) {
-        deepen(to, depth(s) + 1);
-      }
-    }
-  }
-
- private:
-  [[nodiscard]] int depth(int stage) const { return depth_[static_cast<std::size_t>(stage)]; }
-
-  /// Ends, because there is no cycle: among marked nodes data flows from stages entered earlier, an
-  /// edge that furthest() adds ends at the deepest stage, and one that nearest() adds begins at the
-  /// least deep.
-  void deepen(int stage, int least) {
-    if (depth(stage) >= least) {
-      return;
-    }
-    depth_[static_cast<std::size_t>(stage)] = least;
-    for (std::size_t s = 0; s < fed_by_.size(); ++s) {
-      if (fed_by_[s].contains(stage)) {
-        deepen(static_cast<int>(s), least + 1);
-      }
-    }
-  }
-
-  std::vector<std::set<int>> fed_by_;
-  std::vector<int> depth_;
-};
-
 class Partitioner {
  public:
-  explicit Partitioner(const Graph& graph)
-      : graph_(graph), stage_of_(graph.nodes.size(), kUnassigned) {}
+  Partitioner(const Graph& graph, const StageAssignment& assignment)
+      : graph_(graph), stage_of_(assignment.stage_of), names_(assignment.names) {}
 
   Partition run() {
-    assign_marked();
-    StageDepths depths = depths_of_marked();
-    assign_by_operand(depths);
-    assign_by_reader(depths);
-    // What nobody reads still runs (it may write): beside what it reads, or else with the first
-    // stage.
-    assign_by_operand(depths);
-    std::ranges::replace(stage_of_, kUnassigned, 0);
     check_parameters();
     check_writes();
     make_stages();
     connect();
-    Partition result{std::move(stages_), {}, stage_of_};
+    Partition result{std::move(stages_), {}};
     result.order = topological_order(result.stages);
     order_consumers(result);
     return result;
   }
 
  private:
-  void assign_marked() {
-    std::map<int, std::string> names;
-    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
-      for (const Annotation& a : graph_.nodes[n].annotations) {
-        if (a.tag == kStageTag) {
-          stage_of_[n] = a.index;
-          names[a.index] = a.name;
-        }
-      }
-    }
-    // A marker around nothing but constants leaves no operator and so no stage: the others are
-    // numbered without it.
-    std::map<int, int> dense;
-    for (const auto& [index, name] : names) {
-      dense[index] = static_cast<int>(names_.size());
-      names_.push_back(name);
-    }
-    for (int& s : stage_of_) {
-      s = s == kUnassigned ? s : dense.at(s);
-    }
-    if (names_.empty()) {
-      names_.emplace_back("main");
-      std::fill(stage_of_.begin(), stage_of_.end(), 0);
-    }
-  }
-
   [[nodiscard]] int producer_stage(ValueId id) const {
     const Value& value = graph_.at(id);
     return value.kind == ValueKind::Computed ? stage_of_[static_cast<std::size_t>(value.position)]
                                              : kUnassigned;
   }
 
-  /// The stages of the unmarked node's operands: their own, and of unmarked operands those of
-  /// theirs.
-  [[nodiscard]] std::set<int> origins_of(std::size_t n,
-                                         const std::vector<std::set<int>>& origins) const {
-    std::set<int> all;
-    for (const ValueId read : reads_of(graph_.nodes[n])) {
-      if (producer_stage(read) != kUnassigned) {
-        all.insert(producer_stage(read));
-      } else if (graph_.at(read).kind == ValueKind::Computed) {
-        const std::set<int>& more = origins[static_cast<std::size_t>(graph_.at(read).position)];
-        all.insert(more.begin(), more.end());
-      }
-    }
-    return all;
-  }
-
-  /// What the markers alone say of who feeds whom.
-  [[nodiscard]] StageDepths depths_of_marked() const {
-    StageDepths depths(names_.size());
-    std::vector<std::set<int>> origins(graph_.nodes.size());
-    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
-      origins[n] = origins_of(n, origins);
-      if (stage_of_[n] != kUnassigned) {
-        depths.feed(origins[n], stage_of_[n]);
-      }
-    }
-    return depths;
-  }
-
-  /// With the operand furthest downstream, not with the one made last: C++ leaves open in which
-  /// order the operands of a sum are made.
-  void assign_by_operand(StageDepths& depths) {
-    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
-      std::set<int> stages;
-      for (const ValueId read : reads_of(graph_.nodes[n])) {
-        if (producer_stage(read) != kUnassigned) {
-          stages.insert(producer_stage(read));
-        }
-      }
-      if (stage_of_[n] == kUnassigned && !stages.empty()) {
-        stage_of_[n] = depths.furthest(stages);
-        depths.feed(stages, stage_of_[n]);
-      }
-    }
-  }
-
-  /// With the reader least far downstream: whatever the order of the readers, the value then flows
-  /// down to the others.
-  void assign_by_reader(StageDepths& depths) {
-    // For each value, the stages of the nodes behind n that read it; filled from the last node
-    // back.
-    std::map<ValueId, std::set<int>> readers;
-    for (std::size_t n = graph_.nodes.size(); n-- > 0;) {
-      const Node& node = graph_.nodes[n];
-      std::set<int> stages;
-      for (const ValueId result : node.results) {
-        const auto found = readers.find(result);
-        if (found != readers.end()) {
-          stages.insert(found->second.begin(), found->second.end());
-        }
-      }
-      if (stage_of_[n] == kUnassigned && !stages.empty()) {
-        stage_of_[n] = depths.nearest(stages);
-        for (const int s : stages) {
-          depths.feed({stage_of_[n]}, s);
-        }
-      }
-      for (const ValueId read : reads_of(node)) {
-        if (stage_of_[n] != kUnassigned) {
-          readers[read].insert(stage_of_[n]);
-        }
-      }
-    }
-  }
-
   [[nodiscard]] std::string describe(std::size_t n) const {
     return fmt::format("{} {}in stage \"{}\"",
-                       operator_name(graph_.nodes[n]),
+                       described_operator(graph_, n),
                        in_loss(graph_.nodes[n]) ? "of the loss, " : "",
                        names_[static_cast<std::size_t>(stage_of_[n])]);
   }
 
+  /// A hook is called with the whole gradient of a microbatch, and of a parameter that several
+  /// stages use none of them has it.
   void check_parameters() const {
-    std::map<int, int> owner;
+    std::map<ValueId, std::size_t> first_use;
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       for (const ValueId read : reads_of(graph_.nodes[n])) {
-        if (graph_.at(read).kind != ValueKind::Parameter) {
+        const Value& value = graph_.at(read);
+        if (value.kind != ValueKind::Parameter || value.hooks == kNoAttachment) {
           continue;
         }
-        const auto [entry, added] = owner.try_emplace(graph_.at(read).position, stage_of_[n]);
-        if (!added && entry->second != stage_of_[n]) {
+        const std::size_t first = first_use.try_emplace(read, n).first->second;
+        if (stage_of_[first] != stage_of_[n]) {
           throw Error(
               Errc::CompilePartition,
               fmt::format(
-                  "V33: the parameter {} is used in stage \"{}\" and in stage \"{}\"; a parameter "
-                  "belongs to "
-                  "one stage: move the marker so that one stage holds both uses, or give each its "
-                  "own parameter",
-                  graph_.parameters[static_cast<std::size_t>(graph_.at(read).position)].name,
-                  names_[static_cast<std::size_t>(entry->second)],
-                  names_[static_cast<std::size_t>(stage_of_[n])]));
+                  "the parameter {} has a hook, and {} and {} use it; a hook sees the whole "
+                  "gradient, and each stage has a part of it: cut so that one stage has "
+                  "both, or leave the hook out",
+                  graph_.parameters[static_cast<std::size_t>(value.position)].name,
+                  describe(first),
+                  describe(n)));
         }
       }
     }
@@ -314,6 +163,21 @@ class Partitioner {
     }
   }
 
+  [[noreturn]] static void refuse_circle(const std::vector<StageProgram>& stages,
+                                         const std::vector<bool>& done) {
+    std::vector<std::string> names;
+    for (const StageProgram& stage : stages) {
+      if (!done[stage.id.index()]) {
+        names.push_back(fmt::format("\"{}\"", stage.name));
+      }
+    }
+    throw Error(Errc::CompilePartition,
+                fmt::format("among the stages {} some feed each other in a circle, so none of them "
+                            "can be the first to run; move the operators of a circle into one "
+                            "stage",
+                            fmt::join(names, ", ")));
+  }
+
   static std::vector<StageId> topological_order(const std::vector<StageProgram>& stages) {
     std::vector<std::set<StageId>> waits(stages.size());
     for (const StageProgram& stage : stages) {
@@ -333,8 +197,9 @@ class Partitioner {
       while (next < stages.size() && !ready(next)) {
         ++next;
       }
-      SC_CHECK(next < stages.size(),
-               "stages are fed by stages entered before, or by less deep ones");
+      if (next == stages.size()) {
+        refuse_circle(stages, done);
+      }
       done[next] = true;
       order.emplace_back(next);
     }
@@ -356,16 +221,16 @@ class Partitioner {
   }
 
   const Graph& graph_;
-  std::vector<int> stage_of_;  // per node
-  std::vector<std::string> names_;
+  const std::vector<int>& stage_of_;
+  const std::vector<std::string>& names_;
   std::vector<std::vector<Node>> nodes_;  // per stage
   std::vector<StageProgram> stages_;
 };
 
 }  // namespace
 
-Partition partition(const Graph& graph) {
-  return Partitioner(graph).run();
+Partition partition(const Graph& graph, const StageAssignment& assignment) {
+  return Partitioner(graph, assignment).run();
 }
 
 StageProgram whole_program(const Graph& graph) {
@@ -381,6 +246,9 @@ StageProgram whole_program(const Graph& graph) {
     program.outputs.push_back({output, {}, {}});
   }
   complete_from(graph, graph.nodes, program);
+  for (const ValueId output : graph.outputs) {
+    program.values.at(output).order.clear();  // they go to a caller, not over a border
+  }
   return program;
 }
 

@@ -1,5 +1,7 @@
 #include "stagecraft/compiler/program.h"
 
+#include <algorithm>
+
 #include <c10/util/StringUtil.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -48,6 +50,21 @@ std::string explain_stage(const CompiledProgram& program, const StageProgram& st
   return text;
 }
 
+std::string explain_tie(const Partition& partition, const TiedParameter& tied) {
+  std::vector<std::string> stages;
+  for (const StageId stage : tied.stages) {
+    stages.push_back(fmt::format("{} \"{}\"", stage.value, partition.stages[stage.index()].name));
+  }
+  const StageProgram& first = partition.stages[tied.stages.front().index()];
+  const auto parameter = std::ranges::find(first.parameters, tied.name, &StageParameter::name);
+  return fmt::format("{}: one parameter of the stages {}, a copy in each{}\n",
+                     tied.name,
+                     fmt::join(stages, ", "),
+                     parameter != first.parameters.end() && parameter->trained
+                         ? "; gradients are added once a step"
+                         : "");
+}
+
 }  // namespace
 
 Program::Program(std::shared_ptr<const CompiledProgram> compiled,
@@ -78,10 +95,17 @@ std::vector<std::string> Program::parameter_names() const {
   return names;
 }
 
+const CutReport& Program::cut() const {
+  return compiled_->cut;
+}
+
 std::string Program::explain() const {
   std::string text;
   for (const StageProgram& stage : compiled_->partition.stages) {
     text += explain_stage(*compiled_, stage);
+  }
+  for (const TiedParameter& tied : compiled_->stage_graph.tied()) {
+    text += explain_tie(compiled_->partition, tied);
   }
   for (const Attachment& attachment : compiled_->graph.attachments) {
     text += fmt::format("in this process only: {}\n", name_of(attachment));

@@ -16,6 +16,7 @@
 namespace stagecraft {
 
 struct CompiledProgram;
+struct CutReport;
 class Variants;
 
 class Program {
@@ -34,6 +35,8 @@ class Program {
   [[nodiscard]] int shapes() const;
   /// Names of the parameters, in the module's order.
   [[nodiscard]] std::vector<std::string> parameter_names() const;
+  /// Where it was cut, and what stages and operators cost where that was measured.
+  [[nodiscard]] const CutReport& cut() const;
   /// Stages, what crosses between them, bytes per edge, parameters per stage. For people.
   [[nodiscard]] std::string explain() const;
   /// The captured operators, one line each.

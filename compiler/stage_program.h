@@ -6,9 +6,10 @@
 /// them in reverse. Values keep the ids of the whole graph. Weights are no part of it: it says what
 /// they are called and look like.
 ///
-/// SP-1: inputs are made contiguous by their producer, so every transport hands over the same
-///       strides.
-/// SP-2: a parameter belongs to exactly one stage program.
+/// SP-1: what crosses is made contiguous by its producer, in the order of memory (memory_order.h),
+///       so every transport hands over the same strides, and the value has its order at both ends.
+/// SP-2: every stage program that uses a parameter has it; one of them counts it. Where it trains,
+///       it trains in all of them, though the gradient reach it in one alone (compiler/ties.h).
 /// SP-3: every value that its operators, inputs and outputs name is in `values`.
 #pragma once
 
@@ -41,7 +42,8 @@ struct StageParameter {
   std::string name;
   ValueId value;
   int position = 0;      ///< in the model
-  bool trained = false;  ///< a gradient reaches it
+  bool trained = false;  ///< a gradient reaches it, here or in another stage
+  bool counted = true;   ///< in the gradient's norm: by the first stage that uses it
 };
 
 struct StageBuffer {
@@ -99,7 +101,7 @@ decltype(auto) visit_fields(StageOutput& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(StageParameter& m, V&& v) {
-  return v(m.name, m.value, m.position, m.trained);
+  return v(m.name, m.value, m.position, m.trained, m.counted);
 }
 template <class V>
 decltype(auto) visit_fields(StageBuffer& m, V&& v) {

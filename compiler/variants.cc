@@ -225,9 +225,9 @@ std::vector<StageProgram> Variants::captured(const Tensors& inputs, const Tensor
   if (workload.modes != model_->modes) {
     refuse_changed("its parts are not in the modes (training, evaluation) that they were in");
   }
-  const Graph graph = cut_like(capture(workload, inputs, labels), model_->graph, model_->partition);
+  const Graph graph = capture(workload, inputs, labels);
   check_against_eager(workload, graph, inputs, labels);
-  Partition made = partition(graph);
+  Partition made = partition(graph, cut_like(graph, *model_));
   find_gradient_flow(made, run_stages(graph, made, inputs, labels));
   order_inputs(model_->partition.stages, made.stages);
   check_fit(model_->partition.stages, made.stages);

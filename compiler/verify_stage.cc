@@ -94,6 +94,16 @@ class Fits {
   bool optional_;
 };
 
+bool is_order_of(MemoryOrder order, std::size_t dimensions) {
+  std::ranges::sort(order);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (order[i] != static_cast<std::int64_t>(i)) {
+      return false;
+    }
+  }
+  return order.size() == dimensions;
+}
+
 class StageCheck {
  public:
   explicit StageCheck(const StageProgram& stage) : stage_(stage) {}
@@ -154,6 +164,11 @@ class StageCheck {
       if (value.dtype < at::ScalarType::Byte || value.dtype >= at::ScalarType::Undefined ||
           c10::isQIntType(value.dtype) || bytes_or_nothing(value) < 0) {
         fault("the shape or type of %{} is none", id.value);
+      }
+      if (!value.order.empty() && !is_order_of(value.order, value.sizes.size())) {
+        fault("the order of %{} in memory is none of its {} dimensions",
+              id.value,
+              value.sizes.size());
       }
       if (value.hooks != kNoAttachment && !has_attachment<TensorHooks>(value.hooks)) {
         fault("%{} has hooks {}, which did not come with it", id.value, value.hooks);

@@ -173,12 +173,21 @@ void require_cap(std::span<const CutItem> items, std::size_t stages, const Load&
 
 }  // namespace
 
-std::vector<ItemRange> balanced_cut(std::span<const CutItem> items, int stages, double memory_cap) {
+std::vector<ItemRange> balanced_cut(std::span<const CutItem> items,
+                                    int stages,
+                                    double memory_cap,
+                                    double slack) {
   if (stages < 1 || items.size() < static_cast<std::size_t>(stages)) {
     throw Error(
         Errc::UsageArgument,
         fmt::format(
             "a stage holds at least one item; found {} stages for {} items", stages, items.size()));
+  }
+  if (!(slack >= 0) || !std::isfinite(slack)) {
+    throw Error(
+        Errc::UsageArgument,
+        fmt::format("the slack of a cut is a part of its largest stage, at least 0; found {}",
+                    slack));
   }
   const auto count = static_cast<std::size_t>(stages);
   Load total;
@@ -198,7 +207,7 @@ std::vector<ItemRange> balanced_cut(std::span<const CutItem> items, int stages, 
   }
   require_cap(items, count, {total.time, memory_cap});
   const double limit = smallest_limit(items, count, memory_cap, longest, total.time);
-  return Cuts(items, count, {limit, memory_cap}).ranges();
+  return Cuts(items, count, {limit * (1 + slack), memory_cap}).ranges();
 }
 
 }  // namespace stagecraft

@@ -4,9 +4,9 @@
 ///
 /// For models and planners that cut a chain; what costs are, and what a schedule makes of them, is
 /// theirs. Pure; any thread.
-/// BC-1: no other cut has a smaller largest stage; of those with as small a one none hands over
-///       fewer bytes; of these none has smaller stages at the end, so that what does not divide
-///       evenly is in the first stages; of these it is the earliest.
+/// BC-1: no other cut has a smaller largest stage, beyond the slack that is allowed; of those
+///       within it none hands over fewer bytes; of these none has smaller stages at the end, so
+///       that what does not divide evenly is in the first stages; of these it is the earliest.
 #pragma once
 
 #include <cstddef>
@@ -28,13 +28,15 @@ struct CutItem {
 using ItemRange = std::pair<std::size_t, std::size_t>;
 
 /// Returns the items of every stage; none is empty. Keeps BC-1 among the cuts in which no stage
-/// holds more than `memory_cap` bytes.
+/// holds more than `memory_cap` bytes. `slack`: by which part the largest stage may be larger than
+/// it must be, where fewer bytes cross then; for times that are measured, and so not exact.
 /// Errors: UsageArgument for fewer items than stages, a number that is negative, not finite or
 ///         together too large, and a cap under which so many stages do not suffice.
 /// Cost: items^2 times stages at most; about items^2 where no item is much longer than the others.
 [[nodiscard]] std::vector<ItemRange> balanced_cut(
     std::span<const CutItem> items,
     int stages,
-    double memory_cap = std::numeric_limits<double>::infinity());
+    double memory_cap = std::numeric_limits<double>::infinity(),
+    double slack = 0);
 
 }  // namespace stagecraft

@@ -124,10 +124,11 @@ void check(const RankPlan& plan, const BindScope& scope) {
     faults.push_back(fmt::format("rank {} has other stages than its list", plan.rank.value));
   }
   for (const Instruction& i : plan.instructions) {
-    if (i.op == Op::Collective &&
-        (i.group < 0 || static_cast<std::size_t>(i.group) >= scope.replica_groups)) {
+    const bool tie = i.collective == CollectiveKind::AllGather;
+    const std::size_t groups = tie ? scope.ties : scope.replica_groups;
+    if (i.op == Op::Collective && (i.group < 0 || static_cast<std::size_t>(i.group) >= groups)) {
       faults.push_back(
-          fmt::format("the rank sums in group {}, of {}", i.group, scope.replica_groups));
+          fmt::format("the rank sums in {} {}, of {}", tie ? "tie" : "group", i.group, groups));
     }
   }
   if (!faults.empty()) {

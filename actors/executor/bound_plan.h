@@ -40,6 +40,7 @@ struct BoundPlan {
 struct BindScope {
   std::vector<const StageProgram*> stages;  ///< those of the list, in its order
   std::size_t replica_groups = 0;           ///< how many there are to sum in
+  std::size_t ties = 0;                     ///< likewise
   bool training = true;
 };
 

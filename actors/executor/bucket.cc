@@ -1,5 +1,6 @@
 #include "stagecraft/actors/executor/bucket.h"
 
+#include <algorithm>
 #include <map>
 
 #include <ATen/core/grad_mode.h>
@@ -82,7 +83,7 @@ Bucket::Bucket(const StageProgram& stage, const Optimizer& optimizer)
     }
     trained_.push_back(std::move(trained));
     trained_names_.push_back(parameter.name);
-    positions_.push_back(parameter.position);
+    positions_.push_back(parameter.counted ? std::optional(parameter.position) : std::nullopt);
     gradient_edges_.push_back(torch::autograd::impl::gradient_edge(leaf));
   }
   flat_gradients_ = gradients.all();
@@ -115,8 +116,10 @@ std::vector<SquaredNorm> Bucket::average(double weight) {
   }
   std::vector<SquaredNorm> norms;
   for (std::size_t i = 0; i < trained_.size(); ++i) {
-    const double norm = at::linalg_vector_norm(trained_[i].gradient).item<double>();
-    norms.push_back({positions_[i], norm * norm});
+    if (positions_[i]) {
+      const double norm = at::linalg_vector_norm(trained_[i].gradient).item<double>();
+      norms.push_back({*positions_[i], norm * norm});
+    }
   }
   return norms;
 }
@@ -154,6 +157,12 @@ std::vector<at::Tensor> Bucket::gradients() const {
     result.push_back(p.gradient);
   }
   return result;
+}
+
+at::Tensor Bucket::gradient(std::string_view parameter) const {
+  const auto found = std::ranges::find(trained_names_, parameter);
+  SC_CHECK(found != trained_names_.end(), "what is tied trains");
+  return trained_[static_cast<std::size_t>(found - trained_names_.begin())].gradient;
 }
 
 }  // namespace stagecraft

@@ -41,7 +41,7 @@ class Bucket {
   void accumulate(const std::vector<at::Tensor>& gradients, double weight = 1.0);
 
   /// Turns the sum over microbatches into their mean, given what they weigh together; returns the
-  /// squared norm of each parameter's.
+  /// squared norm of each counted parameter's.
   [[nodiscard]] std::vector<SquaredNorm> average(double weight);
 
   /// One optimizer update. `scale` is what clipping multiplies the gradient with. `step` counts
@@ -58,10 +58,13 @@ class Bucket {
   /// The gradient buffers, one view per trained parameter.
   [[nodiscard]] std::vector<at::Tensor> gradients() const;
 
+  /// That of one. Requires: it trains.
+  [[nodiscard]] at::Tensor gradient(std::string_view parameter) const;
+
  private:
-  std::vector<std::string> names_;       // of all parameters
-  std::vector<at::Tensor> parameters_;   // likewise
-  std::vector<std::int64_t> positions_;  // of the trained ones, in the model
+  std::vector<std::string> names_;                      // of all parameters
+  std::vector<at::Tensor> parameters_;                  // likewise
+  std::vector<std::optional<std::int64_t>> positions_;  // of the trained ones that are counted here
   std::vector<std::string> trained_names_;
   std::vector<OptimizedParameter> trained_;
   std::vector<std::string_view> state_names_;

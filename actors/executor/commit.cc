@@ -11,6 +11,11 @@
 #include "stagecraft/base/error.h"
 
 namespace stagecraft {
+namespace {
+
+constexpr std::int32_t kFirstGroup = 1;  // group 0 is all ranks, for the vote
+
+}  // namespace
 
 Commit::Commit(const RankSetup& setup,
                Collective& collective,
@@ -22,7 +27,12 @@ Commit::Commit(const RankSetup& setup,
       times_(times),
       stages_(stages),
       mirror_(mirror),
-      everybody_{.ranks = setup.ranks} {}
+      everybody_{.ranks = setup.ranks} {
+  for (const Tie& tie : setup.ties) {
+    const auto number = static_cast<std::int32_t>(ties_.size() + setup.replica_groups.size());
+    ties_.emplace_back(tie, setup.rank, stages, kFirstGroup + number);
+  }
+}
 
 void Commit::begin_step(const StepOrder& order, const Sequence& tags) {
   order_ = order;
@@ -37,7 +47,16 @@ Deadline Commit::deadline() const {
   return std::chrono::steady_clock::now() + patience(setup_.options);
 }
 
-void Commit::reduce(int group) {
+void Commit::sum(const Instruction& collective) {
+  const auto waiting = times_.pass(&RankTimes::waiting);
+  if (collective.collective == CollectiveKind::AllGather) {
+    ties_[static_cast<std::size_t>(collective.group)].run(collective_, tags_, deadline());
+  } else {
+    sum_copies(collective.group);
+  }
+}
+
+void Commit::sum_copies(int group) {
   std::vector<const Bucket*> mine;
   const ReplicaGroup& replicas = setup_.replica_groups[static_cast<std::size_t>(group)];
   for (const StageId id : replicas.stages) {
@@ -47,8 +66,8 @@ void Commit::reduce(int group) {
       }
     }
   }
-  const auto waiting = times_.pass(&RankTimes::waiting);
-  sum_over_replicas(collective_, replicas.ranks, group, mine, tags_, deadline());
+  const Group members{.ranks = replicas.ranks, .id = kFirstGroup + group};
+  sum_over_replicas(collective_, members, mine, tags_, deadline());
 }
 
 void Commit::cast_vote(const std::vector<MicrobatchLoss>& losses) {

@@ -1,5 +1,5 @@
-/// Commit: the end of a training step on one rank: gradients of replicas are summed, all ranks
-/// vote, weights are updated.
+/// Commit: the end of a training step on one rank: gradients are summed over replicas and over
+/// ties, all ranks vote, weights are updated.
 ///
 /// Made by the executor, used on its plan thread.
 /// CT-1: no weight changes before the vote is over.
@@ -13,6 +13,7 @@
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/actors/executor/step_record.h"
 #include "stagecraft/actors/executor/step_times.h"
+#include "stagecraft/actors/executor/tie_sum.h"
 #include "stagecraft/futures/collective/collective.h"
 
 namespace stagecraft {
@@ -29,8 +30,9 @@ class Commit {
   /// `tags`: plan, epoch and submission of the step's collectives.
   void begin_step(const StepOrder& order, const Sequence& tags);
 
-  /// Sums over the plan's replica group `group`.
-  void reduce(int group);
+  /// Sums gradients over a replica group of the plan, or over a tie.
+  /// Requires: a Collective of this rank.
+  void sum(const Instruction& collective);
   /// Averages the gradients and votes.
   /// Errors: NonFinite for a loss or a gradient; those of vote().
   void cast_vote(const std::vector<MicrobatchLoss>& losses);
@@ -43,6 +45,7 @@ class Commit {
 
  private:
   [[nodiscard]] Deadline deadline() const;
+  void sum_copies(int group);
   void refuse_non_finite_losses(const std::vector<MicrobatchLoss>& losses) const;
   [[nodiscard]] Ballot make_ballot();
 
@@ -52,6 +55,7 @@ class Commit {
   std::vector<StageRuntime>& stages_;
   Mirror* const mirror_;
   Group everybody_;
+  std::vector<TieSum> ties_;
   StepOrder order_;
   Sequence tags_;
   std::optional<VoteResult> verdict_;

@@ -24,6 +24,7 @@ RankSetup rank_setup(const Job& job, Rank rank) {
       .evaluate = list_of(*job.evaluate, rank),
       .ranks = {},
       .replica_groups = job.train->replica_groups,
+      .ties = job.train->ties,
       .microbatches = job.train->microbatches,
       .model_parameters = static_cast<std::int64_t>(job.program->graph.parameters.size()),
       .optimizer = job.optimizer,
@@ -38,8 +39,10 @@ RankSetup rank_setup(const Job& job, Rank rank) {
 }
 
 BindScope bind_scope(const RankSetup& setup, bool training) {
-  BindScope scope{
-      .stages = {}, .replica_groups = setup.replica_groups.size(), .training = training};
+  BindScope scope{.stages = {},
+                  .replica_groups = setup.replica_groups.size(),
+                  .ties = setup.ties.size(),
+                  .training = training};
   for (const StageProgram& stage : setup.stages) {
     scope.stages.push_back(&stage);
   }

@@ -38,6 +38,7 @@ struct RankSetup {
   RankPlan train, evaluate;
   std::vector<Rank> ranks;  ///< all that vote, ascending
   std::vector<ReplicaGroup> replica_groups;
+  std::vector<Tie> ties;
   int microbatches = 1;
   std::int64_t model_parameters = 0;  ///< how many the whole model has
   Optimizer optimizer;
@@ -59,6 +60,7 @@ decltype(auto) visit_fields(RankSetup& m, V&& v) {
            m.evaluate,
            m.ranks,
            m.replica_groups,
+           m.ties,
            m.microbatches,
            m.model_parameters,
            m.optimizer,

@@ -11,9 +11,11 @@
 #include "stagecraft/actors/executor/non_finite.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/actors/executor/step_parts.h"
+#include "stagecraft/actors/executor/tie_sum.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/parts.h"
 #include "stagecraft/compiler/thread_count.h"
+#include "stagecraft/compiler/ties.h"
 #include "stagecraft/futures/collective/over_transport.h"
 #include "stagecraft/futures/transport/inproc.h"
 
@@ -66,6 +68,7 @@ struct Reference::Impl {
   };
   std::map<int, OfVariant> variants;
   std::vector<torch::autograd::Edge> edges;
+  std::vector<TieSum> ties;
   std::int64_t done = 0;
 
   Impl(Program p, Optimizer o, ReferenceOptions opt)
@@ -79,6 +82,10 @@ struct Reference::Impl {
       for (const auto& edge : stages.back().bucket.gradient_edges()) {
         edges.push_back(edge);
       }
+    }
+    for (Tie& tie : ties_of(compiled)) {
+      tie.ranks.assign(tie.stages.size(), Rank(0));
+      ties.emplace_back(tie, Rank(0), stages, static_cast<std::int32_t>(1 + ties.size()));
     }
   }
 
@@ -206,6 +213,11 @@ struct Reference::Impl {
   }
 
   double update(double weight) {
+    const auto deadline = std::chrono::steady_clock::now() +
+                          std::chrono::minutes(1);  // it waits for nobody but itself
+    for (const TieSum& tie : ties) {
+      tie.run(collective, {.submission = Submission(done)}, deadline);
+    }
     Ballot ballot{.model_parameters =
                       static_cast<std::int64_t>(program.compiled().graph.parameters.size())};
     for (StageRuntime& stage : stages) {
@@ -213,8 +225,6 @@ struct Reference::Impl {
         ballot.squared_norms.push_back(norm);
       }
     }
-    const auto deadline = std::chrono::steady_clock::now() +
-                          std::chrono::minutes(1);  // it waits for nobody but itself
     const VoteResult verdict =
         vote(collective, Group{{Rank(0)}}, {.submission = Submission(done)}, ballot, deadline);
     refuse_non_finite(stages, verdict, Step(done));

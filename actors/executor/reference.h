@@ -6,7 +6,8 @@
 ///
 /// RE-1: values cross the boundary of a stage, and of a chunk where a stage has several, through an
 ///       identity whose gradient is contiguous, as on the wire; so do parameters, where a stage has
-///       several chunks.
+///       several chunks. A parameter of several stages is a leaf of its own in each, and the parts
+///       of its gradient are added as on their ranks (TY-1).
 #pragma once
 
 #include <cstdint>
@@ -47,10 +48,11 @@ class Reference {
   /// Errors: as Trainer::step and StepFuture::get together.
   ReferenceStep step(const Batch& inputs, const Batch& labels);
 
-  /// Weights, optimizer state and buffers, named as in checkpoints; the living tensors.
+  /// Weights, optimizer state and buffers, named as in checkpoints; the living tensors. What
+  /// several stages have comes once for each.
   [[nodiscard]] std::vector<StateTensor> state() const;
 
-  /// Averaged gradients of the last step by parameter name, as the optimizer saw them.
+  /// Averaged gradients of the last step by parameter name, as the optimizer saw them; likewise.
   [[nodiscard]] std::vector<StateTensor> gradients() const;
 
   /// Updates done so far; set it together with the state to go on from a checkpoint.

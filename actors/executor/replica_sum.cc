@@ -9,21 +9,14 @@
 #include "stagecraft/base/check.h"
 
 namespace stagecraft {
-namespace {
-
-constexpr std::int32_t kFirstReplicaGroup = 1;  // group 0 is all ranks, for the vote
-
-}  // namespace
 
 void sum_over_replicas(Collective& collective,
-                       const std::vector<Rank>& ranks,
-                       int number,
+                       const Group& group,
                        const std::vector<const Bucket*>& mine,
                        const Sequence& sequence,
                        Deadline deadline) {
   SC_CHECK(!mine.empty(), "a rank of a replica group holds one of its stages");
   const at::NoGradGuard no_grad;
-  const Group group{.ranks = ranks, .id = kFirstReplicaGroup + number};
   const std::vector<at::Tensor>& gradients = mine.front()->flat_gradients();
   std::vector<std::unique_ptr<PendingResult>> sums;
   for (std::size_t b = 0; b < gradients.size(); ++b) {

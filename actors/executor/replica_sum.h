@@ -9,12 +9,11 @@
 
 namespace stagecraft {
 
-/// Enters the plan's replica group `number` of `ranks`, whose copies here have the buckets `mine`,
-/// in the order of their replicas; replaces their gradients by the sum over all copies. `sequence`
-/// is the step's; its numbers are given here. Errors: those of all_reduce and its wait.
+/// Enters a group of the ranks with copies, of which those here have the buckets `mine`, in the
+/// order of their replicas; replaces their gradients by the sum over all copies. `sequence` is the
+/// step's; its numbers are given here. Errors: those of all_reduce and its wait.
 void sum_over_replicas(Collective& collective,
-                       const std::vector<Rank>& ranks,
-                       int number,
+                       const Group& group,
                        const std::vector<const Bucket*>& mine,
                        const Sequence& sequence,
                        Deadline deadline);

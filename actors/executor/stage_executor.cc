@@ -271,7 +271,7 @@ struct StageExecutor::Impl {
         accumulate(bound);
         break;
       case Op::Collective:
-        commit.reduce(bound.instruction->group);
+        commit.sum(*bound.instruction);
         break;
       case Op::Vote:
         read_losses();

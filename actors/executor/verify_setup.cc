@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -39,6 +40,9 @@ class SetupCheck {
     if (faults_.empty()) {  // what follows looks values and stages up
       check_positions();
       check_groups();
+      for (std::size_t t = 0; t < setup_.ties.size(); ++t) {
+        check_tie(setup_.ties[t], t);
+      }
       check_list(setup_.train, "training");
       check_list(setup_.evaluate, "evaluation");
     }
@@ -124,11 +128,68 @@ class SetupCheck {
     }
   }
 
+  /// Its parts fit each other here, and it says rightly which stages are here.
+  void check_tie(const Tie& tie, std::size_t number) {
+    const bool known = std::ranges::all_of(
+        tie.ranks, [&](Rank rank) { return std::ranges::binary_search(setup_.ranks, rank); });
+    std::set<StageId> stages(tie.stages.begin(), tie.stages.end());
+    if (!known || tie.ranks.size() != tie.stages.size() || stages.size() != tie.stages.size() ||
+        tie.stages.empty() || tie.parameters.empty()) {
+      fault("tie {} has no parameters, or not one rank for each of its stages", number);
+      return;
+    }
+    const StageProgram* first = nullptr;
+    for (std::size_t i = 0; i < tie.stages.size(); ++i) {
+      const auto stage = std::ranges::find(setup_.stages, tie.stages[i], &StageProgram::id);
+      const bool here = stage != setup_.stages.end();
+      if (here != (tie.ranks[i] == setup_.rank)) {
+        fault("tie {} has stage {} on rank {}", number, tie.stages[i].value, tie.ranks[i].value);
+        return;
+      }
+      if (here) {
+        first = first == nullptr ? &*stage : first;
+        check_part(tie, number, *first, *stage);
+      }
+    }
+  }
+
+  void check_part(const Tie& tie,
+                  std::size_t number,
+                  const StageProgram& first,
+                  const StageProgram& stage) {
+    const Value* like = nullptr;
+    for (const std::string& name : tie.parameters) {
+      const Value* here = trained_parameter(stage, name);
+      const Value* there = trained_parameter(first, name);
+      like = like == nullptr ? here : like;
+      if (here == nullptr || there == nullptr || here->sizes != there->sizes ||
+          here->dtype != there->dtype || here->dtype != like->dtype) {
+        fault("tie {}: stage {} trains no parameter \"{}\" that is like the others",
+              number,
+              stage.id.value,
+              name);
+      }
+    }
+  }
+
+  [[nodiscard]] static const Value* trained_parameter(const StageProgram& stage,
+                                                      const std::string& name) {
+    const auto found = std::ranges::find(stage.parameters, name, &StageParameter::name);
+    return found == stage.parameters.end() || !found->trained ? nullptr : &stage.at(found->value);
+  }
+
   void check_list(const RankPlan& list, std::string_view what) {
     if (list.rank != setup_.rank) {
       fault("its list for {} is that of rank {}", what, list.rank.value);
     }
     for (const Instruction& i : list.instructions) {
+      if (i.op == Op::Collective && !sums_here(i)) {
+        fault("i{} of its list for {} sums over {} {}, of which it has no stage",
+              i.id.value,
+              what,
+              i.collective == CollectiveKind::AllGather ? "tie" : "group",
+              i.group);
+      }
       const bool transfer = i.op == Op::Send || i.op == Op::Recv;
       const bool known = i.peer == kDriver || std::ranges::binary_search(setup_.ranks, i.peer);
       if (transfer && (!known || i.peer == setup_.rank || i.edge.value < 0)) {
@@ -139,6 +200,16 @@ class SetupCheck {
               i.peer.value);
       }
     }
+  }
+
+  [[nodiscard]] bool sums_here(const Instruction& i) const {
+    const auto here = [&](const auto& groups) {
+      const auto number = static_cast<std::size_t>(i.group);
+      return i.group >= 0 && number < groups.size() &&
+             std::ranges::find(groups[number].ranks, setup_.rank) != groups[number].ranks.end();
+    };
+    return i.collective == CollectiveKind::AllGather ? here(setup_.ties)
+                                                     : here(setup_.replica_groups);
   }
 
   void check_settings() {

@@ -37,7 +37,13 @@ ValueId CapturedValues::add(const at::Tensor& tensor, ValueKind kind, int positi
   const ValueId id{static_cast<int>(graph_.values.size())};
   const int set = alias_set_of(tensor);
   graph_.values.push_back(
-      {kind, position, tensor.sizes().vec(), tensor.scalar_type(), tensor.requires_grad(), set});
+      {.kind = kind,
+       .position = position,
+       .sizes = tensor.sizes().vec(),
+       .dtype = tensor.scalar_type(),
+       .requires_grad = tensor.requires_grad(),
+       .alias_set = set,
+       .order = kind == ValueKind::Computed ? memory_order_of(tensor) : MemoryOrder()});
   values_[tensor.unsafeGetTensorImpl()] = id;
   gradients_.note(tensor, id);
   if (tensor.has_storage()) {

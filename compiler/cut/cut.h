@@ -4,8 +4,9 @@
 ///                       .cut = sc::Balanced{.stages = 4}});
 ///   sc::compile(model, {..., .cut = sc::At{"layers.4", "layers.8"}});
 ///
-/// A value: made by the caller or read from a file (cut_file.h), made into stages by resolve_cut.h.
-/// An operator is called by its number among the captured ones, in the order of the forward.
+/// A value: made by the caller or read from a file (cut_file.h), made into stages by
+/// cut_into_stages.h. An operator is called by its number among the captured ones, in the order of
+/// the forward.
 #pragma once
 
 #include <initializer_list>
@@ -19,26 +20,29 @@
 
 namespace stagecraft {
 
-/// At the module's own markers (markers.h); one stage where it has none.
+/// At the module's own markers (markers.h); one stage where it has none. Any other cut overrides
+/// them.
 struct AtMarkers {
   friend bool operator==(const AtMarkers&, const AtMarkers&) = default;
 };
 
 /// Where the slowest stage is fastest, by the time its operators take forward and backward; of
-/// equally fast cuts where the fewest bytes cross.
+/// cuts within 3 % of that where the fewest bytes cross.
 struct Balanced {
   int stages = 1;
   /// Most bytes that a stage may hold: parameters, their gradients, and what one microbatch keeps.
   double memory_cap = std::numeric_limits<double>::infinity();
-  /// Of every operator; empty: they are measured while compiling, which costs some twenty steps of
-  /// one microbatch.
+  /// Of every operator; empty: they are measured while compiling, which takes as long as some ten
+  /// forwards and backwards of one microbatch.
   std::vector<OperatorCost> costs;
 
   friend bool operator==(const Balanced&, const Balanced&) = default;
 };
 
 /// Every stage but the first begins at one of these: before the first operator that uses a
-/// parameter or buffer of that path or below it ("layers.4"), or at an operator's number ("#12").
+/// parameter or buffer of that path or below it ("layers.4"), or before an operator by its number
+/// ("op:12"). Where such a place lies inside a group that must stay together (cut_points.h), the
+/// stage begins with that group.
 struct At {
   std::vector<std::string> places;
 

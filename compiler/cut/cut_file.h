@@ -1,24 +1,29 @@
 /// The text form of a cut: one line a stage.
 ///
-///   # stagecraft cut
-///   #0                    the first operator of each stage: its number,
-///   layers.4              or the parameter path that it is the first to use
-///   layers.8
+///   op:0
+///   layers.4    # a stage begins before the first operator that uses a parameter below this path
+///   op:182      # or before an operator, by its number
 ///
-///   {0-11 30-35}          or the operators of each stage, where stages are no chain
-///   {12-29}
+///   {0-11 30-35}    # where stages are no chain: the operators of each
+///   {12-29 36}
 ///
-/// Words behind a number or a path on its line, and lines that begin with "# ", are comments.
+/// What follows a `#` is a comment, and empty lines count for nothing. The first stage begins with
+/// the first operator, however it is called.
 #pragma once
 
 #include <string>
 #include <string_view>
 
 #include "stagecraft/compiler/cut/cut.h"
+#include "stagecraft/compiler/cut/cut_report.h"
 
 namespace stagecraft {
 
 /// Errors: UsageFile, with `name` and the line: what was expected, and what was found.
 [[nodiscard]] Cut read_cut(std::string_view text, const std::string& name);
+
+/// Returns the text of a cut that was made, with where each stage begins as a comment: reading it
+/// and cutting the same model gives the same stages.
+[[nodiscard]] std::string write_cut(const CutReport& report);
 
 }  // namespace stagecraft

@@ -5,15 +5,11 @@
 #include <set>
 #include <utility>
 
+#include "stagecraft/compiler/cut/marked_stages.h"
 #include "stagecraft/compiler/markers.h"
 
 namespace stagecraft {
 namespace {
-
-bool has_markers(const Graph& graph) {
-  return std::ranges::any_of(graph.nodes,
-                             [](const Node& node) { return !stage_marker(node).empty(); });
-}
 
 bool same_row(const Graph& a, const Graph& b) {
   return std::ranges::equal(a.nodes, b.nodes, [](const Node& x, const Node& y) {
@@ -39,21 +35,23 @@ std::optional<int> owner_of(const Node& node, const Graph& graph, const Partitio
 
 }  // namespace
 
-Graph cut_like(Graph graph, const Graph& model, const Partition& like) {
-  if (like.stages.size() == 1 || has_markers(graph)) {  // keeps LK-1
-    return graph;
+StageAssignment cut_like(const Graph& graph, const CompiledProgram& model) {
+  if (model.marked) {  // keeps LK-1
+    return marked_stages(graph);
   }
-  const bool same = same_row(graph, model);
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    Node& node = graph.nodes[n];
-    const std::optional<int> stage =
-        same ? std::optional(like.stage_of[n]) : owner_of(node, graph, like);
-    if (stage) {
-      node.annotations.push_back(
-          {std::string(kStageTag), like.stages[static_cast<std::size_t>(*stage)].name, *stage});
+  if (same_row(graph, model.graph)) {
+    return model.assignment;
+  }
+  Graph anchored = graph;
+  for (Node& node : anchored.nodes) {
+    std::erase_if(node.annotations, [](const Annotation& a) { return a.tag == kStageTag; });
+    if (const std::optional<int> stage = owner_of(node, graph, model.partition)) {
+      node.annotations.push_back({std::string(kStageTag),
+                                  model.assignment.names[static_cast<std::size_t>(*stage)],
+                                  *stage});
     }
   }
-  return graph;
+  return marked_stages(anchored);
 }
 
 }  // namespace stagecraft

@@ -48,6 +48,9 @@ class RankLowering {
         case DagKind::Reduce:
           emit(Stream::Compute, Op::Collective).group = node.group;
           break;
+        case DagKind::Tie:
+          emit_tie(node.group);
+          break;
         case DagKind::Vote:
           emit(Stream::Compute, Op::Vote);
           break;
@@ -101,6 +104,12 @@ class RankLowering {
     plan_.instructions.push_back(
         {.id = InstructionId(plan_.instructions.size()), .stream = stream, .op = op});
     return plan_.instructions.back();
+  }
+
+  void emit_tie(int number) {
+    Instruction& sum = emit(Stream::Compute, Op::Collective);
+    sum.collective = CollectiveKind::AllGather;
+    sum.group = number;
   }
 
   static void read(Instruction& instruction, const ValueKey& key) {
@@ -233,6 +242,7 @@ Plan lower(const TrainingDag& dag, const CompiledProgram& program) {
   plan.microbatches = dag.microbatches;
   plan.edges = dag.tensors;
   plan.replica_groups = dag.replica_groups;
+  plan.ties = dag.ties;
   std::set<Rank> ranks;
   for (const DagNode& node : dag.nodes) {
     ranks.insert(*node.rank);

@@ -67,7 +67,7 @@ struct Instruction {
   Rank peer;    ///< Send, Recv
   EdgeId edge;  ///< Send, Recv
   CollectiveKind collective = CollectiveKind::AllReduce;
-  int group = -1;    ///< Collective: which of the plan's replica groups
+  int group = -1;    ///< Collective: which of the plan's replica groups, or ties for an all-gather
   int overlap = -1;  ///< equal for the tasks of one overlap group of the rank; -1: in none
 
   /// Keeps P-8: a backward that does something reads what its forward has saved.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -36,6 +37,11 @@ std::string uses_text(std::string_view word, const std::vector<SlotUse>& uses) {
 
 }  // namespace
 
+std::vector<Rank> Tie::members() const {
+  const std::set<Rank> all(ranks.begin(), ranks.end());
+  return {all.begin(), all.end()};
+}
+
 std::size_t Plan::surplus_count() const {
   std::size_t count = 0;
   for (const RankPlan& rank : ranks) {
@@ -53,6 +59,21 @@ std::size_t Plan::instruction_count() const {
   return count;
 }
 
+std::string to_string(const Tie& tie) {
+  const auto numbers = [](const auto& ids) {
+    std::vector<std::int64_t> result;
+    for (const auto id : ids) {
+      result.push_back(id.value);
+    }
+    return fmt::format("{}", fmt::join(result, ", "));
+  };
+  return fmt::format("{} of stages {} on rank{} {}",
+                     fmt::join(tie.parameters, ", "),
+                     numbers(tie.stages),
+                     tie.members().size() == 1 ? "" : "s",
+                     numbers(tie.members()));
+}
+
 std::string to_string(const Instruction& i) {
   std::string text = fmt::format("i{} {}", i.id.value, kOps[static_cast<std::size_t>(i.op)]);
   switch (i.op) {
@@ -62,8 +83,9 @@ std::string to_string(const Instruction& i) {
           fmt::format(" {}{}", to_string(i.task), i.does_nothing() ? ", which does nothing" : "");
       break;
     case Op::Collective:
-      text += fmt::format(" {} over replica group {}",
+      text += fmt::format(" {} over {} {}",
                           kCollectives[static_cast<std::size_t>(i.collective)],
+                          i.collective == CollectiveKind::AllGather ? "tie" : "replica group",
                           i.group);
       break;
     case Op::Update:
@@ -118,6 +140,9 @@ std::string to_string(const Plan& plan) {
       plan.instruction_count(),
       plan.surplus_count() == 0 ? "" : fmt::format(" ({} do nothing)", plan.surplus_count()),
       plan.feeds.size());
+  for (std::size_t t = 0; t < plan.ties.size(); ++t) {
+    text += fmt::format("tie {}: {}\n", t, to_string(plan.ties[t]));
+  }
   for (const RankPlan& rank : plan.ranks) {
     text += fmt::format("rank {}: {} slots\n", rank.rank.value, rank.slots);
     for (const Instruction& i : rank.instructions) {

@@ -12,9 +12,10 @@
 /// P-5: run in their order, with sends that never wait, the lists cannot deadlock.
 /// P-6: an instruction waits only for earlier ones of its rank; what fills a slot is over before
 ///      anybody reads it.
-/// P-7: a training list ends with tasks, sums over replicas, one vote and updates, in this order; a
-///      list of forwards has none of these. Every rank of a replica group has one Collective of it,
-///      an all-reduce, and enters its groups in ascending order: so ranks that share several groups
+/// P-7: a training list ends with tasks, sums over replicas, sums over ties, one vote and updates,
+///      in this order; a list of forwards has none of these. Every rank of a replica group has one
+///      Collective of it, an all-reduce, and every rank of a tie one of that, an all-gather; it
+///      enters its groups, and then its ties, in ascending order: so ranks that share several
 ///      cannot wait for each other.
 /// P-8: a backward with nothing to do (StageGraph::is_surplus) is a Run that reads and writes
 ///      nothing, so that the tasks of a rank are those of its row.
@@ -55,6 +56,17 @@ struct ReplicaGroup {
   std::vector<Rank> ranks;      ///< where they are; ascending, each once
 };
 
+/// Parameters that the same stages use. Each has a part of their gradients; before the vote the
+/// parts are added in the order of `stages`.
+struct Tie {
+  std::vector<StageId> stages;          ///< of one replica, in the model's order
+  std::vector<Rank> ranks;              ///< of each stage: where it is
+  std::vector<std::string> parameters;  ///< in the model's order, of one dtype
+
+  /// Where they are; ascending, each once.
+  [[nodiscard]] std::vector<Rank> members() const;
+};
+
 struct RankPlan {
   Rank rank;
   std::vector<StageId> stages;  ///< ascending
@@ -69,14 +81,17 @@ struct Plan {
   std::vector<RankPlan> ranks;               ///< by rank
   std::vector<Feed> feeds;                   ///< in sending order
   std::vector<ReplicaGroup> replica_groups;  ///< empty with one replica
+  std::vector<Tie> ties;                     ///< of parameters that train
 
   [[nodiscard]] std::size_t instruction_count() const;
   /// Of these, the backwards with nothing to do (P-8).
   [[nodiscard]] std::size_t surplus_count() const;
 };
 
-/// One line per instruction.
+/// One line per instruction, and before them one per tie.
 [[nodiscard]] std::string to_string(const Plan& plan);
+/// "embed.weight of stages 0, 3 on ranks 0, 1"
+[[nodiscard]] std::string to_string(const Tie& tie);
 [[nodiscard]] std::string to_string(const Instruction& instruction);
 
 /// Stage, microbatch, task and peer of an instruction that has them: what an error in it says of
@@ -92,6 +107,10 @@ struct Plan {
 template <class V>
 decltype(auto) visit_fields(ReplicaGroup& m, V&& v) {
   return v(m.stages, m.ranks);
+}
+template <class V>
+decltype(auto) visit_fields(Tie& m, V&& v) {
+  return v(m.stages, m.ranks, m.parameters);
 }
 template <class V>
 decltype(auto) visit_fields(RankPlan& m, V&& v) {

@@ -29,6 +29,10 @@ std::string transfer_text(const Transfer& t) {
                      std::get<1>(t).value);
 }
 
+bool is_of_a_tie(const Instruction& i) {
+  return i.op == Op::Collective && i.collective == CollectiveKind::AllGather;
+}
+
 /// What names an edge or a group names one that the plan has.
 void check_names(const Plan& plan, std::vector<std::string>& faults) {
   const auto has = [](std::int32_t number, std::size_t count) {
@@ -41,7 +45,8 @@ void check_names(const Plan& plan, std::vector<std::string>& faults) {
         faults.push_back(fmt::format(
             "P-9: rank {}, {}: the plan has no such edge", rank.rank.value, to_string(i)));
       }
-      if (i.op == Op::Collective && !has(i.group, plan.replica_groups.size())) {
+      if (i.op == Op::Collective &&
+          !has(i.group, is_of_a_tie(i) ? plan.ties.size() : plan.replica_groups.size())) {
         faults.push_back(fmt::format(
             "P-9: rank {}, {}: the plan has no such group", rank.rank.value, to_string(i)));
       }
@@ -322,7 +327,7 @@ void check_forward_only(const RankPlan& rank, std::vector<std::string>& faults) 
   }
 }
 
-/// The end of a training list: tasks, sums over replicas, the vote, updates (P-7).
+/// The end of a training list: tasks, sums over replicas, over ties, the vote, updates (P-7).
 void check_end(const RankPlan& rank, std::vector<std::string>& faults) {
   const auto fault = [&](const Instruction& i, std::string_view what) {
     faults.push_back(fmt::format("P-7: rank {}, {}: {}", rank.rank.value, to_string(i), what));
@@ -337,8 +342,8 @@ void check_end(const RankPlan& rank, std::vector<std::string>& faults) {
       }
       reduced = true;
       voted = voted || i.op == Op::Vote;
-      if (i.op == Op::Collective && i.collective != CollectiveKind::AllReduce) {
-        fault(i, "the copies of a stage have one sum");
+      if (i.op == Op::Collective && i.collective != CollectiveKind::AllReduce && !is_of_a_tie(i)) {
+        fault(i, "gradients are reduced over the copies of a stage, or gathered over a tie");
       }
     } else if (i.op == Op::Update) {
       if (!voted) {
@@ -355,25 +360,48 @@ void check_end(const RankPlan& rank, std::vector<std::string>& faults) {
   }
 }
 
-void check_replica_groups(const Plan& plan, std::vector<std::string>& faults) {
+void check_groups(const Plan& plan, std::vector<std::string>& faults) {
+  const auto name = [](bool tie, std::size_t number) {
+    return fmt::format("{} {}", tie ? "tie" : "group", number);
+  };
   for (const RankPlan& rank : plan.ranks) {
-    std::vector<int> entered, expected;
+    std::vector<std::string> entered, expected;
     for (const Instruction& i : rank.instructions) {
       if (i.op == Op::Collective) {
-        entered.push_back(i.group);
+        entered.push_back(name(is_of_a_tie(i), static_cast<std::size_t>(i.group)));
       }
     }
-    for (std::size_t g = 0; g < plan.replica_groups.size(); ++g) {
-      if (std::ranges::find(plan.replica_groups[g].ranks, rank.rank) !=
-          plan.replica_groups[g].ranks.end()) {
-        expected.push_back(static_cast<int>(g));
+    const auto expect = [&](bool tie, std::size_t number, const std::vector<Rank>& ranks) {
+      if (std::ranges::find(ranks, rank.rank) != ranks.end()) {
+        expected.push_back(name(tie, number));
       }
+    };
+    for (std::size_t g = 0; g < plan.replica_groups.size(); ++g) {
+      expect(false, g, plan.replica_groups[g].ranks);
+    }
+    for (std::size_t t = 0; t < plan.ties.size(); ++t) {
+      expect(true, t, plan.ties[t].ranks);
     }
     if (entered != expected) {
-      faults.push_back(fmt::format("P-7: rank {} enters the replica groups [{}], expected [{}]",
+      faults.push_back(fmt::format("P-7: rank {} sums over [{}], expected [{}]",
                                    rank.rank.value,
                                    fmt::join(entered, ", "),
                                    fmt::join(expected, ", ")));
+    }
+  }
+}
+
+/// Parts are taken from where their stages are.
+void check_ties(const Plan& plan, std::vector<std::string>& faults) {
+  for (std::size_t t = 0; t < plan.ties.size(); ++t) {
+    const Tie& tie = plan.ties[t];
+    bool sound = tie.stages.size() == tie.ranks.size();
+    for (std::size_t i = 0; sound && i < tie.stages.size(); ++i) {
+      const auto rank = std::ranges::find(plan.ranks, tie.ranks[i], &RankPlan::rank);
+      sound = rank != plan.ranks.end() && std::ranges::binary_search(rank->stages, tie.stages[i]);
+    }
+    if (!sound) {
+      faults.push_back(fmt::format("P-7: tie {}, {}: not where its stages are", t, to_string(tie)));
     }
   }
 }
@@ -456,7 +484,8 @@ std::vector<std::string> verify(const Plan& plan) {
   }
   check_names(plan, faults);
   check_pairs(plan, faults);
-  check_replica_groups(plan, faults);
+  check_groups(plan, faults);
+  check_ties(plan, faults);
   check_progress(plan, faults);
   return faults;
 }

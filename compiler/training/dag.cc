@@ -9,6 +9,7 @@
 
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/ties.h"
 
 namespace stagecraft {
 namespace {
@@ -80,6 +81,7 @@ class Builder {
     if (dag_.training) {
       add_updates();
       add_replica_groups();
+      dag_.ties = ties_of(program_);
     }
     return std::move(dag_);
   }
@@ -171,14 +173,25 @@ void add_feeds(TrainingDag& dag) {
   }
 }
 
-/// Keeps P-7: behind every task of the rank, in ascending order of the groups.
+/// Keeps P-7: behind every task of the rank the sums over replicas, then those over ties, both in
+/// ascending order.
 void add_reductions(TrainingDag& dag, const std::vector<Rank>& rank_of_stage) {
-  std::map<Rank, std::vector<int>> tasks_of;
+  std::map<Rank, std::vector<int>> last_of;
   for (std::size_t n = 0; n < dag.nodes.size(); ++n) {
     if (dag.nodes[n].kind == DagKind::Compute) {
-      tasks_of[*dag.nodes[n].rank].push_back(static_cast<int>(n));
+      last_of[*dag.nodes[n].rank].push_back(static_cast<int>(n));
     }
   }
+  const auto add = [&](DagKind kind, std::size_t group, const std::vector<Rank>& ranks) {
+    for (const Rank rank : ranks) {
+      const int self = static_cast<int>(dag.nodes.size());
+      dag.nodes.push_back({.kind = kind, .rank = rank, .group = static_cast<int>(group)});
+      for (const int before : last_of[rank]) {
+        dag.edges.push_back({before, self, false});
+      }
+      last_of[rank] = {self};
+    }
+  };
   for (std::size_t g = 0; g < dag.replica_groups.size(); ++g) {
     ReplicaGroup& group = dag.replica_groups[g];
     std::set<Rank> ranks;
@@ -186,14 +199,13 @@ void add_reductions(TrainingDag& dag, const std::vector<Rank>& rank_of_stage) {
       ranks.insert(rank_of_stage[stage.index()]);
     }
     group.ranks.assign(ranks.begin(), ranks.end());
-    for (const Rank rank : ranks) {
-      const int self = static_cast<int>(dag.nodes.size());
-      dag.nodes.push_back({.kind = DagKind::Reduce, .rank = rank, .group = static_cast<int>(g)});
-      for (const int before : tasks_of[rank]) {
-        dag.edges.push_back({before, self, false});
-      }
-      tasks_of[rank] = {self};
+    add(DagKind::Reduce, g, group.ranks);
+  }
+  for (std::size_t t = 0; t < dag.ties.size(); ++t) {
+    for (const StageId stage : dag.ties[t].stages) {
+      dag.ties[t].ranks.push_back(rank_of_stage[stage.index()]);
     }
+    add(DagKind::Tie, t, dag.ties[t].members());
   }
 }
 
@@ -277,7 +289,7 @@ void order(TrainingDag& dag, const Schedule& schedule) {
 }
 
 std::string TrainingDag::text() const {
-  constexpr std::array kNames{"compute", "send", "receive", "reduce", "vote", "update"};
+  constexpr std::array kNames{"compute", "send", "receive", "reduce", "tie", "vote", "update"};
   std::string text;
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     const DagNode& node = nodes[n];
@@ -285,9 +297,9 @@ std::string TrainingDag::text() const {
     text += fmt::format("n{} {} {}{}{}\n",
                         n,
                         kNames[static_cast<std::size_t>(node.kind)],
-                        node.kind == DagKind::Vote     ? std::string()
-                        : node.kind == DagKind::Reduce ? fmt::format("group {}", node.group)
-                                                       : to_string(node.task),
+                        node.kind == DagKind::Vote ? std::string()
+                        : node.group >= 0          ? fmt::format("group {}", node.group)
+                                                   : to_string(node.task),
                         node.rank ? fmt::format(" on rank {}", node.rank->value) : std::string(),
                         transfer ? fmt::format(" edge {} peer {}", node.edge.value, node.peer.value)
                                  : std::string());

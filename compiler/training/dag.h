@@ -21,7 +21,7 @@
 
 namespace stagecraft {
 
-enum class DagKind : std::uint8_t { Compute, Send, Receive, Reduce, Vote, Update };
+enum class DagKind : std::uint8_t { Compute, Send, Receive, Reduce, Tie, Vote, Update };
 
 struct DagNode {
   DagKind kind = DagKind::Compute;
@@ -29,7 +29,7 @@ struct DagNode {
   std::optional<Rank> rank;  ///< set by place
   EdgeId edge;               ///< Send, Receive: what is transferred
   Rank peer;                 ///< Send, Receive
-  int group = -1;            ///< Reduce: which of the replica groups
+  int group = -1;            ///< Reduce: which of the replica groups; Tie: which of the ties
   int overlap = -1;  ///< Compute: equal for the tasks of one overlap group of a row; set by order
 };
 
@@ -44,6 +44,7 @@ struct TrainingDag {
   std::vector<DagEdge> edges;
   std::vector<PlanEdge> tensors;  ///< what can cross, by EdgeId: activations first, then gradients
   std::vector<ReplicaGroup> replica_groups;  ///< their ranks are set by place
+  std::vector<Tie> ties;                     ///< likewise
   int microbatches = 1;
   bool training = true;
 
@@ -60,7 +61,8 @@ struct TrainingDag {
                                              bool training);
 
 /// Directive: puts every node on the rank of its stage and makes transfers explicit (D-1); in
-/// training adds a Vote per rank and before it one Reduce per replica group with a stage there.
+/// training adds a Vote per rank, and before it one Reduce per replica group and then one Tie per
+/// tie with a stage there.
 void place(TrainingDag& dag, const std::vector<Rank>& rank_of_stage);
 
 /// Directive: the tasks of a row run in the order of the row; those of an overlap group are marked

@@ -151,12 +151,51 @@ TEST_CASE("an operator outside the markers joins its latest operand, or its near
   CHECK(std::ranges::count(names(1), "aten::relu") == 0);
 }
 
-TEST_CASE("a parameter of two stages is V33, naming it and both", "[compiler][partition]") {
+TEST_CASE("a parameter of several stages is in each, trains in all and counts once",
+          "[compiler][partition][ties]") {
+  testing::TiedChain module(3, /*bare_first=*/true);
+  const Program program = compile_square(module);
+  const auto& stages = program.compiled().partition.stages;
+  const auto find = [&](int stage, const std::string& name) {
+    const auto& all = stages[static_cast<std::size_t>(stage)].parameters;
+    const auto found = std::ranges::find(all, name, &StageParameter::name);
+    REQUIRE(found != all.end());
+    return *found;
+  };
+  // Of "seen" the first stage takes a value alone; it is trained there by what the last has.
+  REQUIRE(stages[0].parameters.size() == 2);
+  CHECK((find(0, "seen").trained && find(0, "seen").counted));
+  CHECK((find(2, "seen").trained && !find(2, "seen").counted));
+  CHECK((!find(0, "frozen").trained && !find(1, "frozen").trained));
+  CHECK((find(1, "block.weight").counted && !find(2, "block.weight").counted));
+  CHECK(find(2, "matrix").counted);
+  CHECK(stages[0].buffers.size() + stages[1].buffers.size() + stages[2].buffers.size() == 3);
+  CHECK(weight_bytes(stages[0]) == 2 * 8 * 4);
+
+  const StageGraph& graph = program.stage_graph();
+  CHECK(graph.needs_weight_grad(StageId(0)));
+  CHECK_FALSE(graph.needs_input_grad(StageId(1)));
+  std::vector<std::string> tied;
+  for (const TiedParameter& parameter : graph.tied()) {
+    tied.push_back(parameter.name + (parameter.reduced ? "" : ", not reduced"));
+  }
+  CHECK((tied == std::vector<std::string>{"seen", "frozen", "block.weight", "block.bias"}));
+  CHECK((graph.tied()[1].stages == std::vector<StageId>{StageId(0), StageId(1), StageId(2)}));
+  CHECK_THAT(program.explain(),
+             ContainsSubstring("seen: one parameter of the stages 0 \"s0\", 2 \"s2\", a copy in "
+                               "each; gradients are added once a step") &&
+                 ContainsSubstring("frozen: one parameter of the stages 0 \"s0\", 1 \"s1\", 2 "
+                                   "\"s2\", a copy in each\n"));
+}
+
+TEST_CASE("a hook on a parameter of two stages is refused, naming it and both",
+          "[compiler][partition][ties]") {
   CHECK_THAT(refusal([](Free& m, torch::Tensor x) {
+               m.a->weight.register_hook([](torch::Tensor g) { return g.clamp(-1, 1); });
                const auto h = stage("front", [&] { return m.a(x); });
                return stage("back", [&] { return m.a(h); });
              }),
-             ContainsSubstring("V33") && ContainsSubstring("a.weight") &&
+             ContainsSubstring("the parameter a.weight has a hook") &&
                  ContainsSubstring("\"front\"") && ContainsSubstring("\"back\""));
 }
 
@@ -332,8 +371,10 @@ TEST_CASE("a loss that writes in place what a later stage read is refused, and n
   const auto loss = [](torch::Tensor h, torch::Tensor y) { return (h.mul_(2) + y).mean(); };
   CHECK_THROWS_WITH(
       (void)compile(module, {.inputs = {x}, .loss = loss, .microbatches = 2}),
-      ContainsSubstring("aten::mul_.Scalar of the loss, in stage \"front\" writes") &&
-          ContainsSubstring("aten::add.Tensor in stage \"back\" also uses its memory"));
+      ContainsSubstring(
+          "aten::mul_.Scalar (op:3, near a) of the loss, in stage \"front\" writes") &&
+          ContainsSubstring(
+              "aten::add.Tensor (op:2, near a) in stage \"back\" also uses its memory"));
 }
 
 TEST_CASE("a zero-filled tensor that one stage writes is read by the next",

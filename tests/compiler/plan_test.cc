@@ -368,6 +368,60 @@ TEST_CASE("verify finds a reduction that is missing, out of order or early",
   CHECK(faults_of([](auto& list, auto first) { std::rotate(list.begin(), first, first + 1); }) > 1);
 }
 
+TEST_CASE(
+    "parts of tied parameters are summed behind the sums over replicas, and verify sees to it",
+    "[compiler][plan][ties]") {
+  const auto tied_plan = [](const Schedule& schedule, bool training = true) {
+    testing::TiedChain module(2);
+    const auto x = torch::randn({8, 8});
+    return plan_of(
+        compile(module,
+                {.inputs = {x}, .labels = {x}, .loss = testing::mean_square, .microbatches = 4}),
+        schedule,
+        training);
+  };
+  const Plan plan = tied_plan(chimera(2, 4));
+  CHECK(verify(plan).empty());
+  REQUIRE(plan.ties.size() == 2);
+  CHECK((plan.ties[0].stages == std::vector<StageId>{StageId(0), StageId(1)}));
+  CHECK((plan.ties[0].ranks == std::vector<Rank>{Rank(0), Rank(1)}));
+  CHECK((plan.ties[1].ranks == std::vector<Rank>{Rank(1), Rank(0)}));
+  CHECK((plan.ties[1].members() == plan.ties[0].members()));
+  CHECK(plan.ties[0].parameters.size() == 4);  // the frozen one has no gradient
+  CHECK_THAT(to_string(plan),
+             ContainsSubstring("tie 1: matrix, seen, block.weight, block.bias of stages ") &&
+                 ContainsSubstring("collective all-reduce over replica group 1") &&
+                 ContainsSubstring("collective all-gather over tie 1"));
+  const Plan forward = tied_plan(chimera(2, 4), false);
+  CHECK(forward.ties.empty());
+  CHECK(count(forward, Op::Collective) == 0);
+
+  const auto faults_of = [&](auto&& spoil) {
+    Plan spoiled = plan;
+    auto& list = spoiled.ranks[1].instructions;
+    spoil(spoiled, list, std::ranges::find(list, Op::Collective, &Instruction::op));
+    return verify(spoiled);
+  };
+  const std::string sums = "P-7: rank 1 sums over [";
+  CHECK(mentions(faults_of([](auto&, auto& list, auto first) { list.erase(first + 2); }),
+                 sums + "group 0, group 1, tie 1], expected [group 0, group 1, tie 0, tie 1]"));
+  CHECK(mentions(faults_of([](auto&, auto&, auto first) {
+                   std::swap(first[1].collective, first[2].collective);
+                   std::swap(first[1].group, first[2].group);
+                 }),
+                 sums + "group 0, tie 0, group 1, tie 1]"));
+  CHECK(mentions(faults_of([](auto&, auto&, auto first) { first[3].group = 2; }),
+                 "the plan has no such group"));
+  CHECK(mentions(
+      faults_of([](auto&, auto&, auto first) { first[3].collective = CollectiveKind::AllToAll; }),
+      "gathered over a tie"));
+  CHECK(mentions(
+      faults_of([](auto& of, auto&, auto) { std::swap(of.ties[0].ranks[0], of.ties[0].ranks[1]); }),
+      "P-7: tie 0, matrix"));
+  CHECK(mentions(faults_of([](auto& of, auto&, auto) { of.ties[0].stages.pop_back(); }),
+                 "not where its stages are"));
+}
+
 TEST_CASE("tasks of an overlap group share no slot, so they may run in any order",
           "[compiler][plan]") {
   const Schedule schedule = dualpipev(2, 4);

@@ -113,6 +113,8 @@ TEST_CASE("BP-1: a list that breaks a rule is refused when it is loaded", "[exec
   spoiled = sound;
   first(spoiled, Op::Vote).op = Op::Collective;
   CHECK_THAT(refusal(spoiled), ContainsSubstring("the rank sums in group -1, of 0"));
+  first(spoiled, Op::Collective).collective = CollectiveKind::AllGather;
+  CHECK_THAT(refusal(spoiled), ContainsSubstring("the rank sums in tie -1, of 0"));
   spoiled = sound;
   first(spoiled, Op::Vote).op = static_cast<Op>(99);
   CHECK_THAT(refusal(spoiled), ContainsSubstring("has a kind, stream, task or role"));

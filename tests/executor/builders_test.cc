@@ -78,15 +78,32 @@ void check_weights(const Schedule& schedule,
   }
 }
 
-void check_run(const Schedule& schedule,
-               const Program& program,
-               const Batch& inputs,
-               const Batch& labels) {
+/// How many tensors of state there are once more, on whichever rank; all with the same bits.
+int count_copies(Pipeline& pipeline) {
+  std::map<std::string, torch::Tensor> first;
+  int copies = 0;
+  for (int rank = 0; rank < pipeline.layout().ranks(); ++rank) {
+    for (const StateTensor& state : pipeline.executor(rank).state()) {
+      const auto [entry, added] = first.emplace(state.name, state.tensor);
+      copies += added ? 0 : 1;
+      INFO(state.name << " on rank " << rank);
+      CHECK(torch::equal(entry->second, state.tensor));
+    }
+  }
+  return copies;
+}
+
+/// Returns the number of copies.
+int check_run(const Schedule& schedule,
+              const Program& program,
+              const Batch& inputs,
+              const Batch& labels,
+              const Optimizer& optimizer = Sgd{.lr = 0.1, .momentum = 0.9},
+              std::optional<double> clip = std::nullopt) {
   const StageGraph graph = Layout::of(schedule).expand(program.stage_graph());
   REQUIRE(validate(schedule, graph, {.microbatches = program.microbatches()}).empty());
-  const Optimizer optimizer = Sgd{.lr = 0.1, .momentum = 0.9};
-  Pipeline pipeline(program, schedule, {.optimizer = optimizer});
-  Reference reference(program, optimizer, {.seed = 5});
+  Pipeline pipeline(program, schedule, {.optimizer = optimizer, .clip = clip});
+  Reference reference(program, optimizer, {.clip = clip, .seed = 5});
   for (int step = 0; step < 2; ++step) {
     const auto outcome = pipeline.step(inputs, labels);
     for (const auto& error : outcome.errors) {
@@ -108,6 +125,7 @@ void check_run(const Schedule& schedule,
     }
   }
   check_weights(schedule, graph, pipeline.state(), reference);
+  return count_copies(pipeline);
 }
 
 TEST_CASE("every builder's schedule trains as one process does, within its bound of activations",
@@ -285,16 +303,39 @@ TEST_CASE("both copies of a stage hold the same bits after an update", "[executo
   const Program program = chain_program(4, 8, inputs, labels);
   Pipeline pipeline(program, schedule, {.optimizer = AdamW{.lr = 1e-2}, .clip = 0.01});
   REQUIRE_FALSE(pipeline.step(inputs, labels).errors[0].has_value());
-  std::map<std::string, torch::Tensor> first;
-  int twice = 0;
-  for (int rank = 0; rank < 4; ++rank) {
-    for (const StateTensor& state : pipeline.executor(rank).state()) {
-      const auto [entry, added] = first.emplace(state.name, state.tensor);
-      twice += added ? 0 : 1;
-      CHECK(torch::equal(entry->second, state.tensor));
+  CHECK(count_copies(pipeline) == 4 * 2 * 3);  // stages x (weight, bias) x (value and two moments)
+}
+
+Program tied_program(int stages, bool bare, int microbatches, Batch& inputs, Batch& labels) {
+  torch::manual_seed(24);
+  return program_of(testing::TiedChain(stages, bare), microbatches, inputs, labels);
+}
+
+TEST_CASE("every builder's schedule trains stages that share parameters as one process does",
+          "[executor][builders][ties]") {
+  for (const BuilderInfo& builder : builders()) {
+    const std::vector<Run> runs = runs_of(builder);
+    for (const Run& run : {runs.front(), runs.back()}) {
+      const Schedule schedule = build_schedule(run.builder, run.request);
+      const Layout layout = Layout::of(schedule);
+      const int stages = layout.model_stages();
+      for (const bool bare : {false, true}) {
+        INFO(run.builder << ", " << stages << " stages, bare " << bare);
+        Batch inputs, labels;
+        const Program program =
+            tied_program(stages, bare, run.request.microbatches, inputs, labels);
+        const StageGraph graph = layout.expand(program.stage_graph());
+        CHECK(graph.tied().size() == (bare && stages < 3 ? 2U
+                                      : bare             ? 4U
+                                                         : 5U) *
+                                         static_cast<std::size_t>(layout.replicas()));
+        const bool reordered = reordered_accumulation(schedule, graph).has_value();
+        const Optimizer optimizer =
+            reordered ? Optimizer(Sgd{.lr = 0.1, .momentum = 0.9}) : Optimizer(AdamW{.lr = 1e-2});
+        CHECK(check_run(schedule, program, inputs, labels, optimizer, 0.01) > 0);
+      }
     }
   }
-  CHECK(twice == 4 * 2 * 3);  // stages x (weight, bias) x (value and two moments)
 }
 
 /// Three copies of a pipeline of two stages.
@@ -328,19 +369,77 @@ TEST_CASE("three copies of a pipeline train as one process does, up to the order
   check_run(schedule, program, inputs, labels);
   Pipeline pipeline(program, schedule, {.clip = 0.01});
   REQUIRE_FALSE(pipeline.step(inputs, labels).errors[0].has_value());
-  std::map<std::string, torch::Tensor> first;
-  int copies = 0;
-  for (int rank = 0; rank < pipeline.layout().ranks(); ++rank) {
-    for (const StateTensor& state : pipeline.executor(rank).state()) {
-      const auto [entry, added] = first.emplace(state.name, state.tensor);
-      copies += added ? 0 : 1;
-      CHECK(torch::equal(entry->second, state.tensor));
-    }
-  }
-  CHECK(copies == 2 * 2 * 2 * 2);  // more copies x stages x (weight, bias) x (value, momentum)
+  CHECK(count_copies(pipeline) ==
+        2 * 2 * 2 * 2);  // more copies x stages x (weight, bias) x (value, momentum)
   Reference reference(program, Sgd{}, {.seed = 5});
   Pipeline fresh(program, schedule);
   CHECK((fresh.step(inputs, labels, false).losses == reference.step(inputs, labels).losses));
+}
+
+TEST_CASE("stages that share parameters train wherever they are, each copy with the same bits",
+          "[executor][builders][ties]") {
+  const char* text = GENERATE(
+      // All on one rank: nothing is sent. The last before the first. Three copies of both.
+      "@form list\n0F0 1F0 1B0 0B0 0F1 1F1 1B1 0B1\n",
+      "@form list\n1F0 1B0 1F1 1B1\n0F0 0F1 0B0 0B1\n",
+      "@form list\n@edges 0-1,2-3,4-5\n@replicas 0=3,3=4,1=2,2=5\n"
+      "0F0 3F0 2F0 2B0 0B0 3B0\n"
+      "1F0 4F0 5F0 5B0 4B0 1B0\n");
+  const Schedule schedule = Schedule::parse(text);
+  const int microbatches = schedule.microbatches();
+  torch::manual_seed(25);
+  testing::TiedChain module(2);
+  const Batch inputs{torch::randn({2 * microbatches, 8})};
+  const Batch labels{torch::randn({2 * microbatches, 8})};
+  const Program program = compile(module,
+                                  {.inputs = inputs,
+                                   .labels = labels,
+                                   .loss = testing::mean_square,
+                                   .microbatches = microbatches});
+  CHECK(check_run(schedule, program, inputs, labels) > 0);
+  const Layout layout = Layout::of(schedule);
+  const Plan plan = lower_schedule(replicate(program, layout), schedule, layout, true);
+  REQUIRE(plan.ties.size() == static_cast<std::size_t>(layout.replicas()));
+  CHECK((plan.ties[0].parameters ==
+         std::vector<std::string>{"matrix", "seen", "block.weight", "block.bias"}));
+  CHECK_THAT(to_string(plan),
+             Catch::Matchers::ContainsSubstring("tie 0: matrix, seen, block.weight, block.bias of "
+                                                "stages 0, 1 on rank") &&
+                 Catch::Matchers::ContainsSubstring("collective all-gather over tie 0"));
+}
+
+TEST_CASE("the gradients of shared parameters are those of one loop, up to the order of sums",
+          "[executor][ties]") {
+  torch::manual_seed(26);
+  testing::TiedChain module(4);
+  const Batch inputs{torch::randn({kRows, 8})};
+  const Batch labels{torch::randn({kRows, 8})};
+  constexpr int kParts = 4;
+  const Program program = compile(
+      module,
+      {.inputs = inputs, .labels = labels, .loss = testing::mean_square, .microbatches = kParts});
+  Reference reference(program, Sgd{.lr = 0.1}, {.seed = 5});
+  const double norm = reference.step(inputs, labels).gradient_norm;
+  const auto x = inputs[0].tensor.chunk(kParts);
+  const auto y = labels[0].tensor.chunk(kParts);
+  for (std::size_t m = 0; m < kParts; ++m) {
+    testing::mean_square(module.forward(x[m]), y[m]).backward();
+  }
+  std::map<std::string, int> times;
+  for (const StateTensor& found : reference.gradients()) {
+    ++times[found.name];
+    const torch::Tensor expected = module.named_parameters()[found.name].grad() / kParts;
+    INFO(found.name);
+    CHECK((found.tensor - expected).abs().max().item<double>() <=
+          1e-6 * expected.abs().max().item<double>());
+  }
+  CHECK(times.at("block.weight") == 3);
+  double squares = 0.0;  // each parameter once
+  for (const torch::Tensor& parameter : module.parameters()) {
+    squares +=
+        parameter.grad().defined() ? (parameter.grad() / kParts).pow(2).sum().item<double>() : 0.0;
+  }
+  CHECK(norm == Catch::Approx(std::sqrt(squares)).epsilon(1e-6));
 }
 
 TEST_CASE("an evaluation runs both replicas, each on its share of the microbatches",

@@ -296,7 +296,7 @@ class DriftingRank {
 
   void finish(const BoundInstruction& bound) {
     if (bound.instruction->op == Op::Collective) {
-      commit_.reduce(bound.instruction->group);
+      commit_.sum(*bound.instruction);
     } else if (bound.instruction->op == Op::Vote) {
       commit_.cast_vote({});
     } else {

@@ -427,12 +427,12 @@ TEST_CASE("one rank alone has no neighbour to keep its copies", "[executor][mirr
 
 // ---- a whole pipeline ---------------------------------------------------------------------------
 
-/// The same weights every time.
+/// The same weights every time, some in several stages.
 Program four_stages() {
   torch::manual_seed(1);
-  testing::Chain module(4);
+  testing::TiedChain module(4);
   return compile(module,
-                 {.inputs = {torch::zeros({8, 8})},
+                 {.inputs = {torch::randn({8, 8})},
                   .labels = {torch::zeros({8, 8})},
                   .loss = testing::mean_square,
                   .microbatches = 4});

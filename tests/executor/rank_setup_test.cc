@@ -87,6 +87,9 @@ std::vector<const void*> places_of(T& r) {
   } else if constexpr (Count == 7) {
     auto& [a, b, c, d, e, f, g] = r;
     return places(a, b, c, d, e, f, g);
+  } else if constexpr (Count == 8) {
+    auto& [a, b, c, d, e, f, g, h] = r;
+    return places(a, b, c, d, e, f, g, h);
   } else if constexpr (Count == 10) {
     auto& [a, b, c, d, e, f, g, h, i, j] = r;
     return places(a, b, c, d, e, f, g, h, i, j);

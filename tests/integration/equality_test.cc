@@ -64,6 +64,15 @@ TEST_CASE("with clipping, dropout and another optimizer it still does", "[integr
                              0.5);
 }
 
+TEST_CASE("parameters of several stages train as in one process, wherever their stages are",
+          "[integration][equality][ties]") {
+  const int stages = GENERATE(2, 4);
+  const auto schedule = GENERATE("1f1b", "own");
+  CAPTURE(stages, schedule);
+  check_equal_to_one_process(
+      {.stages = stages, .dropout = 0.2, .tied = true}, schedule, AdamW{.lr = 1e-2}, 0.1);
+}
+
 TEST_CASE("clipping by the whole model's norm gives the same bits for every cut",
           "[integration][equality]") {
   std::vector<StateDict> weights;

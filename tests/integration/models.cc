@@ -19,7 +19,11 @@ struct Classifier : torch::nn::Module {
           register_module("layer" + std::to_string(i), torch::nn::Linear(o.width, o.width)));
     }
     norm = register_module("norm", torch::nn::BatchNorm1d(o.width));
-    head = register_module("head", torch::nn::Linear(o.width, o.classes));
+    if (o.tied) {
+      shared = register_module("shared", torch::nn::Linear(o.width, o.width));
+    } else {
+      head = register_module("head", torch::nn::Linear(o.width, o.classes));
+    }
     register_parameter("spare", torch::ones({3}));
     if (o.frozen) {
       embed->weight.requires_grad_(false);
@@ -34,6 +38,9 @@ struct Classifier : torch::nn::Module {
   torch::Tensor run_layers(torch::Tensor x, int first, int last) {
     for (int i = first; i < last; ++i) {
       x = x + torch::tanh(layers[static_cast<std::size_t>(i)]->forward(x));
+      if (options.tied && i != 1) {
+        x = x + torch::tanh(shared->forward(x));
+      }
       if (options.dropout > 0.0) {
         x = torch::dropout(x, options.dropout, /*train=*/true);
       }
@@ -51,7 +58,8 @@ struct Classifier : torch::nn::Module {
       if (options.steep) {
         x = x + torch::sqrt(torch::abs(x - x));  // the slope at 0 is infinite, times 0
       }
-      x = head->forward(options.statistics ? norm->forward(x) : x);
+      x = options.statistics ? norm->forward(x) : x;
+      x = options.tied ? torch::matmul(x, embed->weight.t()) : head->forward(x);
     }
     return x;
   }
@@ -73,6 +81,7 @@ struct Classifier : torch::nn::Module {
   std::vector<torch::nn::Linear> layers;
   torch::nn::BatchNorm1d norm{nullptr};
   torch::nn::Linear head{nullptr};
+  torch::nn::Linear shared{nullptr};
 };
 
 Data batch_of(const torch::Tensor& tokens) {
@@ -159,7 +168,10 @@ StateDict weights_of(const Reference& reference) {
       weights.emplace_back(state.name.substr(kPrefix.size()), state.tensor);
     }
   }
-  std::ranges::sort(weights, {}, [](const auto& w) { return w.first; });
+  const auto name = [](const auto& w) { return w.first; };
+  std::ranges::stable_sort(weights, {}, name);
+  const auto repeated = std::ranges::unique(weights, {}, name);  // of several stages
+  weights.erase(repeated.begin(), repeated.end());
   return weights;
 }
 

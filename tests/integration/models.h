@@ -23,6 +23,7 @@ struct ModelOptions {
   std::int64_t classes = 5;  ///< another number is another model
   std::int64_t width = 8;
   bool frozen = false;  ///< the embedding and the first half of the layers do not train
+  bool tied = false;    ///< the head is the embedding; three of the layers share a block
 };
 
 /// Classifies tokens 0 to 15: embedding, four layers over the stages, batch statistics, head. The

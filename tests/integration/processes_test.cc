@@ -37,6 +37,7 @@ TEST_CASE("ranks that are processes give the bits of one process", "[integration
     CAPTURE(schedule);
     check_equal_to_one_process(cluster, {.stages = 4, .dropout = 0.2}, schedule);
   }
+  check_equal_to_one_process(cluster, {.stages = 4, .tied = true}, "1f1b");
 }
 
 TEST_CASE("so do several ranks in a process, and threads beside processes",
@@ -59,7 +60,7 @@ StateDict unbroken(const Program& program, const Schedule& schedule, int steps) 
 /// A trainer on four processes, one of which something happens to.
 struct Fixture {
   TemporaryFolder folder;
-  Program program = make_program({.stages = 4});
+  Program program = make_program({.stages = 4, .tied = true});
   Schedule schedule = make_schedule("1f1b", program);
   Cluster cluster = Cluster::spawn(
       4, {.heartbeat = std::chrono::milliseconds(500), .silence = std::chrono::seconds(2)});

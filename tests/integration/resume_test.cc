@@ -75,6 +75,40 @@ TEST_CASE("a resumed run equals the unbroken one bit by bit, also with another c
         unbroken.trainer.evaluate(batch.inputs, batch.labels));
 }
 
+TEST_CASE("a parameter of several stages is saved once, and any cut takes it up",
+          "[integration][checkpoint][ties]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  const RunOptions options{.optimizer = Sgd{.lr = 0.1, .momentum = 0.9},
+                           .model = {.dropout = 0.2, .tied = true},
+                           .mirror = true};
+  Run four(4, options);
+  four.train(2);
+  four.trainer.save(path);
+  const StateDict saved = four.trainer.state_dict();
+  four.train(4);
+  const auto largest = [](const at::Tensor& t) { return t.abs().max().item<double>(); };
+  for (const int stages : {4, 2}) {
+    CAPTURE(stages);
+    Run run(stages, options);
+    run.train(1);
+    run.trainer.load(path);
+    CHECK(same_bits(run.trainer.state_dict(), saved));
+    run.train(4);
+    const StateDict found = run.trainer.state_dict();
+    const StateDict expected = four.trainer.state_dict();
+    CHECK((stages != 4 || same_bits(found, expected)));
+    REQUIRE(found.size() == expected.size());
+    for (std::size_t i = 0; i < found.size(); ++i) {  // other sums of parts: not the same bits
+      CAPTURE(found[i].first);
+      CHECK(found[i].first == expected[i].first);
+      CHECK(largest(found[i].second - expected[i].second) <= 1e-5 * largest(expected[i].second));
+    }
+    CHECK(run.trainer.recover() == 4);
+    CHECK(same_bits(run.trainer.state_dict(), found));
+  }
+}
+
 TEST_CASE("saving and loading change nothing by themselves", "[integration][checkpoint]") {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/a.ckpt";

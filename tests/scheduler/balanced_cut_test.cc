@@ -151,6 +151,17 @@ TEST_CASE("no cut of a small row is better, with and without a cap (BC-1)",
   CHECK(refused > 100);
 }
 
+TEST_CASE("where the largest stage may be a little larger, fewer bytes cross", "[scheduler][cut]") {
+  const std::vector<CutItem> items{{.time = 10, .crossing = 1},
+                                   {.time = 1, .crossing = 100},
+                                   {.time = 12, .crossing = 1},
+                                   {.time = 1}};
+  CHECK(balanced_cut(items, 2) == Ranges{{0, 2}, {2, 4}});
+  CHECK(balanced_cut(items, 2, kNoCap, 0.05) == Ranges{{0, 2}, {2, 4}});
+  CHECK(balanced_cut(items, 2, kNoCap, 0.1) == Ranges{{0, 1}, {1, 4}});
+  CHECK_THROWS_WITH(balanced_cut(items, 2, kNoCap, -0.1), ContainsSubstring("found -0.1"));
+}
+
 TEST_CASE("what cannot be cut is refused with what would do", "[scheduler][cut][bad-input]") {
   CHECK_THROWS_WITH(balanced_cut({}, 1), ContainsSubstring("1 stages for 0 items"));
   CHECK_THROWS_WITH(balanced_cut(of_times({1}), 2), ContainsSubstring("2 stages for 1 items"));

@@ -104,6 +104,49 @@ struct MixedChain : torch::nn::Module {
   }
 };
 
+/// A chain whose stages share: a matrix is that of the first and the last, a layer that of these
+/// and the one in the middle, one parameter trains in the last and is read without a gradient in
+/// the first, and everybody reads a parameter that does not train, and a buffer.
+struct TiedChain : torch::nn::Module {
+  std::vector<torch::nn::Linear> layers;
+  torch::nn::Linear block{nullptr};
+  torch::Tensor matrix, seen, frozen, scale;
+  bool bare;  ///< the first stage does nothing but read
+  explicit TiedChain(int stages, bool bare_first = false, int width = 8) : bare(bare_first) {
+    for (int s = 0; s < stages; ++s) {
+      layers.push_back(
+          register_module("layer" + std::to_string(s), torch::nn::Linear(width, width)));
+    }
+    block = register_module("block", torch::nn::Linear(width, width));
+    matrix = register_parameter("matrix", torch::randn({width, width}) / 3);
+    seen = register_parameter("seen", torch::randn({width}));
+    frozen = register_parameter("frozen", torch::rand({width}) + 0.5, /*requires_grad=*/false);
+    scale = register_buffer("scale", torch::rand({width}) + 0.5);
+  }
+  torch::Tensor run(std::size_t s, torch::Tensor x) {
+    const bool first = s == 0;
+    const bool last = s + 1 == layers.size();
+    if (first) {
+      x = x * seen.detach() * frozen;
+      if (bare) {
+        return x * scale;
+      }
+      x = torch::linear(x, matrix);
+    }
+    x = torch::tanh(layers[s](x) * frozen * scale);
+    if (first || last || s == layers.size() / 2) {
+      x = x + torch::tanh(block(x));
+    }
+    return last ? torch::linear(x, matrix.t(), seen) : x;
+  }
+  torch::Tensor forward(torch::Tensor x) {
+    for (std::size_t s = 0; s < layers.size(); ++s) {
+      x = stage("s" + std::to_string(s), [&] { return run(s, x); });
+    }
+    return x;
+  }
+};
+
 inline torch::Tensor mean_square(torch::Tensor output, torch::Tensor label) {
   return (output - label).pow(2).mean();
 }

@@ -42,6 +42,15 @@ StageGraph graph_of(const TrainJob& job) {
   return job.choice.layout.expand(job.program.stage_graph());
 }
 
+template <class Id>
+std::vector<int> numbers_of(const std::vector<Id>& ids) {
+  std::vector<int> numbers;
+  for (const Id id : ids) {
+    numbers.push_back(id.value);
+  }
+  return numbers;
+}
+
 std::string as_json(const TrainJob& job, const std::vector<RankFacts>& ranks) {
   const CompiledProgram& program =
       job.program.compiled();  // every stage once, whatever the replicas
@@ -63,6 +72,12 @@ std::string as_json(const TrainJob& job, const std::vector<RankFacts>& ranks) {
                                {"instructions", rank.instructions},
                                {"weight_bytes", rank.weights},
                                {"peak_activation_bytes", rank.peak_activations}});
+  }
+  object["ties"] = nlohmann::ordered_json::array();
+  for (const Tie& tie : job.plan.ties) {
+    object["ties"].push_back({{"parameters", tie.parameters},
+                              {"stages", numbers_of(tie.stages)},
+                              {"ranks", numbers_of(tie.ranks)}});
   }
   object["surplus"] = surplus_json(find_surplus(job.choice.schedule, graph_of(job)));
   object["memory"] = job.memory.json(job.limits);
@@ -107,6 +122,9 @@ std::string as_text(const TrainJob& job, const std::vector<RankFacts>& ranks) {
                         ranks[rank].instructions,
                         bytes_text(static_cast<double>(ranks[rank].weights)),
                         bytes_text(static_cast<double>(ranks[rank].peak_activations)));
+  }
+  for (const Tie& tie : job.plan.ties) {
+    text += fmt::format("before the vote: gradients of {}\n", to_string(tie));
   }
   return fmt::format(
       "{}\n{}\n{}", text, programs_text(job.program.compiled()), job.memory.text(job.limits));

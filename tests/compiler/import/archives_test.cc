@@ -11,6 +11,7 @@
 #include "stagecraft/actors/executor/state_names.h"
 #include "stagecraft/actors/trainer.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/import/model_file.h"
 #include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
@@ -106,42 +107,79 @@ ModelFile known_model(const ArchiveFolder& folder, const std::string& file) {
   return model;
 }
 
-void check_trains(const ArchiveFolder& folder, const std::string& file) {
-  const ModelFile model = known_model(folder, file);
-  const auto compiled = [&] {
-    return compile(model,
-                   {.inputs = batch_for(model, folder, 0), .microbatches = folder.microbatches});
-  };
-  if (!folder.refused.empty()) {
-    CHECK_THAT(refusal(compiled, Errc::CompileCapture), ContainsSubstring("aten::"));
-    return;
+/// Every operator costs the same, so that the cut is the same wherever the test runs.
+std::vector<OperatorCost> equal_costs(const Program& program) {
+  std::vector<OperatorCost> costs;
+  for (const Node& node : program.compiled().graph.nodes) {
+    costs.push_back({.name = operator_name(node), .forward = 1});
   }
-  const Program program = compiled();
+  return costs;
+}
+
+void check_losses(const ArchiveFolder& folder, int step, const std::vector<double>& found) {
+  const std::vector<double>& expected = folder.microbatch_losses[static_cast<std::size_t>(step)];
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t j = 0; j < expected.size(); ++j) {
+    CAPTURE(step, j);
+    CHECK(found[j] == Catch::Approx(expected[j]).epsilon(kTolerance).margin(0));
+  }
+}
+
+void check_final(const ArchiveFolder& folder,
+                 const ModelFile& model,
+                 const std::map<std::string, at::Tensor>& found) {
+  for (const NamedTensor& expected : folder.final) {
+    CAPTURE(expected.name);
+    at::Tensor tensor;
+    if (const auto trained = found.find(expected.name); trained != found.end()) {
+      tensor = trained->second;
+    } else {  // no operator uses it
+      const auto initial = std::ranges::find(model.parameters, expected.name, &NamedTensor::name);
+      REQUIRE(initial != model.parameters.end());
+      tensor = initial->tensor.detach();
+    }
+    CHECK(distance(expected.tensor, tensor) <= kTolerance);
+  }
+}
+
+/// In a pipeline of so many ranks, against PyTorch's eager mode and, bit by bit, one process.
+void check_pipeline(const ArchiveFolder& folder, const ModelFile& model, const Program& program) {
+  const int stages = program.stage_graph().size();
+  CAPTURE(stages);
+  Reference reference(program, Sgd{.lr = folder.lr}, {});
+  Trainer trainer(Cluster::local(stages),
+                  program,
+                  one_f_one_b(program.stage_graph(), folder.microbatches),
+                  Sgd{.lr = folder.lr});
+  for (int k = 0; k < folder.steps(); ++k) {
+    const std::vector<double> losses = reference.step(batch_for(model, folder, k), {}).losses;
+    CHECK(trainer.step(batch_for(model, folder, k), {}).get().losses == losses);
+    check_losses(folder, k, losses);
+  }
+  std::map<std::string, at::Tensor> found;
+  for (const auto& [name, tensor] : trainer.state_dict()) {
+    found.emplace(name, tensor);
+  }
+  for (const auto& [name, tensor] : by_name(reference.state(), kWeight)) {
+    CAPTURE(name);
+    CHECK(found.at(name).equal(tensor));
+  }
+  found.merge(by_name(reference.state(), kBuffer));
+  check_final(folder, model, found);
+}
+
+/// In one process at one stage, bit by bit what LibTorch makes of the file by itself.
+void check_plain(const ArchiveFolder& folder, const ModelFile& model, const Program& program) {
   Reference reference(program, Sgd{.lr = folder.lr}, {});
   std::vector<double> losses;
   for (int k = 0; k < folder.steps(); ++k) {
     const ReferenceStep step = reference.step(batch_for(model, folder, k), {});
     losses.insert(losses.end(), step.losses.begin(), step.losses.end());
-    for (int j = 0; j < folder.microbatches; ++j) {
-      const double expected =
-          folder.microbatch_losses[static_cast<std::size_t>(k)][static_cast<std::size_t>(j)];
-      CAPTURE(k, j);
-      CHECK(step.losses[static_cast<std::size_t>(j)] ==
-            Catch::Approx(expected).epsilon(kTolerance).margin(0));
-    }
+    check_losses(folder, k, step.losses);
   }
   auto found = by_name(reference.state(), kWeight);
   found.merge(by_name(reference.state(), kBuffer));
-  for (const NamedTensor& expected : folder.final) {
-    CAPTURE(expected.name);
-    auto tensor = found.find(expected.name);
-    if (tensor == found.end()) {  // no operator uses it
-      const auto initial = std::ranges::find(model.parameters, expected.name, &NamedTensor::name);
-      REQUIRE(initial != model.parameters.end());
-      tensor = found.emplace(expected.name, initial->tensor.detach()).first;
-    }
-    CHECK(distance(expected.tensor, tensor->second) <= kTolerance);
-  }
+  check_final(folder, model, found);
   CHECK(losses == plain_losses(model, folder));
   for (const NamedTensor& plain : model.parameters) {
     if (const auto tensor = found.find(plain.name); tensor != found.end()) {
@@ -149,6 +187,31 @@ void check_trains(const ArchiveFolder& folder, const std::string& file) {
       CHECK(tensor->second.equal(plain.tensor));
     }
   }
+}
+
+void check_trains(const ArchiveFolder& folder, const std::string& file) {
+  const ModelFile model = known_model(folder, file);
+  const auto compiled = [&](const Cut& cut) {
+    return compile(
+        model,
+        {.inputs = batch_for(model, folder, 0), .microbatches = folder.microbatches, .cut = cut});
+  };
+  if (!folder.refused.empty()) {
+    CHECK_THAT(refusal([&] { return compiled(AtMarkers()); }, Errc::CompileCapture),
+               ContainsSubstring("aten::"));
+    return;
+  }
+  const Program whole = compiled(AtMarkers());
+  for (const int stages : {2, 4}) {
+    const Balanced cut{.stages = stages, .costs = equal_costs(whole)};
+    if (folder.name() == "buffers") {  // what its first operator writes its last one reads
+      CHECK_THAT(refusal([&] { return compiled(cut); }, Errc::UsageArgument),
+                 ContainsSubstring("can be cut into 1 to 1 stages"));
+    } else {
+      check_pipeline(folder, model, compiled(cut));
+    }
+  }
+  check_plain(folder, model, whole);
 }
 
 void check_all(const std::string& file) {
