@@ -197,6 +197,7 @@ Program compile_workload(const Workload& given,
 
   auto compiled = std::make_shared<CompiledProgram>();
   compiled->microbatches = options.microbatches;
+  compiled->input_names = names_of(options.inputs);
   compiled->modes = given.modes;
   compiled->autocast = AutocastGuard::now();
   compiled->inputs = slices_of(options.inputs, options.microbatches, "input");

@@ -125,26 +125,29 @@ consteval bool can_be_compiled() {
     static_assert(
         kNever<Callee>,
         "sc::compile: forward must return tensors: an at::Tensor, or tuples, pairs, vectors, "
-        "arrays, optionals or "
-        "plain structs (no base class, at most 8 members, all of them tensors or such) of them");
+        "arrays, optionals, maps or "
+        "plain structs (no base class, at most 8 members, all of them tensors or such) of them, or "
+        "types with a stagecraft::TensorsOf<T>::list");
     return false;
   } else {
     static_assert(
         kNever<Callee>,
-        "sc::compile: forward must be public and callable with 1 to 8 tensors alone, or with one "
-        "std::vector<at::Tensor>; this module has no such forward, or several that fit equally "
-        "well: add one, or "
-        "give its other parameters defaults");
+        "sc::compile: forward must be public and callable with 1 to 8 tensors alone, or with "
+        "tuples, pairs, arrays, optionals, vectors, maps from std::string, plain structs of "
+        "tensors, or types with a stagecraft::TensorsOf<T>::make; this module has no such forward, "
+        "or several that fit equally well: add one, or give its other parameters defaults");
     return false;
   }
 }
 
 /// The module and its loss as they are now. What calls them lives no longer than `module` does.
 template <class Callee>
-Workload workload_of(Callee& module, const LossFunction& loss) {
+Workload workload_of(Callee& module,
+                     const LossFunction& loss,
+                     const std::vector<std::string>& names) {
   Workload workload;
-  workload.forward = [&module](const Tensors& inputs) {
-    return internal::spread<internal::TakeOutputs>(module, inputs);
+  workload.forward = [&module, names](const Tensors& inputs) {
+    return internal::spread<internal::TakeOutputs>(module, inputs, names);
   };
   workload.loss = loss;
   const auto& owner = internal::owner_of(module);
@@ -165,17 +168,18 @@ template <class Given, class Callee>
 ModuleSource source_of(const Given& given,
                        Callee& module,
                        const LossFunction& loss,
+                       const std::vector<std::string>& names,
                        const Workload& workload) {
   if constexpr (Holder<std::remove_const_t<Callee>>) {  // AnyModule: a copy holds the same module
     const auto copy = std::make_shared<std::remove_const_t<Callee>>(module);
-    return {.workload = [copy, loss] { return internal::workload_of(*copy, loss); },
+    return {.workload = [copy, loss, names] { return internal::workload_of(*copy, loss, names); },
             .why_none = {}};
   } else {
     KeptModule kept(internal::owner_of_life(given, module), workload.parameters);
     return {.workload =
-                [&module, kept = std::move(kept), loss] {
+                [&module, kept = std::move(kept), loss, names] {
                   kept.require_alive();
-                  return internal::workload_of(module, loss);
+                  return internal::workload_of(module, loss, names);
                 },
             .why_none = {}};
   }
@@ -184,8 +188,9 @@ ModuleSource source_of(const Given& given,
 }  // namespace internal
 
 /// Compiles `given`: a torch::nn::Module with a `forward` of tensors, a holder of one, or a pointer
-/// to one. `forward` is called with one tensor per input, or with all of them in one std::vector,
-/// and returns what tensors_in.h takes apart; that of a Sequential or AnyModule returns one tensor.
+/// to one. `forward` is called with one tensor per input, with all of them in one std::vector, or
+/// with structures of them (structured_call.h), and returns what tensors_in.h takes apart; that of
+/// a Sequential or AnyModule returns one tensor.
 /// The program copies parameters and buffers: what becomes of the module's changes nothing. The
 /// trained weights are in `Trainer::state_dict()`. The module itself is run again for steps of
 /// other shapes (CO-2).
@@ -204,8 +209,9 @@ template <internal::NoFile Given>
     }
     Callee& module = internal::callee_of(given);
     internal::check_inputs(internal::kTaken<Callee, internal::TakeOutputs>, options.inputs.size());
-    workload = internal::workload_of(module, options.loss.call());
-    source = internal::source_of(given, module, options.loss.call(), workload);
+    const std::vector<std::string> names = names_of(options.inputs);
+    workload = internal::workload_of(module, options.loss.call(), names);
+    source = internal::source_of(given, module, options.loss.call(), names, workload);
   }
   return internal::compile_workload(workload, options, std::move(source));
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "stagecraft/compiler/cut/cut_report.h"
@@ -24,6 +25,7 @@ struct CompiledProgram {
   CutReport cut;
   int microbatches = 1;
   std::vector<BatchSlice> inputs, labels;  ///< per microbatch
+  std::vector<std::string> input_names;    ///< empty for one that has none
   std::vector<bool> modes;                 ///< Workload::modes, when it was captured
   Autocast autocast;                       ///< likewise, the caller's
 };

@@ -23,7 +23,7 @@ Likeness likeness(const Batch& batch, const std::vector<BatchSlice>& compiled, i
   }
   bool same = true;
   for (std::size_t i = 0; i < batch.size(); ++i) {
-    const auto& [tensor, whole] = batch[i];
+    const auto& [tensor, whole, name] = batch[i];
     if (!why_unusable(tensor).empty() || tensor.requires_grad() ||
         tensor.scalar_type() != compiled[i].dtype || whole != compiled[i].replicated ||
         (!whole && tensor.dim() == 0)) {
@@ -48,7 +48,7 @@ Division division_of(const std::vector<const Batch*>& batches, std::int64_t micr
   std::int64_t samples = 0;
   bool equal = true;
   for (const Batch* batch : batches) {
-    for (const auto& [tensor, whole] : *batch) {
+    for (const auto& [tensor, whole, name] : *batch) {
       if (!whole) {
         samples = std::gcd(samples, tensor.size(0));
         equal = equal && tensor.size(0) % microbatches == 0 && tensor.size(0) > 0;
@@ -82,7 +82,7 @@ std::vector<std::vector<at::Tensor>> divided(const Batch& batch, const Division&
   const at::NoGradGuard no_grad;
   const c10::InferenceMode no_inference(false);  // its tensors could not be differentiated through
   std::vector<std::vector<at::Tensor>> parts(division.parts.size());
-  for (const auto& [tensor, whole] : batch) {
+  for (const auto& [tensor, whole, name] : batch) {
     const auto copy = [](const at::Tensor& t) { return t.clone(at::MemoryFormat::Contiguous); };
     const at::Tensor shared = whole ? copy(tensor) : at::Tensor();
     const std::int64_t rows = whole ? 0 : tensor.size(0) / division.samples;
@@ -104,11 +104,26 @@ std::vector<BatchSlice> slices_of_part(const std::vector<at::Tensor>& part, cons
   return slices;
 }
 
+/// Errors: UsageArgument for a name that stands elsewhere than when compiled.
+void check_names(const Batch& inputs, const std::vector<std::string>& compiled) {
+  for (std::size_t i = 0; i < inputs.size() && i < compiled.size(); ++i) {
+    if (!inputs[i].name.empty() && inputs[i].name != compiled[i]) {
+      throw Error(Errc::UsageArgument,
+                  fmt::format("input tensor {} is named \"{}\" and was compiled as \"{}\"; pass "
+                              "the inputs in the order of CompileOptions::inputs",
+                              i,
+                              inputs[i].name,
+                              compiled[i]));
+    }
+  }
+}
+
 }  // namespace
 
 Parts parts_of(const Program& program, const Batch& inputs, const Batch& labels) {
   const CompiledProgram& compiled = program.compiled();
   const int microbatches = compiled.microbatches;
+  check_names(inputs, compiled.input_names);
   const Likeness of_inputs = likeness(inputs, compiled.inputs, microbatches);
   const Likeness of_labels = likeness(labels, compiled.labels, microbatches);
   const bool same = of_inputs == Likeness::Same && of_labels == Likeness::Same;
