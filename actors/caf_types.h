@@ -38,7 +38,8 @@ auto inspect(Inspector& f, Message& m) -> decltype(visit_fields(m, f)) {
 using PlanActor = caf::typed_actor<caf::replies_to<LoadPlan>::with<Ready>,
                                    caf::replies_to<StepOrder>::with<StepReport>,
                                    caf::replies_to<SendState>::with<StateListing>,
-                                   caf::replies_to<TakeState>::with<StateTaken>>;
+                                   caf::replies_to<TakeState>::with<StateTaken>,
+                                   caf::replies_to<LoadVariant>::with<VariantLoaded>>;
 
 /// Scheduled: answers while the plan thread is inside a step.
 using AgentActor = caf::typed_actor<caf::reacts_to<Abort>,

@@ -79,6 +79,7 @@ struct Crew::Impl {
   std::vector<Worker> workers;                         ///< by rank
   std::vector<std::int64_t> clock_offsets;  ///< by rank: what brings its times into our clock
   std::set<Rank> moved;                     ///< to a worker that has not got the plan yet
+  std::vector<std::shared_ptr<const JobVariant>> variants;  ///< that all ranks have
   DriverActor driver;
 
   Impl(Launcher& launcher, std::shared_ptr<StepLedger> l, Job j)
@@ -117,6 +118,9 @@ struct Crew::Impl {
       worker = binding->launch(rank_setup(job, rank));
     }
     hand_out_plan({moved.begin(), moved.end()});
+    for (const auto& variant : variants) {
+      hand_out(*variant, {moved.begin(), moved.end()});
+    }
     moved.clear();
     end_driver();  // who refused steps until here: what it knows of its members is no longer so
     ++*epoch;
@@ -153,6 +157,21 @@ struct Crew::Impl {
       const std::int64_t when = noted == 0 ? read_clock().nanoseconds : noted;
       clock_offsets[to[i].index()] = clock_offset(all_ready[i].clock, begun, when);
     }
+  }
+
+  void hand_out(const JobVariant& variant, const std::vector<Rank>& to) {
+    const Submission request = ledger->next_request();
+    std::vector<Asked<VariantLoaded>> asked;
+    for (const Rank rank : to) {
+      binding->hand_over(
+          rank_variant(variant, job.train->ranks[rank.index()]), job.plan_id, request);
+      asked.push_back(ask_worker<VariantLoaded>(
+          rank,
+          LoadVariant{.rank = rank,
+                      .request = request,
+                      .patience_ms = job.options.state_deadline.count()}));
+    }
+    gather(asked);
   }
 
   void start_driver() {
@@ -322,6 +341,12 @@ Crew::~Crew() = default;
 
 void Crew::submit(Submission submission) {
   caf::anon_send(impl_->driver, Submit{submission});
+}
+
+void Crew::add_variant(std::shared_ptr<const JobVariant> variant) {
+  impl_->ledger->drain();
+  impl_->hand_out(*variant, impl_->all_ranks());
+  impl_->variants.push_back(std::move(variant));
 }
 
 void Crew::mend() {

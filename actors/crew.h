@@ -14,6 +14,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "stagecraft/actors/executor/rank_variant.h"
 #include "stagecraft/actors/executor/stage_executor.h"
 #include "stagecraft/actors/messages.h"
 #include "stagecraft/actors/step_ledger.h"
@@ -35,6 +36,11 @@ class Crew {
   /// Takes on the workers that stand in the places of others by now: they get plan and setup, and
   /// their state is to be written. Requires: no step is under way. Errors: as the constructor.
   void mend();
+
+  /// Has every rank take on its stages for another shape, and those that stand in the places of
+  /// others later. Waits for the steps under way. Errors: those of a rank that cannot;
+  /// UsageArgument for what cannot travel to its process. Then steps must not ask for it.
+  void add_variant(std::shared_ptr<const JobVariant> variant);
 
   /// Tells the driver that the ledger has a step for it.
   void submit(Submission submission);

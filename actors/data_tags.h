@@ -4,7 +4,7 @@
 /// DT-1: setup and state belong to an epoch that never ends, so that an abort of a step does not
 ///       drop a checkpoint; a timeline belongs to its step, and goes with it.
 /// DT-2: `request` comes from the ledger, like submissions, and is never used twice.
-/// DT-3: edges of plans are counted from 0 and never reach kSetupEdge.
+/// DT-3: edges of plans are counted from 0 and never reach kVariantEdge.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,7 @@ namespace stagecraft {
 inline constexpr EdgeId kStateEdge{std::numeric_limits<std::int32_t>::max()};
 inline constexpr EdgeId kTimelineEdge{kStateEdge.value - 1};
 inline constexpr EdgeId kSetupEdge{kStateEdge.value - 2};
+inline constexpr EdgeId kVariantEdge{kStateEdge.value - 3};
 
 /// The tag of the `index`-th tensor of a rank's setup: its bytes first, then its constants.
 [[nodiscard]] constexpr Tag setup_tag(PlanId plan, std::size_t index) {
@@ -24,6 +25,15 @@ inline constexpr EdgeId kSetupEdge{kStateEdge.value - 2};
           .epoch = kEndlessEpoch,
           .submission = Submission(0),
           .edge = kSetupEdge,
+          .microbatch = Microbatch(index)};
+}
+
+/// Likewise of what it is told of another shape (LoadVariant).
+[[nodiscard]] constexpr Tag variant_tag(PlanId plan, Submission request, std::size_t index) {
+  return {.plan = plan,
+          .epoch = kEndlessEpoch,
+          .submission = request,
+          .edge = kVariantEdge,
           .microbatch = Microbatch(index)};
 }
 

@@ -173,7 +173,7 @@ class Driver {
 
   void start(Submission submission, const StepInput& input) {
     const Step step(setup_.ledger->committed());
-    round_.emplace(submission, step, input.training, ranks(), setup_.options.mirror);
+    round_.emplace(submission, step, input.training, ranks(), setup_.options.mirror, input.parts);
     timelines_ = StepTimelines(ranks());
     roll_.begin_step(submission);
     told_ = false;
@@ -189,7 +189,8 @@ class Driver {
                                                                   setup_.base_learning_rate,
                                                                   step.value)
                                                : 0.0,
-                          .training = input.training};
+                          .training = input.training,
+                          .parts = input.parts};
     ordered_epoch_ = epoch_;
     // No request: the answer comes as a message, half as dear, and a worker's end is known anyway.
     for (const auto& member : setup_.members) {

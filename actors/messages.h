@@ -1,6 +1,7 @@
 /// Messages: all that driver, stage workers and agents say to each other.
 ///
 ///   crew    -> plan thread   LoadPlan                         answered by Ready
+///   crew    -> plan thread   LoadVariant                      answered by VariantLoaded
 ///   driver  -> plan thread   StepOrder                        StepReport comes back
 ///   crew    -> plan thread   SendState, TakeState             answered by StateListing, StateTaken
 ///   driver  -> agent         Abort, Status                    Status is answered by StatusReply
@@ -40,6 +41,19 @@ struct LoadPlan {
 struct Ready {
   Rank rank;
   ClockReading clock;  ///< halfway through loading the plan
+  ErrorChain error;
+};
+
+/// Take on your stages as they are for another shape. A rank of another process gets them over the
+/// data plane, under the tags of `request`.
+struct LoadVariant {
+  Rank rank;
+  Submission request;
+  std::int64_t patience_ms = 0;  ///< longest it may wait for them
+};
+
+struct VariantLoaded {
+  Rank rank;
   ErrorChain error;
 };
 
@@ -124,6 +138,14 @@ decltype(auto) visit_fields(Ready& m, V&& v) {
   return v(m.rank, m.clock, m.error);
 }
 template <class V>
+decltype(auto) visit_fields(LoadVariant& m, V&& v) {
+  return v(m.rank, m.request, m.patience_ms);
+}
+template <class V>
+decltype(auto) visit_fields(VariantLoaded& m, V&& v) {
+  return v(m.rank, m.error);
+}
+template <class V>
 decltype(auto) visit_fields(Abort& m, V&& v) {
   return v(m.plan, m.epoch, m.reason);
 }
@@ -183,7 +205,9 @@ using MessageTypes = std::tuple<LoadPlan,
                                 TakeState,
                                 StateTaken,
                                 Submit,
-                                TimelineHere>;
+                                TimelineHere,
+                                LoadVariant,
+                                VariantLoaded>;
 
 /// The name under which a message type is known to its peers: kept when the list above changes.
 template <class Message>
@@ -218,5 +242,9 @@ template <>
 inline constexpr std::string_view kWireName<Submit> = "stagecraft.Submit";
 template <>
 inline constexpr std::string_view kWireName<TimelineHere> = "stagecraft.TimelineHere";
+template <>
+inline constexpr std::string_view kWireName<LoadVariant> = "stagecraft.LoadVariant";
+template <>
+inline constexpr std::string_view kWireName<VariantLoaded> = "stagecraft.VariantLoaded";
 
 }  // namespace stagecraft

@@ -36,6 +36,28 @@ namespace {
   return arrival.get();
 }
 
+std::string_view text_of(const at::Tensor& bytes) {
+  return {static_cast<const char*>(bytes.const_data_ptr()),
+          static_cast<std::size_t>(bytes.nbytes())};
+}
+
+/// The bytes that the driver sends, and the tensors that they speak of.
+template <class TagOf>
+std::pair<at::Tensor, std::vector<at::Tensor>> received(const WorkerDesk& desk,
+                                                        const TagOf& tag_of,
+                                                        std::int64_t patience_ms,
+                                                        std::string_view what) {
+  const auto receive = [&](std::size_t index) {
+    return receive_now(desk, kDriver, tag_of(index), std::chrono::milliseconds(patience_ms), what);
+  };
+  at::Tensor bytes = receive(0);
+  std::vector<at::Tensor> tensors;
+  for (std::size_t i = 0, count = tensor_count(text_of(bytes)); i < count; ++i) {
+    tensors.push_back(receive(i + 1));
+  }
+  return {std::move(bytes), std::move(tensors)};
+}
+
 bool is_of_optimizer(const std::string& name) {
   return !name.starts_with(kWeight) && !name.starts_with(kBuffer);
 }
@@ -53,13 +75,15 @@ struct PlanThread {
 
 PlanActor::behavior_type plan_thread(PlanActor::stateful_pointer<PlanThread> self,
                                      const std::shared_ptr<WorkerDesk>& desk,
-                                     const SetupSource& source) {
-  self->state.worker = std::make_unique<StageWorker>(desk, source);
+                                     const SetupSource& source,
+                                     const VariantSource& variants) {
+  self->state.worker = std::make_unique<StageWorker>(desk, source, variants);
   const auto worker = [self]() -> StageWorker& { return *self->state.worker; };
   return {[worker](const LoadPlan& m) { return worker().load(m); },
           [worker](const StepOrder& m) { return worker().run(m); },
           [worker](const SendState& m) { return worker().send_state(m); },
-          [worker](const TakeState& m) { return worker().take_state(m); }};
+          [worker](const TakeState& m) { return worker().take_state(m); },
+          [worker](const LoadVariant& m) { return worker().load_variant(m); }};
 }
 
 StatusReply status_of(const WorkerDesk& desk) {
@@ -91,8 +115,10 @@ AgentActor::behavior_type agent(AgentActor::pointer, const std::shared_ptr<Worke
 
 }  // namespace
 
-StageWorker::StageWorker(std::shared_ptr<WorkerDesk> desk, SetupSource source)
-    : desk_(std::move(desk)), source_(std::move(source)) {}
+StageWorker::StageWorker(std::shared_ptr<WorkerDesk> desk,
+                         SetupSource source,
+                         VariantSource variants)
+    : desk_(std::move(desk)), source_(std::move(source)), variants_(std::move(variants)) {}
 
 StageWorker::~StageWorker() = default;
 
@@ -126,6 +152,15 @@ Ready StageWorker::load(const LoadPlan& m) {
         std::make_unique<StageExecutor>(std::move(setup), desk_->transport, desk_->progress);
     phase_ = Phase::Loaded;
     ready.clock.nanoseconds = halfway(ready.clock.nanoseconds, read_clock().nanoseconds);
+  });
+}
+
+VariantLoaded StageWorker::load_variant(const LoadVariant& m) {
+  return answer(VariantLoaded{}, [&](VariantLoaded&) {
+    if (phase_ == Phase::Idle) {
+      check_phase("LoadVariant");
+    }
+    executor_->add_variant(variants_(*desk_, m, plan_));
   });
 }
 
@@ -274,9 +309,13 @@ void StageWorker::check_phase(const char* message) const {
               fmt::format("{} needs a rank that is Ready, this one is {}", message, is()));
 }
 
-PlanActor spawn_plan_thread(ActorHost& host, std::shared_ptr<WorkerDesk> desk, SetupSource source) {
+PlanActor spawn_plan_thread(ActorHost& host,
+                            std::shared_ptr<WorkerDesk> desk,
+                            SetupSource source,
+                            VariantSource variants) {
   try {
-    return host.system().spawn<caf::detached>(plan_thread, std::move(desk), std::move(source));
+    return host.system().spawn<caf::detached>(
+        plan_thread, std::move(desk), std::move(source), std::move(variants));
   } catch (const std::system_error& error) {
     const auto lack = lack_of_memory(
         error,
@@ -290,18 +329,18 @@ AgentActor spawn_agent(ActorHost& host, std::shared_ptr<WorkerDesk> desk) {
 }
 
 RankSetup received_setup(const WorkerDesk& desk, const LoadPlan& m) {
-  const std::chrono::milliseconds patience(m.patience_ms);
-  const auto receive = [&](std::size_t index) {
-    return receive_now(desk, kDriver, setup_tag(m.plan, index), patience, "setup");
-  };
-  const at::Tensor packed = receive(0);
-  const std::string_view bytes(static_cast<const char*>(packed.const_data_ptr()),
-                               static_cast<std::size_t>(packed.nbytes()));
-  std::vector<at::Tensor> tensors;
-  for (std::size_t i = 0, count = tensor_count(bytes); i < count; ++i) {
-    tensors.push_back(receive(i + 1));
-  }
-  return decode_setup(bytes, std::move(tensors));
+  const auto [bytes, tensors] = received(
+      desk, [&](std::size_t index) { return setup_tag(m.plan, index); }, m.patience_ms, "setup");
+  return decode_setup(text_of(bytes), tensors);
+}
+
+RankVariant received_variant(const WorkerDesk& desk, const LoadVariant& m, PlanId plan) {
+  const auto [bytes, tensors] = received(
+      desk,
+      [&](std::size_t index) { return variant_tag(plan, m.request, index); },
+      m.patience_ms,
+      "shape");
+  return decode_variant(text_of(bytes), tensors);
 }
 
 std::string agent_name(Rank rank) {

@@ -5,6 +5,7 @@
 ///
 ///   Idle --LoadPlan--> Loaded --TakeState--> Ready
 ///   Ready --StepOrder, SendState, TakeState--> Ready   failed or not
+///   LoadVariant changes nothing of that, once there is a plan
 ///   Ready --WorkerLost: weights are undefined until replaced--> Failed --TakeState--> Ready
 ///
 /// Made by a launcher (actors/launch/launcher.h), in the process in which the rank runs.
@@ -41,15 +42,27 @@ struct WorkerDesk {
 /// process it was handed over, to another one it travels (received_setup).
 using SetupSource = std::function<RankSetup(const WorkerDesk&, const LoadPlan&)>;
 
+/// Likewise for each LoadVariant.
+using VariantSource = std::function<RankVariant(const WorkerDesk&, const LoadVariant&, PlanId)>;
+
+/// A rank's stages for another shape, in another process than the driver's.
+/// Errors: WireFormat; PlanInvalid; ClusterTimeout after the message's patience.
+[[nodiscard]] RankVariant received_variant(const WorkerDesk& desk,
+                                           const LoadVariant& m,
+                                           PlanId plan);
+
 /// What the plan thread does with each message, without the actor around it.
 class StageWorker {
  public:
-  StageWorker(std::shared_ptr<WorkerDesk> desk, SetupSource source);
+  StageWorker(std::shared_ptr<WorkerDesk> desk,
+              SetupSource source,
+              VariantSource variants = received_variant);
   ~StageWorker();
   StageWorker(const StageWorker&) = delete;
   StageWorker& operator=(const StageWorker&) = delete;
 
   Ready load(const LoadPlan& m);
+  VariantLoaded load_variant(const LoadVariant& m);
   StepReport run(const StepOrder& m);
   StateListing send_state(const SendState& m);
   StateTaken take_state(const TakeState& m);
@@ -71,6 +84,7 @@ class StageWorker {
 
   const std::shared_ptr<WorkerDesk> desk_;
   const SetupSource source_;
+  const VariantSource variants_;
   PlanId plan_;  ///< of the last LoadPlan, as is the next
   std::chrono::milliseconds state_deadline_{0};
   std::unique_ptr<StageExecutor> executor_;
@@ -80,7 +94,8 @@ class StageWorker {
 /// Errors: DeviceOutOfMemory when no thread can be started for it.
 [[nodiscard]] PlanActor spawn_plan_thread(ActorHost& host,
                                           std::shared_ptr<WorkerDesk> desk,
-                                          SetupSource source);
+                                          SetupSource source,
+                                          VariantSource variants = received_variant);
 [[nodiscard]] AgentActor spawn_agent(ActorHost& host, std::shared_ptr<WorkerDesk> desk);
 
 /// For messages.

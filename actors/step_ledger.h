@@ -20,6 +20,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "stagecraft/actors/executor/step_parts.h"
 #include "stagecraft/actors/step_result.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/ids.h"
@@ -30,6 +31,7 @@ namespace stagecraft {
 struct StepInput {
   bool training = true;
   std::vector<std::vector<at::Tensor>> inputs, labels;  ///< per microbatch
+  PartRuns parts;                                       ///< what these are
 };
 
 struct EnteredStep {

@@ -13,7 +13,7 @@ namespace stagecraft {
 struct StepResult {
   std::int64_t step = 0;       ///< updates made, with this one; for an evaluation, before it
   std::vector<double> losses;  ///< per microbatch
-  double mean_loss = 0.0;
+  double mean_loss = 0.0;      ///< weighted by samples (PT-2)
   double gradient_norm = 0.0;  ///< of the averaged gradient, before clipping
   double seconds = 0.0;
   std::vector<RankTimes> ranks;

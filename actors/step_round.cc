@@ -43,11 +43,13 @@ double bubble_of(const std::vector<RankTimes>& ranks, double seconds) {
 
 }  // namespace
 
-StepRound::StepRound(Submission submission, Step step, bool training, int ranks, bool mirrored)
+StepRound::StepRound(
+    Submission submission, Step step, bool training, int ranks, bool mirrored, PartRuns parts)
     : submission_(submission),
       step_(step),
       training_(training),
       mirrored_(mirrored),
+      parts_(std::move(parts)),
       answers_(static_cast<std::size_t>(ranks)),
       settled_(static_cast<std::size_t>(ranks), false),
       missing_(ranks) {}
@@ -148,8 +150,8 @@ StepResult StepRound::result(std::vector<std::vector<InstructionTime>> timelines
   }
   for (const auto& [microbatch, loss] : losses) {
     result.losses.push_back(loss);
-    result.mean_loss += loss / static_cast<double>(losses.size());
   }
+  result.mean_loss = mean_loss(result.losses, parts_);
   result.bubble = bubble_of(result.ranks, seconds);
   return result;
 }

@@ -22,8 +22,13 @@ namespace stagecraft {
 
 class StepRound {
  public:
-  /// `mirrored`: neighbours keep copies of states, for messages.
-  StepRound(Submission submission, Step step, bool training, int ranks, bool mirrored);
+  /// `mirrored`: neighbours keep copies of states, for messages. `parts`: the order's.
+  StepRound(Submission submission,
+            Step step,
+            bool training,
+            int ranks,
+            bool mirrored,
+            PartRuns parts = {});
 
   [[nodiscard]] Submission submission() const { return submission_; }
   [[nodiscard]] Step step() const { return step_; }
@@ -64,6 +69,7 @@ class StepRound {
   Step step_;
   bool training_;
   bool mirrored_;
+  PartRuns parts_;
   std::vector<std::optional<StepReport>> answers_;
   std::vector<bool> settled_;
   int missing_;

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -16,8 +17,8 @@
 #include "stagecraft/base/log.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/lower/lower.h"
+#include "stagecraft/compiler/parts.h"
 #include "stagecraft/compiler/replicate.h"
-#include "stagecraft/compiler/split_batch.h"
 
 namespace stagecraft {
 namespace {
@@ -58,6 +59,8 @@ struct Trainer::Impl {
   std::shared_ptr<const Plan> train, evaluate;
   std::shared_ptr<StepLedger> ledger = std::make_shared<StepLedger>();
   std::unique_ptr<Crew> crew;
+  std::optional<Layout> layout_of;  ///< the schedule's
+  std::set<int> known;              ///< numbers of the variants that the ranks have
   std::vector<StateTensor> unused;  ///< parameters and buffers that no stage has: they live here
 
   Impl(const Cluster& cluster,
@@ -73,7 +76,7 @@ struct Trainer::Impl {
     for (const std::string& note : checked.notes) {
       log(Level::Warning, "buffers not as in one process", {{"note", note}});
     }
-    const Layout& layout = *checked.layout;
+    const Layout& layout = layout_of.emplace(*checked.layout);
     check_ranks(layout, cluster.ranks());
     check_mirror(options, layout);
     program = replicate(p, layout);
@@ -133,17 +136,29 @@ struct Trainer::Impl {
     keep(kBuffer, compiled.graph.buffers, buffers);
   }
 
+  /// Splits the batch, and has the ranks take on shapes that are new to them. What fails here fails
+  /// before anything is ordered.
+  StepInput input_of(const Batch& inputs, const Batch& labels, bool training) {
+    const OnCallersThread scope;
+    Parts parts = parts_of(program, inputs, labels);
+    for (const std::shared_ptr<const Variant>& variant : parts.variants) {
+      if (variant != nullptr && !known.contains(variant->number)) {
+        crew->add_variant(std::make_shared<const JobVariant>(
+            JobVariant{.number = variant->number,
+                       .random = variant->random,
+                       .stages = replicate(variant->stages, *layout_of)}));
+        known.insert(variant->number);
+      }
+    }
+    PartRuns runs = runs_of(parts);
+    return {.training = training,
+            .inputs = std::move(parts.inputs),
+            .labels = std::move(parts.labels),
+            .parts = std::move(runs)};
+  }
+
   EnteredStep enter(const Batch& inputs, const Batch& labels, bool training) {
-    const CompiledProgram& compiled = program.compiled();
-    const auto split =
-        [&](const Batch& batch, const std::vector<BatchSlice>& expected, std::string_view what) {
-          const OnCallersThread scope;
-          return split_batch(batch, expected, compiled.microbatches, what);
-        };
-    StepInput input{.training = training,
-                    .inputs = split(inputs, compiled.inputs, "input"),
-                    .labels = split(labels, compiled.labels, "label")};
-    EnteredStep entered = ledger->enter(std::move(input), options.outstanding);
+    EnteredStep entered = ledger->enter(input_of(inputs, labels, training), options.outstanding);
     crew->submit(entered.submission);
     return entered;
   }

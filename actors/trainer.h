@@ -5,7 +5,8 @@
 ///   std::cout << step.get().mean_loss;
 ///
 /// Thread: one at a time; the futures it returns may be read anywhere.
-/// TR-1: nothing is dispatched for a schedule that breaks a rule, or a batch of the wrong shape.
+/// TR-1: nothing is dispatched for a schedule that breaks a rule, or a batch of a shape that cannot
+///       be had.
 /// TR-2: a step that fails before its vote changes no weight, and the next may follow. One that
 ///       fails later leaves weights undefined: every step, save and state_dict fails until load()
 ///       or recover().
@@ -64,11 +65,15 @@ class Trainer {
   Trainer& operator=(Trainer&&) noexcept;
 
   /// Starts one optimizer update and returns; waits first while `outstanding` steps are under way.
-  /// The batch is copied: it may be changed as soon as this returns. Errors: UsageArgument,
-  /// CompileShape for a batch unlike the one compiled for. All else is in the future.
+  /// The batch is copied: it may be changed as soon as this returns. One of another shape than the
+  /// program's example is split as PT-1 says (compiler/parts.h); a shape of microbatches that is
+  /// new has the program capture its module anew, here, and every rank take that on, behind the
+  /// steps under way. Errors: UsageArgument, CompileShape and others of parts_of, those of a rank
+  /// that cannot take a shape on; the trainer is as it was. All else is in the future.
   [[nodiscard]] StepFuture step(const Batch& inputs, const Batch& labels);
 
-  /// Returns the mean loss of the batch, forward only, behind the steps under way. Changes nothing.
+  /// Returns the mean loss of the batch, forward only, behind the steps under way; of any shape, as
+  /// step(). Changes nothing.
   [[nodiscard]] double evaluate(const Batch& inputs, const Batch& labels);
 
   /// Updates made: of steps that are over.

@@ -37,7 +37,8 @@ sc::PlanActor::behavior_type simulated(sc::PlanActor::pointer, sc::Rank rank) {
                 .rank = rank, .submission = m.submission, .committed = m.training};
           },
           [=](const sc::SendState&) { return sc::StateListing{.rank = rank}; },
-          [=](const sc::TakeState&) { return sc::StateTaken{.rank = rank}; }};
+          [=](const sc::TakeState&) { return sc::StateTaken{.rank = rank}; },
+          [=](const sc::LoadVariant&) { return sc::VariantLoaded{.rank = rank}; }};
 }
 
 sc::AgentActor::behavior_type agent(sc::AgentActor::pointer, sc::Rank rank) {

@@ -2,6 +2,7 @@
 /// other.
 #pragma once
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace stagecraft {
 struct BatchTensor {
   at::Tensor tensor;
   bool replicated = false;
+  std::string name;  ///< for a forward that takes a map; empty: none
 
   BatchTensor(at::Tensor t)
       : tensor(std::move(t)) {
@@ -25,6 +27,21 @@ struct BatchTensor {
   return {std::move(tensor), true};
 }
 
+/// A tensor that a forward with a map finds there under `name`.
+[[nodiscard]] inline BatchTensor named(std::string name, BatchTensor tensor) {
+  tensor.name = std::move(name);
+  return tensor;
+}
+
 using Batch = std::vector<BatchTensor>;
+
+/// Of each tensor.
+[[nodiscard]] inline std::vector<std::string> names_of(const Batch& batch) {
+  std::vector<std::string> names;
+  for (const BatchTensor& one : batch) {
+    names.push_back(one.name);
+  }
+  return names;
+}
 
 }  // namespace stagecraft

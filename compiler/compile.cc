@@ -1,11 +1,11 @@
 #include "stagecraft/compiler/compile.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/autocast_guard.h"
 #include "stagecraft/compiler/capture/capture.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/cut/cut_into_stages.h"
@@ -13,26 +13,16 @@
 #include "stagecraft/compiler/operator_costs.h"
 #include "stagecraft/compiler/probe.h"
 #include "stagecraft/compiler/recompute_stages.h"
+#include "stagecraft/compiler/registered.h"
 #include "stagecraft/compiler/replay_check.h"
 #include "stagecraft/compiler/shares_memory.h"
 #include "stagecraft/compiler/split_batch.h"
 #include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/compiler/ties.h"
+#include "stagecraft/compiler/variants.h"
 
 namespace stagecraft {
 namespace {
-
-/// A tensor registered under several names is one parameter, known by its first name.
-std::vector<NamedTensor> without_aliases(const std::vector<NamedTensor>& tensors) {
-  std::vector<NamedTensor> result;
-  std::unordered_set<const c10::TensorImpl*> seen;
-  for (const NamedTensor& t : tensors) {
-    if (t.tensor.defined() && seen.insert(t.tensor.unsafeGetTensorImpl()).second) {
-      result.push_back(t);
-    }
-  }
-  return result;
-}
 
 /// Errors: UsageArgument for a parameter or buffer that no worker could compute with.
 void check_state(const std::vector<NamedTensor>& tensors, std::string_view what) {
@@ -181,10 +171,17 @@ void refuse_no_module() {
               "(torch::nn::Linear(nullptr) holds none), and pass none that was moved from");
 }
 
-Program compile_workload(const Workload& given, const CompileOptions& options) {
+Program compile_workload(const Workload& given,
+                         const CompileOptions& options,
+                         ModuleSource source) {
   if (options.microbatches < 1) {
     throw Error(Errc::UsageArgument,
                 fmt::format("microbatches must be at least 1, found {}", options.microbatches));
+  }
+  if (options.shapes < 1) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("shapes must be at least 1, that of the example batch, found {}",
+                            options.shapes));
   }
   if (!given.loss) {
     throw Error(
@@ -201,6 +198,9 @@ Program compile_workload(const Workload& given, const CompileOptions& options) {
 
   auto compiled = std::make_shared<CompiledProgram>();
   compiled->microbatches = options.microbatches;
+  compiled->input_names = names_of(options.inputs);
+  compiled->modes = given.modes;
+  compiled->autocast = AutocastGuard::now();
   compiled->inputs = slices_of(options.inputs, options.microbatches, "input");
   compiled->labels = slices_of(options.labels, options.microbatches, "label");
   const auto inputs = split_batch(options.inputs, compiled->inputs, options.microbatches, "input");
@@ -211,20 +211,26 @@ Program compile_workload(const Workload& given, const CompileOptions& options) {
   take_copies(compiled->graph.parameters);
   take_copies(compiled->graph.buffers);
   std::vector<OperatorCost> costs = costs_for(options.cut, compiled->graph, inputs[0], labels[0]);
-  const StageAssignment assignment = cut_into_stages(compiled->graph, options.cut, costs);
-  compiled->partition = partition(compiled->graph, assignment);
-  compiled->cut = cut_report(compiled->graph, assignment, std::move(costs));
+  compiled->assignment = cut_into_stages(compiled->graph, options.cut, costs);
+  compiled->marked = std::holds_alternative<AtMarkers>(options.cut);
+  compiled->partition = partition(compiled->graph, compiled->assignment);
+  compiled->cut = cut_report(compiled->graph, compiled->assignment, std::move(costs));
   std::vector<StageRun> runs =
       run_stages(compiled->graph, compiled->partition, inputs[0], labels[0]);
   find_gradient_flow(compiled->partition, runs);
   compiled->stage_graph = stage_graph_of(compiled->partition);
   check_trains(*compiled);
+  compiled->recompute = options.recompute;
   recompute_stages(compiled->graph,
                    compiled->stage_graph,
                    options.recompute,
                    compiled->partition,
                    std::move(runs));
-  return Program(std::move(compiled));
+  if (!source.workload && source.why_none.empty()) {
+    return Program(std::move(compiled));
+  }
+  auto variants = std::make_shared<Variants>(compiled, std::move(source), options.shapes);
+  return Program(std::move(compiled), std::move(variants));
 }
 
 }  // namespace internal

@@ -8,12 +8,16 @@
 ///
 /// CO-1: parameters, buffers, gradients, modes, batch and random numbers are as they were before.
 ///       Forward and loss run twice, or a third time where they throw at the second: what they keep
-///       elsewhere has seen that.
+///       elsewhere has seen that. So they do once more for every other shape that a step brings.
+/// CO-2: the program keeps module and loss for shapes to come: a module that a shared_ptr owns, as
+///       in every holder, shares its ownership; any other has to live until the last new shape.
 #pragma once
 
 #include <concepts>
+#include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -21,6 +25,7 @@
 #include "stagecraft/compiler/batch.h"
 #include "stagecraft/compiler/call.h"
 #include "stagecraft/compiler/cut/cut.h"
+#include "stagecraft/compiler/kept_module.h"
 #include "stagecraft/compiler/loss.h"
 #include "stagecraft/compiler/program.h"
 #include "stagecraft/compiler/recompute.h"
@@ -43,6 +48,8 @@ struct CompileOptions {
   int microbatches = 1;  ///< equal parts in dim 0
   Cut cut;               ///< into stages
   Recompute recompute;   ///< instead of keeping what a backward needs
+  /// Most shapes of microbatches that steps may have, the example batch's among them. 1: that one.
+  int shapes = 8;
 };
 
 namespace internal {
@@ -51,7 +58,9 @@ template <class T>
 concept NoFile = !std::same_as<std::remove_cvref_t<T>, ModelFile>;
 
 /// The part of compile that is no template.
-[[nodiscard]] Program compile_workload(const Workload& workload, const CompileOptions& options);
+[[nodiscard]] Program compile_workload(const Workload& workload,
+                                       const CompileOptions& options,
+                                       ModuleSource source = {});
 
 /// Errors: CompileCapture where there is no output.
 [[nodiscard]] Tensors not_empty(Tensors outputs);
@@ -118,27 +127,75 @@ consteval bool can_be_compiled() {
     static_assert(
         kNever<Callee>,
         "sc::compile: forward must return tensors: an at::Tensor, or tuples, pairs, vectors, "
-        "arrays, optionals or "
-        "plain structs (no base class, at most 8 members, all of them tensors or such) of them");
+        "arrays, optionals, maps or "
+        "plain structs (no base class, at most 8 members, all of them tensors or such) of them, or "
+        "types with a stagecraft::TensorsOf<T>::list");
     return false;
   } else {
     static_assert(
         kNever<Callee>,
-        "sc::compile: forward must be public and callable with 1 to 8 tensors alone, or with one "
-        "std::vector<at::Tensor>; this module has no such forward, or several that fit equally "
-        "well: add one, or "
-        "give its other parameters defaults");
+        "sc::compile: forward must be public and callable with 1 to 8 tensors alone, or with "
+        "tuples, pairs, arrays, optionals, vectors, maps from std::string, plain structs of "
+        "tensors, or types with a stagecraft::TensorsOf<T>::make; this module has no such forward, "
+        "or several that fit equally well: add one, or give its other parameters defaults");
     return false;
+  }
+}
+
+/// The module and its loss as they are now. What calls them lives no longer than `module` does.
+template <class Callee>
+Workload workload_of(Callee& module,
+                     const LossFunction& loss,
+                     const std::vector<std::string>& names) {
+  Workload workload;
+  workload.forward = [&module, names](const Tensors& inputs) {
+    return internal::spread<internal::TakeOutputs>(module, inputs, names);
+  };
+  workload.loss = loss;
+  const auto& owner = internal::owner_of(module);
+  for (const auto& item : owner.named_parameters()) {
+    workload.parameters.push_back({item.key(), item.value()});
+  }
+  for (const auto& item : owner.named_buffers()) {
+    workload.buffers.push_back({item.key(), item.value()});
+  }
+  if constexpr (std::is_convertible_v<decltype(&owner), const torch::nn::Module*>) {
+    workload.modes = internal::modes_of(owner);
+  }
+  return workload;
+}
+
+/// Keeps CO-2.
+template <class Given, class Callee>
+ModuleSource source_of(const Given& given,
+                       Callee& module,
+                       const LossFunction& loss,
+                       const std::vector<std::string>& names,
+                       const Workload& workload) {
+  if constexpr (Holder<std::remove_const_t<Callee>>) {  // AnyModule: a copy holds the same module
+    const auto copy = std::make_shared<std::remove_const_t<Callee>>(module);
+    return {.workload = [copy, loss, names] { return internal::workload_of(*copy, loss, names); },
+            .why_none = {}};
+  } else {
+    KeptModule kept(internal::owner_of_life(given, module), workload.parameters);
+    return {.workload =
+                [&module, kept = std::move(kept), loss, names] {
+                  kept.require_alive();
+                  return internal::workload_of(module, loss, names);
+                },
+            .why_none = {}};
   }
 }
 
 }  // namespace internal
 
 /// Compiles `given`: a torch::nn::Module with a `forward` of tensors, a holder of one, or a pointer
-/// to one. `forward` is called with one tensor per input, or with all of them in one std::vector,
-/// and returns what tensors_in.h takes apart; that of a Sequential or AnyModule returns one tensor.
-/// The program copies parameters and buffers: the module need not outlive it, and what becomes of
-/// it changes nothing. The trained weights are in `Trainer::state_dict()`.
+/// to one. `forward` is called with one tensor per input, with all of them in one std::vector, or
+/// with structures of them (structured_call.h), and returns what tensors_in.h takes apart; that of
+/// a Sequential or AnyModule returns one tensor.
+/// The program copies parameters and buffers: what becomes of the module's changes nothing. The
+/// trained weights are in `Trainer::state_dict()`. The module itself is run again for steps of
+/// other shapes (CO-2).
 /// Errors: UsageArgument, CompileCapture, CompilePartition, CompileShape; each names operator and
 /// stage.
 /// Cost: four forwards and two backwards of one microbatch, a forward more where stages recompute,
@@ -147,24 +204,18 @@ template <internal::NoFile Given>
 [[nodiscard]] Program compile(Given&& given, const CompileOptions& options) {
   using Callee = internal::CalleeOf<std::remove_reference_t<Given>>;
   Workload workload;
+  ModuleSource source;
   if constexpr (internal::can_be_compiled<Callee>()) {
     if (internal::holds_nothing(given)) {
       internal::refuse_no_module();
     }
     Callee& module = internal::callee_of(given);
     internal::check_inputs(internal::kTaken<Callee, internal::TakeOutputs>, options.inputs.size());
-    workload.forward = [&module](const Tensors& inputs) {
-      return internal::spread<internal::TakeOutputs>(module, inputs);
-    };
-    workload.loss = options.loss.call();
-    for (const auto& item : internal::owner_of(module).named_parameters()) {
-      workload.parameters.push_back({item.key(), item.value()});
-    }
-    for (const auto& item : internal::owner_of(module).named_buffers()) {
-      workload.buffers.push_back({item.key(), item.value()});
-    }
+    const std::vector<std::string> names = names_of(options.inputs);
+    workload = internal::workload_of(module, options.loss.call(), names);
+    source = internal::source_of(given, module, options.loss.call(), names, workload);
   }
-  return internal::compile_workload(workload, options);
+  return internal::compile_workload(workload, options, std::move(source));
 }
 
 }  // namespace stagecraft

@@ -3,12 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "stagecraft/compiler/cut/cut_report.h"
+#include "stagecraft/compiler/cut/stage_assignment.h"
 #include "stagecraft/compiler/graph.h"
 #include "stagecraft/compiler/partition.h"
 #include "stagecraft/compiler/program.h"
+#include "stagecraft/compiler/recompute.h"
 #include "stagecraft/compiler/split_batch.h"
 #include "stagecraft/scheduler/stage_graph.h"
 
@@ -18,9 +21,15 @@ struct CompiledProgram {
   Graph graph;
   Partition partition;
   StageGraph stage_graph;
+  StageAssignment assignment;
+  bool marked = true;  ///< it was cut at the module's markers
   CutReport cut;
+  Recompute recompute;
   int microbatches = 1;
   std::vector<BatchSlice> inputs, labels;  ///< per microbatch
+  std::vector<std::string> input_names;    ///< empty for one that has none
+  std::vector<bool> modes;                 ///< Workload::modes, when it was captured
+  Autocast autocast;                       ///< likewise, the caller's
 };
 
 /// Bytes of one microbatch of a value.

@@ -9,6 +9,7 @@
 #include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/variants.h"
 
 namespace stagecraft {
 namespace {
@@ -76,7 +77,9 @@ std::string explain_tie(const Partition& partition, const TiedParameter& tied) {
 
 }  // namespace
 
-Program::Program(std::shared_ptr<const CompiledProgram> compiled) : compiled_(std::move(compiled)) {
+Program::Program(std::shared_ptr<const CompiledProgram> compiled,
+                 std::shared_ptr<Variants> variants)
+    : compiled_(std::move(compiled)), variants_(std::move(variants)) {
   if (compiled_ == nullptr) {
     throw Error(Errc::UsageArgument, "a Program of nothing was made; get one from sc::compile");
   }
@@ -88,6 +91,10 @@ const StageGraph& Program::stage_graph() const {
 
 int Program::microbatches() const {
   return compiled_->microbatches;
+}
+
+int Program::shapes() const {
+  return variants_ == nullptr ? 1 : variants_->count();
 }
 
 std::vector<std::string> Program::parameter_names() const {

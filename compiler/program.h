@@ -4,6 +4,7 @@
 /// PR-1: a Program owns copies of the module's parameters and buffers, as they were when compiled;
 ///      trainers copy them.
 /// PR-2: there is no empty Program: moving one copies the handle.
+/// PR-3: all copies of a handle share what was captured for other shapes (variants.h).
 #pragma once
 
 #include <memory>
@@ -16,11 +17,13 @@ namespace stagecraft {
 
 struct CompiledProgram;
 struct CutReport;
+class Variants;
 
 class Program {
  public:
   /// Errors: UsageArgument for null.
-  explicit Program(std::shared_ptr<const CompiledProgram> compiled);
+  explicit Program(std::shared_ptr<const CompiledProgram> compiled,
+                   std::shared_ptr<Variants> variants = nullptr);
   Program(const Program&) = default;  // keeps PR-2: with these there is no move
   Program& operator=(const Program&) = default;
   ~Program() = default;
@@ -28,6 +31,8 @@ class Program {
   /// The stages, who feeds whom, and which of them have a backward.
   [[nodiscard]] const StageGraph& stage_graph() const;
   [[nodiscard]] int microbatches() const;
+  /// How many shapes of microbatches it was captured for by now.
+  [[nodiscard]] int shapes() const;
   /// Names of the parameters, in the module's order.
   [[nodiscard]] std::vector<std::string> parameter_names() const;
   /// Where it was cut, and what stages and operators cost where that was measured.
@@ -39,9 +44,12 @@ class Program {
 
   [[nodiscard]] const CompiledProgram& compiled() const { return *compiled_; }
   [[nodiscard]] const std::shared_ptr<const CompiledProgram>& shared() const { return compiled_; }
+  /// Null where no other shape can be captured.
+  [[nodiscard]] const std::shared_ptr<Variants>& variants() const { return variants_; }
 
  private:
   std::shared_ptr<const CompiledProgram> compiled_;
+  std::shared_ptr<Variants> variants_;
 };
 
 }  // namespace stagecraft

@@ -20,6 +20,9 @@ std::uint64_t random_seed(const RandomKey& key, int index) {
   std::uint64_t seed = mix(0, key.seed);
   seed = mix(seed, static_cast<std::uint64_t>(key.step));
   seed = mix(seed, static_cast<std::uint64_t>(key.microbatch));
+  if (key.shape != 0) {
+    seed = mix(seed, key.shape);
+  }
   return mix(seed, static_cast<std::uint64_t>(index));
 }
 

@@ -14,6 +14,7 @@ struct RandomKey {
   std::uint64_t seed = 0;
   std::int64_t step = 0;
   std::int64_t microbatch = 0;
+  std::uint64_t shape = 0;  ///< Variant::random of the microbatch; 0: that of the example batch
 };
 
 /// The seed of random operator number `index` of the graph under `key`.

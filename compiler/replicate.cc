@@ -31,18 +31,28 @@ Program replicate(const Program& program, const Layout& layout) {
   const CompiledProgram& model = program.compiled();
   auto compiled = std::make_shared<CompiledProgram>(model);
   compiled->stage_graph = layout.expand(model.stage_graph);
-  compiled->partition.stages.resize(static_cast<std::size_t>(layout.stages()));
+  compiled->partition.stages = replicate(model.partition.stages, layout);
   compiled->partition.order.clear();
   for (int replica = 0; replica < layout.replicas(); ++replica) {
-    for (const StageProgram& stage : model.partition.stages) {
-      StageProgram copy = copy_of(stage, replica, layout);
-      compiled->partition.stages[copy.id.index()] = std::move(copy);
-    }
     for (const StageId id : model.partition.order) {
       compiled->partition.order.push_back(layout.stage(id, replica));
     }
   }
-  return Program(std::move(compiled));
+  return Program(std::move(compiled), program.variants());
+}
+
+std::vector<StageProgram> replicate(const std::vector<StageProgram>& stages, const Layout& layout) {
+  if (layout.replicas() == 1) {
+    return stages;
+  }
+  std::vector<StageProgram> copies(stages.size() * static_cast<std::size_t>(layout.replicas()));
+  for (int replica = 0; replica < layout.replicas(); ++replica) {
+    for (const StageProgram& stage : stages) {
+      StageProgram copy = copy_of(stage, replica, layout);
+      copies[copy.id.index()] = std::move(copy);
+    }
+  }
+  return copies;
 }
 
 }  // namespace stagecraft

@@ -5,7 +5,10 @@
 ///       their own number and in those of their neighbours.
 #pragma once
 
+#include <vector>
+
 #include "stagecraft/compiler/program.h"
+#include "stagecraft/compiler/stage_program.h"
 #include "stagecraft/scheduler/layout.h"
 
 namespace stagecraft {
@@ -14,5 +17,9 @@ namespace stagecraft {
 /// Errors: ScheduleParameter when the program has another number of stages than each of several
 /// replicas.
 [[nodiscard]] Program replicate(const Program& program, const Layout& layout);
+
+/// The stages of a program, or of a variant of it, once per replica, by id.
+[[nodiscard]] std::vector<StageProgram> replicate(const std::vector<StageProgram>& stages,
+                                                  const Layout& layout);
 
 }  // namespace stagecraft

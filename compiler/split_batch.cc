@@ -34,7 +34,7 @@ void check_batch_tensor(const at::Tensor& tensor, std::string_view what, std::si
 std::vector<BatchSlice> slices_of(const Batch& batch, int microbatches, std::string_view what) {
   std::vector<BatchSlice> slices;
   for (std::size_t i = 0; i < batch.size(); ++i) {
-    const auto& [tensor, whole] = batch[i];
+    const auto& [tensor, whole, name] = batch[i];
     check_batch_tensor(tensor, what, i);
     if (!whole && tensor.dim() == 0) {
       throw Error(

@@ -18,6 +18,8 @@ struct BatchSlice {
   std::vector<std::int64_t> sizes;
   at::ScalarType dtype = at::kFloat;
   bool replicated = false;
+
+  friend bool operator==(const BatchSlice&, const BatchSlice&) = default;
 };
 
 /// What each microbatch gets of the example batch. `what` names the batch in messages ("input",

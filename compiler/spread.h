@@ -4,7 +4,8 @@
 /// For each number up to eight the compiler finds out whether the callee can be called with so many
 /// tensors: as lvalues (Tensor, const Tensor&, Tensor&, std::optional<Tensor>) or else as rvalues
 /// (Tensor&&). Overloads, templates and default arguments are thus resolved by the call itself.
-/// Where a number does not fit, all tensors go as one list, if the callee takes one.
+/// Where a number does not fit, all tensors go as one list, if the callee takes one, or into the
+/// structures that its forward takes (structured_call.h).
 #pragma once
 
 #include <array>
@@ -17,6 +18,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "stagecraft/compiler/call.h"
+#include "stagecraft/compiler/structured_call.h"
 
 namespace stagecraft::internal {
 
@@ -25,13 +27,14 @@ inline constexpr std::size_t kMostArguments = 8;
 /// Which numbers of tensors a callee takes.
 struct TakenNumbers {
   std::array<bool, kMostArguments + 1> one_by_one{};
-  bool as_list = false;  ///< any number
+  bool as_list = false;     ///< any number
+  bool structured = false;  ///< as many as its structures say, which is known only in the call
 
   [[nodiscard]] constexpr bool takes(std::size_t number) const {
-    return as_list || (number < one_by_one.size() && one_by_one[number]);
+    return as_list || structured || (number < one_by_one.size() && one_by_one[number]);
   }
   [[nodiscard]] constexpr bool any() const {
-    bool some = as_list;
+    bool some = as_list || structured;
     for (const bool taken : one_by_one) {
       some = some || taken;
     }
@@ -82,6 +85,7 @@ consteval TakenNumbers find_taken(std::index_sequence<N...>) {
     taken.as_list = fits<Callee, Take, std::vector<at::Tensor>&>() ||
                     fits<Callee, Take, std::vector<at::Tensor>&&>();
   }
+  taken.structured = !taken.as_list && takes_structures<Callee, Take>();
   return taken;
 }
 
@@ -109,10 +113,13 @@ template <class Callee, class Take>
 inline constexpr TakenNumbers kTaken =
     find_taken<Callee, Take>(std::make_index_sequence<kMostArguments>());
 
-/// Returns what `Take` makes of callee(tensors...). Requires: kTaken<Callee,
-/// Take>.takes(tensors.size()).
+/// Returns what `Take` makes of callee(tensors...). `names`: of the tensors, where they have some.
+/// Requires: kTaken<Callee, Take>.takes(tensors.size()).
+/// Errors: UsageArgument for another number of tensors than the callee's structures take.
 template <class Take, class Callee>
-typename Take::Result spread(Callee& callee, std::vector<at::Tensor> tensors) {
+typename Take::Result spread(Callee& callee,
+                             std::vector<at::Tensor> tensors,
+                             const std::vector<std::string>& names = {}) {
   typename Take::Result result;
   const auto call_if_so_many = [&]<std::size_t Number>() {
     if constexpr (kTaken<Callee, Take>.one_by_one[Number]) {
@@ -131,6 +138,13 @@ typename Take::Result spread(Callee& callee, std::vector<at::Tensor> tensors) {
   if constexpr (kTaken<Callee, Take>.as_list) {
     if (!called) {
       result = internal::call_with_list<Callee, Take>(callee, tensors);
+    }
+  } else if constexpr (kTaken<Callee, Take>.structured) {
+    if (!called) {
+      result = internal::call_with_structures<Take>(
+          callee,
+          TensorReader(std::move(tensors), names),
+          typename ParametersOf<decltype(&Callee::forward)>::Types());
     }
   }
   return result;

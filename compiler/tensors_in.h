@@ -1,8 +1,8 @@
 /// tensors_in: what a module returns, as a list of tensors.
 ///
-/// Taken apart are tensors, optionals, tuples, pairs, arrays, vectors and other ranges, and plain
-/// structs (aggregates without a base class) of up to eight members; each part may again be one of
-/// these.
+/// Taken apart are tensors, optionals, tuples, pairs, arrays, vectors and other ranges, maps by
+/// their keys, plain structs (aggregates without a base class) of up to eight members, and types of
+/// the user's (TensorsOf); each part may again be one of these.
 ///
 /// TI-1: tensors stand in the order in which they are written; one that is absent (undefined, or an
 ///       empty optional) is left out.
@@ -17,6 +17,8 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+
+#include "stagecraft/compiler/tensors_of.h"
 
 namespace stagecraft::internal {
 
@@ -86,6 +88,13 @@ concept Range = requires(const T& value) {
   std::end(value);
 };
 
+/// In the order of its keys; that of an unordered map would be another in every process.
+template <class T>
+concept OrderedMap = Range<T> && requires {
+  typename T::key_compare;
+  typename T::mapped_type;
+};
+
 template <class T>
 concept TupleLike = requires {
   std::tuple_size<T>::value;
@@ -102,10 +111,12 @@ consteval bool all_made_of_tensors(std::index_sequence<I...>) {
 
 template <class T>
 consteval bool is_made_of_tensors() {
-  if constexpr (std::convertible_to<const T&, at::Tensor>) {
+  if constexpr (std::convertible_to<const T&, at::Tensor> || ListedByUser<T>) {
     return true;
   } else if constexpr (Optional<T>) {
     return is_made_of_tensors<typename T::value_type>();
+  } else if constexpr (OrderedMap<T>) {
+    return is_made_of_tensors<typename T::mapped_type>();
   } else if constexpr (TupleLike<T>) {
     return all_made_of_tensors<T>(std::make_index_sequence<std::tuple_size_v<T>>());
   } else if constexpr (Range<T>) {
@@ -126,9 +137,17 @@ void append(std::vector<at::Tensor>& all, const T& value) {
     if (const at::Tensor tensor = value; tensor.defined()) {
       all.push_back(tensor);
     }
+  } else if constexpr (ListedByUser<T>) {
+    for (const at::Tensor& tensor : TensorsOf<T>::list(value)) {
+      internal::append(all, tensor);
+    }
   } else if constexpr (Optional<T>) {
     if (value.has_value()) {
       internal::append(all, *value);
+    }
+  } else if constexpr (OrderedMap<T>) {
+    for (const auto& [key, part] : value) {
+      internal::append(all, part);
     }
   } else if constexpr (TupleLike<T>) {
     std::apply(append_each, value);

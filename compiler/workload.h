@@ -2,9 +2,11 @@
 ///
 /// Made by `compile` from whatever its caller has, run by capture and by the check of the replay;
 /// nothing behind those knows a module. It calls that module, and so lives no longer than it.
+/// A ModuleSource makes one anew whenever it is needed.
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -20,6 +22,15 @@ struct Workload {
   std::function<at::Tensor(const Tensors& outputs, const Tensors& labels)> loss;
   std::vector<NamedTensor> parameters;
   std::vector<NamedTensor> buffers;
+  /// Whether the module and each module below it is in training mode; empty where nobody can tell.
+  std::vector<bool> modes;
+};
+
+/// Where the module comes from once more, when a microbatch has another shape (variants.h).
+struct ModuleSource {
+  /// The module as it is by now; empty: there is none. Errors: CompileShape when it is gone.
+  std::function<Workload()> workload;
+  std::string why_none;  ///< as the end of a sentence: "bert.pt2 was exported for that shape"
 };
 
 }  // namespace stagecraft

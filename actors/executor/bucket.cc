@@ -90,26 +90,29 @@ Bucket::Bucket(const StageProgram& stage, const Optimizer& optimizer)
   try_optimizer(optimizer, trained_);
 }
 
-void Bucket::accumulate(const std::vector<at::Tensor>& gradients) {
+void Bucket::accumulate(const std::vector<at::Tensor>& gradients, double weight) {
   const at::NoGradGuard no_grad;
   SC_CHECK(gradients.size() == trained_.size(), "one gradient per trained parameter");
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     at::Tensor& sum = trained_[i].gradient;
     if (empty_ && gradients[i].defined()) {
       sum.copy_(gradients[i]);
+      if (weight != 1.0) {
+        sum.mul_(weight);
+      }
     } else if (empty_) {
       sum.zero_();
     } else if (gradients[i].defined()) {
-      sum.add_(gradients[i]);
+      sum.add_(gradients[i], weight);
     }
   }
   empty_ = false;
 }
 
-std::vector<SquaredNorm> Bucket::average(int microbatches) {
+std::vector<SquaredNorm> Bucket::average(double weight) {
   const at::NoGradGuard no_grad;
   for (at::Tensor& flat : flat_gradients_) {
-    flat.div_(microbatches);
+    flat.div_(weight);
   }
   std::vector<SquaredNorm> norms;
   for (std::size_t i = 0; i < trained_.size(); ++i) {

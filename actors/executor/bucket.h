@@ -36,12 +36,13 @@ class Bucket {
   /// Forgets the gradients of the last step.
   void begin_step() { empty_ = true; }
 
-  /// Adds one microbatch's gradients, one per gradient edge; an undefined one counts as zero.
-  void accumulate(const std::vector<at::Tensor>& gradients);
+  /// Adds one microbatch's gradients times its weight, one per gradient edge; an undefined one
+  /// counts as zero.
+  void accumulate(const std::vector<at::Tensor>& gradients, double weight = 1.0);
 
-  /// Turns the sum over microbatches into their mean; returns the squared norm of each counted
-  /// parameter's.
-  [[nodiscard]] std::vector<SquaredNorm> average(int microbatches);
+  /// Turns the sum over microbatches into their mean, given what they weigh together; returns the
+  /// squared norm of each counted parameter's.
+  [[nodiscard]] std::vector<SquaredNorm> average(double weight);
 
   /// One optimizer update. `scale` is what clipping multiplies the gradient with. `step` counts
   /// from 1.

@@ -8,6 +8,7 @@
 #include "stagecraft/actors/executor/non_finite.h"
 #include "stagecraft/actors/executor/replica_buffers.h"
 #include "stagecraft/actors/executor/replica_sum.h"
+#include "stagecraft/actors/executor/step_parts.h"
 #include "stagecraft/base/error.h"
 
 namespace stagecraft {
@@ -113,8 +114,9 @@ void Commit::refuse_non_finite_losses(const std::vector<MicrobatchLoss>& losses)
 Ballot Commit::make_ballot() {
   const auto computing = times_.compute(&RankTimes::update);
   Ballot ballot{.model_parameters = setup_.model_parameters};
+  const double weight = total_weight(order_.parts, setup_.microbatches);
   for (StageRuntime& stage : stages_) {
-    const std::vector<SquaredNorm> norms = stage.bucket.average(setup_.microbatches);
+    const std::vector<SquaredNorm> norms = stage.bucket.average(weight);
     if (stage.program->replica == 0) {  // the others have the same gradients
       ballot.squared_norms.insert(ballot.squared_norms.end(), norms.begin(), norms.end());
     }

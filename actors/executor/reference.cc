@@ -10,9 +10,10 @@
 #include "stagecraft/actors/executor/clip.h"
 #include "stagecraft/actors/executor/non_finite.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
+#include "stagecraft/actors/executor/step_parts.h"
 #include "stagecraft/actors/executor/tie_sum.h"
 #include "stagecraft/compiler/compiled_program.h"
-#include "stagecraft/compiler/split_batch.h"
+#include "stagecraft/compiler/parts.h"
 #include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/compiler/ties.h"
 #include "stagecraft/futures/collective/over_transport.h"
@@ -61,6 +62,11 @@ struct Reference::Impl {
   InprocNetwork network{1};
   TransportCollective collective{network.endpoint(Rank(0))};
   std::vector<StageRuntime> stages;  // in an order in which they can run
+  struct OfVariant {
+    std::shared_ptr<const Variant> variant;
+    std::vector<StageRuntime> stages;  // in the same order
+  };
+  std::map<int, OfVariant> variants;
   std::vector<torch::autograd::Edge> edges;
   std::vector<TieSum> ties;
   std::int64_t done = 0;
@@ -83,28 +89,50 @@ struct Reference::Impl {
     }
   }
 
-  ReferenceStep step(const std::vector<Tensors>& inputs, const std::vector<Tensors>& labels) {
+  /// The stages for microbatches of this shape.
+  const std::vector<StageRuntime>& stages_for(const std::shared_ptr<const Variant>& variant) {
+    if (variant == nullptr) {
+      return stages;
+    }
+    OfVariant& found = variants[variant->number];
+    if (found.variant == nullptr) {
+      found.variant = variant;
+      for (const StageRuntime& stage : stages) {
+        found.stages.emplace_back(variant->stages[stage.program->id.index()], stage);
+      }
+    }
+    return found.stages;
+  }
+
+  ReferenceStep step(const Parts& parts) {
     ReferenceStep result;
+    const PartRuns runs = runs_of(parts);
     for (StageRuntime& stage : stages) {
       stage.bucket.begin_step();
     }
-    for (std::size_t m = 0; m < inputs.size(); ++m) {
-      const at::Tensor loss = forward(inputs[m], labels[m], static_cast<std::int64_t>(m));
+    for (std::size_t m = 0; m < parts.inputs.size(); ++m) {
+      const auto variant = parts.variants.empty() ? nullptr : parts.variants[m];
+      const RandomKey key{.seed = options.seed,
+                          .step = done,
+                          .microbatch = static_cast<std::int64_t>(m),
+                          .shape = variant == nullptr ? 0 : variant->random};
+      const at::Tensor loss = forward(stages_for(variant), parts.inputs[m], parts.labels[m], key);
       result.losses.push_back(loss.item<double>());
-      differentiate(loss);
+      differentiate(loss, part_of(runs, m).weight);
     }
-    for (const double loss : result.losses) {
-      result.mean_loss += loss / static_cast<double>(result.losses.size());
-    }
-    result.gradient_norm = update(static_cast<int>(inputs.size()));
+    result.mean_loss = mean_loss(result.losses, runs);
+    result.gradient_norm = update(total_weight(runs, static_cast<int>(parts.inputs.size())));
     return result;
   }
 
-  at::Tensor forward(const Tensors& inputs, const Tensors& labels, std::int64_t m) {
+  static at::Tensor forward(const std::vector<StageRuntime>& stages,
+                            const Tensors& inputs,
+                            const Tensors& labels,
+                            const RandomKey& key) {
     const at::AutoGradMode grad(true);
     std::map<ValueId, at::Tensor> crossing;
     at::Tensor loss;
-    for (StageRuntime& stage : stages) {
+    for (const StageRuntime& stage : stages) {
       Tensors arguments;
       for (const StageInput& input : stage.program->inputs) {
         switch (input.source) {
@@ -122,8 +150,7 @@ struct Reference::Impl {
             break;
         }
       }
-      run_chunks(
-          stage, arguments, {.seed = options.seed, .step = done, .microbatch = m}, crossing, loss);
+      run_chunks(stage, arguments, key, crossing, loss);
     }
     return loss;
   }
@@ -153,20 +180,20 @@ struct Reference::Impl {
     }
   }
 
-  void differentiate(const at::Tensor& loss) {
+  void differentiate(const at::Tensor& loss, double weight) {
     Saved saved{.leaves = {}, .outputs = {}, .loss = loss};
     const Tensors gradients = backward(saved, {}, edges).parameters;
     auto next = gradients.begin();
     for (StageRuntime& stage : stages) {
       const auto count = static_cast<std::ptrdiff_t>(stage.bucket.gradient_edges().size());
       if (count > 0) {
-        stage.bucket.accumulate({next, next + count});
+        stage.bucket.accumulate({next, next + count}, weight);
       }
       next += count;
     }
   }
 
-  double update(int microbatches) {
+  double update(double weight) {
     const auto deadline = std::chrono::steady_clock::now() +
                           std::chrono::minutes(1);  // it waits for nobody but itself
     for (const TieSum& tie : ties) {
@@ -175,7 +202,7 @@ struct Reference::Impl {
     Ballot ballot{.model_parameters =
                       static_cast<std::int64_t>(program.compiled().graph.parameters.size())};
     for (StageRuntime& stage : stages) {
-      for (const SquaredNorm& norm : stage.bucket.average(microbatches)) {
+      for (const SquaredNorm& norm : stage.bucket.average(weight)) {
         ballot.squared_norms.push_back(norm);
       }
     }
@@ -198,11 +225,9 @@ Reference::Reference(Program program, Optimizer optimizer, ReferenceOptions opti
 Reference::~Reference() = default;
 
 ReferenceStep Reference::step(const Batch& inputs, const Batch& labels) {
-  const CompiledProgram& compiled = impl_->program.compiled();
-  const auto input_parts = split_batch(inputs, compiled.inputs, compiled.microbatches, "input");
-  const auto label_parts = split_batch(labels, compiled.labels, compiled.microbatches, "label");
+  const Parts parts = parts_of(impl_->program, inputs, labels);
   ReferenceStep result;
-  on_own_thread(impl_->options.threads, [&] { result = impl_->step(input_parts, label_parts); });
+  on_own_thread(impl_->options.threads, [&] { result = impl_->step(parts); });
   return result;
 }
 

@@ -33,7 +33,7 @@ struct ReferenceOptions {
 
 struct ReferenceStep {
   std::vector<double> losses;  ///< per microbatch
-  double mean_loss = 0.0;
+  double mean_loss = 0.0;      ///< weighted by samples (PT-2)
   double gradient_norm = 0.0;
 };
 

@@ -24,11 +24,12 @@
 #include <ATen/core/Tensor.h>
 
 #include "stagecraft/actors/executor/rank_setup.h"
+#include "stagecraft/actors/executor/rank_variant.h"
 
 namespace stagecraft {
 
 /// Changes with every change to the fields of any record of a setup, and to how one is written.
-inline constexpr std::uint64_t kSetupVersion = 2;
+inline constexpr std::uint64_t kSetupVersion = 2;  // of variants too
 
 struct EncodedSetup {
   std::string bytes;
@@ -44,8 +45,8 @@ struct EncodedSetup {
 /// Errors: UsageArgument, with the obstacles.
 [[nodiscard]] EncodedSetup encode(const RankSetup& setup);
 
-/// How many tensors the bytes speak of: at most as many as there are bytes. Looks at the beginning
-/// alone.
+/// How many tensors the bytes of a setup or variant speak of: at most as many as there are bytes.
+/// Looks at the beginning alone.
 /// Errors: WireFormat for bytes that begin otherwise, and for another version.
 [[nodiscard]] std::size_t tensor_count(std::string_view bytes);
 
@@ -54,5 +55,14 @@ struct EncodedSetup {
 ///         run.
 [[nodiscard]] RankSetup decode_setup(std::string_view bytes,
                                      const std::vector<at::Tensor>& tensors);
+
+/// Likewise what a rank is told of another shape: "STGSHAPE" instead, then the same with a
+/// RankVariant. It is judged whole when the executor takes it on.
+[[nodiscard]] EncodedSetup encode(const RankVariant& variant);
+[[nodiscard]] RankVariant decode_variant(std::string_view bytes,
+                                         const std::vector<at::Tensor>& tensors);
+
+/// What of it exists in this process alone.
+[[nodiscard]] std::vector<std::string> obstacles(const RankVariant& variant);
 
 }  // namespace stagecraft

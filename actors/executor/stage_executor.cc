@@ -1,9 +1,11 @@
 #include "stagecraft/actors/executor/stage_executor.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include <ATen/TensorOperators.h>
+#include <fmt/format.h>
 
 #include "stagecraft/actors/executor/commit.h"
 #include "stagecraft/actors/executor/device.h"
@@ -13,9 +15,11 @@
 #include "stagecraft/actors/executor/overlap_group.h"
 #include "stagecraft/actors/executor/snapshot.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
+#include "stagecraft/actors/executor/step_parts.h"
 #include "stagecraft/actors/executor/step_times.h"
 #include "stagecraft/base/process_end.h"
 #include "stagecraft/compiler/thread_count.h"
+#include "stagecraft/compiler/variant.h"
 #include "stagecraft/futures/collective/over_transport.h"
 
 namespace stagecraft {
@@ -30,6 +34,12 @@ std::vector<StageRuntime> stages_of(const RankSetup& setup) {
   }
   return stages;
 }
+
+/// The stages of a rank for microbatches of another shape.
+struct LoadedVariant {
+  RankVariant variant;
+  std::vector<StageRuntime> stages;  ///< as the executor's own
+};
 
 std::optional<Mirror> mirror_of(const RankSetup& setup,
                                 const std::shared_ptr<Transport>& transport) {
@@ -46,6 +56,7 @@ struct StageExecutor::Impl {
   std::unique_ptr<Device> device = cpu_device();
   LoadedPlan train, evaluate;        // first: a list that is refused costs no weights
   std::vector<StageRuntime> stages;  // ascending
+  std::map<std::int32_t, LoadedVariant> variants;
   StepTimes times{*device, setup.train.instructions.size()};
   TransportCollective collective;
   std::optional<Mirror> mirror;
@@ -82,7 +93,66 @@ struct StageExecutor::Impl {
             patience(setup.options)};
   }
 
+  void add(RankVariant given) {
+    const auto refuse = [&](const std::string& what) {
+      throw Error(
+          Errc::PlanInvalid,
+          fmt::format(
+              "what came for another shape does not fit rank {}: {}", setup.rank.value, what));
+    };
+    if (given.rank != setup.rank || given.number < 1 ||
+        !std::ranges::equal(setup.stages, given.stages, {}, &StageProgram::id, &StageProgram::id)) {
+      refuse("it is of other stages, or has no number");
+    }
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      if (const std::string found = misfit(setup.stages[s], given.stages[s]); !found.empty()) {
+        refuse(fmt::format("stage {} {}", setup.stages[s].id.value, found));
+      }
+    }
+    const std::int32_t number = given.number;
+    LoadedVariant& loaded = variants[number];
+    loaded.stages.clear();  // first: they view the programs
+    loaded.variant = std::move(given);
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      loaded.stages.emplace_back(loaded.variant.stages[s], stages[s]);
+    }
+  }
+
+  /// Errors: PlanInvalid for an order that this rank cannot run.
+  void check_order(const StepOrder& step) const {
+    std::int64_t count = step.parts.empty() ? setup.microbatches : 0;
+    bool sound = true;
+    for (const PartRun& run : step.parts) {
+      sound = sound && run.count > 0 && run.weight > 0.0 && run.weight <= 1.0 &&
+              (run.variant == 0 || variants.contains(run.variant));
+      count += run.count;
+    }
+    if (!sound || count != setup.microbatches) {
+      throw Error(Errc::PlanInvalid,
+                  "a step was ordered whose microbatches have shapes that this rank was not told "
+                  "of, or numbers and weights that make no sense")
+          .with({.rank = setup.rank, .step = step.step});
+    }
+  }
+
+  /// What the microbatch of an instruction is.
+  [[nodiscard]] PartRun part(const BoundInstruction& bound) const {
+    return part_of(order.parts, bound.instruction->task.microbatch.index());
+  }
+
+  [[nodiscard]] const LoadedVariant* variant_of(const BoundInstruction& bound) const {
+    const std::int32_t number = part(bound).variant;
+    return number == 0 ? nullptr : &variants.at(number);
+  }
+
+  /// The stage of a task, as it is for the shape of its microbatch.
+  [[nodiscard]] const StageRuntime& stage_of(const BoundInstruction& bound) const {
+    const LoadedVariant* variant = variant_of(bound);
+    return variant == nullptr ? stages[bound.stage] : variant->stages[bound.stage];
+  }
+
   StepReport run(const StepOrder& step) {
+    check_order(step);
     order = step;
     plan = step.training ? &train : &evaluate;
     const Snapshot before(stages);
@@ -228,17 +298,20 @@ struct StageExecutor::Impl {
 
   void run_forward(const BoundInstruction& bound) {
     const auto computing = times.compute(&RankTimes::forward);
-    const StageRuntime& stage = stages[bound.stage];
+    const StageRuntime& stage = stage_of(bound);
+    const LoadedVariant* variant = variant_of(bound);
     const Microbatch m = bound.instruction->task.microbatch;
     Tensors inputs;
     for (const SlotId slot : bound.inputs) {
       inputs.push_back(plan->slots.tensor(slot));
     }
     const bool keeps_graphs = bound.saved.value >= 0;
-    StageForward made = stage.forward(
-        inputs,
-        keeps_graphs,
-        {.seed = setup.options.seed, .step = order.step.value, .microbatch = m.value});
+    StageForward made = stage.forward(inputs,
+                                      keeps_graphs,
+                                      {.seed = setup.options.seed,
+                                       .step = order.step.value,
+                                       .microbatch = m.value,
+                                       .shape = variant == nullptr ? 0 : variant->variant.random});
     for (std::size_t i = 0; i < made.outputs.size(); ++i) {
       plan->slots.put(bound.outputs[i], std::move(made.outputs[i]));
     }
@@ -253,7 +326,8 @@ struct StageExecutor::Impl {
   void run_backward(const BoundInstruction& bound) {
     const auto computing = times.compute(&RankTimes::backward);
     const CellKind kind = bound.instruction->task.kind;
-    const StageProgram& program = *stages[bound.stage].program;
+    const StageRuntime& stage = stage_of(bound);
+    const StageProgram& program = *stage.program;
     SavedStage& saved = plan->slots.saved(bound.saved);
     if (program.recomputes() && !saved.front().input_half_done) {
       const bool till_weights = kind == CellKind::BackwardInput;
@@ -261,7 +335,7 @@ struct StageExecutor::Impl {
                             program.saved_bytes + (till_weights ? program.replayed_bytes()
                                                                 : program.largest_replay()));
     }
-    StageGradients made = stages[bound.stage].backward(kind, saved, output_gradients(bound));
+    StageGradients made = stage.backward(kind, saved, output_gradients(bound));
     for (std::size_t i = 0; i < made.inputs.size(); ++i) {
       plan->slots.put(bound.input_gradients[i], std::move(made.inputs[i]));
     }
@@ -284,7 +358,8 @@ struct StageExecutor::Impl {
 
   void accumulate(const BoundInstruction& bound) {
     const auto computing = times.compute(&RankTimes::backward);
-    stages[bound.stage].bucket.accumulate(plan->slots.parameter_gradients(bound.slot));
+    stages[bound.stage].bucket.accumulate(plan->slots.parameter_gradients(bound.slot),
+                                          part(bound).weight);
   }
 
   void mirror_commit() {
@@ -364,6 +439,10 @@ StageExecutor::StageExecutor(RankSetup setup,
 }
 
 StageExecutor::~StageExecutor() = default;
+
+void StageExecutor::add_variant(RankVariant variant) {
+  impl_->add(std::move(variant));
+}
 
 StepReport StageExecutor::run(const StepOrder& order) {
   return impl_->run(order);

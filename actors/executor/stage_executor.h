@@ -21,6 +21,7 @@
 #include "stagecraft/actors/executor/mirror.h"
 #include "stagecraft/actors/executor/progress.h"
 #include "stagecraft/actors/executor/rank_setup.h"
+#include "stagecraft/actors/executor/rank_variant.h"
 #include "stagecraft/actors/executor/step_record.h"
 #include "stagecraft/actors/executor/timeline.h"
 #include "stagecraft/futures/transport/transport.h"
@@ -40,6 +41,11 @@ class StageExecutor {
   ~StageExecutor();
   StageExecutor(const StageExecutor&) = delete;
   StageExecutor& operator=(const StageExecutor&) = delete;
+
+  /// Takes on the stages for another shape, in the place of what it has under that number, if
+  /// anything. Requires: no step is under way.
+  /// Errors: PlanInvalid for stages that do not fit this rank's.
+  void add_variant(RankVariant variant);
 
   /// Runs one step of the plan.
   /// Errors: thrown with rank, stage, microbatch, step and task. WorkerAborted when the transport's

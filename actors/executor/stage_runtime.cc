@@ -44,6 +44,13 @@ StageRuntime::StageRuntime(const StageProgram& stage, const Optimizer& optimizer
   }
 }
 
+StageRuntime::StageRuntime(const StageProgram& variant, const StageRuntime& of)
+    : program(&variant), bucket(of.bucket), state(of.state) {
+  for (const Chunk& chunk : variant.chunks) {
+    chunks.push_back(bound(chunk));
+  }
+}
+
 StageRuntime::BoundChunk StageRuntime::bound(const Chunk& chunk) const {
   BoundChunk result{.interpreter = ChunkInterpreter(*program, chunk),
                     .inputs = {},

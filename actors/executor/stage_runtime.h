@@ -59,6 +59,10 @@ class StageRuntime {
   /// Requires: `program` outlives the runtime.
   StageRuntime(const StageProgram& program, const Optimizer& optimizer);
 
+  /// The same stage as captured for another shape: runs on the parameters and buffers of `of`,
+  /// which all else is asked of. Requires: nothing is the matter with them (misfit, variant.h).
+  StageRuntime(const StageProgram& variant, const StageRuntime& of);
+
   /// Takes copies of what of `state` is this stage's; the rest is left as it is.
   void load(const std::vector<NamedTensor>& state);
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "stagecraft/actors/executor/rank_times.h"
+#include "stagecraft/actors/executor/step_parts.h"
 #include "stagecraft/base/error_value.h"
 #include "stagecraft/base/ids.h"
 
@@ -20,6 +21,7 @@ struct StepOrder {
   Epoch epoch;
   double learning_rate = 0.0;
   bool training = true;
+  PartRuns parts;  ///< what the microbatches are
 };
 
 struct MicrobatchLoss {
@@ -43,7 +45,7 @@ struct StepReport {
 
 template <class V>
 decltype(auto) visit_fields(StepOrder& m, V&& v) {
-  return v(m.step, m.submission, m.epoch, m.learning_rate, m.training);
+  return v(m.step, m.submission, m.epoch, m.learning_rate, m.training, m.parts);
 }
 template <class V>
 decltype(auto) visit_fields(RankTimes& m, V&& v) {

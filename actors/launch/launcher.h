@@ -16,6 +16,7 @@
 #include "stagecraft/actors/caf_types.h"
 #include "stagecraft/actors/cluster.h"
 #include "stagecraft/actors/executor/rank_setup.h"
+#include "stagecraft/actors/executor/rank_variant.h"
 #include "stagecraft/futures/transport/data_port.h"
 #include "stagecraft/futures/transport/transport.h"
 
@@ -45,6 +46,11 @@ class Binding {
   ///         cannot be had (ClusterMember, ClusterTimeout); UsageArgument for a setup that cannot
   ///         travel.
   [[nodiscard]] virtual Worker launch(RankSetup setup) = 0;
+
+  /// Hands the rank's worker its stages for another shape, for the LoadVariant of this request:
+  /// they are there, or on their way, when it asks for them.
+  /// Errors: UsageArgument for what cannot travel; the transport's.
+  virtual void hand_over(RankVariant variant, PlanId plan, Submission request) = 0;
 
   /// Whether another worker stands in the rank's place than the one that was launched for it.
   [[nodiscard]] virtual bool was_replaced(Rank rank) const = 0;

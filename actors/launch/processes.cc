@@ -72,7 +72,7 @@ class ProcessBinding final : public Binding {
   [[nodiscard]] Worker launch(RankSetup setup) override {
     const Rank rank = setup.rank;
     if (!is_remote(rank)) {
-      return launch_thread(fleet_->host(), network_.endpoint(rank), std::move(setup));
+      return launch_thread(fleet_->host(), network_.endpoint(rank), std::move(setup), shelf_);
     }
     const EncodedSetup encoded = encode(setup);
     if (fleet_->who(place_of(rank)).incarnation != members_[rank.index()]->incarnation) {
@@ -87,13 +87,18 @@ class ProcessBinding final : public Binding {
     if (!started.error.empty()) {
       throw to_error(started.error).with({.rank = rank});
     }
-    const std::shared_ptr<Transport> here = driver_end();
-    here->send(rank, setup_tag(setup.plan_id, 0), as_tensor(encoded.bytes));
-    for (std::size_t i = 0; i < encoded.tensors.size(); ++i) {
-      here->send(rank, setup_tag(setup.plan_id, i + 1), encoded.tensors[i]);
-    }
+    send(rank, encoded, [&](std::size_t i) { return setup_tag(setup.plan_id, i); });
     launched_[rank.index()] = members_[rank.index()]->incarnation;
     return started.worker;
+  }
+
+  void hand_over(RankVariant variant, PlanId plan, Submission request) override {
+    const Rank rank = variant.rank;
+    if (!is_remote(rank)) {
+      shelf_->put(std::move(variant), request);
+      return;
+    }
+    send(rank, encode(variant), [&](std::size_t i) { return variant_tag(plan, request, i); });
   }
 
   [[nodiscard]] bool was_replaced(Rank rank) const override {
@@ -108,6 +113,15 @@ class ProcessBinding final : public Binding {
   [[nodiscard]] bool is_remote(Rank rank) const { return lives_elsewhere(options_, rank); }
   [[nodiscard]] int place_of(Rank rank) const { return place_in(options_, rank); }
   [[nodiscard]] int ranks() const { return static_cast<int>(launched_.size()); }
+  template <class TagOf>
+  void send(Rank rank, const EncodedSetup& encoded, const TagOf& tag_of) const {
+    const std::shared_ptr<Transport> here = driver_end();
+    here->send(rank, tag_of(0), as_tensor(encoded.bytes));
+    for (std::size_t i = 0; i < encoded.tensors.size(); ++i) {
+      here->send(rank, tag_of(i + 1), encoded.tensors[i]);
+    }
+  }
+
   /// How many places the crew needs.
   [[nodiscard]] int places() const {
     const Rank last(ranks() - 1);
@@ -164,7 +178,8 @@ class ProcessBinding final : public Binding {
   const SpawnOptions options_;
   const NetworkId id_;
   RoutedNetwork network_;
-  Members members_;                     ///< whom all have been told of
+  const std::shared_ptr<Shelf> shelf_ = std::make_shared<Shelf>();  ///< of ranks that are threads
+  Members members_;                                                 ///< whom all have been told of
   std::vector<std::int64_t> launched_;  ///< by rank, the incarnation that its worker is of
 };
 

@@ -18,7 +18,10 @@ class ThreadBinding final : public Binding {
   }
   [[nodiscard]] Worker launch(RankSetup setup) override {
     std::shared_ptr<Transport> end = network_.endpoint(setup.rank);
-    return launch_thread(host_, std::move(end), std::move(setup));
+    return launch_thread(host_, std::move(end), std::move(setup), shelf_);
+  }
+  void hand_over(RankVariant variant, PlanId, Submission request) override {
+    shelf_->put(std::move(variant), request);
   }
   [[nodiscard]] bool was_replaced(Rank) const override { return false; }
   [[nodiscard]] std::string cause_of_end(Rank) const override { return {}; }
@@ -26,28 +29,59 @@ class ThreadBinding final : public Binding {
  private:
   ActorHost& host_;
   const InprocNetwork network_;
+  const std::shared_ptr<Shelf> shelf_ = std::make_shared<Shelf>();
 };
 
 }  // namespace
+
+static Worker launch_thread(ActorHost& host,
+                            Rank rank,
+                            std::shared_ptr<Transport> end,
+                            SetupSource source,
+                            VariantSource variants) {
+  const auto desk = std::make_shared<WorkerDesk>();
+  desk->rank = rank;
+  desk->transport = std::move(end);
+  // The plan thread first: it is what there may be no means for.
+  PlanActor plan_thread = spawn_plan_thread(host, desk, std::move(source), std::move(variants));
+  return {.plan_thread = std::move(plan_thread), .agent = spawn_agent(host, desk)};
+}
 
 Worker launch_thread(ActorHost& host,
                      Rank rank,
                      std::shared_ptr<Transport> end,
                      SetupSource source) {
-  const auto desk = std::make_shared<WorkerDesk>();
-  desk->rank = rank;
-  desk->transport = std::move(end);
-  // The plan thread first: it is what there may be no means for.
-  PlanActor plan_thread = spawn_plan_thread(host, desk, std::move(source));
-  return {.plan_thread = std::move(plan_thread), .agent = spawn_agent(host, desk)};
+  return launch_thread(host, rank, std::move(end), std::move(source), received_variant);
 }
 
-Worker launch_thread(ActorHost& host, std::shared_ptr<Transport> end, RankSetup setup) {
+Worker launch_thread(ActorHost& host,
+                     std::shared_ptr<Transport> end,
+                     RankSetup setup,
+                     std::shared_ptr<Shelf> shelf) {
   const Rank rank = setup.rank;
   return launch_thread(
-      host, rank, std::move(end), [given = std::move(setup)](const WorkerDesk&, const LoadPlan&) {
-        return given;
+      host,
+      rank,
+      std::move(end),
+      [given = std::move(setup)](const WorkerDesk&, const LoadPlan&) { return given; },
+      [from = std::move(shelf)](const WorkerDesk& desk, const LoadVariant& m, PlanId) {
+        return from->take(desk.rank, m.request);
       });
+}
+
+void Shelf::put(RankVariant variant, Submission request) {
+  const std::scoped_lock lock(mutex_);
+  const Rank rank = variant.rank;
+  waiting_.insert_or_assign({rank, request}, std::move(variant));
+}
+
+RankVariant Shelf::take(Rank rank, Submission request) {
+  const std::scoped_lock lock(mutex_);
+  auto found = waiting_.extract({rank, request});
+  if (found.empty()) {
+    throw Error(Errc::Internal, "a rank was told to take a shape that was not handed over");
+  }
+  return std::move(found.mapped());
 }
 
 std::unique_ptr<Binding> ThreadLauncher::bind(int ranks) {

@@ -2,13 +2,30 @@
 /// them.
 #pragma once
 
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
 #include "stagecraft/actors/launch/launcher.h"
 #include "stagecraft/actors/stage_worker.h"
 
 namespace stagecraft {
 
+/// What ranks of this process are handed between two steps: their stages for other shapes.
+class Shelf {
+ public:
+  void put(RankVariant variant, Submission request);
+  /// Errors: Internal for what was not put there.
+  [[nodiscard]] RankVariant take(Rank rank, Submission request);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<Rank, Submission>, RankVariant> waiting_;
+};
+
 /// Starts a worker that is a thread of this process, at its end of a network. What its rank is to
-/// know comes from `source`, or is `setup`.
+/// know comes from `source` and over the data plane, or is `setup` and on the shelf.
 /// Errors: DeviceOutOfMemory when no thread can be started for it.
 [[nodiscard]] Worker launch_thread(ActorHost& host,
                                    Rank rank,
@@ -16,7 +33,8 @@ namespace stagecraft {
                                    SetupSource source);
 [[nodiscard]] Worker launch_thread(ActorHost& host,
                                    std::shared_ptr<Transport> end,
-                                   RankSetup setup);
+                                   RankSetup setup,
+                                   std::shared_ptr<Shelf> shelf);
 
 class ThreadLauncher final : public Launcher {
  public:

@@ -67,7 +67,18 @@ Program compile(const ModelFile& model, const CompileOptions& options) {
   if (options.loss.call()) {
     workload.loss = options.loss.call();
   }
-  return internal::compile_workload(workload, options);
+  ModuleSource source;
+  const bool may_differ = std::ranges::any_of(model.inputs, [](const ModelTensor& input) {
+    return !input.known || std::ranges::find(input.sizes, -1) != input.sizes.end();
+  });
+  if (model.format == ModelFormat::Exported && !may_differ) {
+    source.why_none = fmt::format(
+        "{} was exported for that shape alone: pad the batch, or export the model for this one",
+        model.path);
+  } else {
+    source.workload = [workload] { return workload; };
+  }
+  return internal::compile_workload(workload, options, std::move(source));
 }
 
 }  // namespace stagecraft

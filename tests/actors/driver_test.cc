@@ -116,7 +116,8 @@ PlanActor::behavior_type scripted(PlanActor::pointer,
   return {[=](const LoadPlan&) { return Ready{.rank = rank}; },
           [=](const StepOrder& m) { return play(script->next(rank, m), m, *desk, *script); },
           [=](const SendState&) { return StateListing{.rank = rank}; },
-          [=](const TakeState&) { return StateTaken{.rank = rank}; }};
+          [=](const TakeState&) { return StateTaken{.rank = rank}; },
+          [=](const LoadVariant&) { return VariantLoaded{.rank = rank}; }};
 }
 
 using Promises = std::vector<caf::response_promise>;

@@ -3,6 +3,8 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "stagecraft/compiler/compile.h"
@@ -128,6 +130,33 @@ struct ReturnsNine : Module {
   std::vector<Nine> forward(Tensor);
 };
 [[maybe_unused]] void returns_nine(ReturnsNine& module) {
+  compiled(module);
+}
+
+// says: has no such forward, or several that fit equally well
+struct TakesUnordered : Module {
+  Tensor forward(Tensor, std::unordered_map<std::string, Tensor>);
+};
+[[maybe_unused]] void takes_unordered(TakesUnordered& module) {
+  compiled(module);
+}
+
+// says: has no such forward, or several that fit equally well
+struct OutOfReach {
+  explicit OutOfReach(Tensor);
+};
+struct TakesUnknown : Module {
+  Tensor forward(std::tuple<Tensor, OutOfReach>);
+};
+[[maybe_unused]] void takes_unknown(TakesUnknown& module) {
+  compiled(module);
+}
+
+// says: forward must return tensors
+struct ReturnsUnordered : Module {
+  std::unordered_map<std::string, Tensor> forward(std::tuple<Tensor, Tensor>);
+};
+[[maybe_unused]] void returns_unordered(ReturnsUnordered& module) {
   compiled(module);
 }
 

@@ -1,5 +1,7 @@
 /// The forms in which a module may come, and what its forward may take and return.
 #include <array>
+#include <cmath>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -8,6 +10,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/parts.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/modules.h"
 #include "stagecraft/tests/support/refusal.h"
@@ -322,6 +325,126 @@ TEST_CASE("a module that returns no tensor at all is refused", "[compiler][forms
                  },
                  Errc::CompileCapture),
              ContainsSubstring("returned no tensor"));
+}
+
+// ---- structures
+// ----------------------------------------------------------------------------------
+
+/// Neither a plain struct nor anything else that is known.
+class Ragged {
+ public:
+  Ragged(torch::Tensor values, torch::Tensor shift)
+      : values_(std::move(values)), shift_(std::move(shift)) {}
+  [[nodiscard]] torch::Tensor shifted() const { return values_ + shift_; }
+  [[nodiscard]] std::vector<torch::Tensor> parts() const { return {values_, shift_}; }
+
+ private:
+  torch::Tensor values_, shift_;
+};
+
+}  // namespace
+
+template <>
+struct TensorsOf<Ragged> {
+  static Ragged make(TensorReader& in) {
+    torch::Tensor values = in.next();
+    return {values, in.next()};
+  }
+  static std::vector<at::Tensor> list(const Ragged& ragged) { return ragged.parts(); }
+};
+
+namespace {
+
+using Features = std::map<std::string, torch::Tensor>;
+
+/// Every structure in one forward; each input counts with a factor of its own.
+struct Structured : Layer {
+  torch::Tensor forward(const std::tuple<torch::Tensor, Pair>& first,
+                        Ragged& ragged,
+                        std::array<torch::Tensor, 2> both,
+                        std::optional<Pair> more,
+                        const std::vector<torch::Tensor>& rest) {
+    torch::Tensor sum = std::get<0>(first) + 2 * std::get<1>(first).first +
+                        3 * std::get<1>(first).second + 4 * ragged.shifted() + 5 * both[0] +
+                        6 * both[1];
+    if (more) {
+      sum = sum + 7 * more->first + 8 * more->second;
+    }
+    for (const torch::Tensor& one : rest) {
+      sum = sum + 9 * one;
+    }
+    return linear(sum);
+  }
+};
+
+struct Mapped : Layer {
+  Features forward(torch::Tensor x, Features features) {
+    const torch::Tensor y = linear(x + features.at("shift"));
+    return {{"b", y}, {"a", features.count("scale") > 0 ? y * features.at("scale") : y}};
+  }
+};
+
+struct RaggedBack : Layer {
+  std::pair<Ragged, torch::Tensor> forward(Ragged ragged) {
+    const torch::Tensor y = linear(ragged.shifted());
+    return {Ragged(y, y + 1), y + 2};
+  }
+};
+
+TEST_CASE("forward may take structures, which are filled in the order of the batch",
+          "[compiler][forms]") {
+  Structured module;
+  for (const std::size_t count : {7U, 9U, 11U}) {
+    std::vector<torch::Tensor> given;
+    for (std::size_t i = 0; i < count; ++i) {
+      given.push_back(torch::full({4, 3}, std::pow(10.0, static_cast<double>(i % 7))));
+    }
+    const double factors[] = {1, 2, 3, 4, 4, 5, 6, 7, 8, 9, 9};
+    torch::Tensor sum = torch::zeros({4, 3});
+    for (std::size_t i = 0; i < count; ++i) {
+      sum = sum + factors[i] * given[i];
+    }
+    const auto outputs = internal::spread<internal::TakeOutputs>(module, given);
+    CHECK(torch::allclose(outputs.at(0), module.linear(sum)));
+    CHECK(outputs_of(module, count) == 1);
+  }
+  CHECK_THAT(refusal([&] { outputs_of(module, 6); }), ContainsSubstring("more tensors than the 6"));
+  CHECK_THAT(refusal([&] { outputs_of(module, 8); }), ContainsSubstring("more tensors than the 8"));
+  CHECK(outputs_of(RaggedBack(), 2) == 3);
+  CHECK_THAT(refusal([] { outputs_of(RaggedBack(), 3); }),
+             ContainsSubstring("takes 2 tensors, the batch has 3"));
+  torch::nn::LSTM lstm(torch::nn::LSTMOptions(3, 3).batch_first(true));
+  CHECK_THAT(refusal([&] { outputs_of(lstm, 4); }),
+             ContainsSubstring("takes 3 tensors, the batch has 4"));
+}
+
+TEST_CASE("a map has what the batch names, and comes back by its keys", "[compiler][forms]") {
+  Mapped module;
+  const auto compiled = [&](const Batch& batch) {
+    const Program program =
+        compile(module, {.inputs = batch, .loss = sum_of_all, .microbatches = 2});
+    return program.compiled().graph.outputs.size();
+  };
+  CHECK(compiled({rows(), named("shift", rows())}) == 2);
+  CHECK(compiled({named("x", rows()), named("scale", rows()), named("shift", rows())}) == 2);
+  CHECK_THAT(refusal([&] {
+               (void)compiled({rows(), rows()});
+             }),
+             ContainsSubstring("input 1 has no name") && ContainsSubstring("sc::named"));
+  const Features back{{"b", rows()}, {"a", rows() + 1}};
+  CHECK(torch::equal(internal::tensors_in(back).at(0), rows() + 1));
+}
+
+TEST_CASE("names that a step's batch has are those of the program", "[compiler][forms]") {
+  Mapped module;
+  const Program program = compile(
+      module, {.inputs = {rows(), named("shift", rows())}, .loss = sum_of_all, .microbatches = 2});
+  CHECK_NOTHROW(parts_of(program, {rows(), named("shift", rows())}, {}));
+  CHECK_NOTHROW(parts_of(program, {rows(), rows()}, {}));
+  CHECK_THAT(refusal([&] {
+               (void)parts_of(program, {named("shift", rows()), rows()}, {});
+             }),
+             ContainsSubstring("named \"shift\" and was compiled as \"\""));
 }
 
 }  // namespace

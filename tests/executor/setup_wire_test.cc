@@ -14,6 +14,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/chunks.h"
 #include "stagecraft/compiler/compile.h"
+#include "stagecraft/compiler/parts.h"
 #include "stagecraft/compiler/wire/program_wire.h"
 #include "stagecraft/examples/models/llama.h"
 #include "stagecraft/scheduler/builders/chimera.h"
@@ -228,6 +229,61 @@ RankSetup small_setup() {
   const auto x = torch::randn({2, 2});
   const Trained t = trained(module, {x}, {x});
   return setups_of(t.program, gpipe(1, kMicrobatches)).front();
+}
+
+/// Of the microbatches of a batch of `rows`, for a setup of setups_of().
+RankVariant variant_for(const Trained& t, std::int64_t rows, const RankSetup& setup) {
+  const auto part = [&](const Batch& batch) {
+    return Batch{batch[0].tensor.narrow(0, 0, rows).clone()};
+  };
+  const Parts parts = parts_of(t.program, part(t.inputs), part(t.labels));
+  const Variant& variant = *parts.variants.at(0);
+  return rank_variant(
+      {.number = variant.number, .random = variant.random, .stages = variant.stages}, setup.train);
+}
+
+TEST_CASE("SW-1: so do stages for another shape, and only ranks that they fit take them",
+          "[executor][wire]") {
+  torch::manual_seed(3);
+  testing::Chain module(2, 2);
+  const auto x = torch::randn({8, 2});
+  const Trained t = trained(module, {x}, {x});
+  const std::vector<RankSetup> setups = setups_of(t.program, gpipe(2, kMicrobatches));
+  const RankVariant variant = variant_for(t, 4, setups[0]);
+  const EncodedSetup sent = encode(variant);
+  const RankVariant got = decode_variant(sent.bytes, sent.tensors);
+  CHECK(encode(got).bytes == sent.bytes);
+  refusal([&] { (void)decode_setup(sent.bytes, sent.tensors); }, kUnreadable);
+  const EncodedSetup setup = encode(setups[0]);
+  refusal([&] { (void)decode_variant(setup.bytes, setup.tensors); }, kUnreadable);
+  RankVariant damaged = variant;
+  damaged.stages[0].chunks[0].nodes[0].results[0] = ValueId(9999);
+  const EncodedSetup wrong = encode(damaged);
+  refusal([&] { (void)decode_variant(wrong.bytes, wrong.tensors); }, Errc::PlanInvalid);
+
+  const auto executor_takes = [&](const RankVariant& given) {
+    InprocNetwork network(2);
+    StageExecutor executor(setups[0], network.endpoint(Rank(0)));
+    executor.add_variant(given);
+    CHECK_THAT(refusal([&] { (void)executor.run({.parts = {{.count = 2, .variant = 7}}}); },
+                       Errc::PlanInvalid),
+               ContainsSubstring("was not told of"));
+    for (const PartRun& run : {PartRun{1, 1, 1.0}, PartRun{3, 1, 1.0}, PartRun{2, 1, -1.0}}) {
+      refusal([&] { (void)executor.run({.parts = {run}}); }, Errc::PlanInvalid);
+    }
+  };
+  executor_takes(got);
+  RankVariant other = variant;
+  other.rank = Rank(1);
+  refusal([&] { executor_takes(other); }, Errc::PlanInvalid);
+  other = variant;
+  other.stages[0].parameters.pop_back();
+  CHECK_THAT(refusal([&] { executor_takes(other); }, Errc::PlanInvalid),
+             ContainsSubstring("does not use the parameter"));
+  other = variant;
+  other.stages[0].outputs.clear();
+  CHECK_THAT(refusal([&] { executor_takes(other); }, Errc::PlanInvalid),
+             ContainsSubstring("hands on 0 values"));
 }
 
 bool same_tensor(const torch::Tensor& a, const torch::Tensor& b) {

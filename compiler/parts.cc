@@ -1,0 +1,156 @@
+#include "stagecraft/compiler/parts.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <ATen/core/grad_mode.h>
+#include <c10/core/InferenceMode.h>
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/split_batch.h"
+#include "stagecraft/compiler/variants.h"
+
+namespace stagecraft {
+namespace {
+
+enum class Likeness : std::uint8_t { Same, OtherSizes, Unlike };
+
+Likeness likeness(const Batch& batch, const std::vector<BatchSlice>& compiled, int microbatches) {
+  if (batch.size() != compiled.size()) {
+    return Likeness::Unlike;
+  }
+  bool same = true;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const auto& [tensor, whole, name] = batch[i];
+    if (!why_unusable(tensor).empty() || tensor.requires_grad() ||
+        tensor.scalar_type() != compiled[i].dtype || whole != compiled[i].replicated ||
+        (!whole && tensor.dim() == 0)) {
+      return Likeness::Unlike;
+    }
+    std::vector<std::int64_t> sizes = compiled[i].sizes;
+    if (!whole) {
+      sizes[0] *= microbatches;
+    }
+    same = same && tensor.sizes() == at::IntArrayRef(sizes);
+  }
+  return same ? Likeness::Same : Likeness::OtherSizes;
+}
+
+struct Division {
+  std::int64_t samples = 0;         ///< a tensor's rows are divided among so many
+  std::vector<std::int64_t> parts;  ///< samples of each
+};
+
+/// As PT-1 says. Errors: CompileShape.
+Division division_of(const std::vector<const Batch*>& batches, std::int64_t microbatches) {
+  std::int64_t samples = 0;
+  bool equal = true;
+  for (const Batch* batch : batches) {
+    for (const auto& [tensor, whole, name] : *batch) {
+      if (!whole) {
+        samples = std::gcd(samples, tensor.size(0));
+        equal = equal && tensor.size(0) % microbatches == 0 && tensor.size(0) > 0;
+      }
+    }
+  }
+  if (equal) {
+    return {.samples = microbatches,
+            .parts = std::vector<std::int64_t>(static_cast<std::size_t>(microbatches), 1)};
+  }
+  if (samples < microbatches) {
+    throw Error(Errc::CompileShape,
+                fmt::format("the batch has {} samples for {} microbatches, and each needs one: "
+                            "pass at least {}, or leave this batch out",
+                            samples,
+                            microbatches,
+                            microbatches));
+  }
+  Division division{.samples = samples, .parts = {}};
+  const std::int64_t most = (samples + microbatches - 1) / microbatches;
+  std::int64_t rest = samples;
+  for (std::int64_t later = microbatches - 1; later >= 0; --later) {
+    division.parts.push_back(later == 0 ? rest : std::min(most, rest - later));
+    rest -= division.parts.back();
+  }
+  return division;
+}
+
+/// Part m of every tensor.
+std::vector<std::vector<at::Tensor>> divided(const Batch& batch, const Division& division) {
+  const at::NoGradGuard no_grad;
+  const c10::InferenceMode no_inference(false);  // its tensors could not be differentiated through
+  std::vector<std::vector<at::Tensor>> parts(division.parts.size());
+  for (const auto& [tensor, whole, name] : batch) {
+    const auto copy = [](const at::Tensor& t) { return t.clone(at::MemoryFormat::Contiguous); };
+    const at::Tensor shared = whole ? copy(tensor) : at::Tensor();
+    const std::int64_t rows = whole ? 0 : tensor.size(0) / division.samples;
+    std::int64_t begin = 0;
+    for (std::size_t m = 0; m < parts.size(); ++m) {
+      const std::int64_t count = division.parts[m] * rows;
+      parts[m].push_back(whole ? shared : copy(tensor.narrow(0, begin, count)));
+      begin += count;
+    }
+  }
+  return parts;
+}
+
+std::vector<BatchSlice> slices_of_part(const std::vector<at::Tensor>& part, const Batch& batch) {
+  std::vector<BatchSlice> slices;
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    slices.push_back({part[i].sizes().vec(), part[i].scalar_type(), batch[i].replicated});
+  }
+  return slices;
+}
+
+/// Errors: UsageArgument for a name that stands elsewhere than when compiled.
+void check_names(const Batch& inputs, const std::vector<std::string>& compiled) {
+  for (std::size_t i = 0; i < inputs.size() && i < compiled.size(); ++i) {
+    if (!inputs[i].name.empty() && inputs[i].name != compiled[i]) {
+      throw Error(Errc::UsageArgument,
+                  fmt::format("input tensor {} is named \"{}\" and was compiled as \"{}\"; pass "
+                              "the inputs in the order of CompileOptions::inputs",
+                              i,
+                              inputs[i].name,
+                              compiled[i]));
+    }
+  }
+}
+
+}  // namespace
+
+Parts parts_of(const Program& program, const Batch& inputs, const Batch& labels) {
+  const CompiledProgram& compiled = program.compiled();
+  const int microbatches = compiled.microbatches;
+  check_names(inputs, compiled.input_names);
+  const Likeness of_inputs = likeness(inputs, compiled.inputs, microbatches);
+  const Likeness of_labels = likeness(labels, compiled.labels, microbatches);
+  const bool same = of_inputs == Likeness::Same && of_labels == Likeness::Same;
+  const bool unlike = of_inputs == Likeness::Unlike || of_labels == Likeness::Unlike;
+  if (same || unlike || program.variants() == nullptr) {  // what does not fit, it refuses
+    return {.inputs = split_batch(inputs, compiled.inputs, microbatches, "input"),
+            .labels = split_batch(labels, compiled.labels, microbatches, "label"),
+            .variants = {},
+            .weights = {}};
+  }
+  const Division division = division_of({&inputs, &labels}, microbatches);
+  Parts parts{.inputs = divided(inputs, division),
+              .labels = divided(labels, division),
+              .variants = {},
+              .weights = {}};
+  for (std::size_t m = 0; m < division.parts.size(); ++m) {
+    parts.variants.push_back(program.variants()->of(slices_of_part(parts.inputs[m], inputs),
+                                                    slices_of_part(parts.labels[m], labels),
+                                                    parts.inputs[m],
+                                                    parts.labels[m]));
+    parts.weights.push_back(static_cast<double>(division.parts[m]) /
+                            static_cast<double>(division.parts.front()));
+  }
+  if (std::ranges::all_of(parts.weights, [](double weight) { return weight == 1.0; })) {
+    parts.weights.clear();
+  }
+  return parts;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,35 @@
+/// parts: a batch as the microbatches of a step, whatever its shape.
+///
+/// Used by the trainer and by the reference, for every step.
+/// PT-1: a batch whose tensors all divide by the number of microbatches M in dim 0 is split into M
+///       equal parts. Any other is of N samples, the most that every tensor has a whole number of
+///       rows for each (as a rule, its rows), and the parts are of ceil(N / M) samples as long as
+///       every later one gets at least one: 13 over 4 are 4, 4, 4, 1, and 9 are 3, 3, 2, 1.
+/// PT-2: parts weigh by their samples, the first 1. Loss and gradient of a step are the means over
+///       its parts by these weights: those over all samples, where a microbatch's are means.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "stagecraft/compiler/batch.h"
+#include "stagecraft/compiler/program.h"
+#include "stagecraft/compiler/variant.h"
+
+namespace stagecraft {
+
+struct Parts {
+  std::vector<std::vector<at::Tensor>> inputs, labels;  ///< per microbatch; copies
+  /// Per microbatch, null for the shape compiled for; empty where all are.
+  std::vector<std::shared_ptr<const Variant>> variants;
+  std::vector<double> weights;  ///< per microbatch; empty where all are 1
+};
+
+/// Splits a batch, and has the program captured for shapes that are new.
+/// Errors: UsageArgument and CompileShape, as split_batch and Variants::of; CompileShape for fewer
+///         samples than microbatches.
+[[nodiscard]] Parts parts_of(const Program& program, const Batch& inputs, const Batch& labels);
+
+}  // namespace stagecraft

@@ -1,0 +1,245 @@
+#include "stagecraft/compiler/variants.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <c10/core/InferenceMode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/base/log.h"
+#include "stagecraft/compiler/autocast_guard.h"
+#include "stagecraft/compiler/capture/capture.h"
+#include "stagecraft/compiler/cut/cut_like.h"
+#include "stagecraft/compiler/gradient_flow.h"
+#include "stagecraft/compiler/probe.h"
+#include "stagecraft/compiler/recompute_stages.h"
+#include "stagecraft/compiler/registered.h"
+#include "stagecraft/compiler/replay_check.h"
+#include "stagecraft/compiler/thread_count.h"
+
+namespace stagecraft {
+namespace {
+
+std::string shapes_text(const std::vector<BatchSlice>& slices) {
+  std::vector<std::string> all;
+  for (const BatchSlice& slice : slices) {
+    all.push_back(fmt::format("[{}]", fmt::join(slice.sizes, ", ")));
+  }
+  return fmt::format("{}", fmt::join(all, " "));
+}
+
+std::string shape_text(const std::vector<BatchSlice>& inputs,
+                       const std::vector<BatchSlice>& labels) {
+  return labels.empty() ? shapes_text(inputs)
+                        : shapes_text(inputs) + " with labels " + shapes_text(labels);
+}
+
+/// FNV-1a.
+class Digest {
+ public:
+  void add(std::uint64_t word) {
+    for (int byte = 0; byte < 8; ++byte) {
+      hash_ = (hash_ ^ (word & 0xFFU)) * 0x100000001b3ULL;
+      word >>= 8U;
+    }
+  }
+  void add(const std::vector<BatchSlice>& slices) {
+    add(slices.size());
+    for (const BatchSlice& slice : slices) {
+      add(slice.sizes.size());
+      for (const std::int64_t size : slice.sizes) {
+        add(static_cast<std::uint64_t>(size));
+      }
+    }
+  }
+  [[nodiscard]] std::uint64_t value() const { return hash_ == 0 ? 1 : hash_; }
+
+ private:
+  std::uint64_t hash_ = 0xcbf29ce484222325ULL;
+};
+
+std::uint64_t random_of(const std::vector<BatchSlice>& inputs,
+                        const std::vector<BatchSlice>& labels) {
+  Digest digest;
+  digest.add(inputs);
+  digest.add(labels);
+  return digest.value();
+}
+
+[[noreturn]] void refuse_changed(const std::string& what) {
+  throw Error(Errc::UsageArgument,
+              fmt::format("this batch has a shape that the program was not captured for, and the "
+                          "module has changed since it was compiled: {}; make it what it was, or "
+                          "compile again",
+                          what));
+}
+
+void check_same(const std::vector<NamedTensor>& before,
+                const std::vector<NamedTensor>& now,
+                std::string_view what) {
+  for (std::size_t i = 0; i < std::min(before.size(), now.size()); ++i) {
+    const at::Tensor& a = before[i].tensor;
+    const at::Tensor& b = now[i].tensor;
+    if (before[i].name != now[i].name || a.sizes() != b.sizes() ||
+        a.scalar_type() != b.scalar_type() || a.requires_grad() != b.requires_grad()) {
+      refuse_changed(
+          fmt::format("its {} {} was {}, {} of shape [{}]{}, and is {}, {} of shape "
+                      "[{}]{}",
+                      what,
+                      i,
+                      before[i].name,
+                      at::toString(a.scalar_type()),
+                      fmt::join(a.sizes(), ", "),
+                      a.requires_grad() ? " that requires a gradient" : "",
+                      now[i].name,
+                      at::toString(b.scalar_type()),
+                      fmt::join(b.sizes(), ", "),
+                      b.requires_grad() ? " that requires a gradient" : ""));
+    }
+  }
+  if (before.size() != now.size()) {
+    refuse_changed(fmt::format("it had {} {}s and has {}", before.size(), what, now.size()));
+  }
+}
+
+/// Puts the inputs of each stage into the order of the program's: capture may have met them in
+/// another one. A value that another stage makes is known by its place among that stage's outputs.
+void order_inputs(const std::vector<StageProgram>& model, std::vector<StageProgram>& stages) {
+  const auto place_of = [](const std::vector<StageProgram>& all, const StageInput& input) {
+    if (input.source != StageInput::Source::Stage) {
+      return static_cast<std::ptrdiff_t>(input.position);
+    }
+    const std::vector<StageOutput>& made = all[input.from.index()].outputs;
+    return std::ranges::find(made, input.value, &StageOutput::value) - made.begin();
+  };
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    std::vector<StageInput> ordered;
+    for (const StageInput& wanted : model[s].inputs) {
+      for (const StageInput& input : stages[s].inputs) {
+        if (input.source == wanted.source && input.from == wanted.from &&
+            place_of(stages, input) == place_of(model, wanted)) {
+          ordered.push_back(input);
+        }
+      }
+    }
+    if (ordered.size() == stages[s].inputs.size()) {  // misfit() tells where it is not
+      stages[s].inputs = std::move(ordered);
+    }
+  }
+}
+
+[[noreturn]] void refuse_misfit(const std::string& what) {
+  throw Error(Errc::CompileShape,
+              fmt::format("captured for this shape, the module does not fit the program: {}; "
+                          "what stages have and pass on must not depend on the shape: pad the "
+                          "batch, or compile a program for it",
+                          what));
+}
+
+void check_count(const std::vector<StageProgram>& model, const std::vector<StageProgram>& stages) {
+  if (model.size() != stages.size()) {
+    refuse_misfit(fmt::format("it has {} stages instead of {}", stages.size(), model.size()));
+  }
+}
+
+/// Keeps VT-1. Requires: check_count.
+void check_fit(const std::vector<StageProgram>& model, const std::vector<StageProgram>& stages) {
+  for (std::size_t s = 0; s < model.size(); ++s) {
+    if (const std::string found = misfit(model[s], stages[s]); !found.empty()) {
+      refuse_misfit(fmt::format("stage {} \"{}\" {}", s, model[s].name, found));
+    }
+  }
+}
+
+}  // namespace
+
+Variants::Variants(std::shared_ptr<const CompiledProgram> model, ModuleSource source, int most)
+    : model_(std::move(model)), source_(std::move(source)), most_(most) {}
+
+std::shared_ptr<const Variant> Variants::of(const std::vector<BatchSlice>& inputs,
+                                            const std::vector<BatchSlice>& labels,
+                                            const Tensors& input_part,
+                                            const Tensors& label_part) {
+  if (inputs == model_->inputs && labels == model_->labels) {
+    return nullptr;
+  }
+  const std::scoped_lock lock(mutex_);
+  for (const auto& known : captured_) {
+    if (known->inputs == inputs && known->labels == labels) {
+      return known;
+    }
+  }
+  const auto refuse = [&](const std::string& why) {
+    throw Error(Errc::CompileShape,
+                fmt::format("this batch has microbatches of {}, the program was compiled for {}, "
+                            "and {}",
+                            shape_text(inputs, labels),
+                            shape_text(model_->inputs, model_->labels),
+                            why));
+  };
+  if (!source_.workload) {
+    refuse(source_.why_none);
+  }
+  if (std::ssize(captured_) + 1 >= most_) {
+    refuse(
+        fmt::format("it has {} shapes by now, as many as CompileOptions::shapes allows: pad "
+                    "batches to fewer shapes, or allow more",
+                    captured_.size() + 1));
+  }
+  auto variant = std::make_shared<Variant>();
+  variant->number = static_cast<int>(captured_.size()) + 1;
+  variant->random = random_of(inputs, labels);
+  variant->inputs = inputs;
+  variant->labels = labels;
+  try {
+    variant->stages = captured(input_part, label_part);
+  } catch (const Error& error) {
+    const bool by_shape =
+        error.code() == Errc::CompileCapture || error.code() == Errc::CompilePartition;
+    throw Error(by_shape ? Errc::CompileShape : error.code(),
+                fmt::format("microbatches of {}, the program was compiled for {}: {}",
+                            shape_text(inputs, labels),
+                            shape_text(model_->inputs, model_->labels),
+                            error.message()))
+        .with(error.context());
+  }
+  log(Level::Info,
+      "captured for another shape",
+      {{"shape", shape_text(inputs, labels)}, {"shapes", captured_.size() + 2}});
+  captured_.push_back(variant);
+  return variant;
+}
+
+int Variants::count() const {
+  const std::scoped_lock lock(mutex_);
+  return static_cast<int>(captured_.size()) + 1;
+}
+
+std::vector<StageProgram> Variants::captured(const Tensors& inputs, const Tensors& labels) const {
+  const SingleThreaded alone;
+  const c10::InferenceMode no_inference(false);
+  const AutocastGuard autocast;
+  AutocastGuard::set(model_->autocast);  // not what the caller of step() happens to have on
+  Workload workload = source_.workload();
+  workload.parameters = internal::without_aliases(workload.parameters);
+  workload.buffers = internal::without_aliases(workload.buffers);
+  check_same(model_->graph.parameters, workload.parameters, "parameter");
+  check_same(model_->graph.buffers, workload.buffers, "buffer");
+  if (workload.modes != model_->modes) {
+    refuse_changed("its parts are not in the modes (training, evaluation) that they were in");
+  }
+  const Graph graph = capture(workload, inputs, labels);
+  check_against_eager(workload, graph, inputs, labels);
+  Partition made = partition(graph, cut_like(graph, *model_));
+  std::vector<StageRun> runs = run_stages(graph, made, inputs, labels);
+  find_gradient_flow(made, runs);
+  check_count(model_->partition.stages, made.stages);
+  recompute_stages(graph, model_->stage_graph, model_->recompute, made, std::move(runs));
+  order_inputs(model_->partition.stages, made.stages);
+  check_fit(model_->partition.stages, made.stages);
+  return std::move(made.stages);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,53 @@
+/// Variants: the shapes of microbatches that a program was captured for, beside that of its example
+/// batch.
+///
+/// Held by the Program and all copies of it; asked by parts_of, for every microbatch of another
+/// shape. The module is run on the caller's thread, with its weights, buffers and modes as they
+/// are: what it computes is recorded, not what comes out of it, so weights that have changed since
+/// it was compiled make no difference. Training uses those of the trainer (PR-1).
+/// VC-1: a shape is captured once, however many trainers and threads ask for it; one that cannot be
+///       leaves everything as it was.
+/// VC-2: what follows from a shape depends on nothing else: not on which shapes came before.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/variant.h"
+#include "stagecraft/compiler/workload.h"
+
+namespace stagecraft {
+
+class Variants {
+ public:
+  /// `model`: the program itself. `most` shapes in all, its own among them.
+  Variants(std::shared_ptr<const CompiledProgram> model, ModuleSource source, int most);
+
+  /// The variant for microbatches that look like this one; null for the program itself.
+  /// Errors: CompileShape for one shape too many, for a module that is gone or cannot be captured
+  ///         anew, and where what was captured does not fit the program (VT-1); UsageArgument when
+  ///         the module has changed.
+  /// Cost: for a new shape that of compile, copies of weights aside.
+  [[nodiscard]] std::shared_ptr<const Variant> of(const std::vector<BatchSlice>& inputs,
+                                                  const std::vector<BatchSlice>& labels,
+                                                  const Tensors& input_part,
+                                                  const Tensors& label_part);
+
+  /// How many shapes there are by now.
+  [[nodiscard]] int count() const;
+
+ private:
+  [[nodiscard]] std::vector<StageProgram> captured(const Tensors& inputs,
+                                                   const Tensors& labels) const;
+
+  const std::shared_ptr<const CompiledProgram> model_;
+  const ModuleSource source_;
+  const int most_;
+  mutable std::mutex mutex_;  ///< held while a shape is captured
+  std::vector<std::shared_ptr<const Variant>> captured_;
+};
+
+}  // namespace stagecraft
