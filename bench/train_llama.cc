@@ -1,9 +1,8 @@
 /// How near does a pipelined Llama come to what its schedule allows?
 ///
 /// The ideal is the simulator's makespan for the same schedule, fed with forward, backward and
-/// update times of each stage measured alone on one thread, in this run. Beside it: what replaying
-/// a captured stage costs over calling the module, and what a second thread inside the operators
-/// gains on one rank and in a plain training loop.
+/// update times of each stage measured alone on one thread, in this run. Beside it: what a second
+/// thread inside the operators gains on one rank and in a plain training loop.
 ///
 ///   train_llama [--workers threads|processes] [--peer PYTHON --peer-script FILE]
 ///
@@ -181,34 +180,6 @@ void measure_pipeline(const Options& options) {
       best / ideal,
       kGoal,
       static_cast<double>(tokens.numel()) / sc::bench::median(steps));
-}
-
-/// Forward and backward of the whole model as one stage, module and replay in turn.
-void measure_replay() {
-  sc::examples::Llama model(llama_options(1));
-  const auto tokens = torch::randint(kVocabulary, {kSequences, kSequence});
-  const sc::Program program = compile_llama(model, tokens, 1);
-  const sc::CompiledProgram& compiled = program.compiled();
-  const sc::StageProgram& stage = compiled.partition.stages.front();
-  sc::StageRuntime runtime(stage, sc::AdamW{});
-  runtime.load(sc::initial_state(compiled.graph));
-  Tensors arguments;
-  for (std::size_t i = 0; i < stage.inputs.size(); ++i) {
-    arguments.push_back(tokens);
-  }
-  std::vector<double> eager, replay, ratios;
-  for (int repetition = 0; repetition < 3 * kRepetitions; ++repetition) {
-    eager.push_back(seconds_of([&] { cross_entropy(model->forward(tokens), tokens).backward(); }));
-    replay.push_back(seconds_of([&] {
-      runtime.chunks.front().interpreter.run(arguments, runtime.state, {}).loss.backward();
-    }));
-    ratios.push_back(replay.back() / eager.back());
-  }
-  fmt::print(
-      "forward and backward of one microbatch: module {:.1f} ms, replay {:.1f} ms, ratio {:.3f}\n",
-      sc::bench::median(eager) * 1e3,
-      sc::bench::median(replay) * 1e3,
-      sc::bench::median(ratios));
 }
 
 /// Seconds of each step but the first, which makes pools and optimizer state.
@@ -422,6 +393,5 @@ int main(int argc, char** argv) {
       return 1;
     }
   }
-  measure_replay();
   measure_threads();
 }

@@ -168,7 +168,7 @@ TEST_CASE("the documentation's table says of every builder what --verify finds",
     REQUIRE(found->second.size() == 4);
     CHECK(found->second[1] ==
           (reordered ? fmt::format("within {:g}", tools::kReorderedBound) : "the same bits"));
-    CHECK(found->second[2] == (graph.replicas() > 1              ? "refused"
+    CHECK(found->second[2] == (graph.replicas() > 1              ? "those of the first replica"
                                : late_forwards(schedule).empty() ? "the same bits"
                                                                  : "other bits"));
   }

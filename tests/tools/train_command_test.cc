@@ -84,7 +84,18 @@ TEST_CASE("what is recomputed keeps less and changes no bit", "[tools][train]") 
   CHECK_THAT(wrong.err,
              ContainsSubstring("nothing to recompute is called \"layer.1\": did you mean "
                                "layers.1?") &&
-                 ContainsSubstring("layers.3.attention"));
+                 ContainsSubstring("layers.1.attention"));
+}
+
+TEST_CASE("in bfloat16 a pipeline has the bits of one process, and not those of float32",
+          "[tools][train]") {
+  const TrainOutput half = train_json({"--stages", "2", "--verify", "--precision", "bf16"});
+  CHECK(half.verify == train_json({"--stages", "2", "--verify"}).verify);
+  CHECK(half.sha256() == train_json({"--stages", "4", "--precision", "bf16"}).sha256());
+  CHECK(half.sha256() != train_json({"--stages", "2"}).sha256());
+  const CommandResult wrong = run_train({"--precision", "fp8"});
+  CHECK(wrong.exit_code == 2);
+  CHECK_THAT(wrong.err, ContainsSubstring("--precision expects bf16 or fp32, found 'fp8'"));
 }
 
 TEST_CASE("clipping, the seed and the learning rate change the weights", "[tools][train]") {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/autocast_guard.h"
 #include "stagecraft/compiler/check.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/cut/cut_file.h"
@@ -35,6 +36,13 @@ void check_least(const TrainOptions& options,
       bytes,
       recomputes ? bytes.microbatch / static_cast<double>(choice.stages) : bytes.microbatch);
   check_fits(least, options.dry_run ? least.to_compile() : least.to_run(), limits);
+}
+
+/// Capture records for each operator under which autocast it ran.
+Program compile_in(Precision precision, Work& work, const ScheduleChoice& choice) {
+  const AutocastGuard autocast;
+  AutocastGuard::set({.enabled = precision == Precision::BFloat16, .dtype = at::kBFloat16});
+  return work.compile(choice);
 }
 
 double left_now() {
@@ -107,7 +115,7 @@ TrainJob make_job(const TrainOptions& given, Console& console) {
   if (!options.force) {
     check_least(options, choice, bytes, limits);
   }
-  Program program = work->compile(choice);
+  Program program = compile_in(options.precision, *work, choice);
   check(program, choice.schedule).or_throw();
   check_weights(options, *work, program);
   complete(bytes, program);

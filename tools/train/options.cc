@@ -71,6 +71,7 @@ void add_pipeline(CLI::App& app,
                   TrainOptions& o,
                   std::vector<std::string>& set,
                   std::string& recompute,
+                  std::string& precision,
                   std::string& workers) {
   const std::string group = "Pipeline";
   app.add_option("--schedule", o.schedule, "a name from stagecraft schedule list, or a file")
@@ -105,6 +106,12 @@ void add_pipeline(CLI::App& app,
                  "keep only the inputs of stages, or of stages, regions and parameter paths by "
                  "name, and run them again before their backward")
       ->type_name("none|stage|NAME,...")
+      ->group(group);
+  app.add_option("--precision",
+                 precision,
+                 "bf16: operators for which it is safe compute in bfloat16 (autocast); weights and "
+                 "optimizer stay in float32")
+      ->type_name("fp32|bf16")
       ->group(group);
   app.add_option("--threads-per-worker", o.threads_per_worker, "threads inside one operator")
       ->check(whole_number(1, kMostThreads))
@@ -278,6 +285,7 @@ std::variant<TrainOptions, HelpText> parse_train_options(
   std::string rate_kind = "constant";
   std::string workers = "threads";
   std::string recompute = "none";
+  std::string precision = "fp32";
   std::vector<std::string> set;
   CLI::App app(kAbout, kCommand);
   app.option_defaults()->always_capture_default();
@@ -285,7 +293,7 @@ std::variant<TrainOptions, HelpText> parse_train_options(
   add_training(app, options, optimizer, rate_kind);
   add_file(app, options);
   add_model(app, options);
-  add_pipeline(app, options, set, recompute, workers);
+  add_pipeline(app, options, set, recompute, precision, workers);
   add_run(app, options);
   if (const auto help = parse_command_line(app, arguments)) {
     return HelpText{*help};
@@ -298,6 +306,8 @@ std::variant<TrainOptions, HelpText> parse_train_options(
       choose<WorkerKind>("--workers",
                          workers,
                          {{"threads", WorkerKind::Threads}, {"processes", WorkerKind::Processes}});
+  options.precision = choose<Precision>(
+      "--precision", precision, {{"fp32", Precision::Float32}, {"bf16", Precision::BFloat16}});
   options.recompute = recompute_of(recompute);
   options.set = key_values(kCommand, "--set", set);
   for (auto* place : {&options.save_weights, &options.load_weights}) {

@@ -19,6 +19,8 @@ namespace stagecraft::tools {
 enum class OptimizerKind { AdamW, Sgd };
 enum class RateKind { Constant, Cosine };
 enum class WorkerKind { Threads, Processes };
+/// In what operators compute; weights and optimizer are of the model's own types.
+enum class Precision { Float32, BFloat16 };
 
 struct TrainOptions {
   std::optional<std::string> model_file;  ///< none: a Llama, which learns `text`
@@ -39,9 +41,10 @@ struct TrainOptions {
   std::optional<std::int64_t> chunks;        ///< stages per rank, for builders that leave it open
   std::map<std::string, std::string> set;    ///< further parameters of the builder
   std::string schedule = "1f1b";             ///< a builder's name or a file
-  Recompute recompute;                       ///< what runs again before its backward
-  std::int64_t steps = 50;                   ///< the step at which the run ends
-  bool all_steps = false;                    ///< instead: as many as `data` has
+  Precision precision = Precision::Float32;
+  Recompute recompute;      ///< what runs again before its backward
+  std::int64_t steps = 50;  ///< the step at which the run ends
+  bool all_steps = false;   ///< instead: as many as `data` has
   OptimizerKind optimizer = OptimizerKind::AdamW;
   double rate = 3e-4;
   RateKind rate_kind = RateKind::Constant;

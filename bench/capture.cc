@@ -1,0 +1,195 @@
+/// What does it cost to take a model in? Capture beside the forward that it watches, a replayed step
+/// beside the module's own, a balanced cut, and a file beside reading its bytes.
+///
+///   capture [MODEL.pt2]
+///
+/// Each figure stands beside what it is compared with, taken in turns in the same run.
+#include "stagecraft/compiler/capture/capture.h"
+
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include "stagecraft/actors/executor/stage_runtime.h"
+#include "stagecraft/bench/hardware.h"
+#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/thread_count.h"
+#include "stagecraft/examples/models/llama.h"
+#include "stagecraft/scheduler/balanced_cut.h"
+#include "stagecraft/stagecraft.h"
+
+namespace sc = stagecraft;
+
+namespace {
+
+constexpr int kRounds = 7;
+constexpr int kVocabulary = 96;
+
+template <class Work>
+double seconds_of(Work&& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// The medians of two kinds of work, taken in turns behind one round of each that does not count.
+template <class One, class Other>
+std::pair<double, double> in_turns(One&& one, Other&& other) {
+  std::vector<double> of_one, of_other;
+  one();
+  other();
+  for (int round = 0; round < kRounds; ++round) {
+    of_one.push_back(seconds_of(one));
+    of_other.push_back(seconds_of(other));
+  }
+  return {sc::bench::median(of_one), sc::bench::median(of_other)};
+}
+
+struct Setting {
+  sc::examples::Llama model;
+  torch::Tensor tokens, targets;
+  sc::Workload workload;
+
+  explicit Setting(const sc::examples::LlamaOptions& options, std::int64_t rows) : model(options) {
+    tokens = torch::randint(kVocabulary, {rows, options.sequence});
+    targets = torch::randint(kVocabulary, {rows, options.sequence});
+    workload.forward = [this](const sc::Tensors& in) { return sc::Tensors{model->forward(in[0])}; };
+    workload.loss = [](const sc::Tensors& out, const sc::Tensors& labels) {
+      return sc::examples::next_token_loss(out[0], labels[0]);
+    };
+    for (const auto& item : model->named_parameters()) {
+      workload.parameters.push_back({item.key(), item.value()});
+    }
+    for (const auto& item : model->named_buffers()) {
+      workload.buffers.push_back({item.key(), item.value()});
+    }
+  }
+
+  [[nodiscard]] torch::Tensor loss() const {
+    return workload.loss(workload.forward({tokens}), {targets});
+  }
+};
+
+void measure_capture() {
+  const Setting setting({.vocabulary = kVocabulary,
+                         .layers = 32,
+                         .dim = 256,
+                         .heads = 4,
+                         .ffn = 688,
+                         .sequence = 128,
+                         .stages = 1},
+                        /*rows=*/1);
+  std::size_t operators = 0;
+  const auto [eager, capture] = in_turns(
+      [&] { (void)setting.loss(); },
+      [&] {
+        operators = sc::capture(setting.workload, {setting.tokens}, {setting.targets}).nodes.size();
+      });
+  fmt::print(
+      "capture of {} operators: {:.1f} ms, an eager forward {:.1f} ms; goal 3 forwards and "
+      "50 ms, {:.1f} ms\n",
+      operators,
+      capture * 1e3,
+      eager * 1e3,
+      (3 * eager + 0.05) * 1e3);
+}
+
+void measure_replay() {
+  Setting setting({.vocabulary = kVocabulary,
+                   .layers = 8,
+                   .dim = 256,
+                   .heads = 4,
+                   .ffn = 688,
+                   .sequence = 128,
+                   .stages = 1},
+                  /*rows=*/4);
+  const sc::Program program = sc::compile(setting.model,
+                                          {.inputs = {setting.tokens},
+                                           .labels = {setting.targets},
+                                           .loss = sc::examples::next_token_loss});
+  const sc::CompiledProgram& compiled = program.compiled();
+  sc::StageRuntime stage(compiled.partition.stages.front(), sc::Sgd{});
+  stage.load(sc::initial_state(compiled.graph));
+  sc::Tensors inputs;
+  for (const sc::StageInput& input : stage.program->inputs) {
+    inputs.push_back(input.source == sc::StageInput::Source::Label ? setting.targets
+                                                                   : setting.tokens);
+  }
+  const auto [eager, replay] = in_turns(
+      [&] {
+        setting.loss().backward();
+        setting.model->zero_grad();
+      },
+      [&] {
+        sc::StageForward made = stage.forward(inputs, /*keeps_graphs=*/true, {});
+        (void)stage.backward(
+            sc::CellKind::Backward, made.saved, sc::Tensors(stage.program->outputs.size()));
+      });
+  fmt::print(
+      "replay, forward and backward, dim 256, 8 layers: {:.1f} ms, eager {:.1f} ms: {:.3f} x, "
+      "goal 1.02 x\n",
+      replay * 1e3,
+      eager * 1e3,
+      replay / eager);
+}
+
+void measure_cut() {
+  constexpr int kOperators = 2000;
+  constexpr int kStages = 8;
+  std::mt19937 random(1);
+  const auto some = [&] { return static_cast<double>(1 + random() % 1000); };
+  std::vector<sc::CutItem> items(kOperators);
+  for (sc::CutItem& item : items) {
+    item = {.time = some(), .bytes = 1, .crossing = some()};
+  }
+  const auto [exact, loose] =
+      in_turns([&] { (void)sc::balanced_cut(items, kStages); },
+               [&] {
+                 (void)sc::balanced_cut(items,
+                                        kStages,
+                                        std::numeric_limits<double>::infinity(),
+                                        /*slack=*/0.03);
+               });
+  fmt::print(
+      "balanced cut of {} operators into {} stages: {:.1f} ms, with 3 % of slack {:.1f} ms; "
+      "goal 50 ms\n",
+      kOperators,
+      kStages,
+      exact * 1e3,
+      loose * 1e3);
+}
+
+void measure_import(const std::string& path) {
+  std::size_t bytes = 0;
+  const auto [reading, loading] = in_turns(
+      [&] {
+        std::ifstream file(path, std::ios::binary | std::ios::ate);
+        std::string content(static_cast<std::size_t>(file.tellg()), '\0');
+        file.seekg(0).read(content.data(), static_cast<std::streamsize>(content.size()));
+        bytes = content.size();
+      },
+      [&] { (void)sc::load_model(path); });
+  fmt::print("import of {} ({:.0f} MB): {:.3f} s, reading it {:.3f} s; goal 1 s more for 100 MB\n",
+             path,
+             static_cast<double>(bytes) / 1e6,
+             loading,
+             reading);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  sc::set_own_thread_count(1);
+  fmt::print("{}\n", sc::bench::hardware());
+  measure_capture();
+  measure_replay();
+  measure_cut();
+  for (int i = 1; i < argc; ++i) {
+    measure_import(argv[i]);
+  }
+}
