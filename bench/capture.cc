@@ -1,5 +1,5 @@
-/// What does it cost to take a model in? Capture beside the forward that it watches, a replayed step
-/// beside the module's own, a balanced cut, and a file beside reading its bytes.
+/// What does it cost to take a model in? Capture beside the forward that it watches, a replayed
+/// step beside the module's own, a balanced cut, and a file beside reading its bytes.
 ///
 ///   capture [MODEL.pt2]
 ///
