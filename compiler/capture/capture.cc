@@ -35,7 +35,9 @@ class Session {
   static Session* current() { return current_; }
 
   /// Where the last operator stood: an exception has closed the markers when it is caught.
-  [[nodiscard]] const std::string& last_marker() const { return last_marker_; }
+  [[nodiscard]] std::string last_place() const {
+    return last_marker_ + (recorder_ == nullptr ? "" : recorder_->whereabouts());
+  }
 
   void top_level(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     last_marker_ = under_marker();
@@ -59,14 +61,10 @@ class Session {
       call();
       return;
     }
-    const bool recorded = recorder_->before(op, *stack, random_index);
-    if (recorded) {
-      const c10::impl::IncludeDispatchKeyGuard inside(kInsideKey);
-      call();
-      recorder_->after(op, *stack);
-    } else {
-      call();
-      recorder_->folded(op, *stack);
+    try {
+      record(op, stack, random_index, call);
+    } catch (const Error& error) {
+      throw Error(error.code(), error.message() + recorder_->whereabouts()).with(error.context());
     }
   }
 
@@ -86,6 +84,21 @@ class Session {
     const std::optional<std::size_t> position = generator_argument(op);
     return position &&
            stack[stack.size() - op.schema().arguments().size() + *position].isGenerator();
+  }
+
+  template <class Call>
+  void record(const c10::OperatorHandle& op,
+              const torch::jit::Stack* stack,
+              int random_index,
+              const Call& call) {
+    if (recorder_->before(op, *stack, random_index)) {
+      const c10::impl::IncludeDispatchKeyGuard inside(kInsideKey);
+      call();
+      recorder_->after(op, *stack);
+    } else {
+      call();
+      recorder_->folded(op, *stack);
+    }
   }
 
   /// Factories (rand, randn_like) have no derivative, so the kernel behind autograd may be entered
@@ -195,7 +208,7 @@ auto translated(const char* what, F&& body) {
   } catch (const std::exception& e) {
     throw foreign_failure(e,
                           Errc::CompileCapture,
-                          fmt::format("{} failed{}", what, Session::current()->last_marker()));
+                          fmt::format("{} failed{}", what, Session::current()->last_place()));
   }
 }
 

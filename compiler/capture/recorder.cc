@@ -12,6 +12,7 @@
 #include "stagecraft/compiler/capture/operand_of.h"
 #include "stagecraft/compiler/capture/operator_traits.h"
 #include "stagecraft/compiler/capture/refusals.h"
+#include "stagecraft/compiler/cut/operator_paths.h"
 #include "stagecraft/compiler/shares_memory.h"
 
 namespace stagecraft {
@@ -209,6 +210,11 @@ void Recorder::check_hidden_read(const c10::OperatorHandle& op, const torch::jit
 
 std::string Recorder::running() const {
   return open_ ? operator_name(*open_) : "an operator";
+}
+
+std::string Recorder::whereabouts() const {
+  const std::string path = last_path(graph_);
+  return path.empty() ? "" : fmt::format(" (near {})", path);
 }
 
 Graph Recorder::finish(const Tensors& outputs, const at::Tensor& loss) {

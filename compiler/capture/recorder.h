@@ -41,6 +41,8 @@ class Recorder {
   void check_hidden_read(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
   /// The name of the recorded operator that is running, for messages.
   [[nodiscard]] std::string running() const;
+  /// " (near layers.3.attention)": the module whose parameters were used last; "" before any.
+  [[nodiscard]] std::string whereabouts() const;
 
   /// Errors: CompileCapture for a loss that hangs on nothing, CompileShape for one that is no
   ///         scalar.

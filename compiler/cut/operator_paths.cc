@@ -75,6 +75,14 @@ std::vector<std::string> own_paths(const Graph& graph) {
   return paths;
 }
 
+std::string last_path(const Graph& graph) {
+  std::string path;
+  for (std::size_t n = graph.nodes.size(); path.empty() && n-- > 0;) {
+    path = own_path(graph, graph.nodes[n]);
+  }
+  return path;
+}
+
 std::string described_operator(const Graph& graph, std::size_t node) {
   // Backwards along the operands; of several ways the one to the operator that ran last.
   std::set<std::size_t> ahead{node};

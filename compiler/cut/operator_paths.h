@@ -16,6 +16,9 @@ namespace stagecraft {
 /// the module at the root has it.
 [[nodiscard]] std::vector<std::string> own_paths(const Graph& graph);
 
+/// The path of the last operator so far that uses parameters or buffers; "" where none does.
+[[nodiscard]] std::string last_path(const Graph& graph);
+
 /// "aten::softmax.int (op:45, near layers.3.attention)": the number among the graph's operators,
 /// and the path of the nearest one before it along its operands that uses parameters.
 [[nodiscard]] std::string described_operator(const Graph& graph, std::size_t node);

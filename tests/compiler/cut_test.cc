@@ -223,6 +223,18 @@ TEST_CASE("a cut is read from text and written to it", "[compiler][cut]") {
   CHECK_THAT(refused("{99999999999}\n"), ContainsSubstring("99999999999"));
 }
 
+TEST_CASE("what is refused is told by the nearest parameters", "[compiler][cut][capture]") {
+  struct Deciding : Tower {
+    torch::Tensor forward(torch::Tensor x) {
+      const auto y = layers->at<torch::nn::LinearImpl>(2).forward(embed(x));
+      const double scale = y.sum().item().toDouble();
+      return head(y * scale);
+    }
+  } module;
+  CHECK_THAT(refusal([&] { (void)cut_program(module, AtMarkers()); }, Errc::CompileCapture),
+             ContainsSubstring("aten::item") && ContainsSubstring("(near layers.2)"));
+}
+
 TEST_CASE("a value crosses in the order of its memory", "[compiler][cut]") {
   const auto x = torch::randn({2, 3, 4, 5});
   const std::vector<torch::Tensor> tensors{x,
