@@ -9,6 +9,14 @@
 namespace stagecraft {
 namespace {
 
+constexpr std::string_view kIndex = "aten::index";
+
+/// Composite, and so without the tag of the operator inside that reads how often.
+bool repeats_by_tensor(const c10::OperatorHandle& op) {
+  return op.operator_name().name == "aten::repeat_interleave" &&
+         op.operator_name().overload_name == "self_Tensor";
+}
+
 /// Operators that write arguments their schema does not mark: the statistics, while training.
 struct HiddenWrite {
   std::string_view name;
@@ -94,19 +102,25 @@ bool reads_values(const c10::OperatorHandle& op) {
 
 bool shape_depends_on_values(const c10::OperatorHandle& op,
                              const std::vector<c10::IValue>& arguments) {
-  if (op.schema().name() == "aten::index") {
+  if (op.schema().name() == kIndex) {
     return is_mask(arguments[1]);  // tagged, but only masks make the shape depend on values
   }
   if (op.schema().name() == kOneHot) {
     return arguments[1].toInt() < 0;  // the number of classes is to be found in the values
   }
-  return op.hasTag(at::Tag::dynamic_output_shape);
+  return op.hasTag(at::Tag::dynamic_output_shape) || repeats_by_tensor(op);
 }
 
 std::optional<std::size_t> shaping_argument(const c10::OperatorHandle& op) {
   const std::string& name = op.schema().name();
-  return name == "aten::index" || name == "aten::masked_select" ? std::optional<std::size_t>(1)
-                                                                : std::nullopt;
+  return name == kIndex || name == "aten::masked_select" || repeats_by_tensor(op)
+             ? std::optional<std::size_t>(1)
+             : std::nullopt;
+}
+
+bool shapes(const c10::OperatorHandle& op, const at::Tensor& tensor) {
+  return op.schema().name() != kIndex || tensor.scalar_type() == at::kBool ||
+         tensor.scalar_type() == at::kByte;
 }
 
 bool checks_what_it_reads(std::string_view name) {

@@ -41,9 +41,13 @@ inline constexpr std::string_view kEqual = "aten::equal";
 [[nodiscard]] bool shape_depends_on_values(const c10::OperatorHandle& op,
                                            const std::vector<c10::IValue>& arguments);
 
-/// The argument whose values alone, where it is a mask, make the shape of what the operator
-/// returns; nothing where all arguments do. A mask that is constant makes a shape that is.
+/// The argument whose values alone make the shape of what the operator returns; nothing where all
+/// arguments do. One that is constant makes a shape that is.
 [[nodiscard]] std::optional<std::size_t> shaping_argument(const c10::OperatorHandle& op);
+
+/// Whether `tensor`, of the shaping argument, makes the shape: of what aten::index is given masks
+/// alone do.
+[[nodiscard]] bool shapes(const c10::OperatorHandle& op, const at::Tensor& tensor);
 
 /// Whether the operator reads values inside that it looks for again in every replay, and returns a
 /// shape that they do not change: classes out of range, lengths, a matrix without inverse, another

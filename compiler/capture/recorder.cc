@@ -136,8 +136,7 @@ bool Recorder::has_fixed_shape(const c10::OperatorHandle& op,
   }
   bool same = true;
   for_each_tensor(arguments[*shaping], [&](const at::Tensor& t) {
-    const bool mask = t.scalar_type() == at::kBool || t.scalar_type() == at::kByte;
-    same = same && (!mask || is_same_in_every_run(t));
+    same = same && (!shapes(op, t) || is_same_in_every_run(t));
   });
   return same;
 }

@@ -142,7 +142,9 @@ TEST_CASE("a buffer that nothing writes may decide", "[compiler][capture]") {
     const auto mask = m.buffer > 0;
     const auto columns = torch::nonzero(m.buffer).flatten();
     return h.index({Slice(), mask}) + h.index_select(1, columns) +
-           h.masked_select(mask.expand({h.size(0), 4})).view_as(h);
+           h.masked_select(mask.expand({h.size(0), 4})).view_as(h) +
+           torch::repeat_interleave(
+               h.slice(1, 0, 4, 2), m.buffer.slice(0, 0, 2).to(torch::kLong) * 2, 1);
   });
   CHECK(count(program, "aten::index") == 1);
   CHECK(count(program, "aten::nonzero") == 1);
@@ -151,6 +153,11 @@ TEST_CASE("a buffer that nothing writes may decide", "[compiler][capture]") {
   const auto select = [](const torch::Tensor& x, const torch::Tensor& mask) {
     return x.index({Slice(), mask});
   };
+  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
+               const auto times = (x.select(0, 0) > -100).to(torch::kLong);
+               return torch::repeat_interleave(torch::matmul(x, m.weight), times, 1);
+             }),
+             ContainsSubstring("aten::repeat_interleave"));
   CHECK_THAT(refusal([&](Lambda& m, torch::Tensor x) {
                const auto h = select(torch::matmul(x, m.weight), m.buffer > 0);
                m.buffer.mul_(2);
