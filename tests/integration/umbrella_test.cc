@@ -39,6 +39,9 @@ TEST_CASE("with the one include a program compiles, checks, simulates and trains
   CHECK(program.parameter_names().size() == 4);
   CHECK_FALSE(program.explain().empty());
   CHECK_FALSE(program.graph_text().empty());
+  const sc::Cut cut = sc::read_cut(sc::write_cut(program.cut()), "net.cut");
+  CHECK(std::holds_alternative<sc::At>(cut));
+  CHECK(sc::to_string(program.cut()).starts_with("stage 0: "));
 
   const sc::Schedule by_hand{{F(0, 0), F(0, 1), idle, B(0, 0), idle, B(0, 1)},
                              {idle, F(1, 0), B(1, 0), F(1, 1), B(1, 1), idle}};

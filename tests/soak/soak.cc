@@ -414,8 +414,16 @@ class Soak {
       return;
     }
     require_blamed(failure->error, Errc::DeviceOutOfMemory, fault.rank);
-    ++figures.survived;
-    go_on(trainer_.steps(), figures);
+    try {
+      go_on(trainer_.steps(), figures);
+      ++figures.survived;
+    } catch (const Error&) {
+      // Behind its answer, and before the limit was lifted, another of its threads had no memory.
+      if (is_running(victim)) {
+        throw;
+      }
+      mend(fault, {fault.rank}, figures);
+    }
   }
 
   void listen_to_noise(Fault& fault, Figures& figures) {
