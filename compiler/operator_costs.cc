@@ -266,13 +266,8 @@ std::vector<OperatorCost> measure_operators(const Program& program,
       split_batch(inputs, compiled.inputs, compiled.microbatches, "input").front(),
       split_batch(labels, compiled.labels, compiled.microbatches, "label").front(),
       how);
-  for (const StageCut& stage : compiled.cut.stages) {
-    const StageId id(&stage - compiled.cut.stages.data());
-    for (const auto& [first, last] : stage.ranges) {
-      for (int n = first; n <= last; ++n) {
-        costs[static_cast<std::size_t>(n)].stage = id;
-      }
-    }
+  for (std::size_t n = 0; n < costs.size(); ++n) {
+    costs[n].stage = StageId(compiled.assignment.stage_of[n]);
   }
   return costs;
 }

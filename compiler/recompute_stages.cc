@@ -14,9 +14,11 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
+#include "stagecraft/base/split.h"
 #include "stagecraft/compiler/chunks.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/memory_meter.h"
+#include "stagecraft/compiler/state_paths.h"
 
 namespace stagecraft {
 namespace {
@@ -56,10 +58,6 @@ std::vector<Region> scopes_of(const StageProgram& stage, KeyOf&& key_of) {
 
 bool is_users_region(const Annotation& a) {
   return a.tag != kStageTag && a.tag != kLossTag;
-}
-
-bool is_below(std::string_view name, std::string_view path) {
-  return name == path || (name.starts_with(path) && name.substr(path.size()).starts_with("."));
 }
 
 /// The operators from the first that uses state of that path to the last.
@@ -124,9 +122,8 @@ Known known_names(const Graph& graph, const Partition& partition) {
   }
   for (const auto* state : {&graph.parameters, &graph.buffers}) {
     for (const NamedTensor& tensor : *state) {
-      for (std::size_t dot = tensor.name.find('.'); dot != std::string::npos;
-           dot = tensor.name.find('.', dot + 1)) {
-        add_once(known.paths, std::string_view(tensor.name).substr(0, dot));
+      for (const std::string& path : paths_above(tensor.name)) {
+        add_once(known.paths, path);
       }
     }
   }
@@ -325,16 +322,14 @@ Recompute parse_recompute(std::string_view text) {
     return Recompute::stages();
   }
   Recompute result{.what = Recompute::What::Named, .names = {}};
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    if (end == begin) {
+  for (const std::string_view name : split(text, ',')) {
+    if (name.empty()) {
       throw Error(Errc::UsageArgument,
                   fmt::format("what to recompute is none, stage or names with commas between "
                               "them, found '{}'; leave no name empty",
                               text));
     }
-    result.names.emplace_back(text.substr(begin, end - begin));
-    begin = end + 1;
+    result.names.emplace_back(name);
   }
   return result;
 }

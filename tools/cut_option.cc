@@ -1,14 +1,15 @@
 #include "stagecraft/tools/cut_option.h"
 
-#include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/base/split.h"
 #include "stagecraft/compiler/cut/cut_file.h"
 #include "stagecraft/compiler/operator_costs.h"
 #include "stagecraft/scheduler/formats/costs_json.h"
@@ -37,15 +38,13 @@ std::optional<Cut> cut_option(const std::optional<std::string>& words) {
     return cut_in(words->substr(1));
   }
   std::vector<std::string> places;
-  for (std::size_t at = 0; at <= words->size();) {
-    const std::size_t end = std::min(words->find(',', at), words->size());
-    places.push_back(words->substr(at, end - at));
-    at = end + 1;
-    if (places.back().empty()) {
+  for (const std::string_view place : split(*words, ',')) {
+    if (place.empty()) {
       throw Error(Errc::UsageArgument,
                   fmt::format("--cut expects places such as layers.4,layers.8 or @FILE, found '{}'",
                               *words));
     }
+    places.emplace_back(place);
   }
   return At(std::move(places));
 }

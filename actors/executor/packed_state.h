@@ -1,7 +1,8 @@
-/// packed_state: a rank's whole state as one tensor of bytes, and back.
+/// packed_state: a rank's state, or a part of it, as one tensor of bytes, and back.
 ///
 /// One message and one copy in place of one for each tensor; the layout follows from the rank's own
-/// state, so nothing is sent beside the bytes. Used by mirrors (mirror.h).
+/// state, so nothing is sent beside the bytes. Used by mirrors (mirror.h) and for the buffers of
+/// replicas.
 #pragma once
 
 #include <cstdint>

@@ -7,57 +7,30 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
 
+#include "stagecraft/actors/executor/packed_state.h"
 #include "stagecraft/base/check.h"
 
 namespace stagecraft {
 namespace {
 
-using Tensors = std::vector<at::Tensor>;
-
-Tensors written_buffers(const StageRuntime& stage) {
-  Tensors written;
+std::vector<NamedTensor> written_buffers(const StageRuntime& stage) {
+  std::vector<NamedTensor> written;
   for (std::size_t i = 0; i < stage.program->buffers.size(); ++i) {
     if (stage.program->buffers[i].written) {
-      written.push_back(stage.state.buffers[i]);
+      written.push_back({stage.program->buffers[i].name, stage.state.buffers[i]});
     }
   }
   return written;
 }
 
-at::Tensor bytes_of(const at::Tensor& buffer) {
-  return buffer.contiguous().reshape({-1}).view(at::kByte);
-}
-
-/// One byte that says whether the buffers are the first copy's, and theirs.
-at::Tensor packed(const Tensors& buffers, bool first) {
-  std::int64_t count = 1;
-  for (const at::Tensor& buffer : buffers) {
-    count += static_cast<std::int64_t>(buffer.nbytes());
-  }
-  at::Tensor all = at::zeros({count}, at::kByte);
-  if (!first) {
-    return all;
-  }
-  all.narrow(0, 0, 1).fill_(1);
-  std::int64_t begin = 1;
-  for (const at::Tensor& buffer : buffers) {
-    const auto size = static_cast<std::int64_t>(buffer.nbytes());
-    all.narrow(0, begin, size).copy_(bytes_of(buffer));
-    begin += size;
+/// One byte that says whether the buffers are the first copy's, and theirs if they are.
+at::Tensor packed(const std::vector<NamedTensor>& buffers, bool first) {
+  at::Tensor all = at::zeros({1 + packed_bytes(buffers)}, at::kByte);
+  if (first) {
+    all.narrow(0, 0, 1).fill_(1);
+    pack(buffers, all.narrow(0, 1, all.numel() - 1));
   }
   return all;
-}
-
-void unpack(const at::Tensor& all, const Tensors& buffers) {
-  std::int64_t begin = 1;
-  for (const at::Tensor& buffer : buffers) {
-    const auto size = static_cast<std::int64_t>(buffer.nbytes());
-    // A copy lies where any type may.
-    const at::Tensor values = all.narrow(0, begin, size).clone().view(buffer.scalar_type());
-    at::Tensor to = buffer;
-    to.copy_(values.view(buffer.sizes()));
-    begin += size;
-  }
 }
 
 }  // namespace
@@ -83,7 +56,7 @@ void take_buffers_of_first(Collective& collective,
   for (std::int64_t begin = 0; begin < all.numel(); begin += size) {
     if (all.narrow(0, begin, 1).item<std::uint8_t>() == 1) {
       for (const StageRuntime* stage : mine) {
-        unpack(all.narrow(0, begin, size), written_buffers(*stage));
+        unpack(all.narrow(0, begin + 1, size - 1), written_buffers(*stage));
       }
       return;
     }

@@ -24,6 +24,11 @@ std::size_t position_of(const std::vector<T>& all, ValueId value) {
   return static_cast<std::size_t>(std::ranges::find(all, value, &T::value) - all.begin());
 }
 
+/// In which order of memory what crosses at an input or output of the stage does so.
+const MemoryOrder& order_of(const StageProgram& stage, const auto& border) {
+  return stage.at(border.value).order;
+}
+
 /// The result of a forward without the graph that made it; whether a gradient flows to it stays.
 at::Tensor without_graph(const at::Tensor& made) {
   return made.detach().requires_grad_(made.requires_grad());
@@ -121,9 +126,6 @@ void StageRuntime::load(const std::vector<NamedTensor>& given) {
 StageForward StageRuntime::forward(const Tensors& inputs,
                                    bool keeps_graphs,
                                    const RandomKey& key) const {
-  const auto order_of = [this](const auto& border) -> const MemoryOrder& {
-    return program->at(border.value).order;
-  };
   const at::AutoGradMode grad(keeps_graphs);
   StageForward made;
   made.outputs.resize(program->outputs.size());
@@ -138,7 +140,7 @@ StageForward StageRuntime::forward(const Tensors& inputs,
       const auto& [from, position] = chunk.inputs[i];
       const at::Tensor given =
           from ? between[*from][position]
-               : from_memory_order(inputs[position], order_of(program->inputs[position]));
+               : from_memory_order(inputs[position], order_of(*program, program->inputs[position]));
       const bool owes = from ? given.requires_grad() : program->inputs[position].owes_gradient;
       at::Tensor argument = given.detach();
       if (keeps_graphs && owes) {
@@ -161,7 +163,7 @@ StageForward StageRuntime::forward(const Tensors& inputs,
       if (chunk.outputs[i]) {
         made.outputs[*chunk.outputs[i]] =
             to_memory_order(result.outputs[i].detach(),
-                            order_of(program->outputs[*chunk.outputs[i]]));  // keeps SP-1
+                            order_of(*program, program->outputs[*chunk.outputs[i]]));  // keeps SP-1
       }
     }
     if (result.loss.defined()) {
@@ -227,10 +229,9 @@ StageGradients StageRuntime::backward(CellKind kind,
     between[c].reserve(chunks[c].outputs.size());
     for (const auto& output : chunks[c].outputs) {
       const bool sent = output && output_gradients[*output].defined();
-      between[c].push_back(
-          sent ? from_memory_order(output_gradients[*output],
-                                   program->at(program->outputs[*output].value).order)
-               : at::Tensor());
+      between[c].push_back(sent ? from_memory_order(output_gradients[*output],
+                                                    order_of(*program, program->outputs[*output]))
+                                : at::Tensor());
     }
   }
   Tensors inputs(program->inputs.size());

@@ -55,11 +55,10 @@ bool Recorder::before(const c10::OperatorHandle& op,
     folding_ = std::move(arguments);
     return false;
   }
-  const bool fixed = has_fixed_shape(op, arguments);
-  if (!compares_floats(op, arguments) && !fixed) {
+  open_is_fixed_ = shape_depends_on_values(op, arguments) && has_fixed_shape(op, arguments);
+  if (!compares_floats(op, arguments) && !open_is_fixed_) {
     check_replayable(op, arguments);
   }
-  open_is_fixed_ = fixed && shape_depends_on_values(op, arguments);
   open_ = node_of(op, arguments, random_index);
   return true;
 }
@@ -124,12 +123,10 @@ bool Recorder::are_same_in_every_run(const std::vector<c10::IValue>& arguments) 
   return same;
 }
 
-/// A mask that is always the same selects the same elements in every replay.
+/// A mask that is always the same selects the same elements in every replay. Requires: the shape
+/// depends on values.
 bool Recorder::has_fixed_shape(const c10::OperatorHandle& op,
                                const std::vector<c10::IValue>& arguments) {
-  if (!shape_depends_on_values(op, arguments)) {
-    return !reads_values(op);
-  }
   const std::optional<std::size_t> shaping = shaping_argument(op);
   if (!shaping) {
     return are_same_in_every_run(arguments);

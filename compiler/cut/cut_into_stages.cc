@@ -15,6 +15,7 @@
 #include "stagecraft/compiler/cut/cut_points.h"
 #include "stagecraft/compiler/cut/marked_stages.h"
 #include "stagecraft/compiler/cut/operator_paths.h"
+#include "stagecraft/compiler/state_paths.h"
 #include "stagecraft/scheduler/balanced_cut.h"
 
 namespace stagecraft {
@@ -216,7 +217,8 @@ class Cutter {
     }
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       for (const ValueId read : reads_of(graph_.nodes[n])) {
-        if (is_below(read, place)) {
+        const std::string* name = name_of_state(graph_, read);
+        if (name != nullptr && is_below(*name, place)) {
           return n;
         }
       }
@@ -224,30 +226,14 @@ class Cutter {
     refuse_path(place);
   }
 
-  [[nodiscard]] const std::string* state_name(ValueId id) const {
-    const Value& value = graph_.at(id);
-    const auto position = static_cast<std::size_t>(value.position);
-    return value.kind == ValueKind::Parameter ? &graph_.parameters[position].name
-           : value.kind == ValueKind::Buffer  ? &graph_.buffers[position].name
-                                              : nullptr;
-  }
-
-  [[nodiscard]] bool is_below(ValueId id, std::string_view path) const {
-    const std::string* name = state_name(id);
-    return name != nullptr && name->starts_with(path) &&
-           (name->size() == path.size() || (*name)[path.size()] == '.');
-  }
-
   [[noreturn]] void refuse_path(const std::string& place) const {
     std::set<std::string> known;
     for (const Node& node : graph_.nodes) {
       for (const ValueId read : reads_of(node)) {
-        if (const std::string* name = state_name(read)) {
+        if (const std::string* name = name_of_state(graph_, read)) {
           known.insert(*name);
-          for (std::size_t dot = name->find('.'); dot != std::string::npos;
-               dot = name->find('.', dot + 1)) {
-            known.insert(name->substr(0, dot));
-          }
+          const std::vector<std::string> above = paths_above(*name);
+          known.insert(above.begin(), above.end());
         }
       }
     }

@@ -7,17 +7,14 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/split.h"
+#include "stagecraft/compiler/state_paths.h"
+
 namespace stagecraft {
 namespace {
 
 std::vector<std::string_view> parts_of(std::string_view path) {
-  std::vector<std::string_view> parts;
-  while (!path.empty()) {
-    const std::size_t dot = std::min(path.find('.'), path.size());
-    parts.push_back(path.substr(0, dot));
-    path.remove_prefix(std::min(dot + 1, path.size()));
-  }
-  return parts;
+  return path.empty() ? std::vector<std::string_view>() : split(path, '.');
 }
 
 std::string joined(const std::vector<std::string_view>& parts, std::size_t count) {
@@ -40,23 +37,10 @@ std::string module_of(const std::string& tensor) {
   return dot == std::string::npos ? tensor : tensor.substr(0, dot);
 }
 
-std::optional<std::string> name_of_state(const Graph& graph, ValueId id) {
-  const Value& value = graph.at(id);
-  const auto position = static_cast<std::size_t>(value.position);
-  switch (value.kind) {
-    case ValueKind::Parameter:
-      return graph.parameters[position].name;
-    case ValueKind::Buffer:
-      return graph.buffers[position].name;
-    default:
-      return std::nullopt;
-  }
-}
-
 std::string own_path(const Graph& graph, const Node& node) {
   std::optional<std::string> path;
   for (const ValueId read : reads_of(node)) {
-    if (const auto name = name_of_state(graph, read)) {
+    if (const std::string* name = name_of_state(graph, read)) {
       const std::string module = module_of(*name);
       const auto parts = parts_of(module);
       path = path ? joined(parts, common_parts(parts, parts_of(*path))) : module;

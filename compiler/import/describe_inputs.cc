@@ -4,10 +4,10 @@
 #include <string>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/import/exported_program.h"
+#include "stagecraft/compiler/import/model_text.h"
 
 namespace stagecraft {
 namespace {
@@ -22,23 +22,6 @@ bool fits(const ModelTensor& expected, const NpyHeader& found) {
     }
   }
   return true;
-}
-
-std::string sizes_text(const std::vector<std::int64_t>& sizes) {
-  std::string text;
-  for (const std::int64_t size : sizes) {
-    text += (text.empty() ? "" : ", ") +
-            (size == exported::kUnknownSize ? std::string("?") : std::to_string(size));
-  }
-  return text;
-}
-
-std::string names_of(const std::vector<ModelTensor>& inputs) {
-  std::string names;
-  for (const ModelTensor& input : inputs) {
-    names += (names.empty() ? "" : ", ") + input.name;
-  }
-  return names;
 }
 
 }  // namespace
@@ -61,13 +44,13 @@ void describe_inputs(ModelFile& model, const MicrobatchFiles& data) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     ModelTensor& input = model.inputs[i];
     if (input.known && !fits(input, arguments[i])) {
-      complaints += fmt::format("\n  {}: expected {} [{}] for {}, found {} [{}]",
+      complaints += fmt::format("\n  {}: expected {} {} for {}, found {} {}",
                                 data.file(0, 0, i),
                                 at::toString(input.dtype),
-                                sizes_text(input.sizes),
+                                shape_text(input.sizes),
                                 input.name,
                                 at::toString(arguments[i].dtype),
-                                fmt::join(arguments[i].sizes, ", "));
+                                shape_text(arguments[i].sizes));
     }
     input.known = true;
     input.dtype = arguments[i].dtype;

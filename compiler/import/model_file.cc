@@ -8,6 +8,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/import/archive.h"
 #include "stagecraft/compiler/import/exported_model.h"
+#include "stagecraft/compiler/import/model_text.h"
 #include "stagecraft/compiler/import/script_model.h"
 
 namespace stagecraft {
@@ -50,15 +51,11 @@ static Tensors with_numbers(const std::vector<ModelTensor>& expected, const Tens
 Program compile(const ModelFile& model, const CompileOptions& options) {
   refuse_unsupported(model.path, model.unsupported);
   if (options.inputs.size() != model.inputs.size()) {
-    std::string names;
-    for (const ModelTensor& input : model.inputs) {
-      names += (names.empty() ? "" : ", ") + input.name;
-    }
     throw Error(Errc::UsageArgument,
                 fmt::format("{} takes {} inputs ({}), CompileOptions::inputs has {}",
                             model.path,
                             model.inputs.size(),
-                            names,
+                            names_of(model.inputs),
                             options.inputs.size()));
   }
   Workload workload = model.workload;

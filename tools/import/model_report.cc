@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/base/byte_count.h"
-#include "stagecraft/compiler/import/exported_program.h"
+#include "stagecraft/compiler/import/model_text.h"
 #include "stagecraft/tools/cut_option.h"
 #include "stagecraft/tools/schedule/number_text.h"
 #include "stagecraft/tools/schedule/table.h"
@@ -25,15 +25,6 @@ using Json = nlohmann::ordered_json;
 /// "float32", as PyTorch says it.
 std::string type_text(at::ScalarType dtype) {
   return c10::getDtypeNames(dtype).first;
-}
-
-std::string shape_text(const std::vector<std::int64_t>& sizes) {
-  std::string text;
-  for (const std::int64_t size : sizes) {
-    text += (text.empty() ? "" : ", ") +
-            (size == exported::kUnknownSize ? std::string("?") : std::to_string(size));
-  }
-  return "[" + text + "]";
 }
 
 std::string_view word_of(ModelMode mode) {
