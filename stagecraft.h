@@ -2,6 +2,7 @@
 #pragma once
 
 #include "stagecraft/actors/cluster.h"
+#include "stagecraft/actors/evaluation.h"
 #include "stagecraft/actors/executor/optimizer.h"
 #include "stagecraft/actors/step_future.h"
 #include "stagecraft/actors/trainer.h"
@@ -15,6 +16,7 @@
 #include "stagecraft/compiler/import/describe_inputs.h"
 #include "stagecraft/compiler/import/model_file.h"
 #include "stagecraft/compiler/markers.h"
+#include "stagecraft/compiler/metric.h"
 #include "stagecraft/compiler/program.h"
 #include "stagecraft/compiler/tensor_files/microbatch_files.h"
 #include "stagecraft/compiler/tensor_files/weights.h"

@@ -164,7 +164,7 @@ struct Crew::Impl {
     std::vector<Asked<VariantLoaded>> asked;
     for (const Rank rank : to) {
       binding->hand_over(
-          rank_variant(variant, job.train->ranks[rank.index()]), job.plan_id, request);
+          rank_variant(variant, rank, job.train->ranks[rank.index()].stages), job.plan_id, request);
       asked.push_back(ask_worker<VariantLoaded>(
           rank,
           LoadVariant{.rank = rank,
@@ -181,8 +181,6 @@ struct Crew::Impl {
     d.plan_id = job.plan_id;
     d.transport = here;
     d.ledger = ledger;
-    d.train = job.train;
-    d.evaluate = job.evaluate;
     d.base_learning_rate = base_learning_rate(job.optimizer);
     d.options = job.options;
     d.cause_of_end = [them = binding](Rank rank) { return them->cause_of_end(rank); };
@@ -346,6 +344,10 @@ void Crew::submit(Submission submission) {
 void Crew::add_variant(std::shared_ptr<const JobVariant> variant) {
   impl_->ledger->drain();
   impl_->hand_out(*variant, impl_->all_ranks());
+  if (variant->number == 0) {  // an evaluation takes the place of all that had its number
+    std::erase_if(impl_->variants,
+                  [&](const auto& known) { return known->program == variant->program; });
+  }
   impl_->variants.push_back(std::move(variant));
 }
 

@@ -28,7 +28,7 @@ inline constexpr EdgeId kVariantEdge{kStateEdge.value - 3};
           .microbatch = Microbatch(index)};
 }
 
-/// Likewise of what it is told of another shape (LoadVariant).
+/// Likewise of what it is told of another shape or evaluation (LoadVariant).
 [[nodiscard]] constexpr Tag variant_tag(PlanId plan, Submission request, std::size_t index) {
   return {.plan = plan,
           .epoch = kEndlessEpoch,

@@ -173,7 +173,9 @@ class Driver {
 
   void start(Submission submission, const StepInput& input) {
     const Step step(setup_.ledger->committed());
-    round_.emplace(submission, step, input.training, ranks(), setup_.options.mirror, input.parts);
+    const bool training = input.program == kTraining;
+    round_.emplace(submission, step, training, ranks(), setup_.options.mirror, input.parts);
+    plan_ = input.plan;
     timelines_ = StepTimelines(ranks());
     roll_.begin_step(submission);
     told_ = false;
@@ -184,20 +186,32 @@ class Driver {
     const StepOrder order{.step = step,
                           .submission = submission,
                           .epoch = epoch_,
-                          .learning_rate = input.training
-                                               ? learning_rate_at(setup_.options.learning_rate,
-                                                                  setup_.base_learning_rate,
-                                                                  step.value)
-                                               : 0.0,
-                          .training = input.training,
+                          .learning_rate = training ? learning_rate_at(setup_.options.learning_rate,
+                                                                       setup_.base_learning_rate,
+                                                                       step.value)
+                                                    : 0.0,
+                          .program = input.program,
                           .parts = input.parts};
     ordered_epoch_ = epoch_;
+    expect_results(submission, input);
     // No request: the answer comes as a message, half as dear, and a worker's end is known anyway.
     for (const auto& member : setup_.members) {
       self_->send(member.plan_thread, order);
     }
     send_inputs(submission, input);
     advance_round();
+  }
+
+  /// Whoever asked for them waits for them: they were sent before the reports.
+  void expect_results(Submission submission, const StepInput& input) {
+    for (const PlanResult& result : input.plan->results) {
+      input.results->push_back(setup_.transport->receive(result.from,
+                                                         {.plan = setup_.plan_id,
+                                                          .epoch = epoch_,
+                                                          .submission = submission,
+                                                          .edge = result.edge,
+                                                          .microbatch = result.microbatch}));
+    }
   }
 
   /// The worker has sent it before its report, so as a rule it is here.
@@ -227,9 +241,8 @@ class Driver {
   }
 
   void send_inputs(Submission submission, const StepInput& input) {
-    const Plan& plan = input.training ? *setup_.train : *setup_.evaluate;
     try {
-      for (const Feed& feed : plan.feeds) {
+      for (const Feed& feed : input.plan->feeds) {
         const auto& tensors = feed.label ? input.labels : input.inputs;
         setup_.transport->send(
             feed.to,
@@ -329,7 +342,7 @@ class Driver {
 
   /// With what is known: an agent may not have answered.
   void blame() {
-    const Plan& plan = round_->training() ? *setup_.train : *setup_.evaluate;
+    const Plan& plan = *plan_;
     std::vector<UnfinishedRank> unfinished =
         roll_.of(round_->silent(), std::chrono::steady_clock::now());
     if (has_lost()) {
@@ -469,8 +482,9 @@ class Driver {
   Epoch epoch_;
   Epoch ordered_epoch_;  ///< of the step under way
 
-  std::optional<StepRound> round_;  ///< absent when Idle
-  StepTimelines timelines_{0};      ///< of the step under way
+  std::optional<StepRound> round_;    ///< absent when Idle
+  std::shared_ptr<const Plan> plan_;  ///< of the step under way
+  StepTimelines timelines_{0};        ///< of the step under way
   Phase phase_ = Phase::Running;
   bool told_ = false;  ///< the future of the step under way has failed
   Time begun_, deadline_, look_at_;

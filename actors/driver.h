@@ -39,7 +39,6 @@
 #include "stagecraft/actors/executor/trainer_options.h"
 #include "stagecraft/actors/launch/launcher.h"
 #include "stagecraft/actors/step_ledger.h"
-#include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/futures/transport/transport.h"
 
 namespace stagecraft {
@@ -50,7 +49,6 @@ struct DriverSetup {
   PlanId plan_id;
   std::shared_ptr<Transport> transport;
   std::shared_ptr<StepLedger> ledger;
-  std::shared_ptr<const Plan> train, evaluate;
   double base_learning_rate = 0.0;
   TrainerOptions options;
   /// Why the worker of a rank has ended, as a clause: "process 4711 was killed by signal 9

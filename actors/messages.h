@@ -44,8 +44,8 @@ struct Ready {
   ErrorChain error;
 };
 
-/// Take on your stages as they are for another shape. A rank of another process gets them over the
-/// data plane, under the tags of `request`.
+/// Take on your stages as they are for another shape or evaluation. A rank of another process gets
+/// them over the data plane, under the tags of `request`.
 struct LoadVariant {
   Rank rank;
   Submission request;
@@ -77,10 +77,10 @@ struct WorkerEnded {
 
 struct StatusReply {
   Rank rank;
-  bool training = true;           ///< `instruction` is one of a training step, not of an evaluation
-  std::int32_t instruction = -1;  ///< position in the rank's plan; -1 between steps
-  double seconds = 0.0;           ///< for so long
-  std::vector<Rank> waiting_for;  ///< whom it waits for; empty: for nobody
+  std::int32_t program = kTraining;  ///< in whose list `instruction` is
+  std::int32_t instruction = -1;     ///< position in the rank's plan; -1 between steps
+  double seconds = 0.0;              ///< for so long
+  std::vector<Rank> waiting_for;     ///< whom it waits for; empty: for nobody
 };
 
 /// Say what state this rank keeps and, if asked to, send it to the driver under the tags of
@@ -163,7 +163,7 @@ decltype(auto) visit_fields(WorkerEnded& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(StatusReply& m, V&& v) {
-  return v(m.rank, m.training, m.instruction, m.seconds, m.waiting_for);
+  return v(m.rank, m.program, m.instruction, m.seconds, m.waiting_for);
 }
 template <class V>
 decltype(auto) visit_fields(SendState& m, V&& v) {

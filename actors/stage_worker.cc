@@ -89,7 +89,7 @@ PlanActor::behavior_type plan_thread(PlanActor::stateful_pointer<PlanThread> sel
 StatusReply status_of(const WorkerDesk& desk) {
   const Progress& progress = *desk.progress;
   StatusReply reply{.rank = desk.rank,
-                    .training = progress.training,
+                    .program = progress.program,
                     .instruction = progress.instruction,
                     .waiting_for = progress.waits.missing()};
   if (reply.instruction != Progress::kBetweenSteps) {

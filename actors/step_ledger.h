@@ -14,6 +14,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -24,14 +25,19 @@
 #include "stagecraft/actors/step_result.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/ids.h"
+#include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/futures/future.h"
 
 namespace stagecraft {
 
 struct StepInput {
-  bool training = true;
+  std::int32_t program = kTraining;
+  std::shared_ptr<const Plan> plan;                     ///< its, by which the step runs
   std::vector<std::vector<at::Tensor>> inputs, labels;  ///< per microbatch
   PartRuns parts;                                       ///< what these are
+  /// Where the driver puts what arrives of the plan's results, in their order, before it orders the
+  /// step; null where the plan has none.
+  std::shared_ptr<std::vector<Future<at::Tensor>>> results;
 };
 
 struct EnteredStep {

@@ -1,21 +1,26 @@
 #include "stagecraft/actors/trainer.h"
 
+#include <deque>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <thread>
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/util/ParallelGuard.h>
 #include <fmt/format.h>
 
 #include "stagecraft/actors/checkpoint.h"
 #include "stagecraft/actors/crew.h"
+#include "stagecraft/actors/evaluation_results.h"
 #include "stagecraft/actors/executor/state_names.h"
+#include "stagecraft/actors/told_programs.h"
 #include "stagecraft/actors/way_back.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/evaluations.h"
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/compiler/parts.h"
 #include "stagecraft/compiler/replicate.h"
@@ -54,13 +59,13 @@ struct OnCallersThread {
 struct Trainer::Impl {
   HomeProcess home;
   Program program;  ///< laid out for the schedule's replicas
+  std::shared_ptr<Evaluations> evaluations;
   TrainerOptions options;
   Optimizer optimizer;
-  std::shared_ptr<const Plan> train, evaluate;
+  std::shared_ptr<const Plan> train;
   std::shared_ptr<StepLedger> ledger = std::make_shared<StepLedger>();
   std::unique_ptr<Crew> crew;
-  std::optional<Layout> layout_of;  ///< the schedule's
-  std::set<int> known;              ///< numbers of the variants that the ranks have
+  std::optional<ToldPrograms> programs;
   std::vector<StateTensor> unused;  ///< parameters and buffers that no stage has: they live here
 
   Impl(const Cluster& cluster,
@@ -68,7 +73,7 @@ struct Trainer::Impl {
        const Schedule& schedule,
        Optimizer o,
        TrainerOptions t)
-      : program(p), options(std::move(t)), optimizer(o) {
+      : program(p), evaluations(p.evaluations()), options(std::move(t)), optimizer(o) {
     check_options(options);
     check_optimizer(optimizer);
     const CheckResult checked = check(p, schedule);
@@ -76,23 +81,20 @@ struct Trainer::Impl {
     for (const std::string& note : checked.notes) {
       log(Level::Warning, "buffers not as in one process", {{"note", note}});
     }
-    const Layout& layout = layout_of.emplace(*checked.layout);
+    const Layout& layout = *checked.layout;
     check_ranks(layout, cluster.ranks());
     check_mirror(options, layout);
     program = replicate(p, layout);
     train = std::make_shared<const Plan>(lower_schedule(program, schedule, layout, true));
-    evaluate = std::make_shared<const Plan>(lower_schedule(program, schedule, layout, false));
+    programs.emplace(program, train, schedule, layout);
     warn_of_too_many_threads();
     find_unused();
     crew = std::make_unique<Crew>(*cluster.launcher(), ledger, job());
   }
 
   [[nodiscard]] Job job() const {
-    return {.program = program.shared(),
-            .train = train,
-            .evaluate = evaluate,
-            .optimizer = optimizer,
-            .options = options};
+    return {
+        .program = program.shared(), .train = train, .optimizer = optimizer, .options = options};
   }
 
   /// Helpers of LibTorch's pools spin while they wait, as long as there is a processor for each.
@@ -136,35 +138,122 @@ struct Trainer::Impl {
     keep(kBuffer, compiled.graph.buffers, buffers);
   }
 
-  /// Splits the batch, and has the ranks take on shapes that are new to them. What fails here fails
-  /// before anything is ordered.
-  StepInput input_of(const Batch& inputs, const Batch& labels, bool training) {
-    const OnCallersThread scope;
-    Parts parts = parts_of(program, inputs, labels);
-    for (const std::shared_ptr<const Variant>& variant : parts.variants) {
-      if (variant != nullptr && !known.contains(variant->number)) {
-        crew->add_variant(std::make_shared<const JobVariant>(
-            JobVariant{.number = variant->number,
-                       .random = variant->random,
-                       .stages = replicate(variant->stages, *layout_of)}));
-        known.insert(variant->number);
-      }
+  /// Has the ranks take on what of it is new to them. What fails here fails before anything is
+  /// ordered. `split`: the parts of a batch for `of`; keeps them unless it trains.
+  StepInput input_of(const Program& of, Parts& split) {
+    const ToldPrograms::Told& told = programs->told(*crew, of, split);
+    StepInput input{.program = told.number,
+                    .plan = told.plan,
+                    .inputs = split.inputs,
+                    .labels = split.labels,
+                    .parts = runs_of(split),
+                    .results = nullptr};
+    if (!told.plan->results.empty()) {
+      input.results = std::make_shared<std::vector<Future<at::Tensor>>>();
     }
-    PartRuns runs = runs_of(parts);
-    return {.training = training,
-            .inputs = std::move(parts.inputs),
-            .labels = std::move(parts.labels),
-            .parts = std::move(runs)};
+    return input;
   }
 
-  EnteredStep enter(const Batch& inputs, const Batch& labels, bool training) {
-    EnteredStep entered = ledger->enter(input_of(inputs, labels, training), options.outstanding);
+  EnteredStep enter(StepInput input) {
+    EnteredStep entered = ledger->enter(std::move(input), options.outstanding);
     crew->submit(entered.submission);
     return entered;
   }
 
-  StepFuture run(const Batch& inputs, const Batch& labels, bool training) {
-    return StepFuture(enter(inputs, labels, training).result);
+  StepFuture step(const Batch& inputs, const Batch& labels) {
+    const OnCallersThread scope;
+    Parts parts = parts_of(program, inputs, labels);
+    return StepFuture(enter(input_of(program, parts)).result);
+  }
+
+  [[nodiscard]] Evaluations& in_evaluation_mode() const {
+    if (evaluations == nullptr) {
+      throw Error(Errc::UsageArgument,
+                  "this program was made without a module, which evaluation would capture once "
+                  "more: make it with sc::compile");
+    }
+    return *evaluations;
+  }
+
+  /// A batch that is being evaluated.
+  struct UnderWay {
+    Program program;
+    Parts parts;
+    StepFuture step;
+    std::shared_ptr<std::vector<Future<at::Tensor>>> results;
+  };
+
+  UnderWay begin(const Program& of, const Batch& inputs, const Batch& labels) {
+    const OnCallersThread scope;
+    Parts parts = parts_of(of, inputs, labels);
+    StepInput input = input_of(of, parts);
+    auto results = input.results;
+    StepFuture step(enter(std::move(input)).result);
+    return {of, std::move(parts), std::move(step), std::move(results)};
+  }
+
+  EvaluationResults results_of(const UnderWay& batch) {
+    const ToldPrograms::Told& told = programs->told(*crew, batch.program, batch.parts);
+    return take_results(
+        told,
+        programs->layout(),
+        batch.parts,
+        batch.results == nullptr ? std::vector<Future<at::Tensor>>() : *batch.results,
+        std::chrono::steady_clock::now() + options.step_deadline);
+  }
+
+  std::vector<at::Tensor> predict(const Batch& inputs) {
+    const UnderWay batch = begin(in_evaluation_mode().prediction(inputs), inputs, {});
+    (void)batch.step.get();
+    const OnCallersThread scope;
+    return joined(results_of(batch), batch.parts);
+  }
+
+  Evaluation evaluate(const std::vector<LabeledBatch>& batches,
+                      const std::vector<Metric>& metrics) {
+    Evaluation all;
+    for (const Metric& metric : metrics) {
+      all.metrics.emplace_back(metric.name(), at::Tensor());
+    }
+    std::deque<UnderWay> under_way;
+    const auto take = [&] {
+      const UnderWay batch = std::move(under_way.front());
+      under_way.pop_front();
+      add(batch, all);
+    };
+    for (const auto& [inputs, labels] : batches) {
+      const Program of = in_evaluation_mode().measurement(metrics, inputs, labels);
+      if (std::ssize(under_way) == options.outstanding) {
+        take();
+      }
+      under_way.push_back(begin(of, inputs, labels));
+    }
+    while (!under_way.empty()) {
+      take();
+    }
+    if (all.samples == 0) {
+      throw Error(Errc::UsageArgument, "evaluate() expects a batch at least, found none");
+    }
+    all.loss /= static_cast<double>(all.samples);
+    for (auto& [name, sum] : all.metrics) {
+      sum /= static_cast<double>(all.samples);
+    }
+    return all;
+  }
+
+  /// Adds what came of a batch, times its samples.
+  void add(const UnderWay& batch, Evaluation& all) {
+    const StepResult result = batch.step.get();
+    const OnCallersThread scope;
+    const std::vector<at::Tensor> found = means(results_of(batch), batch.parts);
+    const auto samples = static_cast<double>(batch.parts.samples);
+    all.loss += result.mean_loss * samples;
+    all.samples += batch.parts.samples;
+    ++all.batches;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      at::Tensor& sum = all.metrics[i].second;
+      sum = sum.defined() ? sum + found[i] * samples : found[i] * samples;
+    }
   }
 
   /// The whole state under its names; a buffer that two stages have is taken from the first.
@@ -297,11 +386,20 @@ Trainer::Impl& Trainer::impl() const {
 }
 
 StepFuture Trainer::step(const Batch& inputs, const Batch& labels) {
-  return impl().run(inputs, labels, true);
+  return impl().step(inputs, labels);
+}
+
+std::vector<at::Tensor> Trainer::predict(const Batch& inputs) {
+  return impl().predict(inputs);
+}
+
+Evaluation Trainer::evaluate(const std::vector<LabeledBatch>& batches,
+                             const std::vector<Metric>& metrics) {
+  return impl().evaluate(batches, metrics);
 }
 
 double Trainer::evaluate(const Batch& inputs, const Batch& labels) {
-  return impl().run(inputs, labels, false).get().mean_loss;
+  return evaluate({{inputs, labels}}, {}).loss;
 }
 
 std::int64_t Trainer::steps() const {
@@ -357,7 +455,7 @@ std::vector<RankStatus> Trainer::status() {
     if (!reply) {
       continue;
     }
-    const Plan& plan = reply->training ? *impl().train : *impl().evaluate;
+    const Plan& plan = impl().programs->plan(reply->program);
     const auto& instructions = plan.ranks[reply->rank.index()].instructions;
     status.seconds = reply->seconds;
     status.waiting_for = reply->waiting_for;

@@ -25,11 +25,13 @@
 #include <ATen/core/Tensor.h>
 
 #include "stagecraft/actors/cluster.h"
+#include "stagecraft/actors/evaluation.h"
 #include "stagecraft/actors/executor/optimizer.h"
 #include "stagecraft/actors/executor/trainer_options.h"
 #include "stagecraft/actors/step_future.h"
 #include "stagecraft/compiler/batch.h"
 #include "stagecraft/compiler/check.h"
+#include "stagecraft/compiler/metric.h"
 #include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/compiler/program.h"
 #include "stagecraft/scheduler/schedule.h"
@@ -72,8 +74,18 @@ class Trainer {
   /// that cannot take a shape on; the trainer is as it was. All else is in the future.
   [[nodiscard]] StepFuture step(const Batch& inputs, const Batch& labels);
 
-  /// Returns the mean loss of the batch, forward only, behind the steps under way; of any shape, as
-  /// step(). Changes nothing.
+  /// Returns what the model makes of the inputs, one tensor per tensor that its forward returns:
+  /// what the microbatches made one after the other in dim 0, of a number one element each. Forward
+  /// only, in evaluation mode (dropout off, running statistics used), behind the steps under way;
+  /// of any number of samples from 1 on. Changes nothing. The module is captured in evaluation mode
+  /// when this is called first, and for every shape that is new.
+  /// Errors: those of Evaluations::prediction (compiler/evaluations.h), and of a step.
+  [[nodiscard]] std::vector<at::Tensor> predict(const Batch& inputs);
+
+  /// Returns mean loss and metrics over all samples of the batches; otherwise as predict().
+  [[nodiscard]] Evaluation evaluate(const std::vector<LabeledBatch>& batches,
+                                    const std::vector<Metric>& metrics = {});
+  /// Likewise of one batch, its mean loss alone.
   [[nodiscard]] double evaluate(const Batch& inputs, const Batch& labels);
 
   /// Updates made: of steps that are over.

@@ -33,8 +33,7 @@ constexpr double kGoal = 2.0;  // us per worker and step
 sc::PlanActor::behavior_type simulated(sc::PlanActor::pointer, sc::Rank rank) {
   return {[=](const sc::LoadPlan&) { return sc::Ready{.rank = rank}; },
           [=](const sc::StepOrder& m) {
-            return sc::StepReport{
-                .rank = rank, .submission = m.submission, .committed = m.training};
+            return sc::StepReport{.rank = rank, .submission = m.submission, .committed = true};
           },
           [=](const sc::SendState&) { return sc::StateListing{.rank = rank}; },
           [=](const sc::TakeState&) { return sc::StateTaken{.rank = rank}; },
@@ -80,7 +79,7 @@ class Scene {
     setup.clock_offsets.resize(workers_.size());
     setup.transport = network_.endpoint(sc::kDriver);
     setup.ledger = ledger_;
-    setup.train = setup.evaluate = plan;
+    plan_ = plan;
     driver_ = spawn_driver(host_, std::move(setup));
     all_.insert(all_.begin(), caf::actor_cast<caf::actor>(driver_));  // as in a crew
   }
@@ -93,7 +92,7 @@ class Scene {
     const Stopwatch begun;
     sc::Future<sc::StepResult> last;
     for (int i = 0; i < steps; ++i) {
-      sc::EnteredStep entered = ledger_->enter({}, 2);
+      sc::EnteredStep entered = ledger_->enter({.plan = plan_}, 2);
       caf::anon_send(driver_, sc::Submit{entered.submission});
       last = entered.result;
     }
@@ -136,6 +135,7 @@ class Scene {
 
   sc::ActorHost& host_ = sc::ActorHost::of_this_process();
   const sc::InprocNetwork network_;
+  std::shared_ptr<const sc::Plan> plan_;
   const std::shared_ptr<sc::StepLedger> ledger_ = std::make_shared<sc::StepLedger>();
   std::vector<sc::Worker> workers_;
   sc::DriverActor driver_;

@@ -53,7 +53,7 @@ caf::behavior echo(caf::event_based_actor* self, const AdmissionActor& door, Ran
   self->request(door, caf::infinite, Join{.place = rank.value, .port = {}})
       .then([](const Joined&) {}, [](const caf::error&) {});
   return {[rank](const StepOrder& m) {
-            return StepReport{.rank = rank, .submission = m.submission, .committed = m.training};
+            return StepReport{.rank = rank, .submission = m.submission, .committed = true};
           },
           [rank](const Status&) { return StatusReply{.rank = rank, .waiting_for = {}}; }};
 }

@@ -136,17 +136,13 @@ void around_a_step() {
   const auto program = sc::compile(
       module, {.inputs = {x}, .labels = {x}, .loss = loss, .microbatches = kMicrobatches});
   const sc::Schedule schedule = one_rank();
-  const auto plan_of = [&](bool training) {
-    return std::make_shared<const sc::Plan>(
-        sc::lower_schedule(program, schedule, sc::Layout::of(schedule), training));
-  };
-  const auto plan = plan_of(true);
+  const auto plan = std::make_shared<const sc::Plan>(
+      sc::lower_schedule(program, schedule, sc::Layout::of(schedule), /*training=*/true));
   const sc::InprocNetwork network(1);
   std::int64_t step = 0;
   const auto make = [&](bool record) {
     const sc::Job job{.program = program.shared(),
                       .train = plan,
-                      .evaluate = plan_of(false),
                       .optimizer = sc::Sgd{.lr = 0.0},
                       .options = {.record_timeline = record}};
     return std::make_unique<sc::StageExecutor>(sc::rank_setup(job, sc::Rank(0)),

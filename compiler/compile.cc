@@ -9,6 +9,7 @@
 #include "stagecraft/compiler/capture/capture.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/cut/cut_into_stages.h"
+#include "stagecraft/compiler/evaluations.h"
 #include "stagecraft/compiler/gradient_flow.h"
 #include "stagecraft/compiler/operator_costs.h"
 #include "stagecraft/compiler/probe.h"
@@ -17,8 +18,8 @@
 #include "stagecraft/compiler/replay_check.h"
 #include "stagecraft/compiler/shares_memory.h"
 #include "stagecraft/compiler/split_batch.h"
+#include "stagecraft/compiler/stage_graph_of.h"
 #include "stagecraft/compiler/thread_count.h"
-#include "stagecraft/compiler/ties.h"
 #include "stagecraft/compiler/variants.h"
 
 namespace stagecraft {
@@ -83,31 +84,6 @@ void take_copies(std::vector<NamedTensor>& tensors) {
   for (NamedTensor& t : tensors) {
     t.tensor = t.tensor.detach().clone().requires_grad_(t.tensor.requires_grad());
   }
-}
-
-StageGraph stage_graph_of(const Partition& partition) {
-  std::vector<std::pair<int, int>> edges;
-  for (const StageProgram& stage : partition.stages) {
-    for (const StageOutput& output : stage.outputs) {
-      for (const StageId consumer : output.consumers) {
-        edges.emplace_back(stage.id.value, consumer.value);
-      }
-    }
-  }
-  std::sort(edges.begin(), edges.end());
-  edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
-  StageGraph graph = StageGraph::from_edges(static_cast<int>(partition.stages.size()), edges);
-  for (const StageProgram& stage : partition.stages) {
-    const bool owes =
-        std::ranges::any_of(stage.inputs, [](const StageInput& i) { return i.owes_gradient; });
-    graph.set_name(stage.id, stage.name);
-    graph.set_needs_input_grad(stage.id, owes);
-    graph.set_needs_weight_grad(stage.id, stage.trains());
-  }
-  for (TiedParameter& tied : tied_parameters(partition)) {
-    graph.add_tied(std::move(tied));
-  }
-  return graph;
 }
 
 /// Of every operator, for a balanced cut; measured where the caller has none.
@@ -226,11 +202,12 @@ Program compile_workload(const Workload& given,
                    options.recompute,
                    compiled->partition,
                    std::move(runs));
-  if (!source.workload && source.why_none.empty()) {
+  if (!source.workload) {
     return Program(std::move(compiled));
   }
-  auto variants = std::make_shared<Variants>(compiled, std::move(source), options.shapes);
-  return Program(std::move(compiled), std::move(variants));
+  auto variants = std::make_shared<Variants>(compiled, source, options.shapes);
+  auto evaluations = std::make_shared<Evaluations>(compiled, std::move(source), options.shapes);
+  return Program(std::move(compiled), std::move(variants), std::move(evaluations));
 }
 
 }  // namespace internal

@@ -162,6 +162,11 @@ Workload workload_of(Callee& module,
   if constexpr (std::is_convertible_v<decltype(&owner), const torch::nn::Module*>) {
     workload.modes = internal::modes_of(owner);
   }
+  if constexpr (std::is_convertible_v<decltype(&internal::owner_of(module)), torch::nn::Module*>) {
+    workload.set_modes = [&module](const std::vector<bool>& modes) {
+      internal::set_modes(internal::owner_of(module), modes);
+    };
+  }
   return workload;
 }
 
@@ -175,7 +180,7 @@ ModuleSource source_of(const Given& given,
   if constexpr (Holder<std::remove_const_t<Callee>>) {  // AnyModule: a copy holds the same module
     const auto copy = std::make_shared<std::remove_const_t<Callee>>(module);
     return {.workload = [copy, loss, names] { return internal::workload_of(*copy, loss, names); },
-            .why_none = {}};
+            .one_shape = {}};
   } else {
     KeptModule kept(internal::owner_of_life(given, module), workload.parameters);
     return {.workload =
@@ -183,7 +188,7 @@ ModuleSource source_of(const Given& given,
                   kept.require_alive();
                   return internal::workload_of(module, loss, names);
                 },
-            .why_none = {}};
+            .one_shape = {}};
   }
 }
 

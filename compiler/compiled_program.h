@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,8 @@ struct CompiledProgram {
   std::vector<std::string> input_names;    ///< empty for one that has none
   std::vector<bool> modes;                 ///< Workload::modes, when it was captured
   Autocast autocast;                       ///< likewise, the caller's
+  /// What this is an evaluation of (evaluations.h); null for a program that trains.
+  std::shared_ptr<const CompiledProgram> evaluates;
 };
 
 /// Bytes of one microbatch of a value.

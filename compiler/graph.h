@@ -108,6 +108,7 @@ struct Graph {
   std::vector<ValueId> inputs, labels;
   std::vector<ValueId> outputs;  ///< what forward returned
   ValueId loss = kNoValue;
+  std::vector<ValueId> metrics;  ///< of an evaluation
 
   [[nodiscard]] const Value& at(ValueId id) const { return values[id.index()]; }
 };

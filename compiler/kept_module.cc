@@ -18,6 +18,16 @@ void append_modes(const torch::nn::Module& module, std::vector<bool>& modes) {
   }
 }
 
+/// A module's train() is that of all below it, whose turn comes later. Returns the modes left.
+std::vector<bool>::const_iterator take_modes(torch::nn::Module& module,
+                                             std::vector<bool>::const_iterator next) {
+  module.train(*next++);
+  for (const auto& child : module.children()) {
+    next = take_modes(*child, next);
+  }
+  return next;
+}
+
 }  // namespace
 
 KeptModule::KeptModule(std::shared_ptr<const void> owner,
@@ -34,10 +44,10 @@ void KeptModule::require_alive() const {
   if (owner_ == nullptr &&
       std::ranges::any_of(parameters_, [](const auto& parameter) { return parameter.expired(); })) {
     throw Error(Errc::CompileShape,
-                "this batch has a shape that the program was not captured for, and the module it "
-                "was compiled from is gone: let the module live as long as steps bring new shapes "
-                "(in a std::shared_ptr or a holder the program keeps it), or pass batches of the "
-                "shape that was compiled");
+                "the module has to be captured once more, for a batch of another shape or for "
+                "evaluation, and the module it was compiled from is gone: let the module live as "
+                "long as there are new shapes or evaluations (in a std::shared_ptr or a holder the "
+                "program keeps it), or pass batches of the shape that was compiled");
   }
 }
 
@@ -45,6 +55,10 @@ std::vector<bool> modes_of(const torch::nn::Module& module) {
   std::vector<bool> modes;
   append_modes(module, modes);
   return modes;
+}
+
+void set_modes(torch::nn::Module& module, const std::vector<bool>& modes) {
+  (void)take_modes(module, modes.begin());
 }
 
 }  // namespace stagecraft::internal

@@ -36,6 +36,8 @@ class KeptModule {
 
 /// Whether the module and each below it trains, from the root on.
 [[nodiscard]] std::vector<bool> modes_of(const torch::nn::Module& module);
+/// Makes it so. Requires: as many as modes_of returns.
+void set_modes(torch::nn::Module& module, const std::vector<bool>& modes);
 
 /// Who owns `module`: a smart pointer or holder that was given, or whoever made it shared.
 template <class Given, class Owner>

@@ -18,8 +18,13 @@ constexpr int kUnassigned = -1;
 
 class Partitioner {
  public:
-  Partitioner(const Graph& graph, const StageAssignment& assignment)
-      : graph_(graph), stage_of_(assignment.stage_of), names_(assignment.names) {}
+  Partitioner(const Graph& graph,
+              const StageAssignment& assignment,
+              const std::vector<ValueId>& results)
+      : graph_(graph),
+        stage_of_(assignment.stage_of),
+        names_(assignment.names),
+        results_(results) {}
 
   Partition run() {
     check_parameters();
@@ -138,6 +143,9 @@ class Partitioner {
         }
       }
     }
+    for (const ValueId result : results_) {
+      crossing[result];  // whoever else reads it
+    }
     for (const auto& [value, consumers] : crossing) {
       StageOutput output{value, {consumers.begin(), consumers.end()}, {}};
       output.gradient_from.assign(consumers.size(), false);
@@ -223,14 +231,17 @@ class Partitioner {
   const Graph& graph_;
   const std::vector<int>& stage_of_;
   const std::vector<std::string>& names_;
+  const std::vector<ValueId>& results_;
   std::vector<std::vector<Node>> nodes_;  // per stage
   std::vector<StageProgram> stages_;
 };
 
 }  // namespace
 
-Partition partition(const Graph& graph, const StageAssignment& assignment) {
-  return Partitioner(graph, assignment).run();
+Partition partition(const Graph& graph,
+                    const StageAssignment& assignment,
+                    const std::vector<ValueId>& results) {
+  return Partitioner(graph, assignment, results).run();
 }
 
 StageProgram whole_program(const Graph& graph) {
@@ -242,8 +253,10 @@ StageProgram whole_program(const Graph& graph) {
   };
   add_inputs(graph.inputs, StageInput::Source::Model);
   add_inputs(graph.labels, StageInput::Source::Label);
-  for (const ValueId output : graph.outputs) {
-    program.outputs.push_back({output, {}, {}});
+  for (const auto* made : {&graph.outputs, &graph.metrics}) {
+    for (const ValueId output : *made) {
+      program.outputs.push_back({output, {}, {}});
+    }
   }
   complete_from(graph, graph.nodes, program);
   return program;

@@ -17,9 +17,12 @@ struct Partition {
 
 /// Errors: CompilePartition for an in-place operator on a value that another stage reads, and for a
 ///         parameter with a hook that two stages use; each names operators and markers.
-[[nodiscard]] Partition partition(const Graph& graph, const StageAssignment& assignment);
+/// `results`: computed values that stages hand on to the driver too.
+[[nodiscard]] Partition partition(const Graph& graph,
+                                  const StageAssignment& assignment,
+                                  const std::vector<ValueId>& results = {});
 
-/// The whole graph as one program: what the cut must not change.
+/// The whole graph as one program, its outputs and then its metrics: what the cut must not change.
 [[nodiscard]] StageProgram whole_program(const Graph& graph);
 
 }  // namespace stagecraft

@@ -40,24 +40,41 @@ Likeness likeness(const Batch& batch, const std::vector<BatchSlice>& compiled, i
 
 struct Division {
   std::int64_t samples = 0;         ///< a tensor's rows are divided among so many
-  std::vector<std::int64_t> parts;  ///< samples of each
+  std::vector<std::int64_t> parts;  ///< samples of each; 0 for one that repeats the last sample
 };
 
-/// As PT-1 says. Errors: CompileShape.
-Division division_of(const std::vector<const Batch*>& batches, std::int64_t microbatches) {
+/// The most samples that every tensor has a whole number of rows for.
+std::int64_t samples_of(const Batch& inputs, const Batch& labels) {
   std::int64_t samples = 0;
-  bool equal = true;
-  for (const Batch* batch : batches) {
+  for (const Batch* batch : {&inputs, &labels}) {
     for (const auto& [tensor, whole, name] : *batch) {
-      if (!whole) {
-        samples = std::gcd(samples, tensor.size(0));
-        equal = equal && tensor.size(0) % microbatches == 0 && tensor.size(0) > 0;
-      }
+      samples = whole || tensor.dim() == 0 ? samples : std::gcd(samples, tensor.size(0));
+    }
+  }
+  return samples;
+}
+
+/// As PT-1 says. Errors: CompileShape.
+Division division_of(const Batch& inputs,
+                     const Batch& labels,
+                     std::int64_t microbatches,
+                     bool evaluates) {
+  const std::int64_t samples = samples_of(inputs, labels);
+  bool equal = true;
+  for (const Batch* batch : {&inputs, &labels}) {
+    for (const auto& [tensor, whole, name] : *batch) {
+      equal = equal && (whole || (tensor.size(0) % microbatches == 0 && tensor.size(0) > 0));
     }
   }
   if (equal) {
     return {.samples = microbatches,
             .parts = std::vector<std::int64_t>(static_cast<std::size_t>(microbatches), 1)};
+  }
+  if (evaluates && samples > 0 && samples < microbatches) {
+    Division division{.samples = samples, .parts = {}};
+    division.parts.assign(static_cast<std::size_t>(microbatches), 0);
+    std::fill_n(division.parts.begin(), samples, 1);
+    return division;
   }
   if (samples < microbatches) {
     throw Error(Errc::CompileShape,
@@ -89,7 +106,9 @@ std::vector<std::vector<at::Tensor>> divided(const Batch& batch, const Division&
     std::int64_t begin = 0;
     for (std::size_t m = 0; m < parts.size(); ++m) {
       const std::int64_t count = division.parts[m] * rows;
-      parts[m].push_back(whole ? shared : copy(tensor.narrow(0, begin, count)));
+      parts[m].push_back(whole        ? shared
+                         : count == 0 ? parts[m - 1].back()
+                                      : copy(tensor.narrow(0, begin, count)));
       begin += count;
     }
   }
@@ -120,6 +139,28 @@ void check_names(const Batch& inputs, const std::vector<std::string>& compiled) 
 
 }  // namespace
 
+FirstPart first_part(const CompiledProgram& program, const Batch& inputs, const Batch& labels) {
+  check_names(inputs, program.input_names);
+  const auto require_alike =
+      [&](const Batch& batch, const std::vector<BatchSlice>& compiled, const char* what) {
+        if (likeness(batch, compiled, program.microbatches) == Likeness::Unlike) {
+          (void)split_batch(batch, compiled, program.microbatches, what);  // says why
+        }
+      };
+  require_alike(inputs, program.inputs, "input");
+  if (!labels.empty()) {
+    require_alike(labels, program.labels, "label");
+  }
+  const Division division = division_of(inputs, labels, program.microbatches, /*evaluates=*/true);
+  FirstPart first{.inputs = divided(inputs, division).front(),
+                  .labels = divided(labels, division).front(),
+                  .input_slices = {},
+                  .label_slices = {}};
+  first.input_slices = slices_of_part(first.inputs, inputs);
+  first.label_slices = slices_of_part(first.labels, labels);
+  return first;
+}
+
 Parts parts_of(const Program& program, const Batch& inputs, const Batch& labels) {
   const CompiledProgram& compiled = program.compiled();
   const int microbatches = compiled.microbatches;
@@ -132,13 +173,16 @@ Parts parts_of(const Program& program, const Batch& inputs, const Batch& labels)
     return {.inputs = split_batch(inputs, compiled.inputs, microbatches, "input"),
             .labels = split_batch(labels, compiled.labels, microbatches, "label"),
             .variants = {},
-            .weights = {}};
+            .weights = {},
+            .samples = samples_of(inputs, labels)};
   }
-  const Division division = division_of({&inputs, &labels}, microbatches);
+  const Division division =
+      division_of(inputs, labels, microbatches, compiled.evaluates != nullptr);
   Parts parts{.inputs = divided(inputs, division),
               .labels = divided(labels, division),
               .variants = {},
-              .weights = {}};
+              .weights = {},
+              .samples = samples_of(inputs, labels)};
   for (std::size_t m = 0; m < division.parts.size(); ++m) {
     parts.variants.push_back(program.variants()->of(slices_of_part(parts.inputs[m], inputs),
                                                     slices_of_part(parts.labels[m], labels),

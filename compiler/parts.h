@@ -5,6 +5,8 @@
 ///       equal parts. Any other is of N samples, the most that every tensor has a whole number of
 ///       rows for each (as a rule, its rows), and the parts are of ceil(N / M) samples as long as
 ///       every later one gets at least one: 13 over 4 are 4, 4, 4, 1, and 9 are 3, 3, 2, 1.
+///       An evaluation takes fewer samples than microbatches too: those left over repeat the last
+///       sample and weigh 0.
 /// PT-2: parts weigh by their samples, the first 1. Loss and gradient of a step are the means over
 ///       its parts by these weights: those over all samples, where a microbatch's are means.
 #pragma once
@@ -16,15 +18,29 @@
 
 #include "stagecraft/compiler/batch.h"
 #include "stagecraft/compiler/program.h"
+#include "stagecraft/compiler/split_batch.h"
 #include "stagecraft/compiler/variant.h"
 
 namespace stagecraft {
+
+/// What a batch is captured with: the first of its parts, without a graph.
+struct FirstPart {
+  std::vector<at::Tensor> inputs, labels;
+  std::vector<BatchSlice> input_slices, label_slices;
+};
+
+/// Errors: UsageArgument for a batch that is not like that of the program, sizes aside. No labels
+///         at all are always alike.
+[[nodiscard]] FirstPart first_part(const CompiledProgram& program,
+                                   const Batch& inputs,
+                                   const Batch& labels);
 
 struct Parts {
   std::vector<std::vector<at::Tensor>> inputs, labels;  ///< per microbatch; copies
   /// Per microbatch, null for the shape compiled for; empty where all are.
   std::vector<std::shared_ptr<const Variant>> variants;
   std::vector<double> weights;  ///< per microbatch; empty where all are 1
+  std::int64_t samples = 0;     ///< of the batch, as PT-1 counts them
 };
 
 /// Splits a batch, and has the program captured for shapes that are new.

@@ -78,8 +78,11 @@ std::string explain_tie(const Partition& partition, const TiedParameter& tied) {
 }  // namespace
 
 Program::Program(std::shared_ptr<const CompiledProgram> compiled,
-                 std::shared_ptr<Variants> variants)
-    : compiled_(std::move(compiled)), variants_(std::move(variants)) {
+                 std::shared_ptr<Variants> variants,
+                 std::shared_ptr<Evaluations> evaluations)
+    : compiled_(std::move(compiled)),
+      variants_(std::move(variants)),
+      evaluations_(std::move(evaluations)) {
   if (compiled_ == nullptr) {
     throw Error(Errc::UsageArgument, "a Program of nothing was made; get one from sc::compile");
   }

@@ -4,7 +4,8 @@
 /// PR-1: a Program owns copies of the module's parameters and buffers, as they were when compiled;
 ///      trainers copy them.
 /// PR-2: there is no empty Program: moving one copies the handle.
-/// PR-3: all copies of a handle share what was captured for other shapes (variants.h).
+/// PR-3: all copies of a handle share what was captured for other shapes (variants.h) and in
+///      evaluation mode (evaluations.h).
 #pragma once
 
 #include <memory>
@@ -17,13 +18,15 @@ namespace stagecraft {
 
 struct CompiledProgram;
 struct CutReport;
+class Evaluations;
 class Variants;
 
 class Program {
  public:
   /// Errors: UsageArgument for null.
   explicit Program(std::shared_ptr<const CompiledProgram> compiled,
-                   std::shared_ptr<Variants> variants = nullptr);
+                   std::shared_ptr<Variants> variants = nullptr,
+                   std::shared_ptr<Evaluations> evaluations = nullptr);
   Program(const Program&) = default;  // keeps PR-2: with these there is no move
   Program& operator=(const Program&) = default;
   ~Program() = default;
@@ -46,10 +49,13 @@ class Program {
   [[nodiscard]] const std::shared_ptr<const CompiledProgram>& shared() const { return compiled_; }
   /// Null where no other shape can be captured.
   [[nodiscard]] const std::shared_ptr<Variants>& variants() const { return variants_; }
+  /// Null where there is no module to evaluate.
+  [[nodiscard]] const std::shared_ptr<Evaluations>& evaluations() const { return evaluations_; }
 
  private:
   std::shared_ptr<const CompiledProgram> compiled_;
   std::shared_ptr<Variants> variants_;
+  std::shared_ptr<Evaluations> evaluations_;
 };
 
 }  // namespace stagecraft

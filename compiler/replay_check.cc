@@ -89,7 +89,7 @@ void check_against_eager(const Workload& workload,
   const EagerResult& eager = second.eager;
   const StageProgram whole = whole_program(graph);
   const ChunkInterpreter interpreter(whole, whole.chunks.front());
-  const at::AutoGradMode grad(true);
+  const at::AutoGradMode grad(workload.trains);
   Tensors arguments = second.inputs;
   arguments.insert(arguments.end(), second.labels.begin(), second.labels.end());
   const StageState state = probe_state(graph, whole);
@@ -110,6 +110,14 @@ void check_against_eager(const Workload& workload,
   }
   if (!same(eager.loss, replay.loss)) {
     refuse("the loss");
+  }
+  for (std::size_t i = 0; i < eager.metrics.size(); ++i) {
+    if (!same(eager.metrics[i], replay.outputs[eager.outputs.size() + i])) {
+      refuse(fmt::format("metric {}", i));
+    }
+  }
+  if (!workload.trains) {
+    return;
   }
   const Tensors& wanted = eager.gradients;
   Tensors found(wanted.size());  // what the graph does not read has none

@@ -99,6 +99,26 @@ std::string other_border(const StageProgram& program, const StageProgram& stage)
 
 }  // namespace
 
+std::string misfit_of_evaluation(const StageProgram& program, const StageProgram& stage) {
+  const auto unlike = [&](const auto& held, const auto& used) -> bool {
+    const auto found =
+        std::ranges::find(held, used.position, [](const auto& one) { return one.position; });
+    return found == held.end() || found->name != used.name ||
+           !look_alike(program.at(found->value), stage.at(used.value));
+  };
+  for (const StageParameter& parameter : stage.parameters) {
+    if (parameter.trained || unlike(program.parameters, parameter)) {
+      return fmt::format("trains {}, or has it otherwise", parameter.name);
+    }
+  }
+  for (const StageBuffer& buffer : stage.buffers) {
+    if (unlike(program.buffers, buffer)) {
+      return fmt::format("has the buffer {} otherwise", buffer.name);
+    }
+  }
+  return {};
+}
+
 std::string misfit(const StageProgram& program, const StageProgram& stage) {
   std::string found = other_tensors(program.parameters, stage.parameters, "parameter");
   found = found.empty() ? other_tensors(program.buffers, stage.buffers, "buffer") : found;

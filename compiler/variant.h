@@ -27,4 +27,9 @@ struct Variant {
 /// subject: "has no parameter head.bias any more". Empty: nothing.
 [[nodiscard]] std::string misfit(const StageProgram& program, const StageProgram& stage);
 
+/// Likewise of a stage that evaluates on the parameters and buffers of `program`: it may lack some
+/// of them, and trains none.
+[[nodiscard]] std::string misfit_of_evaluation(const StageProgram& program,
+                                               const StageProgram& stage);
+
 }  // namespace stagecraft

@@ -12,11 +12,13 @@
 #include "stagecraft/compiler/autocast_guard.h"
 #include "stagecraft/compiler/capture/capture.h"
 #include "stagecraft/compiler/cut/cut_like.h"
+#include "stagecraft/compiler/evaluations.h"
 #include "stagecraft/compiler/gradient_flow.h"
 #include "stagecraft/compiler/probe.h"
 #include "stagecraft/compiler/recompute_stages.h"
 #include "stagecraft/compiler/registered.h"
 #include "stagecraft/compiler/replay_check.h"
+#include "stagecraft/compiler/same_module.h"
 #include "stagecraft/compiler/thread_count.h"
 
 namespace stagecraft {
@@ -66,42 +68,6 @@ std::uint64_t random_of(const std::vector<BatchSlice>& inputs,
   digest.add(inputs);
   digest.add(labels);
   return digest.value();
-}
-
-[[noreturn]] void refuse_changed(const std::string& what) {
-  throw Error(Errc::UsageArgument,
-              fmt::format("this batch has a shape that the program was not captured for, and the "
-                          "module has changed since it was compiled: {}; make it what it was, or "
-                          "compile again",
-                          what));
-}
-
-void check_same(const std::vector<NamedTensor>& before,
-                const std::vector<NamedTensor>& now,
-                std::string_view what) {
-  for (std::size_t i = 0; i < std::min(before.size(), now.size()); ++i) {
-    const at::Tensor& a = before[i].tensor;
-    const at::Tensor& b = now[i].tensor;
-    if (before[i].name != now[i].name || a.sizes() != b.sizes() ||
-        a.scalar_type() != b.scalar_type() || a.requires_grad() != b.requires_grad()) {
-      refuse_changed(
-          fmt::format("its {} {} was {}, {} of shape [{}]{}, and is {}, {} of shape "
-                      "[{}]{}",
-                      what,
-                      i,
-                      before[i].name,
-                      at::toString(a.scalar_type()),
-                      fmt::join(a.sizes(), ", "),
-                      a.requires_grad() ? " that requires a gradient" : "",
-                      now[i].name,
-                      at::toString(b.scalar_type()),
-                      fmt::join(b.sizes(), ", "),
-                      b.requires_grad() ? " that requires a gradient" : ""));
-    }
-  }
-  if (before.size() != now.size()) {
-    refuse_changed(fmt::format("it had {} {}s and has {}", before.size(), what, now.size()));
-  }
 }
 
 /// Puts the inputs of each stage into the order of the program's: capture may have met them in
@@ -179,8 +145,8 @@ std::shared_ptr<const Variant> Variants::of(const std::vector<BatchSlice>& input
                             shape_text(model_->inputs, model_->labels),
                             why));
   };
-  if (!source_.workload) {
-    refuse(source_.why_none);
+  if (!source_.one_shape.empty()) {
+    refuse(source_.one_shape);
   }
   if (std::ssize(captured_) + 1 >= most_) {
     refuse(
@@ -225,18 +191,18 @@ std::vector<StageProgram> Variants::captured(const Tensors& inputs, const Tensor
   Workload workload = source_.workload();
   workload.parameters = internal::without_aliases(workload.parameters);
   workload.buffers = internal::without_aliases(workload.buffers);
-  check_same(model_->graph.parameters, workload.parameters, "parameter");
-  check_same(model_->graph.buffers, workload.buffers, "buffer");
-  if (workload.modes != model_->modes) {
-    refuse_changed("its parts are not in the modes (training, evaluation) that they were in");
-  }
+  require_same_module(*model_, workload);
+  const InModes as_compiled(workload, model_->modes);
   const Graph graph = capture(workload, inputs, labels);
   check_against_eager(workload, graph, inputs, labels);
-  Partition made = partition(graph, cut_like(graph, *model_));
-  std::vector<StageRun> runs = run_stages(graph, made, inputs, labels);
-  find_gradient_flow(made, runs);
+  Partition made = model_->evaluates == nullptr ? partition(graph, cut_like(graph, *model_))
+                                                : evaluation_stages(graph, *model_->evaluates);
   check_count(model_->partition.stages, made.stages);
-  recompute_stages(graph, model_->stage_graph, model_->recompute, made, std::move(runs));
+  if (model_->evaluates == nullptr) {
+    std::vector<StageRun> runs = run_stages(graph, made, inputs, labels);
+    find_gradient_flow(made, runs);
+    recompute_stages(graph, model_->stage_graph, model_->recompute, made, std::move(runs));
+  }
   order_inputs(model_->partition.stages, made.stages);
   check_fit(model_->partition.stages, made.stages);
   return std::move(made.stages);

@@ -2,9 +2,9 @@
 /// batch.
 ///
 /// Held by the Program and all copies of it; asked by parts_of, for every microbatch of another
-/// shape. The module is run on the caller's thread, with its weights, buffers and modes as they
-/// are: what it computes is recorded, not what comes out of it, so weights that have changed since
-/// it was compiled make no difference. Training uses those of the trainer (PR-1).
+/// shape. The module is run on the caller's thread, in the modes that it was compiled in, with its
+/// weights and buffers as they are: what it computes is recorded, not what comes out of it, so
+/// weights that have changed since make no difference. Training uses those of the trainer (PR-1).
 /// VC-1: a shape is captured once, however many trainers and threads ask for it; one that cannot be
 ///       leaves everything as it was.
 /// VC-2: what follows from a shape depends on nothing else: not on which shapes came before.

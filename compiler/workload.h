@@ -24,13 +24,23 @@ struct Workload {
   std::vector<NamedTensor> buffers;
   /// Whether the module and each module below it is in training mode; empty where nobody can tell.
   std::vector<bool> modes;
+  /// Puts them all into such modes; empty where nobody can.
+  std::function<void(const std::vector<bool>&)> set_modes;
+  /// It was saved with its mode written into its operators: an evaluation tells these otherwise.
+  bool modes_in_operators = false;
+  /// An evaluation: what it computes beside the loss, which it may lack. It runs without gradients.
+  std::vector<std::function<at::Tensor(const Tensors& outputs, const Tensors& labels)>> metrics;
+  bool trains = true;
 };
 
-/// Where the module comes from once more, when a microbatch has another shape (variants.h).
+/// Where the module comes from once more, when a microbatch has another shape (variants.h), or to
+/// be evaluated (evaluations.h).
 struct ModuleSource {
   /// The module as it is by now; empty: there is none. Errors: CompileShape when it is gone.
   std::function<Workload()> workload;
-  std::string why_none;  ///< as the end of a sentence: "bert.pt2 was exported for that shape"
+  /// Why it can have no other shape, as the end of a sentence: "bert.pt2 was exported for that
+  /// shape". Empty: it can.
+  std::string one_shape;
 };
 
 }  // namespace stagecraft

@@ -22,8 +22,7 @@ namespace {
 /// What a worker does with a setup before it takes memory for weights.
 void bind(const sc::RankSetup& setup) {
   try {
-    (void)sc::bind_plan(setup.train, sc::bind_scope(setup, true));
-    (void)sc::bind_plan(setup.evaluate, sc::bind_scope(setup, false));
+    (void)sc::bind_plan(setup.train, sc::bind_scope(setup));
   } catch (const sc::Error& error) {
     sc::fuzz::require(error.code() == sc::Errc::PlanInvalid, "a list is refused as such");
   }

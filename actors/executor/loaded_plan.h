@@ -1,6 +1,6 @@
 /// LoadedPlan: one of a rank's lists, bound, with the slots and transfers of a step that runs it.
 ///
-/// The executor has two, for training and for evaluation.
+/// The executor has one for each of its programs.
 #pragma once
 
 #include <chrono>

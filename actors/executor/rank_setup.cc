@@ -21,7 +21,6 @@ RankSetup rank_setup(const Job& job, Rank rank) {
       .plan_id = job.plan_id,
       .stages = {},
       .train = list_of(*job.train, rank),
-      .evaluate = list_of(*job.evaluate, rank),
       .ranks = {},
       .replica_groups = job.train->replica_groups,
       .ties = job.train->ties,
@@ -38,11 +37,11 @@ RankSetup rank_setup(const Job& job, Rank rank) {
   return setup;
 }
 
-BindScope bind_scope(const RankSetup& setup, bool training) {
+BindScope bind_scope(const RankSetup& setup) {
   BindScope scope{.stages = {},
                   .replica_groups = setup.replica_groups.size(),
                   .ties = setup.ties.size(),
-                  .training = training};
+                  .training = true};
   for (const StageProgram& stage : setup.stages) {
     scope.stages.push_back(&stage);
   }

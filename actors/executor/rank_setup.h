@@ -1,5 +1,6 @@
 /// RankSetup: all that one rank must know before its first step, as data that stands by itself: its
-/// stages, its two lists, the groups it votes and sums in, optimizer and options.
+/// stages, the list it trains by, the groups it votes and sums in, optimizer and options. What it
+/// is told later is a RankVariant.
 ///
 /// Cut out of a Job for every rank, once, when a trainer starts; handed to the rank's executor.
 /// RU-1: nothing in it points at the program or at another rank, and `visit_fields` lists all of
@@ -26,7 +27,7 @@ namespace stagecraft {
 struct Job {
   PlanId plan_id;
   std::shared_ptr<const CompiledProgram> program;  ///< laid out for the schedule's replicas
-  std::shared_ptr<const Plan> train, evaluate;
+  std::shared_ptr<const Plan> train;
   Optimizer optimizer;
   TrainerOptions options;
 };
@@ -35,7 +36,7 @@ struct RankSetup {
   Rank rank;
   PlanId plan_id;                    ///< part of all tags
   std::vector<StageProgram> stages;  ///< this rank's, ascending
-  RankPlan train, evaluate;
+  RankPlan train;
   std::vector<Rank> ranks;  ///< all that vote, ascending
   std::vector<ReplicaGroup> replica_groups;
   std::vector<Tie> ties;
@@ -48,8 +49,8 @@ struct RankSetup {
 /// Requires: the job's plans have a list for `rank`.
 [[nodiscard]] RankSetup rank_setup(const Job& job, Rank rank);
 
-/// What a list of this setup is bound to. Views the setup.
-[[nodiscard]] BindScope bind_scope(const RankSetup& setup, bool training);
+/// What the setup's list is bound to. Views the setup.
+[[nodiscard]] BindScope bind_scope(const RankSetup& setup);
 
 template <class V>
 decltype(auto) visit_fields(RankSetup& m, V&& v) {
@@ -57,7 +58,6 @@ decltype(auto) visit_fields(RankSetup& m, V&& v) {
            m.plan_id,
            m.stages,
            m.train,
-           m.evaluate,
            m.ranks,
            m.replica_groups,
            m.ties,

@@ -174,11 +174,13 @@ RankVariant decode_variant(std::string_view bytes, const std::vector<at::Tensor>
     faults.insert(faults.end(), of_stage.begin(), of_stage.end());
   }
   if (!faults.empty()) {  // keeps SW-2
-    throw Error(Errc::PlanInvalid,
-                fmt::format("the stages of rank {} for another shape that were received cannot be "
-                            "run: {}",
-                            variant.rank.value,
-                            fmt::join(faults, "; ")));
+    throw Error(
+        Errc::PlanInvalid,
+        fmt::format(
+            "the stages of rank {} for another shape or evaluation that were received cannot be "
+            "run: {}",
+            variant.rank.value,
+            fmt::join(faults, "; ")));
   }
   return variant;
 }

@@ -11,12 +11,13 @@
 #include "stagecraft/actors/executor/device.h"
 #include "stagecraft/actors/executor/foreign_error.h"
 #include "stagecraft/actors/executor/libtorch_gate.h"
-#include "stagecraft/actors/executor/loaded_plan.h"
+#include "stagecraft/actors/executor/loaded_program.h"
 #include "stagecraft/actors/executor/overlap_group.h"
 #include "stagecraft/actors/executor/snapshot.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/actors/executor/step_parts.h"
 #include "stagecraft/actors/executor/step_times.h"
+#include "stagecraft/actors/executor/verify_setup.h"
 #include "stagecraft/base/process_end.h"
 #include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/compiler/variant.h"
@@ -27,19 +28,13 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-std::vector<StageRuntime> stages_of(const RankSetup& setup) {
-  std::vector<StageRuntime> stages;
+LoadedProgram program_that_trains(const RankSetup& setup, std::unique_ptr<LoadedPlan> plan) {
+  LoadedProgram program{.shapes = {}, .plan = std::move(plan)};
   for (const StageProgram& stage : setup.stages) {
-    stages.emplace_back(stage, setup.optimizer);
+    program.shapes[0].stages.emplace_back(stage, setup.optimizer);
   }
-  return stages;
+  return program;
 }
-
-/// The stages of a rank for microbatches of another shape.
-struct LoadedVariant {
-  RankVariant variant;
-  std::vector<StageRuntime> stages;  ///< as the executor's own
-};
 
 std::optional<Mirror> mirror_of(const RankSetup& setup,
                                 const std::shared_ptr<Transport>& transport) {
@@ -54,9 +49,8 @@ struct StageExecutor::Impl {
   std::shared_ptr<Transport> transport;
   std::shared_ptr<Progress> progress;
   std::unique_ptr<Device> device = cpu_device();
-  LoadedPlan train, evaluate;        // first: a list that is refused costs no weights
-  std::vector<StageRuntime> stages;  // ascending
-  std::map<std::int32_t, LoadedVariant> variants;
+  std::map<std::int32_t, LoadedProgram> programs;
+  std::vector<StageRuntime>& stages;  // ascending, of the program that trains
   StepTimes times{*device, setup.train.instructions.size()};
   TransportCollective collective;
   std::optional<Mirror> mirror;
@@ -64,6 +58,7 @@ struct StageExecutor::Impl {
   TimelineRecorder recorder;
 
   // Of the running step.
+  LoadedProgram* program = nullptr;
   LoadedPlan* plan = nullptr;
   StepOrder order;
   std::vector<MicrobatchLoss> losses;
@@ -75,56 +70,99 @@ struct StageExecutor::Impl {
       : setup(std::move(s)),
         transport(std::move(t)),
         progress(std::move(p)),
-        train(load(setup.train, true)),
-        evaluate(load(setup.evaluate, false)),
-        stages(stages_of(setup)),
+        stages(add_program_that_trains()),
         collective(transport, {progress, &progress->waits}),
         mirror(mirror_of(setup, transport)),
         commit(setup, collective, times, stages, mirror ? &*mirror : nullptr),
-        recorder(train.bound.list.size(), *device) {}
+        recorder(setup.train.instructions.size(), *device) {}
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  [[nodiscard]] LoadedPlan load(const RankPlan& given, bool training) const {
-    return {given,
-            bind_scope(setup, training),
-            transport,
-            {progress, &progress->waits},
-            patience(setup.options)};
+  [[nodiscard]] std::unique_ptr<LoadedPlan> load(const RankPlan& list,
+                                                 const BindScope& scope) const {
+    return std::make_unique<LoadedPlan>(list,
+                                        scope,
+                                        transport,
+                                        std::shared_ptr<WaitBoard>(progress, &progress->waits),
+                                        patience(setup.options));
+  }
+
+  std::vector<StageRuntime>& add_program_that_trains() {
+    auto list =
+        load(setup.train, bind_scope(setup));  // first: one that is refused costs no weights
+    return programs.emplace(kTraining, program_that_trains(setup, std::move(list)))
+        .first->second.stages();
+  }
+
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw Error(Errc::PlanInvalid,
+                fmt::format("what came for another shape or for evaluation does not fit rank {}: "
+                            "{}",
+                            setup.rank.value,
+                            what));
   }
 
   void add(RankVariant given) {
-    const auto refuse = [&](const std::string& what) {
-      throw Error(
-          Errc::PlanInvalid,
-          fmt::format(
-              "what came for another shape does not fit rank {}: {}", setup.rank.value, what));
-    };
-    if (given.rank != setup.rank || given.number < 1 ||
+    const auto known = programs.find(given.program);
+    const bool new_program = given.number == 0;
+    if (given.rank != setup.rank || given.number < 0 || given.program < kTraining ||
+        (new_program ? given.program == kTraining : known == programs.end()) ||
         !std::ranges::equal(setup.stages, given.stages, {}, &StageProgram::id, &StageProgram::id)) {
-      refuse("it is of other stages, or has no number");
+      refuse("it is of other stages, or of no program");
     }
-    for (std::size_t s = 0; s < stages.size(); ++s) {
-      if (const std::string found = misfit(setup.stages[s], given.stages[s]); !found.empty()) {
-        refuse(fmt::format("stage {} {}", setup.stages[s].id.value, found));
+    if (new_program) {
+      add_evaluation(std::move(given));
+    } else {
+      add_shape(known->second, std::move(given), misfit);
+    }
+  }
+
+  void add_evaluation(RankVariant given) {
+    const std::int32_t number = given.program;
+    if (const auto faults = verify(given.list, setup); !faults.empty()) {
+      refuse(faults.front());
+    }
+    LoadedProgram added;
+    added.shapes[0].stages.clear();
+    add_shape(added, std::move(given), misfit_of_evaluation);
+    const RankVariant& told = added.shapes.at(0).told;
+    BindScope scope{.stages = {}, .training = false};
+    for (const StageProgram& stage : told.stages) {
+      scope.stages.push_back(&stage);
+    }
+    added.plan = load(told.list, scope);
+    programs.erase(number);  // what it held goes before there is more
+    programs.emplace(number, std::move(added));
+  }
+
+  /// `fault`: what keeps a stage from being run in the place of another.
+  void add_shape(LoadedProgram& to,
+                 RankVariant given,
+                 std::string (*fault)(const StageProgram&, const StageProgram&)) {
+    const std::vector<StageRuntime>& like = given.number == 0 ? stages : to.stages();
+    for (std::size_t s = 0; s < like.size(); ++s) {
+      const StageProgram& stage = *like[s].program;
+      if (const std::string found = fault(stage, given.stages[s]); !found.empty()) {
+        refuse(fmt::format("stage {} {}", stage.id.value, found));
       }
     }
-    const std::int32_t number = given.number;
-    LoadedVariant& loaded = variants[number];
-    loaded.stages.clear();  // first: they view the programs
-    loaded.variant = std::move(given);
-    for (std::size_t s = 0; s < stages.size(); ++s) {
-      loaded.stages.emplace_back(loaded.variant.stages[s], stages[s]);
+    LoadedShape& shape = to.shapes[given.number];
+    shape.stages.clear();  // first: they view the programs
+    shape.told = std::move(given);
+    for (std::size_t s = 0; s < like.size(); ++s) {
+      shape.stages.emplace_back(shape.told.stages[s], like[s]);
     }
   }
 
   /// Errors: PlanInvalid for an order that this rank cannot run.
   void check_order(const StepOrder& step) const {
     std::int64_t count = step.parts.empty() ? setup.microbatches : 0;
-    bool sound = true;
+    const auto known = programs.find(step.program);
+    bool sound = known != programs.end();
     for (const PartRun& run : step.parts) {
-      sound = sound && run.count > 0 && run.weight > 0.0 && run.weight <= 1.0 &&
-              (run.variant == 0 || variants.contains(run.variant));
+      const bool weighs = run.weight > 0.0 || (step.program != kTraining && run.weight == 0.0);
+      sound = sound && run.count > 0 && weighs && run.weight <= 1.0 &&
+              known->second.shapes.contains(run.variant);
       count += run.count;
     }
     if (!sound || count != setup.microbatches) {
@@ -140,22 +178,21 @@ struct StageExecutor::Impl {
     return part_of(order.parts, bound.instruction->task.microbatch.index());
   }
 
-  [[nodiscard]] const LoadedVariant* variant_of(const BoundInstruction& bound) const {
-    const std::int32_t number = part(bound).variant;
-    return number == 0 ? nullptr : &variants.at(number);
+  [[nodiscard]] const LoadedShape& shape_of(const BoundInstruction& bound) const {
+    return program->shapes.at(part(bound).variant);
   }
 
   /// The stage of a task, as it is for the shape of its microbatch.
   [[nodiscard]] const StageRuntime& stage_of(const BoundInstruction& bound) const {
-    const LoadedVariant* variant = variant_of(bound);
-    return variant == nullptr ? stages[bound.stage] : variant->stages[bound.stage];
+    return shape_of(bound).stages[bound.stage];
   }
 
   StepReport run(const StepOrder& step) {
     check_order(step);
     order = step;
-    plan = step.training ? &train : &evaluate;
-    const Snapshot before(stages);
+    program = &programs.at(step.program);
+    plan = program->plan.get();
+    const Snapshot before(program->stages());
     times.begin_step();
     try {
       {
@@ -168,7 +205,7 @@ struct StageExecutor::Impl {
         mirror_commit();
       }
       read_losses();
-      if (!step.training) {
+      if (step.program != kTraining) {
         before.restore();
       }
       return finish();
@@ -189,8 +226,8 @@ struct StageExecutor::Impl {
     commit.begin_step(
         order, {.plan = setup.plan_id, .epoch = order.epoch, .submission = order.submission});
     timeline.clear();
-    recording = setup.options.record_timeline && order.training;
-    progress->training.store(order.training, std::memory_order_relaxed);
+    recording = setup.options.record_timeline && order.program == kTraining;
+    progress->program.store(order.program, std::memory_order_relaxed);
     plan->transfers.begin(
         {.plan = setup.plan_id, .epoch = order.epoch, .submission = order.submission});
     if (recording) {
@@ -299,7 +336,6 @@ struct StageExecutor::Impl {
   void run_forward(const BoundInstruction& bound) {
     const auto computing = times.compute(&RankTimes::forward);
     const StageRuntime& stage = stage_of(bound);
-    const LoadedVariant* variant = variant_of(bound);
     const Microbatch m = bound.instruction->task.microbatch;
     Tensors inputs;
     for (const SlotId slot : bound.inputs) {
@@ -311,7 +347,7 @@ struct StageExecutor::Impl {
                                       {.seed = setup.options.seed,
                                        .step = order.step.value,
                                        .microbatch = m.value,
-                                       .shape = variant == nullptr ? 0 : variant->variant.random});
+                                       .shape = shape_of(bound).told.random});
     for (std::size_t i = 0; i < made.outputs.size(); ++i) {
       plan->slots.put(bound.outputs[i], std::move(made.outputs[i]));
     }
@@ -327,13 +363,13 @@ struct StageExecutor::Impl {
     const auto computing = times.compute(&RankTimes::backward);
     const CellKind kind = bound.instruction->task.kind;
     const StageRuntime& stage = stage_of(bound);
-    const StageProgram& program = *stage.program;
+    const StageProgram& of_stage = *stage.program;
     SavedStage& saved = plan->slots.saved(bound.saved);
-    if (program.recomputes() && !saved.front().input_half_done) {
+    if (of_stage.recomputes() && !saved.front().input_half_done) {
       const bool till_weights = kind == CellKind::BackwardInput;
       plan->slots.now_keeps(bound.saved,
-                            program.saved_bytes + (till_weights ? program.replayed_bytes()
-                                                                : program.largest_replay()));
+                            of_stage.saved_bytes + (till_weights ? of_stage.replayed_bytes()
+                                                                 : of_stage.largest_replay()));
     }
     StageGradients made = stage.backward(kind, saved, output_gradients(bound));
     for (std::size_t i = 0; i < made.inputs.size(); ++i) {
@@ -467,7 +503,11 @@ Mirror* StageExecutor::mirror() {
 }
 
 std::int64_t StageExecutor::bytes_held() const {
-  return impl_->train.slots.bytes() + impl_->evaluate.slots.bytes();
+  std::int64_t bytes = 0;
+  for (const auto& [number, program] : impl_->programs) {
+    bytes += program.plan->slots.bytes();
+  }
+  return bytes;
 }
 
 }  // namespace stagecraft

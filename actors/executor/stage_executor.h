@@ -42,9 +42,9 @@ class StageExecutor {
   StageExecutor(const StageExecutor&) = delete;
   StageExecutor& operator=(const StageExecutor&) = delete;
 
-  /// Takes on the stages for another shape, in the place of what it has under that number, if
-  /// anything. Requires: no step is under way.
-  /// Errors: PlanInvalid for stages that do not fit this rank's.
+  /// Takes on the stages for another shape or an evaluation, in the place of what it has under
+  /// those numbers, if anything. Requires: no step is under way.
+  /// Errors: PlanInvalid for stages or a list that do not fit this rank's.
   void add_variant(RankVariant variant);
 
   /// Runs one step of the plan.

@@ -24,6 +24,14 @@ std::size_t position_of(const std::vector<T>& all, ValueId value) {
   return static_cast<std::size_t>(std::ranges::find(all, value, &T::value) - all.begin());
 }
 
+/// Of parameters or buffers: where the model's number `position` stands.
+template <class T>
+std::size_t place_of(const std::vector<T>& all, int position) {
+  const auto found = std::ranges::find(all, position, &T::position);
+  SC_CHECK(found != all.end(), "what a stage has, it has captured once more too");
+  return static_cast<std::size_t>(found - all.begin());
+}
+
 /// In which order of memory what crosses at an input or output of the stage does so.
 const MemoryOrder& order_of(const StageProgram& stage, const auto& border) {
   return stage.at(border.value).order;
@@ -50,7 +58,14 @@ StageRuntime::StageRuntime(const StageProgram& stage, const Optimizer& optimizer
 }
 
 StageRuntime::StageRuntime(const StageProgram& variant, const StageRuntime& of)
-    : program(&variant), bucket(of.bucket), state(of.state) {
+    : program(&variant), bucket(of.bucket) {
+  for (const StageParameter& parameter : variant.parameters) {
+    state.parameters.push_back(
+        of.state.parameters[place_of(of.program->parameters, parameter.position)]);
+  }
+  for (const StageBuffer& buffer : variant.buffers) {
+    state.buffers.push_back(of.state.buffers[place_of(of.program->buffers, buffer.position)]);
+  }
   for (const Chunk& chunk : variant.chunks) {
     chunks.push_back(bound(chunk));
   }

@@ -59,8 +59,9 @@ class StageRuntime {
   /// Requires: `program` outlives the runtime.
   StageRuntime(const StageProgram& program, const Optimizer& optimizer);
 
-  /// The same stage as captured for another shape: runs on the parameters and buffers of `of`,
-  /// which all else is asked of. Requires: nothing is the matter with them (misfit, variant.h).
+  /// The same stage as captured once more, for another shape or evaluation: runs on parameters and
+  /// buffers of `of`, which all else is asked of. Requires: nothing is the matter with them
+  /// (misfit, misfit_of_evaluation, variant.h).
   StageRuntime(const StageProgram& variant, const StageRuntime& of);
 
   /// Takes copies of what of `state` is this stage's; the rest is left as it is.

@@ -14,13 +14,16 @@
 
 namespace stagecraft {
 
+/// The number of the program that trains; those of evaluations are above.
+inline constexpr std::int32_t kTraining = 0;
+
 /// Run one step; the tensors it needs are on their way.
 struct StepOrder {
   Step step;  ///< optimizer updates so far; seeds random operators
   Submission submission;
   Epoch epoch;
   double learning_rate = 0.0;
-  bool training = true;
+  std::int32_t program = kTraining;
   PartRuns parts;  ///< what the microbatches are
 };
 
@@ -45,7 +48,7 @@ struct StepReport {
 
 template <class V>
 decltype(auto) visit_fields(StepOrder& m, V&& v) {
-  return v(m.step, m.submission, m.epoch, m.learning_rate, m.training, m.parts);
+  return v(m.step, m.submission, m.epoch, m.learning_rate, m.program, m.parts);
 }
 template <class V>
 decltype(auto) visit_fields(RankTimes& m, V&& v) {

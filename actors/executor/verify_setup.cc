@@ -51,9 +51,13 @@ class SetupCheck {
         check_tie(setup_.ties[t], t);
       }
       check_list(setup_.train, "training");
-      check_list(setup_.evaluate, "evaluation");
     }
     check_settings();
+    return std::move(faults_);
+  }
+
+  std::vector<std::string> run(const RankPlan& evaluation) {
+    check_list(evaluation, "evaluation");
     return std::move(faults_);
   }
 
@@ -243,6 +247,10 @@ class SetupCheck {
 
 std::vector<std::string> verify(const RankSetup& setup) {
   return SetupCheck(setup).run();
+}
+
+std::vector<std::string> verify(const RankPlan& evaluation, const RankSetup& setup) {
+  return SetupCheck(setup).run(evaluation);
 }
 
 }  // namespace stagecraft

@@ -25,7 +25,10 @@ constexpr auto kInsideKey = c10::DispatchKey::TESTING_ONLY_GenericWrapper;
 /// What the fallbacks of this thread do: record, or only hand out generators.
 class Session {
  public:
-  explicit Session(Recorder* recorder, const RandomKey& key) : recorder_(recorder), key_(key) {
+  Session(Recorder* recorder, const RandomKey& key, const Workload& workload)
+      : recorder_(recorder),
+        key_(key),
+        tells_modes_(!workload.trains && workload.modes_in_operators) {
     current_ = this;
   }
   ~Session() { current_ = nullptr; }
@@ -41,6 +44,9 @@ class Session {
 
   void top_level(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     last_marker_ = under_marker();
+    if (tells_modes_) {
+      tell_to_evaluate(op, *stack);
+    }
     const bool random = draws_random_numbers(op, *stack);
     const std::optional<std::size_t> generator = generator_argument(op);
     if (random && !generator) {
@@ -79,6 +85,20 @@ class Session {
   }
 
  private:
+  static void tell_to_evaluate(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+    const auto& arguments = op.schema().arguments();
+    const std::size_t first = stack.size() - arguments.size();
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      const std::string& name = arguments[i].name();
+      c10::IValue& value = stack[first + i];
+      if ((name == "train" || name == "training") && value.isBool()) {
+        value = false;
+      } else if (name == "dropout_p" && value.isDouble()) {
+        value = 0.0;
+      }
+    }
+  }
+
   /// Handed down from an operator that was given one of ours.
   static bool has_generator(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
     const std::optional<std::size_t> position = generator_argument(op);
@@ -138,6 +158,7 @@ class Session {
       current_;  // NOLINT: the dispatcher calls free functions; the session is its thread's
   Recorder* recorder_;
   RandomKey key_;
+  const bool tells_modes_;
   int next_random_ = 0;
 };
 
@@ -213,15 +234,19 @@ auto translated(const char* what, F&& body) {
 }
 
 EagerResult run_module(const Workload& workload, const Tensors& inputs, const Tensors& labels) {
-  const at::AutoGradMode grad(true);
+  const at::AutoGradMode grad(workload.trains);
   const AnnotationCounter counter;
   const c10::impl::IncludeDispatchKeyGuard watch(kRecordKey);
   EagerResult result;
   result.outputs = translated("the module's forward", [&] { return workload.forward(inputs); });
-  result.loss = translated("the loss", [&] {
-    const AnnotationScope in_the_loss(kLossTag, kLossTag);
-    return workload.loss(result.outputs, labels);
-  });
+  const AnnotationScope in_the_loss(kLossTag, kLossTag);  // metrics stand where the loss does
+  if (workload.loss) {
+    result.loss = translated("the loss", [&] { return workload.loss(result.outputs, labels); });
+  }
+  for (const auto& metric : workload.metrics) {
+    result.metrics.push_back(
+        translated("a metric", [&] { return metric(result.outputs, labels); }));
+  }
   return result;
 }
 
@@ -236,9 +261,9 @@ Graph capture(const Workload& workload, const Tensors& given_inputs, const Tenso
   const Tensors inputs = copies_of(given_inputs);
   const Tensors labels = copies_of(given_labels);
   Recorder recorder(workload, inputs, labels);
-  const Session session(&recorder, RandomKey{});
+  const Session session(&recorder, RandomKey{}, workload);
   const EagerResult result = run_module(workload, inputs, labels);
-  return recorder.finish(result.outputs, result.loss);
+  return recorder.finish(result.outputs, result.loss, result.metrics);
 }
 
 EagerResult run_eagerly(const Workload& workload,
@@ -247,8 +272,11 @@ EagerResult run_eagerly(const Workload& workload,
                         const RandomKey& key) {
   const StateRestorer restore(
       workload.buffers);  // behind the backward, which may have saved a buffer
-  const Session session(nullptr, key);
+  const Session session(nullptr, key, workload);
   EagerResult result = run_module(workload, copies_of(inputs), copies_of(labels));
+  if (!workload.trains) {
+    return result;
+  }
   Tensors parameters;
   for (const NamedTensor& parameter : workload.parameters) {
     parameters.push_back(parameter.tensor);

@@ -19,18 +19,19 @@
 
 namespace stagecraft {
 
-/// Returns the graph of forward and loss on one microbatch.
+/// Returns the graph of forward, loss and metrics on one microbatch.
 /// Errors: CompileCapture, naming the operator and the stage marker it stood under.
 [[nodiscard]] Graph capture(const Workload& workload, const Tensors& inputs, const Tensors& labels);
 
 struct EagerResult {
   Tensors outputs;
-  at::Tensor loss;
+  at::Tensor loss;  ///< undefined where the workload has none
+  Tensors metrics;
   Tensors gradients;  ///< per parameter; undefined where none arrives
 };
 
-/// Runs the module eagerly, forward and backward; random operators draw as a replay under `key`
-/// would. Keeps CA-1.
+/// Runs the module eagerly, forward and, where it trains, backward; random operators draw as a
+/// replay under `key` would. Keeps CA-1.
 /// Errors: CompileCapture for what the module or LibTorch throws.
 [[nodiscard]] EagerResult run_eagerly(const Workload& workload,
                                       const Tensors& inputs,

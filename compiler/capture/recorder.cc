@@ -213,12 +213,22 @@ std::string Recorder::whereabouts() const {
   return path.empty() ? "" : fmt::format(" (near {})", path);
 }
 
-Graph Recorder::finish(const Tensors& outputs, const at::Tensor& loss) {
+Graph Recorder::finish(const Tensors& outputs, const at::Tensor& loss, const Tensors& metrics) {
   fixed_.check();
   for (const at::Tensor& output : outputs) {
     attachments_.join_custom_function(output);
     graph_.outputs.push_back(constants_.value_of(output));
   }
+  if (loss.defined()) {
+    take_loss(loss);
+  }
+  for (const at::Tensor& metric : metrics) {
+    graph_.metrics.push_back(constants_.value_of(metric));
+  }
+  return std::move(graph_);
+}
+
+void Recorder::take_loss(const at::Tensor& loss) {
   attachments_.join_custom_function(loss);
   const std::optional<ValueId> value = values_.find(loss);
   if (!value) {
@@ -235,7 +245,6 @@ Graph Recorder::finish(const Tensors& outputs, const at::Tensor& loss) {
   }
   graph_.loss = *value;
   attachments_.attach_hooks(loss);
-  return std::move(graph_);
 }
 
 }  // namespace stagecraft

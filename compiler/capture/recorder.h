@@ -44,9 +44,12 @@ class Recorder {
   /// " (near layers.3.attention)": the module whose parameters were used last; "" before any.
   [[nodiscard]] std::string whereabouts() const;
 
+  /// `loss`: undefined where there is none.
   /// Errors: CompileCapture for a loss that hangs on nothing, CompileShape for one that is no
   ///         scalar.
-  [[nodiscard]] Graph finish(const Tensors& outputs, const at::Tensor& loss);
+  [[nodiscard]] Graph finish(const Tensors& outputs,
+                             const at::Tensor& loss,
+                             const Tensors& metrics);
 
  private:
   [[nodiscard]] bool adopt(const at::Tensor& tensor);
@@ -59,6 +62,7 @@ class Recorder {
   [[nodiscard]] bool has_fixed_shape(const c10::OperatorHandle& op,
                                      const std::vector<c10::IValue>& arguments);
   void check_parameter_write(const c10::OperatorHandle& op, const at::Tensor& written) const;
+  void take_loss(const at::Tensor& loss);
 
   Graph graph_;
   CapturedValues values_{graph_};

@@ -59,6 +59,7 @@ Program compile(const ModelFile& model, const CompileOptions& options) {
                             options.inputs.size()));
   }
   Workload workload = model.workload;
+  workload.modes_in_operators = true;
   workload.forward = [expected = model.inputs, forward = model.workload.forward](
                          const Tensors& given) { return forward(with_numbers(expected, given)); };
   if (options.loss.call()) {
@@ -69,12 +70,11 @@ Program compile(const ModelFile& model, const CompileOptions& options) {
     return !input.known || std::ranges::find(input.sizes, -1) != input.sizes.end();
   });
   if (model.format == ModelFormat::Exported && !may_differ) {
-    source.why_none = fmt::format(
+    source.one_shape = fmt::format(
         "{} was exported for that shape alone: pad the batch, or export the model for this one",
         model.path);
-  } else {
-    source.workload = [workload] { return workload; };
   }
+  source.workload = [workload] { return workload; };
   return internal::compile_workload(workload, options, std::move(source));
 }
 

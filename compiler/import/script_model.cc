@@ -83,6 +83,21 @@ class Script {
     return outputs;
   }
 
+  /// As Workload has them, of the module and those below it.
+  [[nodiscard]] std::vector<bool> modes() const {
+    std::vector<bool> modes;
+    for (const torch::jit::Module& module : module_.modules()) {
+      modes.push_back(module.is_training());
+    }
+    return modes;
+  }
+  void set_modes(const std::vector<bool>& modes) {
+    auto next = modes.begin();
+    for (torch::jit::Module module : module_.modules()) {
+      module.train(*next++);  // of all below it, too, whose turn comes later
+    }
+  }
+
  private:
   struct Buffer {
     torch::jit::Module owner;
@@ -193,7 +208,9 @@ ModelFile script_model(const std::string& path) {
       .forward = [script](const Tensors& inputs) { return script->run(inputs); },
       .loss = [](const Tensors& outputs, const Tensors& /*labels*/) { return outputs.at(0); },
       .parameters = model.parameters,
-      .buffers = model.buffers};
+      .buffers = model.buffers,
+      .modes = script->modes(),
+      .set_modes = [script](const std::vector<bool>& modes) { script->set_modes(modes); }};
   return model;
 }
 

@@ -234,6 +234,18 @@ std::vector<Feed> feeds_of(const Plan& plan, const CompiledProgram& program) {
   return feeds;
 }
 
+std::vector<PlanResult> results_of(const Plan& plan) {
+  std::vector<PlanResult> results;
+  for (const RankPlan& rank : plan.ranks) {
+    for (const Instruction& i : rank.instructions) {
+      if (i.op == Op::Send && i.peer == kDriver) {
+        results.push_back({rank.rank, i.edge, i.task.microbatch, plan.edges[i.edge.index()].value});
+      }
+    }
+  }
+  return results;
+}
+
 }  // namespace
 
 Plan lower(const TrainingDag& dag, const CompiledProgram& program) {
@@ -251,6 +263,7 @@ Plan lower(const TrainingDag& dag, const CompiledProgram& program) {
     plan.ranks.push_back(RankLowering(dag, program, rank).run());
   }
   plan.feeds = feeds_of(plan, program);
+  plan.results = results_of(plan);
   const std::vector<std::string> faults = verify(plan);
   if (!faults.empty()) {
     throw Error(Errc::PlanInvalid,

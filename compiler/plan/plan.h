@@ -38,7 +38,7 @@ struct PlanEdge {
   ValueId value;
   Role role = Role::Activation;
   StageId from;  ///< StageId(-1): the driver
-  StageId to;
+  StageId to;    ///< likewise
 };
 
 /// What the driver sends at the start of a step: one model input or label of one microbatch.
@@ -48,6 +48,14 @@ struct Feed {
   Microbatch microbatch;
   bool label = false;
   int position = 0;  ///< which input or label
+};
+
+/// What the driver gets of an evaluation: a value of one microbatch.
+struct PlanResult {
+  Rank from;
+  EdgeId edge;
+  Microbatch microbatch;
+  ValueId value;
 };
 
 /// One stage of the model and its copies: their gradients are summed before the vote.
@@ -80,6 +88,7 @@ struct Plan {
   std::vector<PlanEdge> edges;               ///< by id
   std::vector<RankPlan> ranks;               ///< by rank
   std::vector<Feed> feeds;                   ///< in sending order
+  std::vector<PlanResult> results;           ///< ascending by rank
   std::vector<ReplicaGroup> replica_groups;  ///< empty with one replica
   std::vector<Tie> ties;                     ///< of parameters that train
 

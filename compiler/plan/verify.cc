@@ -59,6 +59,9 @@ void check_pairs(const Plan& plan, std::vector<std::string>& faults) {
   for (const Feed& feed : plan.feeds) {
     ++count[{kDriver, feed.to, feed.edge, feed.microbatch}].first;
   }
+  for (const PlanResult& result : plan.results) {
+    ++count[{result.from, kDriver, result.edge, result.microbatch}].second;
+  }
   for (const RankPlan& rank : plan.ranks) {
     for (const Instruction& i : rank.instructions) {
       if (i.op == Op::Send) {

@@ -9,6 +9,7 @@
 
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/evaluations.h"
 #include "stagecraft/compiler/ties.h"
 
 namespace stagecraft {
@@ -41,6 +42,16 @@ std::vector<PlanEdge> crossing_tensors(const CompiledProgram& program) {
       }
     }
   }
+  if (program.evaluates != nullptr) {
+    const std::vector<ValueId>& results = results_of(program.graph);
+    for (const StageProgram& stage : program.partition.stages) {
+      for (const StageOutput& output : stage.outputs) {
+        if (std::ranges::find(results, output.value) != results.end()) {
+          add(output.value, Role::Activation, stage.id, kNoStage);
+        }
+      }
+    }
+  }
   return tensors;
 }
 
@@ -66,6 +77,9 @@ class Builder {
   TrainingDag build() {
     const int share = dag_.microbatches / program_.stage_graph.replicas();
     for (const PlanEdge& tensor : dag_.tensors) {
+      if (tensor.from == kNoStage || tensor.to == kNoStage) {
+        continue;  // what the driver sends and gets has its transfers when ranks are known
+      }
       const int first = program_.stage_graph.replica_of(tensor.to) * share;
       for (int m = first; m < first + share; ++m) {
         connect(tensor, Microbatch(m));
@@ -105,8 +119,8 @@ class Builder {
 
   void connect(const PlanEdge& tensor, Microbatch m) {
     const bool backward = tensor.role == Role::Gradient;
-    if (tensor.from == kNoStage || (backward && !dag_.training)) {
-      return;  // the driver's tensors get their receives when ranks are known
+    if (backward && !dag_.training) {
+      return;
     }
     const int from = find(tensor.from, m, backward);
     const int to = find(tensor.to, m, backward);
@@ -155,9 +169,9 @@ class Builder {
   std::map<Task, int> node_of_;
 };
 
-/// Feeds: every model input and label is a Receive from the driver on the rank of the stage that
-/// reads it.
-void add_feeds(TrainingDag& dag) {
+/// Every model input and label is a Receive from the driver on the rank of the stage that reads it,
+/// every result of an evaluation a Send to the driver on that of the stage that makes it.
+void add_driver(TrainingDag& dag) {
   const std::size_t compute_nodes = dag.nodes.size();
   for (std::size_t n = 0; n < compute_nodes; ++n) {
     const DagNode node = dag.nodes[n];
@@ -169,6 +183,10 @@ void add_feeds(TrainingDag& dag) {
         dag.edges.push_back(
             {static_cast<int>(dag.nodes.size()), static_cast<int>(n), true, tensor.id});
         dag.nodes.push_back({DagKind::Receive, node.task, node.rank, tensor.id, kDriver});
+      } else if (tensor.to == kNoStage && tensor.from == node.task.stage) {
+        dag.edges.push_back(
+            {static_cast<int>(n), static_cast<int>(dag.nodes.size()), true, tensor.id});
+        dag.nodes.push_back({DagKind::Send, node.task, node.rank, tensor.id, kDriver});
       }
     }
   }
@@ -255,7 +273,7 @@ void place(TrainingDag& dag, const std::vector<Rank>& rank_of_stage) {
     placed.push_back({send + 1, edge.to, true, edge.edge});
   }
   dag.edges = std::move(placed);
-  add_feeds(dag);
+  add_driver(dag);
   if (dag.training) {
     add_reductions(dag, rank_of_stage);
     add_votes(dag);

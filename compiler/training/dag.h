@@ -42,7 +42,8 @@ struct DagEdge {
 struct TrainingDag {
   std::vector<DagNode> nodes;
   std::vector<DagEdge> edges;
-  std::vector<PlanEdge> tensors;  ///< what can cross, by EdgeId: activations first, then gradients
+  /// What can cross, by EdgeId: activations, gradients, then results of an evaluation.
+  std::vector<PlanEdge> tensors;
   std::vector<ReplicaGroup> replica_groups;  ///< their ranks are set by place
   std::vector<Tie> ties;                     ///< likewise
   int microbatches = 1;

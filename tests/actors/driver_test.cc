@@ -88,8 +88,10 @@ StepReport play(Act act, const StepOrder& m, WorkerDesk& desk, Script& script) {
       return failed(rank, m, *failure_of(never));
     }
     case Act::Record:
-      return {
-          .rank = rank, .submission = m.submission, .committed = m.training, .timeline_rows = 2};
+      return {.rank = rank,
+              .submission = m.submission,
+              .committed = m.program == kTraining,
+              .timeline_rows = 2};
     case Act::DieLater:
       (void)script.let_die.future().wait_until(patience());
       throw std::runtime_error("this worker ends here");
@@ -101,7 +103,7 @@ StepReport play(Act act, const StepOrder& m, WorkerDesk& desk, Script& script) {
     default:
       return {.rank = rank,
               .submission = m.submission,
-              .committed = m.training,
+              .committed = m.program == kTraining,
               .losses = rank == Rank(0) ? std::vector<MicrobatchLoss>{{Microbatch(1), 0.5},
                                                                       {Microbatch(0), 1.5}}
                                         : std::vector<MicrobatchLoss>{},
@@ -168,13 +170,11 @@ class Stage {
       all.push_back(caf::actor_cast<caf::actor>(setup.members.back().plan_thread));
       all.push_back(caf::actor_cast<caf::actor>(setup.members.back().agent));
     }
-    auto plan = std::make_shared<Plan>(wait_plan());
+    plan = std::make_shared<Plan>(wait_plan());
     plan->feeds = {{.to = Rank(0), .edge = EdgeId(0), .microbatch = Microbatch(0)}};
     setup.transport = network.endpoint(kDriver);
     setup.ledger = ledger;
     setup.clock_offsets = {0, 100, 0};
-    setup.train = plan;
-    setup.evaluate = plan;
     setup.options.learning_rate = {.kind = LearningRate::Kind::Constant, .warmup = 4};
     setup.base_learning_rate = 1.0;
     setup.options.step_deadline = options.deadline;
@@ -213,10 +213,12 @@ class Stage {
   }
 
   Future<StepResult> submit(bool training = true) {
-    return submit({.training = training, .inputs = {{number(7)}}, .labels = {}});
+    return submit(
+        {.program = training ? kTraining : 1, .plan = plan, .inputs = {{number(7)}}, .labels = {}});
   }
 
   Future<StepResult> submit(StepInput input) {
+    input.plan = plan;
     EnteredStep entered = ledger->enter(std::move(input), 100);
     caf::anon_send(driver, Submit{entered.submission});
     return entered.result;
@@ -235,6 +237,7 @@ class Stage {
   ActorHost& host = ActorHost::of_this_process();
   const InprocNetwork network;
   const std::shared_ptr<StepLedger> ledger = std::make_shared<StepLedger>();
+  std::shared_ptr<Plan> plan;
   const std::shared_ptr<Script> script = std::make_shared<Script>();
   std::vector<std::shared_ptr<WorkerDesk>> desks;
   const std::shared_ptr<std::atomic<std::int64_t>> epoch =
@@ -260,7 +263,7 @@ TEST_CASE("a step is one StepOrder and one StepReport per rank", "[actors][drive
     REQUIRE(asked.size() == 1);
     CHECK(asked[0].step == Step(0));
     CHECK(asked[0].learning_rate == 0.25);
-    CHECK(asked[0].training);
+    CHECK(asked[0].program == kTraining);
   }
 }
 
@@ -327,7 +330,7 @@ TEST_CASE("steps run in the order in which they were submitted, counted and with
   CHECK(steps[2].get().step == 2);
   const std::vector<StepOrder> asked = stage.asked(1);
   REQUIRE(asked.size() == 3);
-  CHECK_FALSE(asked[1].training);
+  CHECK(asked[1].program == 1);
   CHECK(asked[2].step == Step(1));
   CHECK(asked[2].learning_rate == 0.5);
 }
@@ -549,7 +552,8 @@ TEST_CASE("what goes wrong in the driver fails its steps with the reason (DR-5)"
 
 TEST_CASE("a step cancelled before it starts is not sent to anybody", "[actors][driver]") {
   Stage stage;
-  const EnteredStep entered = stage.ledger->enter({.inputs = {{number(7)}}, .labels = {}}, 1);
+  const EnteredStep entered =
+      stage.ledger->enter({.plan = stage.plan, .inputs = {{number(7)}}, .labels = {}}, 1);
   stage.ledger->close();
   caf::anon_send(stage.driver, Submit{entered.submission});
   CHECK(failure_of(entered.result) == Errc::Cancelled);

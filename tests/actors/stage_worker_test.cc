@@ -52,8 +52,6 @@ struct Fixture {
     const Layout layout = Layout::of(schedule);
     job.train = train =
         std::make_shared<const Plan>(lower_schedule(program, schedule, layout, true));
-    job.evaluate = evaluate =
-        std::make_shared<const Plan>(lower_schedule(program, schedule, layout, false));
     job.optimizer = Sgd{.lr = 1.0};
     job.options.before_instruction = [this](Rank, const Instruction& i) {
       if (before) {
@@ -102,7 +100,7 @@ struct Fixture {
   const InprocNetwork network{1};
   const std::shared_ptr<Transport> here = network.endpoint(kDriver);
   const std::shared_ptr<WorkerDesk> desk = std::make_shared<WorkerDesk>();
-  std::shared_ptr<const Plan> train, evaluate;
+  std::shared_ptr<const Plan> train;
   std::optional<Op> fails_at;
   std::function<void(const Instruction&)> before;
   std::optional<StageWorker> worker;
@@ -121,7 +119,6 @@ struct Remote {
     Fixture f;
     job.program = f.program.shared();
     job.train = f.train;
-    job.evaluate = f.evaluate;
     job.plan_id = PlanId(7);
     desk->transport = network.endpoint(Rank(0));
     desk->rank = Rank(0);

@@ -50,6 +50,25 @@ inline RankSetup received(RankSetup setup) {
   return got;
 }
 
+/// The program's own forwards, as an evaluation.
+inline constexpr std::int32_t kForwardsOnly = 1;
+
+inline RankVariant forwards_only(const Program& program,
+                                 const std::shared_ptr<const Plan>& plan,
+                                 Rank rank) {
+  JobVariant forwards{.program = kForwardsOnly,
+                      .number = 0,
+                      .random = 0,
+                      .stages = program.compiled().partition.stages,
+                      .plan = plan};
+  for (StageProgram& stage : forwards.stages) {
+    for (StageParameter& parameter : stage.parameters) {
+      parameter.trained = false;
+    }
+  }
+  return rank_variant(forwards, rank, plan->ranks[rank.index()].stages);
+}
+
 class Pipeline {
  public:
   Pipeline(const Program& program, const Schedule& schedule, PipelineOptions options = {})
@@ -115,7 +134,7 @@ class Pipeline {
                           .submission = Submission(submitted_++),
                           .epoch = epoch_,
                           .learning_rate = base_learning_rate(options_.optimizer),
-                          .training = training};
+                          .program = training ? kTraining : kForwardsOnly};
     for (const Feed& feed : plan.feeds) {
       const auto& parts = feed.label ? y : x;
       network_->endpoint(kDriver)->send(
@@ -162,7 +181,6 @@ class Pipeline {
     Job job{.plan_id = options_.plan_id,
             .program = program_.shared(),
             .train = plan_,
-            .evaluate = evaluate_,
             .optimizer = options_.optimizer,
             .options = {.clip = options_.clip,
                         .seed = 5,
@@ -174,8 +192,10 @@ class Pipeline {
         options_.faults.at(self)(i);
       };
     }
-    return std::make_unique<StageExecutor>(received(rank_setup(job, rank)),
-                                           network_->endpoint(rank));
+    auto executor =
+        std::make_unique<StageExecutor>(received(rank_setup(job, rank)), network_->endpoint(rank));
+    executor->add_variant(forwards_only(program_, evaluate_, rank));
+    return executor;
   }
 
   template <class F>

@@ -6,6 +6,7 @@
 
 #include <torch/torch.h>
 
+#include "stagecraft/actors/executor/rank_variant.h"
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/compiler/replicate.h"
@@ -84,6 +85,9 @@ std::vector<const void*> places_of(T& r) {
   } else if constexpr (Count == 5) {
     auto& [a, b, c, d, e] = r;
     return places(a, b, c, d, e);
+  } else if constexpr (Count == 6) {
+    auto& [a, b, c, d, e, f] = r;
+    return places(a, b, c, d, e, f);
   } else if constexpr (Count == 7) {
     auto& [a, b, c, d, e, f, g] = r;
     return places(a, b, c, d, e, f, g);
@@ -146,6 +150,7 @@ void check_lists(std::type_identity<std::variant<T...>>) {
 
 TEST_CASE("RU-1: every field of what a rank is given is listed", "[executor][setup]") {
   check_lists(std::type_identity<RankSetup>{});
+  check_lists(std::type_identity<RankVariant>{});
 }
 
 TEST_CASE("RU-1: what a rank is given is data, down to the operands of an operator",
@@ -160,13 +165,10 @@ TEST_CASE("RU-1: what a rank is given is data, down to the operands of an operat
 std::vector<RankSetup> setups_of(const Program& given, const Schedule& schedule) {
   const Layout layout = Layout::of(schedule);
   const Program program = replicate(given, layout);
-  const auto plan_of = [&](bool training) {
-    return std::make_shared<const Plan>(lower_schedule(program, schedule, layout, training));
-  };
   const Job job{.plan_id = PlanId(7),
                 .program = program.shared(),
-                .train = plan_of(true),
-                .evaluate = plan_of(false),
+                .train = std::make_shared<const Plan>(
+                    lower_schedule(program, schedule, layout, /*training=*/true)),
                 .optimizer = AdamW{},
                 .options = {.seed = 3}};
   std::vector<RankSetup> setups;

@@ -202,14 +202,11 @@ const Row kRows[] = {
 std::vector<RankSetup> setups_of(const Program& given, const Schedule& schedule) {
   const Layout layout = Layout::of(schedule);
   const Program program = replicate(given, layout);
-  const auto plan_of = [&](bool training) {
-    return std::make_shared<const Plan>(lower_schedule(program, schedule, layout, training));
-  };
   const Job job{
       .plan_id = PlanId(7),
       .program = program.shared(),
-      .train = plan_of(true),
-      .evaluate = plan_of(false),
+      .train = std::make_shared<const Plan>(
+          lower_schedule(program, schedule, layout, /*training=*/true)),
       .optimizer = AdamW{.lr = 0.1},
       .options = {
           .learning_rate = {.kind = LearningRate::Kind::Cosine, .warmup = 2, .total_steps = 9},
@@ -239,7 +236,9 @@ RankVariant variant_for(const Trained& t, std::int64_t rows, const RankSetup& se
   const Parts parts = parts_of(t.program, part(t.inputs), part(t.labels));
   const Variant& variant = *parts.variants.at(0);
   return rank_variant(
-      {.number = variant.number, .random = variant.random, .stages = variant.stages}, setup.train);
+      {.number = variant.number, .random = variant.random, .stages = variant.stages},
+      setup.rank,
+      setup.train.stages);
 }
 
 TEST_CASE("SW-1: so do stages for another shape, and only ranks that they fit take them",

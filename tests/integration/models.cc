@@ -114,7 +114,7 @@ Schedule two_stages_to_a_row(int stages) {
 
 Program make_program(const ModelOptions& options) {
   torch::manual_seed(1);
-  Classifier model(options);
+  const auto model = std::make_shared<Classifier>(options);
   const Data example = data(0);
   return compile(
       model,

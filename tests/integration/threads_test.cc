@@ -44,8 +44,7 @@ void on_a_thread_of_two(Work&& work) {
 }
 
 Program compile_wide(const torch::Tensor& x) {
-  Wide model;
-  return compile(model,
+  return compile(std::make_shared<Wide>(),
                  {.inputs = {x},
                   .labels = {x},
                   .loss = [](torch::Tensor o, torch::Tensor y) { return (o - y).pow(2).mean(); },

@@ -111,7 +111,7 @@ TEST_CASE("a batch unlike the one compiled for is refused by step itself",
 
 TEST_CASE("evaluating changes nothing and sees the weights of the steps before it",
           "[integration][trainer]") {
-  const Program program = make_program();
+  const Program program = make_program({.statistics = false});
   Cluster cluster = Cluster::local(2);
   Trainer trainer(cluster, program, make_schedule("1f1b", program), AdamW{.lr = 1e-2});
   Trainer undisturbed(cluster, program, make_schedule("1f1b", program), AdamW{.lr = 1e-2});

@@ -1,0 +1,32 @@
+/// Evaluation: what came of evaluating a model on some batches.
+///
+/// Made by Trainer::evaluate. Loss and metrics are means over all samples of all batches.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "stagecraft/compiler/batch.h"
+
+namespace stagecraft {
+
+/// Inputs and labels as `step` takes them.
+struct LabeledBatch {
+  Batch inputs, labels;
+};
+
+struct Evaluation {
+  double loss = 0.0;
+  std::int64_t batches = 0, samples = 0;
+  std::vector<std::pair<std::string, at::Tensor>> metrics;  ///< in double, in the order asked for
+
+  /// A metric that is one number. Errors: UsageArgument for one that was not asked for, or that is
+  /// not one number.
+  [[nodiscard]] double operator[](std::string_view metric) const;
+};
+
+}  // namespace stagecraft

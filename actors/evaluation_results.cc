@@ -1,0 +1,115 @@
+#include "stagecraft/actors/evaluation_results.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <fmt/format.h>
+
+#include "stagecraft/actors/evaluation.h"
+#include "stagecraft/base/error.h"
+#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/evaluations.h"
+#include "stagecraft/compiler/memory_order.h"
+
+namespace stagecraft {
+namespace {
+
+/// In which order of memory the value of a microbatch was sent: that of the shape it has.
+MemoryOrder order_of(const ToldPrograms::Told& evaluation,
+                     const Layout& layout,
+                     const Parts& parts,
+                     const PlanResult& result) {
+  const CompiledProgram& compiled = evaluation.program.compiled();
+  const auto& variant =
+      parts.variants.empty() ? nullptr : parts.variants[result.microbatch.index()];
+  if (variant == nullptr) {
+    return compiled.graph.at(result.value).order;
+  }
+  const StageId stage = layout.model_stage(evaluation.plan->edges[result.edge.index()].from);
+  const auto& outputs = compiled.partition.stages[stage.index()].outputs;
+  const auto place = std::ranges::find(outputs, result.value, &StageOutput::value);
+  const StageProgram& of_shape = variant->stages[stage.index()];
+  return of_shape.at(of_shape.outputs[static_cast<std::size_t>(place - outputs.begin())].value)
+      .order;
+}
+
+double weight_of(const Parts& parts, std::size_t m) {
+  return parts.weights.empty() ? 1.0 : parts.weights[m];
+}
+
+}  // namespace
+
+EvaluationResults take_results(const ToldPrograms::Told& evaluation,
+                               const Layout& layout,
+                               const Parts& parts,
+                               const std::vector<Future<at::Tensor>>& arrived,
+                               Deadline deadline) {
+  std::map<std::pair<ValueId, Microbatch>, at::Tensor> values;
+  for (std::size_t i = 0; i < arrived.size(); ++i) {
+    const PlanResult& result = evaluation.plan->results[i];
+    if (!arrived[i].wait_until(deadline)) {
+      throw Error(Errc::ClusterTimeout,
+                  fmt::format("a result of microbatch {} was sent by rank {} and has not arrived",
+                              result.microbatch.value,
+                              result.from.value));
+    }
+    values[{result.value, result.microbatch}] =
+        from_memory_order(arrived[i].get(), order_of(evaluation, layout, parts, result));
+  }
+  EvaluationResults results;
+  for (const ValueId value : results_of(evaluation.program.compiled().graph)) {
+    std::vector<at::Tensor>& of_value = results.emplace_back();
+    for (std::size_t m = 0; m < parts.inputs.size(); ++m) {
+      of_value.push_back(values.at({value, Microbatch(m)}));
+    }
+  }
+  return results;
+}
+
+std::vector<at::Tensor> joined(const EvaluationResults& results, const Parts& parts) {
+  std::vector<at::Tensor> all;
+  for (const std::vector<at::Tensor>& of_value : results) {
+    std::vector<at::Tensor> rows;
+    for (std::size_t m = 0; m < of_value.size(); ++m) {
+      if (weight_of(parts, m) > 0.0) {
+        rows.push_back(of_value[m].dim() == 0 ? of_value[m].unsqueeze(0) : of_value[m]);
+      }
+    }
+    all.push_back(at::cat(rows));
+  }
+  return all;
+}
+
+std::vector<at::Tensor> means(const EvaluationResults& results, const Parts& parts) {
+  std::vector<at::Tensor> all;
+  for (const std::vector<at::Tensor>& of_value : results) {
+    at::Tensor sum;
+    double weight = 0.0;
+    for (std::size_t m = 0; m < of_value.size(); ++m) {
+      if (weight_of(parts, m) > 0.0) {
+        const at::Tensor part = of_value[m].to(at::kDouble) * weight_of(parts, m);
+        sum = sum.defined() ? sum + part : part;
+        weight += weight_of(parts, m);
+      }
+    }
+    all.push_back(sum / weight);
+  }
+  return all;
+}
+
+double Evaluation::operator[](std::string_view metric) const {
+  for (const auto& [name, value] : metrics) {
+    if (name == metric && value.numel() == 1) {
+      return value.item<double>();
+    }
+  }
+  throw Error(Errc::UsageArgument,
+              fmt::format("this evaluation has no metric \"{}\" that is one number: it has what "
+                          "evaluate() was asked for",
+                          metric));
+}
+
+}  // namespace stagecraft

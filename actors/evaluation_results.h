@@ -1,0 +1,35 @@
+/// What the ranks send of an evaluation, put together: outputs of the model, or metrics, by
+/// microbatch.
+///
+/// Used by the trainer, on its caller's thread, when the step is over.
+#pragma once
+
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "stagecraft/actors/told_programs.h"
+#include "stagecraft/compiler/parts.h"
+#include "stagecraft/futures/future.h"
+
+namespace stagecraft {
+
+/// By result, then microbatch.
+using EvaluationResults = std::vector<std::vector<at::Tensor>>;
+
+/// `arrived`: per result of the plan. Waits for those on their way.
+/// Errors: ClusterTimeout at the deadline; that of a connection that broke.
+[[nodiscard]] EvaluationResults take_results(const ToldPrograms::Told& evaluation,
+                                             const Layout& layout,
+                                             const Parts& parts,
+                                             const std::vector<Future<at::Tensor>>& arrived,
+                                             Deadline deadline);
+
+/// Per result what all microbatches made, one after the other in dim 0; of a number, one element
+/// each.
+[[nodiscard]] std::vector<at::Tensor> joined(const EvaluationResults& results, const Parts& parts);
+
+/// Per result the mean over the samples, in double.
+[[nodiscard]] std::vector<at::Tensor> means(const EvaluationResults& results, const Parts& parts);
+
+}  // namespace stagecraft

@@ -1,0 +1,32 @@
+/// LoadedProgram: a program as a rank runs it: by one list, with its stages for every shape of
+/// microbatches that the rank was told of.
+///
+/// The executor has one that trains, and one for each evaluation.
+/// LD-1: nothing in it moves while a step may run: list and stages are viewed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "stagecraft/actors/executor/loaded_plan.h"
+#include "stagecraft/actors/executor/rank_variant.h"
+#include "stagecraft/actors/executor/stage_runtime.h"
+
+namespace stagecraft {
+
+/// The stages for one shape.
+struct LoadedShape {
+  RankVariant told;                  ///< empty for that of the rank's setup
+  std::vector<StageRuntime> stages;  ///< ascending
+};
+
+struct LoadedProgram {
+  std::map<std::int32_t, LoadedShape> shapes;  ///< by number; 0 is the one it was captured for
+  std::unique_ptr<LoadedPlan> plan;
+
+  [[nodiscard]] std::vector<StageRuntime>& stages() { return shapes.at(0).stages; }
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,277 @@
+#include "stagecraft/compiler/evaluations.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <ATen/ops/clone.h>
+#include <c10/core/InferenceMode.h>
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/base/log.h"
+#include "stagecraft/compiler/autocast_guard.h"
+#include "stagecraft/compiler/capture/capture.h"
+#include "stagecraft/compiler/cut/cut_like.h"
+#include "stagecraft/compiler/parts.h"
+#include "stagecraft/compiler/registered.h"
+#include "stagecraft/compiler/replay_check.h"
+#include "stagecraft/compiler/same_module.h"
+#include "stagecraft/compiler/stage_graph_of.h"
+#include "stagecraft/compiler/thread_count.h"
+#include "stagecraft/compiler/variants.h"
+
+namespace stagecraft {
+namespace {
+
+// Each row of metrics that is new is one more program on every rank; who makes new ones for every
+// evaluation has the oldest forgotten.
+constexpr std::size_t kMostEvaluations = 8;
+
+/// What a module returns as it is becomes a value of its own, which a stage can hand on.
+Tensors made_here(Tensors outputs,
+                  const Tensors& inputs,
+                  const std::vector<NamedTensor>& parameters,
+                  const std::vector<NamedTensor>& buffers) {
+  const auto is_it = [](const at::Tensor& output) {
+    return [&output](const NamedTensor& named) { return output.is_same(named.tensor); };
+  };
+  for (at::Tensor& output : outputs) {
+    const auto given = [&](const at::Tensor& input) { return output.is_same(input); };
+    if (std::ranges::any_of(inputs, given) || std::ranges::any_of(parameters, is_it(output)) ||
+        std::ranges::any_of(buffers, is_it(output))) {
+      output = output.clone();
+    }
+  }
+  return outputs;
+}
+
+/// The metric, which is named in what capture finds wrong with it.
+internal::LossFunction named(const Metric& metric) {
+  return [name = metric.name(), call = metric.call()](const Tensors& outputs,
+                                                      const Tensors& labels) {
+    try {
+      return call(outputs, labels);
+    } catch (const Error& error) {
+      throw Error(error.code(),
+                  fmt::format("the metric \"{}\": {}; what is no row of operators is computed from "
+                              "what predict() returns",
+                              name,
+                              error.message()))
+          .with(error.context());
+    }
+  };
+}
+
+/// Errors: CompileCapture for an output or a metric that no stage makes.
+void require_made(const Graph& graph, const std::vector<Metric>& metrics) {
+  const std::vector<ValueId>& results = results_of(graph);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (graph.at(results[i]).kind != ValueKind::Computed) {
+      throw Error(Errc::CompileCapture,
+                  fmt::format("{} is the same for all inputs and parameters, so no stage makes it: "
+                              "leave it out",
+                              graph.loss == kNoValue
+                                  ? fmt::format("output {} of the module", i)
+                                  : fmt::format("the metric \"{}\"", metrics[i].name())));
+    }
+  }
+}
+
+/// The module as one that is evaluated.
+Workload evaluated(Workload workload, bool predicts, const std::vector<Metric>& metrics) {
+  workload.trains = false;
+  workload.forward = [forward = std::move(workload.forward),
+                      parameters = workload.parameters,
+                      buffers = workload.buffers](const Tensors& inputs) {
+    return made_here(forward(inputs), inputs, parameters, buffers);
+  };
+  if (predicts) {
+    workload.loss = nullptr;
+  }
+  for (const Metric& metric : metrics) {
+    workload.metrics.push_back(named(metric));
+  }
+  return workload;
+}
+
+std::vector<std::vector<bool>> reachable(const StageGraph& graph) {
+  const auto count = static_cast<std::size_t>(graph.size());
+  std::vector<std::vector<bool>> reached(count, std::vector<bool>(count, false));
+  for (std::size_t round = 0; round < count; ++round) {
+    for (const auto& [from, to] : graph.edges()) {
+      std::vector<bool>& of_from = reached[static_cast<std::size_t>(from)];
+      of_from[static_cast<std::size_t>(to)] = true;
+      for (std::size_t s = 0; s < count; ++s) {
+        of_from[s] = of_from[s] || reached[static_cast<std::size_t>(to)][s];
+      }
+    }
+  }
+  return reached;
+}
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(Errc::CompilePartition,
+              fmt::format("in evaluation mode the module does not fit the stages of the program: "
+                          "{}; mark the stages so that each keeps its part in both modes",
+                          what));
+}
+
+/// The program's stages in the place of those that the graph was cut into.
+StageAssignment renumbered(StageAssignment found, const StageAssignment& model) {
+  std::vector<int> number;
+  for (const std::string& name : found.names) {
+    const auto place = std::ranges::find(model.names, name);
+    if (place == model.names.end()) {
+      refuse(fmt::format("a stage \"{}\" is entered that training does not enter", name));
+    }
+    number.push_back(static_cast<int>(place - model.names.begin()));
+  }
+  for (int& stage : found.stage_of) {
+    stage = number[static_cast<std::size_t>(stage)];
+  }
+  found.names = model.names;
+  return found;
+}
+
+/// A parameter or buffer that the module returns as it is is handed on by a stage that has it,
+/// wherever the module returns it.
+void give_state_to_holders(const Graph& graph,
+                           const std::vector<StageProgram>& holders,
+                           StageAssignment& assignment) {
+  for (const ValueId result : results_of(graph)) {
+    const auto node = static_cast<std::size_t>(graph.at(result).position);
+    const std::vector<ValueId> reads = reads_of(graph.nodes[node]);
+    if (reads.size() != 1) {
+      continue;
+    }
+    const Value& read = graph.at(reads.front());
+    const auto holds = [&](const StageProgram& stage) {
+      const auto is_it = [&](const auto& held) { return held.position == read.position; };
+      return read.kind == ValueKind::Parameter
+                 ? std::ranges::any_of(stage.parameters, is_it)
+                 : read.kind == ValueKind::Buffer && std::ranges::any_of(stage.buffers, is_it);
+    };
+    if (const auto holder = std::ranges::find_if(holders, holds); holder != holders.end()) {
+      assignment.stage_of[node] = holder->id.value;
+    }
+  }
+}
+
+template <class T>
+void require_held(const std::vector<T>& used,
+                  const std::vector<T>& held,
+                  const StageProgram& stage,
+                  std::string_view what) {
+  for (const T& one : used) {
+    if (std::ranges::find(held, one.position, &T::position) == held.end()) {
+      refuse(fmt::format("stage \"{}\" uses the {} {}, which it does not use in training",
+                         stage.name,
+                         what,
+                         one.name));
+    }
+  }
+}
+
+}  // namespace
+
+const std::vector<ValueId>& results_of(const Graph& evaluation) {
+  return evaluation.loss == kNoValue ? evaluation.outputs : evaluation.metrics;
+}
+
+Partition evaluation_stages(const Graph& evaluation, const CompiledProgram& model) {
+  StageAssignment assignment = renumbered(cut_like(evaluation, model), model.assignment);
+  give_state_to_holders(evaluation, model.partition.stages, assignment);
+  Partition found = partition(evaluation, assignment, results_of(evaluation));
+  const std::vector<std::vector<bool>> allowed = reachable(model.stage_graph);
+  for (StageProgram& stage : found.stages) {
+    const StageProgram& trained = model.partition.stages[stage.id.index()];
+    require_held(stage.parameters, trained.parameters, stage, "parameter");
+    require_held(stage.buffers, trained.buffers, stage, "buffer");
+    for (const StageInput& input : stage.inputs) {
+      if (input.source == StageInput::Source::Stage &&
+          !allowed[input.from.index()][stage.id.index()]) {
+        refuse(
+            fmt::format("stage \"{}\" reads what stage \"{}\" makes, and in training does not "
+                        "come behind it",
+                        stage.name,
+                        found.stages[input.from.index()].name));
+      }
+    }
+  }
+  return found;
+}
+
+Evaluations::Evaluations(std::shared_ptr<const CompiledProgram> model,
+                         ModuleSource source,
+                         int shapes)
+    : model_(std::move(model)), source_(std::move(source)), shapes_(shapes) {}
+
+Program Evaluations::prediction(const Batch& inputs) {
+  return of(true, {}, inputs, {});
+}
+
+Program Evaluations::measurement(const std::vector<Metric>& metrics,
+                                 const Batch& inputs,
+                                 const Batch& labels) {
+  return of(false, metrics, inputs, labels);
+}
+
+Program Evaluations::of(bool predicts,
+                        const std::vector<Metric>& metrics,
+                        const Batch& inputs,
+                        const Batch& labels) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = std::ranges::find_if(known_, [&](const Known& known) {
+    return known.predicts == predicts && known.metrics == metrics;
+  });
+  if (found != known_.end()) {
+    return found->program;
+  }
+  const ModuleSource source{.workload =
+                                [from = source_, predicts, metrics] {
+                                  return evaluated(from.workload(), predicts, metrics);
+                                },
+                            .one_shape = source_.one_shape};
+  Program program = compiled(source, metrics, inputs, labels);
+  if (known_.size() == kMostEvaluations) {
+    known_.erase(known_.begin());
+  }
+  known_.push_back({predicts, metrics, program});
+  return program;
+}
+
+Program Evaluations::compiled(const ModuleSource& source,
+                              const std::vector<Metric>& metrics,
+                              const Batch& inputs,
+                              const Batch& labels) const {
+  FirstPart first = first_part(*model_, inputs, labels);
+  const SingleThreaded alone;
+  const c10::InferenceMode no_inference(false);
+  const AutocastGuard autocast;
+  AutocastGuard::set(model_->autocast);
+  Workload workload = source.workload();
+  workload.parameters = internal::without_aliases(workload.parameters);
+  workload.buffers = internal::without_aliases(workload.buffers);
+  require_same_module(*model_, workload);
+  auto made = std::make_shared<CompiledProgram>();
+  made->evaluates = model_;
+  made->microbatches = model_->microbatches;
+  made->input_names = model_->input_names;
+  made->modes.assign(model_->modes.size(), false);
+  made->autocast = model_->autocast;
+  made->marked = model_->marked;
+  made->inputs = std::move(first.input_slices);
+  made->labels = std::move(first.label_slices);
+  const InModes evaluating(workload, made->modes);
+  made->graph = capture(workload, first.inputs, first.labels);
+  check_against_eager(workload, made->graph, first.inputs, first.labels);
+  require_made(made->graph, metrics);
+  made->partition = evaluation_stages(made->graph, *model_);
+  made->stage_graph = stage_graph_of(made->partition);
+  made->assignment = model_->assignment;
+  log(Level::Info, "captured in evaluation mode", {{"operators", made->graph.nodes.size()}});
+  auto variants = std::make_shared<Variants>(made, source, shapes_);
+  return Program(std::move(made), std::move(variants));
+}
+
+}  // namespace stagecraft

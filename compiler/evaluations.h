@@ -1,0 +1,71 @@
+/// Evaluations: a program's module in evaluation mode (dropout off, running statistics used), as
+/// programs of forwards that run on the same weights and buffers.
+///
+/// Held by the Program and all copies of it; asked by the trainer, for predict and evaluate. The
+/// module is captured on the caller's thread, when it is asked for first, and put back into its
+/// modes.
+/// EV-1: an evaluation has the program's stages, by their names, each on the parameters and buffers
+///       that the stage has, and no edge that the program's order of stages does not allow: so
+///       whatever schedule trains the program runs it. A stage may have nothing to do.
+/// EV-2: it is captured once for a row of metrics, and once more for every shape of microbatches.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "stagecraft/compiler/batch.h"
+#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/metric.h"
+#include "stagecraft/compiler/workload.h"
+
+namespace stagecraft {
+
+class Evaluations {
+ public:
+  /// `model`: the program. `shapes`: most that each evaluation may have.
+  Evaluations(std::shared_ptr<const CompiledProgram> model, ModuleSource source, int shapes);
+
+  /// What hands the module's outputs to the driver, and reads no labels.
+  /// Errors: CompileShape for a module that is gone; UsageArgument when it has changed, or for
+  ///         inputs that are not like the program's; CompileCapture, CompilePartition.
+  /// Cost: when it is new, that of two forwards of a microbatch.
+  [[nodiscard]] Program prediction(const Batch& inputs);
+
+  /// What computes the loss, and hands the metrics to the driver. Errors, cost: likewise.
+  [[nodiscard]] Program measurement(const std::vector<Metric>& metrics,
+                                    const Batch& inputs,
+                                    const Batch& labels);
+
+ private:
+  struct Known {
+    bool predicts = false;
+    std::vector<Metric> metrics;
+    Program program;
+  };
+
+  [[nodiscard]] Program of(bool predicts,
+                           const std::vector<Metric>& metrics,
+                           const Batch& inputs,
+                           const Batch& labels);
+  [[nodiscard]] Program compiled(const ModuleSource& source,
+                                 const std::vector<Metric>& metrics,
+                                 const Batch& inputs,
+                                 const Batch& labels) const;
+
+  const std::shared_ptr<const CompiledProgram> model_;
+  const ModuleSource source_;
+  const int shapes_;
+  std::mutex mutex_;  ///< held while the module is captured
+  std::vector<Known> known_;
+};
+
+/// The values of an evaluation's graph that its stages hand to the driver, in the order of the
+/// module's outputs or of the metrics.
+[[nodiscard]] const std::vector<ValueId>& results_of(const Graph& evaluation);
+
+/// The evaluation's stages, each of one of the program's by its name.
+/// Errors: CompilePartition where that keeps no EV-1.
+[[nodiscard]] Partition evaluation_stages(const Graph& evaluation, const CompiledProgram& model);
+
+}  // namespace stagecraft

@@ -1,0 +1,308 @@
+/// Outputs and metrics of a model in evaluation mode, through the pipeline.
+#include <torch/torch.h>
+
+#include "stagecraft/scheduler/builders/dualpipe.h"
+#include "stagecraft/tests/integration/models.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/refusal.h"
+
+namespace stagecraft::tests {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+constexpr std::int64_t kWide = 6, kClasses = 3;
+
+/// What evaluation mode changes: dropout, running statistics, and what the user's code does by it.
+struct ClassifierImpl : torch::nn::Module {
+  torch::nn::Linear in{register_module("in", torch::nn::Linear(kWide, 12))};
+  torch::nn::BatchNorm1d norm{register_module("norm", torch::nn::BatchNorm1d(12))};
+  torch::nn::Dropout dropout{register_module("dropout", torch::nn::Dropout(0.4))};
+  torch::nn::Linear middle{register_module("middle", torch::nn::Linear(12, 12))};
+  torch::nn::Linear head{register_module("head", torch::nn::Linear(12, kClasses))};
+  int calls = 0;
+
+  torch::Tensor forward(const torch::Tensor& x) {
+    ++calls;
+    auto h = stage("lower", [&] { return dropout(torch::relu(norm(in(x)))); });
+    h = stage("middle", [&] {
+      const auto m = torch::tanh(middle(h));
+      return is_training() ? dropout(m) : m * 2.0;
+    });
+    return stage("upper", [&] { return head(dropout(h)); });
+  }
+};
+TORCH_MODULE(Classifier);
+
+Classifier classifier() {
+  torch::manual_seed(5);
+  return Classifier();
+}
+
+Data batch_of(std::int64_t rows, int seed) {
+  auto generator = at::detail::createCPUGenerator(static_cast<std::uint64_t>(seed));
+  const auto x = torch::randn({rows, kWide}, generator);
+  return {.inputs = {x}, .labels = {x.narrow(1, 0, kClasses).argmax(1)}};
+}
+
+Program compiled(const Classifier& model, int microbatches = 4, Cut cut = {}) {
+  const Data example = batch_of(16, 0);
+  return compile(model,
+                 {.inputs = example.inputs,
+                  .labels = example.labels,
+                  .loss = torch::nn::CrossEntropyLoss(),
+                  .microbatches = microbatches,
+                  .cut = std::move(cut)});
+}
+
+/// A module with what was trained.
+Classifier with_state(Trainer& trainer) {
+  Classifier copy = classifier();
+  const torch::NoGradGuard no_grad;
+  auto parameters = copy->named_parameters();
+  auto buffers = copy->named_buffers();
+  for (const StateDict& all : {trainer.state_dict(), trainer.buffers()}) {
+    for (const auto& [name, tensor] : all) {
+      (parameters.contains(name) ? parameters[name] : buffers[name]).copy_(tensor);
+    }
+  }
+  return copy;
+}
+
+void train(Trainer& trainer, int steps) {
+  for (int i = 0; i < steps; ++i) {
+    const Data batch = batch_of(16, i);
+    (void)trainer.step(batch.inputs, batch.labels).get();
+  }
+}
+
+bool same_state(Trainer& a, Trainer& b) {
+  const auto equal = [](const StateDict& x, const StateDict& y) {
+    return std::ranges::equal(x, y, [](const auto& p, const auto& q) {
+      return p.first == q.first && torch::equal(p.second, q.second);
+    });
+  };
+  return equal(a.state_dict(), b.state_dict()) && equal(a.buffers(), b.buffers());
+}
+
+TEST_CASE(
+    "predictions and metrics are those of the module in evaluation mode, whatever the cut, "
+    "the schedule, the workers and the number of samples",
+    "[integration][evaluation]") {
+  struct Row {
+    std::string name;
+    Cluster cluster;
+    Schedule schedule;
+    Cut cut;
+  };
+  Classifier model = classifier();
+  const int which = GENERATE(0, 1, 2, 3);
+  const Row row = which == 0   ? Row{"threads", Cluster::local(3), one_f_one_b(3, 4), {}}
+                  : which == 1 ? Row{"processes", Cluster::spawn(3), one_f_one_b(3, 4), {}}
+                  : which == 2
+                      ? Row{"a cut through markers", Cluster::local(2), gpipe(2, 4), At{{"middle"}}}
+                      : Row{"replicas", Cluster::local(2), dualpipe(2, 4), At{{"middle"}}};
+  INFO(row.name);
+  const Program program = compiled(model, 4, row.cut);
+  Trainer trainer(row.cluster, program, row.schedule, Sgd{.lr = 0.1});
+  Trainer undisturbed(Cluster::local(row.cluster.ranks()), program, row.schedule, Sgd{.lr = 0.1});
+  train(trainer, 3);
+  Classifier copy = with_state(trainer);
+  copy->eval();
+  const std::vector<Metric> metrics{
+      {"accuracy", accuracy},
+      {"margin", [](torch::Tensor output, torch::Tensor label) {
+         return (output.softmax(1) - torch::one_hot(label, kClasses)).abs().mean(0);
+       }}};
+  std::vector<LabeledBatch> batches;
+  std::vector<torch::Tensor> outputs, labels;
+  for (const std::int64_t rows : {16, 13, 1}) {
+    const Data batch = batch_of(rows, 40 + static_cast<int>(rows));
+    const auto predicted = trainer.predict(batch.inputs);
+    REQUIRE(predicted.size() == 1);
+    const auto expected = copy->forward(batch.inputs[0].tensor);
+    CHECK(predicted[0].sizes() == expected.sizes());
+    CHECK(torch::allclose(predicted[0], expected, 1e-5, 1e-6));
+    batches.push_back({batch.inputs, batch.labels});
+    outputs.push_back(expected);
+    labels.push_back(batch.labels[0].tensor);
+  }
+  const Evaluation found = trainer.evaluate(batches, metrics);
+  const auto all = torch::cat(outputs), targets = torch::cat(labels);
+  CHECK(found.batches == 3);
+  CHECK(found.samples == 30);
+  CHECK(std::abs(found.loss - torch::cross_entropy_loss(all, targets).item<double>()) < 1e-6);
+  CHECK(std::abs(found["accuracy"] - accuracy(all, targets).item<double>()) < 1e-9);
+  CHECK(torch::allclose(
+      found.metrics[1].second, metrics[1].call()({all}, {targets}).to(torch::kDouble), 1e-5, 1e-6));
+  CHECK(trainer.evaluate(batches[1].inputs, batches[1].labels) ==
+        trainer.evaluate({batches[1]}).loss);
+
+  train(trainer, 2);
+  train(undisturbed, 3);
+  train(undisturbed, 2);
+  CHECK(same_state(trainer, undisturbed));
+  CHECK(model->is_training());
+  CHECK(model->dropout->is_training());
+}
+
+TEST_CASE("EV-2: a module is captured in evaluation mode once, not for every batch",
+          "[integration][evaluation]") {
+  Classifier model = classifier();
+  const Program program = compiled(model);
+  Trainer trainer(Cluster::local(3), program, one_f_one_b(3, 4), Sgd{});
+  Trainer other(Cluster::local(3), program, one_f_one_b(3, 4), Sgd{});
+  const Data batch = batch_of(16, 1);
+  const auto calls = [&](auto&& body) {
+    const int before = model->calls;
+    body();
+    return model->calls - before;
+  };
+  model->norm->eval();  // modes of parts come back one by one
+  const auto evaluate = [&](Trainer& which) {
+    (void)which.evaluate({{batch.inputs, batch.labels}}, {{"accuracy", accuracy}});
+  };
+  CHECK(calls([&] { evaluate(trainer); }) > 0);
+  CHECK(model->is_training());
+  CHECK_FALSE(model->norm->is_training());
+  CHECK(calls([&] { evaluate(trainer); }) == 0);
+  CHECK(calls([&] { evaluate(other); }) == 0);
+  double scale = 2.0;
+  const auto scaled = [scale](torch::Tensor output, torch::Tensor) {
+    return output.mean() * scale;
+  };
+  const std::vector<Metric> kept{{"scaled", scaled}};
+  CHECK(calls([&] { (void)trainer.evaluate({{batch.inputs, batch.labels}}, kept); }) > 0);
+  CHECK(calls([&] { (void)trainer.evaluate({{batch.inputs, batch.labels}}, kept); }) == 0);
+  // More than are kept: the oldest are forgotten, and asked for again are captured again.
+  for (int i = 0; i < 12; ++i) {
+    const Evaluation found = trainer.evaluate(
+        {{batch.inputs, batch.labels}}, {{"made", [i](torch::Tensor output, torch::Tensor) {
+                                            return output.new_full({}, i) + 0.0 * output.mean();
+                                          }}});
+    CHECK(found["made"] == i);
+  }
+  CHECK(trainer.evaluate({{batch.inputs, batch.labels}}, kept)["scaled"] ==
+        other.evaluate({{batch.inputs, batch.labels}}, kept)["scaled"]);
+}
+
+/// Returns what is no tensor of the batch's rows, and what it was given.
+struct ManyImpl : torch::nn::Module {
+  torch::nn::Linear body{register_module("body", torch::nn::Linear(kWide, 4))};
+  torch::Tensor scale{register_parameter("scale", torch::full({}, 2.0))};
+
+  std::tuple<torch::Tensor, std::vector<torch::Tensor>> forward(const torch::Tensor& x) {
+    const auto h = stage("body", body, x);
+    return stage("end", [&] {
+      const auto y = h * scale;
+      return std::tuple(y, std::vector<torch::Tensor>{y.mean(), x, scale, y.t().contiguous().t()});
+    });
+  }
+};
+TORCH_MODULE(Many);
+
+TEST_CASE("all that forward returns is predicted: numbers, inputs, parameters, transposed views",
+          "[integration][evaluation]") {
+  Many model;
+  const auto x = torch::randn({8, kWide});
+  const Program program = compile(model,
+                                  {.inputs = {x},
+                                   .loss = [](const torch::Tensor& y) { return y.square().mean(); },
+                                   .microbatches = 4});
+  Trainer trainer(Cluster::local(2), program, one_f_one_b(2, 4), Sgd{});
+  const auto found = trainer.predict({x});
+  REQUIRE(found.size() == 5);
+  const auto expected = model->body(x) * model->scale;
+  CHECK(torch::allclose(found[0], expected));
+  CHECK(torch::allclose(found[1], expected.view({4, 2, 4}).mean({1, 2})));
+  CHECK(torch::equal(found[2], x));
+  CHECK(torch::equal(found[3], torch::full({4}, 2.0)));
+  CHECK(torch::equal(found[4], found[0]));
+}
+
+TEST_CASE("a model from a file is evaluated in evaluation mode, whatever mode it was saved in",
+          "[integration][evaluation]") {
+  const std::string folder = "tests/data/models/resnet";
+  std::vector<std::vector<torch::Tensor>> predicted;
+  double eager = 0.0;
+  for (const std::string file : {"/model.pt2", "/model.pt"}) {
+    ModelFile model = load_model(folder + file);
+    const MicrobatchFiles data(folder);
+    describe_inputs(model, data);
+    const Program program = compile(model,
+                                    {.inputs = data.batch(0),
+                                     .microbatches = data.microbatches(),
+                                     .cut = Balanced{.stages = 2}});
+    Trainer trainer(
+        Cluster::local(2), program, one_f_one_b(2, data.microbatches()), Sgd{.lr = 1e-3});
+    eager = trainer.step(data.batch(0), {}).get().mean_loss;
+    predicted.push_back(trainer.predict(data.batch(1)));
+    CHECK(std::abs(trainer.evaluate(data.batch(1), {}) -
+                   predicted.back()[0].to(torch::kDouble).mean().item<double>()) < 1e-5);
+  }
+  REQUIRE(predicted[0].size() == predicted[1].size());
+  for (std::size_t i = 0; i < predicted[0].size(); ++i) {
+    CHECK(torch::allclose(predicted[0][i], predicted[1][i], 1e-4, 1e-5));
+  }
+  CHECK(std::isfinite(eager));
+}
+
+TEST_CASE("what cannot be evaluated is told, and training goes on", "[integration][evaluation]") {
+  Classifier model = classifier();
+  const Program program = compiled(model);
+  Trainer trainer(Cluster::local(3), program, one_f_one_b(3, 4), Sgd{});
+  const Data batch = batch_of(16, 1);
+  const auto measure = [&](const Metric& metric) {
+    (void)trainer.evaluate({{batch.inputs, batch.labels}}, {metric});
+  };
+  CHECK_THAT(refusal(
+                 [&] {
+                   measure({"read", [](torch::Tensor output, torch::Tensor) {
+                              return torch::full({}, output.mean().item<double>());
+                            }});
+                 },
+                 Errc::CompileCapture),
+             ContainsSubstring("predict()"));
+  CHECK_THAT(refusal(
+                 [&] {
+                   measure({"same", [](torch::Tensor, torch::Tensor) { return torch::ones({}); }});
+                 },
+                 Errc::CompileCapture),
+             ContainsSubstring("\"same\""));
+  CHECK_THAT(refusal(
+                 [&] {
+                   (void)trainer.predict({torch::randn({16, kWide}, torch::kDouble)});
+                 },
+                 Errc::CompileShape),
+             ContainsSubstring("Double"));
+  CHECK_THAT(refusal(
+                 [&] {
+                   (void)trainer.predict({torch::randn({0, kWide})});
+                 },
+                 Errc::CompileShape),
+             ContainsSubstring("sample"));
+  refusal([&] { (void)trainer.evaluate(std::vector<LabeledBatch>{}); }, Errc::UsageArgument);
+  refusal(
+      [&] {
+        (void)trainer.evaluate({{batch.inputs, batch.labels}})["accuracy"];
+      },
+      Errc::UsageArgument);
+  train(trainer, 1);
+
+  const Data example = batch_of(16, 0);
+  const Program orphan = [&] {
+    ClassifierImpl gone;
+    return compile(gone,
+                   {.inputs = example.inputs,
+                    .labels = example.labels,
+                    .loss = torch::nn::CrossEntropyLoss(),
+                    .microbatches = 4});
+  }();
+  Trainer of_orphan(Cluster::local(3), orphan, one_f_one_b(3, 4), Sgd{});
+  CHECK_THAT(refusal([&] { (void)of_orphan.predict(batch.inputs); }, Errc::CompileShape),
+             ContainsSubstring("is gone"));
+  train(of_orphan, 1);
+}
+
+}  // namespace
+}  // namespace stagecraft::tests
