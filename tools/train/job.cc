@@ -16,6 +16,7 @@
 #include "stagecraft/compiler/tensor_files/weights.h"
 #include "stagecraft/tools/cut_option.h"
 #include "stagecraft/tools/output.h"
+#include "stagecraft/tools/train/models.h"
 #include "stagecraft/tools/train/places.h"
 #include "stagecraft/tools/train/threads.h"
 
@@ -79,6 +80,15 @@ void check_weights(const TrainOptions& options, const Work& work, const Program&
   }
 }
 
+ModelStages stages_of(const TrainOptions& options, const Work& work) {
+  ModelStages stages{.model = options.model_file.value_or(options.model),
+                     .with_graphs = names_of_models(&ModelEntry::has_graph)};
+  if (!options.model_file) {
+    stages.graph = [&work](int count) { return work.graph(count).value(); };
+  }
+  return stages;
+}
+
 /// What was cut, for the next run and for planners.
 void write_files(const TrainJob& job, Console& console) {
   const TrainOptions& o = job.options;
@@ -107,7 +117,7 @@ TrainJob make_job(const TrainOptions& given, Console& console) {
   check_places(given);
   std::unique_ptr<Work> work = open_work(given, left_now());
   const TrainOptions options = work->settled(given);
-  ScheduleChoice choice = choose_schedule(options, console);
+  ScheduleChoice choice = choose_schedule(options, stages_of(options, *work), console);
   WorkBytes bytes = work->bytes(choice);
   const int threads = options.dry_run ? 0 : threads_to_run(options, choice);
   check_threads(threads);

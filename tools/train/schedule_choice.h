@@ -1,9 +1,12 @@
 /// Which schedule a run follows: a builder's by name, or the user's own from a file.
 ///
-/// SC-1: what comes back has passed validate() on a chain of `stages` stages, once per replica. A
-/// Llama is one. A model from a file may have other edges: there, whoever compiled it checks the
-/// schedule again, and one from a file that names edges is checked by them first.
+/// SC-1: what comes back has passed validate() on the model's graph of `stages` stages, once per
+/// replica. The graph of a model from a file is known once it is compiled: there it is that of
+/// --graph or of the schedule file, else a chain, and whoever compiled the model checks again.
 #pragma once
+
+#include <functional>
+#include <string>
 
 #include "stagecraft/scheduler/layout.h"
 #include "stagecraft/scheduler/schedule.h"
@@ -19,10 +22,22 @@ struct ScheduleChoice {
   int microbatches = 0;
 };
 
-/// Errors: UsageArgument for an unknown name or parameter, or a flag that contradicts the file;
+/// What is known of a model's stages before it is built.
+struct ModelStages {
+  std::string model;  ///< its name, for messages
+  /// Who feeds whom when it is cut into so many stages; empty where only compiling tells.
+  /// Errors: UsageArgument for a number that it cannot be cut into.
+  std::function<StageGraph(int stages)> graph;
+  std::string with_graphs;  ///< which models have stages that are no chain, for messages
+};
+
+/// Errors: UsageArgument for an unknown name or parameter, or a flag that contradicts the file or
+///         the model;
 ///         ScheduleParameter (V34) for values the builder cannot take;
 ///         UsageFile for a file that cannot be opened; ScheduleParse for one that is no schedule;
 ///         ScheduleInvalid, with the grid and every violation, for one that breaks a rule.
-[[nodiscard]] ScheduleChoice choose_schedule(const TrainOptions& options, Console& console);
+[[nodiscard]] ScheduleChoice choose_schedule(const TrainOptions& options,
+                                             const ModelStages& model,
+                                             Console& console);
 
 }  // namespace stagecraft::tools
