@@ -1,4 +1,4 @@
-/// decode_image: the pixels of a PNG or JPEG file, by the simplified interface of libpng and that of
+/// decode_image: the pixels of a PNG or JPEG file, by libpng's simplified interface and that of
 /// TurboJPEG.
 ///
 /// Which of the two a file is, its first bytes say, not its name. Both interfaces end their own

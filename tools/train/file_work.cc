@@ -112,10 +112,6 @@ TrainOptions FileWork::settled(const TrainOptions& options) const {
   return settled;
 }
 
-std::optional<StageGraph> FileWork::graph(int /*stages*/) const {
-  return std::nullopt;
-}
-
 WorkBytes FileWork::bytes(const ScheduleChoice& /*choice*/) const {
   return bytes_;
 }

@@ -17,7 +17,6 @@ class FileWork : public Work {
   FileWork(const TrainOptions& options, double most);
 
   [[nodiscard]] TrainOptions settled(const TrainOptions& options) const override;
-  [[nodiscard]] std::optional<StageGraph> graph(int stages) const override;
   [[nodiscard]] WorkBytes bytes(const ScheduleChoice& choice) const override;
   [[nodiscard]] Program compile(const ScheduleChoice& choice) override;
   [[nodiscard]] WorkBatch batch(std::int64_t step, const ScheduleChoice& choice) const override;

@@ -27,8 +27,7 @@ struct ModelEntry {
   std::string (*wrong)(const ModelSizes& sizes) = nullptr;
   /// Errors: as open_work.
   std::unique_ptr<Work> (*open)(const TrainOptions& options, double most) = nullptr;
-  /// Whether its stages can be a graph other than a chain.
-  bool has_graph = false;
+  bool may_branch = false;  ///< its stages can be another graph than a chain
 };
 
 /// All of them, in the order in which people should meet them.

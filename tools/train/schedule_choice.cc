@@ -82,8 +82,8 @@ std::string edges_text(const StageGraph& graph) {
   return fmt::format("{}", fmt::join(edges, ","));
 }
 
-/// What --graph says, if it is given. Of a model whose graph is known it can say nothing new.
-/// Errors: UsageArgument for another graph than the model's.
+/// What --graph says, if it is given.
+/// Errors: UsageArgument for another graph than a chain, of a model that is one.
 std::optional<StageGraph> given_graph(const TrainOptions& options,
                                       const ModelStages& model,
                                       Console& console) {
@@ -91,28 +91,15 @@ std::optional<StageGraph> given_graph(const TrainOptions& options,
     return std::nullopt;
   }
   StageGraph given = read_graph(*options.graph, console);
-  if (!model.graph) {
-    return given;
-  }
-  const StageGraph own = model.graph(given.size());
-  if (own.edges() == given.edges()) {
-    return given;
-  }
-  if (own.is_chain()) {
+  if (!model.may_branch && !given.is_chain()) {
     throw Error(Errc::UsageArgument,
                 fmt::format("--graph expects a model whose stages are no chain: {}, or one of "
-                            "--model-file; found {}, whose {} stages are {}; leave it out",
-                            model.with_graphs,
-                            model.model,
-                            own.size(),
-                            own.size() == 1 ? "alone" : edges_text(own)));
+                            "--model-file; found {}, whose stages are {}; leave it out",
+                            model.branching,
+                            model.name,
+                            edges_text(StageGraph::chain(given.size()))));
   }
-  throw Error(Errc::UsageArgument,
-              fmt::format("--graph expects {}, which is {} in {} stages, found {}; leave it out",
-                          edges_text(own),
-                          model.model,
-                          own.size(),
-                          edges_text(given)));
+  return given;
 }
 
 /// Whether the schedule was given no graph: its own is a chain, once per replica.
@@ -122,17 +109,11 @@ bool is_chain(const Schedule& schedule, const Layout& layout) {
 }
 
 /// What the schedule has to be right for, as far as that is known.
-StageGraph graph_of(const ScheduleChoice& choice,
-                    const ModelStages& model,
-                    const std::optional<StageGraph>& given) {
-  if (model.graph) {
-    return choice.layout.expand(model.graph(choice.stages));
-  }
+StageGraph graph_of(const ScheduleChoice& choice) {
   if (!is_chain(choice.schedule, choice.layout)) {
     return choice.schedule.stage_graph();
   }
-  return choice.layout.expand(
-      given && given->size() == choice.stages ? *given : StageGraph::chain(choice.stages));
+  return choice.layout.expand(choice.given.value_or(StageGraph::chain(choice.stages)));
 }
 
 /// Throws with the grid on which every violation is marked and told below. Keeps SC-1.
@@ -163,25 +144,22 @@ ScheduleChoice from_file(const TrainOptions& options, const ModelStages& model, 
             file));
   }
   Layout layout = Layout::of(schedule);
-  const int stages = layout.model_stages();
-  if (model.graph && !is_chain(schedule, layout) &&
-      schedule.stage_graph().edges() != layout.expand(model.graph(stages)).edges()) {
-    throw Error(
-        Errc::UsageArgument,
-        fmt::format("the stages of {} are {}, the schedule file '{}' names other edges; "
-                    "leave its @edges out",
-                    model.model,
-                    model.graph(stages).is_chain() ? "one chain" : edges_text(model.graph(stages)),
-                    file));
+  if (!model.may_branch && !is_chain(schedule, layout)) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("the stages of {} are one chain, the schedule file '{}' names other "
+                            "edges; leave its @edges out",
+                            model.name,
+                            file));
   }
-  if (model.graph && !schedule.stage_graph().frozen().empty()) {
+  if (!options.model_file && !schedule.stage_graph().frozen().empty()) {
     throw Error(
         Errc::UsageArgument,
         fmt::format("all of {} trains, the schedule file '{}' names frozen stages; leave its "
                     "@frozen out",
-                    model.model,
+                    model.name,
                     file));
   }
+  const int stages = layout.model_stages();
   if (options.chunks || !options.set.empty()) {
     throw Error(Errc::UsageArgument,
                 fmt::format("--chunks and --set are for schedules by name, found the file '{}'; "
@@ -204,7 +182,6 @@ ScheduleChoice from_file(const TrainOptions& options, const ModelStages& model, 
 }
 
 ScheduleChoice from_builder(const TrainOptions& options,
-                            const ModelStages& model,
                             const std::optional<StageGraph>& given,
                             const BuilderInfo& builder) {
   // With one stage per rank, naming the stages names the ranks.
@@ -218,7 +195,7 @@ ScheduleChoice from_builder(const TrainOptions& options,
     request.chunks = to_int(*options.chunks);
   }
   if (builder.takes_graph) {
-    request.graph = model.graph ? model.graph(ranks) : given.value_or(StageGraph::chain(ranks));
+    request.graph = given.value_or(StageGraph::chain(ranks));
   }
   Schedule schedule = build_schedule(builder.name, request);
   Layout layout = Layout::of(schedule);
@@ -244,7 +221,8 @@ ScheduleChoice choose_schedule(const TrainOptions& options,
   const auto all = builders();
   const auto builder = std::ranges::find(all, options.schedule, &BuilderInfo::name);
   ScheduleChoice choice = builder == all.end() ? from_file(options, model, console)
-                                               : from_builder(options, model, given, *builder);
+                                               : from_builder(options, given, *builder);
+  choice.given = given;
   if (given && given->size() != choice.stages) {
     throw Error(Errc::UsageArgument,
                 fmt::format("--graph expects edges over {} stages, as the schedule '{}' has them, "
@@ -254,8 +232,32 @@ ScheduleChoice choose_schedule(const TrainOptions& options,
                             edges_text(*given),
                             given->size()));
   }
-  check_rules(choice, graph_of(choice, model, given), options.schedule);
+  check_rules(choice, graph_of(choice), options.schedule);
   return choice;
+}
+
+ScheduleChoice over_graph(const ScheduleChoice& choice,
+                          const TrainOptions& options,
+                          const StageGraph& graph) {
+  if (choice.given && choice.given->edges() != graph.edges()) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("--graph expects {}, which feed each other in the model's {} stages, "
+                            "found {}; leave it out",
+                            edges_text(graph),
+                            graph.size(),
+                            edges_text(*choice.given)));
+  }
+  const auto all = builders();
+  const auto builder = std::ranges::find(all, options.schedule, &BuilderInfo::name);
+  if (builder == all.end() || !builder->takes_graph) {
+    return choice;
+  }
+  ScheduleChoice made = choice;
+  made.schedule = build_schedule(
+      builder->name,
+      {.microbatches = choice.microbatches, .graph = graph, .set = options.set});
+  made.layout = Layout::of(made.schedule);
+  return made;
 }
 
 }  // namespace stagecraft::tools

@@ -1,15 +1,17 @@
 /// Which schedule a run follows: a builder's by name, or the user's own from a file.
 ///
-/// SC-1: what comes back has passed validate() on the model's graph of `stages` stages, once per
-/// replica. The graph of a model from a file is known once it is compiled: there it is that of
-/// --graph or of the schedule file, else a chain, and whoever compiled the model checks again.
+/// SC-1: what comes back has passed validate(), once per replica, on the graph of `stages` stages
+/// that is known by then: a chain, where the model is one; before others are compiled that of
+/// --graph or of the schedule file, else a chain. Whoever compiled the model has it chosen over the
+/// model's own graph (over_graph), and check() judges it.
 #pragma once
 
-#include <functional>
+#include <optional>
 #include <string>
 
 #include "stagecraft/scheduler/layout.h"
 #include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/scheduler/stage_graph.h"
 #include "stagecraft/tools/console.h"
 #include "stagecraft/tools/train/options.h"
 
@@ -20,15 +22,14 @@ struct ScheduleChoice {
   Layout layout;   ///< of the schedule
   int stages = 0;  ///< of the model; a schedule of two replicas has twice as many
   int microbatches = 0;
+  std::optional<StageGraph> given;  ///< of --graph
 };
 
-/// What is known of a model's stages before it is built.
+/// What is known of a model before it is compiled, for messages too.
 struct ModelStages {
-  std::string model;  ///< its name, for messages
-  /// Who feeds whom when it is cut into so many stages; empty where only compiling tells.
-  /// Errors: UsageArgument for a number that it cannot be cut into.
-  std::function<StageGraph(int stages)> graph;
-  std::string with_graphs;  ///< which models have stages that are no chain, for messages
+  std::string name;
+  bool may_branch = false;  ///< its stages can be another graph than a chain
+  std::string branching;    ///< the models of which that is so, in words
 };
 
 /// Errors: UsageArgument for an unknown name or parameter, or a flag that contradicts the file or
@@ -39,5 +40,11 @@ struct ModelStages {
 [[nodiscard]] ScheduleChoice choose_schedule(const TrainOptions& options,
                                              const ModelStages& model,
                                              Console& console);
+
+/// The same over the graph that the compiled model has: schedules of stage graphs are made for it.
+/// Errors: UsageArgument for a --graph that says otherwise.
+[[nodiscard]] ScheduleChoice over_graph(const ScheduleChoice& choice,
+                                        const TrainOptions& options,
+                                        const StageGraph& graph);
 
 }  // namespace stagecraft::tools

@@ -13,7 +13,6 @@
 #include "stagecraft/compiler/batch.h"
 #include "stagecraft/compiler/named_tensor.h"
 #include "stagecraft/compiler/program.h"
-#include "stagecraft/scheduler/stage_graph.h"
 #include "stagecraft/tools/train/options.h"
 #include "stagecraft/tools/train/schedule_choice.h"
 
@@ -42,12 +41,6 @@ class Work {
   /// The options with what the work itself settles: microbatches, stages, steps.
   /// Errors: UsageArgument for options that contradict it.
   [[nodiscard]] virtual TrainOptions settled(const TrainOptions& options) const = 0;
-
-  /// Who feeds whom when the model is cut into so many stages; none where only compiling tells.
-  /// Errors: UsageArgument for stages that the model cannot be cut into.
-  [[nodiscard]] virtual std::optional<StageGraph> graph(int stages) const {
-    return StageGraph::chain(stages);
-  }
 
   /// Errors: UsageArgument for stages that the model cannot be cut into.
   [[nodiscard]] virtual WorkBytes bytes(const ScheduleChoice& choice) const = 0;
