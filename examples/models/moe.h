@@ -1,0 +1,117 @@
+/// Moe: a sparsely gated mixture of experts in the blocks of a Llama, with its pipeline stages
+/// marked.
+///
+/// Attention, norms and rotary embedding are the Llama's; each layer's SwiGLU is that of the two
+/// experts that a router picks for a token. Weights by LL-1; only `forward` knows about stages.
+///
+/// MX-1: no shape hangs on values: experts have a fixed number of places for the tokens of a
+///       microbatch, first choices before second ones, earlier tokens before later ones. A choice
+///       that finds no place is dropped, and its token goes on by what is left and the residual.
+/// MX-2: the sum of the load-balance losses is handed on from layer to layer, so that no cut
+///       changes it.
+///
+/// Sources: Shazeer et al., "Outrageously Large Neural Networks" (2017); Lepikhin et al., "GShard"
+/// (2021), algorithm 1, without its random dispatch; Fedus et al., "Switch Transformers" (2022),
+/// equation 4, for the load-balance loss.
+#pragma once
+
+#include <cstdint>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/container/modulelist.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/pimpl.h>
+
+#include "stagecraft/examples/models/llama.h"
+#include "stagecraft/examples/models/moe_options.h"
+#include "stagecraft/scheduler/balanced_cut.h"
+
+namespace stagecraft::examples {
+
+/// Where the tokens of a microbatch go.
+struct Routing {
+  at::Tensor combine;  ///< [tokens, experts, capacity]: the weight of the expert's answer, or 0
+  at::Tensor balance;  ///< []: the load-balance loss, 1 where all experts are chosen evenly
+};
+
+/// Places that an expert has for a microbatch of so many tokens.
+[[nodiscard]] std::int64_t expert_capacity(std::int64_t tokens,
+                                           std::int64_t experts,
+                                           double capacity_factor);
+
+/// Sends each token to the two experts of largest probability, as MX-1 says; their weights are
+/// these probabilities, scaled to sum to 1 before any is dropped. Shapes: probabilities [tokens,
+/// experts].
+[[nodiscard]] Routing route(const at::Tensor& probabilities, std::int64_t capacity);
+
+class MoeFeedForwardImpl : public torch::nn::Module {
+ public:
+  explicit MoeFeedForwardImpl(const MoeOptions& options);
+  /// Returns the experts' answers and the load-balance loss. Shapes: [batch, sequence, dim] to the
+  /// same, and [].
+  std::pair<at::Tensor, at::Tensor> forward(const at::Tensor& x);
+
+ private:
+  std::int64_t experts_;
+  double capacity_factor_;
+  torch::nn::Linear router_;
+  at::Tensor gate_, up_, down_;
+};
+TORCH_MODULE(MoeFeedForward);
+
+class MoeLayerImpl : public torch::nn::Module {
+ public:
+  explicit MoeLayerImpl(const MoeOptions& options);
+  std::pair<at::Tensor, at::Tensor> forward(const at::Tensor& x,
+                                            const at::Tensor& cos,
+                                            const at::Tensor& sin);
+
+ private:
+  RmsNorm norm1_, norm2_;
+  LlamaAttention attention_;
+  MoeFeedForward experts_;
+};
+TORCH_MODULE(MoeLayer);
+
+class MoeImpl : public torch::nn::Module {
+ public:
+  /// Errors: UsageArgument when `options` breaks what its comments require.
+  explicit MoeImpl(const MoeOptions& options);
+
+  /// Returns the logits and the sum of the layers' load-balance losses. Shapes: tokens [batch,
+  /// sequence] of int64 to [batch, sequence, vocabulary] and [].
+  std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& tokens);
+
+ private:
+  torch::nn::Embedding embed_;
+  torch::nn::ModuleList layers_;
+  RmsNorm norm_;
+  torch::nn::Linear head_;
+  at::Tensor cos_, sin_;
+  std::vector<ItemRange> layers_of_stage_;
+};
+TORCH_MODULE(Moe);
+
+/// Mean cross entropy of every position, and `balance` times the load-balance loss. For compile's
+/// `loss`: moe_loss(options.balance).
+class MoeLoss {
+ public:
+  explicit MoeLoss(double balance) : balance_(balance) {}
+  /// Shapes: logits [batch, sequence, vocabulary], balance [], targets [batch, sequence].
+  at::Tensor operator()(const at::Tensor& logits,
+                        const at::Tensor& balance,
+                        const at::Tensor& targets) const;
+
+ private:
+  double balance_;
+};
+[[nodiscard]] inline MoeLoss moe_loss(double balance) {
+  return MoeLoss(balance);
+}
+
+}  // namespace stagecraft::examples

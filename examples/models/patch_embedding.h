@@ -1,0 +1,32 @@
+/// PatchEmbedding: an image as a row of tokens, a class token before them, and where each was.
+///
+/// Of ViT, and of CLIP's image tower.
+#pragma once
+
+#include <cstdint>
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/pimpl.h>
+
+namespace stagecraft::examples {
+
+struct PatchSizes {
+  std::int64_t image = 0, patch = 0, channels = 0, dim = 0;
+};
+
+class PatchEmbeddingImpl : public torch::nn::Module {
+ public:
+  explicit PatchEmbeddingImpl(const PatchSizes& sizes);
+
+  /// Shapes: [batch, channels, image, image] to [batch, 1 + (image / patch)^2, dim].
+  at::Tensor forward(const at::Tensor& images);
+
+ private:
+  torch::nn::Conv2d patches_;
+  at::Tensor class_token_, positions_;
+};
+TORCH_MODULE(PatchEmbedding);
+
+}  // namespace stagecraft::examples

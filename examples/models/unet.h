@@ -1,0 +1,67 @@
+/// Unet: the noise predictor of a diffusion model, with its pipeline stages marked.
+///
+/// Down, through the middle and up again; what a residual block on the way down made goes to its
+/// counterpart on the way up, over all the stages between. Every block is told the time. Weights by
+/// LL-1; only `forward` knows about stages.
+///
+///     down 0 ------------------------> up 0
+///        down 1 ---------------> up 1            2 * levels * blocks + 1 pieces: a stage is a
+///           down 2 ------> up 2                  row of them
+///                  middle
+///
+/// Sources: Ho et al., "Denoising Diffusion Probabilistic Models" (2020), section 3 and appendix
+/// B; Nichol and Dhariwal, "Improved Denoising Diffusion Probabilistic Models" (2021), equation 17,
+/// for the schedule of noise. Half as wide a way up as theirs: one skip per block.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/container/modulelist.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
+#include <torch/nn/pimpl.h>
+
+#include "stagecraft/examples/models/unet_options.h"
+#include "stagecraft/scheduler/balanced_cut.h"
+
+namespace stagecraft::examples {
+
+class UnetImpl : public torch::nn::Module {
+ public:
+  /// Errors: UsageArgument when `options` breaks what its comments require.
+  explicit UnetImpl(const UnetOptions& options);
+
+  /// Returns the predicted noise. Shapes: noisy [batch, channels, image, image] of float, time
+  /// [batch] of int64 or float, to the shape of noisy.
+  at::Tensor forward(const at::Tensor& noisy, const at::Tensor& time);
+
+ private:
+  struct Flow;
+  void run(std::size_t piece, Flow& flow);
+
+  torch::nn::Conv2d in_;
+  torch::nn::Linear time1_, time2_;
+  torch::nn::ModuleList pieces_;
+  torch::nn::GroupNorm norm_;
+  torch::nn::Conv2d out_;
+  at::Tensor frequencies_;
+  std::vector<ItemRange> pieces_of_stage_;
+};
+TORCH_MODULE(Unet);
+
+/// Mean squared error. Shapes: as images.
+[[nodiscard]] at::Tensor noise_loss(const at::Tensor& predicted, const at::Tensor& noise);
+
+/// Returns images at `time` of a diffusion that ends in nothing but `noise` at time `steps` - 1,
+/// by the cosine schedule. Shapes: images and noise [batch, channels, image, image], time [batch]
+/// of int64 or float.
+[[nodiscard]] at::Tensor noised(const at::Tensor& images,
+                                const at::Tensor& time,
+                                const at::Tensor& noise,
+                                std::int64_t steps);
+
+}  // namespace stagecraft::examples

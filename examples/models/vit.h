@@ -1,0 +1,47 @@
+/// ViT: a vision transformer that classifies images, with its pipeline stages marked.
+///
+/// Patch embedding, class token, learned positions, pre-norm blocks, a classifier on the class
+/// token. Weights by LL-1; only `forward` knows about stages.
+///
+/// Source: Dosovitskiy et al., "An Image is Worth 16x16 Words" (2021), section 3.1; dropout as in
+/// appendix B.1.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/container/modulelist.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
+#include <torch/nn/pimpl.h>
+
+#include "stagecraft/examples/models/patch_embedding.h"
+#include "stagecraft/examples/models/vit_options.h"
+#include "stagecraft/scheduler/balanced_cut.h"
+
+namespace stagecraft::examples {
+
+class VitImpl : public torch::nn::Module {
+ public:
+  /// Errors: UsageArgument when `options` breaks what its comments require.
+  explicit VitImpl(const VitOptions& options);
+
+  /// Returns the logits. Shapes: images [batch, channels, image, image] of float to [batch,
+  /// classes].
+  at::Tensor forward(const at::Tensor& images);
+
+ private:
+  PatchEmbedding embed_;
+  torch::nn::ModuleList layers_;
+  torch::nn::LayerNorm norm_;
+  torch::nn::Linear head_;
+  std::vector<ItemRange> layers_of_stage_;
+};
+TORCH_MODULE(Vit);
+
+/// Mean cross entropy. Shapes: logits [batch, classes], labels [batch] of int64.
+[[nodiscard]] at::Tensor classification_loss(const at::Tensor& logits, const at::Tensor& labels);
+
+}  // namespace stagecraft::examples
