@@ -19,9 +19,11 @@ CaptionText::CaptionText(const std::vector<std::vector<std::string>>& captions, 
       }
     }
   }
+  std::int64_t next = 1;
   for (std::size_t byte = 0; byte < present.size(); ++byte) {
-    token_[byte] = present[byte] ? vocabulary_++ : 0;
+    token_[byte] = present[byte] ? next++ : 0;
   }
+  vocabulary_ = next + 1;
 }
 
 at::Tensor CaptionText::of_images(const at::Tensor& images, at::Generator generator) const {
@@ -36,10 +38,11 @@ at::Tensor CaptionText::of_images(const at::Tensor& images, at::Generator genera
   for (std::int64_t i = 0; i < rows; ++i, row += length_) {
     const auto& captions = captions_[static_cast<std::size_t>(image[i])];
     const std::string& caption = captions[static_cast<std::size_t>(number[i]) % captions.size()];
-    const std::size_t length = std::min(caption.size(), static_cast<std::size_t>(length_));
+    const std::size_t length = std::min(caption.size(), static_cast<std::size_t>(length_ - 1));
     for (std::size_t c = 0; c < length; ++c) {
       row[c] = token_[static_cast<unsigned char>(caption[c])];
     }
+    row[length] = vocabulary_ - 1;
   }
   return tokens;
 }

@@ -1,7 +1,7 @@
 /// CaptionText: captions as rows of tokens.
 ///
-/// Tokens are the distinct bytes of all captions, in byte order, from 1 on; 0 fills the rest of a
-/// row. What is longer than a row is cut. Immutable.
+/// Tokens are the distinct bytes of all captions, in byte order, from 1 on. The largest token ends
+/// a caption, and 0 fills the rest of its row; what is longer than a row is cut. Immutable.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ class CaptionText {
  private:
   const std::vector<std::vector<std::string>> captions_;
   const std::int64_t length_;
-  std::int64_t vocabulary_ = 1;
+  std::int64_t vocabulary_ = 0;
   std::array<std::int64_t, 256> token_{};
 };
 

@@ -19,7 +19,7 @@ at::Tensor drawn(const at::Tensor& from,
                  std::uint64_t seed,
                  std::int64_t step,
                  std::int64_t count) {
-  at::Generator generator = generator_of(seed, step);
+  at::Generator generator = generator_of(seed, step, Drawn::Examples);
   std::vector<at::Tensor> orders;
   for (std::int64_t missing = count; missing > 0; missing -= from.size(0)) {
     orders.push_back(at::randperm(from.size(0), generator, at::kLong));
@@ -54,10 +54,12 @@ at::Tensor ExampleDraw::of_evaluation(std::uint64_t seed, std::int64_t count) co
   return drawn(held_out_, seed, kEvaluationStep, count);
 }
 
-at::Generator generator_of(std::uint64_t seed, std::int64_t step) {
+at::Generator generator_of(std::uint64_t seed, std::int64_t step, Drawn what) {
   // As those of texts: a seed per step rather than one long stream.
-  return at::make_generator<at::CPUGeneratorImpl>(seed * 7'919 + 17 +
-                                                  static_cast<std::uint64_t>(step));
+  constexpr unsigned kBeyondSteps = 48;
+  return at::make_generator<at::CPUGeneratorImpl>(
+      seed * 7'919 + 17 + static_cast<std::uint64_t>(step) +
+      (static_cast<std::uint64_t>(what) << kBeyondSteps));
 }
 
 }  // namespace stagecraft::tools

@@ -30,7 +30,9 @@ class ExampleDraw {
   at::Tensor trained_, held_out_;
 };
 
-/// A generator for whatever else (seed, step) decides: noise, times.
-[[nodiscard]] at::Generator generator_of(std::uint64_t seed, std::int64_t step);
+/// What (seed, step) decides, each by a generator of its own.
+enum class Drawn : std::uint8_t { Examples, Noise, Captions };
+
+[[nodiscard]] at::Generator generator_of(std::uint64_t seed, std::int64_t step, Drawn what);
 
 }  // namespace stagecraft::tools

@@ -15,7 +15,8 @@ namespace stagecraft::tools {
 namespace {
 
 const std::vector<ModelEntry>& table() {
-  static const std::vector<ModelEntry> kTable{llama_entry()};
+  static const std::vector<ModelEntry> kTable{
+      llama_entry(), moe_entry(), vit_entry(), unet_entry(), clip_entry()};
   return kTable;
 }
 
@@ -72,6 +73,13 @@ std::string wrong_heads(const ModelSizes& sizes) {
   return dim % heads == 0
              ? std::string()
              : fmt::format("--heads expects a divisor of --dim {}, found {}", dim, heads);
+}
+
+std::string wrong_patches_or_heads(const ModelSizes& sizes) {
+  const std::int64_t image = sizes.whole("image"), patch = sizes.whole("patch");
+  return image % patch == 0
+             ? wrong_heads(sizes)
+             : fmt::format("--patch expects a divisor of --image {}, found {}", image, patch);
 }
 
 std::string wrong_heads_of_rotated_pairs(const ModelSizes& sizes) {

@@ -132,9 +132,10 @@ void add_pipeline(CLI::App& app,
   app.add_option("--schedule", o.schedule, "a name from stagecraft schedule list, or a file")
       ->type_name("NAME|FILE")
       ->group(group);
-  app.add_option("--graph",
-                 o.graph,
-                 "which stage feeds which, e.g. 0-2,1-2, to be sure of it; the model says it [its own]")
+  app.add_option(
+         "--graph",
+         o.graph,
+         "which stage feeds which, e.g. 0-2,1-2, to be sure of it; the model says it [its own]")
       ->type_name("EDGES|@FILE")
       ->group(group);
   app.add_option("--ranks", o.ranks, "workers, one per row [4, or the schedule file's]")

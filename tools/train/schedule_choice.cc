@@ -254,8 +254,7 @@ ScheduleChoice over_graph(const ScheduleChoice& choice,
   }
   ScheduleChoice made = choice;
   made.schedule = build_schedule(
-      builder->name,
-      {.microbatches = choice.microbatches, .graph = graph, .set = options.set});
+      builder->name, {.microbatches = choice.microbatches, .graph = graph, .set = options.set});
   made.layout = Layout::of(made.schedule);
   return made;
 }

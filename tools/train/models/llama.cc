@@ -1,8 +1,6 @@
 /// --model llama
 #include "stagecraft/examples/models/llama.h"
 
-#include <fmt/format.h>
-
 #include "stagecraft/tools/train/models/entries.h"
 #include "stagecraft/tools/train/models/llama_size.h"
 #include "stagecraft/tools/train/models/text_work.h"
@@ -16,10 +14,11 @@ class LlamaWork : public TextWork {
 
   [[nodiscard]] WorkBytes bytes(const ScheduleChoice& choice) const override {
     const examples::LlamaOptions sizes = model(choice);
-    WorkBytes bytes =
-        bytes_with(weight_bytes(sizes), static_cast<double>(sizes.layers), example_bytes(), choice);
-    bytes.microbatch = least_activation_bytes(sizes, options_.microbatch_size);
-    return bytes;
+    return bytes_of(weight_bytes(sizes),
+                    static_cast<double>(sizes.layers),
+                    least_activation_bytes(sizes, options_.microbatch_size),
+                    example_bytes(),
+                    choice);
   }
 
   [[nodiscard]] Program compile(const ScheduleChoice& choice) override {
@@ -46,10 +45,10 @@ ModelEntry llama_entry() {
   return {.name = "llama",
           .summary = "a decoder that learns a text",
           .data = "text",
-          .sizes = {{"layers", "layers, 4 or one per stage unless given", {}},
-                    {"dim", "width", 128},
-                    {"heads", "attention heads; divides --dim", 4},
-                    {"ffn", "width of the feed-forward", 344},
+          .sizes = {{"layers", kLayersMeaning, {}},
+                    {"dim", kDimMeaning, 128},
+                    {"heads", kHeadsMeaning, 4},
+                    {"ffn", kFfnMeaning, 344},
                     {"seq", "bytes per sequence", 64}},
           .wrong = wrong_heads_of_rotated_pairs,
           .open = [](const TrainOptions& options, double most) -> std::unique_ptr<Work> {

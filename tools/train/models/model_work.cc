@@ -33,12 +33,14 @@ std::int64_t ModelWork::layers(int stages) const {
   return asked;
 }
 
-WorkBytes ModelWork::bytes_with(double weights,
-                                double layers,
-                                double example,
-                                const ScheduleChoice& choice) const {
+WorkBytes ModelWork::bytes_of(double weights,
+                              double layers,
+                              double activations,
+                              double example,
+                              const ScheduleChoice& choice) const {
   return {.parameters = weights,
           .description = layers * kBytesToDescribeALayer,
+          .microbatch = activations,
           .batch = example * static_cast<double>(options_.microbatch_size) *
                    static_cast<double>(choice.microbatches)};
 }

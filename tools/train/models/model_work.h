@@ -39,12 +39,13 @@ class ModelWork : public Work {
   /// Errors: UsageArgument for more stages than `of_layers` of them make.
   [[nodiscard]] std::int64_t layers(int stages) const;
 
-  /// What a model with so many weights takes, when nothing more is known. Units: bytes, of one
-  /// example.
-  [[nodiscard]] WorkBytes bytes_with(double weights,
-                                     double layers,
-                                     double example,
-                                     const ScheduleChoice& choice) const;
+  /// What follows from the sizes of a model. Units: bytes; `activations` of one microbatch, at the
+  /// least; `example`: inputs and labels of one.
+  [[nodiscard]] WorkBytes bytes_of(double weights,
+                                   double layers,
+                                   double activations,
+                                   double example,
+                                   const ScheduleChoice& choice) const;
 
   /// Puts in the weights of --load-weights, and compiles.
   template <class Model>
