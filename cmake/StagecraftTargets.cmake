@@ -133,8 +133,8 @@ endfunction()
 #
 # Compiles these sources of this folder as one translation unit. A unit that sees LibTorch's modules instantiates
 # the templates which those headers use once more when it ends, precompiled or not: about as long as a small test
-# takes for all else. What is not named here stays a unit of its own. For tests alone: a source of a layer must show
-# that it includes what it uses. Names outside of functions must differ within a group.
+# takes for all else. What is not named here stays a unit of its own. For tests and examples: a source of a layer
+# must show that it includes what it uses. Names outside of functions must differ within a group.
 function(stagecraft_compile_together target first)
   cmake_path(GET first STEM group)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -28,6 +29,25 @@
 
 namespace stagecraft::examples {
 
+class TextEmbeddingImpl : public torch::nn::Module {
+ public:
+  TextEmbeddingImpl(std::int64_t vocabulary, std::int64_t sequence, std::int64_t dim);
+  /// Shapes: [batch, sequence] of int64 to [batch, sequence, dim].
+  at::Tensor forward(const at::Tensor& tokens);
+
+ private:
+  torch::nn::Embedding words_;
+  at::Tensor positions_;
+};
+TORCH_MODULE(TextEmbedding);
+
+/// The layers of both towers that a stage has, and whether it has the head.
+struct ClipStage {
+  std::string name;
+  ItemRange image{0, 0}, text{0, 0};
+  bool head = false;
+};
+
 class ClipImpl : public torch::nn::Module {
  public:
   /// Errors: UsageArgument when `options` breaks what its comments require.
@@ -41,20 +61,22 @@ class ClipImpl : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& images, const at::Tensor& tokens);
 
  private:
-  at::Tensor text_features(const at::Tensor& h, const at::Tensor& tokens);
+  [[nodiscard]] at::Tensor image_part(at::Tensor x, const ItemRange& layers);
+  [[nodiscard]] at::Tensor text_part(at::Tensor x,
+                                     const at::Tensor& tokens,
+                                     const ItemRange& layers);
+  [[nodiscard]] at::Tensor fit(const at::Tensor& image, const at::Tensor& text);
 
   PatchEmbedding patches_;
   torch::nn::ModuleList image_layers_;
   torch::nn::LayerNorm image_norm_;
   torch::nn::Linear image_projection_;
-  torch::nn::Embedding words_;
-  at::Tensor positions_;
+  TextEmbedding text_;
   torch::nn::ModuleList text_layers_;
   torch::nn::LayerNorm text_norm_;
   torch::nn::Linear text_projection_;
   at::Tensor scale_;
-  std::vector<ItemRange> image_stages_, text_stages_;
-  std::int64_t stages_;
+  std::vector<ClipStage> stages_;
 };
 TORCH_MODULE(Clip);
 

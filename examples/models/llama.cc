@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/cos.h>
@@ -14,35 +13,15 @@
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/sin.h>
-#include <c10/core/GradMode.h>
 
-#include "stagecraft/base/error.h"
 #include "stagecraft/compiler/markers.h"
+#include "stagecraft/examples/models/build_model.h"
 
 namespace stagecraft::examples {
 namespace {
 
 constexpr double kNormEpsilon = 1e-5;
 constexpr double kRotaryBase = 10000.0;
-constexpr double kInitialDeviation = 0.02;
-// Far above any layer's number, so that no two modules share a generator.
-constexpr std::uint64_t kEmbeddingIndex = 1'000'000;
-constexpr std::uint64_t kHeadIndex = 2'000'000;
-
-torch::nn::Linear linear(std::int64_t from, std::int64_t to) {
-  return torch::nn::Linear(torch::nn::LinearOptions(from, to).bias(false));
-}
-
-/// Draws every matrix of `module` from its own generator; norm weights stay 1. Keeps LL-1.
-void seed_weights(torch::nn::Module& module, std::uint64_t seed, std::uint64_t index) {
-  const at::NoGradGuard no_grad;
-  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed * 10'000'019 + index);
-  for (at::Tensor& parameter : module.parameters()) {
-    if (parameter.dim() > 1) {
-      parameter.normal_(0.0, kInitialDeviation, generator);
-    }
-  }
-}
 
 /// Turns the pairs (i, i + head_dim / 2) of the last dimension.
 at::Tensor rotate(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
@@ -50,46 +29,29 @@ at::Tensor rotate(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& 
   return x * cos + at::cat({-halves[1], halves[0]}, -1) * sin;
 }
 
-/// The angle of every (position, feature). Shape: [sequence, head_dim].
+const LlamaOptions& checked(const LlamaOptions& o) {
+  require_option(o.vocabulary >= 1 && o.layers >= 1 && o.dim >= 1 && o.heads >= 1 && o.ffn >= 1 &&
+                     o.sequence >= 1,
+                 "every size of a Llama is at least 1; found a smaller one");
+  require_rotary_heads(o.dim, o.heads);
+  require_stages(o.stages, o.layers, "layer");
+  return o;
+}
+
+}  // namespace
+
+void require_rotary_heads(std::int64_t dim, std::int64_t heads) {
+  require_option(dim % heads == 0 && dim / heads % 2 == 0,
+                 "heads divide dim into heads of an even width; found dim " + std::to_string(dim) +
+                     " and " + std::to_string(heads) + " heads");
+}
+
 at::Tensor rotary_angles(std::int64_t sequence, std::int64_t head_dim) {
   const std::int64_t half = head_dim / 2;
   const at::Tensor frequency = at::pow(kRotaryBase, -at::arange(half, at::kFloat) / half);
   const at::Tensor angle = at::outer(at::arange(sequence, at::kFloat), frequency);
   return at::cat({angle, angle}, -1);
 }
-
-const LlamaOptions& checked(const LlamaOptions& o) {
-  const auto require = [](bool holds, const std::string& message) {
-    if (!holds) {
-      throw Error(Errc::UsageArgument, message);
-    }
-  };
-  require(o.vocabulary >= 1 && o.layers >= 1 && o.dim >= 1 && o.heads >= 1 && o.ffn >= 1 &&
-              o.sequence >= 1,
-          "every size of a Llama is at least 1; found a smaller one");
-  require(o.dim % o.heads == 0 && o.dim / o.heads % 2 == 0,
-          "heads divide dim into heads of an even width; found dim " + std::to_string(o.dim) +
-              " and " + std::to_string(o.heads) + " heads");
-  require(o.stages >= 1 && o.stages <= o.layers,
-          "a stage holds at least one layer; found " + std::to_string(o.stages) + " stages for " +
-              std::to_string(o.layers) + " layers");
-  return o;
-}
-
-/// Balanced by the parameters of each layer, whose products are most of its work.
-std::vector<ItemRange> divided(torch::nn::ModuleList& layers, std::int64_t stages) {
-  std::vector<CutItem> items;
-  for (const auto& layer : *layers) {
-    CutItem item{.time = 0};
-    for (const at::Tensor& parameter : layer->parameters()) {
-      item.time += static_cast<double>(parameter.numel());
-    }
-    items.push_back(item);
-  }
-  return balanced_cut(items, static_cast<int>(stages));
-}
-
-}  // namespace
 
 RmsNormImpl::RmsNormImpl(std::int64_t dim) {
   weight_ = register_parameter("weight", at::ones({dim}));
@@ -101,10 +63,10 @@ at::Tensor RmsNormImpl::forward(const at::Tensor& x) {
 
 LlamaAttentionImpl::LlamaAttentionImpl(std::int64_t dim, std::int64_t heads)
     : heads_(heads),
-      q_(register_module("q", linear(dim, dim))),
-      k_(register_module("k", linear(dim, dim))),
-      v_(register_module("v", linear(dim, dim))),
-      o_(register_module("o", linear(dim, dim))) {}
+      q_(register_module("q", unbiased(dim, dim))),
+      k_(register_module("k", unbiased(dim, dim))),
+      v_(register_module("v", unbiased(dim, dim))),
+      o_(register_module("o", unbiased(dim, dim))) {}
 
 at::Tensor LlamaAttentionImpl::forward(const at::Tensor& x,
                                        const at::Tensor& cos,
@@ -132,9 +94,9 @@ LlamaLayerImpl::LlamaLayerImpl(const LlamaOptions& o)
       down_(nullptr) {
   // After the attention: keeps LL-2.
   norm2_ = register_module("norm2", RmsNorm(o.dim));
-  gate_ = register_module("gate", linear(o.dim, o.ffn));
-  up_ = register_module("up", linear(o.dim, o.ffn));
-  down_ = register_module("down", linear(o.ffn, o.dim));
+  gate_ = register_module("gate", unbiased(o.dim, o.ffn));
+  up_ = register_module("up", unbiased(o.dim, o.ffn));
+  down_ = register_module("down", unbiased(o.ffn, o.dim));
 }
 
 at::Tensor LlamaLayerImpl::forward(const at::Tensor& x,
@@ -151,15 +113,15 @@ LlamaImpl::LlamaImpl(const LlamaOptions& options)
       layers_(register_module("layers", torch::nn::ModuleList())),
       norm_(nullptr),
       head_(nullptr) {
-  seed_weights(*embed_, options.seed, kEmbeddingIndex);
+  draw_weights(*embed_, options.seed, kEmbeddingIndex);
   for (std::int64_t i = 0; i < options.layers; ++i) {
     LlamaLayer layer(options);
-    seed_weights(*layer, options.seed, static_cast<std::uint64_t>(i));
+    draw_weights(*layer, options.seed, static_cast<std::uint64_t>(i));
     layers_->push_back(layer);
   }
   norm_ = register_module("norm", RmsNorm(options.dim));
-  head_ = register_module("head", linear(options.dim, options.vocabulary));
-  seed_weights(*head_, options.seed, kHeadIndex);
+  head_ = register_module("head", unbiased(options.dim, options.vocabulary));
+  draw_weights(*head_, options.seed, kHeadIndex);
   const at::Tensor angles = rotary_angles(options.sequence, options.dim / options.heads);
   cos_ = register_buffer("cos", at::cos(angles));
   sin_ = register_buffer("sin", at::sin(angles));

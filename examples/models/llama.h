@@ -29,6 +29,12 @@
 
 namespace stagecraft::examples {
 
+/// Errors: UsageArgument unless `heads` divide `dim` into heads of an even width.
+void require_rotary_heads(std::int64_t dim, std::int64_t heads);
+
+/// The angle of every (position, feature). Shape: [sequence, head_dim].
+[[nodiscard]] at::Tensor rotary_angles(std::int64_t sequence, std::int64_t head_dim);
+
 class RmsNormImpl : public torch::nn::Module {
  public:
   explicit RmsNormImpl(std::int64_t dim);

@@ -5,7 +5,7 @@
 /// LL-1; only `forward` knows about stages.
 ///
 ///     down 0 ------------------------> up 0
-///        down 1 ---------------> up 1            2 * levels * blocks + 1 pieces: a stage is a
+///        down 1 ---------------> up 1            2 * levels * blocks + 1 blocks: a stage is a
 ///           down 2 ------> up 2                  row of them
 ///                  middle
 ///
@@ -41,15 +41,16 @@ class UnetImpl : public torch::nn::Module {
 
  private:
   struct Flow;
-  void run(std::size_t piece, Flow& flow);
+  at::Tensor embedded_time(const at::Tensor& time);
+  void run(std::size_t block, Flow& flow);
 
   torch::nn::Conv2d in_;
   torch::nn::Linear time1_, time2_;
-  torch::nn::ModuleList pieces_;
+  torch::nn::ModuleList blocks_;
   torch::nn::GroupNorm norm_;
   torch::nn::Conv2d out_;
   at::Tensor frequencies_;
-  std::vector<ItemRange> pieces_of_stage_;
+  std::vector<ItemRange> blocks_of_stage_;
 };
 TORCH_MODULE(Unet);
 

@@ -33,10 +33,13 @@ class VitImpl : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& images);
 
  private:
+  at::Tensor embedded(const at::Tensor& images);
+
   PatchEmbedding embed_;
   torch::nn::ModuleList layers_;
   torch::nn::LayerNorm norm_;
   torch::nn::Linear head_;
+  double dropout_;
   std::vector<ItemRange> layers_of_stage_;
 };
 TORCH_MODULE(Vit);

@@ -1,0 +1,190 @@
+#include "stagecraft/examples/models/clip.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/argmax.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/zeros.h>
+
+#include "stagecraft/compiler/markers.h"
+#include "stagecraft/examples/models/build_model.h"
+#include "stagecraft/examples/models/transformer_block.h"
+
+namespace stagecraft::examples {
+namespace {
+
+constexpr double kFirstTemperature = 0.07;
+constexpr double kLargestScale = 100.0;
+// Beyond the layers of any image tower.
+constexpr std::uint64_t kTextIndex = 100'000;
+
+torch::nn::ModuleList tower(const ClipOptions& o, bool text) {
+  torch::nn::ModuleList layers;
+  for (std::int64_t i = 0; i < (text ? o.text_layers : o.image_layers); ++i) {
+    TransformerBlock layer(
+        BlockOptions{.dim = o.dim, .heads = o.heads, .ffn = o.ffn, .causal = text});
+    draw_weights(*layer, o.seed, static_cast<std::uint64_t>(i) + (text ? kTextIndex : 0));
+    layers->push_back(layer);
+  }
+  return layers;
+}
+
+const ClipOptions& checked(const ClipOptions& o) {
+  require_option(o.channels >= 1 && o.vocabulary >= 1 && o.sequence >= 1 && o.image_layers >= 1 &&
+                     o.text_layers >= 1 && o.dim >= 1 && o.ffn >= 1 && o.embed >= 1,
+                 "every size of a CLIP is at least 1; found a smaller one");
+  require_patches(o.image, o.patch);
+  require_heads(o.dim, o.heads);
+  require_option(o.stages >= 1 && o.stages <= o.image_layers + o.text_layers + 1,
+                 "a stage holds at least one layer, or the head; found " +
+                     std::to_string(o.stages) + " stages for " +
+                     std::to_string(o.image_layers + o.text_layers) + " layers and a head");
+  return o;
+}
+
+/// Multiplications of a layer of so many tokens, up to a factor.
+double layer_work(const ClipOptions& o, std::int64_t tokens) {
+  return static_cast<double>(tokens) * static_cast<double>(4 * o.dim + 2 * o.ffn + 2 * tokens);
+}
+
+at::Tensor run(torch::nn::ModuleList& layers, const ItemRange& range, at::Tensor x) {
+  for (std::size_t i = range.first; i < range.second; ++i) {
+    x = layers[i]->as<TransformerBlock>()->forward(x);
+  }
+  return x;
+}
+
+/// How many of `stages` are the image tower's, so that the largest is smallest.
+std::int64_t image_stages(const ClipOptions& o, std::int64_t stages) {
+  const std::int64_t side = o.image / o.patch;
+  const double image = layer_work(o, side * side + 1), text = layer_work(o, o.sequence);
+  const auto longest = [](double work, std::int64_t layers, std::int64_t parts) {
+    return work * static_cast<double>((layers + parts - 1) / parts);
+  };
+  std::int64_t best = 0;
+  double best_time = 0;
+  for (std::int64_t i = 1; i < stages; ++i) {
+    if (i > o.image_layers || stages - i > o.text_layers) {
+      continue;
+    }
+    const double time =
+        std::max(longest(image, o.image_layers, i), longest(text, o.text_layers, stages - i));
+    if (best == 0 || time < best_time) {
+      best = i;
+      best_time = time;
+    }
+  }
+  return best;
+}
+
+std::vector<ItemRange> even_cut(std::int64_t layers, std::int64_t stages) {
+  return balanced_cut(std::vector<CutItem>(static_cast<std::size_t>(layers)),
+                      static_cast<int>(stages));
+}
+
+std::vector<ClipStage> stages_of(const ClipOptions& o) {
+  const ItemRange all_image{0, o.image_layers}, all_text{0, o.text_layers};
+  if (o.stages == 1) {
+    return {{.name = "all", .image = all_image, .text = all_text, .head = true}};
+  }
+  if (o.stages == 2) {
+    return {{.name = "image", .image = all_image},
+            {.name = "text", .text = all_text, .head = true}};
+  }
+  const std::int64_t of_image = image_stages(o, o.stages - 1);
+  std::vector<ClipStage> stages;
+  for (const ItemRange& range : even_cut(o.image_layers, of_image)) {
+    stages.push_back({.name = "image" + std::to_string(stages.size()), .image = range});
+  }
+  for (const ItemRange& range : even_cut(o.text_layers, o.stages - 1 - of_image)) {
+    stages.push_back({.name = "text" + std::to_string(stages.size()), .text = range});
+  }
+  stages.push_back({.name = "head", .head = true});
+  return stages;
+}
+
+at::Tensor unit(const at::Tensor& x) {
+  return x / at::linalg_vector_norm(x, 2, {-1}, /*keepdim=*/true);
+}
+
+}  // namespace
+
+TextEmbeddingImpl::TextEmbeddingImpl(std::int64_t vocabulary,
+                                     std::int64_t sequence,
+                                     std::int64_t dim)
+    : words_(register_module("words", torch::nn::Embedding(vocabulary, dim))) {
+  positions_ = register_parameter("positions", at::zeros({sequence, dim}));
+}
+
+at::Tensor TextEmbeddingImpl::forward(const at::Tensor& tokens) {
+  return words_(tokens) + positions_;
+}
+
+ClipImpl::ClipImpl(const ClipOptions& o)
+    : patches_(register_module(
+          "patches", PatchEmbedding(PatchSizes{checked(o).image, o.patch, o.channels, o.dim}))),
+      image_layers_(register_module("image_layers", tower(o, /*text=*/false))),
+      image_norm_(register_module("image_norm", layer_norm(o.dim))),
+      image_projection_(register_module("image_projection", unbiased(o.dim, o.embed))),
+      text_(register_module("text", TextEmbedding(o.vocabulary, o.sequence, o.dim))),
+      text_layers_(register_module("text_layers", tower(o, /*text=*/true))),
+      text_norm_(register_module("text_norm", layer_norm(o.dim))),
+      text_projection_(register_module("text_projection", unbiased(o.dim, o.embed))) {
+  draw_weights(*patches_, o.seed, kEmbeddingIndex);
+  draw_weights(*text_, o.seed, kEmbeddingIndex + 1);
+  draw_weights(*image_projection_, o.seed, kHeadIndex);
+  draw_weights(*text_projection_, o.seed, kHeadIndex + 1);
+  scale_ = register_parameter("scale", at::full({}, std::log(1 / kFirstTemperature)));
+  stages_ = stages_of(o);
+}
+
+at::Tensor ClipImpl::image_part(at::Tensor x, const ItemRange& layers) {
+  if (layers.first == layers.second) {
+    return x;
+  }
+  x = layers.first == 0 ? patches_(x) : x;
+  x = run(image_layers_, layers, x);
+  return layers.second < image_layers_->size() ? x : image_projection_(image_norm_(x).select(1, 0));
+}
+
+at::Tensor ClipImpl::text_part(at::Tensor x, const at::Tensor& tokens, const ItemRange& layers) {
+  if (layers.first == layers.second) {
+    return x;
+  }
+  x = layers.first == 0 ? text_(x) : x;
+  x = run(text_layers_, layers, x);
+  if (layers.second < text_layers_->size()) {
+    return x;
+  }
+  const at::Tensor end = tokens.argmax(-1).view({-1, 1, 1}).expand({-1, 1, x.size(2)});
+  return text_projection_(text_norm_(x).gather(1, end).squeeze(1));
+}
+
+at::Tensor ClipImpl::fit(const at::Tensor& image, const at::Tensor& text) {
+  return scale_.exp().clamp_max(kLargestScale) * at::matmul(unit(image), unit(text).t());
+}
+
+at::Tensor ClipImpl::forward(const at::Tensor& images, const at::Tensor& tokens) {
+  at::Tensor image = images, text = tokens, logits;
+  for (const ClipStage& part : stages_) {
+    stage(part.name, [&] {
+      image = image_part(image, part.image);
+      text = text_part(text, tokens, part.text);
+      logits = part.head ? fit(image, text) : logits;
+    });
+  }
+  return logits;
+}
+
+at::Tensor contrastive_loss(const at::Tensor& logits) {
+  const at::Tensor place = at::arange(logits.size(0));
+  return (at::cross_entropy_loss(logits, place) + at::cross_entropy_loss(logits.t(), place)) / 2;
+}
+
+}  // namespace stagecraft::examples

@@ -1,0 +1,169 @@
+#include "stagecraft/examples/models/unet.h"
+
+#include <cmath>
+#include <numbers>
+#include <string>
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/cos.h>
+#include <ATen/ops/exp.h>
+#include <ATen/ops/mse_loss.h>
+#include <ATen/ops/silu.h>
+#include <ATen/ops/sin.h>
+#include <ATen/ops/sqrt.h>
+
+#include "stagecraft/compiler/markers.h"
+#include "stagecraft/examples/models/build_model.h"
+#include "stagecraft/examples/models/unet_block.h"
+
+namespace stagecraft::examples {
+namespace {
+
+constexpr double kLongestPeriod = 10000.0;
+constexpr double kCosineOffset = 0.008;
+
+std::int64_t time_width(const UnetOptions& o) {
+  return 4 * o.width;
+}
+
+std::int64_t channels_of(const UnetOptions& o, std::int64_t level) {
+  return o.width << level;
+}
+
+const UnetOptions& checked(const UnetOptions& o) {
+  require_option(o.image >= 1 && o.channels >= 1 && o.blocks >= 1,
+                 "every size of a U-Net is at least 1; found a smaller one");
+  require_option(o.levels >= 1 && o.levels <= 16,
+                 "a U-Net has 1 to 16 levels; found " + std::to_string(o.levels));
+  require_option(o.image % (std::int64_t{1} << (o.levels - 1)) == 0,
+                 "a level halves the image, without a rest; found an image of " +
+                     std::to_string(o.image) + " for " + std::to_string(o.levels) + " levels");
+  require_option(
+      o.width >= 1 && o.width % kUnetGroups == 0,
+      "the width is a multiple of 8, the groups of its norms; found " + std::to_string(o.width));
+  require_heads(channels_of(o, o.levels - 1), o.heads);
+  require_stages(o.stages, 2 * o.levels * o.blocks + 1, "residual block");
+  return o;
+}
+
+/// The blocks in the order in which an image meets them.
+std::vector<UnetBlockOptions> blocks_of(const UnetOptions& o) {
+  const std::int64_t last = o.levels - 1;
+  std::vector<UnetBlockOptions> all;
+  std::int64_t in = o.width;
+  const auto add = [&](UnetSide side, std::int64_t level, bool resample) {
+    const std::int64_t out = channels_of(o, level);
+    all.push_back({.side = side,
+                   .in = side == UnetSide::Up ? in + out : in,
+                   .out = out,
+                   .time = time_width(o),
+                   .heads = level == last ? o.heads : 0,
+                   .image = o.image >> level,
+                   .resample = resample});
+    in = out;
+  };
+  for (std::int64_t level = 0; level <= last; ++level) {
+    for (std::int64_t b = 0; b < o.blocks; ++b) {
+      add(UnetSide::Down, level, level < last && b + 1 == o.blocks);
+    }
+  }
+  add(UnetSide::Middle, last, false);
+  for (std::int64_t level = last; level >= 0; --level) {
+    for (std::int64_t b = 0; b < o.blocks; ++b) {
+      add(UnetSide::Up, level, level > 0 && b + 1 == o.blocks);
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+/// What is on its way through the pieces.
+struct UnetImpl::Flow {
+  at::Tensor image, time;
+  std::vector<at::Tensor> skips;  ///< the newest at the end
+};
+
+UnetImpl::UnetImpl(const UnetOptions& o)
+    : in_(register_module("in", convolution(checked(o).channels, o.width))),
+      time1_(register_module("time1", torch::nn::Linear(o.width, time_width(o)))),
+      time2_(register_module("time2", torch::nn::Linear(time_width(o), time_width(o)))),
+      blocks_(register_module("blocks", torch::nn::ModuleList())),
+      norm_(nullptr),
+      out_(nullptr) {
+  draw_weights(*in_, o.seed, kEmbeddingIndex, /*by_fan_in=*/true);
+  draw_weights(*time1_, o.seed, kEmbeddingIndex + 1, /*by_fan_in=*/true);
+  draw_weights(*time2_, o.seed, kEmbeddingIndex + 2, /*by_fan_in=*/true);
+  std::vector<CutItem> work;
+  for (const UnetBlockOptions& options : blocks_of(o)) {
+    UnetBlock block(options);
+    draw_weights(*block, o.seed, static_cast<std::uint64_t>(blocks_->size()), /*by_fan_in=*/true);
+    blocks_->push_back(block);
+    work.push_back({.time = block->work()});
+  }
+  norm_ = register_module("norm",
+                          torch::nn::GroupNorm(torch::nn::GroupNormOptions(kUnetGroups, o.width)));
+  out_ = register_module("out", convolution(o.width, o.channels));
+  draw_weights(*out_, o.seed, kHeadIndex, /*by_fan_in=*/true);
+  const std::int64_t half = o.width / 2;
+  frequencies_ = register_buffer("frequencies",
+                                 at::exp(at::arange(half, at::kFloat) *
+                                         (-std::log(kLongestPeriod) / static_cast<double>(half))));
+  blocks_of_stage_ = balanced_cut(work, static_cast<int>(o.stages));
+}
+
+at::Tensor UnetImpl::embedded_time(const at::Tensor& time) {
+  const at::Tensor angle = time.to(at::kFloat).unsqueeze(1) * frequencies_;
+  return time2_(at::silu(time1_(at::cat({at::sin(angle), at::cos(angle)}, 1))));
+}
+
+void UnetImpl::run(std::size_t i, Flow& flow) {
+  auto& block = *blocks_[i]->as<UnetBlock>();
+  if (block.side() == UnetSide::Up) {
+    flow.image = at::cat({flow.image, flow.skips.back()}, 1);
+    flow.skips.pop_back();
+  }
+  flow.image = block.forward(flow.image, flow.time);
+  if (block.side() == UnetSide::Down) {
+    flow.skips.push_back(flow.image);
+  }
+  flow.image = block.resampled(flow.image);
+}
+
+at::Tensor UnetImpl::forward(const at::Tensor& noisy, const at::Tensor& time) {
+  const auto& ranges = blocks_of_stage_;
+  Flow flow;
+  for (std::size_t s = 0; s < ranges.size(); ++s) {
+    stage("stage" + std::to_string(s), [&] {
+      if (s == 0) {
+        flow = {.image = in_(noisy), .time = embedded_time(time), .skips = {}};
+      }
+      for (std::size_t i = ranges[s].first; i < ranges[s].second; ++i) {
+        run(i, flow);
+      }
+      flow.image = s + 1 == ranges.size() ? out_(at::silu(norm_(flow.image))) : flow.image;
+    });
+  }
+  return flow.image;
+}
+
+at::Tensor noise_loss(const at::Tensor& predicted, const at::Tensor& noise) {
+  return at::mse_loss(predicted, noise);
+}
+
+at::Tensor noised(const at::Tensor& images,
+                  const at::Tensor& time,
+                  const at::Tensor& noise,
+                  std::int64_t steps) {
+  require_option(steps >= 1, "a diffusion has at least 1 step; found " + std::to_string(steps));
+  constexpr double kQuarter = std::numbers::pi / 2;
+  const at::Tensor passed = (time.to(at::kFloat) + 1) / static_cast<double>(steps);
+  const at::Tensor angle = (passed + kCosineOffset) * (kQuarter / (1 + kCosineOffset));
+  const double first = std::cos(kCosineOffset * kQuarter / (1 + kCosineOffset));
+  const at::Tensor left =
+      (at::cos(angle) / first).square().clamp(0, 1).view({-1, 1, 1, 1});  // of the image's power
+  return at::sqrt(left) * images + at::sqrt(1 - left) * noise;
+}
+
+}  // namespace stagecraft::examples
