@@ -43,7 +43,7 @@ class MoeWork : public TextWork {
   }
 };
 
-std::string wrong_sizes(const ModelSizes& sizes) {
+std::string wrong_moe(const ModelSizes& sizes) {
   return sizes.whole("experts") < 2
              ? "--experts expects at least 2, as each token goes to two of them, found 1"
              : wrong_heads_of_rotated_pairs(sizes);
@@ -69,7 +69,7 @@ ModelEntry moe_entry() {
                      "weight of the load-balance loss",
                      0.01,
                      ModelSize::Kind::FromZeroToOne}},
-          .wrong = wrong_sizes,
+          .wrong = wrong_moe,
           .open = [](const TrainOptions& options, double most) -> std::unique_ptr<Work> {
             return std::make_unique<MoeWork>(options, most);
           }};

@@ -72,7 +72,7 @@ class UnetWork : public ImageWork {
 constexpr std::int64_t kGroups = 8;  // of its norms
 constexpr std::int64_t kMostLevels = 16;
 
-std::string wrong_sizes(const ModelSizes& sizes) {
+std::string wrong_unet(const ModelSizes& sizes) {
   const std::int64_t image = sizes.whole("image"), levels = sizes.whole("levels"),
                      width = sizes.whole("width"), heads = sizes.whole("heads");
   if (levels > kMostLevels) {
@@ -109,7 +109,7 @@ ModelEntry unet_entry() {
                     {"levels", "resolutions, each half of the one before", 3},
                     {"blocks", "residual blocks of a level, down and up", 1},
                     {"heads", "attention heads of the lowest level", 4}},
-          .wrong = wrong_sizes,
+          .wrong = wrong_unet,
           .open = [](const TrainOptions& options, double most) -> std::unique_ptr<Work> {
             return std::make_unique<UnetWork>(options, most);
           },
