@@ -25,10 +25,9 @@
 #include <fmt/format.h>
 #include <torch/torch.h>
 
-#include "stagecraft/actors/executor/backward.h"
-#include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/bench/hardware.h"
 #include "stagecraft/bench/peer.h"
+#include "stagecraft/bench/stage_alone.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/examples/models/llama.h"
@@ -67,59 +66,13 @@ torch::Tensor cross_entropy(torch::Tensor logits, torch::Tensor targets) {
   return torch::nn::functional::cross_entropy(logits.flatten(0, 1), targets.flatten());
 }
 
-struct StageTimes {
-  double forward = 0.0, backward = 0.0, update = 0.0;
-};
-
-/// One stage alone: what a rank does for a microbatch, and its update.
-StageTimes time_stage(const sc::Program& program, const sc::StageProgram& stage) {
-  const sc::CompiledProgram& compiled = program.compiled();
-  const sc::Optimizer optimizer = sc::AdamW{.lr = 0.0};
-  sc::StageRuntime runtime(stage, optimizer);
-  runtime.load(sc::initial_state(compiled.graph));
-  sc::Bucket& bucket = runtime.bucket;
-  Tensors inputs;
-  for (const sc::StageInput& input : stage.inputs) {
-    const sc::Value& value = stage.at(input.value);
-    inputs.push_back(value.dtype == at::kLong ? torch::randint(kVocabulary, value.sizes)
-                                              : torch::randn(value.sizes));
-  }
-  std::vector<double> forward, backward, update;
-  for (int repetition = 0; repetition < kRepetitions; ++repetition) {
-    sc::Saved saved;
-    Tensors arguments, gradients;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      arguments.push_back(stage.inputs[i].owes_gradient ? inputs[i].detach().requires_grad_()
-                                                        : inputs[i]);
-      if (stage.inputs[i].owes_gradient) {
-        saved.leaves.push_back(arguments.back());
-      }
-    }
-    forward.push_back(seconds_of([&] {
-      sc::ChunkResult result = runtime.chunks.front().interpreter.run(arguments, runtime.state, {});
-      saved.outputs = std::move(result.outputs);
-      saved.loss = std::move(result.loss);
-    }));
-    for (const torch::Tensor& output : saved.outputs) {
-      gradients.push_back(torch::randn_like(output) * 1e-3);
-    }
-    backward.push_back(seconds_of([&] {
-      bucket.accumulate(sc::backward(saved, gradients, bucket.gradient_edges()).parameters);
-      saved = {};
-    }));
-    update.push_back(seconds_of([&] {
-      (void)bucket.average(kMicrobatches);
-      bucket.update(optimizer, 0.0, 1.0, repetition + 1);
-    }));
-  }
-  return {sc::bench::median(forward), sc::bench::median(backward), sc::bench::median(update)};
-}
-
 double ideal_step(const sc::Program& program, const sc::Schedule& schedule) {
+  const Tensors tokens{torch::randint(kVocabulary, {kSequences, kSequence})};
   sc::Costs costs;
   double update = 0.0;
   for (const sc::StageProgram& stage : program.compiled().partition.stages) {
-    const StageTimes times = time_stage(program, stage);
+    const sc::bench::StageTimes times =
+        sc::bench::time_stage(program, stage, tokens, tokens, kRepetitions);
     fmt::print("  stage {} alone: forward {:.1f} ms, backward {:.1f} ms, update {:.1f} ms\n",
                stage.id.value,
                times.forward * 1e3,

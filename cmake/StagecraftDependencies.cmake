@@ -10,6 +10,8 @@ find_package(Catch2 3 REQUIRED)
 find_package(LibTorch 2.11 REQUIRED)
 find_package(CAF 0.17.6...<0.18 REQUIRED COMPONENTS core io openssl)
 find_package(ZeroMQ 4.3.4 REQUIRED)
+find_package(PNG 1.6 REQUIRED)
+find_package(TurboJPEG REQUIRED)
 
 # The distribution's msgpack is header-only and otherwise wants Boost for nothing but its preprocessor tables.
 find_path(MSGPACK_INCLUDE_DIR msgpack.hpp REQUIRED)

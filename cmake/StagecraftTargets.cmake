@@ -133,7 +133,7 @@ endfunction()
 #
 # Compiles these sources of this folder as one translation unit. A unit that sees LibTorch's modules instantiates
 # the templates which those headers use once more when it ends, precompiled or not: about as long as a small test
-# takes for all else. What is not named here stays a unit of its own. For tests and examples: a source of a layer
+# takes for all else. What is not named here stays a unit of its own. For tests, tools and examples: a source of a layer
 # must show that it includes what it uses. Names outside of functions must differ within a group.
 function(stagecraft_compile_together target first)
   cmake_path(GET first STEM group)

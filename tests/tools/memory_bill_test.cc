@@ -11,7 +11,7 @@
 #include "stagecraft/tests/support/command.h"
 #include "stagecraft/tools/byte_text.h"
 #include "stagecraft/tools/train/job.h"
-#include "stagecraft/tools/train/llama_size.h"
+#include "stagecraft/tools/train/models/llama_size.h"
 
 namespace stagecraft::tools {
 namespace {

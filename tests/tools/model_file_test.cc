@@ -338,7 +338,7 @@ TEST_CASE("what does not fit a model from a file is wrong usage, by name",
   refused({STAGECRAFT_COMMAND, "train", "--cut", "x"}, {"--cut expects --model-file"});
   refused({STAGECRAFT_COMMAND, "train", "--model-file", "x"}, {"expects --data DIR"});
   for (const char* option : {"--text", "--layers", "--dim", "--eval-every", "--microbatch-size"}) {
-    refused(with({option, "2"}), {option, "of the Llama"});
+    refused(with({option, "2"}), {option, "of the models that have a name"});
   }
   refused(with({"--load", "x", "--load-weights", "y"}), {"--load-weights expects no --load"});
   refused(with({"--steps", "6"}), {"--steps expects at most 5", "found 6"});

@@ -27,9 +27,14 @@ TEST_CASE("a setting is a key and a value, each key once", "[tools][options]") {
 TEST_CASE("without arguments the main job's defaults hold", "[tools][options]") {
   const TrainOptions o = options_of({});
   CHECK(o.text == "/usr/share/common-licenses/GPL-3");
-  CHECK(std::vector{o.dim, o.heads, o.ffn, o.sequence, o.microbatch_size, o.steps} ==
-        std::vector<std::int64_t>{128, 4, 344, 64, 4, 50});
-  CHECK_FALSE(o.layers.has_value());
+  CHECK(o.model == "llama");
+  CHECK(std::vector{o.sizes.whole("dim"),
+                    o.sizes.whole("heads"),
+                    o.sizes.whole("ffn"),
+                    o.sizes.whole("seq"),
+                    o.microbatch_size,
+                    o.steps} == std::vector<std::int64_t>{128, 4, 344, 64, 4, 50});
+  CHECK_FALSE(o.sizes.has("layers"));
   CHECK_FALSE(o.stages.has_value());
   CHECK_FALSE(o.ranks.has_value());
   CHECK_FALSE(o.chunks.has_value());
@@ -103,11 +108,11 @@ TEST_CASE("every option arrives where it belongs", "[tools][options]") {
                                      "--verify",
                                      "--json"});
   CHECK(o.set == std::map<std::string, std::string>{{"k", "2"}, {"extra", "2,1"}});
-  CHECK(std::vector{*o.layers,
-                    o.dim,
-                    o.heads,
-                    o.ffn,
-                    o.sequence,
+  CHECK(std::vector{o.sizes.whole("layers"),
+                    o.sizes.whole("dim"),
+                    o.sizes.whole("heads"),
+                    o.sizes.whole("ffn"),
+                    o.sizes.whole("seq"),
                     o.microbatch_size,
                     *o.microbatches,
                     *o.stages,

@@ -16,6 +16,7 @@
 #include "stagecraft/compiler/tensor_files/weights.h"
 #include "stagecraft/tools/cut_option.h"
 #include "stagecraft/tools/output.h"
+#include "stagecraft/tools/train/models.h"
 #include "stagecraft/tools/train/places.h"
 #include "stagecraft/tools/train/threads.h"
 
@@ -79,6 +80,12 @@ void check_weights(const TrainOptions& options, const Work& work, const Program&
   }
 }
 
+ModelStages stages_of(const TrainOptions& options) {
+  return {.name = options.model_file.value_or(options.model),
+          .may_branch = options.model_file || find_model(options.model).may_branch,
+          .branching = names_of_models(&ModelEntry::may_branch)};
+}
+
 /// What was cut, for the next run and for planners.
 void write_files(const TrainJob& job, Console& console) {
   const TrainOptions& o = job.options;
@@ -107,7 +114,7 @@ TrainJob make_job(const TrainOptions& given, Console& console) {
   check_places(given);
   std::unique_ptr<Work> work = open_work(given, left_now());
   const TrainOptions options = work->settled(given);
-  ScheduleChoice choice = choose_schedule(options, console);
+  ScheduleChoice choice = choose_schedule(options, stages_of(options), console);
   WorkBytes bytes = work->bytes(choice);
   const int threads = options.dry_run ? 0 : threads_to_run(options, choice);
   check_threads(threads);
@@ -116,6 +123,7 @@ TrainJob make_job(const TrainOptions& given, Console& console) {
     check_least(options, choice, bytes, limits);
   }
   Program program = compile_in(options.precision, *work, choice);
+  choice = over_graph(choice, options, program.stage_graph());
   check(program, choice.schedule).or_throw();
   check_weights(options, *work, program);
   complete(bytes, program);

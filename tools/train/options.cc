@@ -1,5 +1,6 @@
 #include "stagecraft/tools/train/options.h"
 
+#include <algorithm>
 #include <map>
 
 #include <CLI/CLI.hpp>
@@ -7,6 +8,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/train/models.h"
 #include "stagecraft/tools/train/number.h"
 
 namespace stagecraft::tools {
@@ -14,7 +16,7 @@ namespace {
 
 constexpr const char* kCommand = "stagecraft train";
 constexpr const char* kAbout =
-    "Trains a small Llama on the bytes of a text, or a model from a file on a folder of data, cut "
+    "Trains a small model on a text or on images, or a model from a file on a folder of data, cut "
     "into pipeline\nstages, one worker per row of the schedule.";
 constexpr const char* kFooter =
     "Ctrl-C, SIGTERM and SIGHUP end a run after its step: it saves what --save asks for and closes "
@@ -54,17 +56,70 @@ void add_file(CLI::App& app, TrainOptions& o) {
       ->group(group);
 }
 
-void add_model(CLI::App& app, TrainOptions& o) {
-  const std::string group = "Llama";
-  app.add_option("--layers", o.layers, "decoder layers [4, or one per stage]")
-      ->check(whole_number(1))
+CLI::Validator validator_of(ModelSize::Kind kind) {
+  switch (kind) {
+    case ModelSize::Kind::Whole:
+      return whole_number(1);
+    case ModelSize::Kind::Positive:
+      return positive_number();
+    case ModelSize::Kind::FromZeroToOne:
+      return number_from_zero(1.0);
+  }
+  return {};
+}
+
+/// The models that have a size of this name, and what it means to each: those for which it means
+/// the same, together.
+std::string size_text(std::string_view name) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_meaning;
+  for (const ModelEntry& model : models()) {
+    const auto size = std::ranges::find(model.sizes, name, &ModelSize::name);
+    if (size == model.sizes.end()) {
+      continue;
+    }
+    const std::string meaning(size->meaning);
+    const std::string fallback = size->fallback
+                                     ? fmt::format("{} [{}]", model.name, *size->fallback)
+                                     : std::string(model.name);
+    auto at = std::ranges::find(by_meaning, meaning, [](const auto& one) { return one.first; });
+    if (at == by_meaning.end()) {
+      at = by_meaning.insert(by_meaning.end(), {meaning, {}});
+    }
+    at->second.push_back(fallback);
+  }
+  std::vector<std::string> parts;
+  for (const auto& [meaning, names] : by_meaning) {
+    parts.push_back(fmt::format("{}: {}", meaning, fmt::join(names, ", ")));
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+/// `--model` and the sizes of all models, each once.
+void add_model(CLI::App& app, TrainOptions& o, std::map<std::string, double>& given) {
+  const std::string group = "Model (docs/train.md)";
+  std::vector<std::string> about;
+  for (const ModelEntry& model : models()) {
+    about.push_back(fmt::format("{} ({})", model.name, model.summary));
+  }
+  app.add_option("--model", o.model, fmt::format("{}", fmt::join(about, ", ")))
+      ->type_name("NAME")
       ->group(group);
-  app.add_option("--dim", o.dim, "width of the model")->check(whole_number(1))->group(group);
-  app.add_option("--heads", o.heads, "attention heads; divides dim")
-      ->check(whole_number(1))
-      ->group(group);
-  app.add_option("--ffn", o.ffn, "width of the feed-forward")->check(whole_number(1))->group(group);
-  app.add_option("--seq", o.sequence, "bytes per sequence")->check(whole_number(1))->group(group);
+  for (const ModelEntry& model : models()) {
+    for (const ModelSize& size : model.sizes) {
+      const std::string option = fmt::format("--{}", size.name);
+      if (app.get_option_no_throw(option) == nullptr) {
+        app.add_option_function<double>(
+               option,
+               [&given, name = std::string(size.name)](const double& value) {
+                 given[name] = value;
+               },
+               size_text(size.name))
+            ->check(validator_of(size.kind))
+            ->type_name(size.kind == ModelSize::Kind::Whole ? "INT" : "FLOAT")
+            ->group(group);
+      }
+    }
+  }
 }
 
 void add_pipeline(CLI::App& app,
@@ -76,6 +131,12 @@ void add_pipeline(CLI::App& app,
   const std::string group = "Pipeline";
   app.add_option("--schedule", o.schedule, "a name from stagecraft schedule list, or a file")
       ->type_name("NAME|FILE")
+      ->group(group);
+  app.add_option(
+         "--graph",
+         o.graph,
+         "which stage feeds which, e.g. 0-2,1-2, to be sure of it; the model says it [its own]")
+      ->type_name("EDGES|@FILE")
       ->group(group);
   app.add_option("--ranks", o.ranks, "workers, one per row [4, or the schedule file's]")
       ->check(whole_number(1))
@@ -98,7 +159,7 @@ void add_pipeline(CLI::App& app,
                  "microbatches per step [8, or the schedule file's or the data's]")
       ->check(whole_number(1))
       ->group(group);
-  app.add_option("--microbatch-size", o.microbatch_size, "sequences per microbatch")
+  app.add_option("--microbatch-size", o.microbatch_size, "sequences or images per microbatch")
       ->check(whole_number(1))
       ->group(group);
   app.add_option("--recompute",
@@ -131,6 +192,12 @@ void add_training(CLI::App& app, TrainOptions& o, std::string& optimizer, std::s
   app.add_option("--text", o.text, "what to learn; the vocabulary is its distinct bytes")
       ->type_name("FILE")
       ->group(group);
+  app.add_option("--images",
+                 o.images,
+                 "PNG and JPEG files in one folder per class, or with a captions.txt for clip "
+                 "[a few drawn shapes]")
+      ->type_name("DIR")
+      ->group(group);
   app.add_option("--steps", o.steps, "the step at which the run ends [of --data: all]")
       ->check(whole_number(1))
       ->group(group);
@@ -152,7 +219,8 @@ void add_training(CLI::App& app, TrainOptions& o, std::string& optimizer, std::s
   app.add_option("--clip", o.clip, "largest norm of the whole gradient")
       ->check(positive_number())
       ->group(group);
-  app.add_option("--eval-every", o.eval_every, "steps between evaluations on fixed windows")
+  app.add_option(
+         "--eval-every", o.eval_every, "steps between evaluations on what no step trains on")
       ->check(whole_number(1))
       ->group(group);
 }
@@ -208,9 +276,43 @@ Kind choose(const std::string& option,
   wrong_usage(fmt::format("{} expects {}, found '{}'", option, fmt::join(names, " or "), word));
 }
 
-/// A model is a Llama with a text, or a file with data; an option of the one means nothing to the
-/// other.
-void check_model(const TrainOptions& o, const CLI::App& app) {
+/// All that the model has, and nothing that only others have.
+ModelSizes sizes_of(const ModelEntry& model, const std::map<std::string, double>& given) {
+  for (const auto& [name, value] : given) {
+    const auto has = [&](const ModelEntry& m) {
+      return std::ranges::find(m.sizes, name, &ModelSize::name) != m.sizes.end();
+    };
+    if (!has(model)) {
+      wrong_usage(fmt::format("--{} is of {}, found --model {}; leave one of the two out",
+                              name,
+                              names_of_models(has),
+                              model.name));
+    }
+  }
+  ModelSizes sizes;
+  for (const ModelSize& size : model.sizes) {
+    const auto at = given.find(std::string(size.name));
+    if (at != given.end() || size.fallback) {
+      sizes.set(size.name, at != given.end() ? at->second : *size.fallback);
+    }
+  }
+  if (const std::string wrong = model.wrong(sizes); !wrong.empty()) {
+    wrong_usage(wrong);
+  }
+  return sizes;
+}
+
+const ModelEntry& model_of(const TrainOptions& o) {
+  try {
+    return find_model(o.model);
+  } catch (const Error& error) {
+    wrong_usage(error.message());
+  }
+}
+
+/// A model is one of ours with a text or images, or a file with data; an option of the one means
+/// nothing to the other.
+void check_model(TrainOptions& o, const CLI::App& app, const std::map<std::string, double>& given) {
   const auto refuse = [&](std::initializer_list<const char*> names, std::string_view why) {
     for (const char* name : names) {
       if (app.count(name) > 0) {
@@ -220,17 +322,23 @@ void check_model(const TrainOptions& o, const CLI::App& app) {
   };
   if (!o.model_file) {
     refuse({"--data", "--cut", "--cut-out", "--costs-out"}, "expects --model-file, found none");
+    const ModelEntry& model = model_of(o);
+    for (const std::string_view data : {"text", "images"}) {
+      if (data != model.data && app.count(fmt::format("--{}", data)) > 0) {
+        wrong_usage(fmt::format("--{} is of {}, found --model {}; leave one of the two out",
+                                data,
+                                names_of_models([&](const auto& m) { return m.data == data; }),
+                                model.name));
+      }
+    }
+    o.sizes = sizes_of(model, given);
     return;
   }
-  refuse({"--text",
-          "--layers",
-          "--dim",
-          "--heads",
-          "--ffn",
-          "--seq",
-          "--microbatch-size",
-          "--eval-every"},
-         "is of the Llama and its text, found --model-file");
+  constexpr const char* kOfOurs = "is of the models that have a name, found --model-file";
+  refuse({"--model", "--text", "--images", "--microbatch-size", "--eval-every"}, kOfOurs);
+  for (const auto& [name, value] : given) {
+    refuse({fmt::format("--{}", name).c_str()}, kOfOurs);
+  }
   if (!o.data) {
     wrong_usage("--model-file expects --data DIR with the inputs of its steps, found none");
   }
@@ -245,18 +353,9 @@ Recompute recompute_of(const std::string& text) {
 }
 
 void check_together(const TrainOptions& o, const CLI::App& app) {
-  check_model(o, app);
   if (o.load && o.load_weights) {
     wrong_usage(
         "--load-weights expects no --load, whose checkpoint has weights; leave one of the two out");
-  }
-  if (o.dim % o.heads != 0) {
-    wrong_usage(fmt::format("--heads expects a divisor of --dim {}, found {}", o.dim, o.heads));
-  }
-  if (o.dim / o.heads % 2 != 0) {
-    wrong_usage(fmt::format(
-        "--dim / --heads expects an even number (the rotary embedding turns pairs), found {}",
-        o.dim / o.heads));
   }
   if (o.optimizer == OptimizerKind::AdamW && app.count("--momentum") > 0) {
     wrong_usage("--momentum expects --optimizer sgd, found adamw; leave one of the two out");
@@ -287,12 +386,13 @@ std::variant<TrainOptions, HelpText> parse_train_options(
   std::string recompute = "none";
   std::string precision = "fp32";
   std::vector<std::string> set;
+  std::map<std::string, double> sizes;
   CLI::App app(kAbout, kCommand);
   app.option_defaults()->always_capture_default();
   app.footer(kFooter);
   add_training(app, options, optimizer, rate_kind);
   add_file(app, options);
-  add_model(app, options);
+  add_model(app, options, sizes);
   add_pipeline(app, options, set, recompute, precision, workers);
   add_run(app, options);
   if (const auto help = parse_command_line(app, arguments)) {
@@ -316,6 +416,7 @@ std::variant<TrainOptions, HelpText> parse_train_options(
     }
   }
   options.all_steps = options.model_file && app.count("--steps") == 0;
+  check_model(options, app, sizes);
   check_together(options, app);
   return options;
 }

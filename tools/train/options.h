@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "stagecraft/compiler/recompute.h"
+#include "stagecraft/tools/train/model_sizes.h"
 
 namespace stagecraft::tools {
 
@@ -23,17 +24,15 @@ enum class WorkerKind { Threads, Processes };
 enum class Precision { Float32, BFloat16 };
 
 struct TrainOptions {
-  std::optional<std::string> model_file;  ///< none: a Llama, which learns `text`
+  std::string model = "llama";            ///< a name from models.h
+  ModelSizes sizes;                       ///< of that model, with what was left out
+  std::optional<std::string> images;      ///< a folder; none: drawn ones
+  std::optional<std::string> model_file;  ///< in place of `model`
   std::optional<std::string> data;        ///< folder of a model file's microbatches
   std::optional<std::string> cut;         ///< places or @FILE; none: balanced
   std::optional<std::string> cut_out;
   std::optional<std::string> costs_out;
   std::string text = "/usr/share/common-licenses/GPL-3";
-  std::optional<std::int64_t> layers;  ///< none: 4, or one per stage where there are more
-  std::int64_t dim = 128;
-  std::int64_t heads = 4;
-  std::int64_t ffn = 344;
-  std::int64_t sequence = 64;
   std::int64_t microbatch_size = 4;
   std::optional<std::int64_t> microbatches;  ///< none: 8, or what the schedule file says
   std::optional<std::int64_t> stages;        ///< none: what the schedule makes of the ranks
@@ -41,6 +40,7 @@ struct TrainOptions {
   std::optional<std::int64_t> chunks;        ///< stages per rank, for builders that leave it open
   std::map<std::string, std::string> set;    ///< further parameters of the builder
   std::string schedule = "1f1b";             ///< a builder's name or a file
+  std::optional<std::string> graph;          ///< which stage feeds which: edges or @FILE
   Precision precision = Precision::Float32;
   Recompute recompute;      ///< what runs again before its backward
   std::int64_t steps = 50;  ///< the step at which the run ends

@@ -15,6 +15,7 @@
 #include "stagecraft/base/whole_file.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
 #include "stagecraft/tools/trace/trace_file.h"
+#include "stagecraft/tools/train/models.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -86,8 +87,10 @@ void check_apart(const Named& output, const std::vector<Named>& others) {
 }  // namespace
 
 void check_places(const TrainOptions& options) {
-  std::vector<Named> read{{"--text", options.text}};
-  if (options.model_file) {
+  std::vector<Named> read;
+  if (!options.model_file && find_model(options.model).data == "text") {
+    read = {{"--text", options.text}};
+  } else if (options.model_file) {
     read = {{"--model-file", *options.model_file}};
     if (options.cut && options.cut->starts_with('@')) {
       read.emplace_back("--cut", options.cut->substr(1));

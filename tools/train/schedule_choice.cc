@@ -73,24 +73,57 @@ void check_flag(const char* flag,
   }
 }
 
-/// Once, or once per replica.
+/// "0-2,1-2"
+std::string edges_text(const StageGraph& graph) {
+  std::vector<std::string> edges;
+  for (const auto& [from, to] : graph.edges()) {
+    edges.push_back(fmt::format("{}-{}", from, to));
+  }
+  return fmt::format("{}", fmt::join(edges, ","));
+}
+
+/// What --graph says, if it is given.
+/// Errors: UsageArgument for another graph than a chain, of a model that is one.
+std::optional<StageGraph> given_graph(const TrainOptions& options,
+                                      const ModelStages& model,
+                                      Console& console) {
+  if (!options.graph) {
+    return std::nullopt;
+  }
+  StageGraph given = read_graph(*options.graph, console);
+  if (!model.may_branch && !given.is_chain()) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("--graph expects a model whose stages are no chain: {}, or one of "
+                            "--model-file; found {}, whose stages are {}; leave it out",
+                            model.branching,
+                            model.name,
+                            edges_text(StageGraph::chain(given.size()))));
+  }
+  return given;
+}
+
+/// Whether the schedule was given no graph: its own is a chain, once per replica.
 bool is_chain(const Schedule& schedule, const Layout& layout) {
   return schedule.stage_graph().edges() ==
          layout.expand(StageGraph::chain(layout.model_stages())).edges();
 }
 
+/// What the schedule has to be right for, as far as that is known.
+StageGraph graph_of(const ScheduleChoice& choice) {
+  if (!is_chain(choice.schedule, choice.layout)) {
+    return choice.schedule.stage_graph();
+  }
+  return choice.layout.expand(choice.given.value_or(StageGraph::chain(choice.stages)));
+}
+
 /// Throws with the grid on which every violation is marked and told below. Keeps SC-1.
-void check_rules(const ScheduleChoice& choice, const std::string& name) {
+void check_rules(const ScheduleChoice& choice, const StageGraph& graph, const std::string& name) {
   const std::vector<Violation> violations =
-      validate(choice.schedule,
-               is_chain(choice.schedule, choice.layout)
-                   ? choice.layout.expand(StageGraph::chain(choice.stages))
-                   : choice.schedule.stage_graph(),
-               {.microbatches = choice.microbatches});
+      validate(choice.schedule, graph, {.microbatches = choice.microbatches});
   if (violations.empty()) {
     return;
   }
-  std::string grid = render(choice.schedule, violations);
+  std::string grid = render(choice.schedule, violations, {.graph = &graph});
   grid.erase(grid.find_last_not_of('\n') + 1);
   throw Error(Errc::ScheduleInvalid,
               fmt::format("the schedule '{}' breaks {} rule{}; mend it and run again\n\n{}",
@@ -100,7 +133,7 @@ void check_rules(const ScheduleChoice& choice, const std::string& name) {
                           grid));
 }
 
-ScheduleChoice from_file(const TrainOptions& options, Console& console) {
+ScheduleChoice from_file(const TrainOptions& options, const ModelStages& model, Console& console) {
   const std::string& file = options.schedule;
   const Schedule schedule = read_file(file, console);
   if (schedule.stages() < 1 || schedule.microbatches() < 1) {
@@ -111,18 +144,19 @@ ScheduleChoice from_file(const TrainOptions& options, Console& console) {
             file));
   }
   Layout layout = Layout::of(schedule);
-  if (!options.model_file && !is_chain(schedule, layout)) {
-    throw Error(
-        Errc::UsageArgument,
-        fmt::format("a Llama's stages are one chain, the schedule file '{}' names other edges; "
-                    "leave its @edges out",
-                    file));
+  if (!model.may_branch && !is_chain(schedule, layout)) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("the stages of {} are one chain, the schedule file '{}' names other "
+                            "edges; leave its @edges out",
+                            model.name,
+                            file));
   }
   if (!options.model_file && !schedule.stage_graph().frozen().empty()) {
     throw Error(
         Errc::UsageArgument,
-        fmt::format("all of a Llama trains, the schedule file '{}' names frozen stages; leave "
-                    "its @frozen out",
+        fmt::format("all of {} trains, the schedule file '{}' names frozen stages; leave its "
+                    "@frozen out",
+                    model.name,
                     file));
   }
   const int stages = layout.model_stages();
@@ -147,18 +181,21 @@ ScheduleChoice from_file(const TrainOptions& options, Console& console) {
   return {schedule, std::move(layout), stages, schedule.microbatches()};
 }
 
-ScheduleChoice from_builder(const TrainOptions& options, const BuilderInfo& builder) {
+ScheduleChoice from_builder(const TrainOptions& options,
+                            const std::optional<StageGraph>& given,
+                            const BuilderInfo& builder) {
   // With one stage per rank, naming the stages names the ranks.
   const bool stages_are_ranks = builder.chunks == ChunkRule::One && !options.ranks;
-  const int ranks = to_int(options.ranks.value_or(
-      stages_are_ranks ? options.stages.value_or(kDefaultRanks) : kDefaultRanks));
+  const std::int64_t usual = stages_are_ranks && given ? given->size() : kDefaultRanks;
+  const int ranks =
+      to_int(options.ranks.value_or(stages_are_ranks ? options.stages.value_or(usual) : usual));
   const int microbatches = to_int(options.microbatches.value_or(kDefaultMicrobatches));
   BuildRequest request{.devices = ranks, .microbatches = microbatches, .set = options.set};
   if (options.chunks) {
     request.chunks = to_int(*options.chunks);
   }
   if (builder.takes_graph) {
-    request.graph = StageGraph::chain(ranks);
+    request.graph = given.value_or(StageGraph::chain(ranks));
   }
   Schedule schedule = build_schedule(builder.name, request);
   Layout layout = Layout::of(schedule);
@@ -177,13 +214,49 @@ ScheduleChoice from_builder(const TrainOptions& options, const BuilderInfo& buil
 
 }  // namespace
 
-ScheduleChoice choose_schedule(const TrainOptions& options, Console& console) {
+ScheduleChoice choose_schedule(const TrainOptions& options,
+                               const ModelStages& model,
+                               Console& console) {
+  const std::optional<StageGraph> given = given_graph(options, model, console);
   const auto all = builders();
   const auto builder = std::ranges::find(all, options.schedule, &BuilderInfo::name);
-  ScheduleChoice choice =
-      builder == all.end() ? from_file(options, console) : from_builder(options, *builder);
-  check_rules(choice, options.schedule);
+  ScheduleChoice choice = builder == all.end() ? from_file(options, model, console)
+                                               : from_builder(options, given, *builder);
+  choice.given = given;
+  if (given && given->size() != choice.stages) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("--graph expects edges over {} stages, as the schedule '{}' has them, "
+                            "found {} over {}; correct it, or change --ranks",
+                            choice.stages,
+                            options.schedule,
+                            edges_text(*given),
+                            given->size()));
+  }
+  check_rules(choice, graph_of(choice), options.schedule);
   return choice;
+}
+
+ScheduleChoice over_graph(const ScheduleChoice& choice,
+                          const TrainOptions& options,
+                          const StageGraph& graph) {
+  if (choice.given && choice.given->edges() != graph.edges()) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("--graph expects {}, which feed each other in the model's {} stages, "
+                            "found {}; leave it out",
+                            edges_text(graph),
+                            graph.size(),
+                            edges_text(*choice.given)));
+  }
+  const auto all = builders();
+  const auto builder = std::ranges::find(all, options.schedule, &BuilderInfo::name);
+  if (builder == all.end() || !builder->takes_graph) {
+    return choice;
+  }
+  ScheduleChoice made = choice;
+  made.schedule = build_schedule(
+      builder->name, {.microbatches = choice.microbatches, .graph = graph, .set = options.set});
+  made.layout = Layout::of(made.schedule);
+  return made;
 }
 
 }  // namespace stagecraft::tools

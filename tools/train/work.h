@@ -1,5 +1,5 @@
 /// Work: what a run trains: a model, and the batches of its steps. One kind for each source of work
-/// (text_work.h, file_work.h); all behind it is one road.
+/// (models/, file_work.h); all behind it is one road.
 ///
 /// Made from the options before anything else, and asked in the order of the functions below. It
 /// may let go of the model once it has been compiled.

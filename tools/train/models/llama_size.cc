@@ -1,4 +1,4 @@
-#include "stagecraft/tools/train/llama_size.h"
+#include "stagecraft/tools/train/models/llama_size.h"
 
 namespace stagecraft::tools {
 namespace {

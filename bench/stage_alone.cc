@@ -1,0 +1,82 @@
+#include "stagecraft/bench/stage_alone.h"
+
+#include <chrono>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include <torch/torch.h>
+
+#include "stagecraft/actors/executor/backward.h"
+#include "stagecraft/actors/executor/stage_runtime.h"
+#include "stagecraft/bench/hardware.h"
+#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/stagecraft.h"
+
+namespace stagecraft::bench {
+namespace {
+
+using Tensors = std::vector<torch::Tensor>;
+
+double seconds_of(const std::function<void()>& body) {
+  const auto start = std::chrono::steady_clock::now();
+  body();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+Tensors inputs_of(const StageProgram& stage, const Tensors& inputs, const Tensors& labels) {
+  Tensors all;
+  for (const StageInput& input : stage.inputs) {
+    const auto position = static_cast<std::size_t>(input.position);
+    const Value& value = stage.at(input.value);
+    all.push_back(input.source == StageInput::Source::Model   ? inputs[position]
+                  : input.source == StageInput::Source::Label ? labels[position]
+                                                              : torch::randn(value.sizes));
+  }
+  return all;
+}
+
+}  // namespace
+
+StageTimes time_stage(const Program& program,
+                      const StageProgram& stage,
+                      const Tensors& model_inputs,
+                      const Tensors& labels,
+                      int repetitions) {
+  const Optimizer optimizer = AdamW{.lr = 0.0};
+  StageRuntime runtime(stage, optimizer);
+  runtime.load(initial_state(program.compiled().graph));
+  Bucket& bucket = runtime.bucket;
+  const Tensors inputs = inputs_of(stage, model_inputs, labels);
+  std::vector<double> forward, backward, update;
+  for (int repetition = 0; repetition < repetitions; ++repetition) {
+    Saved saved;
+    Tensors arguments, gradients;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      arguments.push_back(stage.inputs[i].owes_gradient ? inputs[i].detach().requires_grad_()
+                                                        : inputs[i]);
+      if (stage.inputs[i].owes_gradient) {
+        saved.leaves.push_back(arguments.back());
+      }
+    }
+    forward.push_back(seconds_of([&] {
+      ChunkResult result = runtime.chunks.front().interpreter.run(arguments, runtime.state, {});
+      saved.outputs = std::move(result.outputs);
+      saved.loss = std::move(result.loss);
+    }));
+    for (const torch::Tensor& output : saved.outputs) {
+      gradients.push_back(torch::randn_like(output) * 1e-3);
+    }
+    backward.push_back(seconds_of([&] {
+      bucket.accumulate(stagecraft::backward(saved, gradients, bucket.gradient_edges()).parameters);
+      saved = {};
+    }));
+    update.push_back(seconds_of([&] {
+      (void)bucket.average(1);
+      bucket.update(optimizer, 0.0, 1.0, repetition + 1);
+    }));
+  }
+  return {median(forward), median(backward), median(update)};
+}
+
+}  // namespace stagecraft::bench

@@ -1,0 +1,42 @@
+/// The registry: the models that `stagecraft train --model` knows, with what each reads and how
+/// large it may be made. Options, messages and runs ask it.
+///
+/// A new model is one file with its Work and one line in the table of models.cc.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stagecraft/tools/train/model_sizes.h"
+
+namespace stagecraft::tools {
+
+class Work;
+struct TrainOptions;
+
+struct ModelEntry {
+  std::string_view name;
+  std::string_view summary;
+  std::string_view data;  ///< the option that names what it reads: "text" or "images"
+  std::vector<ModelSize> sizes;
+  /// Why the sizes make no model: "--heads expects ..."; empty where they do.
+  std::string (*wrong)(const ModelSizes& sizes) = nullptr;
+  /// Errors: as open_work.
+  std::unique_ptr<Work> (*open)(const TrainOptions& options, double most) = nullptr;
+  bool may_branch = false;  ///< its stages can be another graph than a chain
+};
+
+/// All of them, in the order in which people should meet them.
+[[nodiscard]] std::span<const ModelEntry> models();
+
+/// Errors: UsageArgument for an unknown name, suggesting the nearest.
+[[nodiscard]] const ModelEntry& find_model(std::string_view name);
+
+/// "clip and unet": those for which it is true.
+[[nodiscard]] std::string names_of_models(const std::function<bool(const ModelEntry&)>& wanted);
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,27 @@
+/// TextWork: what the works of language models share: the windows of a text.
+#pragma once
+
+#include "stagecraft/tools/byte_text.h"
+#include "stagecraft/tools/train/models/model_work.h"
+
+namespace stagecraft::tools {
+
+class TextWork : public ModelWork {
+ public:
+  /// Reads the text. `most`: bytes that it may take. Errors: those of ByteText::read.
+  TextWork(const TrainOptions& options, double most);
+
+  [[nodiscard]] std::optional<std::int64_t> tokens(const ScheduleChoice& choice) const override;
+
+ protected:
+  [[nodiscard]] WorkBatch draw(std::int64_t step,
+                               std::int64_t size,
+                               int microbatches) const override;
+  [[nodiscard]] std::int64_t sequence() const { return options_.sizes.whole("seq"); }
+  /// Units: bytes. Tokens and targets.
+  [[nodiscard]] double example_bytes() const;
+
+  const ByteText text_;
+};
+
+}  // namespace stagecraft::tools
