@@ -32,6 +32,10 @@ struct StepInput {
   bool training = true;
   std::vector<std::vector<at::Tensor>> inputs, labels;  ///< per microbatch
   PartRuns parts;                                       ///< what these are
+  // Of training: a batch of which update, counted from 0 each.
+  std::int64_t update = 0;
+  std::int32_t batch = 0;
+  bool updates = true;  ///< it is the update's last one
 };
 
 struct EnteredStep {

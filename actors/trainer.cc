@@ -1,5 +1,6 @@
 #include "stagecraft/actors/trainer.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -19,6 +20,7 @@
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/compiler/parts.h"
 #include "stagecraft/compiler/replicate.h"
+#include "stagecraft/scheduler/schedule_for.h"
 
 namespace stagecraft {
 namespace {
@@ -62,6 +64,13 @@ struct Trainer::Impl {
   std::optional<Layout> layout_of;  ///< the schedule's
   std::set<int> known;              ///< numbers of the variants that the ranks have
   std::vector<StateTensor> unused;  ///< parameters and buffers that no stage has: they live here
+
+  /// The update that the next batch belongs to.
+  struct {
+    std::int64_t number = 0;
+    std::int32_t batches = 0;  ///< that it has already
+    std::int64_t first_samples = 1;
+  } update;
 
   Impl(const Cluster& cluster,
        const Program& p,
@@ -150,21 +159,41 @@ struct Trainer::Impl {
         known.insert(variant->number);
       }
     }
-    PartRuns runs = runs_of(parts);
+    const bool further = training && update.batches > 0;
+    if (training && !further) {
+      update.first_samples = parts.first_samples;
+    }
+    PartRuns runs = runs_of(parts, further ? scale_of(parts, update.first_samples) : 1.0);
     return {.training = training,
             .inputs = std::move(parts.inputs),
             .labels = std::move(parts.labels),
-            .parts = std::move(runs)};
+            .parts = std::move(runs),
+            .update = update.number,
+            .batch = update.batches};
   }
 
-  EnteredStep enter(const Batch& inputs, const Batch& labels, bool training) {
-    EnteredStep entered = ledger->enter(input_of(inputs, labels, training), options.outstanding);
+  EnteredStep enter(StepInput input) {
+    EnteredStep entered = ledger->enter(std::move(input), options.outstanding);
     crew->submit(entered.submission);
     return entered;
   }
 
-  StepFuture run(const Batch& inputs, const Batch& labels, bool training) {
-    return StepFuture(enter(inputs, labels, training).result);
+  /// `updates`: it is the last batch of its update.
+  StepFuture train_on(const Batch& inputs, const Batch& labels, bool updates) {
+    StepInput input = input_of(inputs, labels, true);
+    input.updates = updates;
+    const EnteredStep entered = enter(std::move(input));
+    if (updates) {
+      begin_update();
+    } else {
+      ++update.batches;
+    }
+    return StepFuture(entered.result);
+  }
+
+  void begin_update() {
+    ++update.number;
+    update.batches = 0;
   }
 
   /// The whole state under its names; a buffer that two stages have is taken from the first.
@@ -217,6 +246,7 @@ struct Trainer::Impl {
   void load(const Checkpoint& checkpoint) {
     const OnCallersThread scope;
     ledger->drain();
+    begin_update();
     crew->mend();
     const std::vector<StateListing> listings = crew->list_state();
     check_same_model(checkpoint, expected_state(listings));
@@ -250,6 +280,7 @@ struct Trainer::Impl {
                   "TrainerOptions::mirror before, load a checkpoint now");
     }
     ledger->drain();
+    begin_update();
     crew->mend();
     std::vector<MirrorStock> stocks;
     for (StateListing& listing : crew->list_state()) {
@@ -274,6 +305,23 @@ Trainer::Trainer(const Cluster& cluster,
                  TrainerOptions options)
     : impl_(std::make_unique<Impl>(cluster, program, schedule, optimizer, std::move(options))) {}
 
+// As many ranks as rows: one without a task costs nothing.
+Trainer::Trainer(Program program, Schedule schedule, Optimizer optimizer, TrainerOptions options)
+    : Trainer(Cluster::local(std::max<int>(1, static_cast<int>(schedule.rows().size()))),
+              program,
+              schedule,
+              optimizer,
+              std::move(options)) {}
+
+Trainer::Trainer(Program program,
+                 std::string_view schedule,
+                 Optimizer optimizer,
+                 TrainerOptions options)
+    : Trainer(program,
+              schedule_for(schedule, program.stage_graph(), program.microbatches()),
+              optimizer,
+              std::move(options)) {}
+
 Trainer::~Trainer() {
   if (impl_ != nullptr && !impl_->home.is_here()) {
     (void)impl_.release();  // the parent's: it has the threads, and what they hold
@@ -297,11 +345,21 @@ Trainer::Impl& Trainer::impl() const {
 }
 
 StepFuture Trainer::step(const Batch& inputs, const Batch& labels) {
-  return impl().run(inputs, labels, true);
+  return impl().train_on(inputs, labels, true);
+}
+
+StepFuture Trainer::accumulate(const Batch& inputs, const Batch& labels) {
+  return impl().train_on(inputs, labels, false);
+}
+
+void Trainer::drop_accumulated() {
+  impl().begin_update();
 }
 
 double Trainer::evaluate(const Batch& inputs, const Batch& labels) {
-  return impl().run(inputs, labels, false).get().mean_loss;
+  Impl& evaluating = impl();
+  StepInput input = evaluating.input_of(inputs, labels, false);
+  return StepFuture(evaluating.enter(std::move(input)).result).get().mean_loss;
 }
 
 std::int64_t Trainer::steps() const {
@@ -343,6 +401,10 @@ StateDict Trainer::buffers() {
 
 std::int64_t Trainer::recover() {
   return impl().recover();
+}
+
+const TrainerOptions& Trainer::options() const {
+  return impl().options;
 }
 
 const Plan& Trainer::plan() const {

@@ -38,6 +38,17 @@ Likeness likeness(const Batch& batch, const std::vector<BatchSlice>& compiled, i
   return same ? Likeness::Same : Likeness::OtherSizes;
 }
 
+/// The most that every tensor has a whole number of rows for each; 0 where none is split.
+std::int64_t samples_of(const std::vector<const Batch*>& batches) {
+  std::int64_t samples = 0;
+  for (const Batch* batch : batches) {
+    for (const auto& [tensor, whole, name] : *batch) {
+      samples = whole ? samples : std::gcd(samples, tensor.size(0));
+    }
+  }
+  return samples;
+}
+
 struct Division {
   std::int64_t samples = 0;         ///< a tensor's rows are divided among so many
   std::vector<std::int64_t> parts;  ///< samples of each
@@ -45,14 +56,11 @@ struct Division {
 
 /// As PT-1 says. Errors: CompileShape.
 Division division_of(const std::vector<const Batch*>& batches, std::int64_t microbatches) {
-  std::int64_t samples = 0;
+  const std::int64_t samples = samples_of(batches);
   bool equal = true;
   for (const Batch* batch : batches) {
     for (const auto& [tensor, whole, name] : *batch) {
-      if (!whole) {
-        samples = std::gcd(samples, tensor.size(0));
-        equal = equal && tensor.size(0) % microbatches == 0 && tensor.size(0) > 0;
-      }
+      equal = equal && (whole || (tensor.size(0) % microbatches == 0 && tensor.size(0) > 0));
     }
   }
   if (equal) {
@@ -75,6 +83,11 @@ Division division_of(const std::vector<const Batch*>& batches, std::int64_t micr
     rest -= division.parts.back();
   }
   return division;
+}
+
+/// Nothing is split: every batch counts as much as any other.
+std::int64_t first_of(std::int64_t samples) {
+  return std::max<std::int64_t>(samples, 1);
 }
 
 /// Part m of every tensor.
@@ -129,16 +142,20 @@ Parts parts_of(const Program& program, const Batch& inputs, const Batch& labels)
   const bool same = of_inputs == Likeness::Same && of_labels == Likeness::Same;
   const bool unlike = of_inputs == Likeness::Unlike || of_labels == Likeness::Unlike;
   if (same || unlike || program.variants() == nullptr) {  // what does not fit, it refuses
-    return {.inputs = split_batch(inputs, compiled.inputs, microbatches, "input"),
-            .labels = split_batch(labels, compiled.labels, microbatches, "label"),
-            .variants = {},
-            .weights = {}};
+    Parts equal{.inputs = split_batch(inputs, compiled.inputs, microbatches, "input"),
+                .labels = split_batch(labels, compiled.labels, microbatches, "label"),
+                .variants = {},
+                .weights = {}};
+    equal.first_samples = first_of(samples_of({&inputs, &labels}) / microbatches);
+    return equal;
   }
   const Division division = division_of({&inputs, &labels}, microbatches);
   Parts parts{.inputs = divided(inputs, division),
               .labels = divided(labels, division),
               .variants = {},
               .weights = {}};
+  parts.first_samples =
+      first_of(samples_of({&inputs, &labels}) / division.samples * division.parts.front());
   for (std::size_t m = 0; m < division.parts.size(); ++m) {
     parts.variants.push_back(program.variants()->of(slices_of_part(parts.inputs[m], inputs),
                                                     slices_of_part(parts.labels[m], labels),

@@ -5,10 +5,12 @@
 ///       equal parts. Any other is of N samples, the most that every tensor has a whole number of
 ///       rows for each (as a rule, its rows), and the parts are of ceil(N / M) samples as long as
 ///       every later one gets at least one: 13 over 4 are 4, 4, 4, 1, and 9 are 3, 3, 2, 1.
-/// PT-2: parts weigh by their samples, the first 1. Loss and gradient of a step are the means over
-///       its parts by these weights: those over all samples, where a microbatch's are means.
+/// PT-2: parts weigh by their samples, the first 1; where an update has several batches, the first
+///       of its first one. Loss and gradient of a step are the means over its parts by these
+///       weights: those over all samples, where a microbatch's are means.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -24,7 +26,8 @@ struct Parts {
   std::vector<std::vector<at::Tensor>> inputs, labels;  ///< per microbatch; copies
   /// Per microbatch, null for the shape compiled for; empty where all are.
   std::vector<std::shared_ptr<const Variant>> variants;
-  std::vector<double> weights;  ///< per microbatch; empty where all are 1
+  std::vector<double> weights;     ///< per microbatch; empty where all are 1
+  std::int64_t first_samples = 1;  ///< of the first part; 1 where no tensor is split
 };
 
 /// Splits a batch, and has the program captured for shapes that are new.
