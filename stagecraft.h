@@ -1,9 +1,11 @@
 /// What an embedding program includes: compile a module, choose or write a schedule, train.
 #pragma once
 
+#include "stagecraft/actors/batch_source.h"
 #include "stagecraft/actors/cluster.h"
 #include "stagecraft/actors/evaluation.h"
 #include "stagecraft/actors/executor/optimizer.h"
+#include "stagecraft/actors/fit.h"
 #include "stagecraft/actors/step_future.h"
 #include "stagecraft/actors/trainer.h"
 #include "stagecraft/actors/worker_main.h"
@@ -25,5 +27,6 @@
 #include "stagecraft/scheduler/layout.h"
 #include "stagecraft/scheduler/registry.h"
 #include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/scheduler/schedule_for.h"
 #include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/scheduler/validate.h"

@@ -15,6 +15,7 @@
 #include "stagecraft/actors/roll_call.h"
 #include "stagecraft/actors/step_round.h"
 #include "stagecraft/actors/step_timelines.h"
+#include "stagecraft/actors/unfinished_update.h"
 #include "stagecraft/actors/way_back.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process_end.h"
@@ -150,6 +151,10 @@ class Driver {
         setup_.ledger->fail(submission, *why);
         continue;
       }
+      if (const auto why = input->program == kTraining ? update_.begin(*input) : std::nullopt) {
+        setup_.ledger->fail(submission, *why);
+        continue;
+      }
       start(submission, *input);
     }
   }
@@ -174,7 +179,8 @@ class Driver {
   void start(Submission submission, const StepInput& input) {
     const Step step(setup_.ledger->committed());
     const bool training = input.program == kTraining;
-    round_.emplace(submission, step, training, ranks(), setup_.options.mirror, input.parts);
+    round_.emplace(
+        submission, step, training, ranks(), setup_.options.mirror, input.parts, input.updates);
     plan_ = input.plan;
     timelines_ = StepTimelines(ranks());
     roll_.begin_step(submission);
@@ -191,7 +197,9 @@ class Driver {
                                                                        step.value)
                                                     : 0.0,
                           .program = input.program,
-                          .parts = input.parts};
+                          .parts = input.parts,
+                          .accumulated = update_.accumulated(),
+                          .updates = input.updates};
     ordered_epoch_ = epoch_;
     expect_results(submission, input);
     // No request: the answer comes as a message, half as dear, and a worker's end is known anyway.
@@ -427,9 +435,10 @@ class Driver {
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
     if (round.succeeded()) {
       log(Level::Info, "step done", {{"step", round.step()}, {"seconds", seconds}});
+      StepResult result = round.result(timelines.arrived(setup_.clock_offsets), seconds);
       setup_.ledger->complete(round.submission(),
-                              round.result(timelines.arrived(setup_.clock_offsets), seconds),
-                              round.training());
+                              round.training() ? update_.complete(std::move(result)) : result,
+                              round.updates());
     } else if (!told_) {
       fail(round);
     }
@@ -445,7 +454,11 @@ class Driver {
       log(Level::Warning, "weights lost", {{"step", round.step()}, {"why", lost->what()}});
       setup_.ledger->lose(*lost);
     }
-    setup_.ledger->fail(round.submission(), round.primary() ? *round.primary() : *lost);
+    const Error& why = round.primary() ? *round.primary() : *lost;
+    if (round.training()) {
+      update_.fail(why);
+    }
+    setup_.ledger->fail(round.submission(), why);
   }
 
   // ---- deadlines ------------------------------------------------------------------------------
@@ -485,6 +498,7 @@ class Driver {
   std::optional<StepRound> round_;    ///< absent when Idle
   std::shared_ptr<const Plan> plan_;  ///< of the step under way
   StepTimelines timelines_{0};        ///< of the step under way
+  UnfinishedUpdate update_;           ///< of which it is a batch, if it trains
   Phase phase_ = Phase::Running;
   bool told_ = false;  ///< the future of the step under way has failed
   Time begun_, deadline_, look_at_;

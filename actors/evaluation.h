@@ -4,20 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
-#include "stagecraft/compiler/batch.h"
-
 namespace stagecraft {
-
-/// Inputs and labels as `step` takes them.
-struct LabeledBatch {
-  Batch inputs, labels;
-};
 
 struct Evaluation {
   double loss = 0.0;

@@ -202,7 +202,7 @@ StateListing StageWorker::send_state(const SendState& m) {
       listing.kept = std::move(stock.kept);
     }
     const at::NoGradGuard no_grad;
-    const std::vector<StateTensor> state = executor_->state();
+    const std::vector<StateTensor> state = executor_->committed_state();
     for (std::size_t i = 0; i < state.size(); ++i) {
       listing.names.push_back(state[i].name);
       listing.shapes.push_back(state[i].tensor.sizes().vec());
@@ -221,6 +221,7 @@ StateTaken StageWorker::take_state(const TakeState& m) {
     if (phase_ == Phase::Idle) {
       check_phase("TakeState");
     }
+    executor_->drop_accumulated();
     if (m.from == kDriver) {
       take_named_state(m);
     } else {

@@ -35,6 +35,10 @@ struct StepInput {
   std::shared_ptr<const Plan> plan;                     ///< its, by which the step runs
   std::vector<std::vector<at::Tensor>> inputs, labels;  ///< per microbatch
   PartRuns parts;                                       ///< what these are
+  // Of training: a batch of which update, counted from 0 each.
+  std::int64_t update = 0;
+  std::int32_t batch = 0;
+  bool updates = true;  ///< it is the update's last one
   /// Where the driver puts what arrives of the plan's results, in their order, before it orders the
   /// step; null where the plan has none.
   std::shared_ptr<std::vector<Future<at::Tensor>>> results;

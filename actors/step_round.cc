@@ -43,13 +43,19 @@ double bubble_of(const std::vector<RankTimes>& ranks, double seconds) {
 
 }  // namespace
 
-StepRound::StepRound(
-    Submission submission, Step step, bool training, int ranks, bool mirrored, PartRuns parts)
+StepRound::StepRound(Submission submission,
+                     Step step,
+                     bool training,
+                     int ranks,
+                     bool mirrored,
+                     PartRuns parts,
+                     bool updates)
     : submission_(submission),
       step_(step),
       training_(training),
       mirrored_(mirrored),
       parts_(std::move(parts)),
+      updates_(updates),
       answers_(static_cast<std::size_t>(ranks)),
       settled_(static_cast<std::size_t>(ranks), false),
       missing_(ranks) {}
@@ -137,7 +143,7 @@ std::optional<Error> StepRound::lost() const {
 
 StepResult StepRound::result(std::vector<std::vector<InstructionTime>> timelines,
                              double seconds) const {
-  StepResult result{.step = step_.value + (training_ ? 1 : 0),
+  StepResult result{.step = step_.value + (updates() ? 1 : 0),
                     .seconds = seconds,
                     .timelines = std::move(timelines)};
   std::map<Microbatch, double> losses;

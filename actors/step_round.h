@@ -22,17 +22,20 @@ namespace stagecraft {
 
 class StepRound {
  public:
-  /// `mirrored`: neighbours keep copies of states, for messages. `parts`: the order's.
+  /// `mirrored`: neighbours keep copies of states, for messages. `parts`, `updates`: the order's.
   StepRound(Submission submission,
             Step step,
             bool training,
             int ranks,
             bool mirrored,
-            PartRuns parts = {});
+            PartRuns parts = {},
+            bool updates = true);
 
   [[nodiscard]] Submission submission() const { return submission_; }
   [[nodiscard]] Step step() const { return step_; }
   [[nodiscard]] bool training() const { return training_; }
+  /// It is to change weights.
+  [[nodiscard]] bool updates() const { return training_ && updates_; }
 
   void answered(StepReport done);
   /// The rank has ended or stays silent: what it did to its weights is unknown.
@@ -70,6 +73,7 @@ class StepRound {
   bool training_;
   bool mirrored_;
   PartRuns parts_;
+  bool updates_;
   std::vector<std::optional<StepReport>> answers_;
   std::vector<bool> settled_;
   int missing_;

@@ -1,7 +1,7 @@
 /// ToldPrograms: which programs and shapes the ranks of a trainer know, beyond their setups.
 ///
 /// Held by a Trainer, on its caller's thread.
-/// TG-1: a step is ordered of ranks that know its program and all its shapes.
+/// KP-1: a step is ordered of ranks that know its program and all its shapes.
 #pragma once
 
 #include <cstdint>

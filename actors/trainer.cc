@@ -1,5 +1,6 @@
 #include "stagecraft/actors/trainer.h"
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -24,6 +25,7 @@
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/compiler/parts.h"
 #include "stagecraft/compiler/replicate.h"
+#include "stagecraft/scheduler/schedule_for.h"
 
 namespace stagecraft {
 namespace {
@@ -67,6 +69,13 @@ struct Trainer::Impl {
   std::unique_ptr<Crew> crew;
   std::optional<ToldPrograms> programs;
   std::vector<StateTensor> unused;  ///< parameters and buffers that no stage has: they live here
+
+  /// The update that the next batch belongs to.
+  struct {
+    std::int64_t number = 0;
+    std::int32_t batches = 0;  ///< that it has already
+    std::int64_t first_samples = 1;
+  } update;
 
   Impl(const Cluster& cluster,
        const Program& p,
@@ -160,10 +169,31 @@ struct Trainer::Impl {
     return entered;
   }
 
-  StepFuture step(const Batch& inputs, const Batch& labels) {
+  /// `updates`: it is the last batch of its update.
+  StepFuture train_on(const Batch& inputs, const Batch& labels, bool updates) {
     const OnCallersThread scope;
     Parts parts = parts_of(program, inputs, labels);
-    return StepFuture(enter(input_of(program, parts)).result);
+    StepInput input = input_of(program, parts);
+    if (update.batches == 0) {
+      update.first_samples = parts.first_samples;
+    } else {
+      input.parts = runs_of(parts, scale_of(parts, update.first_samples));
+    }
+    input.update = update.number;
+    input.batch = update.batches;
+    input.updates = updates;
+    const EnteredStep entered = enter(std::move(input));
+    if (updates) {
+      begin_update();
+    } else {
+      ++update.batches;
+    }
+    return StepFuture(entered.result);
+  }
+
+  void begin_update() {
+    ++update.number;
+    update.batches = 0;
   }
 
   [[nodiscard]] Evaluations& in_evaluation_mode() const {
@@ -209,8 +239,7 @@ struct Trainer::Impl {
     return joined(results_of(batch), batch.parts);
   }
 
-  Evaluation evaluate(const std::vector<LabeledBatch>& batches,
-                      const std::vector<Metric>& metrics) {
+  Evaluation evaluate(BatchSource& batches, const std::vector<Metric>& metrics) {
     Evaluation all;
     for (const Metric& metric : metrics) {
       all.metrics.emplace_back(metric.name(), at::Tensor());
@@ -221,7 +250,9 @@ struct Trainer::Impl {
       under_way.pop_front();
       add(batch, all);
     };
-    for (const auto& [inputs, labels] : batches) {
+    batches.begin_epoch();
+    while (const std::optional<LabeledBatch> batch = batches.next()) {
+      const auto& [inputs, labels] = *batch;
       const Program of = in_evaluation_mode().measurement(metrics, inputs, labels);
       if (std::ssize(under_way) == options.outstanding) {
         take();
@@ -306,6 +337,7 @@ struct Trainer::Impl {
   void load(const Checkpoint& checkpoint) {
     const OnCallersThread scope;
     ledger->drain();
+    begin_update();
     crew->mend();
     const std::vector<StateListing> listings = crew->list_state();
     check_same_model(checkpoint, expected_state(listings));
@@ -339,6 +371,7 @@ struct Trainer::Impl {
                   "TrainerOptions::mirror before, load a checkpoint now");
     }
     ledger->drain();
+    begin_update();
     crew->mend();
     std::vector<MirrorStock> stocks;
     for (StateListing& listing : crew->list_state()) {
@@ -363,6 +396,23 @@ Trainer::Trainer(const Cluster& cluster,
                  TrainerOptions options)
     : impl_(std::make_unique<Impl>(cluster, program, schedule, optimizer, std::move(options))) {}
 
+// As many ranks as rows: one without a task costs nothing.
+Trainer::Trainer(Program program, Schedule schedule, Optimizer optimizer, TrainerOptions options)
+    : Trainer(Cluster::local(std::max<int>(1, static_cast<int>(schedule.rows().size()))),
+              program,
+              schedule,
+              optimizer,
+              std::move(options)) {}
+
+Trainer::Trainer(Program program,
+                 std::string_view schedule,
+                 Optimizer optimizer,
+                 TrainerOptions options)
+    : Trainer(program,
+              schedule_for(schedule, program.stage_graph(), program.microbatches()),
+              optimizer,
+              std::move(options)) {}
+
 Trainer::~Trainer() {
   if (impl_ != nullptr && !impl_->home.is_here()) {
     (void)impl_.release();  // the parent's: it has the threads, and what they hold
@@ -386,20 +436,29 @@ Trainer::Impl& Trainer::impl() const {
 }
 
 StepFuture Trainer::step(const Batch& inputs, const Batch& labels) {
-  return impl().step(inputs, labels);
+  return impl().train_on(inputs, labels, true);
+}
+
+StepFuture Trainer::accumulate(const Batch& inputs, const Batch& labels) {
+  return impl().train_on(inputs, labels, false);
+}
+
+void Trainer::drop_accumulated() {
+  impl().begin_update();
 }
 
 std::vector<at::Tensor> Trainer::predict(const Batch& inputs) {
   return impl().predict(inputs);
 }
 
-Evaluation Trainer::evaluate(const std::vector<LabeledBatch>& batches,
-                             const std::vector<Metric>& metrics) {
+Evaluation Trainer::evaluate(BatchSource& batches, const std::vector<Metric>& metrics) {
   return impl().evaluate(batches, metrics);
 }
 
 double Trainer::evaluate(const Batch& inputs, const Batch& labels) {
-  return evaluate({{inputs, labels}}, {}).loss;
+  std::vector<LabeledBatch> one{{inputs, labels}};
+  internal::RangeSource source(one);
+  return impl().evaluate(source, {}).loss;
 }
 
 std::int64_t Trainer::steps() const {
@@ -441,6 +500,10 @@ StateDict Trainer::buffers() {
 
 std::int64_t Trainer::recover() {
   return impl().recover();
+}
+
+const TrainerOptions& Trainer::options() const {
+  return impl().options;
 }
 
 const Plan& Trainer::plan() const {

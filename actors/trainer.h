@@ -1,8 +1,10 @@
 /// Trainer: trains a program by a schedule on a cluster. The public face of the runtime.
 ///
-///   sc::Trainer trainer(cluster, program, schedule, sc::AdamW{.lr = 3e-4});
+///   sc::Trainer trainer(program, "1f1b", sc::AdamW{.lr = 3e-4});
 ///   sc::StepFuture step = trainer.step({images}, {labels});
 ///   std::cout << step.get().mean_loss;
+///
+/// `fit` makes the loop over a loader; a cluster and a schedule of one's own say more.
 ///
 /// Thread: one at a time; the futures it returns may be read anywhere.
 /// TR-1: nothing is dispatched for a schedule that breaks a rule, or a batch of a shape that cannot
@@ -19,6 +21,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,6 +31,7 @@
 #include "stagecraft/actors/evaluation.h"
 #include "stagecraft/actors/executor/optimizer.h"
 #include "stagecraft/actors/executor/trainer_options.h"
+#include "stagecraft/actors/fit.h"
 #include "stagecraft/actors/step_future.h"
 #include "stagecraft/compiler/batch.h"
 #include "stagecraft/compiler/check.h"
@@ -62,6 +66,17 @@ class Trainer {
           Schedule schedule,
           Optimizer optimizer,
           TrainerOptions options = {});
+
+  /// The same on ranks of its own, threads of this process, as many as the schedule needs.
+  Trainer(Program program, Schedule schedule, Optimizer optimizer, TrainerOptions options = {});
+
+  /// By a name of the registry: "1f1b", "gpipe", "zb-h1", ... over the program's stages, "dag-1f1b"
+  /// over their graph (schedule_for.h). Errors: those of schedule_for, too.
+  Trainer(Program program,
+          std::string_view schedule,
+          Optimizer optimizer,
+          TrainerOptions options = {});
+
   ~Trainer();
   Trainer(Trainer&&) noexcept;
   Trainer& operator=(Trainer&&) noexcept;
@@ -74,6 +89,26 @@ class Trainer {
   /// that cannot take a shape on; the trainer is as it was. All else is in the future.
   [[nodiscard]] StepFuture step(const Batch& inputs, const Batch& labels);
 
+  /// As step(), but the gradients are kept, for the update that the next step() makes: of the mean
+  /// over the samples of all batches since the last one (PT-2), bit by bit what one batch of all
+  /// their microbatches gives. The result is this batch's, that of step() the whole update's; what
+  /// fails here fails there too. Until then evaluate() sees the weights of the last update, and
+  /// save(), state_dict() and buffers() the state behind it. When a batch fails before the vote,
+  /// nothing is changed and the update's batches are dropped; load() and recover() drop them too.
+  StepFuture accumulate(const Batch& inputs, const Batch& labels);
+
+  /// The next batch begins an update, whatever was accumulated.
+  void drop_accumulated();
+
+  /// Trains on the batches of a loader, and waits: a DataLoader of LibTorch, as make_data_loader
+  /// returns it or as itself, or any range of {inputs, labels}, of pairs, of Example, or of a type
+  /// told by BatchOf. Errors: those of run_fit (fit.h).
+  template <class Loader>
+  FitResult fit(Loader&& loader, const FitOptions& options = {}) {
+    internal::RangeSource source(internal::range_of(loader));
+    return run_fit(*this, source, options);
+  }
+
   /// Returns what the model makes of the inputs, one tensor per tensor that its forward returns:
   /// what the microbatches made one after the other in dim 0, of a number one element each. Forward
   /// only, in evaluation mode (dropout off, running statistics used), behind the steps under way;
@@ -82,9 +117,19 @@ class Trainer {
   /// Errors: those of Evaluations::prediction (compiler/evaluations.h), and of a step.
   [[nodiscard]] std::vector<at::Tensor> predict(const Batch& inputs);
 
-  /// Returns mean loss and metrics over all samples of the batches; otherwise as predict().
+  /// Returns mean loss and metrics over all samples of a loader's batches, once through; a loader
+  /// as fit() takes it, or a list: {{inputs, labels}, ...}. Otherwise as predict().
+  template <class Loader>
+  [[nodiscard]] Evaluation evaluate(Loader&& loader, const std::vector<Metric>& metrics = {}) {
+    internal::RangeSource source(internal::range_of(loader));
+    return evaluate(static_cast<BatchSource&>(source), metrics);
+  }
   [[nodiscard]] Evaluation evaluate(const std::vector<LabeledBatch>& batches,
-                                    const std::vector<Metric>& metrics = {});
+                                    const std::vector<Metric>& metrics = {}) {
+    internal::RangeSource source(batches);
+    return evaluate(static_cast<BatchSource&>(source), metrics);
+  }
+  [[nodiscard]] Evaluation evaluate(BatchSource& batches, const std::vector<Metric>& metrics);
   /// Likewise of one batch, its mean loss alone.
   [[nodiscard]] double evaluate(const Batch& inputs, const Batch& labels);
 
@@ -119,6 +164,8 @@ class Trainer {
 
   /// Of a training step.
   [[nodiscard]] const Plan& plan() const;
+
+  [[nodiscard]] const TrainerOptions& options() const;
 
   /// By rank. Answers also while a step hangs or a worker is gone: that is when it is asked.
   [[nodiscard]] std::vector<RankStatus> status();

@@ -38,21 +38,21 @@ Likeness likeness(const Batch& batch, const std::vector<BatchSlice>& compiled, i
   return same ? Likeness::Same : Likeness::OtherSizes;
 }
 
-struct Division {
-  std::int64_t samples = 0;         ///< a tensor's rows are divided among so many
-  std::vector<std::int64_t> parts;  ///< samples of each; 0 for one that repeats the last sample
-};
-
-/// The most samples that every tensor has a whole number of rows for.
+/// The most that every tensor has a whole number of rows for each; 0 where none is split.
 std::int64_t samples_of(const Batch& inputs, const Batch& labels) {
   std::int64_t samples = 0;
   for (const Batch* batch : {&inputs, &labels}) {
     for (const auto& [tensor, whole, name] : *batch) {
-      samples = whole || tensor.dim() == 0 ? samples : std::gcd(samples, tensor.size(0));
+      samples = whole ? samples : std::gcd(samples, tensor.size(0));
     }
   }
   return samples;
 }
+
+struct Division {
+  std::int64_t samples = 0;         ///< a tensor's rows are divided among so many
+  std::vector<std::int64_t> parts;  ///< samples of each; 0 for one that repeats the last sample
+};
 
 /// As PT-1 says. Errors: CompileShape.
 Division division_of(const Batch& inputs,
@@ -92,6 +92,11 @@ Division division_of(const Batch& inputs,
     rest -= division.parts.back();
   }
   return division;
+}
+
+/// Nothing is split: every batch counts as much as any other.
+std::int64_t first_of(std::int64_t samples) {
+  return std::max<std::int64_t>(samples, 1);
 }
 
 /// Part m of every tensor.
@@ -170,19 +175,22 @@ Parts parts_of(const Program& program, const Batch& inputs, const Batch& labels)
   const bool same = of_inputs == Likeness::Same && of_labels == Likeness::Same;
   const bool unlike = of_inputs == Likeness::Unlike || of_labels == Likeness::Unlike;
   if (same || unlike || program.variants() == nullptr) {  // what does not fit, it refuses
-    return {.inputs = split_batch(inputs, compiled.inputs, microbatches, "input"),
-            .labels = split_batch(labels, compiled.labels, microbatches, "label"),
-            .variants = {},
-            .weights = {},
-            .samples = samples_of(inputs, labels)};
+    Parts equal{.inputs = split_batch(inputs, compiled.inputs, microbatches, "input"),
+                .labels = split_batch(labels, compiled.labels, microbatches, "label"),
+                .variants = {},
+                .weights = {}};
+    equal.samples = first_of(samples_of(inputs, labels));
+    equal.first_samples = first_of(equal.samples / microbatches);
+    return equal;
   }
   const Division division =
       division_of(inputs, labels, microbatches, compiled.evaluates != nullptr);
   Parts parts{.inputs = divided(inputs, division),
               .labels = divided(labels, division),
               .variants = {},
-              .weights = {},
-              .samples = samples_of(inputs, labels)};
+              .weights = {}};
+  parts.samples = first_of(samples_of(inputs, labels));
+  parts.first_samples = first_of(parts.samples / division.samples * division.parts.front());
   for (std::size_t m = 0; m < division.parts.size(); ++m) {
     parts.variants.push_back(program.variants()->of(slices_of_part(parts.inputs[m], inputs),
                                                     slices_of_part(parts.labels[m], labels),

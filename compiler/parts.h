@@ -7,10 +7,12 @@
 ///       every later one gets at least one: 13 over 4 are 4, 4, 4, 1, and 9 are 3, 3, 2, 1.
 ///       An evaluation takes fewer samples than microbatches too: those left over repeat the last
 ///       sample and weigh 0.
-/// PT-2: parts weigh by their samples, the first 1. Loss and gradient of a step are the means over
-///       its parts by these weights: those over all samples, where a microbatch's are means.
+/// PT-2: parts weigh by their samples, the first 1; where an update has several batches, the first
+///       of its first one. Loss and gradient of a step are the means over its parts by these
+///       weights: those over all samples, where a microbatch's are means.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -39,8 +41,9 @@ struct Parts {
   std::vector<std::vector<at::Tensor>> inputs, labels;  ///< per microbatch; copies
   /// Per microbatch, null for the shape compiled for; empty where all are.
   std::vector<std::shared_ptr<const Variant>> variants;
-  std::vector<double> weights;  ///< per microbatch; empty where all are 1
-  std::int64_t samples = 0;     ///< of the batch, as PT-1 counts them
+  std::vector<double> weights;     ///< per microbatch; empty where all are 1
+  std::int64_t samples = 1;        ///< of the batch, as PT-1 counts them
+  std::int64_t first_samples = 1;  ///< of the first part; 1 where no tensor is split
 };
 
 /// Splits a batch, and has the program captured for shapes that are new.

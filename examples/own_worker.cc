@@ -7,6 +7,7 @@
 #include "stagecraft/stagecraft.h"
 
 namespace sc = stagecraft;
+using namespace sc::cells;  // F(stage, microbatch), B, idle
 
 struct Net : torch::nn::Module {
   torch::nn::Linear in{register_module("in", torch::nn::Linear(8, 64))};
@@ -30,10 +31,13 @@ int main(int argc, char** argv) {
     return torch::mse_loss(output, label);
   };
 
-  auto program = sc::compile(net, {.inputs = {x}, .labels = {y}, .loss = loss, .microbatches = 4});
+  auto program = sc::compile(net, {.inputs = {x}, .labels = {y}, .loss = loss, .microbatches = 2});
+  // clang-format off
+  sc::Schedule schedule{{F(0, 0), F(0, 1), idle,    B(0, 0), idle,    B(0, 1)},   // device 0
+                        {idle,    F(1, 0), B(1, 0), F(1, 1), B(1, 1), idle   }};  // device 1
   auto cluster = sc::Cluster::spawn(2, {.program = "/proc/self/exe"});
-  sc::Trainer trainer(
-      cluster, program, sc::one_f_one_b(program.stage_graph(), 4), sc::AdamW{.lr = 1e-2});
+  sc::Trainer trainer(cluster, program, schedule, sc::AdamW{.lr = 1e-2});
+  // clang-format on
   for (const sc::WorkerPlace& worker : cluster.workers()) {
     std::cout << "rank " << worker.rank.value << " is process " << worker.process << '\n';
   }

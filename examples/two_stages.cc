@@ -1,13 +1,9 @@
-/// The short program: an ordinary module, two stage markers, a schedule written as a 2-D array.
-
-#include <iostream>
-
 #include <torch/torch.h>
 
 #include "stagecraft/stagecraft.h"
 
 namespace sc = stagecraft;
-using namespace sc::cells;  // F(stage, microbatch), B, idle
+namespace data = torch::data;
 
 struct Net : torch::nn::Module {
   torch::nn::Linear in{register_module("in", torch::nn::Linear(8, 64))};
@@ -19,26 +15,26 @@ struct Net : torch::nn::Module {
   }
 };
 
+struct Squares : data::datasets::Dataset<Squares> {
+  torch::Tensor x = torch::randn({640, 8}), y = x.square().sum(1, /*keepdim=*/true);
+
+  data::Example<> get(size_t i) override { return {x[int64_t(i)], y[int64_t(i)]}; }
+  std::optional<size_t> size() const override { return 640; }
+};
+
 int main() {
   torch::manual_seed(0);
-  Net net;
-  auto x = torch::randn({64, 8});
-  auto y = x.square().sum(1, /*keepdim=*/true);
-  auto loss = [](torch::Tensor output, torch::Tensor label) {
-    return torch::mse_loss(output, label);
-  };
+  auto net = std::make_shared<Net>();
+  auto loader = data::make_data_loader(Squares().map(data::transforms::Stack<>()), 64);
 
-  auto program = sc::compile(net, {.inputs = {x}, .labels = {y}, .loss = loss, .microbatches = 2});
-  // clang-format off
-  sc::Schedule schedule{{F(0, 0), F(0, 1), idle,    B(0, 0), idle,    B(0, 1)},   // device 0
-                        {idle,    F(1, 0), B(1, 0), F(1, 1), B(1, 1), idle   }};  // device 1
-  // clang-format on
-  auto cluster = sc::Cluster::local(2);
-  sc::Trainer trainer(cluster, program, schedule, sc::AdamW{.lr = 1e-2});
-  for (int i = 0; i < 100; ++i) {
-    sc::StepFuture step = trainer.step({x}, {y});  // returns at once
-    if (i % 20 == 19) {
-      std::cout << "step " << i + 1 << "  loss " << step.get().mean_loss << '\n';
-    }
+  auto program = sc::compile(net,
+                             {.inputs = {torch::randn({64, 8})},
+                              .labels = {torch::randn({64, 1})},
+                              .loss = torch::nn::MSELoss(),
+                              .microbatches = 4});
+  sc::Trainer trainer(program, "1f1b", sc::AdamW{.lr = 1e-2});
+  trainer.fit(loader, {.epochs = 20});
+  for (auto& [name, weight] : trainer.state_dict()) {
+    net->named_parameters()[name].data().copy_(weight);
   }
 }

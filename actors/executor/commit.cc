@@ -39,9 +39,16 @@ void Commit::begin_step(const StepOrder& order, const Sequence& tags) {
   order_ = order;
   tags_ = tags;
   verdict_.reset();
-  for (StageRuntime& stage : stages_) {
-    stage.bucket.begin_step();
+  if (order.program != kTraining) {
+    return;
   }
+  if (order.accumulated == 0) {  // keeps CT-2
+    parts_.clear();
+    for (StageRuntime& stage : stages_) {
+      stage.bucket.begin_step();
+    }
+  }
+  append(parts_, order.parts, setup_.microbatches);
 }
 
 Deadline Commit::deadline() const {
@@ -114,7 +121,7 @@ void Commit::refuse_non_finite_losses(const std::vector<MicrobatchLoss>& losses)
 Ballot Commit::make_ballot() {
   const auto computing = times_.compute(&RankTimes::update);
   Ballot ballot{.model_parameters = setup_.model_parameters};
-  const double weight = total_weight(order_.parts, setup_.microbatches);
+  const double weight = total_weight(parts_, setup_.microbatches);
   for (StageRuntime& stage : stages_) {
     const std::vector<SquaredNorm> norms = stage.bucket.average(weight);
     if (stage.program->replica == 0) {  // the others have the same gradients

@@ -3,6 +3,8 @@
 ///
 /// Made by the executor, used on its plan thread.
 /// CT-1: no weight changes before the vote is over.
+/// CT-2: a bucket is begun with an update's first batch. Gradients of the further ones are added to
+///       it, and the mean is over the microbatches of all of them.
 #pragma once
 
 #include <optional>
@@ -33,6 +35,8 @@ class Commit {
   /// Sums gradients over a replica group of the plan, or over a tie.
   /// Requires: a Collective of this rank.
   void sum(const Instruction& collective);
+  /// Errors: NonFinite. Of a batch that is not voted on: it is found before others are added.
+  void refuse_non_finite_losses(const std::vector<MicrobatchLoss>& losses) const;
   /// Averages the gradients and votes.
   /// Errors: NonFinite for a loss or a gradient; those of vote().
   void cast_vote(const std::vector<MicrobatchLoss>& losses);
@@ -46,7 +50,6 @@ class Commit {
  private:
   [[nodiscard]] Deadline deadline() const;
   void sum_copies(int group);
-  void refuse_non_finite_losses(const std::vector<MicrobatchLoss>& losses) const;
   [[nodiscard]] Ballot make_ballot();
 
   const RankSetup& setup_;
@@ -57,6 +60,7 @@ class Commit {
   Group everybody_;
   std::vector<TieSum> ties_;
   StepOrder order_;
+  PartRuns parts_;  ///< of the update so far
   Sequence tags_;
   std::optional<VoteResult> verdict_;
 };

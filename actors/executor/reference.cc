@@ -1,7 +1,9 @@
 #include "stagecraft/actors/executor/reference.h"
 
 #include <map>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -71,6 +73,14 @@ struct Reference::Impl {
   std::vector<TieSum> ties;
   std::int64_t done = 0;
 
+  /// Of the update under way: its batches so far.
+  struct Unfinished {
+    std::int64_t first_samples = 1;
+    PartRuns parts;
+    std::vector<double> losses;
+  };
+  std::optional<Unfinished> unfinished;
+
   Impl(Program p, Optimizer o, ReferenceOptions opt)
       : program(std::move(p)), optimizer(o), options(std::move(opt)) {
     check_optimizer(optimizer);
@@ -104,25 +114,53 @@ struct Reference::Impl {
     return found.stages;
   }
 
-  ReferenceStep step(const Parts& parts) {
+  /// `updates`: it is the last batch of its update.
+  ReferenceStep on_batch(const Batch& inputs, const Batch& labels, bool updates) {
+    const Parts parts = parts_of(program, inputs, labels);
     ReferenceStep result;
-    const PartRuns runs = runs_of(parts);
-    for (StageRuntime& stage : stages) {
-      stage.bucket.begin_step();
+    on_own_thread(options.threads, [&] { result = step(parts, updates); });
+    return result;
+  }
+
+  ReferenceStep step(const Parts& parts, bool updates) {
+    // Taken out: dropped when this throws.
+    std::optional<Unfinished> update = std::exchange(unfinished, std::nullopt);
+    if (!update) {
+      update.emplace(Unfinished{.first_samples = parts.first_samples, .parts = {}, .losses = {}});
+      for (StageRuntime& stage : stages) {
+        stage.bucket.begin_step();
+      }
     }
+    const PartRuns runs = runs_of(parts, scale_of(parts, update->first_samples));
+    ReferenceStep result{.losses = run(parts, runs, update->losses.size())};
+    result.mean_loss = mean_loss(result.losses, runs);
+    append(update->parts, runs, static_cast<int>(result.losses.size()));
+    update->losses.insert(update->losses.end(), result.losses.begin(), result.losses.end());
+    if (!updates) {
+      unfinished = std::move(update);
+      return result;
+    }
+    result.losses = std::move(update->losses);
+    result.mean_loss = mean_loss(result.losses, update->parts);
+    result.gradient_norm =
+        this->update(total_weight(update->parts, static_cast<int>(result.losses.size())));
+    return result;
+  }
+
+  /// Adds up the gradients of the batch; returns the losses. `before`: microbatches of its update.
+  std::vector<double> run(const Parts& parts, const PartRuns& runs, std::size_t before) {
+    std::vector<double> losses;
     for (std::size_t m = 0; m < parts.inputs.size(); ++m) {
       const auto variant = parts.variants.empty() ? nullptr : parts.variants[m];
       const RandomKey key{.seed = options.seed,
                           .step = done,
-                          .microbatch = static_cast<std::int64_t>(m),
+                          .microbatch = static_cast<std::int64_t>(before + m),
                           .shape = variant == nullptr ? 0 : variant->random};
       const at::Tensor loss = forward(stages_for(variant), parts.inputs[m], parts.labels[m], key);
-      result.losses.push_back(loss.item<double>());
+      losses.push_back(loss.item<double>());
       differentiate(loss, part_of(runs, m).weight);
     }
-    result.mean_loss = mean_loss(result.losses, runs);
-    result.gradient_norm = update(total_weight(runs, static_cast<int>(parts.inputs.size())));
-    return result;
+    return losses;
   }
 
   static at::Tensor forward(const std::vector<StageRuntime>& stages,
@@ -225,10 +263,11 @@ Reference::Reference(Program program, Optimizer optimizer, ReferenceOptions opti
 Reference::~Reference() = default;
 
 ReferenceStep Reference::step(const Batch& inputs, const Batch& labels) {
-  const Parts parts = parts_of(impl_->program, inputs, labels);
-  ReferenceStep result;
-  on_own_thread(impl_->options.threads, [&] { result = impl_->step(parts); });
-  return result;
+  return impl_->on_batch(inputs, labels, true);
+}
+
+ReferenceStep Reference::accumulate(const Batch& inputs, const Batch& labels) {
+  return impl_->on_batch(inputs, labels, false);
 }
 
 std::vector<StateTensor> Reference::state() const {

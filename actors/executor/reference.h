@@ -44,9 +44,12 @@ class Reference {
   Reference(const Reference&) = delete;
   Reference& operator=(const Reference&) = delete;
 
-  /// One optimizer update.
-  /// Errors: as Trainer::step and StepFuture::get together.
+  /// One optimizer update, with what was accumulated for it.
+  /// Errors: as Trainer::step and StepFuture::get together; then that is dropped.
   ReferenceStep step(const Batch& inputs, const Batch& labels);
+
+  /// As Trainer::accumulate.
+  ReferenceStep accumulate(const Batch& inputs, const Batch& labels);
 
   /// Weights, optimizer state and buffers, named as in checkpoints; the living tensors. What
   /// several stages have comes once for each.

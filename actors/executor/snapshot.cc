@@ -21,4 +21,13 @@ void Snapshot::restore() const {
   }
 }
 
+at::Tensor Snapshot::as_it_was(const at::Tensor& living) const {
+  for (const Copy& copy : copies_) {
+    if (copy.living.is_same(living)) {
+      return copy.kept;
+    }
+  }
+  return living;
+}
+
 }  // namespace stagecraft

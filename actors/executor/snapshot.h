@@ -19,6 +19,9 @@ class Snapshot {
   /// Makes them again what they were.
   void restore() const;
 
+  /// What a tensor was, where it is one of them; else itself.
+  [[nodiscard]] at::Tensor as_it_was(const at::Tensor& living) const;
+
  private:
   struct Copy {
     at::Tensor living, kept;

@@ -1,6 +1,7 @@
 #include "stagecraft/actors/executor/stage_executor.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -61,6 +62,9 @@ struct StageExecutor::Impl {
   LoadedProgram* program = nullptr;
   LoadedPlan* plan = nullptr;
   StepOrder order;
+  // Of an update whose batches are under way (AC-1).
+  std::int32_t accumulated = 0;
+  std::optional<Snapshot> before_update;
   std::vector<MicrobatchLoss> losses;
   std::vector<std::pair<Microbatch, at::Tensor>> unread_losses;
   bool recording = false;
@@ -161,7 +165,7 @@ struct StageExecutor::Impl {
     bool sound = known != programs.end();
     for (const PartRun& run : step.parts) {
       const bool weighs = run.weight > 0.0 || (step.program != kTraining && run.weight == 0.0);
-      sound = sound && run.count > 0 && weighs && run.weight <= 1.0 &&
+      sound = sound && run.count > 0 && weighs && std::isfinite(run.weight) &&
               known->second.shapes.contains(run.variant);
       count += run.count;
     }
@@ -170,6 +174,35 @@ struct StageExecutor::Impl {
                   "a step was ordered whose microbatches have shapes that this rank was not told "
                   "of, or numbers and weights that make no sense")
           .with({.rank = setup.rank, .step = step.step});
+    }
+    if (step.accumulated != 0 && step.accumulated != accumulated) {
+      throw Error(Errc::PlanInvalid,
+                  fmt::format("a batch was ordered behind {} others of its update, and this rank "
+                              "has kept the gradients of {}",
+                              step.accumulated,
+                              accumulated))
+          .with({.rank = setup.rank, .step = step.step});
+    }
+  }
+
+  void drop_accumulated() {
+    if (before_update) {
+      before_update->restore();
+    }
+    before_update.reset();
+    accumulated = 0;
+  }
+
+  /// Keeps AC-1. `before`: the batch that has just been trained on.
+  void keep_accumulated(const Snapshot& before) {
+    if (order.updates) {
+      before_update.reset();
+      accumulated = 0;
+    } else {
+      if (!before_update) {
+        before_update.emplace(before);
+      }
+      ++accumulated;
     }
   }
 
@@ -189,6 +222,9 @@ struct StageExecutor::Impl {
 
   StepReport run(const StepOrder& step) {
     check_order(step);
+    if (step.accumulated == 0) {
+      drop_accumulated();
+    }
     order = step;
     program = &programs.at(step.program);
     plan = program->plan.get();
@@ -207,13 +243,22 @@ struct StageExecutor::Impl {
       read_losses();
       if (step.program != kTraining) {
         before.restore();
+      } else if (!step.updates) {
+        commit.refuse_non_finite_losses(losses);
       }
-      return finish();
+      StepReport report = finish();
+      if (step.program == kTraining) {
+        keep_accumulated(before);
+      }
+      return report;
     } catch (...) {
       const Error error = failure(std::current_exception());
       device->synchronize();  // nobody uses the slots and buffers any more
       plan->clear();
       before.restore();
+      if (step.program == kTraining) {
+        drop_accumulated();
+      }
       progress->instruction.store(Progress::kBetweenSteps, std::memory_order_relaxed);
       throw error;
     }
@@ -252,10 +297,27 @@ struct StageExecutor::Impl {
     return tasks.end();
   }
 
+  /// Belongs to the last batch of an update.
+  static bool is_of_update(Op op) {
+    return op == Op::Collective || op == Op::Vote || op == Op::Update;
+  }
+
+  /// In no time. Nothing but its like waits for it.
+  void pass_over(const BoundInstruction& bound, std::size_t position) {
+    if (recording) {
+      const Device::Event now = device->record(bound.instruction->stream);
+      recorder.record(position, now, now, 0, plan->slots.bytes(), plan->slots.in_flight());
+    }
+  }
+
   /// Returns the position behind it.
   std::size_t issue(std::size_t position) {
     const BoundInstruction& bound = plan->bound.list[position];
     const Stream stream = bound.instruction->stream;
+    if (!order.updates && is_of_update(bound.instruction->op)) {
+      pass_over(bound, position);
+      return position + 1;
+    }
     progress->begin(position);
     const Device::Event start = recording ? device->record(stream) : Device::Event();
     try {
@@ -333,6 +395,11 @@ struct StageExecutor::Impl {
     }
   }
 
+  /// Keeps AC-2. An evaluation draws as if it were alone.
+  [[nodiscard]] std::int64_t microbatches_before() const {
+    return order.program == kTraining ? std::int64_t{order.accumulated} * setup.microbatches : 0;
+  }
+
   void run_forward(const BoundInstruction& bound) {
     const auto computing = times.compute(&RankTimes::forward);
     const StageRuntime& stage = stage_of(bound);
@@ -346,7 +413,7 @@ struct StageExecutor::Impl {
                                       keeps_graphs,
                                       {.seed = setup.options.seed,
                                        .step = order.step.value,
-                                       .microbatch = m.value,
+                                       .microbatch = m.value + microbatches_before(),
                                        .shape = shape_of(bound).told.random});
     for (std::size_t i = 0; i < made.outputs.size(); ++i) {
       plan->slots.put(bound.outputs[i], std::move(made.outputs[i]));
@@ -496,6 +563,20 @@ void StageExecutor::load(const std::vector<StateTensor>& state) {
 
 std::vector<StateTensor> StageExecutor::state() const {
   return impl_->state();
+}
+
+std::vector<StateTensor> StageExecutor::committed_state() const {
+  std::vector<StateTensor> all = impl_->state();
+  if (impl_->before_update) {
+    for (StateTensor& one : all) {
+      one.tensor = impl_->before_update->as_it_was(one.tensor);
+    }
+  }
+  return all;
+}
+
+void StageExecutor::drop_accumulated() {
+  impl_->drop_accumulated();
 }
 
 Mirror* StageExecutor::mirror() {

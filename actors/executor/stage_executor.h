@@ -6,6 +6,11 @@
 /// gradients are added into the bucket in the order of the plan's Accumulate instructions.
 /// no weight changes before the vote; a step that fails before it leaves weights, optimizer
 ///      state, buffers and step count as they were.
+/// AC-1: of an update of several batches a rank keeps, behind each but the last, the sums of
+///       gradients and what forwards have written to buffers. Both are dropped, and buffers are as
+///       before the first batch, when one of them fails, and when an order says that none came
+///       before it. An evaluation in between changes neither.
+/// AC-2: random operators count the microbatches of an update through all its batches.
 /// after a failed step the slots are empty and the next step may run.
 /// once its transport is closed, or the step's epoch is over, a rank begins no further
 ///      instruction, whichever is next. Behind the vote an abort comes too late: to stop between
@@ -63,6 +68,12 @@ class StageExecutor {
   /// Everything a checkpoint keeps of this rank, weights first. The tensors are the living ones:
   /// copy to keep.
   [[nodiscard]] std::vector<StateTensor> state() const;
+
+  /// The same as it was behind the last update, in the midst of the next (AC-1). To be read only.
+  [[nodiscard]] std::vector<StateTensor> committed_state() const;
+
+  /// What there is of an update that was begun is given up (AC-1).
+  void drop_accumulated();
 
   /// The copies that are kept of committed states; null unless TrainerOptions::mirror is set.
   [[nodiscard]] Mirror* mirror();

@@ -4,12 +4,15 @@
 
 namespace stagecraft {
 
-PartRuns runs_of(const Parts& parts) {
+PartRuns runs_of(const Parts& parts, double scale) {
   PartRuns runs;
+  if (parts.variants.empty() && scale != 1.0) {
+    runs.push_back({.count = static_cast<std::int32_t>(parts.inputs.size()), .weight = scale});
+  }
   for (std::size_t m = 0; m < parts.variants.size(); ++m) {
     const PartRun part{.count = 1,
                        .variant = parts.variants[m] == nullptr ? 0 : parts.variants[m]->number,
-                       .weight = parts.weights.empty() ? 1.0 : parts.weights[m]};
+                       .weight = (parts.weights.empty() ? 1.0 : parts.weights[m]) * scale};
     if (!runs.empty() && runs.back().variant == part.variant && runs.back().weight == part.weight) {
       ++runs.back().count;
     } else {
@@ -17,6 +20,19 @@ PartRuns runs_of(const Parts& parts) {
     }
   }
   return runs;
+}
+
+double scale_of(const Parts& further, std::int64_t first_samples) {
+  return further.first_samples == first_samples
+             ? 1.0
+             : static_cast<double>(further.first_samples) / static_cast<double>(first_samples);
+}
+
+void append(PartRuns& all, const PartRuns& batch, int microbatches) {
+  if (batch.empty()) {
+    all.push_back({.count = microbatches});
+  }
+  all.insert(all.end(), batch.begin(), batch.end());
 }
 
 PartRun part_of(const PartRuns& runs, std::size_t m) {

@@ -23,7 +23,14 @@ struct PartRun {
 /// One after the other; no runs: every microbatch is of the shape compiled for and weighs 1.
 using PartRuns = std::vector<PartRun>;
 
-[[nodiscard]] PartRuns runs_of(const Parts& parts);
+/// `scale`: what the first microbatch weighs, beside others of the same update.
+[[nodiscard]] PartRuns runs_of(const Parts& parts, double scale = 1.0);
+
+/// What the first microbatch of a further batch weighs where that of the first weighs 1 (PT-2).
+[[nodiscard]] double scale_of(const Parts& further, std::int64_t first_samples);
+
+/// Adds those of a further batch of `microbatches`; `all` has runs from then on.
+void append(PartRuns& all, const PartRuns& batch, int microbatches);
 
 /// What microbatch m is.
 [[nodiscard]] PartRun part_of(const PartRuns& runs, std::size_t m);

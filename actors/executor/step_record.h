@@ -25,6 +25,11 @@ struct StepOrder {
   double learning_rate = 0.0;
   std::int32_t program = kTraining;
   PartRuns parts;  ///< what the microbatches are
+  /// Batches of the same update before this one, whose gradients and buffers are kept (AC-1). 0:
+  /// what a rank has of an update that was begun is dropped. Said by evaluations too.
+  std::int32_t accumulated = 0;
+  /// False: a batch that others of its update follow. It ends before sums, vote and update.
+  bool updates = true;
 };
 
 struct MicrobatchLoss {
@@ -48,7 +53,8 @@ struct StepReport {
 
 template <class V>
 decltype(auto) visit_fields(StepOrder& m, V&& v) {
-  return v(m.step, m.submission, m.epoch, m.learning_rate, m.program, m.parts);
+  return v(
+      m.step, m.submission, m.epoch, m.learning_rate, m.program, m.parts, m.accumulated, m.updates);
 }
 template <class V>
 decltype(auto) visit_fields(RankTimes& m, V&& v) {

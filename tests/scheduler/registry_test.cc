@@ -4,6 +4,8 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/scheduler/layout.h"
+#include "stagecraft/scheduler/schedule_for.h"
 #include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/scheduler/validate.h"
 #include "stagecraft/tests/support/catch.h"
@@ -34,6 +36,28 @@ TEST_CASE("schedules are found by name", "[scheduler][registry]") {
                         .microbatches = 8,
                         .set = {{"loops", "2"}, {"block", "4"}, {"extra", "2,2,1,0"}}})
             .columns() == 38);
+}
+
+TEST_CASE("a model's stages say what a schedule of a name is of", "[scheduler][registry]") {
+  const StageGraph chain = StageGraph::chain(4);
+  CHECK(schedule_for("1f1b", chain, 8) == one_f_one_b(4, 8));
+  CHECK(schedule_for("zb-v", chain, 8).rows().size() == 2);
+  CHECK(schedule_for("dualpipe", chain, 8).rows().size() == 4);
+  CHECK(schedule_for("hanayo", chain, 8).rows().size() == 2);
+  for (const BuilderInfo& builder : builders()) {
+    CAPTURE(builder.name);
+    CHECK(Layout::of(schedule_for(builder.name, chain, 8)).model_stages() == 4);
+  }
+  const StageGraph towers = StageGraph::from_edges(3, {{0, 2}, {1, 2}});
+  CHECK(schedule_for("dag-1f1b", towers, 8).columns() == 18);
+  const auto refused = [](std::string_view name, int stages, int microbatches, Errc code) {
+    return refusal([&] { (void)schedule_for(name, StageGraph::chain(stages), microbatches); },
+                   code);
+  };
+  CHECK_THAT(refused("zb-v", 3, 8, Errc::UsageArgument),
+             ContainsSubstring("zb-v expects a model of 2 or 6 stages, found one of 3"));
+  CHECK_THAT(refused("dualpipe", 4, 7, Errc::ScheduleParameter), ContainsSubstring("M even"));
+  CHECK_THAT(refused("1f1v", 4, 8, Errc::UsageArgument), ContainsSubstring("did you mean 1f1b?"));
 }
 
 TEST_CASE("an unknown name suggests the nearest", "[scheduler][registry]") {

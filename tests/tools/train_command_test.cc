@@ -216,6 +216,26 @@ TEST_CASE("verify goes on from a checkpoint as the run does", "[tools][train][ve
   CHECK(output.verify.at("losses") == 2);
 }
 
+TEST_CASE("a step of several batches is bit-equal to one process, and is one step to all else",
+          "[tools][train][verify][resume]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/half.ckpt";
+  const std::vector<std::string> words{"--stages", "2", "--accumulate", "3", "--steps"};
+  const auto run = [&](const std::string& steps, const std::vector<std::string>& more) {
+    std::vector<std::string> all = words;
+    all.push_back(steps);
+    all.insert(all.end(), more.begin(), more.end());
+    return train_json(all);
+  };
+  const TrainOutput whole = run("4", {"--verify"});
+  CHECK(whole.verify.at("bit_equal") == true);
+  REQUIRE(whole.steps.size() == 4);
+  CHECK(whole.steps[0].at("tokens") ==
+        3 * train_json({"--steps", "1"}).steps[0].at("tokens").get<int>());
+  (void)run("2", {"--save", file});
+  CHECK(run("4", {"--load", file}).sha256() == whole.sha256());
+}
+
 TEST_CASE("evaluations come at their steps and change nothing", "[tools][train][eval]") {
   const TrainOutput with = train_json({"--stages", "2", "--steps", "4", "--eval-every", "2"});
   REQUIRE(with.others.size() == 2);

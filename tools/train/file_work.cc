@@ -86,11 +86,23 @@ TrainOptions FileWork::settled(const TrainOptions& options) const {
                     *options.microbatches));
   }
   settled.microbatches = data_.microbatches();
-  const std::string steps =
-      fmt::format("at most {}, as many as '{}' has", data_.steps(), data_.folder());
+  const std::int64_t most = data_.steps() / options.accumulate;
+  if (most == 0) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("--accumulate expects at most {}, as many batches as '{}' has, found "
+                            "{}; give fewer, or more data",
+                            data_.steps(),
+                            data_.folder(),
+                            options.accumulate));
+  }
+  const std::string steps = fmt::format(
+      "at most {}, as many as '{}' has{}",
+      most,
+      data_.folder(),
+      options.accumulate == 1 ? "" : fmt::format(" of {} batches each", options.accumulate));
   if (options.all_steps) {
-    settled.steps = data_.steps();
-  } else if (options.steps > data_.steps()) {
+    settled.steps = most;
+  } else if (options.steps > most) {
     throw Error(
         Errc::UsageArgument,
         fmt::format(

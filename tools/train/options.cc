@@ -29,6 +29,9 @@ constexpr const char* kFooter =
 // More than any machine has processors; the libraries that start them do not survive every number.
 constexpr std::int64_t kMostThreads = 1024;
 
+// Each is a batch of its own, run after the others.
+constexpr std::int64_t kMostAccumulated = 1'000'000;
+
 // What a trainer takes: from a millisecond to a year. Units: seconds.
 constexpr double kLeastDeadline = 0.001;
 constexpr double kMostDeadline = 365.0 * 24.0 * 3600.0;
@@ -200,6 +203,9 @@ void add_training(CLI::App& app, TrainOptions& o, std::string& optimizer, std::s
       ->group(group);
   app.add_option("--steps", o.steps, "the step at which the run ends [of --data: all]")
       ->check(whole_number(1))
+      ->group(group);
+  app.add_option("--accumulate", o.accumulate, "batches of microbatches that a step adds up")
+      ->check(whole_number(1, kMostAccumulated))
       ->group(group);
   app.add_option("--seed", o.seed, "of weights, windows and random operators")
       ->check(whole_number(0))

@@ -42,9 +42,10 @@ struct TrainOptions {
   std::string schedule = "1f1b";             ///< a builder's name or a file
   std::optional<std::string> graph;          ///< which stage feeds which: edges or @FILE
   Precision precision = Precision::Float32;
-  Recompute recompute;      ///< what runs again before its backward
-  std::int64_t steps = 50;  ///< the step at which the run ends
-  bool all_steps = false;   ///< instead: as many as `data` has
+  Recompute recompute;          ///< what runs again before its backward
+  std::int64_t steps = 50;      ///< the step at which the run ends
+  bool all_steps = false;       ///< instead: as many as `data` has
+  std::int64_t accumulate = 1;  ///< batches of each step
   OptimizerKind optimizer = OptimizerKind::AdamW;
   double rate = 3e-4;
   RateKind rate_kind = RateKind::Constant;

@@ -302,23 +302,41 @@ bool TrainRun::close(Interrupt& interrupt) {
   return good;
 }
 
+/// One update, of --accumulate batches.
 StepResult TrainRun::step() {
   const std::int64_t index = trainer_.steps();
-  const WorkBatch batch = job_.work->batch(index, job_.choice);
-  StepResult result = pipeline_step(batch);
-  if (reference_) {
-    const ReferenceStep one_process = reference_->step(batch.inputs, batch.labels);
-    verifier_.step(
-        index + 1, result.losses, one_process.losses, result.mean_loss, one_process.mean_loss);
+  const std::int64_t batches = job_.options.accumulate;
+  for (std::int64_t b = 0;; ++b) {
+    const bool updates = b + 1 == batches;
+    const WorkBatch batch = job_.work->batch(index * batches + b, job_.choice);
+    StepResult result = pipeline_step(batch, updates);
+    ReferenceStep one_process;
+    if (reference_) {
+      one_process = updates ? reference_->step(batch.inputs, batch.labels)
+                            : reference_->accumulate(batch.inputs, batch.labels);
+    }
+    if (!updates) {
+      continue;
+    }
+    if (reference_) {
+      verifier_.step(
+          index + 1, result.losses, one_process.losses, result.mean_loss, one_process.mean_loss);
+    }
+    return result;
   }
-  return result;
+}
+
+std::optional<std::int64_t> TrainRun::tokens() const {
+  const auto of_batch = job_.work->tokens(job_.choice);
+  return of_batch ? std::optional(*of_batch * job_.options.accumulate) : std::nullopt;
 }
 
 /// The runtime counts updates made and names its own fields, a user counts steps from 1 and has
 /// options: the message says the user's.
-StepResult TrainRun::pipeline_step(const WorkBatch& batch) {
+StepResult TrainRun::pipeline_step(const WorkBatch& batch, bool updates) {
   try {
-    return trainer_.step(batch.inputs, batch.labels).get();
+    return updates ? trainer_.step(batch.inputs, batch.labels).get()
+                   : trainer_.accumulate(batch.inputs, batch.labels).get();
   } catch (const Error& error) {
     ErrorContext where = error.context();
     where.step.reset();
@@ -352,7 +370,7 @@ void TrainRun::report(const StepResult& result) {
   progress_->step({.step = trainer_.steps(),
                    .steps = job_.options.steps,
                    .loss = result.mean_loss,
-                   .tokens = job_.work->tokens(job_.choice),
+                   .tokens = tokens(),
                    .seconds = result.seconds,
                    .bubble = result.bubble,
                    .slowest = slowest_of(result.ranks, totals_),
@@ -412,7 +430,7 @@ void TrainRun::finish() {
   progress_->done({.steps = trainer_.steps(),
                    .loss = last_loss_,
                    .steps_per_second = static_cast<double>(done_) / seconds_,
-                   .tokens = job_.work->tokens(job_.choice),
+                   .tokens = tokens(),
                    .weights_sha256 = weights_sha256(trainer_.state_dict())});
 }
 

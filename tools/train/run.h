@@ -51,7 +51,8 @@ class TrainRun {
   void tell_cut();
   void train(const Interrupt& interrupt);
   StepResult step();
-  StepResult pipeline_step(const WorkBatch& batch);
+  StepResult pipeline_step(const WorkBatch& batch, bool updates);
+  [[nodiscard]] std::optional<std::int64_t> tokens() const;
   void report(const StepResult& result);
   void evaluate();
   [[nodiscard]] bool worth_going_on();

@@ -1,0 +1,165 @@
+/// BatchSource: where fit() takes its batches from, one epoch after the other; and what turns a
+/// loader of LibTorch, or any range of batches, into one.
+///
+/// A source is read by one thread at a time. Nothing here knows LibTorch's loaders: one is whatever
+/// has begin() and end(), or points at that, and a batch what has `data` and `target`.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <iterator>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "stagecraft/compiler/batch.h"
+
+namespace stagecraft {
+
+/// What a step trains on.
+struct LabeledBatch {
+  Batch inputs, labels;
+};
+
+/// How a batch type of yours becomes inputs and labels: specialise it with
+/// `static LabeledBatch make(const T&)`.
+template <class T>
+struct BatchOf {};
+
+class BatchSource {
+ public:
+  virtual ~BatchSource() = default;
+  /// Errors of both: whatever the loader throws.
+  virtual void begin_epoch() = 0;
+  /// Nothing: the epoch is over.
+  [[nodiscard]] virtual std::optional<LabeledBatch> next() = 0;
+};
+
+/// One batch of samples that came one by one: each tensor stacked along a new first dimension.
+/// Errors: UsageArgument for none, and for samples of other numbers of tensors than the first.
+[[nodiscard]] LabeledBatch stacked(const std::vector<LabeledBatch>& samples);
+
+namespace internal {
+
+template <class T>
+concept BatchByUser = requires(const T& batch) {
+  { BatchOf<T>::make(batch) } -> std::convertible_to<LabeledBatch>;
+};
+
+template <class T>
+concept TensorLike = std::convertible_to<const T&, at::Tensor>;
+
+template <class T>
+concept Iterable = requires(T& range) {
+  std::begin(range);
+  std::end(range);
+};
+
+template <class T>
+concept TupleLike = requires {
+  std::tuple_size<T>::value;
+};
+
+template <class T>
+inline constexpr bool kNoBatch = false;
+
+/// A tensor, a range or tuple of tensors, one in the other: as a list.
+template <class T>
+void append_tensors(Batch& batch, const T& side) {
+  if constexpr (std::convertible_to<const T&, BatchTensor>) {
+    batch.push_back(side);
+  } else if constexpr (Iterable<const T>) {
+    for (const auto& one : side) {
+      append_tensors(batch, one);
+    }
+  } else if constexpr (TupleLike<T>) {
+    std::apply([&](const auto&... one) { (append_tensors(batch, one), ...); }, side);
+  } else {
+    static_assert(kNoBatch<T>,
+                  "inputs and labels are tensors, or ranges, pairs and tuples of tensors; for a "
+                  "type of yours specialise stagecraft::BatchOf");
+  }
+}
+
+template <class T>
+[[nodiscard]] Batch tensors_of(const T& side) {
+  Batch batch;
+  append_tensors(batch, side);
+  return batch;
+}
+
+template <class T>
+[[nodiscard]] LabeledBatch batch_of(const T& given) {
+  if constexpr (BatchByUser<T>) {
+    return BatchOf<T>::make(given);
+  } else if constexpr (requires { given.inputs, given.labels; }) {
+    return {tensors_of(given.inputs), tensors_of(given.labels)};
+  } else if constexpr (requires { given.data, given.target; }) {  // torch::data::Example
+    return {tensors_of(given.data), tensors_of(given.target)};
+  } else if constexpr (requires { given.first, given.second; }) {
+    return {tensors_of(given.first), tensors_of(given.second)};
+  } else if constexpr (TensorLike<T>) {  // an Example without a target is one too
+    return {{at::Tensor(given)}, {}};
+  } else if constexpr (Iterable<const T>) {  // of a loader that does not stack its examples
+    static_assert(!TensorLike<std::remove_cvref_t<decltype(*std::begin(given))>>,
+                  "a list of tensors may be samples or inputs: give batches as {inputs, labels}, "
+                  "or specialise stagecraft::BatchOf");
+    std::vector<LabeledBatch> samples;
+    for (const auto& one : given) {
+      samples.push_back(batch_of(one));
+    }
+    return stacked(samples);
+  } else {
+    static_assert(kNoBatch<T>,
+                  "a batch has inputs and labels, or data and target, or is a pair of both; for a "
+                  "type of yours specialise stagecraft::BatchOf");
+  }
+}
+
+/// What is iterated over: the loader itself, or what it points at.
+template <class Loader>
+[[nodiscard]] auto& range_of(Loader& loader) {
+  if constexpr (Iterable<Loader>) {
+    return loader;
+  } else {
+    return *loader;
+  }
+}
+
+template <class Range>
+class RangeSource final : public BatchSource {
+ public:
+  explicit RangeSource(Range& range) : range_(range) {}
+
+  void begin_epoch() override {
+    at_.emplace(std::begin(range_), std::end(range_));
+    first_ = true;
+  }
+
+  std::optional<LabeledBatch> next() override {
+    auto& [here, end] = *at_;
+    if (!std::exchange(first_, false)) {
+      ++here;
+    }
+    if (here == end) {
+      at_.reset();
+      return std::nullopt;
+    }
+    return batch_of<std::remove_cvref_t<decltype(*here)>>(*here);
+  }
+
+ private:
+  using Begin = decltype(std::begin(std::declval<Range&>()));
+  using End = decltype(std::end(std::declval<Range&>()));
+
+  Range& range_;
+  std::optional<std::pair<Begin, End>> at_;
+  bool first_ = true;
+};
+
+}  // namespace internal
+}  // namespace stagecraft

@@ -1,0 +1,42 @@
+/// FitProgress: the progress line of fit().
+///
+/// Made for one call and used on its thread alone. On a terminal the line of a step overwrites the
+/// one before, ten times a second at most; elsewhere there is one line per epoch.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+
+namespace stagecraft {
+
+class FitProgress {
+ public:
+  /// `stream`: null for none.
+  FitProgress(std::ostream* stream, std::int64_t epochs);
+  /// Leaves the live line.
+  ~FitProgress();
+  FitProgress(const FitProgress&) = delete;
+  FitProgress& operator=(const FitProgress&) = delete;
+
+  /// `loss`: the mean over the epoch so far. `steps`: updates of this call.
+  void step(std::int64_t epoch, std::int64_t step, double loss, std::int64_t steps);
+  /// The last step of the epoch was told.
+  void end_epoch();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void write(const std::string& end);
+
+  std::ostream* stream_;
+  std::int64_t epochs_;
+  bool live_;
+  bool open_ = false;  // the terminal's cursor is behind a live line
+  bool owed_ = false;  // the last step is not on it
+  std::string line_;
+  Clock::time_point begun_ = Clock::now(), written_;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,474 @@
+/// fit(): loaders of LibTorch and others, what is told of them, and what goes wrong in them; and
+/// updates of several batches, by fit and by hand.
+#include <list>
+#include <sstream>
+#include <thread>
+
+#include <torch/torch.h>
+
+#include "stagecraft/scheduler/builders/dualpipe.h"
+#include "stagecraft/tests/integration/failing_rank.h"
+#include "stagecraft/tests/integration/models.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/modules.h"
+
+namespace stagecraft::tests {
+/// A batch type of a user's.
+struct Drawn {
+  torch::Tensor points, values;
+};
+}  // namespace stagecraft::tests
+
+template <>
+struct stagecraft::BatchOf<stagecraft::tests::Drawn> {
+  static LabeledBatch make(const tests::Drawn& drawn) { return {{drawn.points}, {drawn.values}}; }
+};
+
+namespace stagecraft::tests {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+namespace data = torch::data;
+
+constexpr double kRate = 1e-2;
+
+/// Two stages; draws and counts, so that what is run twice or in another order shows.
+struct Net : torch::nn::Module {
+  torch::nn::Linear in{register_module("in", torch::nn::Linear(3, 8))};
+  torch::nn::Linear out{register_module("out", torch::nn::Linear(8, 1))};
+  torch::Tensor seen{register_buffer("seen", torch::zeros({}, torch::kLong))};
+
+  torch::Tensor forward(torch::Tensor x) {
+    const auto h = stage("first", [&] {
+      seen.add_(1);
+      return torch::tanh(in(x));
+    });
+    return stage("second", [&] { return out(torch::dropout(h, 0.2, true)); });
+  }
+};
+
+/// Shared, so that other shapes can be captured.
+Program net_program(int microbatches) {
+  torch::manual_seed(3);
+  return compile(std::make_shared<Net>(),
+                 {.inputs = {torch::randn({8, 3})},
+                  .labels = {torch::randn({8, 1})},
+                  .loss = testing::mean_square,
+                  .microbatches = microbatches});
+}
+
+/// `rows` points whose values follow from them.
+LabeledBatch points(std::int64_t rows, double from = 0.0) {
+  const torch::Tensor x =
+      torch::arange(static_cast<double>(rows * 3)).view({rows, 3}).mul(0.01).add(from).sin();
+  return {{x}, {x.sum(1, true)}};
+}
+
+/// 20 of them, one by one.
+struct Points : data::datasets::Dataset<Points> {
+  std::size_t throws_at = 1000;
+
+  data::Example<> get(std::size_t index) override {
+    if (index == throws_at) {
+      throw std::out_of_range("no such file: 7.png");
+    }
+    const auto [x, y] = points(20);
+    const auto i = static_cast<std::int64_t>(index);
+    return {x[0].tensor[i], y[0].tensor[i]};
+  }
+  [[nodiscard]] std::optional<std::size_t> size() const override { return 20; }
+};
+
+auto points_loader(std::size_t batch_size) {
+  return data::make_data_loader<data::samplers::SequentialSampler>(
+      Points().map(data::transforms::Stack<>()), batch_size);
+}
+
+/// The same as a stream, whose batches nobody stacks.
+struct Stream : data::datasets::StatefulDataset<Stream> {
+  std::size_t next = 0;
+
+  std::optional<std::vector<data::Example<>>> get_batch(std::size_t size) override {
+    std::vector<data::Example<>> batch;
+    for (; next < 20 && batch.size() < size; ++next) {
+      batch.push_back(Points().get(next));
+    }
+    return batch.empty() ? std::nullopt : std::optional(batch);
+  }
+  void reset() override { next = 0; }
+  [[nodiscard]] std::optional<std::size_t> size() const override { return 20; }
+  void save(torch::serialize::OutputArchive& /*archive*/) const override {}
+  void load(torch::serialize::InputArchive& /*archive*/) override {}
+};
+
+Error thrown(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error;
+  }
+  FAIL("nothing was thrown");
+  return {Errc::Internal, ""};
+}
+
+FitOptions quiet(FitOptions options) {
+  options.progress = nullptr;
+  return options;
+}
+
+Trainer net_trainer(TrainerOptions options = {}) {
+  options.seed = 5;
+  return {net_program(2), "1f1b", AdamW{.lr = kRate}, std::move(options)};
+}
+
+/// What fit is to do, by hand: two epochs of 8, 8 and 4 points.
+StateDict trained_by_hand() {
+  Trainer trainer = net_trainer();
+  const auto [x, y] = points(20);
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    for (const auto& [begin, rows] : {std::pair{0, 8}, {8, 8}, {16, 4}}) {
+      (void)trainer.step({x[0].tensor.narrow(0, begin, rows)}, {y[0].tensor.narrow(0, begin, rows)})
+          .get();
+    }
+  }
+  return trainer.state_dict();
+}
+
+TEST_CASE("fit trains on whatever has batches, as a loop over step does", "[integration][fit]") {
+  const StateDict expected = trained_by_hand();
+  const auto trained = [](auto&& loader, int prefetch) {
+    Trainer trainer = net_trainer();
+    const FitResult result = trainer.fit(loader, quiet({.epochs = 2, .prefetch = prefetch}));
+    CHECK(result.epochs == 2);
+    CHECK(result.steps == 6);
+    CHECK(result.samples == 40);
+    CHECK(trainer.steps() == 6);
+    return trainer.state_dict();
+  };
+  const auto [x, y] = points(20);
+  const auto cut = [](const Batch& side) { return side[0].tensor.split(8); };
+  for (const int prefetch : {0, 1, 3}) {
+    CAPTURE(prefetch);
+    CHECK(same_bits(trained(points_loader(8), prefetch), expected));
+    CHECK(same_bits(trained(*points_loader(8), prefetch), expected));
+    CHECK(same_bits(trained(data::make_data_loader(Stream(), data::DataLoaderOptions(8)), prefetch),
+                    expected));
+    std::vector<std::pair<torch::Tensor, torch::Tensor>> pairs;
+    std::list<LabeledBatch> labeled;
+    std::vector<Drawn> drawn;
+    for (std::size_t i = 0; i < 3; ++i) {
+      pairs.emplace_back(cut(x)[i], cut(y)[i]);
+      labeled.push_back({{cut(x)[i]}, {cut(y)[i]}});
+      drawn.push_back({cut(x)[i], cut(y)[i]});
+    }
+    CHECK(same_bits(trained(pairs, prefetch), expected));
+    CHECK(same_bits(trained(labeled, prefetch), expected));
+    CHECK(same_bits(trained(drawn, prefetch), expected));
+  }
+}
+
+TEST_CASE("fit tells every step once and in order, on the caller's thread", "[integration][fit]") {
+  Trainer trainer = net_trainer();
+  std::ostringstream told;
+  std::vector<FitStep> steps;
+  std::vector<std::thread::id> threads;
+  const FitResult result = trainer.fit(points_loader(8),
+                                       {.epochs = 3,
+                                        .on_step =
+                                            [&](const FitStep& step) {
+                                              steps.push_back(step);
+                                              threads.push_back(std::this_thread::get_id());
+                                            },
+                                        .accumulate = 2,
+                                        .progress = &told});
+  REQUIRE(steps.size() == 6);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    CHECK(steps[i].step == static_cast<std::int64_t>(i) + 1);
+    CHECK(steps[i].epoch == static_cast<std::int64_t>(i) / 2 + 1);
+    CHECK(steps[i].batches == (i % 2 == 0 ? 2 : 1));
+    CHECK(steps[i].samples == (i % 2 == 0 ? 16 : 4));
+    CHECK(steps[i].losses.size() == (i % 2 == 0 ? 4 : 2));
+    CHECK(threads[i] == std::this_thread::get_id());
+  }
+  REQUIRE(result.epoch_losses.size() == 3);
+  CHECK(result.epoch_losses[2] ==
+        Catch::Approx((16 * steps[4].mean_loss + 4 * steps[5].mean_loss) / 20));
+  CHECK(result.last_loss == steps[5].mean_loss);
+  CHECK_FALSE(result.stopped);
+  CHECK_THAT(told.str(), ContainsSubstring("epoch 1/3  step 2  loss "));
+  CHECK_THAT(told.str(), ContainsSubstring("epoch 3/3  step 6  loss "));
+  CHECK(std::ranges::count(told.str(), '\n') == 3);
+}
+
+TEST_CASE("fit leaves out what is not full, where it is asked to", "[integration][fit]") {
+  Trainer trainer = net_trainer();
+  CHECK(trainer.fit(points_loader(8), quiet({.epochs = 2, .drop_last = true})).samples == 32);
+  CHECK(trainer.fit(points_loader(5), quiet({.accumulate = 3, .drop_last = true})).samples == 15);
+  CHECK(trainer.fit(points_loader(4), quiet({.accumulate = 5, .drop_last = true})).samples == 20);
+  CHECK(trainer.steps() == 4 + 1 + 1);
+}
+
+TEST_CASE("on_step ends fit by false, or by what it throws", "[integration][fit]") {
+  Trainer trainer = net_trainer({.outstanding = 1});
+  FitResult result =
+      trainer.fit(points_loader(4),
+                  quiet({.epochs = 9, .on_step = [](const StepResult& s) { return s.step < 3; }}));
+  CHECK(result.stopped);
+  CHECK(result.steps == 3);  // one at a time is under way
+  CHECK(trainer.steps() == 3);
+  const auto throws = [](const FitStep& /*step*/) { throw std::domain_error("mine"); };
+  CHECK_THROWS_AS(trainer.fit(points_loader(4), quiet({.on_step = throws})), std::domain_error);
+  const std::int64_t steps = trainer.steps();
+  CHECK(trainer.fit(points_loader(4), quiet({})).steps == 5);  // it is as good as before
+  CHECK(trainer.steps() == steps + 5);
+}
+
+TEST_CASE("what is wrong with a loader is told with its place, once its steps are over",
+          "[integration][fit]") {
+  Trainer trainer = net_trainer();
+  const auto refused = [&](auto&& loader, const FitOptions& options, Errc code) {
+    const Error error = thrown([&] { (void)trainer.fit(loader, quiet(options)); });
+    CHECK(error.code() == code);
+    return std::string(error.what());
+  };
+  Points points_until_7;
+  points_until_7.throws_at = 7;
+  std::vector<double> told;
+  const auto broken =
+      refused(data::make_data_loader<data::samplers::SequentialSampler>(
+                  std::move(points_until_7).map(data::transforms::Stack<>()), 2),
+              {.on_step = [&](const StepResult& s) { told.push_back(s.mean_loss); }},
+              Errc::UsageArgument);
+  CHECK_THAT(broken,
+             ContainsSubstring("the loader threw in epoch 1, behind batch 3") &&
+                 ContainsSubstring("no such file: 7.png"));
+  CHECK(told.size() == 3);
+  CHECK(trainer.steps() == 3);
+
+  CHECK_THAT(refused(std::vector<LabeledBatch>(), {}, Errc::UsageArgument),
+             ContainsSubstring("the loader has no batch in epoch 1"));
+  CHECK_THAT(refused(std::vector{points(8), points(1)}, {}, Errc::CompileShape),
+             ContainsSubstring("epoch 1, batch 2: the batch has 1 samples for 2 microbatches"));
+  CHECK_THAT(refused(std::vector{points(8)}, {.epochs = 0}, Errc::UsageArgument),
+             ContainsSubstring("epochs is at least 1, not 0"));
+  CHECK_THAT(refused(std::vector{points(8)}, {.accumulate = 0}, Errc::UsageArgument),
+             ContainsSubstring("accumulate is at least 1"));
+  CHECK_THAT(refused(std::vector{points(8)}, {.prefetch = -1}, Errc::UsageArgument),
+             ContainsSubstring("prefetch"));
+}
+
+TEST_CASE("a step that fails ends fit, and the next fit begins anew", "[integration][fit]") {
+  const auto failing = std::make_shared<FailingRank>();
+  Trainer trainer = net_trainer({.before_instruction = hook_of(failing)});
+  const StateDict before = trainer.state_dict();
+  failing->fail_at(first(trainer.plan(), Rank(1), Op::Vote));
+  CHECK_THROWS_WITH(trainer.fit(std::vector{points(8), points(8)}, quiet({.accumulate = 2})),
+                    ContainsSubstring("injected failure"));
+  CHECK(same_bits(trainer.state_dict(), before));
+  CHECK(trainer.fit(std::vector{points(8)}, quiet({.accumulate = 2})).steps == 1);
+}
+
+// ---- updates of several batches ---------------------------------------------------------------
+
+StateDict buffers_of(Trainer& trainer) {
+  return trainer.buffers();
+}
+
+struct Kind {
+  ModelOptions model;
+  std::string schedule = "1f1b";
+  bool processes = false;
+};
+
+TEST_CASE("an update of several batches has the bits of one process", "[integration][accumulate]") {
+  const Kind kind = GENERATE(Kind{{.stages = 2, .dropout = 0.2}},
+                             Kind{{.stages = 4, .dropout = 0.2, .tied = true}, "own"},
+                             Kind{{.stages = 4, .frozen = true}, "gpipe"},
+                             Kind{{.stages = 2, .dropout = 0.2, .tied = true}, "1f1b", true});
+  CAPTURE(kind.model.stages, kind.model.tied, kind.processes);
+  const Program program = make_program(kind.model);
+  const Schedule schedule = make_schedule(kind.schedule, program);
+  const auto ranks = static_cast<int>(schedule.rows().size());
+  const AdamW adam{.lr = kRate};
+  Trainer trainer(kind.processes ? Cluster::spawn(ranks) : Cluster::local(ranks),
+                  program,
+                  schedule,
+                  adam,
+                  {.clip = 0.5, .seed = 5});
+  Reference reference(program, adam, {.clip = 0.5, .seed = 5});
+  for (std::int64_t update = 0; update < 2; ++update) {
+    const StateDict weights = trainer.state_dict();
+    const StateDict buffers = buffers_of(trainer);
+    std::vector<StepFuture> parts;
+    for (std::int64_t b = 0; b < 2; ++b) {
+      const Data batch = tests::data(3 * update + b);
+      parts.push_back(trainer.accumulate(batch.inputs, batch.labels));
+      CHECK(reference.accumulate(batch.inputs, batch.labels).losses == parts.back().get().losses);
+    }
+    // In between the state is the last update's, and evaluations disturb nothing.
+    CHECK(parts.back().get().step == update);
+    const Data batch = tests::data(3 * update + 2);
+    (void)trainer.evaluate(batch.inputs, batch.labels);
+    CHECK(same_bits(trainer.state_dict(), weights));
+    CHECK(same_bits(buffers_of(trainer), buffers));
+    const StepResult whole = trainer.step(batch.inputs, batch.labels).get();
+    const ReferenceStep expected = reference.step(batch.inputs, batch.labels);
+    CHECK(whole.step == update + 1);
+    CHECK(whole.losses.size() == 3 * kMicrobatches);
+    CHECK(whole.losses == expected.losses);
+    CHECK(whole.mean_loss == expected.mean_loss);
+    CHECK(whole.gradient_norm == expected.gradient_norm);
+  }
+  CHECK(same_bits(without_spare(trainer.state_dict()), weights_of(reference)));
+}
+
+TEST_CASE("an update of two batches is that of one of all their microbatches",
+          "[integration][accumulate]") {
+  const auto [x, y] = points(16);
+  const auto half = [](const Batch& side, std::int64_t h) {
+    return Batch{side[0].tensor.narrow(0, 8 * h, 8)};
+  };
+  Trainer twice = net_trainer();
+  Trainer once(net_program(4), "1f1b", AdamW{.lr = kRate}, {.seed = 5});
+  for (int step = 0; step < 2; ++step) {
+    twice.accumulate(half(x, 0), half(y, 0));
+    const StepResult two = twice.step(half(x, 1), half(y, 1)).get();
+    const StepResult one = once.step(x, y).get();
+    CHECK(two.losses == one.losses);  // AC-2: dropout too
+    CHECK(two.mean_loss == one.mean_loss);
+    CHECK(two.gradient_norm == one.gradient_norm);
+  }
+  CHECK(same_bits(twice.state_dict(), once.state_dict()));
+  CHECK(same_bits(twice.buffers(), once.buffers()));
+}
+
+TEST_CASE("PT-2: batches of an update weigh by their samples", "[integration][accumulate]") {
+  Trainer trainer = net_trainer();
+  Reference reference(net_program(2), AdamW{.lr = kRate}, {.seed = 5});
+  const std::vector<LabeledBatch> batches{points(3, 0.5), points(8), points(5, 1.0)};
+  double sum = 0.0;
+  for (const LabeledBatch& batch : batches) {
+    const bool last = &batch == &batches.back();
+    const auto rows = static_cast<double>(batch.inputs[0].tensor.size(0));
+    const ReferenceStep expected = last ? reference.step(batch.inputs, batch.labels)
+                                        : reference.accumulate(batch.inputs, batch.labels);
+    const StepResult result = (last ? trainer.step(batch.inputs, batch.labels)
+                                    : trainer.accumulate(batch.inputs, batch.labels))
+                                  .get();
+    CHECK(result.losses == expected.losses);
+    CHECK(result.mean_loss == expected.mean_loss);
+    if (!last) {
+      sum += rows * result.mean_loss;
+      continue;
+    }
+    // parts of 2 and 1, 4 and 4, 3 and 2
+    const double of_last = (3 * result.losses[4] + 2 * result.losses[5]) / 5;
+    CHECK(result.mean_loss == Catch::Approx((sum + rows * of_last) / 16));
+    CHECK(result.gradient_norm == expected.gradient_norm);
+  }
+  StateDict trained = trainer.state_dict();
+  std::ranges::sort(trained, {}, [](const auto& w) { return w.first; });
+  CHECK(same_bits(trained, weights_of(reference)));
+}
+
+TEST_CASE("replicas add up their own microbatches of all batches", "[integration][accumulate]") {
+  const Program program = make_program({.stages = 2, .dropout = 0.2, .statistics = false});
+  Trainer trainer(program, dualpipe(2, kMicrobatches), AdamW{.lr = kRate}, {.seed = 5});
+  Reference reference(program, AdamW{.lr = kRate}, {.seed = 5});
+  const Data a = tests::data(0), b = tests::data(1);
+  trainer.accumulate(a.inputs, a.labels);
+  (void)reference.accumulate(a.inputs, a.labels);
+  const StepResult result = trainer.step(b.inputs, b.labels).get();
+  const ReferenceStep expected = reference.step(b.inputs, b.labels);
+  CHECK(result.losses == expected.losses);
+  CHECK(result.gradient_norm == Catch::Approx(expected.gradient_norm).epsilon(1e-6));
+}
+
+TEST_CASE("AC-1: when a batch of an update fails nothing is changed and the others are dropped",
+          "[integration][accumulate]") {
+  const auto failing = std::make_shared<FailingRank>();
+  const Program program = net_program(2);
+  Trainer trainer(program,
+                  "1f1b",
+                  AdamW{.lr = kRate},
+                  {.seed = 5, .mirror = true, .before_instruction = hook_of(failing)});
+  Reference reference(program, AdamW{.lr = kRate}, {.seed = 5});
+  const LabeledBatch a = points(8), b = points(8, 0.7);
+  const auto both = [&] {
+    trainer.accumulate(a.inputs, a.labels);
+    return trainer.step(b.inputs, b.labels);
+  };
+  const auto expect = [&] {
+    (void)reference.accumulate(a.inputs, a.labels);
+    return reference.step(b.inputs, b.labels);
+  };
+  (void)both().get();
+  (void)expect();
+  const StateDict weights = trainer.state_dict();
+  const StateDict buffers = trainer.buffers();
+  const auto unchanged = [&] {
+    return same_bits(trainer.state_dict(), weights) && same_bits(trainer.buffers(), buffers);
+  };
+  SECTION("in its last batch") {
+    failing->fail_at(first(trainer.plan(), Rank(1), Op::Vote));
+    CHECK_THROWS_WITH(both().get(), ContainsSubstring("injected failure"));
+    CHECK(unchanged());
+  }
+  SECTION("in an earlier one: those behind it fail, until the update is over") {
+    failing->fail_at(first(trainer.plan(), Rank(1), Op::Accumulate));
+    const StepFuture failed = trainer.accumulate(a.inputs, a.labels);
+    const StepFuture behind = trainer.accumulate(b.inputs, b.labels);
+    const StepFuture last = trainer.step(b.inputs, b.labels);
+    CHECK_THROWS_WITH(failed.get(), ContainsSubstring("injected failure"));
+    for (const StepFuture& future : {behind, last}) {
+      CHECK_THROWS_WITH(future.get(),
+                        ContainsSubstring("an earlier batch of this update has failed") &&
+                            ContainsSubstring("injected failure"));
+    }
+    CHECK(unchanged());
+  }
+  SECTION("in an earlier one, behind others: the ranks give these up") {
+    (void)trainer.accumulate(a.inputs, a.labels).get();
+    failing->fail_at(first(trainer.plan(), Rank(0), Op::Accumulate));
+    CHECK_THROWS_AS((void)trainer.accumulate(b.inputs, b.labels).get(), Error);
+    CHECK(unchanged());
+    (void)trainer.evaluate(a.inputs, a.labels);
+    CHECK(unchanged());
+    trainer.drop_accumulated();
+  }
+  SECTION("because its loss is not finite") {
+    const Batch infinite{torch::full({8, 1}, 1e30)};
+    CHECK(thrown([&] { (void)trainer.accumulate(a.inputs, infinite).get(); }).code() ==
+          Errc::NonFinite);
+    trainer.drop_accumulated();
+    CHECK(unchanged());
+  }
+  SECTION("and when the caller drops them, or takes another state") {
+    (void)trainer.accumulate(a.inputs, a.labels).get();
+    trainer.drop_accumulated();
+    CHECK(unchanged());
+    (void)trainer.accumulate(a.inputs, a.labels).get();
+    CHECK(trainer.recover() == 1);
+    CHECK(unchanged());
+  }
+  CHECK(both().get().losses == expect().losses);
+  StateDict trained = trainer.state_dict();
+  std::ranges::sort(trained, {}, [](const auto& w) { return w.first; });
+  CHECK(same_bits(trained, weights_of(reference)));
+}
+
+TEST_CASE("a schedule may be given by its name", "[integration][trainer]") {
+  const Program program = make_program({.stages = 4});
+  const auto refused = [&](const char* name, Errc code) {
+    const Error error = thrown([&] { Trainer trainer(program, name, AdamW{}); });
+    CHECK(error.code() == code);
+    return std::string(error.what());
+  };
+  CHECK(Trainer(program, "zb-v", AdamW{}).plan().ranks.size() == 2);
+  CHECK(Trainer(program, "dag-1f1b", AdamW{}).plan().ranks.size() == 4);
+  CHECK(Trainer(program, make_schedule("own", program), AdamW{}).plan().ranks.size() == 2);
+  CHECK_THAT(refused("1f1v", Errc::UsageArgument), ContainsSubstring("did you mean 1f1b?"));
+}
+
+}  // namespace
+}  // namespace stagecraft::tests
