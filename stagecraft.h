@@ -2,7 +2,9 @@
 #pragma once
 
 #include "stagecraft/actors/cluster.h"
+#include "stagecraft/actors/executor/learning_rate.h"
 #include "stagecraft/actors/executor/optimizer.h"
+#include "stagecraft/actors/executor/parameter_groups.h"
 #include "stagecraft/actors/step_future.h"
 #include "stagecraft/actors/trainer.h"
 #include "stagecraft/actors/worker_main.h"

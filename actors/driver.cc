@@ -150,8 +150,30 @@ class Driver {
         setup_.ledger->fail(submission, *why);
         continue;
       }
-      start(submission, *input);
+      start_at_its_rate(submission, *input);
     }
+  }
+
+  /// A rate that cannot be had is the step's failure: nothing was ordered yet.
+  void start_at_its_rate(Submission submission, const StepInput& input) {
+    try {
+      rate_ = rate_of(input);
+    } catch (...) {
+      setup_.ledger->fail(
+          submission,
+          foreign_error(std::current_exception()).with({.step = Step(setup_.ledger->committed())}));
+      return;
+    }
+    start(submission, input);
+  }
+
+  [[nodiscard]] double rate_of(const StepInput& input) const {
+    if (!input.training || input.learning_rate) {
+      return input.learning_rate.value_or(0.0);
+    }
+    const process_end::Elsewhere in_the_users_code;
+    return learning_rate_at(
+        setup_.options.learning_rate, setup_.base_learning_rate, setup_.ledger->committed());
   }
 
   /// Keeps DR-4: why no step is run, or nothing.
@@ -184,11 +206,7 @@ class Driver {
     const StepOrder order{.step = step,
                           .submission = submission,
                           .epoch = epoch_,
-                          .learning_rate = input.training
-                                               ? learning_rate_at(setup_.options.learning_rate,
-                                                                  setup_.base_learning_rate,
-                                                                  step.value)
-                                               : 0.0,
+                          .learning_rate = rate_,
                           .training = input.training,
                           .parts = input.parts};
     ordered_epoch_ = epoch_;
@@ -414,9 +432,9 @@ class Driver {
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
     if (round.succeeded()) {
       log(Level::Info, "step done", {{"step", round.step()}, {"seconds", seconds}});
-      setup_.ledger->complete(round.submission(),
-                              round.result(timelines.arrived(setup_.clock_offsets), seconds),
-                              round.training());
+      StepResult result = round.result(timelines.arrived(setup_.clock_offsets), seconds);
+      result.learning_rate = rate_;
+      setup_.ledger->complete(round.submission(), std::move(result), round.training());
     } else if (!told_) {
       fail(round);
     }
@@ -472,7 +490,8 @@ class Driver {
   std::optional<StepRound> round_;  ///< absent when Idle
   StepTimelines timelines_{0};      ///< of the step under way
   Phase phase_ = Phase::Running;
-  bool told_ = false;  ///< the future of the step under way has failed
+  double rate_ = 0.0;  ///< of the step under way
+  bool told_ = false;  ///< its future has failed
   Time begun_, deadline_, look_at_;
   std::optional<Time> tick_at_;  ///< of the earliest message to itself that is on its way
 };

@@ -32,6 +32,7 @@ struct StepInput {
   bool training = true;
   std::vector<std::vector<at::Tensor>> inputs, labels;  ///< per microbatch
   PartRuns parts;                                       ///< what these are
+  std::optional<double> learning_rate;                  ///< none: what the options say
 };
 
 struct EnteredStep {

@@ -12,6 +12,7 @@
 
 #include "stagecraft/actors/checkpoint.h"
 #include "stagecraft/actors/crew.h"
+#include "stagecraft/actors/executor/optimizer_registry.h"
 #include "stagecraft/actors/executor/state_names.h"
 #include "stagecraft/actors/way_back.h"
 #include "stagecraft/base/log.h"
@@ -61,6 +62,8 @@ struct Trainer::Impl {
   std::unique_ptr<Crew> crew;
   std::optional<Layout> layout_of;  ///< the schedule's
   std::set<int> known;              ///< numbers of the variants that the ranks have
+  std::optional<double> rate;       ///< what set_learning_rate said
+  std::int64_t replaced_at = 0;     ///< updates when the state was last replaced
   std::vector<StateTensor> unused;  ///< parameters and buffers that no stage has: they live here
 
   Impl(const Cluster& cluster,
@@ -71,6 +74,8 @@ struct Trainer::Impl {
       : program(p), options(std::move(t)), optimizer(o) {
     check_options(options);
     check_optimizer(optimizer);
+    check_groups(options.groups, optimizer);
+    check_groups_match(options.groups, p.parameter_names());
     const CheckResult checked = check(p, schedule);
     checked.or_throw();
     for (const std::string& note : checked.notes) {
@@ -154,7 +159,8 @@ struct Trainer::Impl {
     return {.training = training,
             .inputs = std::move(parts.inputs),
             .labels = std::move(parts.labels),
-            .parts = std::move(runs)};
+            .parts = std::move(runs),
+            .learning_rate = training ? rate : std::nullopt};
   }
 
   EnteredStep enter(const Batch& inputs, const Batch& labels, bool training) {
@@ -167,14 +173,38 @@ struct Trainer::Impl {
     return StepFuture(enter(inputs, labels, training).result);
   }
 
-  /// The whole state under its names; a buffer that two stages have is taken from the first.
-  std::vector<StateTensor> read_state() {
+  /// Errors: WorkerLost when nobody can say what the weights are.
+  void require_weights() {
     ledger->drain();
     if (const auto lost = ledger->lost()) {
       throw Error(Errc::WorkerLost,
                   fmt::format("the weights are undefined; to go on: {}", way_back(options.mirror)))
           .because(*lost);
     }
+  }
+
+  std::map<std::string, at::Tensor> read_gradients() {
+    if (!options.keep_gradients) {
+      throw Error(Errc::UsageArgument,
+                  "gradients() needs steps that keep theirs: set TrainerOptions::keep_gradients");
+    }
+    require_weights();
+    if (ledger->committed() == replaced_at) {
+      throw Error(Errc::UsageArgument,
+                  "there are no gradients before a step was made: make one, then ask for them");
+    }
+    std::map<std::string, at::Tensor> by_name;
+    for (std::vector<StateTensor>& of_rank : crew->read_gradients()) {
+      for (StateTensor& gradient : of_rank) {
+        by_name.try_emplace(std::move(gradient.name), std::move(gradient.tensor));
+      }
+    }
+    return by_name;
+  }
+
+  /// The whole state under its names; a buffer that two stages have is taken from the first.
+  std::vector<StateTensor> read_state() {
+    require_weights();
     std::vector<StateTensor> all = unused;
     std::set<std::string> names;
     for (std::vector<StateTensor>& of_rank : crew->read_state()) {
@@ -241,6 +271,7 @@ struct Trainer::Impl {
       kept.tensor.copy_(by_name.at(kept.name));
     }
     ledger->resume(checkpoint.step);
+    replaced_at = checkpoint.step;
   }
 
   std::int64_t recover() {
@@ -263,6 +294,7 @@ struct Trainer::Impl {
       throw;
     }
     ledger->resume(point.updates);
+    replaced_at = point.updates;
     return point.updates;
   }
 };
@@ -302,6 +334,25 @@ StepFuture Trainer::step(const Batch& inputs, const Batch& labels) {
 
 double Trainer::evaluate(const Batch& inputs, const Batch& labels) {
   return impl().run(inputs, labels, false).get().mean_loss;
+}
+
+void Trainer::set_learning_rate(std::optional<double> rate) {
+  if (rate) {
+    check_rate(*rate, "a learning rate");
+  }
+  impl().rate = rate;
+}
+
+StateDict Trainer::gradients() {
+  const OnCallersThread scope;
+  std::map<std::string, at::Tensor> by_name = impl().read_gradients();
+  StateDict result;
+  for (const std::string& name : impl().program.parameter_names()) {
+    if (const auto found = by_name.find(name); found != by_name.end()) {
+      result.emplace_back(name, found->second.clone());  // arenas want theirs back
+    }
+  }
+  return result;
 }
 
 std::int64_t Trainer::steps() const {

@@ -109,7 +109,7 @@ StageTimes time_stage(const sc::Program& program, const sc::StageProgram& stage)
     }));
     update.push_back(seconds_of([&] {
       (void)bucket.average(kMicrobatches);
-      bucket.update(optimizer, 0.0, 1.0, repetition + 1);
+      bucket.update(0.0, 1.0, repetition + 1);
     }));
   }
   return {sc::bench::median(forward), sc::bench::median(backward), sc::bench::median(update)};

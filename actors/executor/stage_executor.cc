@@ -30,7 +30,7 @@ using Tensors = std::vector<at::Tensor>;
 std::vector<StageRuntime> stages_of(const RankSetup& setup) {
   std::vector<StageRuntime> stages;
   for (const StageProgram& stage : setup.stages) {
-    stages.emplace_back(stage, setup.optimizer);
+    stages.emplace_back(stage, setup.optimizer, bucket_options(setup.options));
   }
   return stages;
 }
@@ -456,6 +456,16 @@ void StageExecutor::load(const std::vector<StateTensor>& state) {
   for (StageRuntime& stage : impl_->stages) {
     stage.load(state);
   }
+}
+
+std::vector<StateTensor> StageExecutor::gradients() const {
+  std::vector<StateTensor> result;
+  for (const StageRuntime& stage : impl_->stages) {
+    for (StateTensor& gradient : stage.bucket.gradients()) {
+      result.push_back(std::move(gradient));
+    }
+  }
+  return result;
 }
 
 std::vector<StateTensor> StageExecutor::state() const {

@@ -64,6 +64,9 @@ class StageExecutor {
   /// copy to keep.
   [[nodiscard]] std::vector<StateTensor> state() const;
 
+  /// Gradients of the last update by the names of their parameters (Bucket::gradients); living.
+  [[nodiscard]] std::vector<StateTensor> gradients() const;
+
   /// The copies that are kept of committed states; null unless TrainerOptions::mirror is set.
   [[nodiscard]] Mirror* mirror();
 

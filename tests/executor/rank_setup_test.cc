@@ -64,6 +64,10 @@ template <class T>
 constexpr std::size_t kUnlisted = 0;
 template <>
 constexpr std::size_t kUnlisted<TrainerOptions> = 1;  // OP-1: before_instruction
+template <>
+constexpr std::size_t kUnlisted<LearningRate> = 1;  // LR-1: of_step
+template <>
+constexpr std::size_t kUnlisted<CustomOptimizer> = 1;  // OZ-1: update
 
 /// Takes a record apart into `Count` fields, which compiles for just as many as it has: whoever
 /// adds one learns here that `visit_fields` does not list it. Returns where each is.
@@ -84,6 +88,9 @@ std::vector<const void*> places_of(T& r) {
   } else if constexpr (Count == 5) {
     auto& [a, b, c, d, e] = r;
     return places(a, b, c, d, e);
+  } else if constexpr (Count == 6) {
+    auto& [a, b, c, d, e, f] = r;
+    return places(a, b, c, d, e, f);
   } else if constexpr (Count == 7) {
     auto& [a, b, c, d, e, f, g] = r;
     return places(a, b, c, d, e, f, g);
