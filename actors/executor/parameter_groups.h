@@ -10,8 +10,8 @@
 /// PG-1: a parameter's rule follows from its name and its number of dimensions alone, so neither
 ///       the cut nor the number of stages that share it changes it.
 /// PG-2: what is frozen is not changed, has no optimizer state, and counts neither in the norm of
-///       the gradient nor in whether it is finite. Its gradient is computed all the same, so that no
-///       other one changes by a bit; what never trains is cheaper with requires_grad off at compile().
+///       the gradient nor in whether it is finite. Its gradient is computed all the same, so no
+///       other changes by a bit; what never trains is cheaper with requires_grad off at compile().
 #pragma once
 
 #include <cstddef>
