@@ -179,8 +179,10 @@ void check_same_model(const Checkpoint& found, const ExpectedState& expected) {
   for (const auto& [name, type, shape] : expected.tensors) {
     const auto same = shapes.find(name);
     if (same == shapes.end()) {
-      throw_mismatch(
-          fmt::format("the checkpoint is of another model or optimizer: it has no {}", name));
+      throw_mismatch(fmt::format(
+          "the checkpoint is of another model, optimizer or frozen parameters: it has no "
+          "{}",
+          name));
     }
     if (same->second != shape_text(type, shape)) {
       throw_mismatch(
@@ -192,9 +194,11 @@ void check_same_model(const Checkpoint& found, const ExpectedState& expected) {
     extra.erase(name);
   }
   if (!extra.empty()) {
-    throw_mismatch(fmt::format(
-        "the checkpoint is of another model or optimizer: it has {}, the trainer has not",
-        extra.begin()->first));
+    throw_mismatch(
+        fmt::format("the checkpoint is of another model, optimizer or frozen parameters: it has "
+                    "{}, the trainer "
+                    "has not",
+                    extra.begin()->first));
   }
 }
 

@@ -24,7 +24,7 @@ namespace stagecraft {
 struct Checkpoint {
   std::int64_t step = 0;   ///< optimizer updates made
   std::uint64_t seed = 0;  ///< with `step`, the whole state of random operators
-  std::string optimizer;   ///< "adamw" or "sgd"
+  std::string optimizer;   ///< its name in the registry (optimizer_registry.h)
   std::vector<StateTensor> tensors;
 };
 

@@ -246,13 +246,26 @@ struct Crew::Impl {
     return arrival.get();
   }
 
-  [[nodiscard]] std::vector<StateListing> ask_state(Submission request, bool tensors) const {
+  [[nodiscard]] std::vector<StateListing> ask_state(const SendState& what) const {
     std::vector<Asked<StateListing>> asked;
     for (int r = 0; r < ranks(); ++r) {
-      asked.push_back(
-          ask_worker<StateListing>(Rank(r), SendState{.request = request, .tensors = tensors}));
+      asked.push_back(ask_worker<StateListing>(Rank(r), what));
     }
     return gather(asked);
+  }
+
+  /// What each rank was asked to send, in the order of its listing.
+  [[nodiscard]] std::vector<std::vector<StateTensor>> read(const SendState& what) const {
+    const std::vector<StateListing> listings = ask_state(what);
+    const Deadline deadline = std::chrono::steady_clock::now() + job.options.state_deadline;
+    std::vector<std::vector<StateTensor>> state(listings.size());
+    for (std::size_t r = 0; r < listings.size(); ++r) {
+      for (std::size_t i = 0; i < listings[r].names.size(); ++i) {
+        state[r].push_back({listings[r].names[i],
+                            receive(Rank(r), state_tag(job.plan_id, what.request, i), deadline)});
+      }
+    }
+    return state;
   }
 
   /// By rank, what it has of the program's weights and buffers, in the order of its listing.
@@ -356,22 +369,15 @@ void Crew::mend() {
 }
 
 std::vector<StateListing> Crew::list_state() {
-  return impl_->ask_state(impl_->ledger->next_request(), false);
+  return impl_->ask_state({.request = impl_->ledger->next_request(), .tensors = false});
 }
 
 std::vector<std::vector<StateTensor>> Crew::read_state() {
-  const Submission request = impl_->ledger->next_request();
-  const std::vector<StateListing> listings = impl_->ask_state(request, true);
-  const Deadline deadline = std::chrono::steady_clock::now() + impl_->job.options.state_deadline;
-  std::vector<std::vector<StateTensor>> state(listings.size());
-  for (std::size_t r = 0; r < listings.size(); ++r) {
-    for (std::size_t i = 0; i < listings[r].names.size(); ++i) {
-      state[r].push_back(
-          {listings[r].names[i],
-           impl_->receive(Rank(r), state_tag(impl_->job.plan_id, request, i), deadline)});
-    }
-  }
-  return state;
+  return impl_->read({.request = impl_->ledger->next_request()});
+}
+
+std::vector<std::vector<StateTensor>> Crew::read_gradients() {
+  return impl_->read({.request = impl_->ledger->next_request(), .gradients = true});
 }
 
 void Crew::write_state(const std::vector<std::vector<StateTensor>>& state, std::int64_t updates) {

@@ -49,6 +49,8 @@ class Crew {
   [[nodiscard]] std::vector<StateListing> list_state();
   /// Copies of what every rank keeps, by rank, in the order of the listings.
   [[nodiscard]] std::vector<std::vector<StateTensor>> read_state();
+  /// Likewise of the gradients of its last update.
+  [[nodiscard]] std::vector<std::vector<StateTensor>> read_gradients();
   /// Replaces the state of every rank; `state` as read_state returns it, after `updates` updates.
   void write_state(const std::vector<std::vector<StateTensor>>& state, std::int64_t updates);
   /// Has every rank take over its copy of this state, a lost one from its keeper.

@@ -155,8 +155,31 @@ class Driver {
         setup_.ledger->fail(submission, *why);
         continue;
       }
-      start(submission, *input);
+      start_at_its_rate(submission, *input);
     }
+  }
+
+  /// A rate that cannot be had is the step's failure: nothing was ordered yet.
+  void start_at_its_rate(Submission submission, const StepInput& input) {
+    try {
+      rate_ = rate_of(input);
+    } catch (...) {
+      const Error why =
+          foreign_error(std::current_exception()).with({.step = Step(setup_.ledger->committed())});
+      update_.fail(why);
+      setup_.ledger->fail(submission, why);
+      return;
+    }
+    start(submission, input);
+  }
+
+  [[nodiscard]] double rate_of(const StepInput& input) const {
+    if (input.program != kTraining || !input.updates || input.learning_rate) {
+      return input.learning_rate.value_or(0.0);
+    }
+    const process_end::Elsewhere in_the_users_code;
+    return learning_rate_at(
+        setup_.options.learning_rate, setup_.base_learning_rate, setup_.ledger->committed());
   }
 
   /// Keeps DR-4: why no step is run, or nothing.
@@ -192,10 +215,7 @@ class Driver {
     const StepOrder order{.step = step,
                           .submission = submission,
                           .epoch = epoch_,
-                          .learning_rate = training ? learning_rate_at(setup_.options.learning_rate,
-                                                                       setup_.base_learning_rate,
-                                                                       step.value)
-                                                    : 0.0,
+                          .learning_rate = rate_,
                           .program = input.program,
                           .parts = input.parts,
                           .accumulated = update_.accumulated(),
@@ -436,6 +456,7 @@ class Driver {
     if (round.succeeded()) {
       log(Level::Info, "step done", {{"step", round.step()}, {"seconds", seconds}});
       StepResult result = round.result(timelines.arrived(setup_.clock_offsets), seconds);
+      result.learning_rate = rate_;
       setup_.ledger->complete(round.submission(),
                               round.training() ? update_.complete(std::move(result)) : result,
                               round.updates());
@@ -500,7 +521,8 @@ class Driver {
   StepTimelines timelines_{0};        ///< of the step under way
   UnfinishedUpdate update_;           ///< of which it is a batch, if it trains
   Phase phase_ = Phase::Running;
-  bool told_ = false;  ///< the future of the step under way has failed
+  double rate_ = 0.0;  ///< of the step under way
+  bool told_ = false;  ///< its future has failed
   Time begun_, deadline_, look_at_;
   std::optional<Time> tick_at_;  ///< of the earliest message to itself that is on its way
 };

@@ -92,6 +92,9 @@ struct SendState {
   /// packed.
   std::int64_t kept = -1;
   Rank to = kDriver;
+  /// Instead, the gradients of the last update (TrainerOptions::keep_gradients), by the names of
+  /// their parameters.
+  bool gradients = false;
 };
 
 /// A rank's state: names, shapes and types in the order in which the tensors are sent.
@@ -167,7 +170,7 @@ decltype(auto) visit_fields(StatusReply& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(SendState& m, V&& v) {
-  return v(m.request, m.tensors, m.kept, m.to);
+  return v(m.request, m.tensors, m.kept, m.to, m.gradients);
 }
 template <class V>
 decltype(auto) visit_fields(StateListing& m, V&& v) {

@@ -202,7 +202,8 @@ StateListing StageWorker::send_state(const SendState& m) {
       listing.kept = std::move(stock.kept);
     }
     const at::NoGradGuard no_grad;
-    const std::vector<StateTensor> state = executor_->committed_state();
+    const std::vector<StateTensor> state =
+        m.gradients ? executor_->gradients() : executor_->committed_state();
     for (std::size_t i = 0; i < state.size(); ++i) {
       listing.names.push_back(state[i].name);
       listing.shapes.push_back(state[i].tensor.sizes().vec());

@@ -12,7 +12,7 @@
 /// W-1: the executor is made, used and given up on the plan thread.
 /// W-2: `answer` is the one place where an exception becomes an error value.
 /// W-3: TakeState replaces the whole state or, failing, nothing. The first may leave out the
-///      optimizer's, which is zero in a rank that has just been loaded.
+///      optimizer's, which is as before the first step in a rank that has just been loaded.
 /// W-4: both are at work (base/process_end.h) while they may touch tensors: in messages that make,
 ///      move or drop some, and where the plan thread gives up what it holds.
 #pragma once

@@ -35,6 +35,7 @@ struct StepInput {
   std::shared_ptr<const Plan> plan;                     ///< its, by which the step runs
   std::vector<std::vector<at::Tensor>> inputs, labels;  ///< per microbatch
   PartRuns parts;                                       ///< what these are
+  std::optional<double> learning_rate;                  ///< none: what the options say
   // Of training: a batch of which update, counted from 0 each.
   std::int64_t update = 0;
   std::int32_t batch = 0;

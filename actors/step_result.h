@@ -15,6 +15,7 @@ struct StepResult {
   std::vector<double> losses;  ///< per microbatch
   double mean_loss = 0.0;      ///< weighted by samples (PT-2)
   double gradient_norm = 0.0;  ///< of the averaged gradient, before clipping
+  double learning_rate = 0.0;  ///< of parameters without a group's own; 0 for an evaluation
   double seconds = 0.0;
   std::vector<RankTimes> ranks;
   /// By rank, then position in its plan; each empty unless TrainerOptions::record_timeline, and

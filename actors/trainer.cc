@@ -16,6 +16,7 @@
 #include "stagecraft/actors/checkpoint.h"
 #include "stagecraft/actors/crew.h"
 #include "stagecraft/actors/evaluation_results.h"
+#include "stagecraft/actors/executor/optimizer_registry.h"
 #include "stagecraft/actors/executor/state_names.h"
 #include "stagecraft/actors/told_programs.h"
 #include "stagecraft/actors/way_back.h"
@@ -68,6 +69,8 @@ struct Trainer::Impl {
   std::shared_ptr<StepLedger> ledger = std::make_shared<StepLedger>();
   std::unique_ptr<Crew> crew;
   std::optional<ToldPrograms> programs;
+  std::optional<double> rate;       ///< what set_learning_rate said
+  std::int64_t replaced_at = 0;     ///< updates when the state was last replaced
   std::vector<StateTensor> unused;  ///< parameters and buffers that no stage has: they live here
 
   /// The update that the next batch belongs to.
@@ -85,6 +88,8 @@ struct Trainer::Impl {
       : program(p), evaluations(p.evaluations()), options(std::move(t)), optimizer(o) {
     check_options(options);
     check_optimizer(optimizer);
+    check_groups(options.groups, optimizer);
+    check_groups_match(options.groups, p.parameter_names());
     const CheckResult checked = check(p, schedule);
     checked.or_throw();
     for (const std::string& note : checked.notes) {
@@ -179,6 +184,7 @@ struct Trainer::Impl {
     } else {
       input.parts = runs_of(parts, scale_of(parts, update.first_samples));
     }
+    input.learning_rate = rate;
     input.update = update.number;
     input.batch = update.batches;
     input.updates = updates;
@@ -287,14 +293,38 @@ struct Trainer::Impl {
     }
   }
 
-  /// The whole state under its names; a buffer that two stages have is taken from the first.
-  std::vector<StateTensor> read_state() {
+  /// Errors: WorkerLost when nobody can say what the weights are.
+  void require_weights() {
     ledger->drain();
     if (const auto lost = ledger->lost()) {
       throw Error(Errc::WorkerLost,
                   fmt::format("the weights are undefined; to go on: {}", way_back(options.mirror)))
           .because(*lost);
     }
+  }
+
+  std::map<std::string, at::Tensor> read_gradients() {
+    if (!options.keep_gradients) {
+      throw Error(Errc::UsageArgument,
+                  "gradients() needs steps that keep theirs: set TrainerOptions::keep_gradients");
+    }
+    require_weights();
+    if (ledger->committed() == replaced_at) {
+      throw Error(Errc::UsageArgument,
+                  "there are no gradients before a step was made: make one, then ask for them");
+    }
+    std::map<std::string, at::Tensor> by_name;
+    for (std::vector<StateTensor>& of_rank : crew->read_gradients()) {
+      for (StateTensor& gradient : of_rank) {
+        by_name.try_emplace(std::move(gradient.name), std::move(gradient.tensor));
+      }
+    }
+    return by_name;
+  }
+
+  /// The whole state under its names; a buffer that two stages have is taken from the first.
+  std::vector<StateTensor> read_state() {
+    require_weights();
     std::vector<StateTensor> all = unused;
     std::set<std::string> names;
     for (std::vector<StateTensor>& of_rank : crew->read_state()) {
@@ -362,6 +392,7 @@ struct Trainer::Impl {
       kept.tensor.copy_(by_name.at(kept.name));
     }
     ledger->resume(checkpoint.step);
+    replaced_at = checkpoint.step;
   }
 
   std::int64_t recover() {
@@ -385,6 +416,7 @@ struct Trainer::Impl {
       throw;
     }
     ledger->resume(point.updates);
+    replaced_at = point.updates;
     return point.updates;
   }
 };
@@ -459,6 +491,25 @@ double Trainer::evaluate(const Batch& inputs, const Batch& labels) {
   std::vector<LabeledBatch> one{{inputs, labels}};
   internal::RangeSource source(one);
   return impl().evaluate(source, {}).loss;
+}
+
+void Trainer::set_learning_rate(std::optional<double> rate) {
+  if (rate) {
+    check_rate(*rate, "a learning rate");
+  }
+  impl().rate = rate;
+}
+
+StateDict Trainer::gradients() {
+  const OnCallersThread scope;
+  std::map<std::string, at::Tensor> by_name = impl().read_gradients();
+  StateDict result;
+  for (const std::string& name : impl().program.parameter_names()) {
+    if (const auto found = by_name.find(name); found != by_name.end()) {
+      result.emplace_back(name, found->second.clone());  // arenas want theirs back
+    }
+  }
+  return result;
 }
 
 std::int64_t Trainer::steps() const {

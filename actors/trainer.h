@@ -20,6 +20,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -132,6 +133,19 @@ class Trainer {
   [[nodiscard]] Evaluation evaluate(BatchSource& batches, const std::vector<Metric>& metrics);
   /// Likewise of one batch, its mean loss alone.
   [[nodiscard]] double evaluate(const Batch& inputs, const Batch& labels);
+
+  /// Steps that are asked for from now on have this learning rate, whatever the options say; none:
+  /// what they say, again. Groups follow it as they follow the options'. No part of a checkpoint.
+  /// Errors: UsageArgument for a number below 0 or not finite.
+  void set_learning_rate(std::optional<double> rate);
+
+  /// Copies of the averaged gradients, before clipping, of all parameters that the last step has
+  /// updated, by name in the model's order, after the steps under way; of tied parameters and of
+  /// replicas once.
+  /// Errors: UsageArgument without TrainerOptions::keep_gradients, and before a step was made since
+  ///         the trainer was made or its state was replaced; WorkerLost when the weights are
+  ///         undefined.
+  [[nodiscard]] StateDict gradients();
 
   /// Updates made: of steps that are over.
   [[nodiscard]] std::int64_t steps() const;

@@ -73,7 +73,7 @@ StageTimes time_stage(const Program& program,
     }));
     update.push_back(seconds_of([&] {
       (void)bucket.average(1);
-      bucket.update(optimizer, 0.0, 1.0, repetition + 1);
+      bucket.update(0.0, 1.0, repetition + 1);
     }));
   }
   return {median(forward), median(backward), median(update)};

@@ -92,7 +92,7 @@ class Operators {
         }
         break;
       case sc::Op::Update:
-        stages_.at(i.task.stage).bucket.update(kOptimizer, 0.0, 1.0, 1);
+        stages_.at(i.task.stage).bucket.update(0.0, 1.0, 1);
         break;
       default:
         break;

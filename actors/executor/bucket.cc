@@ -53,16 +53,23 @@ class FlatBuffers {
 
 }  // namespace
 
-Bucket::Bucket(const StageProgram& stage, const Optimizer& optimizer)
-    : state_names_(state_names(optimizer)) {
+Bucket::Bucket(const StageProgram& stage, const Optimizer& optimizer, const BucketOptions& options)
+    : optimizer_(optimizer), state_names_(state_names(optimizer)) {
   const at::NoGradGuard no_grad;
-  FlatBuffers weights, gradients;
+  const auto rule = [&](const StageParameter& parameter) {
+    const auto dimensions = static_cast<std::int64_t>(stage.at(parameter.value).sizes.size());
+    return rule_of(options.groups, options.decay_on, optimizer, parameter.name, dimensions);
+  };
+  FlatBuffers weights, gradients, kept;
   std::vector<FlatBuffers> states(state_names_.size());
   for (const StageParameter& parameter : stage.parameters) {
     const Value& facts = stage.at(parameter.value);
     weights.reserve(facts);
     if (parameter.trained) {
       gradients.reserve(facts);
+    }
+    if (parameter.trained && !rule(parameter).frozen) {
+      kept.reserve(facts);
       for (FlatBuffers& s : states) {
         s.reserve(facts);
       }
@@ -77,24 +84,37 @@ Bucket::Bucket(const StageProgram& stage, const Optimizer& optimizer)
     if (!parameter.trained) {
       continue;
     }
-    OptimizedParameter trained{.parameter = leaf.detach(), .gradient = gradients.cut(facts)};
-    for (FlatBuffers& s : states) {
-      trained.state.push_back(s.cut(facts));
-    }
-    trained_.push_back(std::move(trained));
     trained_names_.push_back(parameter.name);
-    positions_.push_back(parameter.counted ? std::optional(parameter.position) : std::nullopt);
+    gradients_.push_back(gradients.cut(facts));
     gradient_edges_.push_back(torch::autograd::impl::gradient_edge(leaf));
+    const bool frozen = rule(parameter).frozen;
+    positions_.push_back(parameter.counted && !frozen ? std::optional(parameter.position)
+                                                      : std::nullopt);
+    if (frozen) {
+      continue;
+    }
+    OptimizedParameter& trained =
+        optimized_.emplace_back(OptimizedParameter{.parameter = leaf.detach(),
+                                                   .gradient = gradients_.back(),
+                                                   .state = {},
+                                                   .rule = rule(parameter),
+                                                   .name = parameter.name});
+    for (FlatBuffers& s : states) {
+      trained.state.push_back(s.cut(facts).fill_(initial_state_value(optimizer)));
+    }
+    if (options.keep_gradients) {
+      kept_.push_back(kept.cut(facts));
+    }
   }
   flat_gradients_ = gradients.all();
-  try_optimizer(optimizer, trained_);
+  try_optimizer(optimizer, optimized_);
 }
 
 void Bucket::accumulate(const std::vector<at::Tensor>& gradients, double weight) {
   const at::NoGradGuard no_grad;
-  SC_CHECK(gradients.size() == trained_.size(), "one gradient per trained parameter");
+  SC_CHECK(gradients.size() == gradients_.size(), "one gradient per trained parameter");
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    at::Tensor& sum = trained_[i].gradient;
+    at::Tensor& sum = gradients_[i];
     if (empty_ && gradients[i].defined()) {
       sum.copy_(gradients[i]);
       if (weight != 1.0) {
@@ -115,26 +135,26 @@ std::vector<SquaredNorm> Bucket::average(double weight) {
     flat.div_(weight);
   }
   std::vector<SquaredNorm> norms;
-  for (std::size_t i = 0; i < trained_.size(); ++i) {
+  for (std::size_t i = 0; i < gradients_.size(); ++i) {
     if (positions_[i]) {
-      const double norm = at::linalg_vector_norm(trained_[i].gradient).item<double>();
+      const double norm = at::linalg_vector_norm(gradients_[i]).item<double>();
       norms.push_back({*positions_[i], norm * norm});
     }
   }
   return norms;
 }
 
-void Bucket::update(const Optimizer& optimizer,
-                    double learning_rate,
-                    double scale,
-                    std::int64_t step) {
+void Bucket::update(double learning_rate, double scale, std::int64_t step) {
   const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < kept_.size(); ++i) {
+    kept_[i].copy_(optimized_[i].gradient);
+  }
   if (scale != 1.0) {
     for (at::Tensor& flat : flat_gradients_) {
       flat.mul_(scale);
     }
   }
-  apply(optimizer, learning_rate, step, trained_);
+  apply(optimizer_, learning_rate, step, optimized_);
 }
 
 std::vector<NamedTensor> Bucket::state() const {
@@ -143,18 +163,17 @@ std::vector<NamedTensor> Bucket::state() const {
     result.push_back({state_name(kWeight, names_[i]), parameters_[i].detach()});
   }
   for (std::size_t s = 0; s < state_names_.size(); ++s) {
-    for (std::size_t i = 0; i < trained_.size(); ++i) {
-      result.push_back(
-          {std::string(state_names_[s]) + ":" + trained_names_[i], trained_[i].state[s]});
+    for (const OptimizedParameter& p : optimized_) {
+      result.push_back({state_name(state_names_[s] + ":", p.name), p.state[s]});
     }
   }
   return result;
 }
 
-std::vector<at::Tensor> Bucket::gradients() const {
-  std::vector<at::Tensor> result;
-  for (const OptimizedParameter& p : trained_) {
-    result.push_back(p.gradient);
+std::vector<NamedTensor> Bucket::gradients() const {
+  std::vector<NamedTensor> result;
+  for (std::size_t i = 0; i < optimized_.size(); ++i) {
+    result.push_back({optimized_[i].name, kept_.empty() ? optimized_[i].gradient : kept_[i]});
   }
   return result;
 }
@@ -162,7 +181,7 @@ std::vector<at::Tensor> Bucket::gradients() const {
 at::Tensor Bucket::gradient(std::string_view parameter) const {
   const auto found = std::ranges::find(trained_names_, parameter);
   SC_CHECK(found != trained_names_.end(), "what is tied trains");
-  return trained_[static_cast<std::size_t>(found - trained_names_.begin())].gradient;
+  return gradients_[static_cast<std::size_t>(found - trained_names_.begin())];
 }
 
 }  // namespace stagecraft

@@ -7,6 +7,8 @@
 /// BU-1: what a view holds does not depend on where in the buffer it lies: bucket layout changes no
 ///      bit.
 /// BU-2: gradients of a step are copied in first, then added, in the order of the calls.
+/// BU-3: a frozen parameter (PG-2) has a place for its gradient, which ties and copies of the stage
+///       sum like any other, and nothing else here.
 #pragma once
 
 #include <optional>
@@ -15,16 +17,29 @@
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/edge.h>
 
-#include "stagecraft/actors/executor/optimizer.h"
+#include "stagecraft/actors/executor/optimizer_registry.h"
+#include "stagecraft/actors/executor/parameter_groups.h"
 #include "stagecraft/compiler/stage_program.h"
 #include "stagecraft/futures/collective/vote.h"
 
 namespace stagecraft {
 
+/// What of the options of a trainer or a reference a bucket goes by.
+struct BucketOptions {
+  std::vector<ParameterGroup> groups;
+  DecayOn decay_on = DecayOn::All;
+  bool keep_gradients = false;
+};
+
+template <class Options>
+[[nodiscard]] BucketOptions bucket_options(const Options& options) {
+  return {options.groups, options.decay_on, options.keep_gradients};
+}
+
 class Bucket {
  public:
-  /// Everything zero: weights come from elsewhere.
-  Bucket(const StageProgram& stage, const Optimizer& optimizer);
+  /// Everything as before the first step, weights zero: they come from elsewhere.
+  Bucket(const StageProgram& stage, const Optimizer& optimizer, const BucketOptions& options = {});
 
   /// The leaves autograd differentiates to, in the order of StageProgram::parameters.
   [[nodiscard]] const std::vector<at::Tensor>& parameters() const { return parameters_; }
@@ -41,12 +56,12 @@ class Bucket {
   void accumulate(const std::vector<at::Tensor>& gradients, double weight = 1.0);
 
   /// Turns the sum over microbatches into their mean, given what they weigh together; returns the
-  /// squared norm of each counted parameter's.
+  /// squared norm of each counted parameter's that is not frozen.
   [[nodiscard]] std::vector<SquaredNorm> average(double weight);
 
   /// One optimizer update. `scale` is what clipping multiplies the gradient with. `step` counts
   /// from 1.
-  void update(const Optimizer& optimizer, double learning_rate, double scale, std::int64_t step);
+  void update(double learning_rate, double scale, std::int64_t step);
 
   /// Parameters first (kWeight), then the optimizer's state; the living tensors.
   [[nodiscard]] std::vector<NamedTensor> state() const;
@@ -55,10 +70,11 @@ class Bucket {
   /// ones.
   [[nodiscard]] const std::vector<at::Tensor>& flat_gradients() const { return flat_gradients_; }
 
-  /// The gradient buffers, one view per trained parameter.
-  [[nodiscard]] std::vector<at::Tensor> gradients() const;
+  /// Gradients of the parameters that it updates, by their names: as averaged for the last update,
+  /// where they are kept; else the living ones, which clipping has scaled.
+  [[nodiscard]] std::vector<NamedTensor> gradients() const;
 
-  /// That of one. Requires: it trains.
+  /// The living one of a parameter. Requires: it trains.
   [[nodiscard]] at::Tensor gradient(std::string_view parameter) const;
 
  private:
@@ -66,9 +82,12 @@ class Bucket {
   std::vector<at::Tensor> parameters_;                  // likewise
   std::vector<std::optional<std::int64_t>> positions_;  // of the trained ones that are counted here
   std::vector<std::string> trained_names_;
-  std::vector<OptimizedParameter> trained_;
-  std::vector<std::string_view> state_names_;
+  std::vector<at::Tensor> gradients_;          // of the trained ones
+  std::vector<OptimizedParameter> optimized_;  // of these, all that are not frozen
+  Optimizer optimizer_;
+  std::vector<std::string> state_names_;
   std::vector<at::Tensor> flat_gradients_;  // one per dtype
+  std::vector<at::Tensor> kept_;            // like the gradients of the optimized ones, or empty
   std::vector<torch::autograd::Edge> gradient_edges_;
   bool empty_ = true;
 };

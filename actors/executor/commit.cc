@@ -133,8 +133,7 @@ Ballot Commit::make_ballot() {
 
 void Commit::update(StageRuntime& stage) {
   const auto computing = times_.compute(&RankTimes::update);
-  stage.bucket.update(setup_.optimizer,
-                      order_.learning_rate,
+  stage.bucket.update(order_.learning_rate,
                       clip_scale(setup_.options.clip, verdict_->total_norm),
                       order_.step.value + 1);
 }

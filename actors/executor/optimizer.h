@@ -1,8 +1,15 @@
-/// Optimizer settings, and the rule they stand for. The arithmetic is LibTorch's fused kernels, per
-/// parameter view.
+/// Optimizer settings: what a trainer is made with. Their defaults are those of LibTorch's classes
+/// of that name (torch/optim/*.h), and so is the arithmetic (optimizer_registry.h).
+///
+/// Plain records: `visit_fields` lists what travels to a rank, in the order in which the registry
+/// names the settings.
+/// OZ-1: a CustomOptimizer's callable exists in its own process only, and is refused by name where
+///       a rank is of another.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -16,68 +23,113 @@ namespace stagecraft {
 struct AdamW {
   double lr = 1e-3;
   double beta1 = 0.9;
-  double beta2 = 0.95;
+  double beta2 = 0.999;
   double eps = 1e-8;
-  double weight_decay =
-      0.1;  ///< not applied to parameters of fewer than two dimensions (norms, biases)
+  double weight_decay = 1e-2;
+  bool amsgrad = false;  ///< divide by the largest second moment so far; a third state tensor
+};
+
+/// Adam (Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015); decay is added to
+/// the gradient.
+struct Adam {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0.0;
+  bool amsgrad = false;  ///< as above
 };
 
 struct Sgd {
-  double lr = 1e-2;
+  double lr = 1e-2;  ///< LibTorch's class has no default for this one
   double momentum = 0.0;
-  double weight_decay = 0.0;  ///< as above
+  double dampening = 0.0;
+  double weight_decay = 0.0;
+  bool nesterov = false;  ///< needs momentum, and no dampening
 };
 
-using Optimizer = std::variant<AdamW, Sgd>;
-
-/// The learning rate over the steps: `warmup` steps rise linearly to the optimizer's lr, then it
-/// stays, or falls as half a cosine to zero at `total_steps`.
-struct LearningRate {
-  enum class Kind : std::uint8_t { Constant, Cosine };
-  Kind kind = Kind::Constant;
-  std::int64_t warmup = 0;
-  std::int64_t total_steps = 0;  ///< required by Cosine
+/// Adagrad (Duchi, Hazan and Singer, "Adaptive subgradient methods", JMLR 2011).
+struct Adagrad {
+  double lr = 1e-2;
+  double lr_decay = 0.0;  ///< the rate of step k (from 1) is divided by 1 + (k - 1) * lr_decay
+  double weight_decay = 0.0;
+  double initial_accumulator_value = 0.0;
+  double eps = 1e-10;
 };
 
-/// Errors: UsageArgument for settings that cannot train: not finite, negative, or a decay outside
-/// of [0, 1).
-void check_optimizer(const Optimizer& optimizer);
-
-/// The learning rate of step `step` (the first is 0).
-[[nodiscard]] double learning_rate_at(const LearningRate& schedule, double base, std::int64_t step);
-[[nodiscard]] double base_learning_rate(const Optimizer& optimizer);
-
-/// "adamw", "sgd": the name an optimizer has in checkpoints.
-[[nodiscard]] std::string_view optimizer_name(const Optimizer& optimizer);
-
-/// Names of the state tensors an optimizer keeps per parameter, in the order in which they are
-/// stored.
-[[nodiscard]] std::vector<std::string_view> state_names(const Optimizer& optimizer);
-
-/// One parameter with everything the optimizer changes; all tensors have the parameter's shape.
-struct OptimizedParameter {
-  at::Tensor parameter, gradient;
-  std::vector<at::Tensor> state;  ///< as state_names says
+/// RMSprop (Hinton, lecture 6e, 2012), centered as in Graves, "Generating sequences with recurrent
+/// neural networks", 2013.
+struct RMSprop {
+  double lr = 1e-2;
+  double alpha = 0.99;
+  double eps = 1e-8;
+  double weight_decay = 0.0;
+  double momentum = 0.0;
+  bool centered = false;
 };
 
-/// Runs the update once on parameters of the same dtypes and numbers of dimensions, of one element
-/// each, so that what it does not take is found out before a step depends on it.
-/// Errors: UsageArgument, naming the dtype.
-void try_optimizer(const Optimizer& optimizer, const std::vector<OptimizedParameter>& parameters);
+/// What a CustomOptimizer's callable is given: one parameter in one step. It changes `parameter`
+/// and `state` in place (`mul_`, `add_`, `copy_`), and nothing else.
+struct CustomUpdate {
+  std::string_view name;  ///< the parameter's
+  at::Tensor parameter;
+  at::Tensor gradient;                   ///< averaged, then clipped; may be written to
+  const std::vector<at::Tensor>& state;  ///< as CustomOptimizer::state says, like the parameter
+  std::int64_t step = 1;                 ///< counts from 1
+  double learning_rate = 0.0;            ///< of this parameter in this step
+  double weight_decay = 0.0;             ///< of this parameter; the callable applies it, or not
+};
 
-/// One update. `step` counts from 1; `gradient` is what the update applies (averaged, clipped).
-void apply(const Optimizer& optimizer,
-           double learning_rate,
-           std::int64_t step,
-           std::vector<OptimizedParameter>& parameters);
+/// An optimizer of one's own, where ranks are threads of this process:
+///
+///   sc::CustomOptimizer{.lr = 0.1, .update = [](const sc::CustomUpdate& u) {
+///     u.parameter.add_(u.gradient.sign(), -u.learning_rate);
+///   }}
+///
+/// The callable runs on the ranks' threads, several at once, behind the vote: what it throws leaves
+/// the weights undefined. Results do not depend on the cut as long as it looks at nothing but what
+/// it is given.
+struct CustomOptimizer {
+  double lr = 1e-3;
+  double weight_decay = 0.0;
+  std::string name = "custom";     ///< in checkpoints
+  std::vector<std::string> state;  ///< names of the tensors it keeps per parameter; zero at first
+  std::function<void(const CustomUpdate&)> update;
+};
+
+using Optimizer = std::variant<AdamW, Sgd, Adam, Adagrad, RMSprop, CustomOptimizer>;
+
+[[nodiscard]] inline double base_learning_rate(const Optimizer& optimizer) {
+  return std::visit([](const auto& o) { return o.lr; }, optimizer);
+}
+
+[[nodiscard]] inline double base_weight_decay(const Optimizer& optimizer) {
+  return std::visit([](const auto& o) { return o.weight_decay; }, optimizer);
+}
 
 template <class V>
 decltype(auto) visit_fields(AdamW& m, V&& v) {
-  return v(m.lr, m.beta1, m.beta2, m.eps, m.weight_decay);
+  return v(m.lr, m.beta1, m.beta2, m.eps, m.weight_decay, m.amsgrad);
+}
+template <class V>
+decltype(auto) visit_fields(Adam& m, V&& v) {
+  return v(m.lr, m.beta1, m.beta2, m.eps, m.weight_decay, m.amsgrad);
 }
 template <class V>
 decltype(auto) visit_fields(Sgd& m, V&& v) {
-  return v(m.lr, m.momentum, m.weight_decay);
+  return v(m.lr, m.momentum, m.dampening, m.weight_decay, m.nesterov);
+}
+template <class V>
+decltype(auto) visit_fields(Adagrad& m, V&& v) {
+  return v(m.lr, m.lr_decay, m.weight_decay, m.initial_accumulator_value, m.eps);
+}
+template <class V>
+decltype(auto) visit_fields(RMSprop& m, V&& v) {
+  return v(m.lr, m.alpha, m.eps, m.weight_decay, m.momentum, m.centered);
+}
+template <class V>
+decltype(auto) visit_fields(CustomOptimizer& m, V&& v) {
+  return v(m.lr, m.weight_decay, m.name, m.state);
 }
 
 }  // namespace stagecraft

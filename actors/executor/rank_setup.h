@@ -4,8 +4,9 @@
 ///
 /// Cut out of a Job for every rank, once, when a trainer starts; handed to the rank's executor.
 /// RU-1: nothing in it points at the program or at another rank, and `visit_fields` lists all of
-///       it, down to the operands of an operator. Two things are of this process alone and say so:
-///       the attachments of a stage program and TrainerOptions::before_instruction.
+///       it, down to the operands of an operator. Three things are of one process alone and say so:
+///       the attachments of a stage program, TrainerOptions::before_instruction and the callable of
+///       a CustomOptimizer.
 /// RU-2: weights are no part of it: they come as state, over the data plane.
 #pragma once
 

@@ -11,9 +11,11 @@
 #include "stagecraft/actors/executor/backward.h"
 #include "stagecraft/actors/executor/clip.h"
 #include "stagecraft/actors/executor/non_finite.h"
+#include "stagecraft/actors/executor/optimizer_registry.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/actors/executor/step_parts.h"
 #include "stagecraft/actors/executor/tie_sum.h"
+#include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/parts.h"
 #include "stagecraft/compiler/thread_count.h"
@@ -72,6 +74,7 @@ struct Reference::Impl {
   std::vector<torch::autograd::Edge> edges;
   std::vector<TieSum> ties;
   std::int64_t done = 0;
+  std::optional<double> set_rate;
 
   /// Of the update under way: its batches so far.
   struct Unfinished {
@@ -84,10 +87,14 @@ struct Reference::Impl {
   Impl(Program p, Optimizer o, ReferenceOptions opt)
       : program(std::move(p)), optimizer(o), options(std::move(opt)) {
     check_optimizer(optimizer);
+    check_learning_rate(options.learning_rate);
+    check_groups(options.groups, optimizer);
+    check_groups_match(options.groups, program.parameter_names());
     const CompiledProgram& compiled = program.compiled();
     const std::vector<NamedTensor> start = initial_state(compiled.graph);
     for (const StageId id : compiled.partition.order) {
-      stages.emplace_back(compiled.partition.stages[id.index()], optimizer);
+      stages.emplace_back(
+          compiled.partition.stages[id.index()], optimizer, bucket_options(options));
       stages.back().load(start);
       for (const auto& edge : stages.back().bucket.gradient_edges()) {
         edges.push_back(edge);
@@ -142,8 +149,11 @@ struct Reference::Impl {
     }
     result.losses = std::move(update->losses);
     result.mean_loss = mean_loss(result.losses, update->parts);
-    result.gradient_norm =
-        this->update(total_weight(update->parts, static_cast<int>(result.losses.size())));
+    result.learning_rate =
+        set_rate ? *set_rate
+                 : learning_rate_at(options.learning_rate, base_learning_rate(optimizer), done);
+    result.gradient_norm = this->update(
+        total_weight(update->parts, static_cast<int>(result.losses.size())), result.learning_rate);
     return result;
   }
 
@@ -231,7 +241,7 @@ struct Reference::Impl {
     }
   }
 
-  double update(double weight) {
+  double update(double weight, double rate) {
     const auto deadline = std::chrono::steady_clock::now() +
                           std::chrono::minutes(1);  // it waits for nobody but itself
     for (const TieSum& tie : ties) {
@@ -247,10 +257,8 @@ struct Reference::Impl {
     const VoteResult verdict =
         vote(collective, Group{{Rank(0)}}, {.submission = Submission(done)}, ballot, deadline);
     refuse_non_finite(stages, verdict, Step(done));
-    const double rate =
-        learning_rate_at(options.learning_rate, base_learning_rate(optimizer), done);
     for (StageRuntime& stage : stages) {
-      stage.bucket.update(optimizer, rate, clip_scale(options.clip, verdict.total_norm), done + 1);
+      stage.bucket.update(rate, clip_scale(options.clip, verdict.total_norm), done + 1);
     }
     ++done;
     return verdict.total_norm;
@@ -279,14 +287,14 @@ std::vector<StateTensor> Reference::state() const {
 }
 
 std::vector<StateTensor> Reference::gradients() const {
+  if (impl_->options.clip && !impl_->options.keep_gradients) {
+    throw Error(Errc::UsageArgument,
+                "clipping has changed the gradients: set ReferenceOptions::keep_gradients before");
+  }
   std::vector<StateTensor> result;
   for (const StageRuntime& stage : impl_->stages) {
-    const std::vector<at::Tensor> gradients = stage.bucket.gradients();
-    std::size_t next = 0;
-    for (const StageParameter& parameter : stage.program->parameters) {
-      if (parameter.trained) {
-        result.push_back({parameter.name, gradients[next++]});
-      }
+    for (StateTensor& gradient : stage.bucket.gradients()) {
+      result.push_back(std::move(gradient));
     }
   }
   return result;
@@ -298,6 +306,13 @@ std::int64_t Reference::steps() const {
 
 void Reference::set_steps(std::int64_t steps) {
   impl_->done = steps;
+}
+
+void Reference::set_learning_rate(std::optional<double> rate) {
+  if (rate) {
+    check_rate(*rate, "a learning rate");
+  }
+  impl_->set_rate = rate;
 }
 
 }  // namespace stagecraft

@@ -17,7 +17,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "stagecraft/actors/executor/learning_rate.h"
 #include "stagecraft/actors/executor/optimizer.h"
+#include "stagecraft/actors/executor/parameter_groups.h"
 #include "stagecraft/actors/executor/stage_executor.h"
 #include "stagecraft/compiler/batch.h"
 #include "stagecraft/compiler/program.h"
@@ -26,7 +28,10 @@ namespace stagecraft {
 
 struct ReferenceOptions {
   LearningRate learning_rate;
+  std::vector<ParameterGroup> groups;
+  DecayOn decay_on = DecayOn::All;
   std::optional<double> clip;
+  bool keep_gradients = false;  ///< for gradients(), where clipping changes them
   std::uint64_t seed = 0;
   int threads = 1;
 };
@@ -35,6 +40,7 @@ struct ReferenceStep {
   std::vector<double> losses;  ///< per microbatch
   double mean_loss = 0.0;      ///< weighted by samples (PT-2)
   double gradient_norm = 0.0;
+  double learning_rate = 0.0;  ///< of parameters without a group's own
 };
 
 class Reference {
@@ -55,12 +61,17 @@ class Reference {
   /// several stages have comes once for each.
   [[nodiscard]] std::vector<StateTensor> state() const;
 
-  /// Averaged gradients of the last step by parameter name, as the optimizer saw them; likewise.
+  /// Averaged gradients of the last step by parameter name, before clipping, without those of
+  /// frozen parameters; likewise.
+  /// Errors: UsageArgument where steps are clipped and no gradients are kept.
   [[nodiscard]] std::vector<StateTensor> gradients() const;
 
   /// Updates done so far; set it together with the state to go on from a checkpoint.
   [[nodiscard]] std::int64_t steps() const;
   void set_steps(std::int64_t steps);
+
+  /// As Trainer::set_learning_rate.
+  void set_learning_rate(std::optional<double> rate);
 
  private:
   struct Impl;

@@ -16,7 +16,9 @@ namespace stagecraft {
 namespace wire {
 
 template <>
-inline constexpr LearningRate::Kind kLast<LearningRate::Kind> = LearningRate::Kind::Cosine;
+inline constexpr LearningRate::Kind kLast<LearningRate::Kind> = LearningRate::Kind::Linear;
+template <>
+inline constexpr DecayOn kLast<DecayOn> = DecayOn::Matrices;
 
 }  // namespace wire
 
@@ -116,6 +118,9 @@ std::vector<std::string> obstacles(const RankSetup& setup) {
   std::vector<std::string> all = obstacles_in(setup.stages);
   if (setup.options.before_instruction) {
     all.emplace_back("the options have before_instruction, which is called in this process");
+  }
+  if (const auto* custom = std::get_if<CustomOptimizer>(&setup.optimizer)) {
+    all.push_back(fmt::format("the optimizer \"{}\" is a callable of this process", custom->name));
   }
   return all;
 }

@@ -11,8 +11,8 @@
 /// SW-2: what decode_setup returns can be bound and run as safely as what this process made
 ///       (verify_setup.h); nothing is believed before it was checked, and memory is taken for what
 ///       was received, never for what it claims.
-/// SW-3: what exists in one process alone is refused when it is written: attachments of stages, and
-///       TrainerOptions::before_instruction.
+/// SW-3: what exists in one process alone is refused when it is written: attachments of stages,
+///       TrainerOptions::before_instruction, and a CustomOptimizer.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@
 namespace stagecraft {
 
 /// Changes with every change to the fields of any record of a setup, and to how one is written.
-inline constexpr std::uint64_t kSetupVersion = 2;  // of variants too
+inline constexpr std::uint64_t kSetupVersion = 3;  // of variants too
 
 struct EncodedSetup {
   std::string bytes;

@@ -32,7 +32,7 @@ using Tensors = std::vector<at::Tensor>;
 LoadedProgram program_that_trains(const RankSetup& setup, std::unique_ptr<LoadedPlan> plan) {
   LoadedProgram program{.shapes = {}, .plan = std::move(plan)};
   for (const StageProgram& stage : setup.stages) {
-    program.shapes[0].stages.emplace_back(stage, setup.optimizer);
+    program.shapes[0].stages.emplace_back(stage, setup.optimizer, bucket_options(setup.options));
   }
   return program;
 }
@@ -559,6 +559,16 @@ void StageExecutor::load(const std::vector<StateTensor>& state) {
   for (StageRuntime& stage : impl_->stages) {
     stage.load(state);
   }
+}
+
+std::vector<StateTensor> StageExecutor::gradients() const {
+  std::vector<StateTensor> result;
+  for (const StageRuntime& stage : impl_->stages) {
+    for (StateTensor& gradient : stage.bucket.gradients()) {
+      result.push_back(std::move(gradient));
+    }
+  }
+  return result;
 }
 
 std::vector<StateTensor> StageExecutor::state() const {

@@ -74,6 +74,8 @@ class StageExecutor {
 
   /// What there is of an update that was begun is given up (AC-1).
   void drop_accumulated();
+  /// Gradients of the last update by the names of their parameters (Bucket::gradients); living.
+  [[nodiscard]] std::vector<StateTensor> gradients() const;
 
   /// The copies that are kept of committed states; null unless TrainerOptions::mirror is set.
   [[nodiscard]] Mirror* mirror();

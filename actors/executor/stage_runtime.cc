@@ -44,8 +44,10 @@ at::Tensor without_graph(const at::Tensor& made) {
 
 }  // namespace
 
-StageRuntime::StageRuntime(const StageProgram& stage, const Optimizer& optimizer)
-    : program(&stage), bucket(stage, optimizer) {
+StageRuntime::StageRuntime(const StageProgram& stage,
+                           const Optimizer& optimizer,
+                           const BucketOptions& options)
+    : program(&stage), bucket(stage, optimizer, options) {
   state.parameters = bucket.parameters();
   for (const StageBuffer& buffer : stage.buffers) {
     const Value& facts = stage.at(buffer.value);

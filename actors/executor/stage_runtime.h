@@ -55,9 +55,11 @@ class StageRuntime {
     std::vector<torch::autograd::Edge> gradient_edges;  ///< of these
   };
 
-  /// Weights, buffers and the optimizer's state are zero until they are loaded.
-  /// Requires: `program` outlives the runtime.
-  StageRuntime(const StageProgram& program, const Optimizer& optimizer);
+  /// Weights and buffers are zero until they are loaded, the optimizer's state is as before the
+  /// first step. Requires: `program` outlives the runtime.
+  StageRuntime(const StageProgram& program,
+               const Optimizer& optimizer,
+               const BucketOptions& options = {});
 
   /// The same stage as captured once more, for another shape or evaluation: runs on parameters and
   /// buffers of `of`, which all else is asked of. Requires: nothing is the matter with them

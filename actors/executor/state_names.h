@@ -1,7 +1,7 @@
 /// What a state tensor is called: its kind, then the name the module gives it. In checkpoints, in
 /// the transfer of state, and in what the reference says of itself.
 ///
-/// The optimizer's kinds stand in optimizer.h (`state_names`), each followed by a colon.
+/// The optimizer's kinds stand in optimizer_registry.h (`state_names`), each followed by a colon.
 #pragma once
 
 #include <string>

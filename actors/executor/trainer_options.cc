@@ -31,11 +31,7 @@ void check_options(const TrainerOptions& options) {
     require(deadline.count() > 0 && deadline <= kLongestDeadline,
             fmt::format("deadlines are above 0 and at most a year, not {} ms", deadline.count()));
   }
-  require(options.learning_rate.warmup >= 0,
-          fmt::format("warmup is a number of steps, not {}", options.learning_rate.warmup));
-  require(options.learning_rate.kind != LearningRate::Kind::Cosine ||
-              options.learning_rate.total_steps > 0,
-          "a cosine learning rate needs total_steps above 0");
+  check_learning_rate(options.learning_rate);
 }
 
 }  // namespace stagecraft

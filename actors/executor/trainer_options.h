@@ -3,15 +3,17 @@
 /// Written by whoever makes a Trainer; the trainer checks them and hands this very record to its
 /// crew, its driver and the executor of every rank.
 /// OP-1: `visit_fields` is the list of what may travel to a rank: every option but
-///       before_instruction, which exists in its own process only.
+///       before_instruction, which is of its own process, and LearningRate::of_step (LR-1).
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <vector>
 
-#include "stagecraft/actors/executor/optimizer.h"
+#include "stagecraft/actors/executor/learning_rate.h"
+#include "stagecraft/actors/executor/parameter_groups.h"
 #include "stagecraft/base/ids.h"
 #include "stagecraft/compiler/plan/instruction.h"
 
@@ -19,7 +21,11 @@ namespace stagecraft {
 
 struct TrainerOptions {
   LearningRate learning_rate;
-  std::optional<double> clip;    ///< largest norm of the whole model's gradient
+  std::vector<ParameterGroup> groups;  ///< what some parameters are trained otherwise by
+  DecayOn decay_on = DecayOn::All;     ///< which parameters weight decay is for
+  std::optional<double> clip;          ///< largest norm of the whole model's gradient
+  /// Every step keeps its averaged gradients, for Trainer::gradients(); as much memory as these.
+  bool keep_gradients = false;
   std::uint64_t seed = 0;        ///< of random operators
   int threads_per_worker = 1;    ///< of LibTorch; results are bit-equal at equal counts
   bool record_timeline = false;  ///< every step says when each instruction of each rank ran
@@ -46,13 +52,12 @@ struct TrainerOptions {
 void check_options(const TrainerOptions& options);
 
 template <class V>
-decltype(auto) visit_fields(LearningRate& m, V&& v) {
-  return v(m.kind, m.warmup, m.total_steps);
-}
-template <class V>
 decltype(auto) visit_fields(TrainerOptions& m, V&& v) {
   return v(m.learning_rate,
+           m.groups,
+           m.decay_on,
            m.clip,
+           m.keep_gradients,
            m.seed,
            m.threads_per_worker,
            m.record_timeline,

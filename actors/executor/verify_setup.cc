@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/actors/executor/optimizer_registry.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/verify_stage.h"
 
@@ -227,6 +228,7 @@ class SetupCheck {
     try {
       check_optimizer(setup_.optimizer);
       check_options(setup_.options);
+      stagecraft::check_groups(setup_.options.groups, setup_.optimizer);
     } catch (const Error& error) {
       fault("{}", error.message());
     }

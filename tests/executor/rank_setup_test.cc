@@ -65,6 +65,10 @@ template <class T>
 constexpr std::size_t kUnlisted = 0;
 template <>
 constexpr std::size_t kUnlisted<TrainerOptions> = 1;  // OP-1: before_instruction
+template <>
+constexpr std::size_t kUnlisted<LearningRate> = 1;  // LR-1: of_step
+template <>
+constexpr std::size_t kUnlisted<CustomOptimizer> = 1;  // OZ-1: update
 
 /// Takes a record apart into `Count` fields, which compiles for just as many as it has: whoever
 /// adds one learns here that `visit_fields` does not list it. Returns where each is.

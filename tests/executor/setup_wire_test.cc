@@ -210,6 +210,8 @@ std::vector<RankSetup> setups_of(const Program& given, const Schedule& schedule)
       .optimizer = AdamW{.lr = 0.1},
       .options = {
           .learning_rate = {.kind = LearningRate::Kind::Cosine, .warmup = 2, .total_steps = 9},
+          .groups = {{.match = "*.bias", .weight_decay = 0.0}, {.match = "spare", .frozen = true}},
+          .decay_on = DecayOn::Matrices,
           .clip = 0.3,
           .seed = std::numeric_limits<std::uint64_t>::max()}};
   std::vector<RankSetup> setups;
@@ -473,12 +475,17 @@ TEST_CASE("SW-3: what exists in one process alone is refused by name, all of it"
   std::vector<RankSetup> setups = setups_of(t.program, gpipe(2, kMicrobatches));
   setups[0].stages.push_back(setups[1].stages[0]);
   setups[0].options.before_instruction = [](Rank, const Instruction&) {};
+  setups[0].optimizer = CustomOptimizer{.name = "lion", .update = [](const CustomUpdate&) {}};
   const std::string message = refusal([&] { (void)encode(setups[0]); });
   CHECK_THAT(message, ContainsSubstring("stage \"first\" has 1 hook on %"));
   CHECK_THAT(message, ContainsSubstring("stage \"last\" has custom function"));
   CHECK_THAT(message, ContainsSubstring("Reversed"));
   CHECK_THAT(message, ContainsSubstring("before_instruction"));
+  CHECK_THAT(message, ContainsSubstring("the optimizer \"lion\" is a callable of this process"));
   CHECK_THAT(message, ContainsSubstring("as threads"));
+  setups[1].optimizer = CustomOptimizer{};  // as one would come out of forged bytes
+  REQUIRE(verify(setups[1]).size() == 1);
+  CHECK_THAT(verify(setups[1]).front(), ContainsSubstring("update is empty"));
   CHECK(wire::travel_size(setups[1].stages[0]).program > 0);
 
   CHECK_THAT(refusal([] {
@@ -696,7 +703,13 @@ TEST_CASE("SW-2: a setup that says what cannot be run is refused", "[executor][w
            i.peer = i.op == Op::Recv ? Rank(8) : i.peer;
          }
        }},
-      {"", [](auto& s) { s.optimizer = Sgd{.lr = -1}; }},
+      {"Sgd::lr", [](auto& s) { s.optimizer = Sgd{.lr = -1}; }},
+      {"Adagrad::eps", [](auto& s) { s.optimizer = Adagrad{.eps = std::nan("")}; }},
+      {"nesterov", [](auto& s) { s.optimizer = Sgd{.nesterov = true}; }},
+      {"lr_scale of the parameter group \"*\"",
+       [](auto& s) { s.options.groups = {{.match = "*", .lr_scale = -1.0}}; }},
+      {"1 to 1000 characters", [](auto& s) { s.options.groups = {ParameterGroup{}}; }},
+      {"linear", [](auto& s) { s.options.learning_rate.kind = LearningRate::Kind::Linear; }},
       {"threads_per_worker", [](auto& s) { s.options.threads_per_worker = 0; }},
       {"is to use 1000000 threads", [](auto& s) { s.options.threads_per_worker = 1'000'000; }},
       {"deadlines", [](auto& s) { s.options.step_deadline = std::chrono::milliseconds::max(); }},

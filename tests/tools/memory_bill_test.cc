@@ -90,6 +90,12 @@ TEST_CASE("each option pays for what it holds", "[tools][memory]") {
   // AdamW keeps two numbers beside every weight and its gradient, plain SGD none.
   const MemoryBill sgd = job_of({"--ranks", "2", "--optimizer", "sgd"}).memory;
   CHECK(plain.to_run() - sgd.to_run() >= 2 * weights);
+  // Of what is frozen there is no state, whatever the optimizer.
+  const MemoryBill frozen = job_of({"--ranks", "2", "--freeze", "*"}).memory;
+  CHECK(frozen.to_run() == sgd.to_run());
+  const MemoryBill part = job_of({"--ranks", "2", "--freeze", "layers.0.*"}).memory;
+  CHECK(part.to_run() < plain.to_run());
+  CHECK(part.to_run() > sgd.to_run());
   CHECK(job_of({"--ranks", "2", "--verify"}).memory.to_run() - plain.to_run() == 4 * weights);
   CHECK(job_of({"--ranks", "2", "--mirror"}).memory.to_run() - plain.to_run() == 6 * weights);
   // Processes share neither LibTorch nor mirrors.

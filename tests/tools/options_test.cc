@@ -40,7 +40,10 @@ TEST_CASE("without arguments the main job's defaults hold", "[tools][options]") 
   CHECK_FALSE(o.chunks.has_value());
   CHECK(o.set.empty());
   CHECK_FALSE(o.microbatches.has_value());
-  CHECK(o.optimizer == OptimizerKind::AdamW);
+  CHECK(o.optimizer == "adamw");
+  CHECK(o.settings.empty());
+  CHECK(o.decay_on == DecayKind::Matrices);
+  CHECK((o.freeze.empty() && o.no_decay.empty()));
   CHECK(o.rate == 3e-4);
   CHECK(o.rate_kind == RateKind::Constant);
   CHECK_FALSE(o.clip.has_value());
@@ -90,6 +93,15 @@ TEST_CASE("every option arrives where it belongs", "[tools][options]") {
                                      "0.25",
                                      "--momentum",
                                      "0.75",
+                                     "--nesterov",
+                                     "--decay-on",
+                                     "all",
+                                     "--no-decay",
+                                     "*.bias",
+                                     "--freeze",
+                                     "embed*",
+                                     "--no-decay",
+                                     "norm.*",
                                      "--clip",
                                      "1.5",
                                      "--seed",
@@ -122,9 +134,13 @@ TEST_CASE("every option arrives where it belongs", "[tools][options]") {
         std::vector<std::string>{"t", "gpipe", "s", "l"});
   CHECK(std::vector{o.steps, o.warmup, o.threads_per_worker, *o.eval_every} ==
         std::vector<std::int64_t>{9, 2, 2, 4});
-  CHECK(std::vector{o.rate, *o.weight_decay, o.momentum, *o.clip} ==
-        std::vector{0.5, 0.25, 0.75, 1.5});
-  CHECK(o.optimizer == OptimizerKind::Sgd);
+  CHECK(std::vector{o.rate, *o.clip} == std::vector{0.5, 1.5});
+  CHECK(o.settings ==
+        std::map<std::string, double>{{"weight_decay", 0.25}, {"momentum", 0.75}, {"nesterov", 1}});
+  CHECK(o.optimizer == "sgd");
+  CHECK(o.decay_on == DecayKind::All);
+  CHECK(o.no_decay == std::vector<std::string>{"*.bias", "norm.*"});
+  CHECK(o.freeze == std::vector<std::string>{"embed*"});
   CHECK(o.rate_kind == RateKind::Cosine);
   CHECK(o.seed == 11);
   CHECK(o.step_deadline == 1.5);
@@ -165,6 +181,9 @@ TEST_CASE("real numbers are refused outside their range", "[tools][options]") {
   CHECK_THAT(failure_of({"--weight-decay", "-0.1"}), ContainsSubstring("at least 0"));
   CHECK_THAT(failure_of({"--optimizer", "sgd", "--momentum", "1"}),
              ContainsSubstring("less than 1"));
+  CHECK_THAT(failure_of({"--beta2", "1"}), ContainsSubstring("less than 1"));
+  CHECK_THAT(failure_of({"--optimizer", "adagrad", "--lr-decay", "-1"}),
+             ContainsSubstring("at least 0"));
   CHECK_THAT(failure_of({"--step-deadline", "0"}), ContainsSubstring("greater than 0, found '0'"));
   for (const char* value : {"0.0005", "31536001", "1e300"}) {
     CHECK_THAT(failure_of({"--step-deadline", value}),
@@ -188,10 +207,18 @@ TEST_CASE("an option needs exactly one value", "[tools][options]") {
 TEST_CASE("options that contradict each other are refused", "[tools][options]") {
   CHECK_THAT(failure_of({"--dim", "32", "--heads", "3"}), ContainsSubstring("divisor of --dim 32"));
   CHECK_THAT(failure_of({"--dim", "6", "--heads", "2"}), ContainsSubstring("even"));
-  CHECK_THAT(failure_of({"--momentum", "0.9"}), ContainsSubstring("--optimizer sgd"));
+  CHECK_THAT(failure_of({"--momentum", "0.9"}),
+             ContainsSubstring("--momentum expects --optimizer sgd or rmsprop, found adamw"));
+  CHECK_THAT(failure_of({"--optimizer", "adagrad", "--beta2", "0.9"}),
+             ContainsSubstring("--beta2 expects --optimizer adamw or adam, found adagrad"));
+  CHECK_THAT(failure_of({"--optimizer", "sgd", "--centered"}),
+             ContainsSubstring("--centered expects --optimizer rmsprop, found sgd"));
   CHECK_THAT(failure_of({"--steps", "5", "--warmup", "6"}), ContainsSubstring("at most --steps 5"));
-  CHECK_THAT(failure_of({"--optimizer", "adam"}), ContainsSubstring("adamw or sgd"));
-  CHECK_THAT(failure_of({"--lr-schedule", "linear"}), ContainsSubstring("constant or cosine"));
+  CHECK_THAT(failure_of({"--optimizer", "lion"}),
+             ContainsSubstring("adamw or sgd or adam or adagrad or rmsprop, found 'lion'"));
+  CHECK_THAT(failure_of({"--lr-schedule", "steps"}),
+             ContainsSubstring("constant or cosine or linear"));
+  CHECK_THAT(failure_of({"--decay-on", "vectors"}), ContainsSubstring("all or matrices"));
 }
 
 TEST_CASE("what to recompute is a word or a list of names", "[tools][options]") {

@@ -115,6 +115,20 @@ TEST_CASE("verify finds every pipeline bit-equal to one process", "[tools][train
                std::vector<std::string>{"--stages", "4", "--schedule", "1f1b"},
                std::vector<std::string>{
                    "--stages", "4", "--clip", "0.5", "--optimizer", "sgd", "--momentum", "0.9"},
+               std::vector<std::string>{"--stages",
+                                        "2",
+                                        "--optimizer",
+                                        "rmsprop",
+                                        "--momentum",
+                                        "0.5",
+                                        "--lr-schedule",
+                                        "linear",
+                                        "--clip",
+                                        "0.5",
+                                        "--freeze",
+                                        "layers.0.*",
+                                        "--no-decay",
+                                        "*.weight"},
                std::vector<std::string>{"--schedule", "own"});
   std::vector<std::string> words = pipeline;
   if (words.back() == "own") {
@@ -128,6 +142,16 @@ TEST_CASE("verify finds every pipeline bit-equal to one process", "[tools][train
                                         {"losses", 3},
                                         {"parameters", 39},
                                         {"buffers", 2}});
+}
+
+TEST_CASE("patterns and settings that cannot be had end a run before its first step",
+          "[tools][train]") {
+  const CommandResult nobody = run_train({"--stages", "2", "--freeze", "layer.0.*"});
+  CHECK(nobody.exit_code == 2);
+  CHECK_THAT(nobody.err, ContainsSubstring("--freeze") && ContainsSubstring("\"layer.0.*\""));
+  const CommandResult nesterov = run_train({"--optimizer", "sgd", "--nesterov"});
+  CHECK(nesterov.exit_code == 2);
+  CHECK_THAT(nesterov.err, ContainsSubstring("nesterov needs a momentum"));
 }
 
 TEST_CASE("a file may place stages and split backwards as it likes", "[tools][train][verify]") {

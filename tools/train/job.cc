@@ -1,10 +1,13 @@
 #include "stagecraft/tools/train/job.h"
 
 #include <limits>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "stagecraft/actors/executor/optimizer_registry.h"
+#include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/autocast_guard.h"
 #include "stagecraft/compiler/check.h"
@@ -51,13 +54,28 @@ double left_now() {
   return limits.empty() ? std::numeric_limits<double>::infinity() : limits.front().bytes;
 }
 
+/// Whether the optimizer keeps state for it.
+bool is_optimized(const std::vector<ParameterGroup>& groups, const StageParameter& parameter) {
+  return parameter.trained && !rule_of(groups, DecayOn::All, Optimizer(), parameter.name, 0).frozen;
+}
+
 /// What is known once the model was compiled.
-void complete(WorkBytes& bytes, const Program& program) {
+void complete(WorkBytes& bytes, const TrainOptions& options, const Program& program) {
   double kept = 0.0;
+  double optimized = 0.0;
+  const std::vector<ParameterGroup> groups = make_groups(options);
   for (const StageProgram& stage : program.compiled().partition.stages) {
     kept += static_cast<double>(stage.saved_bytes);
     bytes.on_stages += static_cast<double>(weight_bytes(stage));
+    for (const StageParameter& parameter : stage.parameters) {
+      const Value& facts = stage.at(parameter.value);
+      optimized += is_optimized(groups, parameter)
+                       ? static_cast<double>(c10::multiply_integers(facts.sizes)) *
+                             static_cast<double>(c10::elementSize(facts.dtype))
+                       : 0.0;
+    }
   }
+  bytes.optimized = optimized;
   bytes.microbatch = bytes.microbatch == 0.0 ? kept : bytes.microbatch;
 }
 
@@ -86,6 +104,16 @@ ModelStages stages_of(const TrainOptions& options) {
           .branching = names_of_models(&ModelEntry::may_branch)};
 }
 
+void check_patterns(const TrainOptions& options, const Program& program) {
+  try {
+    const std::vector<ParameterGroup> groups = make_groups(options);
+    check_groups(groups, make_optimizer(options));
+    check_groups_match(groups, program.parameter_names());
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("--freeze, --no-decay: {}", error.message()));
+  }
+}
+
 /// What was cut, for the next run and for planners.
 void write_files(const TrainJob& job, Console& console) {
   const TrainOptions& o = job.options;
@@ -111,6 +139,7 @@ double planned_activation_bytes(const Program& program, const Plan& plan) {
 }  // namespace
 
 TrainJob make_job(const TrainOptions& given, Console& console) {
+  (void)make_optimizer(given);
   check_places(given);
   std::unique_ptr<Work> work = open_work(given, left_now());
   const TrainOptions options = work->settled(given);
@@ -126,7 +155,8 @@ TrainJob make_job(const TrainOptions& given, Console& console) {
   choice = over_graph(choice, options, program.stage_graph());
   check(program, choice.schedule).or_throw();
   check_weights(options, *work, program);
-  complete(bytes, program);
+  check_patterns(options, program);
+  complete(bytes, options, program);
   Program laid_out = replicate(program, choice.layout);
   Plan plan = lower_schedule(laid_out, choice.schedule, choice.layout, /*training=*/true);
   MemoryBill memory(options, choice, bytes, planned_activation_bytes(laid_out, plan));
@@ -146,19 +176,42 @@ TrainJob make_job(const TrainOptions& given, Console& console) {
 }
 
 Optimizer make_optimizer(const TrainOptions& options) {
-  if (options.optimizer == OptimizerKind::Sgd) {
-    return Sgd{.lr = options.rate,
-               .momentum = options.momentum,
-               .weight_decay = options.weight_decay.value_or(0.0)};
+  Optimizer optimizer = optimizer_named(options.optimizer).value();
+  if (auto* adamw = std::get_if<AdamW>(&optimizer)) {  // as language models are trained
+    adamw->beta2 = 0.95;
+    adamw->weight_decay = 0.1;
   }
-  return AdamW{.lr = options.rate, .weight_decay = options.weight_decay.value_or(0.1)};
+  bool known = set_setting(optimizer, "lr", options.rate);
+  for (const auto& [name, value] : options.settings) {
+    known = set_setting(optimizer, name, value) && known;
+  }
+  SC_CHECK(known, "the settings are those of the optimizer");
+  check_optimizer(optimizer);
+  return optimizer;
+}
+
+std::vector<ParameterGroup> make_groups(const TrainOptions& options) {
+  std::vector<ParameterGroup> groups;
+  for (const std::string& pattern : options.freeze) {
+    groups.push_back({.match = pattern, .frozen = true});
+  }
+  for (const std::string& pattern : options.no_decay) {
+    groups.push_back({.match = pattern, .weight_decay = 0.0});
+  }
+  return groups;
+}
+
+DecayOn make_decay_on(const TrainOptions& options) {
+  return options.decay_on == DecayKind::All ? DecayOn::All : DecayOn::Matrices;
 }
 
 LearningRate make_learning_rate(const TrainOptions& options) {
-  return {.kind = options.rate_kind == RateKind::Cosine ? LearningRate::Kind::Cosine
-                                                        : LearningRate::Kind::Constant,
-          .warmup = options.warmup,
-          .total_steps = options.steps};
+  const std::map<RateKind, LearningRate::Kind> kinds{
+      {RateKind::Constant, LearningRate::Kind::Constant},
+      {RateKind::Cosine, LearningRate::Kind::Cosine},
+      {RateKind::Linear, LearningRate::Kind::Linear}};
+  return {
+      .kind = kinds.at(options.rate_kind), .warmup = options.warmup, .total_steps = options.steps};
 }
 
 }  // namespace stagecraft::tools

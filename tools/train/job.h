@@ -4,7 +4,9 @@
 #include <memory>
 #include <vector>
 
+#include "stagecraft/actors/executor/learning_rate.h"
 #include "stagecraft/actors/executor/optimizer.h"
+#include "stagecraft/actors/executor/parameter_groups.h"
 #include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/compiler/program.h"
 #include "stagecraft/tools/console.h"
@@ -36,7 +38,12 @@ struct TrainJob {
 ///         stages cannot follow.
 [[nodiscard]] TrainJob make_job(const TrainOptions& options, Console& console);
 
+/// The optimizer with the defaults of this command (docs/train.md) and what was given.
+/// Errors: UsageArgument for settings that contradict each other.
 [[nodiscard]] Optimizer make_optimizer(const TrainOptions& options);
+/// What --freeze and --no-decay make.
+[[nodiscard]] std::vector<ParameterGroup> make_groups(const TrainOptions& options);
+[[nodiscard]] DecayOn make_decay_on(const TrainOptions& options);
 [[nodiscard]] LearningRate make_learning_rate(const TrainOptions& options);
 
 }  // namespace stagecraft::tools

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/actors/executor/optimizer_registry.h"
 #include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/tools/schedule/number_text.h"
@@ -53,6 +54,7 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   };
   const double weights = work.parameters;
   const double held = work.on_stages > 0.0 ? work.on_stages : weights;
+  const double optimized = work.optimized.value_or(held);  // what has optimizer states
   const auto states = static_cast<double>(state_names(make_optimizer(options)).size());
   const auto replicas = static_cast<double>(choice.layout.replicas());
   const auto ranks = static_cast<double>(choice.layout.ranks());
@@ -75,17 +77,19 @@ MemoryBill::MemoryBill(const TrainOptions& options,
       (processes ? 1 + ranks : 1) * kProgram + ranks * kWorker);
   add(Time::Run,
       fmt::format("weights, gradients, {} optimizer states of all ranks", states),
-      replicas * held * (2 + states));
+      replicas * (2 * held + states * optimized));
   if (options.mirror) {
     // Two of each state, its rank's and its keeper's: threads share these.
     const int copies = processes ? 4 : 2;
     add(Time::Run,
         fmt::format(
             "--mirror: {} copies of weights and {} optimizer states of all ranks", copies, states),
-        copies * replicas * held * (1 + states));
+        copies * replicas * (held + states * optimized));
   }
   if (options.verify) {
-    add(Time::Run, "--verify: all of that once more", weights * (2 + states));
+    add(Time::Run,
+        "--verify: all of that once more",
+        2 * weights + states * std::min(weights, optimized));
   }
   add(Time::Step, "activations of all ranks", activations);
   add(Time::Step, "what malloc may keep of them when freed", kKeptByMalloc * activations);
@@ -93,7 +97,7 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   add(Time::Step, "inputs, and the workers' copies", 2 * work.batch);
   add(Time::State,
       "copies of weights and optimizer states",
-      replicas * held * (1 + states) + weights);
+      replicas * (held + states * optimized) + weights);
 }
 
 double MemoryBill::sum(Time time) const {

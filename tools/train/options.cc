@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "stagecraft/actors/executor/optimizer_table.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/tools/command_line.h"
 #include "stagecraft/tools/train/models.h"
@@ -190,7 +193,128 @@ void add_pipeline(CLI::App& app,
       ->group(group);
 }
 
-void add_training(CLI::App& app, TrainOptions& o, std::string& optimizer, std::string& rate_kind) {
+std::vector<std::string> optimizer_names() {
+  std::vector<std::string> names;
+  for (const OptimizerInfo& optimizer : kOptimizers) {
+    names.emplace_back(optimizer.name);
+  }
+  return names;
+}
+
+std::string joined(const std::vector<std::string>& words, const char* between) {
+  return fmt::format("{}", fmt::join(words, between));
+}
+
+std::vector<std::string> optimizers_with(std::string_view setting) {
+  std::vector<std::string> names;
+  for (const OptimizerInfo& optimizer : kOptimizers) {
+    if (std::ranges::find(optimizer.settings, setting, &SettingInfo::name) !=
+        optimizer.settings.end()) {
+      names.emplace_back(optimizer.name);
+    }
+  }
+  return names;
+}
+
+/// A setting of an optimizer as an option.
+struct SettingOption {
+  SettingInfo setting;
+  const char* about;
+  double limit = 0.0;  ///< stricter than its range; 0: none
+  std::optional<double> value;
+  bool on = false;
+
+  [[nodiscard]] std::string option() const {
+    std::string text = "--" + std::string(setting.name);
+    std::ranges::replace(text, '_', '-');
+    return text;
+  }
+};
+
+std::vector<SettingOption> setting_options() {
+  const std::map<std::string_view, std::pair<const char*, double>> about{
+      {"weight_decay", {"[0.1 for adamw, 0 for others]", 0.0}},
+      {"beta1", {"share that is kept of the mean of gradients [0.9]", 0.0}},
+      {"beta2", {"and of their squares [0.95 for adamw, 0.999]", 0.0}},
+      {"eps", {"added to what is divided by [1e-8, 1e-10 for adagrad]", 0.0}},
+      {"amsgrad", {"divide by the largest squares so far", 0.0}},
+      {"momentum", {"share that is kept of the last change [0]", 1.0}},
+      {"dampening", {"share of the gradient that momentum leaves out [0]", 0.0}},
+      {"nesterov", {"momentum that looks ahead", 0.0}},
+      {"lr_decay", {"falls the rate with every step [0]", 0.0}},
+      {"initial_accumulator_value", {"what sums of squares begin with [0]", 0.0}},
+      {"alpha", {"share that is kept of the mean of squares [0.99]", 0.0}},
+      {"centered", {"divide by the variance instead", 0.0}},
+  };
+  std::vector<SettingOption> all;
+  for (const OptimizerInfo& optimizer : kOptimizers) {
+    for (const SettingInfo& setting : optimizer.settings) {
+      const auto known = [&](const SettingOption& o) { return o.setting.name == setting.name; };
+      if (setting.name != "lr" && std::ranges::none_of(all, known)) {
+        const auto& [text, limit] = about.at(setting.name);
+        all.push_back({.setting = setting, .about = text, .limit = limit});
+      }
+    }
+  }
+  return all;
+}
+
+/// Requires: `given` stays where it is.
+void add_settings(CLI::App& app, std::vector<SettingOption>& given, const std::string& group) {
+  for (SettingOption& o : given) {
+    const std::vector<std::string> whose = optimizers_with(o.setting.name);
+    const std::string about = whose.size() == kOptimizers.size()
+                                  ? o.about
+                                  : fmt::format("of {}: {}", joined(whose, ", "), o.about);
+    if (o.setting.range == SettingRange::Switch) {
+      app.add_flag(o.option(), o.on, about)->group(group);
+    } else {
+      app.add_option(o.option(), o.value, about)
+          ->check(number_from_zero(o.setting.range == SettingRange::Share ? 1.0 : o.limit))
+          ->group(group);
+    }
+  }
+}
+
+/// Errors: a setting that the optimizer has not.
+std::map<std::string, double> settings_of(const TrainOptions& o,
+                                          const std::vector<SettingOption>& given,
+                                          const CLI::App& app) {
+  std::map<std::string, double> settings;
+  for (const SettingOption& s : given) {
+    if (app.count(s.option()) == 0) {
+      continue;
+    }
+    const std::vector<std::string> whose = optimizers_with(s.setting.name);
+    if (std::ranges::find(whose, o.optimizer) == whose.end()) {
+      wrong_usage(fmt::format("{} expects --optimizer {}, found {}; leave one of the two out",
+                              s.option(),
+                              joined(whose, " or "),
+                              o.optimizer));
+    }
+    settings[std::string(s.setting.name)] =
+        s.setting.range == SettingRange::Switch ? (s.on ? 1.0 : 0.0) : *s.value;
+  }
+  return settings;
+}
+
+void add_patterns(CLI::App& app,
+                  const char* option,
+                  std::vector<std::string>& patterns,
+                  const char* about,
+                  const std::string& group) {
+  app.add_option(option, patterns, fmt::format("{}, e.g. '*.bias'; may be repeated", about))
+      ->type_name("PATTERN")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group(group);
+}
+
+void add_training(CLI::App& app,
+                  TrainOptions& o,
+                  std::vector<SettingOption>& given,
+                  std::string& rate_kind,
+                  std::string& decay_on) {
   const std::string group = "Training";
   app.add_option("--text", o.text, "what to learn; the vocabulary is its distinct bytes")
       ->type_name("FILE")
@@ -210,18 +334,22 @@ void add_training(CLI::App& app, TrainOptions& o, std::string& optimizer, std::s
   app.add_option("--seed", o.seed, "of weights, windows and random operators")
       ->check(whole_number(0))
       ->group(group);
-  app.add_option("--optimizer", optimizer, "adamw or sgd")->type_name("NAME")->group(group);
+  app.add_option("--optimizer", o.optimizer, joined(optimizer_names(), ", "))
+      ->type_name("NAME")
+      ->group(group);
   app.add_option("--lr", o.rate, "learning rate")->check(positive_number())->group(group);
-  app.add_option("--lr-schedule", rate_kind, "constant or cosine (to 0 at --steps)")
+  app.add_option("--lr-schedule", rate_kind, "constant, or cosine or linear (to 0 at --steps)")
       ->type_name("NAME")
       ->group(group);
   app.add_option("--warmup", o.warmup, "steps of linear warm-up")
       ->check(whole_number(0))
       ->group(group);
-  app.add_option("--weight-decay", o.weight_decay, "of matrices [0.1 for adamw, 0 for sgd]")
-      ->check(number_from_zero())
+  add_settings(app, given, group);
+  app.add_option("--decay-on", decay_on, "which parameters: of two or more dimensions, or all")
+      ->type_name("matrices|all")
       ->group(group);
-  app.add_option("--momentum", o.momentum, "of sgd")->check(number_from_zero(1.0))->group(group);
+  add_patterns(app, "--no-decay", o.no_decay, "parameters without weight decay, too", group);
+  add_patterns(app, "--freeze", o.freeze, "parameters that do not change", group);
   app.add_option("--clip", o.clip, "largest norm of the whole gradient")
       ->check(positive_number())
       ->group(group);
@@ -363,9 +491,6 @@ void check_together(const TrainOptions& o, const CLI::App& app) {
     wrong_usage(
         "--load-weights expects no --load, whose checkpoint has weights; leave one of the two out");
   }
-  if (o.optimizer == OptimizerKind::AdamW && app.count("--momentum") > 0) {
-    wrong_usage("--momentum expects --optimizer sgd, found adamw; leave one of the two out");
-  }
   if (o.credentials && o.workers == WorkerKind::Threads) {
     wrong_usage(
         "--credentials expects --workers processes, found threads; leave one of the two out");
@@ -386,8 +511,9 @@ void check_together(const TrainOptions& o, const CLI::App& app) {
 std::variant<TrainOptions, HelpText> parse_train_options(
     const std::vector<std::string>& arguments) {
   TrainOptions options;
-  std::string optimizer = "adamw";
+  std::vector<SettingOption> given = setting_options();
   std::string rate_kind = "constant";
+  std::string decay_on = "matrices";
   std::string workers = "threads";
   std::string recompute = "none";
   std::string precision = "fp32";
@@ -396,7 +522,7 @@ std::variant<TrainOptions, HelpText> parse_train_options(
   CLI::App app(kAbout, kCommand);
   app.option_defaults()->always_capture_default();
   app.footer(kFooter);
-  add_training(app, options, optimizer, rate_kind);
+  add_training(app, options, given, rate_kind, decay_on);
   add_file(app, options);
   add_model(app, options, sizes);
   add_pipeline(app, options, set, recompute, precision, workers);
@@ -404,10 +530,19 @@ std::variant<TrainOptions, HelpText> parse_train_options(
   if (const auto help = parse_command_line(app, arguments)) {
     return HelpText{*help};
   }
-  options.optimizer = choose<OptimizerKind>(
-      "--optimizer", optimizer, {{"adamw", OptimizerKind::AdamW}, {"sgd", OptimizerKind::Sgd}});
-  options.rate_kind = choose<RateKind>(
-      "--lr-schedule", rate_kind, {{"constant", RateKind::Constant}, {"cosine", RateKind::Cosine}});
+  const std::vector<std::string> optimizers = optimizer_names();
+  if (std::ranges::find(optimizers, options.optimizer) == optimizers.end()) {
+    wrong_usage(fmt::format(
+        "--optimizer expects {}, found '{}'", joined(optimizers, " or "), options.optimizer));
+  }
+  options.settings = settings_of(options, given, app);
+  options.rate_kind = choose<RateKind>("--lr-schedule",
+                                       rate_kind,
+                                       {{"constant", RateKind::Constant},
+                                        {"cosine", RateKind::Cosine},
+                                        {"linear", RateKind::Linear}});
+  options.decay_on = choose<DecayKind>(
+      "--decay-on", decay_on, {{"all", DecayKind::All}, {"matrices", DecayKind::Matrices}});
   options.workers =
       choose<WorkerKind>("--workers",
                          workers,

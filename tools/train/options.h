@@ -17,8 +17,8 @@
 
 namespace stagecraft::tools {
 
-enum class OptimizerKind { AdamW, Sgd };
-enum class RateKind { Constant, Cosine };
+enum class RateKind { Constant, Cosine, Linear };
+enum class DecayKind { All, Matrices };
 enum class WorkerKind { Threads, Processes };
 /// In what operators compute; weights and optimizer are of the model's own types.
 enum class Precision { Float32, BFloat16 };
@@ -42,16 +42,17 @@ struct TrainOptions {
   std::string schedule = "1f1b";             ///< a builder's name or a file
   std::optional<std::string> graph;          ///< which stage feeds which: edges or @FILE
   Precision precision = Precision::Float32;
-  Recompute recompute;          ///< what runs again before its backward
-  std::int64_t steps = 50;      ///< the step at which the run ends
-  bool all_steps = false;       ///< instead: as many as `data` has
-  std::int64_t accumulate = 1;  ///< batches of each step
-  OptimizerKind optimizer = OptimizerKind::AdamW;
+  Recompute recompute;              ///< what runs again before its backward
+  std::int64_t steps = 50;          ///< the step at which the run ends
+  bool all_steps = false;           ///< instead: as many as `data` has
+  std::int64_t accumulate = 1;      ///< batches of each step
+  std::string optimizer = "adamw";  ///< of kOptimizers (optimizer_table.h)
   double rate = 3e-4;
   RateKind rate_kind = RateKind::Constant;
   std::int64_t warmup = 0;
-  std::optional<double> weight_decay;  ///< none: 0.1 for AdamW, 0 for SGD
-  double momentum = 0.0;
+  std::map<std::string, double> settings;  ///< of the optimizer, by name; those that were given
+  DecayKind decay_on = DecayKind::Matrices;
+  std::vector<std::string> freeze, no_decay;  ///< patterns of parameter names
   std::optional<double> clip;
   std::uint64_t seed = 0;
   std::int64_t threads_per_worker = 1;

@@ -26,6 +26,8 @@ namespace {
 
 ReferenceOptions reference_options(const TrainOptions& options) {
   return {.learning_rate = make_learning_rate(options),
+          .groups = make_groups(options),
+          .decay_on = make_decay_on(options),
           .clip = options.clip,
           .seed = options.seed,
           .threads = static_cast<int>(options.threads_per_worker)};
@@ -33,6 +35,8 @@ ReferenceOptions reference_options(const TrainOptions& options) {
 
 TrainerOptions trainer_options(const TrainOptions& options) {
   TrainerOptions made{.learning_rate = make_learning_rate(options),
+                      .groups = make_groups(options),
+                      .decay_on = make_decay_on(options),
                       .clip = options.clip,
                       .seed = options.seed,
                       .threads_per_worker = static_cast<int>(options.threads_per_worker),

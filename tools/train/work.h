@@ -25,9 +25,10 @@ struct WorkBatch {
 /// What a model and its batches take. In double: what does not fit into 64 bits is to be refused,
 /// not to be taken for something small. Units: bytes.
 struct WorkBytes {
-  double parameters = 0.0;   ///< ties once
-  double buffers = 0.0;      ///< where they count
-  double on_stages = 0.0;    ///< parameters, ties on each of their stages; 0: not known before
+  double parameters = 0.0;  ///< ties once
+  double buffers = 0.0;     ///< where they count
+  double on_stages = 0.0;   ///< parameters, ties on each of their stages; 0: not known before
+  std::optional<double> optimized;  ///< of these, what the optimizer changes; none: likewise
   double description = 0.0;  ///< about what modules and operators take, whatever their tensors
   double file = 0.0;         ///< what the model's file holds until it is compiled
   double microbatch = 0.0;   ///< what the forward of one keeps, at the least; 0: not known before
