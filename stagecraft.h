@@ -1,12 +1,15 @@
 /// What an embedding program includes: compile a module, choose or write a schedule, train.
 #pragma once
 
+#include "stagecraft/actors/checkpoints.h"
 #include "stagecraft/actors/cluster.h"
 #include "stagecraft/actors/executor/optimizer.h"
 #include "stagecraft/actors/step_future.h"
+#include "stagecraft/actors/step_metrics.h"
 #include "stagecraft/actors/trainer.h"
 #include "stagecraft/actors/worker_main.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/base/metrics_writer.h"
 #include "stagecraft/compiler/batch.h"
 #include "stagecraft/compiler/check.h"
 #include "stagecraft/compiler/compile.h"
@@ -17,6 +20,7 @@
 #include "stagecraft/compiler/markers.h"
 #include "stagecraft/compiler/program.h"
 #include "stagecraft/compiler/tensor_files/microbatch_files.h"
+#include "stagecraft/compiler/tensor_files/module_file.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"

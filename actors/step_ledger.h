@@ -30,6 +30,7 @@ namespace stagecraft {
 
 struct StepInput {
   bool training = true;
+  std::uint64_t seed = 0;                               ///< StepOrder::seed
   std::vector<std::vector<at::Tensor>> inputs, labels;  ///< per microbatch
   PartRuns parts;                                       ///< what these are
 };

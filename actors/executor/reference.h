@@ -27,7 +27,7 @@ namespace stagecraft {
 struct ReferenceOptions {
   LearningRate learning_rate;
   std::optional<double> clip;
-  std::uint64_t seed = 0;
+  std::optional<std::uint64_t> seed;  ///< none: as TrainerOptions::seed
   int threads = 1;
 };
 

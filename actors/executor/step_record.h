@@ -16,7 +16,8 @@ namespace stagecraft {
 
 /// Run one step; the tensors it needs are on their way.
 struct StepOrder {
-  Step step;  ///< optimizer updates so far; seeds random operators
+  Step step;               ///< optimizer updates so far
+  std::uint64_t seed = 0;  ///< with the step, of random operators
   Submission submission;
   Epoch epoch;
   double learning_rate = 0.0;
@@ -45,7 +46,7 @@ struct StepReport {
 
 template <class V>
 decltype(auto) visit_fields(StepOrder& m, V&& v) {
-  return v(m.step, m.submission, m.epoch, m.learning_rate, m.training, m.parts);
+  return v(m.step, m.seed, m.submission, m.epoch, m.learning_rate, m.training, m.parts);
 }
 template <class V>
 decltype(auto) visit_fields(RankTimes& m, V&& v) {

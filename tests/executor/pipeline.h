@@ -112,6 +112,7 @@ class Pipeline {
     const auto x = split_batch(inputs, compiled.inputs, compiled.microbatches, "input");
     const auto y = split_batch(labels, compiled.labels, compiled.microbatches, "label");
     const StepOrder order{.step = Step(committed_),
+                          .seed = 5,
                           .submission = Submission(submitted_++),
                           .epoch = epoch_,
                           .learning_rate = base_learning_rate(options_.optimizer),
@@ -165,7 +166,6 @@ class Pipeline {
             .evaluate = evaluate_,
             .optimizer = options_.optimizer,
             .options = {.clip = options_.clip,
-                        .seed = 5,
                         .record_timeline = options_.record_timeline,
                         .mirror = options_.mirror,
                         .step_deadline = std::chrono::seconds(30)}};
