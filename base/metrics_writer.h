@@ -8,8 +8,8 @@
 /// Thread: one at a time.
 /// MW-1: each step is written as soon as it is told: of a process that is killed all but the last
 ///       is there.
-/// MW-2: a run that goes on after some steps keeps the rows of these, and drops later ones, which it
-///       makes again; none comes twice.
+/// MW-2: a run that goes on after some steps keeps the rows of these, and drops later ones, which
+///       it makes again; none comes twice.
 #pragma once
 
 #include <cstdint>
