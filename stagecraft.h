@@ -2,6 +2,7 @@
 #pragma once
 
 #include "stagecraft/actors/batch_source.h"
+#include "stagecraft/actors/checkpoints.h"
 #include "stagecraft/actors/cluster.h"
 #include "stagecraft/actors/evaluation.h"
 #include "stagecraft/actors/executor/learning_rate.h"
@@ -9,9 +10,11 @@
 #include "stagecraft/actors/executor/parameter_groups.h"
 #include "stagecraft/actors/fit.h"
 #include "stagecraft/actors/step_future.h"
+#include "stagecraft/actors/step_metrics.h"
 #include "stagecraft/actors/trainer.h"
 #include "stagecraft/actors/worker_main.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/base/metrics_writer.h"
 #include "stagecraft/compiler/batch.h"
 #include "stagecraft/compiler/check.h"
 #include "stagecraft/compiler/compile.h"
@@ -23,6 +26,7 @@
 #include "stagecraft/compiler/metric.h"
 #include "stagecraft/compiler/program.h"
 #include "stagecraft/compiler/tensor_files/microbatch_files.h"
+#include "stagecraft/compiler/tensor_files/module_file.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"

@@ -163,12 +163,13 @@ void check_same_model(const Checkpoint& found, const ExpectedState& expected) {
         found.optimizer,
         expected.optimizer));
   }
-  if (found.seed != expected.seed) {
+  if (expected.seed && found.seed != *expected.seed) {
     throw_mismatch(fmt::format(
-        "the checkpoint's random numbers are those of seed {}, the trainer's of seed {}: make "
-        "the trainer with seed {}",
+        "the checkpoint's random numbers are those of seed {}, the trainer's of seed {}: make the "
+        "trainer with seed {}, or say whose goes on, SeedFrom::Checkpoint or SeedFrom::Trainer "
+        "(--seed-from checkpoint or --seed-from option)",
         found.seed,
-        expected.seed,
+        *expected.seed,
         found.seed));
   }
   std::map<std::string, std::string> extra;

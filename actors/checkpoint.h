@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,7 +55,7 @@ struct ExpectedState {
     std::string type;
     std::vector<std::int64_t> shape;
   };
-  std::uint64_t seed = 0;
+  std::optional<std::uint64_t> seed;  ///< none: any
   std::string optimizer;
   std::vector<Entry> tensors;  ///< a name may come twice
 };

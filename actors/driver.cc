@@ -213,6 +213,7 @@ class Driver {
     look_at_ = begun_ + look_interval();
     set_deadline(begun_ + setup_.options.step_deadline);
     const StepOrder order{.step = step,
+                          .seed = input.seed,
                           .submission = submission,
                           .epoch = epoch_,
                           .learning_rate = rate_,

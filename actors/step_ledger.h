@@ -33,6 +33,7 @@ namespace stagecraft {
 struct StepInput {
   std::int32_t program = kTraining;
   std::shared_ptr<const Plan> plan;                     ///< its, by which the step runs
+  std::uint64_t seed = 0;                               ///< StepOrder::seed
   std::vector<std::vector<at::Tensor>> inputs, labels;  ///< per microbatch
   PartRuns parts;                                       ///< what these are
   std::optional<double> learning_rate;                  ///< none: what the options say

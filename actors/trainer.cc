@@ -25,7 +25,9 @@
 #include "stagecraft/compiler/evaluations.h"
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/compiler/parts.h"
+#include "stagecraft/compiler/random.h"
 #include "stagecraft/compiler/replicate.h"
+#include "stagecraft/compiler/tensor_files/module_file.h"
 #include "stagecraft/scheduler/schedule_for.h"
 
 namespace stagecraft {
@@ -65,6 +67,7 @@ struct Trainer::Impl {
   std::shared_ptr<Evaluations> evaluations;
   TrainerOptions options;
   Optimizer optimizer;
+  std::uint64_t seed;
   std::shared_ptr<const Plan> train;
   std::shared_ptr<StepLedger> ledger = std::make_shared<StepLedger>();
   std::unique_ptr<Crew> crew;
@@ -85,7 +88,11 @@ struct Trainer::Impl {
        const Schedule& schedule,
        Optimizer o,
        TrainerOptions t)
-      : program(p), evaluations(p.evaluations()), options(std::move(t)), optimizer(o) {
+      : program(p),
+        evaluations(p.evaluations()),
+        options(std::move(t)),
+        optimizer(o),
+        seed(options.seed.value_or(default_seed())) {
     check_options(options);
     check_optimizer(optimizer);
     check_groups(options.groups, optimizer);
@@ -158,6 +165,7 @@ struct Trainer::Impl {
     const ToldPrograms::Told& told = programs->told(*crew, of, split);
     StepInput input{.program = told.number,
                     .plan = told.plan,
+                    .seed = seed,
                     .inputs = split.inputs,
                     .labels = split.labels,
                     .parts = runs_of(split),
@@ -325,7 +333,10 @@ struct Trainer::Impl {
   /// The whole state under its names; a buffer that two stages have is taken from the first.
   std::vector<StateTensor> read_state() {
     require_weights();
-    std::vector<StateTensor> all = unused;
+    std::vector<StateTensor> all;
+    for (const StateTensor& kept : unused) {
+      all.push_back({kept.name, kept.tensor.clone()});
+    }
     std::set<std::string> names;
     for (std::vector<StateTensor>& of_rank : crew->read_state()) {
       for (StateTensor& state : of_rank) {
@@ -337,19 +348,52 @@ struct Trainer::Impl {
     return all;
   }
 
-  void save(const std::string& path) {
+  Checkpoint checkpoint() {
     const OnCallersThread scope;
     std::vector<StateTensor> tensors = read_state();  // first: it waits for the steps under way
-    write_checkpoint(path,
-                     {.step = ledger->committed(),
-                      .seed = options.seed,
-                      .optimizer = std::string(optimizer_name(optimizer)),
-                      .tensors = std::move(tensors)});
+    return {.step = ledger->committed(),
+            .seed = seed,
+            .optimizer = std::string(optimizer_name(optimizer)),
+            .tensors = std::move(tensors)};
+  }
+
+  /// The whole state as read_state has it, by its names there.
+  std::map<std::string, at::Tensor> state_by_name() {
+    std::map<std::string, at::Tensor> by_name;
+    for (auto& [name, tensor] : read_state()) {
+      by_name[name] = tensor;
+    }
+    return by_name;
+  }
+
+  /// Its weights and buffers as the module names them; one tensor for all names of a tie.
+  [[nodiscard]] ModuleState named_by_module(
+      const std::map<std::string, at::Tensor>& by_name) const {
+    ModuleState state;
+    for (const StateName& known : program.compiled().state_names) {
+      const at::Tensor& tensor =
+          by_name.at(state_name(known.buffer ? kBuffer : kWeight, known.first));
+      (known.buffer ? state.buffers : state.parameters).push_back({known.name, tensor});
+    }
+    return state;
+  }
+
+  ModuleState module_state() {
+    const OnCallersThread scope;
+    return named_by_module(state_by_name());
+  }
+
+  /// `from` says in messages where it is from.
+  void load_module_state(const std::string& from, const ModuleState& found) {
+    const OnCallersThread scope;
+    const std::map<std::string, at::Tensor> by_name = state_by_name();
+    load_state(from, found, named_by_module(by_name));
+    put_state(crew->list_state(), by_name, ledger->committed());
   }
 
   [[nodiscard]] ExpectedState expected_state(const std::vector<StateListing>& listings) const {
     ExpectedState expected{
-        .seed = options.seed, .optimizer = std::string(optimizer_name(optimizer)), .tensors = {}};
+        .seed = std::nullopt, .optimizer = std::string(optimizer_name(optimizer)), .tensors = {}};
     const auto add = [&](const std::string& name, const std::string& type, at::IntArrayRef shape) {
       expected.tensors.push_back({name, type, shape.vec()});
     };
@@ -364,17 +408,29 @@ struct Trainer::Impl {
     return expected;
   }
 
-  void load(const Checkpoint& checkpoint) {
+  void load(const Checkpoint& checkpoint, SeedFrom seed_from) {
     const OnCallersThread scope;
     ledger->drain();
     begin_update();
     crew->mend();
     const std::vector<StateListing> listings = crew->list_state();
-    check_same_model(checkpoint, expected_state(listings));
+    ExpectedState expected = expected_state(listings);
+    if (seed_from == SeedFrom::Same) {
+      expected.seed = seed;
+    }
+    check_same_model(checkpoint, expected);
     std::map<std::string, at::Tensor> by_name;
     for (const auto& [name, tensor] : checkpoint.tensors) {
       by_name[name] = tensor;
     }
+    put_state(listings, by_name, checkpoint.step);
+    seed = seed_from == SeedFrom::Checkpoint ? checkpoint.seed : seed;
+  }
+
+  /// Gives every rank what it keeps. Requires: all of it is there, in the right shapes.
+  void put_state(const std::vector<StateListing>& listings,
+                 const std::map<std::string, at::Tensor>& by_name,
+                 std::int64_t updates) {
     std::vector<std::vector<StateTensor>> state;
     for (const StateListing& listing : listings) {
       state.emplace_back();
@@ -383,7 +439,7 @@ struct Trainer::Impl {
       }
     }
     try {
-      crew->write_state(state, checkpoint.step);
+      crew->write_state(state, updates);
     } catch (const Error& error) {
       ledger->lose(error);
       throw;
@@ -391,8 +447,8 @@ struct Trainer::Impl {
     for (StateTensor& kept : unused) {
       kept.tensor.copy_(by_name.at(kept.name));
     }
-    ledger->resume(checkpoint.step);
-    replaced_at = checkpoint.step;
+    ledger->resume(updates);
+    replaced_at = updates;
   }
 
   std::int64_t recover() {
@@ -516,37 +572,69 @@ std::int64_t Trainer::steps() const {
   return impl().ledger->committed();
 }
 
+std::uint64_t Trainer::seed() const {
+  return impl().seed;
+}
+
 StateDict Trainer::state_dict() {
-  const OnCallersThread scope;
-  std::map<std::string, at::Tensor> by_name;
-  for (auto& [name, tensor] : impl().read_state()) {
-    by_name[name] = tensor;
-  }
   StateDict result;
-  for (const std::string& name : impl().program.parameter_names()) {
-    result.emplace_back(name, by_name.at(state_name(kWeight, name)).clone());
-  }
-  return result;
-}
-
-void Trainer::save(const std::string& path) {
-  impl().save(path);
-}
-
-void Trainer::load(const std::string& path) {
-  Impl& loading = impl();
-  loading.load(read_checkpoint(path));
-}
-
-StateDict Trainer::buffers() {
-  const OnCallersThread alone;
-  StateDict result;
-  for (auto& [name, tensor] : impl().read_state()) {
-    if (name.starts_with(kBuffer)) {
-      result.emplace_back(name.substr(kBuffer.size()), tensor.clone());
+  ModuleState state = impl().module_state();
+  for (std::vector<NamedTensor>* of_kind : {&state.parameters, &state.buffers}) {
+    for (NamedTensor& t : *of_kind) {
+      result.emplace_back(std::move(t.name), std::move(t.tensor));
     }
   }
   return result;
+}
+
+ModuleState Trainer::module_state() {
+  return impl().module_state();
+}
+
+void Trainer::load_state_dict(const StateDict& state) {
+  ModuleState found;  // kinds do not matter to what is looked up by name
+  for (const auto& [name, tensor] : state) {
+    found.parameters.push_back({name, tensor});
+  }
+  impl().load_module_state("the state to load", found);
+}
+
+void Trainer::copy_into(const ModuleState& module) {
+  load_state("the trainer's state", impl().module_state(), module);
+}
+
+void Trainer::save_module(const std::string& path) {
+  ModuleState state = impl().module_state();
+  const CompiledProgram& compiled = impl().program.compiled();
+  std::map<std::string, bool> trained;
+  for (const NamedTensor& parameter : compiled.graph.parameters) {
+    trained[parameter.name] = parameter.tensor.requires_grad();
+  }
+  for (const StateName& known : compiled.state_names) {
+    trained.emplace(known.name, trained[known.first]);
+  }
+  for (NamedTensor& parameter : state.parameters) {
+    parameter.tensor.set_requires_grad(trained.at(parameter.name));
+  }
+  write_module(path, state, compiled.layout);
+}
+
+void Trainer::load_module(const std::string& path) {
+  Impl& loading = impl();
+  loading.load_module_state(path, read_module(path));
+}
+
+void Trainer::save(const std::string& path) {
+  write_checkpoint(path, impl().checkpoint());
+}
+
+Checkpoint Trainer::checkpoint() {
+  return impl().checkpoint();
+}
+
+void Trainer::load(const std::string& path, SeedFrom seed_from) {
+  Impl& loading = impl();
+  loading.load(read_checkpoint(path), seed_from);
 }
 
 std::int64_t Trainer::recover() {

@@ -37,14 +37,24 @@
 #include "stagecraft/compiler/batch.h"
 #include "stagecraft/compiler/check.h"
 #include "stagecraft/compiler/metric.h"
+#include "stagecraft/compiler/module_state.h"
 #include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/compiler/program.h"
 #include "stagecraft/scheduler/schedule.h"
 
 namespace stagecraft {
 
-/// Parameters, or buffers, by name.
+/// Parameters, then buffers, each under every name that the module has for it.
 using StateDict = std::vector<std::pair<std::string, at::Tensor>>;
+
+struct Checkpoint;  // actors/checkpoint.h
+
+/// Whose random numbers go on after a checkpoint was loaded.
+enum class SeedFrom {
+  Same,        ///< both must have the same
+  Checkpoint,  ///< as if the run that saved it had never stopped
+  Trainer,
+};
 
 /// What a rank is doing just now.
 struct RankStatus {
@@ -150,21 +160,50 @@ class Trainer {
   /// Updates made: of steps that are over.
   [[nodiscard]] std::int64_t steps() const;
 
-  /// Copies of all parameters, after the steps under way; also of those no stage uses.
+  /// Of the random operators of the steps to come.
+  [[nodiscard]] std::uint64_t seed() const;
+
+  /// Copies of all parameters and buffers, after the steps under way; also of those no stage uses.
+  /// As in PyTorch a tie is there under each of its names, all of which are one tensor.
   [[nodiscard]] StateDict state_dict();
 
-  /// Copies of all buffers by name, after the steps under way.
-  [[nodiscard]] StateDict buffers();
+  /// The same, parameters and buffers apart.
+  [[nodiscard]] ModuleState module_state();
+
+  /// Takes over weights and buffers, after the steps under way; optimizer state, step and seed stay
+  /// as they are. Of a tie one name is enough.
+  /// Errors: UsageFile with every tensor that is missing, unknown, of another shape or type, or
+  ///         different under two names of one: nothing has changed. Those of a rank that cannot
+  ///         take its part, which leaves weights undefined.
+  void load_state_dict(const StateDict& state);
+
+  /// Writes weights and buffers back into a module, one like that which was compiled: itself, a
+  /// holder, or a pointer to one. Values are copied into the tensors that it has, so its ties, its
+  /// gradients and the optimizers that hold its parameters stay. Errors: as load_state_dict, with
+  /// the module as it was.
+  template <class Given>
+  void copy_to(Given&& module) {
+    copy_into(internal::state_of_module(module));
+  }
+
+  /// Writes weights and buffers as torch::save(module, path) does (tensor_files/module_file.h), for
+  /// torch::load and for PyTorch. Errors: those of write_module and state_dict.
+  void save_module(const std::string& path);
+  /// load_state_dict of what torch::save(module, path) or save_module wrote.
+  void load_module(const std::string& path);
 
   /// Writes weights, optimizer state, buffers, step and seed, after the steps under way.
   /// Errors: UsageFile; WorkerLost when the weights are undefined.
   void save(const std::string& path);
 
+  /// What `save` writes: copies, which no step changes any more.
+  [[nodiscard]] Checkpoint checkpoint();
+
   /// Takes over what `save` wrote, from whatever schedule and cut; nothing is changed when it
   /// throws before it begins to write. Errors: UsageFile, CheckpointFormat, CheckpointMismatch;
   /// those of a rank that cannot take its part, which
   ///         leaves weights undefined.
-  void load(const std::string& path);
+  void load(const std::string& path, SeedFrom seed_from = SeedFrom::Same);
 
   /// With TrainerOptions::mirror, once a lost rank was replaced, or when weights are undefined
   /// after a failure: all ranks go back to the newest committed state of which every rank has a
@@ -187,6 +226,7 @@ class Trainer {
  private:
   struct Impl;
   [[nodiscard]] Impl& impl() const;
+  void copy_into(const ModuleState& module);
 
   std::unique_ptr<Impl> impl_;
 };

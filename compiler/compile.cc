@@ -140,13 +140,6 @@ Tensors not_empty(Tensors outputs) {
   return outputs;
 }
 
-void refuse_no_module() {
-  throw Error(Errc::UsageArgument,
-              "the module to compile is a null pointer or an empty module holder; construct the "
-              "module first "
-              "(torch::nn::Linear(nullptr) holds none), and pass none that was moved from");
-}
-
 Program compile_workload(const Workload& given,
                          const CompileOptions& options,
                          ModuleSource source) {
@@ -176,6 +169,8 @@ Program compile_workload(const Workload& given,
   compiled->microbatches = options.microbatches;
   compiled->input_names = names_of(options.inputs);
   compiled->modes = given.modes;
+  compiled->state_names = state_names_of(given.parameters, given.buffers);
+  compiled->layout = given.layout;
   compiled->autocast = AutocastGuard::now();
   compiled->inputs = slices_of(options.inputs, options.microbatches, "input");
   compiled->labels = slices_of(options.labels, options.microbatches, "label");

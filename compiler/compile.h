@@ -27,15 +27,12 @@
 #include "stagecraft/compiler/cut/cut.h"
 #include "stagecraft/compiler/kept_module.h"
 #include "stagecraft/compiler/loss.h"
+#include "stagecraft/compiler/module_state.h"
 #include "stagecraft/compiler/program.h"
 #include "stagecraft/compiler/recompute.h"
 #include "stagecraft/compiler/spread.h"
 #include "stagecraft/compiler/tensors_in.h"
 #include "stagecraft/compiler/workload.h"
-
-namespace torch::nn {
-class Module;
-}
 
 namespace stagecraft {
 
@@ -80,23 +77,6 @@ struct TakeAnything {
 
 /// Errors: UsageArgument for a number of inputs that forward does not take.
 void check_inputs(const TakenNumbers& taken, std::size_t found);
-[[noreturn]] void refuse_no_module();
-
-/// What has the parameters: `module` itself, but for AnyModule.
-template <class Callee>
-decltype(auto) owner_of(Callee& module) {
-  if constexpr (Holder<std::remove_const_t<Callee>>) {
-    return *module.ptr();
-  } else {
-    return (module);
-  }
-}
-
-template <class T>
-concept Module = requires(const T& module) {
-  module.named_parameters().begin()->key();
-  module.named_buffers().begin()->value();
-};
 
 /// Says in one sentence what keeps a module from being compiled; true when nothing does.
 template <class Callee>
@@ -153,14 +133,12 @@ Workload workload_of(Callee& module,
   };
   workload.loss = loss;
   const auto& owner = internal::owner_of(module);
-  for (const auto& item : owner.named_parameters()) {
-    workload.parameters.push_back({item.key(), item.value()});
-  }
-  for (const auto& item : owner.named_buffers()) {
-    workload.buffers.push_back({item.key(), item.value()});
-  }
+  ModuleState state = internal::state_of_owner(owner);
+  workload.parameters = std::move(state.parameters);
+  workload.buffers = std::move(state.buffers);
   if constexpr (std::is_convertible_v<decltype(&owner), const torch::nn::Module*>) {
     workload.modes = internal::modes_of(owner);
+    workload.layout = internal::layout_of(owner);
   }
   if constexpr (std::is_convertible_v<decltype(&internal::owner_of(module)), torch::nn::Module*>) {
     workload.set_modes = [&module](const std::vector<bool>& modes) {

@@ -10,6 +10,7 @@
 #include "stagecraft/compiler/cut/cut_report.h"
 #include "stagecraft/compiler/cut/stage_assignment.h"
 #include "stagecraft/compiler/graph.h"
+#include "stagecraft/compiler/module_state.h"
 #include "stagecraft/compiler/partition.h"
 #include "stagecraft/compiler/program.h"
 #include "stagecraft/compiler/recompute.h"
@@ -30,6 +31,8 @@ struct CompiledProgram {
   std::vector<BatchSlice> inputs, labels;  ///< per microbatch
   std::vector<std::string> input_names;    ///< empty for one that has none
   std::vector<bool> modes;                 ///< Workload::modes, when it was captured
+  std::vector<StateName> state_names;      ///< as the module has them
+  ModuleLayout layout;                     ///< Workload::layout
   Autocast autocast;                       ///< likewise, the caller's
   /// What this is an evaluation of (evaluations.h); null for a program that trains.
   std::shared_ptr<const CompiledProgram> evaluates;

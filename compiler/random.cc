@@ -1,5 +1,7 @@
 #include "stagecraft/compiler/random.h"
 
+#include <mutex>
+
 #include <ATen/CPUGeneratorImpl.h>
 
 namespace stagecraft {
@@ -15,6 +17,12 @@ std::uint64_t mix(std::uint64_t state, std::uint64_t word) {
 }
 
 }  // namespace
+
+std::uint64_t default_seed() {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::scoped_lock lock(generator.mutex());
+  return generator.current_seed();
+}
 
 std::uint64_t random_seed(const RandomKey& key, int index) {
   std::uint64_t seed = mix(0, key.seed);

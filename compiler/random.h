@@ -17,6 +17,10 @@ struct RandomKey {
   std::uint64_t shape = 0;  ///< Variant::random of the microbatch; 0: that of the example batch
 };
 
+/// Where nobody gives a seed: that of LibTorch's default CPU generator, as torch::manual_seed set
+/// it last. Draws nothing from it.
+[[nodiscard]] std::uint64_t default_seed();
+
 /// The seed of random operator number `index` of the graph under `key`.
 [[nodiscard]] std::uint64_t random_seed(const RandomKey& key, int index);
 

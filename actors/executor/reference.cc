@@ -18,6 +18,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/parts.h"
+#include "stagecraft/compiler/random.h"
 #include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/compiler/ties.h"
 #include "stagecraft/futures/collective/over_transport.h"
@@ -63,6 +64,7 @@ struct Reference::Impl {
   Program program;
   Optimizer optimizer;
   ReferenceOptions options;
+  std::uint64_t seed = options.seed.value_or(default_seed());
   InprocNetwork network{1};
   TransportCollective collective{network.endpoint(Rank(0))};
   std::vector<StageRuntime> stages;  // in an order in which they can run
@@ -162,7 +164,7 @@ struct Reference::Impl {
     std::vector<double> losses;
     for (std::size_t m = 0; m < parts.inputs.size(); ++m) {
       const auto variant = parts.variants.empty() ? nullptr : parts.variants[m];
-      const RandomKey key{.seed = options.seed,
+      const RandomKey key{.seed = seed,
                           .step = done,
                           .microbatch = static_cast<std::int64_t>(before + m),
                           .shape = variant == nullptr ? 0 : variant->random};

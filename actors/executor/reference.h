@@ -32,7 +32,7 @@ struct ReferenceOptions {
   DecayOn decay_on = DecayOn::All;
   std::optional<double> clip;
   bool keep_gradients = false;  ///< for gradients(), where clipping changes them
-  std::uint64_t seed = 0;
+  std::optional<std::uint64_t> seed;  ///< none: as TrainerOptions::seed
   int threads = 1;
 };
 

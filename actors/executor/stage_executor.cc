@@ -411,7 +411,7 @@ struct StageExecutor::Impl {
     const bool keeps_graphs = bound.saved.value >= 0;
     StageForward made = stage.forward(inputs,
                                       keeps_graphs,
-                                      {.seed = setup.options.seed,
+                                      {.seed = order.seed,
                                        .step = order.step.value,
                                        .microbatch = m.value + microbatches_before(),
                                        .shape = shape_of(bound).told.random});

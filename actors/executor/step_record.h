@@ -19,7 +19,8 @@ inline constexpr std::int32_t kTraining = 0;
 
 /// Run one step; the tensors it needs are on their way.
 struct StepOrder {
-  Step step;  ///< optimizer updates so far; seeds random operators
+  Step step;               ///< optimizer updates so far
+  std::uint64_t seed = 0;  ///< with the step, of random operators
   Submission submission;
   Epoch epoch;
   double learning_rate = 0.0;
@@ -53,8 +54,15 @@ struct StepReport {
 
 template <class V>
 decltype(auto) visit_fields(StepOrder& m, V&& v) {
-  return v(
-      m.step, m.submission, m.epoch, m.learning_rate, m.program, m.parts, m.accumulated, m.updates);
+  return v(m.step,
+           m.seed,
+           m.submission,
+           m.epoch,
+           m.learning_rate,
+           m.program,
+           m.parts,
+           m.accumulated,
+           m.updates);
 }
 template <class V>
 decltype(auto) visit_fields(RankTimes& m, V&& v) {

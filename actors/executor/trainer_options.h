@@ -26,7 +26,10 @@ struct TrainerOptions {
   std::optional<double> clip;          ///< largest norm of the whole model's gradient
   /// Every step keeps its averaged gradients, for Trainer::gradients(); as much memory as these.
   bool keep_gradients = false;
-  std::uint64_t seed = 0;        ///< of random operators
+  /// Of random operators; none: that of LibTorch's default CPU generator when the trainer is made,
+  /// as torch::manual_seed set it. A checkpoint may bring another (SeedFrom), so ranks take it from
+  /// the order of a step.
+  std::optional<std::uint64_t> seed;
   int threads_per_worker = 1;    ///< of LibTorch; results are bit-equal at equal counts
   bool record_timeline = false;  ///< every step says when each instruction of each rank ran
   bool mirror = false;           ///< each rank's state is kept in a neighbour's memory: recover()

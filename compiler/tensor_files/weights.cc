@@ -85,9 +85,9 @@ using Names = std::map<std::string, at::Tensor>;
 /// Holds what was found against the model.
 class Comparison {
  public:
-  Comparison(const std::vector<NamedTensor>& found) {
+  void find(const std::vector<NamedTensor>& found) {
     for (const NamedTensor& t : found) {
-      found_.emplace(t.name, t.tensor);
+      found_.emplace(t.name, t.tensor.contiguous());
     }
   }
 
@@ -223,10 +223,20 @@ void load_weights(const std::string& path,
                   const std::vector<NamedTensor>& found,
                   const std::vector<NamedTensor>& parameters,
                   const std::vector<NamedTensor>& buffers) {
-  Comparison comparison(found);
+  Comparison comparison;
+  comparison.find(found);
   comparison.add(parameters, /*required=*/true);
   comparison.add(buffers, /*required=*/false);
   comparison.finish(path);
+}
+
+void load_state(const std::string& from, const ModuleState& found, const ModuleState& to) {
+  Comparison comparison;
+  comparison.find(found.parameters);
+  comparison.find(found.buffers);
+  comparison.add(to.parameters, /*required=*/true);
+  comparison.add(to.buffers, /*required=*/true);
+  comparison.finish(from);
 }
 
 }  // namespace stagecraft

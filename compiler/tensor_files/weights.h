@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "stagecraft/compiler/module_state.h"
 #include "stagecraft/compiler/named_tensor.h"
 
 namespace stagecraft {
@@ -39,5 +40,9 @@ void load_weights(const std::string& path,
                   const std::vector<NamedTensor>& found,
                   const std::vector<NamedTensor>& parameters,
                   const std::vector<NamedTensor>& buffers);
+
+/// Copies `found` into the tensors of `to`, which must all be there. Of a tie one name is enough;
+/// `from` says in the message where it is from. Keeps WE-1. Errors: as load_weights.
+void load_state(const std::string& from, const ModuleState& found, const ModuleState& to);
 
 }  // namespace stagecraft

@@ -131,6 +131,7 @@ class Pipeline {
     const auto x = split_batch(inputs, compiled.inputs, compiled.microbatches, "input");
     const auto y = split_batch(labels, compiled.labels, compiled.microbatches, "label");
     const StepOrder order{.step = Step(committed_),
+                          .seed = 5,
                           .submission = Submission(submitted_++),
                           .epoch = epoch_,
                           .learning_rate = base_learning_rate(options_.optimizer),
@@ -183,7 +184,6 @@ class Pipeline {
             .train = plan_,
             .optimizer = options_.optimizer,
             .options = {.clip = options_.clip,
-                        .seed = 5,
                         .record_timeline = options_.record_timeline,
                         .mirror = options_.mirror,
                         .step_deadline = std::chrono::seconds(30)}};

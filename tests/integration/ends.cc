@@ -142,7 +142,7 @@ int forked() {
         refused([&] { (void)step_of(trainer, 2); }) &&
         refused([&] { (void)trainer.evaluate(data(0).inputs, data(0).labels); }) &&
         refused([&] { (void)trainer.steps(); }) && refused([&] { (void)trainer.state_dict(); }) &&
-        refused([&] { (void)trainer.buffers(); }) &&
+        refused([&] { (void)trainer.checkpoint(); }) &&
         refused([&] { trainer.save("/dev/null/none"); }) &&
         refused([&] { trainer.load("/dev/null/none"); }) &&
         refused([&] { (void)trainer.status(); }) && refused([&] { (void)unread.get(); }) &&

@@ -61,10 +61,8 @@ Classifier with_state(Trainer& trainer) {
   const torch::NoGradGuard no_grad;
   auto parameters = copy->named_parameters();
   auto buffers = copy->named_buffers();
-  for (const StateDict& all : {trainer.state_dict(), trainer.buffers()}) {
-    for (const auto& [name, tensor] : all) {
-      (parameters.contains(name) ? parameters[name] : buffers[name]).copy_(tensor);
-    }
+  for (const auto& [name, tensor] : trainer.state_dict()) {
+    (parameters.contains(name) ? parameters[name] : buffers[name]).copy_(tensor);
   }
   return copy;
 }
@@ -77,12 +75,9 @@ void train(Trainer& trainer, int steps) {
 }
 
 bool same_state(Trainer& a, Trainer& b) {
-  const auto equal = [](const StateDict& x, const StateDict& y) {
-    return std::ranges::equal(x, y, [](const auto& p, const auto& q) {
-      return p.first == q.first && torch::equal(p.second, q.second);
-    });
-  };
-  return equal(a.state_dict(), b.state_dict()) && equal(a.buffers(), b.buffers());
+  return std::ranges::equal(a.state_dict(), b.state_dict(), [](const auto& p, const auto& q) {
+    return p.first == q.first && torch::equal(p.second, q.second);
+  });
 }
 
 TEST_CASE(

@@ -175,6 +175,25 @@ StateDict weights_of(const Reference& reference) {
   return weights;
 }
 
+StateDict sorted_once(const std::vector<NamedTensor>& named) {
+  StateDict all;
+  for (const auto& [name, tensor] : named) {
+    const auto same = [&](const auto& one) { return one.second.is_same(tensor); };
+    if (std::ranges::none_of(all, same)) {  // a tie comes under its other names as well
+      all.emplace_back(name, tensor);
+    }
+  }
+  return without_spare(std::move(all));
+}
+
+StateDict weights_of(Trainer& trainer) {
+  return sorted_once(trainer.module_state().parameters);
+}
+
+StateDict buffers_of(Trainer& trainer) {
+  return sorted_once(trainer.module_state().buffers);
+}
+
 StateDict without_spare(StateDict weights) {
   std::erase_if(weights, [](const auto& w) { return w.first == "spare"; });
   std::ranges::sort(weights, {}, [](const auto& w) { return w.first; });

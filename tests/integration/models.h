@@ -55,4 +55,8 @@ struct Data {
 [[nodiscard]] StateDict weights_of(const Reference& reference);
 [[nodiscard]] StateDict without_spare(StateDict weights);
 
+/// A trainer's parameters alone, each once, sorted by name, "spare" left out; its buffers likewise.
+[[nodiscard]] StateDict weights_of(Trainer& trainer);
+[[nodiscard]] StateDict buffers_of(Trainer& trainer);
+
 }  // namespace stagecraft::tests

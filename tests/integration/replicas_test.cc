@@ -87,7 +87,7 @@ TEST_CASE("behind every step all copies of a stage have the buffers of the first
       expected.add_(parts[static_cast<std::size_t>(m)].sum());
     }
     const std::map<std::string, at::Tensor> buffers = [&] {
-      const StateDict named = trainer.buffers();
+      const StateDict named = trainer.state_dict();
       return std::map<std::string, at::Tensor>(named.begin(), named.end());
     }();
     CHECK(buffers.at("count").item<std::int64_t>() == step * kMicrobatches / 2);

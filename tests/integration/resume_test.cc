@@ -163,7 +163,7 @@ TEST_CASE("a parameter no stage uses is kept, saved and loaded", "[integration][
   Run run(2);
   const StateDict weights = run.trainer.state_dict();
   const std::vector<std::string> names = run.program.parameter_names();
-  REQUIRE(weights.size() == names.size());
+  REQUIRE(weights.size() > names.size());  // buffers come behind
   bool spare = false;
   for (std::size_t i = 0; i < names.size(); ++i) {
     CHECK(weights[i].first == names[i]);

@@ -93,9 +93,8 @@ TEST_CASE("steps of other shapes have the bits of one process, in threads and in
     CHECK(step.get().mean_loss == expected.mean_loss);
     CHECK(step.get().gradient_norm == expected.gradient_norm);
   }
-  StateDict trained = trainer.state_dict();
+  StateDict trained = weights_of(trainer);
   std::erase_if(trained, [](const auto& w) { return w.first.starts_with("other"); });
-  std::ranges::sort(trained, {}, [](const auto& w) { return w.first; });
   CHECK(same_bits(trained, weights_of(reference)));
   CHECK(program.shapes() == 5);  // microbatches of 4, 1, 3 and 2 rows, and of 4 longer ones
 }

@@ -151,7 +151,7 @@ TEST_CASE("a trainer that was moved from says so to every call", "[integration][
                                          [&] { (void)first.evaluate(batch.inputs, batch.labels); },
                                          [&] { (void)first.steps(); },
                                          [&] { (void)first.state_dict(); },
-                                         [&] { (void)first.buffers(); },
+                                         [&] { (void)first.module_state(); },
                                          [&] { first.save("none"); },
                                          [&] { first.load("none"); },
                                          [&] { (void)first.plan(); },

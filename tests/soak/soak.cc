@@ -250,9 +250,9 @@ class Soak {
   /// Of all ranks, as they are now.
   void check_state(const std::string& when) {
     const Expected& expected = course_.after(trainer_.steps());
-    require(same_bits(without_spare(trainer_.state_dict()), expected.weights),
+    require(same_bits(weights_of(trainer_), expected.weights),
             "other weights than in the unbroken run " + when);
-    require(same_bits(without_spare(trainer_.buffers()), expected.buffers),
+    require(same_bits(buffers_of(trainer_), expected.buffers),
             "other buffers than in the unbroken run " + when);
   }
 

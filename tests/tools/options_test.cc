@@ -24,6 +24,24 @@ TEST_CASE("a setting is a key and a value, each key once", "[tools][options]") {
   CHECK_THAT(failure_of({"--set", "k=1", "--set", "k=2"}), ContainsSubstring("names k twice"));
 }
 
+TEST_CASE("what a run keeps and goes on from is asked for whole", "[tools][options]") {
+  const TrainOptions o = options_of({"--resume", "run/", "--save-every", "5"});
+  CHECK(o.resume == "run");
+  CHECK(o.save_dir == "run");
+  CHECK(o.keep == 3);
+  CHECK(o.seed_from == SeedChoice::Same);
+  CHECK(options_of({"--load", "x", "--seed-from", "option"}).seed_from == SeedChoice::Option);
+  CHECK_THAT(failure_of({"--load", "x", "--resume", "y"}),
+             ContainsSubstring("--resume expects no"));
+  CHECK_THAT(failure_of({"--save-every", "5"}), ContainsSubstring("expects --save-dir DIR"));
+  CHECK_THAT(failure_of({"--save-dir", "x", "--keep", "2"}),
+             ContainsSubstring("--keep expects --save-every"));
+  CHECK_THAT(failure_of({"--seed-from", "option"}),
+             ContainsSubstring("expects --load or --resume"));
+  CHECK_THAT(failure_of({"--load", "x", "--seed-from", "both"}),
+             ContainsSubstring("checkpoint or option, found 'both'"));
+}
+
 TEST_CASE("without arguments the main job's defaults hold", "[tools][options]") {
   const TrainOptions o = options_of({});
   CHECK(o.text == "/usr/share/common-licenses/GPL-3");

@@ -34,6 +34,7 @@ constexpr std::int64_t kMostThreads = 1024;
 
 // Each is a batch of its own, run after the others.
 constexpr std::int64_t kMostAccumulated = 1'000'000;
+constexpr std::int64_t kMostKept = 1'000'000;
 
 // What a trainer takes: from a millisecond to a year. Units: seconds.
 constexpr double kLeastDeadline = 0.001;
@@ -359,6 +360,36 @@ void add_training(CLI::App& app,
       ->group(group);
 }
 
+/// What a run keeps of itself in folders, and goes on from.
+void add_keeping(CLI::App& app, TrainOptions& o, std::string& seed_from) {
+  const std::string group = "Run";
+  app.add_option("--save-dir", o.save_dir, "folder of checkpoints to write while it runs")
+      ->type_name("DIR")
+      ->group(group);
+  app.add_option("--save-every", o.save_every, "steps between these [only at the end]")
+      ->check(whole_number(1))
+      ->group(group);
+  app.add_option("--keep", o.keep, "so many of the newest stay")
+      ->check(whole_number(1, kMostKept))
+      ->group(group);
+  app.add_option(
+         "--resume", o.resume, "folder whose newest whole checkpoint to go on from, if it has one")
+      ->type_name("DIR")
+      ->group(group);
+  app.add_option("--seed-from",
+                 seed_from,
+                 "whose seed goes on where a checkpoint has another than --seed: checkpoint or "
+                 "option")
+      ->type_name("WHO")
+      ->group(group);
+  app.add_option("--save-module", o.save_module, "file to write then, as torch::save(module) does")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--metrics", o.metrics, "folder for metrics.csv and TensorBoard's event files")
+      ->type_name("DIR")
+      ->group(group);
+}
+
 void add_run(CLI::App& app, TrainOptions& o) {
   const std::string group = "Run";
   app.add_option("--save", o.save, "checkpoint to write at the end, or when a signal ends the run")
@@ -478,6 +509,22 @@ void check_model(TrainOptions& o, const CLI::App& app, const std::map<std::strin
   }
 }
 
+void check_keeping(const TrainOptions& o, const CLI::App& app) {
+  if (o.load && o.resume) {
+    wrong_usage(
+        "--resume expects no --load, which names the checkpoint itself; leave one of the two out");
+  }
+  if (o.save_every && !o.save_dir) {
+    wrong_usage("--save-every expects --save-dir DIR, or --resume DIR, for its files, found none");
+  }
+  if (app.count("--keep") > 0 && !o.save_every) {
+    wrong_usage("--keep expects --save-every, found none; leave it out");
+  }
+  if (o.seed_from != SeedChoice::Same && !o.load && !o.resume) {
+    wrong_usage("--seed-from expects --load or --resume, found none; leave it out");
+  }
+}
+
 Recompute recompute_of(const std::string& text) {
   try {
     return parse_recompute(text);
@@ -491,6 +538,7 @@ void check_together(const TrainOptions& o, const CLI::App& app) {
     wrong_usage(
         "--load-weights expects no --load, whose checkpoint has weights; leave one of the two out");
   }
+  check_keeping(o, app);
   if (o.credentials && o.workers == WorkerKind::Threads) {
     wrong_usage(
         "--credentials expects --workers processes, found threads; leave one of the two out");
@@ -517,6 +565,7 @@ std::variant<TrainOptions, HelpText> parse_train_options(
   std::string workers = "threads";
   std::string recompute = "none";
   std::string precision = "fp32";
+  std::string seed_from;
   std::vector<std::string> set;
   std::map<std::string, double> sizes;
   CLI::App app(kAbout, kCommand);
@@ -527,6 +576,7 @@ std::variant<TrainOptions, HelpText> parse_train_options(
   add_model(app, options, sizes);
   add_pipeline(app, options, set, recompute, precision, workers);
   add_run(app, options);
+  add_keeping(app, options, seed_from);
   if (const auto help = parse_command_line(app, arguments)) {
     return HelpText{*help};
   }
@@ -550,8 +600,21 @@ std::variant<TrainOptions, HelpText> parse_train_options(
   options.precision = choose<Precision>(
       "--precision", precision, {{"fp32", Precision::Float32}, {"bf16", Precision::BFloat16}});
   options.recompute = recompute_of(recompute);
+  if (!seed_from.empty()) {
+    options.seed_from = choose<SeedChoice>(
+        "--seed-from",
+        seed_from,
+        {{"checkpoint", SeedChoice::Checkpoint}, {"option", SeedChoice::Option}});
+  }
+  if (options.save_every && !options.save_dir) {
+    options.save_dir = options.resume;
+  }
   options.set = key_values(kCommand, "--set", set);
-  for (auto* place : {&options.save_weights, &options.load_weights}) {
+  for (auto* place : {&options.save_weights,
+                      &options.load_weights,
+                      &options.save_dir,
+                      &options.resume,
+                      &options.metrics}) {
     while (*place && (*place)->size() > 1 && (*place)->ends_with('/')) {
       (*place)->pop_back();  // a folder is meant, and as such it is taken
     }

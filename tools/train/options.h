@@ -20,6 +20,8 @@ namespace stagecraft::tools {
 enum class RateKind { Constant, Cosine, Linear };
 enum class DecayKind { All, Matrices };
 enum class WorkerKind { Threads, Processes };
+/// Whose random numbers a run goes on with that loads a checkpoint; Same: they must be one.
+enum class SeedChoice { Same, Checkpoint, Option };
 /// In what operators compute; weights and optimizer are of the model's own types.
 enum class Precision { Float32, BFloat16 };
 
@@ -61,6 +63,13 @@ struct TrainOptions {
   std::optional<std::int64_t> eval_every;
   std::optional<std::string> save;
   std::optional<std::string> load;
+  std::optional<std::string> save_dir;  ///< of periodic checkpoints; with --save-every, --resume's
+  std::optional<std::int64_t> save_every;
+  std::int64_t keep = 3;
+  std::optional<std::string> resume;
+  SeedChoice seed_from = SeedChoice::Same;
+  std::optional<std::string> metrics;       ///< a folder
+  std::optional<std::string> save_module;   ///< as torch::save(module) does
   std::optional<std::string> save_weights;  ///< a folder, or a .safetensors file
   std::optional<std::string> load_weights;  ///< likewise
   std::optional<std::string> trace;

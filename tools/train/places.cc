@@ -84,6 +84,22 @@ void check_apart(const Named& output, const std::vector<Named>& others) {
   }
 }
 
+/// A folder to be made, or to write files into.
+void check_folder(const std::string& path) {
+  std::error_code ignored;
+  fs::path there = fs::absolute(path);
+  while (!fs::exists(there, ignored) && there.has_relative_path()) {
+    there = there.parent_path();
+  }
+  if (!fs::is_directory(there, ignored)) {
+    throw Error(Errc::UsageFile,
+                fmt::format("expected a folder, or a place for one, found the file '{}'; name "
+                            "another",
+                            there.string()));
+  }
+  const WholeFile tried((there / "tried").string());
+}
+
 }  // namespace
 
 void check_places(const TrainOptions& options) {
@@ -111,6 +127,18 @@ void check_places(const TrainOptions& options) {
     check_place(weights, [](const std::string& path) { check_weights_place(path, {}); });
     check_apart(weights, read);  // --load-weights may be the same: it was read before
     read.push_back(weights);
+  }
+  if (options.save_module) {
+    const Named module{"--save-module", *options.save_module};
+    check_place(module, [](const std::string& path) { const WholeFile tried(path); });
+    check_apart(module, read);
+    read.push_back(module);
+  }
+  for (const auto& [option, path] :
+       {std::pair{"--save-dir", options.save_dir}, std::pair{"--metrics", options.metrics}}) {
+    if (path) {
+      check_place({option, *path}, &check_folder);
+    }
   }
   if (options.load_weights) {
     const Named weights{"--load-weights", *options.load_weights};

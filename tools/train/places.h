@@ -6,8 +6,8 @@
 
 namespace stagecraft::tools {
 
-/// Tries whether --save, --save-weights, --cut-out, --costs-out and --trace can be written, and
-/// leaves everything as it was.
+/// Tries whether --save, --save-dir, --save-weights, --save-module, --metrics, --cut-out,
+/// --costs-out and --trace can be written, and leaves everything as it was.
 /// Errors: UsageFile, naming the option: for a place that cannot be written, and for one that
 /// another option names as well, or standard output goes to, where one of the two would be lost.
 void check_places(const TrainOptions& options);

@@ -5,6 +5,7 @@
 #include <exception>
 #include <map>
 #include <ostream>
+#include <set>
 #include <utility>
 
 #include <c10/core/GradMode.h>
@@ -50,12 +51,17 @@ TrainerOptions trainer_options(const TrainOptions& options) {
 }
 
 bool saves(const TrainOptions& options) {
-  return options.save || options.save_weights;
+  return options.save || options.save_weights || options.save_module || options.save_dir;
 }
 
 /// The file for which a run goes on that nobody listens to; null where there is none.
 const std::string* kept_by(const TrainOptions& options) {
-  for (const auto* file : {&options.save, &options.save_weights, &options.trace}) {
+  for (const auto* file : {&options.save,
+                           &options.save_weights,
+                           &options.save_module,
+                           &options.save_dir,
+                           &options.metrics,
+                           &options.trace}) {
     if (*file) {
       return &**file;
     }
@@ -117,8 +123,31 @@ NamedTensors state_of(const Reference& reference, std::string_view kind) {
   return all;
 }
 
+/// Each tensor once, under the name that the program knows it by.
+NamedTensors first_names(const Program& program, const std::vector<NamedTensor>& all) {
+  std::set<std::string> further;
+  for (const StateName& known : program.compiled().state_names) {
+    if (known.name != known.first) {
+      further.insert(known.name);
+    }
+  }
+  NamedTensors first;
+  for (const NamedTensor& t : all) {
+    if (!further.contains(t.name)) {
+      first.emplace_back(t.name, t.tensor);
+    }
+  }
+  return first;
+}
+
+/// Of the first input that is split: all of these have one row per sample.
+std::int64_t samples_of(const WorkBatch& batch) {
+  const auto split = std::ranges::find(batch.inputs, false, &BatchTensor::replicated);
+  return split == batch.inputs.end() || split->tensor.dim() == 0 ? 0 : split->tensor.size(0);
+}
+
 /// Those of `all` that `wanted` has too, in its order.
-NamedTensors select(const StateDict& all, const NamedTensors& wanted) {
+NamedTensors select(const NamedTensors& all, const NamedTensors& wanted) {
   const std::map<std::string, at::Tensor> by_name(all.begin(), all.end());
   NamedTensors found;
   for (const auto& [name, tensor] : wanted) {
@@ -185,11 +214,14 @@ TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, Console& console
   if (job.options.load) {
     load(*job.options.load);
   }
+  checkpoints_.emplace(job_.options, console_, *progress_);
+  metrics_.emplace(job_, trainer_.steps(), console_);
   timeline_.emplace(job_, trainer_.plan(), stages_of(totals_));
 }
 
 void TrainRun::load(const std::string& path) {
-  trainer_.load(path);
+  trainer_.load(path,
+                job_.options.seed_from == SeedChoice::Option ? SeedFrom::Trainer : SeedFrom::Same);
   if (trainer_.steps() >= job_.options.steps) {
     throw Error(
         Errc::UsageArgument,
@@ -244,6 +276,8 @@ void TrainRun::train(const Interrupt& interrupt) {
     if (every && trainer_.steps() % *every == 0) {
       evaluate();
     }
+    metrics_->flush();
+    checkpoints_->after_step(trainer_);
   }
 }
 
@@ -294,11 +328,14 @@ bool TrainRun::close(Interrupt& interrupt) {
   interrupt.enter(saves(job_.options) ? Interrupt::Phase::Saving : Interrupt::Phase::Ending);
   attempt([&] { save(); });
   attempt([&] { save_weights(); });
+  attempt([&] { save_module(); });
+  attempt([&] { checkpoints_->close(trainer_); });
   interrupt.enter(Interrupt::Phase::Ending);
   bool good = true;
   attempt([&] { good = verify(); });
   attempt([&] { finish(); });
   attempt([&] { timeline_->close(); });
+  attempt([&] { metrics_->close(); });
   tell_of_output();
   if (failure) {
     std::rethrow_exception(failure);
@@ -310,9 +347,11 @@ bool TrainRun::close(Interrupt& interrupt) {
 StepResult TrainRun::step() {
   const std::int64_t index = trainer_.steps();
   const std::int64_t batches = job_.options.accumulate;
+  std::int64_t samples = 0;
   for (std::int64_t b = 0;; ++b) {
     const bool updates = b + 1 == batches;
     const WorkBatch batch = job_.work->batch(index * batches + b, job_.choice);
+    samples += samples_of(batch);
     StepResult result = pipeline_step(batch, updates);
     ReferenceStep one_process;
     if (reference_) {
@@ -322,6 +361,7 @@ StepResult TrainRun::step() {
     if (!updates) {
       continue;
     }
+    metrics_->step(result, tokens().value_or(samples));
     if (reference_) {
       verifier_.step(
           index + 1, result.losses, one_process.losses, result.mean_loss, one_process.mean_loss);
@@ -383,8 +423,9 @@ void TrainRun::report(const StepResult& result) {
 
 void TrainRun::evaluate() {
   const WorkBatch batch = job_.work->evaluation(job_.choice);
-  progress_->evaluated(
-      {.step = trainer_.steps(), .loss = trainer_.evaluate(batch.inputs, batch.labels)});
+  const double loss = trainer_.evaluate(batch.inputs, batch.labels);
+  progress_->evaluated({.step = trainer_.steps(), .loss = loss});
+  metrics_->evaluated(loss);
 }
 
 void TrainRun::save() {
@@ -399,13 +440,23 @@ void TrainRun::save_weights() {
     return;
   }
   std::vector<NamedTensor> trained;
-  for (const StateDict& all : {trainer_.state_dict(), trainer_.buffers()}) {
-    for (const auto& [name, tensor] : all) {
-      trained.push_back({name, tensor});
-    }
+  for (auto& [name, tensor] : trainer_.state_dict()) {
+    trained.push_back({name, tensor});
   }
   write_weights(*job_.options.save_weights, job_.work->all_names(std::move(trained)));
   progress_->saved_weights(trainer_.steps(), *job_.options.save_weights);
+}
+
+void TrainRun::save_module() {
+  if (!job_.options.save_module) {
+    return;
+  }
+  const std::string& path = *job_.options.save_module;
+  trainer_.save_module(path);
+  const nlohmann::ordered_json object{
+      {"event", "saved_module"}, {"step", trainer_.steps()}, {"file", path}};
+  progress_->report(fmt::format("saved the module of step {} to {}\n", trainer_.steps(), path),
+                    object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 bool TrainRun::verify() {
@@ -418,12 +469,15 @@ bool TrainRun::verify() {
   const NamedTensors buffers = state_of(*reference_, kBuffer);
   const std::vector<std::string> reordered =
       check(job_.program, job_.choice.schedule).reordered_buffers;
-  NamedTensors parameters = trainer_.state_dict();
+  const ModuleState state = trainer_.module_state();
+  NamedTensors parameters = first_names(job_.program, state.parameters);
   // What no stage uses nobody trains, and one process does not hold.
   std::erase_if(parameters, [&](const auto& named) { return stage(named.first) == kNowhere; });
   verifier_.parameters(parameters, state_of(*reference_, kWeight), stage);
-  verifier_.buffers(
-      select(trainer_.buffers(), buffers), buffers, stage, {reordered.begin(), reordered.end()});
+  verifier_.buffers(select(first_names(job_.program, state.buffers), buffers),
+                    buffers,
+                    stage,
+                    {reordered.begin(), reordered.end()});
   progress_->verified(verifier_.result());
   return verifier_.result().good;
 }
@@ -435,7 +489,8 @@ void TrainRun::finish() {
                    .loss = last_loss_,
                    .steps_per_second = static_cast<double>(done_) / seconds_,
                    .tokens = tokens(),
-                   .weights_sha256 = weights_sha256(trainer_.state_dict())});
+                   .weights_sha256 = weights_sha256(
+                       first_names(job_.program, trainer_.module_state().parameters))});
 }
 
 }  // namespace stagecraft::tools

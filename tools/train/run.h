@@ -5,7 +5,7 @@
 ///       between steps only.
 /// TN-2: what ends the steps early changes nothing of what follows them: the run saves, compares
 ///       and closes as it always does.
-/// TN-3: a run that keeps something, by --save, --save-weights or --trace, goes on when nobody
+/// TN-3: a run that keeps something (--save and its kin, --metrics, --trace) goes on when nobody
 ///       reads its output.
 #pragma once
 
@@ -24,6 +24,8 @@
 #include "stagecraft/tools/train/job.h"
 #include "stagecraft/tools/train/progress.h"
 #include "stagecraft/tools/train/rank_table.h"
+#include "stagecraft/tools/train/run_checkpoints.h"
+#include "stagecraft/tools/train/run_metrics.h"
 #include "stagecraft/tools/train/run_output.h"
 #include "stagecraft/tools/train/run_timeline.h"
 #include "stagecraft/tools/train/verify.h"
@@ -60,6 +62,7 @@ class TrainRun {
   bool close(Interrupt& interrupt);
   void save();
   void save_weights();
+  void save_module();
   bool verify();
   void finish();
 
@@ -72,6 +75,8 @@ class TrainRun {
   std::optional<Reference> reference_;
   Verifier verifier_;
   std::vector<RankTotals> totals_;
+  std::optional<RunCheckpoints> checkpoints_;
+  std::optional<RunMetrics> metrics_;
   std::optional<RunTimeline> timeline_;  ///< begun last: it takes the place of an older trace
   std::int64_t done_ = 0;                ///< steps of this run, without those of a checkpoint
   double seconds_ = 0.0;                 ///< of these steps

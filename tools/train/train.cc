@@ -6,6 +6,7 @@
 #include "stagecraft/tools/train/dry_run.h"
 #include "stagecraft/tools/train/job.h"
 #include "stagecraft/tools/train/options.h"
+#include "stagecraft/tools/train/resume.h"
 #include "stagecraft/tools/train/run.h"
 #include "stagecraft/tools/train/threads.h"
 
@@ -18,7 +19,7 @@ ExitCode train(const std::vector<std::string>& arguments, Console& console) {
     return ExitCode::Good;
   }
   const SingleThreaded alone;  // what this thread computes must not cost the workers their threads
-  const TrainJob job = make_job(std::get<TrainOptions>(parsed), console);
+  const TrainJob job = make_job(resumed(std::get<TrainOptions>(parsed), console), console);
   if (job.options.dry_run) {
     print(dry_run(job), console);
     return ExitCode::Good;

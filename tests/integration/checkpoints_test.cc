@@ -1,0 +1,256 @@
+/// Seeds, and folders of checkpoints.
+
+#include "stagecraft/actors/checkpoints.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <set>
+
+#include <torch/torch.h>
+
+#include "stagecraft/tests/futures/waiting.h"
+#include "stagecraft/tests/integration/models.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/command.h"
+#include "stagecraft/tests/support/refusal.h"
+
+namespace stagecraft::tests {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+/// A trainer of a model that drops out.
+struct Dropping {
+  explicit Dropping(std::optional<std::uint64_t> seed)
+      : trainer(
+            cluster, program, make_schedule("1f1b", program), AdamW{.lr = 1e-2}, {.seed = seed}) {}
+
+  std::vector<double> losses(std::int64_t until) {
+    std::vector<double> all;
+    while (trainer.steps() < until) {
+      all.push_back(step_of(trainer, trainer.steps()).get().mean_loss);
+    }
+    return all;
+  }
+
+  Program program = make_program({.dropout = 0.2});
+  Cluster cluster = Cluster::local(2);
+  Trainer trainer;
+};
+
+// ---- seeds --------------------------------------------------------------------------------------
+
+TEST_CASE("without a seed torch::manual_seed decides what is dropped", "[integration][seed]") {
+  const auto losses_with = [](std::uint64_t seed) {
+    torch::manual_seed(seed);
+    Dropping run(std::nullopt);
+    CHECK(run.trainer.seed() == seed);
+    return run.losses(2);
+  };
+  const std::vector<double> seven = losses_with(7);
+  CHECK(losses_with(7) == seven);
+  CHECK(losses_with(8) != seven);
+  CHECK(Dropping(7).losses(2) == seven);
+
+  torch::manual_seed(7);
+  Dropping first(std::nullopt);
+  const at::Tensor drawn = torch::rand({1000});
+  Dropping second(std::nullopt);  // whatever was drawn in between
+  CHECK(first.losses(2) == seven);
+  CHECK(second.losses(2) == seven);
+  Reference reference(first.program, AdamW{.lr = 1e-2}, {});
+  const Data batch = data(0);
+  CHECK(reference.step(batch.inputs, batch.labels).mean_loss == seven[0]);
+  torch::manual_seed(7);
+  CHECK(torch::equal(torch::rand({1000}), drawn));  // a trainer has drawn nothing
+}
+
+TEST_CASE("a checkpoint of another seed goes on with the seed that is asked for",
+          "[integration][seed]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  Dropping unbroken(9);
+  (void)unbroken.losses(2);
+  unbroken.trainer.save(path);
+  const std::vector<double> rest = unbroken.losses(4);
+
+  Dropping other(8);
+  CHECK_THAT(refusal([&] { other.trainer.load(path); }, Errc::CheckpointMismatch),
+             ContainsSubstring("of seed 9") && ContainsSubstring("SeedFrom::Checkpoint") &&
+                 ContainsSubstring("--seed-from"));
+  CHECK(other.trainer.steps() == 0);
+  other.trainer.load(path, SeedFrom::Checkpoint);
+  CHECK(other.trainer.seed() == 9);
+  CHECK(other.losses(4) == rest);
+  CHECK(same_bits(other.trainer.state_dict(), unbroken.trainer.state_dict()));
+  other.trainer.save(path);
+  CHECK(read_checkpoint(path).seed == 9);
+
+  Dropping own(8);
+  own.trainer.load(path, SeedFrom::Trainer);
+  CHECK(own.trainer.seed() == 8);
+  CHECK(own.losses(6) != unbroken.losses(6));
+}
+
+// ---- a folder -----------------------------------------------------------------------------------
+
+std::set<std::string> names_in(const std::string& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    names.insert(entry.path().filename().string());
+  }
+  return names;
+}
+
+Checkpoint checkpoint_of(std::int64_t step, std::int64_t numbers = 4) {
+  return {.step = step,
+          .seed = 1,
+          .optimizer = "sgd",
+          .tensors = {{"weight:a", torch::full({numbers}, static_cast<double>(step))}}};
+}
+
+/// Requires that what is being written is over, and has gone well.
+void expect_saved(const std::optional<SavedCheckpoint>& saved, std::int64_t step) {
+  REQUIRE(saved);
+  CHECK(saved->step == step);
+  CHECK_FALSE(saved->failure);
+  CHECK(std::filesystem::exists(saved->path));
+}
+
+TEST_CASE("a run that is resumed from a folder equals one that never stopped",
+          "[integration][checkpoints]") {
+  const TemporaryFolder folder;
+  const std::string place = folder.path() + "/run";
+  Dropping unbroken(9);
+  {
+    Checkpoints checkpoints(place, 2);
+    CHECK_FALSE(checkpoints.resume(unbroken.trainer));
+    std::int64_t told = 0;
+    for (int step = 1; step <= 4; ++step) {
+      (void)unbroken.losses(step);
+      if (const auto before = checkpoints.save(unbroken.trainer)) {
+        expect_saved(before, ++told);
+      }
+    }
+    expect_saved(checkpoints.wait(), 4);
+    CHECK_FALSE(checkpoints.wait());
+  }
+  CHECK(names_in(place) == std::set<std::string>{"step-000000003.ckpt", "step-000000004.ckpt"});
+  (void)unbroken.losses(6);
+
+  std::filesystem::resize_file(place + "/step-000000004.ckpt", 100);  // the newest is broken
+  Dropping resumed(9);
+  Checkpoints checkpoints(place, 2);
+  CHECK(checkpoints.resume(resumed.trainer) == place + "/step-000000003.ckpt");
+  CHECK(resumed.trainer.steps() == 3);
+  (void)resumed.losses(6);
+  CHECK(same_bits(resumed.trainer.state_dict(), unbroken.trainer.state_dict()));
+  CHECK_FALSE(checkpoints.save(resumed.trainer));
+  expect_saved(checkpoints.wait(), 6);
+  const CheckpointSearch search = find_checkpoint(place);
+  REQUIRE(search.newest);
+  CHECK(search.newest->step == 6);
+  CHECK(search.newest->seed == 9);
+  CHECK(search.broken.empty());
+}
+
+TEST_CASE("the newest whole checkpoint is found, and the broken ones are named",
+          "[integration][checkpoints]") {
+  const TemporaryFolder folder;
+  CHECK_FALSE(find_checkpoint(folder.path()).newest);
+  CHECK_FALSE(find_checkpoint(folder.path() + "/none").newest);
+  write_checkpoint(folder.path() + "/step-000000009.ckpt", checkpoint_of(9));
+  write_checkpoint(folder.path() + "/step-1000000000.ckpt", checkpoint_of(1'000'000'000));
+  folder.write("step-2000000000.ckpt", "STGCRAFT");
+  std::filesystem::create_directory(folder.path() + "/step-3000000000.ckpt");
+  write_checkpoint(folder.path() + "/other.ckpt", checkpoint_of(4'000'000'000));
+  const CheckpointSearch search = find_checkpoint(folder.path());
+  REQUIRE(search.newest);
+  CHECK(search.newest->step == 1'000'000'000);
+  REQUIRE(search.broken.size() == 2);
+  CHECK_THAT(search.broken[0].message(), ContainsSubstring("step-3000000000.ckpt"));
+  CHECK_THAT(search.broken[1].message(), ContainsSubstring("step-2000000000.ckpt"));
+  CHECK_THAT(
+      refusal([&] { (void)find_checkpoint(folder.path() + "/other.ckpt"); }, Errc::UsageFile),
+      ContainsSubstring("other.ckpt"));
+}
+
+TEST_CASE("CS-2: older ones go when a newer one stands; later ones and other files stay",
+          "[integration][checkpoints]") {
+  const TemporaryFolder folder;
+  folder.write("notes.txt", "mine");
+  folder.write("step-x.ckpt", "mine, too");
+  Checkpoints checkpoints(folder.path(), 1);
+  for (const std::int64_t step : {5, 7, 6}) {
+    (void)checkpoints.save(checkpoint_of(step));
+  }
+  expect_saved(checkpoints.wait(), 6);
+  CHECK(names_in(folder.path()) ==
+        std::set<std::string>{
+            "notes.txt", "step-000000006.ckpt", "step-000000007.ckpt", "step-x.ckpt"});
+}
+
+TEST_CASE("CS-3: a save that fails is told once, keeps what was there, and the next one is made",
+          "[integration][checkpoints]") {
+  const TemporaryFolder folder;
+  Checkpoints checkpoints(folder.path(), 1);
+  CHECK_FALSE(checkpoints.save(checkpoint_of(1)));
+  std::filesystem::create_directory(folder.path() + "/step-000000002.ckpt");
+  expect_saved(checkpoints.save(checkpoint_of(2)), 1);
+  const auto failed = checkpoints.save(checkpoint_of(3));
+  REQUIRE(failed);
+  CHECK(failed->step == 2);
+  REQUIRE(failed->failure);
+  CHECK(failed->failure->code() == Errc::UsageFile);
+  CHECK_THAT(failed->failure->message(), ContainsSubstring("step-000000002.ckpt"));
+  expect_saved(checkpoints.wait(), 3);
+  CHECK_FALSE(checkpoints.done());
+  CHECK(find_checkpoint(folder.path()).newest->step == 3);
+  CHECK_THAT(refusal([&] { const Checkpoints none(folder.path(), 0); }),
+             ContainsSubstring("at least one"));
+  CHECK_THAT(refusal([&] { const Checkpoints in_file(folder.write("file", "")); }, Errc::UsageFile),
+             ContainsSubstring("file"));
+}
+
+TEST_CASE("CS-4: a folder is one run's, and what a killed one left half-written is removed",
+          "[integration][checkpoints]") {
+  const TemporaryFolder folder;
+  folder.write("step-000000004.ckpt.part-AbCd1234", "half");
+  folder.write("mine.part-AbCd1234", "kept");
+  {
+    Checkpoints first(folder.path());
+    CHECK(names_in(folder.path()) == std::set<std::string>{"mine.part-AbCd1234"});
+    CHECK_THAT(refusal([&] { const Checkpoints second(folder.path()); }, Errc::UsageFile),
+               ContainsSubstring("another run"));
+    (void)first.save(checkpoint_of(4));
+  }  // waits for what is being written
+  const Checkpoints second(folder.path());
+  CHECK(find_checkpoint(folder.path()).newest->step == 4);
+}
+
+TEST_CASE("a process that is killed while it writes leaves a folder that can be resumed",
+          "[integration][checkpoints]") {
+  const TemporaryFolder folder;
+  const std::string whole = folder.path() + "/step-000000001.ckpt";
+  write_checkpoint(whole, checkpoint_of(1));
+  const Checkpoint half = checkpoint_of(2, 100'000);
+  const pid_t child = fork();
+  if (child == 0) {  // killed inside of a write: everything but the last act is done
+    WholeFile file(folder.path() + "/step-000000002.ckpt");
+    fill_checkpoint(file, half);
+    std::raise(SIGKILL);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  REQUIRE(WIFSIGNALED(status));
+  CHECK(names_in(folder.path()).size() == 2);
+  CHECK(find_checkpoint(folder.path()).newest->path == whole);
+  const Checkpoints next(folder.path());
+  CHECK(names_in(folder.path()) == std::set<std::string>{"step-000000001.ckpt"});
+}
+
+}  // namespace
+}  // namespace stagecraft::tests

@@ -1,0 +1,200 @@
+/// What `stagecraft train` keeps of a run, and how it goes on from there.
+
+#include <csignal>
+#include <filesystem>
+#include <set>
+#include <sstream>
+
+#include "stagecraft/actors/checkpoints.h"
+#include "stagecraft/compiler/tensor_files/module_file.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/tools/train_run.h"
+
+namespace stagecraft::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using Catch::Matchers::ContainsSubstring;
+
+using Words = std::vector<std::string>;
+
+Words two_stages(Words words, const Words& more = {}) {
+  words.insert(words.end(), {"--stages", "2"});
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+std::vector<std::vector<std::string>> table_of(const std::string& path) {
+  std::vector<std::vector<std::string>> table;
+  std::istringstream lines(read_text_file(path));
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream cells(line + ",");
+    table.emplace_back();
+    for (std::string cell; std::getline(cells, cell, ',');) {
+      table.back().push_back(cell);
+    }
+  }
+  return table;
+}
+
+std::set<std::string> names_in(const std::string& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    names.insert(entry.path().filename().string());
+  }
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("a run that is killed goes on from its folder as if it had never stopped",
+          "[tools][keeping]") {
+  const TemporaryFolder folder;
+  const std::string place = folder.path() + "/run";
+  const Words keeping = two_stages(
+      {"--resume", place, "--save-dir", place, "--save-every", "1", "--keep", "2", "--verify"});
+  Words endless = keeping;
+  endless.insert(endless.end(), {"--steps", "1000000000", "--json"});
+  RunningCommand running(small_train(endless));
+  REQUIRE(running.wait_for_output("\"event\":\"saved\",\"step\":3,"));
+  running.send_signal(SIGKILL);
+  const CommandResult killed = running.wait();
+  CAPTURE(killed.err);
+  CHECK(killed.exit_code == 128 + SIGKILL);
+  CHECK_THAT(killed.err, ContainsSubstring("the run starts from nothing"));
+
+  const CheckpointSearch search = find_checkpoint(place);
+  REQUIRE(search.newest);
+  const std::int64_t newest = search.newest->step;
+  CHECK(newest >= 3);
+  const std::string steps = std::to_string(newest + 2);
+  Words to_end = keeping;
+  to_end.insert(to_end.end(), {"--steps", steps});
+  const TrainOutput resumed = train_json(to_end);
+  CHECK(resumed.steps.front().at("step") == newest + 1);
+  CHECK(resumed.verify.at("bit_equal") == true);
+  const TrainOutput unbroken = train_json(two_stages({"--steps", steps}));
+  CHECK(resumed.sha256() == unbroken.sha256());
+  CHECK(names_in(place).size() == 2);
+
+  // The newest is broken: the one before it is taken, and that is told.
+  const std::string last = find_checkpoint(place).newest->path;
+  fs::resize_file(last, fs::file_size(last) - 1);
+  const CommandResult again =
+      run_train(two_stages({"--resume", place, "--steps", std::to_string(newest + 3), "--json"}));
+  CAPTURE(again.out, again.err);
+  CHECK(again.exit_code == 0);
+  CHECK_THAT(again.err, ContainsSubstring("--resume passes over: " + last));
+  CHECK_THAT(again.out, ContainsSubstring("\"step\":" + std::to_string(newest + 2) + ","));
+}
+
+TEST_CASE("a save that fails while it runs is told, and the run goes on to exit status 2",
+          "[tools][keeping]") {
+  const TemporaryFolder folder;
+  fs::create_directory(folder.path() + "/step-000000001.ckpt");
+  const CommandResult result =
+      run_train(two_stages({"--save-dir", folder.path(), "--save-every", "1", "--json"}));
+  CAPTURE(result.out, result.err);
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err, ContainsSubstring("the checkpoint of step 1 was not written"));
+  CHECK_THAT(result.out,
+             ContainsSubstring("\"event\":\"saved\",\"step\":3,") &&
+                 ContainsSubstring("\"event\":\"done\",\"steps\":3,"));
+}
+
+TEST_CASE("a signal saves to --save-dir too", "[tools][keeping]") {
+  const TemporaryFolder folder;
+  RunningCommand running(
+      small_train(two_stages({"--save-dir", folder.path(), "--steps", "1000000000", "--json"})));
+  REQUIRE(running.wait_for_output("\"step\":2,"));
+  running.send_signal(SIGTERM);
+  const CommandResult result = running.wait();
+  CAPTURE(result.out, result.err);
+  CHECK(result.exit_code == 128 + SIGTERM);
+  CHECK_THAT(result.err, ContainsSubstring("then saving"));
+  const CheckpointSearch search = find_checkpoint(folder.path());
+  REQUIRE(search.newest);
+  CHECK_THAT(result.out,
+             ContainsSubstring("\"interrupted\",\"step\":" + std::to_string(search.newest->step)));
+}
+
+TEST_CASE("a checkpoint of another seed is taken where it is said whose goes on",
+          "[tools][keeping]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/a.ckpt";
+  (void)train_json(two_stages({"--seed", "3", "--steps", "2", "--save", file}));
+  const Words load = two_stages({"--load", file, "--steps", "4"});
+  const CommandResult refused = run_train(load);
+  CHECK(refused.exit_code == 2);
+  CHECK_THAT(refused.err,
+             ContainsSubstring("of seed 3") && ContainsSubstring("--seed-from checkpoint"));
+  const auto sha256 = [&](const Words& more) {
+    Words words = load;
+    words.insert(words.end(), more.begin(), more.end());
+    return train_json(words).sha256();
+  };
+  const std::string unbroken = train_json(two_stages({"--seed", "3", "--steps", "4"})).sha256();
+  CHECK(sha256({"--seed-from", "checkpoint"}) == unbroken);
+  CHECK(sha256({"--seed-from", "option"}) != unbroken);
+}
+
+TEST_CASE("--metrics writes a row a step, and goes on where a run goes on", "[tools][keeping]") {
+  const TemporaryFolder folder;
+  const std::string metrics = folder.path() + "/metrics", file = folder.path() + "/a.ckpt";
+  const Words both = two_stages({"--metrics", metrics, "--eval-every", "2", "--lr", "0.01"});
+  Words first = both, second = both;
+  first.insert(first.end(), {"--steps", "3", "--save", file});
+  second.insert(second.end(), {"--steps", "4", "--load", file});
+  (void)train_json(first);
+  const TrainOutput resumed = train_json(second);
+  const auto table = table_of(metrics + "/metrics.csv");
+  REQUIRE(table.size() == 5);
+  CHECK(table[0] == Words{"step",
+                          "loss",
+                          "seconds",
+                          "tokens_per_second",
+                          "gradient_norm",
+                          "learning_rate",
+                          "bubble",
+                          "peak_bytes",
+                          "eval_loss"});
+  for (std::size_t row = 1; row < table.size(); ++row) {
+    REQUIRE(table[row].size() == table[0].size());
+    CHECK(table[row][0] == std::to_string(row));
+    CHECK(table[row][5] == "0.01");
+    CHECK(table[row][8].empty() == (row % 2 == 1));
+    CHECK(std::stod(table[row][7]) > 0.0);
+  }
+  CHECK(std::stod(table[4][1]) == resumed.steps.at(0).at("loss").get<double>());
+  CHECK(names_in(metrics).size() == 3);  // the table, and a file of events for each run
+}
+
+TEST_CASE("--save-module writes all tensors by the model's names", "[tools][keeping]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/module.pt";
+  const TrainOutput output = train_json(two_stages({"--save-module", file}));
+  REQUIRE(output.others.size() == 1);
+  CHECK(output.others[0] == nlohmann::json{{"event", "saved_module"}, {"step", 3}, {"file", file}});
+  CHECK_FALSE(read_module(file).parameters.empty());
+}
+
+TEST_CASE("places for what is kept are tried before the run", "[tools][keeping]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("file", "");
+  const auto refused = [&](const Words& words) {
+    const CommandResult result = run_train(two_stages(words, {"--dry-run"}));
+    CHECK(result.exit_code == 2);
+    return result.err;
+  };
+  CHECK_THAT(refused({"--save-dir", file}),
+             ContainsSubstring("--save-dir: expected a folder") && ContainsSubstring(file));
+  CHECK_THAT(refused({"--metrics", file + "/a"}),
+             ContainsSubstring("--metrics: expected a folder"));
+  CHECK_THAT(refused({"--save-module", folder.path()}), ContainsSubstring("--save-module"));
+  CHECK_THAT(refused({"--save", file, "--save-module", file}), ContainsSubstring("name one file"));
+  CHECK_THAT(refused({"--resume", folder.path() + "/none"}),
+             ContainsSubstring("--resume expects a folder of checkpoints"));
+  CHECK(names_in(folder.path()) == std::set<std::string>{"file"});
+}
+
+}  // namespace stagecraft::tests
