@@ -20,6 +20,7 @@
 #include "stagecraft/actors/trainer.h"
 #include "stagecraft/compiler/check.h"
 #include "stagecraft/compiler/compile.h"
+#include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/examples/models/clip.h"
 #include "stagecraft/examples/models/llama.h"
 #include "stagecraft/examples/models/model_size.h"
@@ -264,6 +265,23 @@ TEST_CASE("the bytes of each model are known before it is built", "[tools][model
   unet.levels = GENERATE(1, 2, 3);
   unet.blocks = GENERATE(1, 2);
   check_size<Unet>(unet, weight_bytes(unet));
+}
+
+TEST_CASE("the least that a microbatch keeps is no more than it keeps, and not far from it",
+          "[tools][models]") {
+  const auto check_least = [](std::string_view name, double least) {
+    INFO(name);
+    double kept = 0;
+    for (const StageProgram& stage : example_of(name).program(1).compiled().partition.stages) {
+      kept += static_cast<double>(stage.saved_bytes);
+    }
+    CHECK(least <= kept);
+    CHECK(least >= kept / 4);
+  };
+  check_least("vit", least_activation_bytes(small_vit(), kBatch / kMicrobatches));
+  check_least("moe", least_activation_bytes(small_moe(), kBatch / kMicrobatches));
+  check_least("unet", least_activation_bytes(small_unet(), kBatch / kMicrobatches));
+  check_least("clip", least_activation_bytes(small_clip(), kBatch / kMicrobatches));
 }
 
 TEST_CASE("options that fit no model are refused", "[tools][models]") {
