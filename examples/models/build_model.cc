@@ -1,6 +1,9 @@
 #include "stagecraft/examples/models/build_model.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/Tensor.h>
@@ -20,6 +23,28 @@ double deviation_of(const at::Tensor& parameter, bool by_fan_in) {
   return 1.0 / std::sqrt(static_cast<double>(parameter.numel() / parameter.size(0)));
 }
 
+std::vector<CutItem> items_of(const torch::nn::ModuleList& layers,
+                              const std::vector<double>& uses) {
+  std::vector<CutItem> items;
+  for (const auto& layer : *layers) {
+    CutItem item{.time = 0};
+    for (const at::Tensor& parameter : layer->parameters()) {
+      item.time += static_cast<double>(parameter.numel());
+    }
+    item.time *= uses.empty() ? 1 : uses[items.size()];
+    items.push_back(item);
+  }
+  return items;
+}
+
+double time_of(const std::vector<CutItem>& items, const ItemRange& range) {
+  double time = 0;
+  for (std::size_t i = range.first; i < range.second; ++i) {
+    time += items[i].time;
+  }
+  return time;
+}
+
 }  // namespace
 
 void require_option(bool holds, const std::string& message) {
@@ -31,7 +56,7 @@ void require_option(bool holds, const std::string& message) {
 void require_stages(std::int64_t stages, std::int64_t pieces, const std::string& piece) {
   require_option(stages >= 1 && stages <= pieces,
                  "a stage holds at least one " + piece + "; found " + std::to_string(stages) +
-                     " stages for " + std::to_string(pieces) + " " + piece + "s");
+                     " stages where at most " + std::to_string(pieces) + " fit");
 }
 
 void require_patches(std::int64_t image, std::int64_t patch) {
@@ -70,16 +95,47 @@ void draw_weights(torch::nn::Module& module,
   }
 }
 
-std::vector<ItemRange> divided(const torch::nn::ModuleList& layers, std::int64_t stages) {
-  std::vector<CutItem> items;
-  for (const auto& layer : *layers) {
-    CutItem item{.time = 0};
-    for (const at::Tensor& parameter : layer->parameters()) {
-      item.time += static_cast<double>(parameter.numel());
-    }
-    items.push_back(item);
+std::vector<ItemRange> divided(const torch::nn::ModuleList& layers,
+                               std::int64_t stages,
+                               const std::vector<double>& uses) {
+  return balanced_cut(items_of(layers, uses), static_cast<int>(stages));
+}
+
+std::vector<TowerStage> divided_towers(const torch::nn::ModuleList& left,
+                                       double left_uses,
+                                       const torch::nn::ModuleList& right,
+                                       double right_uses,
+                                       std::int64_t stages) {
+  if (stages == 1) {
+    return {{.left = {0, left->size()}, .right = {0, right->size()}}};
   }
-  return balanced_cut(items, static_cast<int>(stages));
+  const std::vector<CutItem> left_items =
+      items_of(left, std::vector<double>(left->size(), left_uses));
+  const std::vector<CutItem> right_items =
+      items_of(right, std::vector<double>(right->size(), right_uses));
+  const int parts = static_cast<int>(std::max<std::int64_t>(stages - 1, 2));  // of both towers
+  double best = std::numeric_limits<double>::infinity();
+  std::vector<TowerStage> chosen;
+  for (int of_left = std::max(1, parts - static_cast<int>(right->size()));
+       of_left < parts && of_left <= static_cast<int>(left->size());
+       ++of_left) {
+    std::vector<TowerStage> tried;
+    double longest = 0;
+    for (const ItemRange& range : balanced_cut(left_items, of_left)) {
+      tried.push_back({.left = range});
+      longest = std::max(longest, time_of(left_items, range));
+    }
+    for (const ItemRange& range : balanced_cut(right_items, parts - of_left)) {
+      tried.push_back({.right = range});
+      longest = std::max(longest, time_of(right_items, range));
+    }
+    if (longest < best) {
+      best = longest;
+      chosen = std::move(tried);
+    }
+  }
+  chosen.resize(static_cast<std::size_t>(stages));
+  return chosen;
 }
 
 }  // namespace stagecraft::examples

@@ -1,6 +1,6 @@
 /// What the constructors of these models share: refusing options, drawing weights, dividing layers.
 ///
-/// LL-1 is kept here: who draws is one module with a number of its own, whatever the cut and the
+/// Here LL-1 is kept: who draws is one module with a number of its own, whatever the cut and the
 /// order.
 #pragma once
 
@@ -24,7 +24,7 @@ inline constexpr std::uint64_t kHeadIndex = 2'000'000;
 /// Errors: UsageArgument with `message` unless it holds.
 void require_option(bool holds, const std::string& message);
 
-/// Errors: UsageArgument unless 1 to `pieces` stages are asked for. `piece` is one of them in words.
+/// Errors: UsageArgument unless 1 to `pieces` stages are asked for; `piece` is the word for one.
 void require_stages(std::int64_t stages, std::int64_t pieces, const std::string& piece);
 
 /// Errors: UsageArgument unless `patch` divides `image`.
@@ -44,8 +44,25 @@ void draw_weights(torch::nn::Module& module,
                   std::uint64_t index,
                   bool by_fan_in = false);
 
-/// Balanced by the parameters of each layer, whose products are most of its work.
+/// The layers of each stage. Balanced by the parameters of each layer, whose products are most of
+/// its work, times how often an input meets them: once where `uses` is empty.
 [[nodiscard]] std::vector<ItemRange> divided(const torch::nn::ModuleList& layers,
-                                             std::int64_t stages);
+                                             std::int64_t stages,
+                                             const std::vector<double>& uses = {});
+
+/// The layers that a stage has of each of two towers; none: an empty range.
+struct TowerStage {
+  ItemRange left{0, 0}, right{0, 0};
+};
+
+/// Two towers that wait for nobody: first the stages of the left one, then those of the right one,
+/// so that the longest is shortest, then one without layers for what joins them. Two stages: the
+/// towers, the right one with what joins them; one: all. `uses` as of divided().
+/// Requires: at most a stage for each layer, and one more.
+[[nodiscard]] std::vector<TowerStage> divided_towers(const torch::nn::ModuleList& left,
+                                                     double left_uses,
+                                                     const torch::nn::ModuleList& right,
+                                                     double right_uses,
+                                                     std::int64_t stages);
 
 }  // namespace stagecraft::examples

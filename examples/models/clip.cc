@@ -1,8 +1,6 @@
 #include "stagecraft/examples/models/clip.h"
 
-#include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/argmax.h>
@@ -41,16 +39,8 @@ const ClipOptions& checked(const ClipOptions& o) {
                  "every size of a CLIP is at least 1; found a smaller one");
   require_patches(o.image, o.patch);
   require_heads(o.dim, o.heads);
-  require_option(o.stages >= 1 && o.stages <= o.image_layers + o.text_layers + 1,
-                 "a stage holds at least one layer, or the head; found " +
-                     std::to_string(o.stages) + " stages for " +
-                     std::to_string(o.image_layers + o.text_layers) + " layers and a head");
+  require_stages(o.stages, o.image_layers + o.text_layers + 1, "layer, or the head");
   return o;
-}
-
-/// Multiplications of a layer of so many tokens, up to a factor.
-double layer_work(const ClipOptions& o, std::int64_t tokens) {
-  return static_cast<double>(tokens) * static_cast<double>(4 * o.dim + 2 * o.ffn + 2 * tokens);
 }
 
 at::Tensor run(torch::nn::ModuleList& layers, const ItemRange& range, at::Tensor x) {
@@ -58,55 +48,6 @@ at::Tensor run(torch::nn::ModuleList& layers, const ItemRange& range, at::Tensor
     x = layers[i]->as<TransformerBlock>()->forward(x);
   }
   return x;
-}
-
-/// How many of `stages` are the image tower's, so that the largest is smallest.
-std::int64_t image_stages(const ClipOptions& o, std::int64_t stages) {
-  const std::int64_t side = o.image / o.patch;
-  const double image = layer_work(o, side * side + 1), text = layer_work(o, o.sequence);
-  const auto longest = [](double work, std::int64_t layers, std::int64_t parts) {
-    return work * static_cast<double>((layers + parts - 1) / parts);
-  };
-  std::int64_t best = 0;
-  double best_time = 0;
-  for (std::int64_t i = 1; i < stages; ++i) {
-    if (i > o.image_layers || stages - i > o.text_layers) {
-      continue;
-    }
-    const double time =
-        std::max(longest(image, o.image_layers, i), longest(text, o.text_layers, stages - i));
-    if (best == 0 || time < best_time) {
-      best = i;
-      best_time = time;
-    }
-  }
-  return best;
-}
-
-std::vector<ItemRange> even_cut(std::int64_t layers, std::int64_t stages) {
-  return balanced_cut(std::vector<CutItem>(static_cast<std::size_t>(layers)),
-                      static_cast<int>(stages));
-}
-
-std::vector<ClipStage> stages_of(const ClipOptions& o) {
-  const ItemRange all_image{0, o.image_layers}, all_text{0, o.text_layers};
-  if (o.stages == 1) {
-    return {{.name = "all", .image = all_image, .text = all_text, .head = true}};
-  }
-  if (o.stages == 2) {
-    return {{.name = "image", .image = all_image},
-            {.name = "text", .text = all_text, .head = true}};
-  }
-  const std::int64_t of_image = image_stages(o, o.stages - 1);
-  std::vector<ClipStage> stages;
-  for (const ItemRange& range : even_cut(o.image_layers, of_image)) {
-    stages.push_back({.name = "image" + std::to_string(stages.size()), .image = range});
-  }
-  for (const ItemRange& range : even_cut(o.text_layers, o.stages - 1 - of_image)) {
-    stages.push_back({.name = "text" + std::to_string(stages.size()), .text = range});
-  }
-  stages.push_back({.name = "head", .head = true});
-  return stages;
 }
 
 at::Tensor unit(const at::Tensor& x) {
@@ -141,7 +82,12 @@ ClipImpl::ClipImpl(const ClipOptions& o)
   draw_weights(*image_projection_, o.seed, kHeadIndex);
   draw_weights(*text_projection_, o.seed, kHeadIndex + 1);
   scale_ = register_parameter("scale", at::full({}, std::log(1 / kFirstTemperature)));
-  stages_ = stages_of(o);
+  const std::int64_t side = o.image / o.patch;
+  stages_ = divided_towers(image_layers_,
+                           static_cast<double>(side * side + 1),
+                           text_layers_,
+                           static_cast<double>(o.sequence),
+                           o.stages);
 }
 
 at::Tensor ClipImpl::image_part(at::Tensor x, const ItemRange& layers) {
@@ -172,11 +118,11 @@ at::Tensor ClipImpl::fit(const at::Tensor& image, const at::Tensor& text) {
 
 at::Tensor ClipImpl::forward(const at::Tensor& images, const at::Tensor& tokens) {
   at::Tensor image = images, text = tokens, logits;
-  for (const ClipStage& part : stages_) {
-    stage(part.name, [&] {
-      image = image_part(image, part.image);
-      text = text_part(text, tokens, part.text);
-      logits = part.head ? fit(image, text) : logits;
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    stage("stage" + std::to_string(s), [&] {
+      image = image_part(image, stages_[s].left);
+      text = text_part(text, tokens, stages_[s].right);
+      logits = s + 1 == stages_.size() ? fit(image, text) : logits;
     });
   }
   return logits;

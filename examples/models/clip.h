@@ -12,7 +12,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -23,6 +22,7 @@
 #include <torch/nn/modules/normalization.h>
 #include <torch/nn/pimpl.h>
 
+#include "stagecraft/examples/models/build_model.h"
 #include "stagecraft/examples/models/clip_options.h"
 #include "stagecraft/examples/models/patch_embedding.h"
 #include "stagecraft/scheduler/balanced_cut.h"
@@ -40,13 +40,6 @@ class TextEmbeddingImpl : public torch::nn::Module {
   at::Tensor positions_;
 };
 TORCH_MODULE(TextEmbedding);
-
-/// The layers of both towers that a stage has, and whether it has the head.
-struct ClipStage {
-  std::string name;
-  ItemRange image{0, 0}, text{0, 0};
-  bool head = false;
-};
 
 class ClipImpl : public torch::nn::Module {
  public:
@@ -76,7 +69,7 @@ class ClipImpl : public torch::nn::Module {
   torch::nn::LayerNorm text_norm_;
   torch::nn::Linear text_projection_;
   at::Tensor scale_;
-  std::vector<ClipStage> stages_;
+  std::vector<TowerStage> stages_;
 };
 TORCH_MODULE(Clip);
 

@@ -132,16 +132,13 @@ at::Tensor LlamaImpl::forward(const at::Tensor& tokens) {
   const auto& ranges = layers_of_stage_;
   at::Tensor x = tokens;
   for (std::size_t s = 0; s < ranges.size(); ++s) {
-    x = stage(
-        "stage" + std::to_string(s),
-        [&](at::Tensor h) {
-          h = s == 0 ? embed_(h) : h;
-          for (std::size_t i = ranges[s].first; i < ranges[s].second; ++i) {
-            h = layers_[i]->as<LlamaLayer>()->forward(h, cos_, sin_);
-          }
-          return s + 1 == ranges.size() ? head_(norm_(h)) : h;
-        },
-        x);
+    stage("stage" + std::to_string(s), [&] {
+      x = s == 0 ? embed_(x) : x;
+      for (std::size_t i = ranges[s].first; i < ranges[s].second; ++i) {
+        x = layers_[i]->as<LlamaLayer>()->forward(x, cos_, sin_);
+      }
+      x = s + 1 == ranges.size() ? head_(norm_(x)) : x;
+    });
   }
   return x;
 }

@@ -61,7 +61,7 @@ Routing route(const at::Tensor& probabilities, std::int64_t capacity) {
   const at::Tensor weight = best / best.sum(-1, /*keepdim=*/true);
   const at::Tensor chosen = places(choice.t(), experts);  // [choices, tokens, experts]
   // How many came before, first choices before second ones: keeps MX-1.
-  const at::Tensor in_line = chosen.view({kChoices * tokens, experts});
+  const at::Tensor in_line = chosen.reshape({kChoices * tokens, experts});
   const at::Tensor before = ((at::cumsum(in_line, 0) - 1) * in_line).sum(-1);
   const at::Tensor place = places(before.view({kChoices, tokens}), capacity);
   const auto type = probabilities.scalar_type();

@@ -95,12 +95,12 @@ UnetImpl::UnetImpl(const UnetOptions& o)
   draw_weights(*in_, o.seed, kEmbeddingIndex, /*by_fan_in=*/true);
   draw_weights(*time1_, o.seed, kEmbeddingIndex + 1, /*by_fan_in=*/true);
   draw_weights(*time2_, o.seed, kEmbeddingIndex + 2, /*by_fan_in=*/true);
-  std::vector<CutItem> work;
+  std::vector<double> places;
   for (const UnetBlockOptions& options : blocks_of(o)) {
     UnetBlock block(options);
     draw_weights(*block, o.seed, static_cast<std::uint64_t>(blocks_->size()), /*by_fan_in=*/true);
     blocks_->push_back(block);
-    work.push_back({.time = block->work()});
+    places.push_back(static_cast<double>(options.image * options.image));
   }
   norm_ = register_module("norm",
                           torch::nn::GroupNorm(torch::nn::GroupNormOptions(kUnetGroups, o.width)));
@@ -110,7 +110,7 @@ UnetImpl::UnetImpl(const UnetOptions& o)
   frequencies_ = register_buffer("frequencies",
                                  at::exp(at::arange(half, at::kFloat) *
                                          (-std::log(kLongestPeriod) / static_cast<double>(half))));
-  blocks_of_stage_ = balanced_cut(work, static_cast<int>(o.stages));
+  blocks_of_stage_ = divided(blocks_, o.stages, places);
 }
 
 at::Tensor UnetImpl::embedded_time(const at::Tensor& time) {

@@ -76,17 +76,4 @@ at::Tensor UnetBlockImpl::resampled(const at::Tensor& x) {
   return resample_(options_.side == UnetSide::Up ? at::upsample_nearest2d(x, {twice, twice}) : x);
 }
 
-double UnetBlockImpl::work() const {
-  const auto places = static_cast<double>(options_.image * options_.image);
-  double work = 0;
-  for (const auto& item : named_parameters()) {
-    if (item.value().dim() == 4) {
-      const bool behind = item.key().starts_with("resample");
-      const double scale = !behind ? 1 : options_.side == UnetSide::Down ? 0.25 : 4;
-      work += scale * places * static_cast<double>(item.value().numel());
-    }
-  }
-  return work;
-}
-
 }  // namespace stagecraft::examples

@@ -43,9 +43,6 @@ class UnetBlockImpl : public torch::nn::Module {
 
   [[nodiscard]] UnetSide side() const { return options_.side; }
 
-  /// Multiplications of its convolutions for one image.
-  [[nodiscard]] double work() const;
-
  private:
   at::Tensor attended(const at::Tensor& x);
 

@@ -54,16 +54,13 @@ at::Tensor VitImpl::forward(const at::Tensor& images) {
   const auto& ranges = layers_of_stage_;
   at::Tensor x = images;
   for (std::size_t s = 0; s < ranges.size(); ++s) {
-    x = stage(
-        "stage" + std::to_string(s),
-        [&](at::Tensor h) {
-          h = s == 0 ? embedded(h) : h;
-          for (std::size_t i = ranges[s].first; i < ranges[s].second; ++i) {
-            h = layers_[i]->as<TransformerBlock>()->forward(h);
-          }
-          return s + 1 == ranges.size() ? head_(norm_(h).select(1, 0)) : h;
-        },
-        x);
+    stage("stage" + std::to_string(s), [&] {
+      x = s == 0 ? embedded(x) : x;
+      for (std::size_t i = ranges[s].first; i < ranges[s].second; ++i) {
+        x = layers_[i]->as<TransformerBlock>()->forward(x);
+      }
+      x = s + 1 == ranges.size() ? head_(norm_(x).select(1, 0)) : x;
+    });
   }
   return x;
 }

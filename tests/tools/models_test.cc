@@ -41,7 +41,8 @@ constexpr std::int64_t kBatch = 2 * kMicrobatches;
 constexpr int kSteps = 4;
 
 LlamaOptions small_llama() {
-  return {.vocabulary = 20, .layers = 3, .dim = 16, .heads = 2, .ffn = 24, .sequence = 8};
+  return {
+      .vocabulary = 20, .layers = 3, .dim = 16, .heads = 2, .ffn = 24, .sequence = 8, .stages = 3};
 }
 
 VitOptions small_vit() {
@@ -53,7 +54,8 @@ VitOptions small_vit() {
           .dim = 16,
           .heads = 2,
           .ffn = 24,
-          .dropout = 0.1};
+          .dropout = 0.1,
+          .stages = 3};
 }
 
 MoeOptions small_moe() {
@@ -64,11 +66,12 @@ MoeOptions small_moe() {
           .ffn = 24,
           .experts = 3,
           .capacity_factor = 1.0,
-          .sequence = 8};
+          .sequence = 8,
+          .stages = 3};
 }
 
 UnetOptions small_unet() {
-  return {.image = 8, .channels = 2, .width = 8, .levels = 2, .blocks = 1, .heads = 2};
+  return {.image = 8, .channels = 2, .width = 8, .levels = 2, .blocks = 1, .heads = 2, .stages = 3};
 }
 
 ClipOptions small_clip() {
@@ -278,19 +281,23 @@ TEST_CASE("options that fit no model are refused", "[tools][models]") {
   CHECK_THAT(vit([](auto& o) { o.heads = 0; }), ContainsSubstring("0 heads"));
   CHECK_THAT(vit([](auto& o) { o.classes = 0; }), ContainsSubstring("at least 1"));
   CHECK_THAT(vit([](auto& o) { o.dropout = 1; }), ContainsSubstring("dropout"));
-  CHECK_THAT(vit([](auto& o) { o.stages = 4; }), ContainsSubstring("4 stages for 3 layers"));
+  CHECK_THAT(vit([](auto& o) { o.stages = 4; }),
+             ContainsSubstring("one layer; found 4 stages where at most 3 fit"));
   CHECK_THAT(moe([](auto& o) { o.experts = 1; }), ContainsSubstring("two experts; found 1"));
   CHECK_THAT(moe([](auto& o) { o.capacity_factor = 0; }), ContainsSubstring("capacity factor"));
   CHECK_THAT(moe([](auto& o) { o.balance = -1; }), ContainsSubstring("load-balance"));
   CHECK_THAT(moe([](auto& o) { o.heads = 16; }), ContainsSubstring("even width"));
   CHECK_THAT(moe([](auto& o) { o.stages = 0; }), ContainsSubstring("0 stages"));
-  CHECK_THAT(unet([](auto& o) { o.width = 12; }), ContainsSubstring("multiple of 8; found 12"));
+  CHECK_THAT(unet([](auto& o) { o.width = 12; }),
+             ContainsSubstring("multiple of 8, the groups of its norms; found 12"));
   CHECK_THAT(unet([](auto& o) { o.levels = 5; }), ContainsSubstring("image of 8 for 5 levels"));
   CHECK_THAT(unet([](auto& o) { o.levels = 17; }), ContainsSubstring("1 to 16"));
   CHECK_THAT(unet([](auto& o) { o.heads = 3; }), ContainsSubstring("heads divide"));
-  CHECK_THAT(unet([](auto& o) { o.stages = 6; }), ContainsSubstring("for 5 residual blocks"));
+  CHECK_THAT(unet([](auto& o) { o.stages = 6; }),
+             ContainsSubstring("6 stages where at most 5 fit"));
   CHECK_THAT(clip([](auto& o) { o.text_layers = 0; }), ContainsSubstring("at least 1"));
-  CHECK_THAT(clip([](auto& o) { o.stages = 5; }), ContainsSubstring("3 layers and a head"));
+  CHECK_THAT(clip([](auto& o) { o.stages = 5; }),
+             ContainsSubstring("the head; found 5 stages where at most 4 fit"));
 }
 
 TEST_CASE("experts take what they have room for, first choices first", "[tools][models][moe]") {
@@ -309,7 +316,7 @@ TEST_CASE("experts take what they have room for, first choices first", "[tools][
   combine[1][2][0] = 0.4 / 0.9;
   combine[3][1][0] = 0.6 / 1.0;  // expert 0 is full; nor is there a place for token 2 at all
   CHECK(at::allclose(routing.combine, combine));
-  CHECK(at::equal(route(probabilities, 4).combine.sum({1, 2}), at::ones({4}, at::kDouble)));
+  CHECK(at::allclose(route(probabilities, 4).combine.sum({1, 2}), at::ones({4}, at::kDouble)));
   // 3 experts, of which 3/4, 1/4 and 0 are chosen first.
   const double mean[] = {2.2 / 4, 1.2 / 4};
   CHECK(routing.balance.item().toDouble() == Catch::Approx(3 * (0.75 * mean[0] + 0.25 * mean[1])));
