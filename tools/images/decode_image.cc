@@ -127,6 +127,9 @@ Pixels decode_jpeg(const std::string& path, const Bytes& bytes) {
           decoder.get(), bytes.data(), size, &width, &height, &subsampling, &colours) != 0) {
     damaged();
   }
+  if (width == 0 || height == 0) {
+    refuse(path, "a damaged JPEG (it breaks off in its header)", kMendOrRemove);
+  }
   check_size(path, width, height);
   if (colours == TJCS_CMYK || colours == TJCS_YCCK) {
     refuse(path, "a JPEG in CMYK", "convert it to RGB");
