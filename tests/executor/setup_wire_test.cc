@@ -11,6 +11,7 @@
 
 #include <torch/torch.h>
 
+#include "stagecraft/actors/executor/verify_setup.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/chunks.h"
 #include "stagecraft/compiler/compile.h"
@@ -709,7 +710,7 @@ TEST_CASE("SW-2: a setup that says what cannot be run is refused", "[executor][w
       {"lr_scale of the parameter group \"*\"",
        [](auto& s) { s.options.groups = {{.match = "*", .lr_scale = -1.0}}; }},
       {"1 to 1000 characters", [](auto& s) { s.options.groups = {ParameterGroup{}}; }},
-      {"linear", [](auto& s) { s.options.learning_rate.kind = LearningRate::Kind::Linear; }},
+      {"linear", [](auto& s) { s.options.learning_rate = {.kind = LearningRate::Kind::Linear}; }},
       {"threads_per_worker", [](auto& s) { s.options.threads_per_worker = 0; }},
       {"is to use 1000000 threads", [](auto& s) { s.options.threads_per_worker = 1'000'000; }},
       {"deadlines", [](auto& s) { s.options.step_deadline = std::chrono::milliseconds::max(); }},
