@@ -51,7 +51,7 @@ concept BatchByUser = requires(const T& batch) {
 };
 
 template <class T>
-concept TensorLike = std::convertible_to<const T&, at::Tensor>;
+concept IsTensor = std::convertible_to<const T&, at::Tensor>;
 
 template <class T>
 concept Iterable = requires(T& range) {
@@ -60,7 +60,7 @@ concept Iterable = requires(T& range) {
 };
 
 template <class T>
-concept TupleLike = requires {
+concept TupleOfTensors = requires {
   std::tuple_size<T>::value;
 };
 
@@ -76,7 +76,7 @@ void append_tensors(Batch& batch, const T& side) {
     for (const auto& one : side) {
       append_tensors(batch, one);
     }
-  } else if constexpr (TupleLike<T>) {
+  } else if constexpr (TupleOfTensors<T>) {
     std::apply([&](const auto&... one) { (append_tensors(batch, one), ...); }, side);
   } else {
     static_assert(kNoBatch<T>,
@@ -86,7 +86,7 @@ void append_tensors(Batch& batch, const T& side) {
 }
 
 template <class T>
-[[nodiscard]] Batch tensors_of(const T& side) {
+[[nodiscard]] Batch side_of(const T& side) {
   Batch batch;
   append_tensors(batch, side);
   return batch;
@@ -97,15 +97,15 @@ template <class T>
   if constexpr (BatchByUser<T>) {
     return BatchOf<T>::make(given);
   } else if constexpr (requires { given.inputs, given.labels; }) {
-    return {tensors_of(given.inputs), tensors_of(given.labels)};
+    return {side_of(given.inputs), side_of(given.labels)};
   } else if constexpr (requires { given.data, given.target; }) {  // torch::data::Example
-    return {tensors_of(given.data), tensors_of(given.target)};
+    return {side_of(given.data), side_of(given.target)};
   } else if constexpr (requires { given.first, given.second; }) {
-    return {tensors_of(given.first), tensors_of(given.second)};
-  } else if constexpr (TensorLike<T>) {  // an Example without a target is one too
+    return {side_of(given.first), side_of(given.second)};
+  } else if constexpr (IsTensor<T>) {  // an Example without a target is one too
     return {{at::Tensor(given)}, {}};
   } else if constexpr (Iterable<const T>) {  // of a loader that does not stack its examples
-    static_assert(!TensorLike<std::remove_cvref_t<decltype(*std::begin(given))>>,
+    static_assert(!IsTensor<std::remove_cvref_t<decltype(*std::begin(given))>>,
                   "a list of tensors may be samples or inputs: give batches as {inputs, labels}, "
                   "or specialise stagecraft::BatchOf");
     std::vector<LabeledBatch> samples;

@@ -47,12 +47,13 @@ struct Net : torch::nn::Module {
   }
 };
 
-/// Shared, so that other shapes can be captured.
+/// Microbatches of four rows; shared, so that other shapes can be captured.
 Program net_program(int microbatches) {
   torch::manual_seed(3);
-  return compile(std::make_shared<Net>(),
-                 {.inputs = {torch::randn({8, 3})},
-                  .labels = {torch::randn({8, 1})},
+  const auto net = std::make_shared<Net>();
+  return compile(net,
+                 {.inputs = {torch::randn({4 * microbatches, 3})},
+                  .labels = {torch::randn({4 * microbatches, 1})},
                   .loss = testing::mean_square,
                   .microbatches = microbatches});
 }
