@@ -34,7 +34,5 @@ int main() {
                               .microbatches = 4});
   sc::Trainer trainer(program, "1f1b", sc::AdamW{.lr = 1e-2});
   trainer.fit(loader, {.epochs = 20});
-  for (auto& [name, weight] : trainer.state_dict()) {
-    net->named_parameters()[name].data().copy_(weight);
-  }
+  trainer.copy_to(net);
 }

@@ -65,7 +65,7 @@ MemoryBill::MemoryBill(const TrainOptions& options,
     add(Time::Run, "buffers of all ranks", replicas * work.buffers);
   }
   if (work.file > 0.0) {
-    add(Time::Compiling, "the model as its file has it", work.file);
+    add(Time::Always, "the model as its file has it", work.file);
   }
   add(Time::Compiling,
       "activations of one microbatch, as module and as replay",

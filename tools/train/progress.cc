@@ -67,7 +67,11 @@ class TextProgress : public Progress {
   }
 
   void evaluated(const EvalLine& line) override {
-    text(fmt::format("step {}  evaluation loss {:.4f}\n", line.step, line.loss));
+    std::string metrics;
+    for (const auto& [name, value] : line.metrics) {
+      metrics += fmt::format("  {} {:.4f}", name, value);
+    }
+    text(fmt::format("step {}  evaluation loss {:.4f}{}\n", line.step, line.loss, metrics));
   }
 
   void saved(std::int64_t step, const std::string& path) override {
@@ -148,7 +152,11 @@ class JsonProgress : public Progress {
   }
 
   void evaluated(const EvalLine& line) override {
-    write({{"event", "eval"}, {"step", line.step}, {"loss", line.loss}});
+    Object object{{"event", "eval"}, {"step", line.step}, {"loss", line.loss}};
+    for (const auto& [name, value] : line.metrics) {
+      object[name] = value;
+    }
+    write(object);
   }
 
   void saved(std::int64_t step, const std::string& path) override {

@@ -32,6 +32,7 @@ struct StepLine {
 struct EvalLine {
   std::int64_t step = 0;
   double loss = 0.0;
+  std::vector<std::pair<std::string, double>> metrics;
 };
 
 struct VerifyLine {

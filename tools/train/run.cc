@@ -423,9 +423,14 @@ void TrainRun::report(const StepResult& result) {
 
 void TrainRun::evaluate() {
   const WorkBatch batch = job_.work->evaluation(job_.choice);
-  const double loss = trainer_.evaluate(batch.inputs, batch.labels);
-  progress_->evaluated({.step = trainer_.steps(), .loss = loss});
-  metrics_->evaluated(loss);
+  const std::vector<LabeledBatch> batches{{batch.inputs, batch.labels}};
+  const Evaluation found = trainer_.evaluate(batches, job_.work->metrics());
+  EvalLine line{.step = trainer_.steps(), .loss = found.loss, .metrics = {}};
+  for (const auto& [name, value] : found.metrics) {
+    line.metrics.emplace_back(name, value.item<double>());
+  }
+  progress_->evaluated(line);
+  metrics_->evaluated(line);
 }
 
 void TrainRun::save() {

@@ -28,6 +28,9 @@ RunMetrics::RunMetrics(const TrainJob& job, std::int64_t steps_made, Console& co
                                    "peak_bytes"};
   if (job.options.eval_every) {
     columns.emplace_back("eval_loss");
+    for (const Metric& metric : job.work->metrics()) {
+      columns.push_back("eval_" + metric.name());
+    }
   }
   writer_.emplace(*job.options.metrics, columns, steps_made);
 }
@@ -39,8 +42,11 @@ void RunMetrics::step(const StepResult& result, std::int64_t units) {
                      static_cast<double>(units) / result.seconds);
 }
 
-void RunMetrics::evaluated(double loss) {
-  told_.emplace_back("eval_loss", loss);
+void RunMetrics::evaluated(const EvalLine& found) {
+  told_.emplace_back("eval_loss", found.loss);
+  for (const auto& [name, value] : found.metrics) {
+    told_.emplace_back("eval_" + name, value);
+  }
 }
 
 void RunMetrics::flush() {

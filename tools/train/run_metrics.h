@@ -12,6 +12,7 @@
 #include "stagecraft/base/metrics_writer.h"
 #include "stagecraft/tools/console.h"
 #include "stagecraft/tools/train/job.h"
+#include "stagecraft/tools/train/progress.h"
 
 namespace stagecraft::tools {
 
@@ -24,7 +25,7 @@ class RunMetrics {
   /// `units`: tokens of the step, or samples where the work has none.
   void step(const StepResult& result, std::int64_t units);
   /// After the step just told.
-  void evaluated(double loss);
+  void evaluated(const EvalLine& found);
   /// Writes what was told of the last step.
   void flush();
 

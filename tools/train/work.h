@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "stagecraft/compiler/batch.h"
+#include "stagecraft/compiler/metric.h"
 #include "stagecraft/compiler/named_tensor.h"
 #include "stagecraft/compiler/program.h"
 #include "stagecraft/tools/train/options.h"
@@ -30,7 +31,7 @@ struct WorkBytes {
   double on_stages = 0.0;   ///< parameters, ties on each of their stages; 0: not known before
   std::optional<double> optimized;  ///< of these, what the optimizer changes; none: likewise
   double description = 0.0;  ///< about what modules and operators take, whatever their tensors
-  double file = 0.0;         ///< what the model's file holds until it is compiled
+  double file = 0.0;         ///< what the model's file holds: it may be captured once more
   double microbatch = 0.0;   ///< what the forward of one keeps, at the least; 0: not known before
   double batch = 0.0;        ///< inputs and labels of one step
 };
@@ -55,6 +56,9 @@ class Work {
 
   /// What evaluations read: no step trains on it. Requires: the work has such a batch.
   [[nodiscard]] virtual WorkBatch evaluation(const ScheduleChoice& choice) const = 0;
+
+  /// What evaluations measure beside the loss.
+  [[nodiscard]] virtual std::vector<Metric> metrics() const { return {}; }
 
   /// Tokens of a step; none where steps are what is counted.
   [[nodiscard]] virtual std::optional<std::int64_t> tokens(const ScheduleChoice& choice) const = 0;

@@ -30,6 +30,8 @@ class VitWork : public ImageWork {
     return compile_model(vit, examples::classification_loss, choice);
   }
 
+  [[nodiscard]] std::vector<Metric> metrics() const override { return {{"accuracy", accuracy}}; }
+
  protected:
   [[nodiscard]] WorkBatch draw(std::int64_t step,
                                std::int64_t size,
