@@ -102,17 +102,17 @@ std::vector<ItemRange> divided(const torch::nn::ModuleList& layers,
 }
 
 std::vector<TowerStage> divided_towers(const torch::nn::ModuleList& left,
-                                       double left_uses,
+                                       std::int64_t left_uses,
                                        const torch::nn::ModuleList& right,
-                                       double right_uses,
+                                       std::int64_t right_uses,
                                        std::int64_t stages) {
   if (stages == 1) {
     return {{.left = {0, left->size()}, .right = {0, right->size()}}};
   }
   const std::vector<CutItem> left_items =
-      items_of(left, std::vector<double>(left->size(), left_uses));
+      items_of(left, std::vector<double>(left->size(), static_cast<double>(left_uses)));
   const std::vector<CutItem> right_items =
-      items_of(right, std::vector<double>(right->size(), right_uses));
+      items_of(right, std::vector<double>(right->size(), static_cast<double>(right_uses)));
   const int parts = static_cast<int>(std::max<std::int64_t>(stages - 1, 2));  // of both towers
   double best = std::numeric_limits<double>::infinity();
   std::vector<TowerStage> chosen;

@@ -50,9 +50,11 @@ void draw_weights(torch::nn::Module& module,
                                              std::int64_t stages,
                                              const std::vector<double>& uses = {});
 
-/// The layers that a stage has of each of two towers; none: an empty range.
+inline constexpr ItemRange kNoLayers{1, 0};  ///< neither begins nor ends at an end of a tower
+
+/// The layers that a stage has of each of two towers.
 struct TowerStage {
-  ItemRange left{0, 0}, right{0, 0};
+  ItemRange left = kNoLayers, right = kNoLayers;
 };
 
 /// Two towers that wait for nobody: first the stages of the left one, then those of the right one,
@@ -60,9 +62,9 @@ struct TowerStage {
 /// towers, the right one with what joins them; one: all. `uses` as of divided().
 /// Requires: at most a stage for each layer, and one more.
 [[nodiscard]] std::vector<TowerStage> divided_towers(const torch::nn::ModuleList& left,
-                                                     double left_uses,
+                                                     std::int64_t left_uses,
                                                      const torch::nn::ModuleList& right,
-                                                     double right_uses,
+                                                     std::int64_t right_uses,
                                                      std::int64_t stages);
 
 }  // namespace stagecraft::examples

@@ -82,27 +82,16 @@ ClipImpl::ClipImpl(const ClipOptions& o)
   draw_weights(*image_projection_, o.seed, kHeadIndex);
   draw_weights(*text_projection_, o.seed, kHeadIndex + 1);
   scale_ = register_parameter("scale", at::full({}, std::log(1 / kFirstTemperature)));
-  const std::int64_t side = o.image / o.patch;
-  stages_ = divided_towers(image_layers_,
-                           static_cast<double>(side * side + 1),
-                           text_layers_,
-                           static_cast<double>(o.sequence),
-                           o.stages);
+  stages_ = divided_towers(image_layers_, patches_->tokens(), text_layers_, o.sequence, o.stages);
 }
 
 at::Tensor ClipImpl::image_part(at::Tensor x, const ItemRange& layers) {
-  if (layers.first == layers.second) {
-    return x;
-  }
   x = layers.first == 0 ? patches_(x) : x;
   x = run(image_layers_, layers, x);
   return layers.second < image_layers_->size() ? x : image_projection_(image_norm_(x).select(1, 0));
 }
 
 at::Tensor ClipImpl::text_part(at::Tensor x, const at::Tensor& tokens, const ItemRange& layers) {
-  if (layers.first == layers.second) {
-    return x;
-  }
   x = layers.first == 0 ? text_(x) : x;
   x = run(text_layers_, layers, x);
   if (layers.second < text_layers_->size()) {

@@ -23,6 +23,9 @@ class PatchEmbeddingImpl : public torch::nn::Module {
   /// Shapes: [batch, channels, image, image] to [batch, 1 + (image / patch)^2, dim].
   at::Tensor forward(const at::Tensor& images);
 
+  /// The class token and the patches.
+  [[nodiscard]] std::int64_t tokens() const { return positions_.size(1); }
+
  private:
   torch::nn::Conv2d patches_;
   at::Tensor class_token_, positions_;

@@ -128,21 +128,21 @@ void UnetImpl::run(std::size_t i, Flow& flow) {
   if (block.side() == UnetSide::Down) {
     flow.skips.push_back(flow.image);
   }
-  flow.image = block.resampled(flow.image);
+  // What two read has two gradients to add, wherever stages end: keeps UN-1.
+  flow.image = block.resamples() ? block.resampled(flow.image) : flow.image.clone();
+  flow.time = flow.time.clone();
 }
 
 at::Tensor UnetImpl::forward(const at::Tensor& noisy, const at::Tensor& time) {
-  const auto& ranges = blocks_of_stage_;
   Flow flow;
-  for (std::size_t s = 0; s < ranges.size(); ++s) {
+  for (std::size_t s = 0; s < blocks_of_stage_.size(); ++s) {
     stage("stage" + std::to_string(s), [&] {
-      if (s == 0) {
-        flow = {.image = in_(noisy), .time = embedded_time(time), .skips = {}};
-      }
-      for (std::size_t i = ranges[s].first; i < ranges[s].second; ++i) {
+      flow = s == 0 ? Flow{in_(noisy), embedded_time(time), {}} : flow;
+      for (std::size_t i = blocks_of_stage_[s].first; i < blocks_of_stage_[s].second; ++i) {
         run(i, flow);
       }
-      flow.image = s + 1 == ranges.size() ? out_(at::silu(norm_(flow.image))) : flow.image;
+      const bool last = s + 1 == blocks_of_stage_.size();
+      flow.image = last ? out_(at::silu(norm_(flow.image))) : flow.image;
     });
   }
   return flow.image;

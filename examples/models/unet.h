@@ -4,6 +4,9 @@
 /// counterpart on the way up, over all the stages between. Every block is told the time. Weights by
 /// LL-1; only `forward` knows about stages.
 ///
+/// UN-1: the gradients of a value are added in one order for every cut: no value is read by more
+///       than two, or by several in one block alone. The time is handed on from block to block.
+///
 ///     down 0 ------------------------> up 0
 ///        down 1 ---------------> up 1            2 * levels * blocks + 1 blocks: a stage is a
 ///           down 2 ------> up 2                  row of them

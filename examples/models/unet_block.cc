@@ -69,9 +69,6 @@ at::Tensor UnetBlockImpl::attended(const at::Tensor& x) {
 }
 
 at::Tensor UnetBlockImpl::resampled(const at::Tensor& x) {
-  if (!resample_) {
-    return x;
-  }
   const std::int64_t twice = 2 * options_.image;
   return resample_(options_.side == UnetSide::Up ? at::upsample_nearest2d(x, {twice, twice}) : x);
 }

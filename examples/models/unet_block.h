@@ -38,9 +38,10 @@ class UnetBlockImpl : public torch::nn::Module {
   /// Shapes: x [batch, in, image, image], time [batch, time], to [batch, out, image, image].
   at::Tensor forward(const at::Tensor& x, const at::Tensor& time);
 
-  /// Returns what the next block gets: x itself, or of half or twice its height and width.
+  /// Returns x of half or twice its height and width. Requires: resamples().
   at::Tensor resampled(const at::Tensor& x);
 
+  [[nodiscard]] bool resamples() const { return options_.resample; }
   [[nodiscard]] UnetSide side() const { return options_.side; }
 
  private:
