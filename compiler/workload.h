@@ -11,7 +11,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "stagecraft/compiler/module_state.h"
 #include "stagecraft/compiler/named_tensor.h"
 
 namespace stagecraft {
@@ -25,7 +24,7 @@ struct Workload {
   std::vector<NamedTensor> buffers;
   /// Whether the module and each module below it is in training mode; empty where nobody can tell.
   std::vector<bool> modes;
-  ModuleLayout layout;  ///< empty where nobody can tell
+  std::vector<std::string> submodules;  ///< as LibTorch saves them; empty where nobody can tell
 };
 
 /// Where the module comes from once more, when a microbatch has another shape (variants.h).
