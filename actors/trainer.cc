@@ -370,10 +370,10 @@ struct Trainer::Impl {
   [[nodiscard]] ModuleState named_by_module(
       const std::map<std::string, at::Tensor>& by_name) const {
     ModuleState state;
-    for (const StateName& known : program.compiled().state_names) {
+    for (const StateName& entry : program.compiled().state_names) {
       const at::Tensor& tensor =
-          by_name.at(state_name(known.buffer ? kBuffer : kWeight, known.first));
-      (known.buffer ? state.buffers : state.parameters).push_back({known.name, tensor});
+          by_name.at(state_name(entry.buffer ? kBuffer : kWeight, entry.first));
+      (entry.buffer ? state.buffers : state.parameters).push_back({entry.name, tensor});
     }
     return state;
   }
@@ -616,7 +616,7 @@ void Trainer::save_module(const std::string& path) {
   for (NamedTensor& parameter : state.parameters) {
     parameter.tensor.set_requires_grad(trained.at(parameter.name));
   }
-  write_module(path, state, compiled.layout);
+  write_module(path, state, compiled.submodules);
 }
 
 void Trainer::load_module(const std::string& path) {

@@ -170,7 +170,7 @@ Program compile_workload(const Workload& given,
   compiled->input_names = names_of(options.inputs);
   compiled->modes = given.modes;
   compiled->state_names = state_names_of(given.parameters, given.buffers);
-  compiled->layout = given.layout;
+  compiled->submodules = given.submodules;
   compiled->autocast = AutocastGuard::now();
   compiled->inputs = slices_of(options.inputs, options.microbatches, "input");
   compiled->labels = slices_of(options.labels, options.microbatches, "label");

@@ -138,7 +138,7 @@ Workload workload_of(Callee& module,
   workload.buffers = std::move(state.buffers);
   if constexpr (std::is_convertible_v<decltype(&owner), const torch::nn::Module*>) {
     workload.modes = internal::modes_of(owner);
-    workload.layout = internal::layout_of(owner);
+    workload.submodules = internal::submodules_of(owner);
   }
   if constexpr (std::is_convertible_v<decltype(&internal::owner_of(module)), torch::nn::Module*>) {
     workload.set_modes = [&module](const std::vector<bool>& modes) {

@@ -32,7 +32,7 @@ struct CompiledProgram {
   std::vector<std::string> input_names;    ///< empty for one that has none
   std::vector<bool> modes;                 ///< Workload::modes, when it was captured
   std::vector<StateName> state_names;      ///< as the module has them
-  ModuleLayout layout;                     ///< Workload::layout
+  std::vector<std::string> submodules;     ///< Workload::submodules
   Autocast autocast;                       ///< likewise, the caller's
   /// What this is an evaluation of (evaluations.h); null for a program that trains.
   std::shared_ptr<const CompiledProgram> evaluates;

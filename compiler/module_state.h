@@ -1,6 +1,6 @@
 /// ModuleState: what a LibTorch module has registered, by the names it gives.
 ///
-/// Gathered by compile, which keeps names and layout with the program, and by whoever writes
+/// Gathered by compile, which keeps the names with the program, and by whoever writes
 /// trained weights back into a module. Knows modules as templates and forward declarations only:
 /// LibTorch's module headers are the caller's.
 #pragma once
@@ -21,13 +21,6 @@ class Module;
 
 namespace stagecraft {
 
-/// What a module consists of beside its tensors: as much as LibTorch wants to find again in a file.
-struct ModuleLayout {
-  std::vector<std::string> modules;  ///< paths of all below it that LibTorch saves
-  /// Registered without a tensor, as the bias of Linear(bias=false).
-  std::vector<std::string> empty_parameters, empty_buffers;
-};
-
 /// One name of a parameter or buffer. What has several comes once for each.
 struct StateName {
   std::string name;
@@ -46,7 +39,8 @@ struct ModuleState {
 
 namespace internal {
 
-[[nodiscard]] ModuleLayout layout_of(const torch::nn::Module& module);
+/// Paths of all modules below this one that LibTorch saves with it.
+[[nodiscard]] std::vector<std::string> submodules_of(const torch::nn::Module& module);
 
 /// Errors: UsageArgument, always.
 [[noreturn]] void refuse_no_module();

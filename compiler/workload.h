@@ -11,7 +11,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "stagecraft/compiler/module_state.h"
 #include "stagecraft/compiler/named_tensor.h"
 
 namespace stagecraft {
@@ -32,7 +31,7 @@ struct Workload {
   /// An evaluation: what it computes beside the loss, which it may lack. It runs without gradients.
   std::vector<std::function<at::Tensor(const Tensors& outputs, const Tensors& labels)>> metrics;
   bool trains = true;
-  ModuleLayout layout;  ///< empty where nobody can tell
+  std::vector<std::string> submodules;  ///< as LibTorch saves them; empty where nobody can tell
 };
 
 /// Where the module comes from once more, when a microbatch has another shape (variants.h), or to

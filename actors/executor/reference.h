@@ -31,7 +31,7 @@ struct ReferenceOptions {
   std::vector<ParameterGroup> groups;
   DecayOn decay_on = DecayOn::All;
   std::optional<double> clip;
-  bool keep_gradients = false;  ///< for gradients(), where clipping changes them
+  bool keep_gradients = false;        ///< for gradients(), where clipping changes them
   std::optional<std::uint64_t> seed;  ///< none: as TrainerOptions::seed
   int threads = 1;
 };

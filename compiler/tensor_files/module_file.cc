@@ -42,7 +42,7 @@ class ArchiveTree {
 
   /// A file has all of the memory that a tensor is in.
   void write(std::string_view name, at::Tensor tensor, bool buffer) {
-    if (tensor.defined() && tensor.storage().nbytes() > tensor.nbytes()) {
+    if (tensor.storage().nbytes() > tensor.nbytes()) {
       tensor = tensor.detach().clone().set_requires_grad(tensor.requires_grad());
     }
     const std::size_t dot = name.rfind('.');
@@ -104,20 +104,19 @@ std::vector<NamedTensor> tensors_of(const auto& named) {
 
 }  // namespace
 
-void write_module(const std::string& path, const ModuleState& state, const ModuleLayout& layout) {
+void write_module(const std::string& path,
+                  const ModuleState& state,
+                  const std::vector<std::string>& submodules) {
   WholeFile file(path);
   ArchiveSink sink(file);
   try {
     ArchiveTree root{OutputArchive()};
-    for (const std::string& module : layout.modules) {
+    for (const std::string& module : submodules) {
       root.at(module);
     }
     for (const bool buffer : {false, true}) {
       for (const NamedTensor& t : buffer ? state.buffers : state.parameters) {
         root.write(t.name, t.tensor, buffer);
-      }
-      for (const std::string& name : buffer ? layout.empty_buffers : layout.empty_parameters) {
-        root.write(name, at::Tensor(), buffer);
       }
     }
     root.finish().save_to(

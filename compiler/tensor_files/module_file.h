@@ -7,18 +7,19 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "stagecraft/compiler/module_state.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
 
 namespace stagecraft {
 
-/// `layout`: of the module, where it is known. Without it LibTorch misses submodules that have no
-/// tensor of their own, and tensors that the module leaves empty; PyTorch does not.
+/// `submodules`: of the module, where they are known. Without them LibTorch misses those that have
+/// no tensor below them (ReLU); PyTorch does not.
 /// Errors: UsageFile when `path` cannot be written; UsageArgument for names that no module has.
 void write_module(const std::string& path,
                   const ModuleState& state,
-                  const ModuleLayout& layout = {});
+                  const std::vector<std::string>& submodules = {});
 
 /// Reads what torch::save wrote of a module, or torch.jit.save: its tensors, by name.
 /// Errors: UsageFile for what cannot be read, or is no such file.
@@ -29,7 +30,8 @@ void write_module(const std::string& path,
 template <class Given>
 void save_module(const std::string& path, Given&& module) {
   const ModuleState state = internal::state_of_module(module);
-  write_module(path, state, internal::layout_of(internal::owner_of(internal::callee_of(module))));
+  write_module(
+      path, state, internal::submodules_of(internal::owner_of(internal::callee_of(module))));
 }
 
 /// torch::load(module, path) that changes nothing where it cannot load all: values are copied into

@@ -16,7 +16,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-/// All that a file has to carry: a tie, a submodule without tensors, tensors that are not there.
+/// All that a file has to carry: a tie, a submodule without tensors, a module that lacks one.
 /// The names are those of tests/data/modules/make_module.py.
 struct NetImpl : torch::nn::Module {
   explicit NetImpl(std::int64_t width = 4)
