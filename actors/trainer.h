@@ -103,9 +103,9 @@ class Trainer {
   /// As step(), but the gradients are kept, for the update that the next step() makes: of the mean
   /// over the samples of all batches since the last one (PT-2), bit by bit what one batch of all
   /// their microbatches gives. The result is this batch's, that of step() the whole update's; what
-  /// fails here fails there too. Until then evaluate() sees the weights of the last update, and
-  /// save(), state_dict() and buffers() the state behind it. When a batch fails before the vote,
-  /// nothing is changed and the update's batches are dropped; load() and recover() drop them too.
+  /// fails here fails there too. Until then evaluate() sees the weights of the last update, save()
+  /// and state_dict() the state behind it. When a batch fails before the vote, nothing is changed
+  /// and the update's batches are dropped; load() and recover() drop them too.
   StepFuture accumulate(const Batch& inputs, const Batch& labels);
 
   /// The next batch begins an update, whatever was accumulated.
