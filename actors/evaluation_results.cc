@@ -7,6 +7,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stagecraft/actors/evaluation.h"
 #include "stagecraft/base/error.h"
@@ -34,6 +35,22 @@ MemoryOrder order_of(const ToldPrograms::Told& evaluation,
   const StageProgram& of_shape = variant->stages[stage.index()];
   return of_shape.at(of_shape.outputs[static_cast<std::size_t>(place - outputs.begin())].value)
       .order;
+}
+
+/// Errors: CompileShape for parts that differ beyond their first dimension.
+void require_joinable(const std::vector<at::Tensor>& rows, std::size_t output) {
+  for (const at::Tensor& part : rows) {
+    if (part.dim() != rows.front().dim() ||
+        part.sizes().slice(1) != rows.front().sizes().slice(1)) {
+      throw Error(Errc::CompileShape,
+                  fmt::format("output {} is of shape [{}] for one microbatch and [{}] for another, "
+                              "which cannot be put one after the other: pass a batch whose samples "
+                              "divide by the number of microbatches, or batches of one shape",
+                              output,
+                              fmt::join(rows.front().sizes(), ", "),
+                              fmt::join(part.sizes(), ", ")));
+    }
+  }
 }
 
 double weight_of(const Parts& parts, std::size_t m) {
@@ -78,6 +95,7 @@ std::vector<at::Tensor> joined(const EvaluationResults& results, const Parts& pa
         rows.push_back(of_value[m].dim() == 0 ? of_value[m].unsqueeze(0) : of_value[m]);
       }
     }
+    require_joinable(rows, all.size());
     all.push_back(at::cat(rows));
   }
   return all;

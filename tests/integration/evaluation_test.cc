@@ -215,6 +215,27 @@ TEST_CASE("all that forward returns is predicted: numbers, inputs, parameters, t
   CHECK(torch::equal(found[4], found[0]));
 }
 
+TEST_CASE("outputs whose shape hangs on the samples of a microbatch are joined where they can be",
+          "[integration][evaluation]") {
+  struct PairsImpl : torch::nn::Module {
+    torch::nn::Linear body{register_module("body", torch::nn::Linear(kWide, 4))};
+    torch::Tensor forward(const torch::Tensor& x) {
+      const auto h = body(x);
+      return h.matmul(h.t());
+    }
+  };
+  const auto model = std::make_shared<PairsImpl>();
+  const auto x = torch::randn({8, kWide});
+  const Program program = compile(model,
+                                  {.inputs = {x},
+                                   .loss = [](const torch::Tensor& y) { return y.square().mean(); },
+                                   .microbatches = 4});
+  Trainer trainer(program, "1f1b", Sgd{});
+  CHECK(trainer.predict({x})[0].sizes() == at::IntArrayRef{8, 2});
+  CHECK_THAT(refusal([&] { (void)trainer.predict({x.narrow(0, 0, 7)}); }, Errc::CompileShape),
+             ContainsSubstring("[2, 2]") && ContainsSubstring("[1, 1]"));
+}
+
 TEST_CASE("a model from a file is evaluated in evaluation mode, whatever mode it was saved in",
           "[integration][evaluation]") {
   const std::string folder = "tests/data/models/resnet";
