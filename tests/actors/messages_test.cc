@@ -222,10 +222,34 @@ TEST_CASE("options travel whole, but for the hook of their own process (OP-1)",
           "[actors][messages]") {
   TrainerOptions options;
   // Every option there is.
-  auto& [rate, clip, seed, threads, record, mirror, outstanding, step, state, end, hook] = options;
+  auto& [rate,
+         groups,
+         decay_on,
+         clip,
+         keep,
+         seed,
+         threads,
+         record,
+         mirror,
+         outstanding,
+         step,
+         state,
+         end,
+         hook] = options;
   hook = nullptr;
-  const std::vector<const void*> travelling{
-      &rate, &clip, &seed, &threads, &record, &mirror, &outstanding, &step, &state, &end};
+  const std::vector<const void*> travelling{&rate,
+                                            &groups,
+                                            &decay_on,
+                                            &clip,
+                                            &keep,
+                                            &seed,
+                                            &threads,
+                                            &record,
+                                            &mirror,
+                                            &outstanding,
+                                            &step,
+                                            &state,
+                                            &end};
   const auto listed =
       visit_fields(options, [](auto&... field) { return std::vector<const void*>{&field...}; });
   CHECK((listed == travelling));

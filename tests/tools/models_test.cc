@@ -30,7 +30,7 @@
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
-#include "stagecraft/tools/train/llama_size.h"
+#include "stagecraft/tools/train/models/llama_size.h"
 
 namespace stagecraft::examples {
 namespace {
