@@ -18,6 +18,7 @@
 ///       every call and may be destroyed.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -131,7 +132,8 @@ class Trainer {
   /// Returns mean loss and metrics over all samples of a loader's batches, once through; a loader
   /// as fit() takes it, or a list: {{inputs, labels}, ...}. Otherwise as predict().
   template <class Loader>
-  [[nodiscard]] Evaluation evaluate(Loader&& loader, const std::vector<Metric>& metrics = {}) {
+  requires(!std::convertible_to<Loader, const Batch&>) [[nodiscard]] Evaluation
+      evaluate(Loader&& loader, const std::vector<Metric>& metrics = {}) {
     internal::RangeSource source(internal::range_of(loader));
     return evaluate(static_cast<BatchSource&>(source), metrics);
   }
