@@ -56,7 +56,8 @@ TEST_CASE("a model's stages say what a schedule of a name is of", "[scheduler][r
   };
   CHECK_THAT(refused("zb-v", 3, 8, Errc::UsageArgument),
              ContainsSubstring("zb-v expects a model of 2 or 6 stages, found one of 3"));
-  CHECK_THAT(refused("dualpipe", 4, 7, Errc::ScheduleParameter), ContainsSubstring("M even"));
+  CHECK_THAT(refused("dualpipe", 4, 7, Errc::ScheduleParameter),
+             ContainsSubstring("even number of microbatches"));
   CHECK_THAT(refused("1f1v", 4, 8, Errc::UsageArgument), ContainsSubstring("did you mean 1f1b?"));
 }
 

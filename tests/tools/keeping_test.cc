@@ -138,7 +138,8 @@ TEST_CASE("a checkpoint of another seed is taken where it is said whose goes on"
   CHECK(sha256({"--seed-from", "option"}) != unbroken);
 }
 
-TEST_CASE("--metrics writes a row a step, and goes on where a run goes on", "[tools][keeping]") {
+TEST_CASE("train --metrics writes a row a step, and goes on where a run goes on",
+          "[tools][keeping]") {
   const TemporaryFolder folder;
   const std::string metrics = folder.path() + "/metrics", file = folder.path() + "/a.ckpt";
   const Words both = two_stages({"--metrics", metrics, "--eval-every", "2", "--lr", "0.01"});
@@ -169,7 +170,7 @@ TEST_CASE("--metrics writes a row a step, and goes on where a run goes on", "[to
   CHECK(names_in(metrics).size() == 3);  // the table, and a file of events for each run
 }
 
-TEST_CASE("--save-module writes all tensors by the model's names", "[tools][keeping]") {
+TEST_CASE("train --save-module writes all tensors by the model's names", "[tools][keeping]") {
   const TemporaryFolder folder;
   const std::string file = folder.path() + "/module.pt";
   const TrainOutput output = train_json(two_stages({"--save-module", file}));
