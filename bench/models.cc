@@ -54,8 +54,8 @@ std::vector<at::Tensor> first_of(const sc::Batch& batch, int microbatches) {
   return first;
 }
 
-/// as ranks run them: processors share caches and clock.
-/// as ranks run them, since processors share caches and clock.
+/// Seconds of a step, from the times of its stages without a pipeline: all at once, one thread
+/// each, as ranks run them, since processors share caches and clock.
 double predicted(const sc::tools::TrainJob& job) {
   const sc::tools::WorkBatch batch = job.work->batch(0, job.choice);
   const auto inputs = first_of(batch.inputs, job.choice.microbatches),
