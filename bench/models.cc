@@ -32,7 +32,7 @@ namespace sc = stagecraft;
 
 namespace {
 
-constexpr int kRepetitions = 12, kSteps = 10;
+constexpr int kRepetitions = 30, kSteps = 20;
 constexpr double kGoal = 0.10;
 
 sc::tools::TrainJob job_of(const std::string& model) {

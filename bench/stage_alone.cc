@@ -18,6 +18,9 @@ namespace {
 
 using Tensors = std::vector<torch::Tensor>;
 
+// The first ones meet cold caches and pages that nobody has touched.
+constexpr int kWarmUp = 3;
+
 double seconds_of(const std::function<void()>& body) {
   const auto start = std::chrono::steady_clock::now();
   body();
@@ -49,7 +52,7 @@ StageTimes time_stage(const Program& program,
   Bucket& bucket = runtime.bucket;
   const Tensors inputs = inputs_of(stage, model_inputs, labels);
   std::vector<double> forward, backward, update;
-  for (int repetition = 0; repetition < repetitions; ++repetition) {
+  for (int repetition = -kWarmUp; repetition < repetitions; ++repetition) {
     Saved saved;
     Tensors arguments, gradients;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -73,8 +76,13 @@ StageTimes time_stage(const Program& program,
     }));
     update.push_back(seconds_of([&] {
       (void)bucket.average(1);
-      bucket.update(0.0, 1.0, repetition + 1);
+      bucket.update(0.0, 1.0, kWarmUp + repetition + 1);
     }));
+    if (repetition < 0) {
+      forward.clear();
+      backward.clear();
+      update.clear();
+    }
   }
   return {median(forward), median(backward), median(update)};
 }
