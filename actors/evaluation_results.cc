@@ -79,7 +79,7 @@ EvaluationResults take_results(const ToldPrograms::Told& evaluation,
   EvaluationResults results;
   for (const ValueId value : results_of(evaluation.program.compiled().graph)) {
     std::vector<at::Tensor>& of_value = results.emplace_back();
-    for (std::size_t m = 0; m < parts.inputs.size(); ++m) {
+    for (int m = 0; m < evaluation.plan->microbatches; ++m) {
       of_value.push_back(values.at({value, Microbatch(m)}));
     }
   }

@@ -159,21 +159,15 @@ struct Trainer::Impl {
     keep(kBuffer, compiled.graph.buffers, buffers);
   }
 
-  /// Has the ranks take on what of it is new to them. What fails here fails before anything is
-  /// ordered. `split`: the parts of a batch for `of`; keeps them unless it trains.
-  StepInput input_of(const Program& of, Parts& split) {
-    const ToldPrograms::Told& told = programs->told(*crew, of, split);
-    StepInput input{.program = told.number,
-                    .plan = told.plan,
-                    .seed = seed,
-                    .inputs = split.inputs,
-                    .labels = split.labels,
-                    .parts = runs_of(split),
-                    .results = nullptr};
-    if (!told.plan->results.empty()) {
-      input.results = std::make_shared<std::vector<Future<at::Tensor>>>();
-    }
-    return input;
+  /// Takes the tensors out of `split`, the parts of a batch. `scale`: of what they weigh.
+  StepInput input_of(const ToldPrograms::Told& told, Parts& split, double scale = 1.0) const {
+    PartRuns runs = runs_of(split, scale);  // first: it counts them
+    return {.program = told.number,
+            .plan = told.plan,
+            .seed = seed,
+            .inputs = std::move(split.inputs),
+            .labels = std::move(split.labels),
+            .parts = std::move(runs)};
   }
 
   EnteredStep enter(StepInput input) {
@@ -186,12 +180,11 @@ struct Trainer::Impl {
   StepFuture train_on(const Batch& inputs, const Batch& labels, bool updates) {
     const OnCallersThread scope;
     Parts parts = parts_of(program, inputs, labels);
-    StepInput input = input_of(program, parts);
+    const ToldPrograms::Told& told = programs->told(*crew, program, parts);
     if (update.batches == 0) {
       update.first_samples = parts.first_samples;
-    } else {
-      input.parts = runs_of(parts, scale_of(parts, update.first_samples));
     }
+    StepInput input = input_of(told, parts, scale_of(parts, update.first_samples));
     input.learning_rate = rate;
     input.update = update.number;
     input.batch = update.batches;
@@ -221,8 +214,8 @@ struct Trainer::Impl {
 
   /// A batch that is being evaluated.
   struct UnderWay {
-    Program program;
-    Parts parts;
+    ToldPrograms::Told told;
+    Parts parts;  ///< without their tensors
     StepFuture step;
     std::shared_ptr<std::vector<Future<at::Tensor>>> results;
   };
@@ -230,20 +223,20 @@ struct Trainer::Impl {
   UnderWay begin(const Program& of, const Batch& inputs, const Batch& labels) {
     const OnCallersThread scope;
     Parts parts = parts_of(of, inputs, labels);
-    StepInput input = input_of(of, parts);
-    auto results = input.results;
+    const ToldPrograms::Told& told = programs->told(*crew, of, parts);
+    StepInput input = input_of(told, parts);
+    const auto results = std::make_shared<std::vector<Future<at::Tensor>>>();
+    input.results = results;
     StepFuture step(enter(std::move(input)).result);
-    return {of, std::move(parts), std::move(step), std::move(results)};
+    return {told, std::move(parts), std::move(step), results};
   }
 
-  EvaluationResults results_of(const UnderWay& batch) {
-    const ToldPrograms::Told& told = programs->told(*crew, batch.program, batch.parts);
-    return take_results(
-        told,
-        programs->layout(),
-        batch.parts,
-        batch.results == nullptr ? std::vector<Future<at::Tensor>>() : *batch.results,
-        std::chrono::steady_clock::now() + options.step_deadline);
+  [[nodiscard]] EvaluationResults results_of(const UnderWay& batch) const {
+    return take_results(batch.told,
+                        programs->layout(),
+                        batch.parts,
+                        *batch.results,
+                        std::chrono::steady_clock::now() + options.step_deadline);
   }
 
   std::vector<at::Tensor> predict(const Batch& inputs) {
@@ -562,7 +555,7 @@ StateDict Trainer::gradients() {
   StateDict result;
   for (const std::string& name : impl().program.parameter_names()) {
     if (const auto found = by_name.find(name); found != by_name.end()) {
-      result.emplace_back(name, found->second.clone());  // arenas want theirs back
+      result.emplace_back(name, found->second);
     }
   }
   return result;

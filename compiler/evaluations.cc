@@ -18,6 +18,7 @@
 #include "stagecraft/compiler/same_module.h"
 #include "stagecraft/compiler/stage_graph_of.h"
 #include "stagecraft/compiler/thread_count.h"
+#include "stagecraft/compiler/variant.h"
 #include "stagecraft/compiler/variants.h"
 
 namespace stagecraft {
@@ -157,21 +158,6 @@ void give_state_to_holders(const Graph& graph,
   }
 }
 
-template <class T>
-void require_held(const std::vector<T>& used,
-                  const std::vector<T>& held,
-                  const StageProgram& stage,
-                  std::string_view what) {
-  for (const T& one : used) {
-    if (std::ranges::find(held, one.position, &T::position) == held.end()) {
-      refuse(fmt::format("stage \"{}\" uses the {} {}, which it does not use in training",
-                         stage.name,
-                         what,
-                         one.name));
-    }
-  }
-}
-
 }  // namespace
 
 const std::vector<ValueId>& results_of(const Graph& evaluation) {
@@ -184,9 +170,11 @@ Partition evaluation_stages(const Graph& evaluation, const CompiledProgram& mode
   Partition found = partition(evaluation, assignment, results_of(evaluation));
   const std::vector<std::vector<bool>> allowed = reachable(model.stage_graph);
   for (StageProgram& stage : found.stages) {
-    const StageProgram& trained = model.partition.stages[stage.id.index()];
-    require_held(stage.parameters, trained.parameters, stage, "parameter");
-    require_held(stage.buffers, trained.buffers, stage, "buffer");
+    const std::string misfit =
+        misfit_of_evaluation(model.partition.stages[stage.id.index()], stage);
+    if (!misfit.empty()) {
+      refuse(fmt::format("stage \"{}\" {}", stage.name, misfit));
+    }
     for (const StageInput& input : stage.inputs) {
       if (input.source == StageInput::Source::Stage &&
           !allowed[input.from.index()][stage.id.index()]) {

@@ -108,12 +108,14 @@ std::string misfit_of_evaluation(const StageProgram& program, const StageProgram
   };
   for (const StageParameter& parameter : stage.parameters) {
     if (parameter.trained || unlike(program.parameters, parameter)) {
-      return fmt::format("trains {}, or has it otherwise", parameter.name);
+      return fmt::format("uses the parameter {}, which it does not use in training, or otherwise",
+                         parameter.name);
     }
   }
   for (const StageBuffer& buffer : stage.buffers) {
     if (unlike(program.buffers, buffer)) {
-      return fmt::format("has the buffer {} otherwise", buffer.name);
+      return fmt::format("uses the buffer {}, which it does not use in training, or otherwise",
+                         buffer.name);
     }
   }
   return {};

@@ -127,7 +127,6 @@ struct StageExecutor::Impl {
       refuse(faults.front());
     }
     LoadedProgram added;
-    added.shapes[0].stages.clear();
     add_shape(added, std::move(given), misfit_of_evaluation);
     const RankVariant& told = added.shapes.at(0).told;
     BindScope scope{.stages = {}, .training = false};
