@@ -13,6 +13,7 @@
 #include "stagecraft/actors/fit_progress.h"
 #include "stagecraft/actors/prefetch.h"
 #include "stagecraft/actors/trainer.h"
+#include "stagecraft/compiler/sample_rows.h"
 
 namespace stagecraft {
 namespace {
@@ -28,15 +29,6 @@ void check(const FitOptions& options) {
           fmt::format("accumulate is at least 1 batch per update, not {}", options.accumulate));
   require(options.prefetch >= 0,
           fmt::format("prefetch is a number of batches from 0 on, not {}", options.prefetch));
-}
-
-std::int64_t samples_of(const LabeledBatch& batch) {
-  for (const BatchTensor& input : batch.inputs) {
-    if (!input.replicated && input.tensor.defined() && input.tensor.dim() > 0) {
-      return input.tensor.size(0);
-    }
-  }
-  return 0;
 }
 
 /// A mean by samples; where there are none to count, by what was added.
@@ -97,7 +89,7 @@ class Fit {
                               epoch_ == 1 ? "give it data, or a smaller batch size"
                                           : "one that can be read once only is for .epochs = 1"));
     }
-    full_ = samples_of(*batch);
+    full_ = sample_rows(batch->inputs);
     while (batch && going_on_) {
       ++number_;
       batch = train_on(*batch);
@@ -117,7 +109,8 @@ class Fit {
       next = load();
       last = !next;
     }
-    const bool dropped = last && options_.drop_last && (samples_of(batch) < full_ || !fills);
+    const bool dropped =
+        last && options_.drop_last && (sample_rows(batch.inputs) < full_ || !fills);
     if (dropped) {
       trainer_.drop_accumulated();
       parts_ = {};
@@ -144,7 +137,7 @@ class Fit {
     if (!going_on_) {
       return;
     }
-    parts_.samples += samples_of(batch);
+    parts_.samples += sample_rows(batch.inputs);
     ++parts_.batches;
     try {
       parts_.result = updates ? trainer_.step(batch.inputs, batch.labels)

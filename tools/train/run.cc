@@ -17,6 +17,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/lack_of_memory.h"
+#include "stagecraft/compiler/sample_rows.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
 #include "stagecraft/scheduler/accumulation.h"
 #include "stagecraft/tools/cut_option.h"
@@ -108,9 +109,8 @@ std::string slowest_of(const std::vector<RankTimes>& ranks, const std::vector<Ra
   return fmt::format("{} {}", stages.find(',') == std::string::npos ? "stage" : "stages", stages);
 }
 
-/// The reference names its state as in a checkpoint; state_dict() and buffers() name theirs as the
-/// module does. `kind`: kWeight or kBuffer. Of what several stages have the first counts, as in
-/// a trainer.
+/// The reference names its state as in a checkpoint; module_state() names its as the module does.
+/// `kind`: kWeight or kBuffer. Of what several stages have the first counts, as in a trainer.
 NamedTensors state_of(const Reference& reference, std::string_view kind) {
   NamedTensors all;
   for (const StateTensor& state : reference.state()) {
@@ -138,12 +138,6 @@ NamedTensors first_names(const Program& program, const std::vector<NamedTensor>&
     }
   }
   return first;
-}
-
-/// Of the first input that is split: all of these have one row per sample.
-std::int64_t samples_of(const WorkBatch& batch) {
-  const auto split = std::ranges::find(batch.inputs, false, &BatchTensor::replicated);
-  return split == batch.inputs.end() || split->tensor.dim() == 0 ? 0 : split->tensor.size(0);
 }
 
 /// Those of `all` that `wanted` has too, in its order.
@@ -351,7 +345,7 @@ StepResult TrainRun::step() {
   for (std::int64_t b = 0;; ++b) {
     const bool updates = b + 1 == batches;
     const WorkBatch batch = job_.work->batch(index * batches + b, job_.choice);
-    samples += samples_of(batch);
+    samples += sample_rows(batch.inputs);
     StepResult result = pipeline_step(batch, updates);
     ReferenceStep one_process;
     if (reference_) {
