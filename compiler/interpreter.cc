@@ -1,46 +1,132 @@
 #include "stagecraft/compiler/interpreter.h"
 
 #include <algorithm>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <set>
 #include <unordered_map>
+#include <variant>
 
-#include <ATen/CPUGeneratorImpl.h>
-#include <ATen/core/List.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/autocast_guard.h"
-#include "stagecraft/compiler/custom_function.h"
+#include "stagecraft/compiler/fuse/fused_region.h"
+#include "stagecraft/compiler/fuse/regions.h"
+#include "stagecraft/compiler/operator_call.h"
 #include "stagecraft/compiler/tensor_hooks.h"
 
 namespace stagecraft {
 namespace {
 
-constexpr int kAbsent = -1;
+constexpr int kAbsent = OperatorCall::kAbsent;
 
-struct LocalList {
-  std::vector<int> locals;
-  bool optional_elements = false;
+/// Gives values places, in the order in which they are first asked for.
+class Places {
+ public:
+  int operator()(ValueId id) {
+    if (id == kNoValue) {
+      return kAbsent;
+    }
+    const auto [place, is_new] = places_.try_emplace(id, count_);
+    count_ += is_new ? 1 : 0;
+    return place->second;
+  }
+  /// From now on it lies elsewhere.
+  int move(ValueId id) { return places_[id] = count_++; }
+  [[nodiscard]] std::size_t count() const { return static_cast<std::size_t>(count_); }
+
+ private:
+  std::unordered_map<ValueId, int> places_;
+  int count_ = 0;
 };
-struct Generator {};
-using Argument = std::variant<c10::IValue, int, LocalList, Generator>;
 
-struct Call {
-  std::optional<c10::OperatorHandle> op;           ///< or:
-  std::shared_ptr<const CustomFunction> function;  ///< with three lists of arguments
-  std::vector<Argument> arguments;
-  std::vector<int> results;
-  std::vector<int> last_uses;  ///< locals nobody reads after this call
-  bool grad_mode = true;
-  Autocast autocast;
-  int random_index = -1;
-  std::optional<bool> answer;
-  std::vector<std::pair<int, std::shared_ptr<const TensorHooks>>> hooks;  ///< on results
-  std::string name;                                                       ///< for messages
+/// The operators of a region one by one, in places of their own.
+struct PlainCalls {
+  std::vector<OperatorCall> calls;
+  std::size_t places = 0;
+  std::vector<int> inputs, outputs, handed_on;
+  std::string stage_name;
+
+  PlainCalls(const StageProgram& stage, const Chunk& chunk, const Region& region)
+      : stage_name(stage.name) {
+    Places place_of;
+    for (const ValueId input : region.inputs) {
+      inputs.push_back(place_of(input));
+    }
+    for (const std::size_t node : region.nodes) {
+      calls.emplace_back(stage, chunk.nodes[node], std::ref(place_of));
+    }
+    for (const ValueId output : region.outputs) {
+      outputs.push_back(place_of(output));
+    }
+    for (const ValueId value : region.handed_on) {
+      handed_on.push_back(place_of(value));
+    }
+    places = place_of.count();
+  }
+
+  [[nodiscard]] std::vector<at::Tensor> run(const std::vector<at::Tensor>& given) const {
+    std::vector<at::Tensor> values(places), made;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      values[static_cast<std::size_t>(inputs[i])] = given[i];
+    }
+    std::optional<AutocastGuard> autocast;
+    torch::jit::Stack stack;
+    for (const OperatorCall& call : calls) {
+      if (call.autocast.enabled && !autocast) {
+        autocast.emplace();
+      }
+      if (autocast) {
+        AutocastGuard::set(call.autocast);
+      }
+      call.run(values, stack, {}, stage_name);
+    }
+    for (const int output : outputs) {
+      made.push_back(values[static_cast<std::size_t>(output)]);
+    }
+    // Last, so that gradients of later readers arrive first (RG-2).
+    for (const int value : handed_on) {
+      made.push_back(values[static_cast<std::size_t>(value)].alias());
+    }
+    return made;
+  }
+};
+
+/// A region as a step of the chunk.
+struct RegionCall {
+  std::string operators;
+  FusedRegion region;
+  std::vector<int> inputs, results;
+
+  void run(std::vector<at::Tensor>& values) const {
+    std::vector<at::Tensor> given;
+    given.reserve(inputs.size());
+    for (const int input : inputs) {
+      given.push_back(values[static_cast<std::size_t>(input)]);
+    }
+    std::vector<at::Tensor> made = region.run(given);
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      values[static_cast<std::size_t>(results[i])] = std::move(made[i]);
+    }
+  }
+
+  [[nodiscard]] std::vector<int> places() const {
+    std::vector<int> all = inputs;
+    all.insert(all.end(), results.begin(), results.end());
+    return all;
+  }
+};
+
+struct ChunkStep {
+  template <class Call>
+  explicit ChunkStep(Call&& made) : call(std::forward<Call>(made)) {}
+
+  std::variant<std::unique_ptr<const OperatorCall>, std::unique_ptr<const RegionCall>> call;
+  std::vector<int> last_uses;  ///< places nobody reads after this step
 };
 
 }  // namespace
@@ -60,26 +146,24 @@ struct ChunkInterpreter::Impl {
   };
 
   std::string stage_name;
-  std::unordered_map<ValueId, int> locals;
-  std::vector<Call> calls;
+  Places place_of;
+  std::vector<ChunkStep> steps;
   std::vector<Input> inputs;
   std::vector<Bound> parameters, buffers;
   std::vector<std::pair<int, at::Tensor>> constants;
   std::vector<int> output_locals;
   int loss_local = kAbsent;
   bool any_autocast = false;
+  std::vector<FuseReport::Left> left_alone;
 
   Impl(const StageProgram& stage, const Chunk& chunk) : stage_name(stage.name) {
     bind_operands(stage, chunk);
-    for (const Node& node : chunk.nodes) {
-      calls.push_back(call_of(stage, node));
-      any_autocast = any_autocast || node.autocast.enabled;
-    }
+    bind_calls(stage, chunk);
     for (const ValueId output : chunk.outputs) {
-      output_locals.push_back(local_of(output));
+      output_locals.push_back(place_of(output));
     }
     if (makes(chunk, stage.loss)) {
-      loss_local = local_of(stage.loss);
+      loss_local = place_of(stage.loss);
     }
     find_last_uses();
   }
@@ -88,13 +172,6 @@ struct ChunkInterpreter::Impl {
     return value != kNoValue && std::ranges::any_of(chunk.nodes, [&](const Node& node) {
              return std::ranges::find(node.results, value) != node.results.end();
            });
-  }
-
-  int local_of(ValueId id) {
-    if (id == kNoValue) {
-      return kAbsent;
-    }
-    return locals.try_emplace(id, static_cast<int>(locals.size())).first->second;
   }
 
   void bind_operands(const StageProgram& stage, const Chunk& chunk) {
@@ -109,7 +186,7 @@ struct ChunkInterpreter::Impl {
     }
     for (const ValueId id : chunk.inputs) {
       const Value& value = stage.at(id);
-      inputs.push_back({.local = local_of(id),
+      inputs.push_back({.local = place_of(id),
                         .written = written_sets.contains(value.alias_set),
                         .value = id,
                         .expected = value});
@@ -117,7 +194,7 @@ struct ChunkInterpreter::Impl {
     const auto bind_state = [&](const auto& all, std::vector<Bound>& bound) {
       for (std::size_t i = 0; i < all.size(); ++i) {
         if (used.contains(all[i].value)) {
-          bound.push_back({i, local_of(all[i].value), hooks_on(stage, all[i].value)});
+          bound.push_back({i, place_of(all[i].value), hooks_on(stage, all[i].value)});
         }
       }
     };
@@ -125,90 +202,64 @@ struct ChunkInterpreter::Impl {
     bind_state(stage.buffers, buffers);
     for (const StageConstant& constant : stage.constants) {
       if (used.contains(constant.value)) {
-        constants.emplace_back(local_of(constant.value), constant.tensor);
+        constants.emplace_back(place_of(constant.value), constant.tensor);
       }
     }
   }
 
-  static std::shared_ptr<const TensorHooks> hooks_on(const StageProgram& stage, ValueId id) {
-    const int hooks = id == kNoValue ? kNoAttachment : stage.at(id).hooks;
-    return hooks == kNoAttachment ? nullptr
-                                  : std::get<std::shared_ptr<const TensorHooks>>(
-                                        stage.attachments[static_cast<std::size_t>(hooks)]);
-  }
-
-  Call call_of(const StageProgram& stage, const Node& node) {
-    Call call;
-    if (node.function == kNoAttachment) {
-      call.op = operator_of(node);
-    } else {
-      call.function = std::get<std::shared_ptr<const CustomFunction>>(
-          stage.attachments[static_cast<std::size_t>(node.function)]);
+  void bind_calls(const StageProgram& stage, const Chunk& chunk) {
+    const Regions regions = stage.fuse ? regions_of(stage, chunk) : Regions{};
+    for (const LeftAlone& left : regions.left) {
+      left_alone.push_back({operator_name(chunk.nodes[left.node]), left.why});
     }
-    for (const Operand& operand : node.operands) {
-      call.arguments.push_back(argument_of(operand));
+    std::set<std::size_t> in_region;
+    for (const Region& region : regions.all) {
+      in_region.insert(region.nodes.begin(), region.nodes.end());
     }
-    for (const ValueId result : node.results) {
-      call.results.push_back(local_of(result));
-      if (auto hooks = hooks_on(stage, result)) {
-        call.hooks.emplace_back(call.results.back(), std::move(hooks));
+    auto region = regions.all.begin();
+    for (std::size_t n = 0; n < chunk.nodes.size(); ++n) {
+      if (!in_region.contains(n)) {
+        steps.emplace_back(
+            std::make_unique<const OperatorCall>(stage, chunk.nodes[n], std::ref(place_of)));
+        any_autocast = any_autocast || chunk.nodes[n].autocast.enabled;
+      } else if (n == region->nodes.back()) {
+        steps.emplace_back(std::make_unique<const RegionCall>(call_of(stage, chunk, *region++)));
       }
     }
-    call.answer = node.answer;
-    call.name = operator_name(node);
-    call.grad_mode = node.grad_mode;
-    call.autocast = node.autocast;
-    call.random_index = node.random_index;
+  }
+
+  RegionCall call_of(const StageProgram& stage, const Chunk& chunk, const Region& region) {
+    const auto plain = std::make_shared<const PlainCalls>(stage, chunk, region);
+    std::string operators = names_of(chunk, region);
+    RegionCall call{.operators = operators,
+                    .region = FusedRegion(std::move(operators),
+                                          signature_of(chunk, region),
+                                          [plain](const std::vector<at::Tensor>& given) {
+                                            return plain->run(given);
+                                          }),
+                    .inputs = {},
+                    .results = {}};
+    for (const ValueId input : region.inputs) {
+      call.inputs.push_back(place_of(input));
+    }
+    for (const ValueId output : region.outputs) {
+      call.results.push_back(place_of(output));
+    }
+    for (const ValueId value : region.handed_on) {
+      call.results.push_back(place_of.move(value));
+    }
     return call;
-  }
-
-  static c10::OperatorHandle operator_of(const Node& node) {
-    const auto found = c10::Dispatcher::singleton().findSchema({node.name, node.overload});
-    if (!found) {
-      throw Error(
-          Errc::CompileCapture,
-          fmt::format("the operator {} is not known here; load the library that registers it",
-                      operator_name(node)));
-    }
-    return *found;
-  }
-
-  Argument argument_of(const Operand& operand) {
-    if (const auto* value = std::get_if<ValueId>(&operand)) {
-      return local_of(*value);
-    }
-    if (const auto* list = std::get_if<ValueList>(&operand)) {
-      LocalList local{.locals = {}, .optional_elements = list->optional_elements};
-      for (const ValueId v : list->values) {
-        local.locals.push_back(local_of(v));
-      }
-      return local;
-    }
-    if (std::holds_alternative<StageDevice>(operand)) {
-      return c10::IValue(at::Device(at::kCPU));
-    }
-    if (std::holds_alternative<StageGenerator>(operand)) {
-      return Generator{};
-    }
-    return std::get<c10::IValue>(operand);
   }
 
   void find_last_uses() {
     std::set<int> needed(output_locals.begin(), output_locals.end());
     needed.insert(loss_local);
-    for (auto call = calls.rbegin(); call != calls.rend(); ++call) {
-      std::set<int> touched(call->results.begin(), call->results.end());
-      for (const Argument& a : call->arguments) {
-        if (const auto* local = std::get_if<int>(&a)) {
-          touched.insert(*local);
-        } else if (const auto* list = std::get_if<LocalList>(&a)) {
-          touched.insert(list->locals.begin(), list->locals.end());
-        }
-      }
-      touched.erase(kAbsent);
-      for (const int local : touched) {
-        if (needed.insert(local).second) {
-          call->last_uses.push_back(local);
+    for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+      const std::vector<int> touched =
+          std::visit([](const auto& call) { return call->places(); }, step->call);
+      for (const int place : touched) {
+        if (needed.insert(place).second) {
+          step->last_uses.push_back(place);
         }
       }
     }
@@ -232,7 +283,7 @@ struct ChunkInterpreter::Impl {
 
   std::vector<at::Tensor> bind(const std::vector<at::Tensor>& given,
                                const StageState& state) const {
-    std::vector<at::Tensor> values(locals.size());
+    std::vector<at::Tensor> values(place_of.count());
     const auto value = [&](int local) -> at::Tensor& {
       return values[static_cast<std::size_t>(local)];
     };
@@ -254,124 +305,6 @@ struct ChunkInterpreter::Impl {
     }
     return values;
   }
-
-  static std::vector<at::Tensor> tensors_of(const Argument& list,
-                                            const std::vector<at::Tensor>& values) {
-    std::vector<at::Tensor> tensors;
-    for (const int local : std::get<LocalList>(list).locals) {
-      tensors.push_back(local == kAbsent ? at::Tensor() : values[static_cast<std::size_t>(local)]);
-    }
-    return tensors;
-  }
-
-  void apply_function(const Call& call, std::vector<at::Tensor>& values) const {
-    const std::vector<at::Tensor> joined =
-        call.function->join(tensors_of(call.arguments[0], values),
-                            tensors_of(call.arguments[1], values),
-                            tensors_of(call.arguments[2], values));
-    for (std::size_t i = 0; i < joined.size(); ++i) {
-      if (call.results[i] != kAbsent) {
-        values[static_cast<std::size_t>(call.results[i])] = joined[i];
-      }
-    }
-  }
-
-  void call_operator(const Call& call,
-                     torch::jit::Stack& stack,
-                     std::vector<at::Tensor>& values,
-                     const RandomKey& key) const {
-    stack.clear();
-    for (const Argument& argument : call.arguments) {
-      push(stack, argument, values, key, call.random_index);
-    }
-    call.op->callBoxed(&stack);
-    if (call.answer && stack.back().toBool() != *call.answer) {
-      throw Error(Errc::CompileCapture,
-                  fmt::format("{} in stage \"{}\" compares two tensors that were {}equal when the "
-                              "module was captured and "
-                              "are {} now; what the module decides by that is fixed in the "
-                              "captured graph: keep the "
-                              "decision in tensors (torch::where), or move it out of the module",
-                              call.name,
-                              stage_name,
-                              *call.answer ? "" : "not ",
-                              *call.answer ? "not" : "equal"));
-    }
-    store(call, stack, values);
-  }
-
-  static void push(torch::jit::Stack& stack,
-                   const Argument& argument,
-                   const std::vector<at::Tensor>& values,
-                   const RandomKey& key,
-                   int random_index) {
-    if (const auto* literal = std::get_if<c10::IValue>(&argument)) {
-      stack.push_back(*literal);
-    } else if (const auto* local = std::get_if<int>(&argument)) {
-      stack.emplace_back(values[static_cast<std::size_t>(*local)]);
-    } else if (const auto* list = std::get_if<LocalList>(&argument)) {
-      push_list(stack, *list, values);
-    } else {
-      stack.emplace_back(make_generator(key, random_index));
-    }
-  }
-
-  static void push_list(torch::jit::Stack& stack,
-                        const LocalList& list,
-                        const std::vector<at::Tensor>& values) {
-    if (list.optional_elements) {
-      c10::List<std::optional<at::Tensor>> tensors;
-      for (const int local : list.locals) {
-        tensors.push_back(local == kAbsent ? std::optional<at::Tensor>()
-                                           : values[static_cast<std::size_t>(local)]);
-      }
-      stack.emplace_back(std::move(tensors));
-      return;
-    }
-    c10::List<at::Tensor> tensors;
-    for (const int local : list.locals) {
-      tensors.push_back(values[static_cast<std::size_t>(local)]);
-    }
-    stack.emplace_back(std::move(tensors));
-  }
-
-  static void store(const Call& call,
-                    const torch::jit::Stack& stack,
-                    std::vector<at::Tensor>& values) {
-    std::size_t next = 0;
-    const auto take = [&](const at::Tensor& t) {
-      if (next == call.results.size()) {
-        refuse_results(call, next + 1);
-      }
-      const int local = call.results[next++];
-      if (local != kAbsent) {
-        values[static_cast<std::size_t>(local)] = t;
-      }
-    };
-    for (const c10::IValue& result : stack) {
-      if (result.isTensor()) {
-        take(result.toTensor());
-      } else if (result.isTensorList()) {
-        for (const at::Tensor& t : result.toTensorVector()) {
-          take(t);
-        }
-      }
-    }
-    if (next != call.results.size()) {
-      refuse_results(call, next);
-    }
-  }
-
-  /// A list is as long as its operator makes it.
-  [[noreturn]] static void refuse_results(const Call& call, std::size_t made) {
-    throw Error(Errc::CompileShape,
-                fmt::format("{} made {} tensors when it was captured, and makes {}{} now; compile "
-                            "again",
-                            call.name,
-                            call.results.size(),
-                            made,
-                            made > call.results.size() ? " or more" : ""));
-  }
 };
 
 ChunkInterpreter::ChunkInterpreter(const StageProgram& stage, const Chunk& chunk)
@@ -379,6 +312,22 @@ ChunkInterpreter::ChunkInterpreter(const StageProgram& stage, const Chunk& chunk
 ChunkInterpreter::~ChunkInterpreter() = default;
 ChunkInterpreter::ChunkInterpreter(ChunkInterpreter&&) noexcept = default;
 ChunkInterpreter& ChunkInterpreter::operator=(ChunkInterpreter&&) noexcept = default;
+
+FuseReport ChunkInterpreter::fuse_report() const {
+  FuseReport report{.regions = {}, .left = impl_->left_alone};
+  for (const ChunkStep& step : impl_->steps) {
+    if (const auto* call = std::get_if<std::unique_ptr<const RegionCall>>(&step.call)) {
+      const FusePlan* const plan = (*call)->region.plan();
+      report.regions.push_back(
+          plan == nullptr ? FuseReport::Region{(*call)->operators, {}, {}, "it has not run"}
+                          : FuseReport::Region{(*call)->operators,
+                                               plan->forward_counts(),
+                                               plan->backward_counts(),
+                                               plan->fault()});
+    }
+  }
+  return report;
+}
 
 ChunkResult ChunkInterpreter::run(const std::vector<at::Tensor>& inputs,
                                   const StageState& state,
@@ -390,22 +339,22 @@ ChunkResult ChunkInterpreter::run(const std::vector<at::Tensor>& inputs,
     autocast.emplace();
   }
   torch::jit::Stack stack;
-  for (const Call& call : impl_->calls) {
-    const at::AutoGradMode mode(gradients && call.grad_mode);
-    if (autocast) {
-      AutocastGuard::set(call.autocast);
-    }
-    if (call.function) {
-      impl_->apply_function(call, values);
+  for (const ChunkStep& step : impl_->steps) {
+    if (const auto* found = std::get_if<std::unique_ptr<const OperatorCall>>(&step.call)) {
+      const OperatorCall& call = **found;
+      const at::AutoGradMode mode(gradients && call.grad_mode);
+      if (autocast) {
+        AutocastGuard::set(call.autocast);
+      }
+      call.run(values, stack, key, impl_->stage_name);
     } else {
-      impl_->call_operator(call, stack, values, key);
+      if (autocast) {
+        AutocastGuard::set({});
+      }
+      std::get<std::unique_ptr<const RegionCall>>(step.call)->run(values);
     }
-    for (const auto& [local, hooks] : call.hooks) {
-      values[static_cast<std::size_t>(local)] =
-          with_hooks(values[static_cast<std::size_t>(local)], hooks);
-    }
-    for (const int local : call.last_uses) {
-      values[static_cast<std::size_t>(local)].reset();
+    for (const int place : step.last_uses) {
+      values[static_cast<std::size_t>(place)].reset();
     }
   }
   ChunkResult result;

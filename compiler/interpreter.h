@@ -11,6 +11,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "stagecraft/compiler/fuse/fuse_report.h"
 #include "stagecraft/compiler/random.h"
 #include "stagecraft/compiler/stage_program.h"
 
@@ -35,6 +36,9 @@ class ChunkInterpreter {
   ~ChunkInterpreter();
   ChunkInterpreter(ChunkInterpreter&&) noexcept;
   ChunkInterpreter& operator=(ChunkInterpreter&&) noexcept;
+
+  /// What it fuses, as of its last run.
+  [[nodiscard]] FuseReport fuse_report() const;
 
   /// Runs one microbatch. `inputs` in the order of Chunk::inputs, `state` of the whole stage.
   /// Errors: CompileShape for an input of another shape or dtype than captured; LibTorch's own

@@ -57,7 +57,9 @@ std::string explain_stage(const CompiledProgram& program, const StageProgram& st
                           output.gradient_from[c] ? ", gradient back" : "");
     }
   }
-  return text;
+  return program.fuse && !program.fusing.empty()
+             ? text + to_string(program.fusing[stage.id.index()])
+             : text;
 }
 
 std::string explain_tie(const Partition& partition, const TiedParameter& tied) {

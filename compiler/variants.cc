@@ -197,6 +197,7 @@ std::vector<StageProgram> Variants::captured(const Tensors& inputs, const Tensor
   check_against_eager(workload, graph, inputs, labels);
   Partition made = model_->evaluates == nullptr ? partition(graph, cut_like(graph, *model_))
                                                 : evaluation_stages(graph, *model_->evaluates);
+  fuse_stages(made, model_->fuse);
   check_count(model_->partition.stages, made.stages);
   if (model_->evaluates == nullptr) {
     std::vector<StageRun> runs = run_stages(graph, made, inputs, labels);

@@ -1,0 +1,84 @@
+/// OperatorCall: an operator of a chunk, looked up once, with the places of what it reads and makes.
+///
+/// Made by the interpreter. A run of several calls is a loop over them; their values lie in a list
+/// of which each has a place.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/core/stack.h>
+
+#include "stagecraft/compiler/custom_function.h"
+#include "stagecraft/compiler/random.h"
+#include "stagecraft/compiler/stage_program.h"
+#include "stagecraft/compiler/tensor_hooks.h"
+
+namespace stagecraft {
+
+class OperatorCall {
+ public:
+  /// Where a value lies among the values of a run; kAbsent for kNoValue.
+  using PlaceOf = std::function<int(ValueId)>;
+  static constexpr int kAbsent = -1;
+
+  /// Errors: CompileCapture for an operator that no library here registers.
+  OperatorCall(const StageProgram& stage, const Node& node, const PlaceOf& place_of);
+
+  /// Runs it, and its hooks. Autograd and autocast are as the caller has set them.
+  /// Errors: CompileCapture and CompileShape where it answers, or returns, otherwise than when the
+  ///         module was captured; LibTorch's own.
+  void run(std::vector<at::Tensor>& values,
+           torch::jit::Stack& stack,
+           const RandomKey& key,
+           const std::string& stage_name) const;
+
+  /// All places that it touches.
+  [[nodiscard]] std::vector<int> places() const;
+
+  bool grad_mode = true;
+  Autocast autocast;
+
+ private:
+  struct PlaceList {
+    std::vector<int> places;
+    bool optional_elements = false;
+  };
+  struct Generator {};
+  using Argument = std::variant<c10::IValue, int, PlaceList, Generator>;
+
+  [[nodiscard]] static Argument argument_of(const Operand& operand, const PlaceOf& place_of);
+  void apply_function(std::vector<at::Tensor>& values) const;
+  void call_operator(std::vector<at::Tensor>& values,
+                     torch::jit::Stack& stack,
+                     const RandomKey& key,
+                     const std::string& stage_name) const;
+  void push(torch::jit::Stack& stack,
+            const Argument& argument,
+            const std::vector<at::Tensor>& values,
+            const RandomKey& key) const;
+  void store(const torch::jit::Stack& stack, std::vector<at::Tensor>& values) const;
+  [[noreturn]] void refuse_results(std::size_t made) const;
+
+  std::optional<c10::OperatorHandle> op_;           ///< or:
+  std::shared_ptr<const CustomFunction> function_;  ///< with three lists of arguments
+  std::vector<Argument> arguments_;
+  std::vector<int> results_;
+  int random_index_ = -1;
+  std::optional<bool> answer_;
+  std::vector<std::pair<int, std::shared_ptr<const TensorHooks>>> hooks_;  ///< on results
+  std::string name_;                                                       ///< for messages
+};
+
+/// The hooks on a value; null where it has none.
+[[nodiscard]] std::shared_ptr<const TensorHooks> hooks_on(const StageProgram& stage, ValueId id);
+
+}  // namespace stagecraft
