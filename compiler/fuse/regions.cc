@@ -130,7 +130,9 @@ class Finder {
       }
       if (parts_of(nodes) < 2) {
         for (const std::size_t n : nodes) {
-          why_[n] = "no neighbour computes over the same rows";
+          const auto declined = declined_.find(n);
+          why_[n] = declined == declined_.end() ? "no neighbour computes over the same rows"
+                                                : declined->second;
         }
       } else {
         kept.push_back(nodes);
@@ -207,6 +209,7 @@ class Finder {
     regions_.clear();
     region_of_.clear();
     why_ = banned_;
+    declined_.clear();
     for (std::size_t n = 0; n < chunk_.nodes.size(); ++n) {
       const Node& node = chunk_.nodes[n];
       const Candidate* const looks = candidate(node);
@@ -262,6 +265,7 @@ class Finder {
         regions_.push_back(std::move(together));
         return;
       }
+      declined_.try_emplace(n, why);
     }
     why_[n] = why;
   }
@@ -390,6 +394,7 @@ class Finder {
   std::vector<Nodes> regions_;        // some empty
   std::map<std::size_t, std::size_t> region_of_;
   std::map<std::size_t, std::string> banned_, why_;
+  std::map<std::size_t, std::string> declined_;  // why a node did not join those before it
 };
 
 /// A literal with all its digits.

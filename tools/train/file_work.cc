@@ -139,7 +139,8 @@ Program FileWork::compile(const ScheduleChoice& choice) {
                                         {.inputs = data_.batch(0),
                                          .microbatches = choice.microbatches,
                                          .cut = cut_.value_or(Balanced{.stages = choice.stages}),
-                                         .recompute = options_.recompute});
+                                         .recompute = options_.recompute,
+                                         .fuse = !options_.no_fuse});
   model_.reset();
   return program;
 }

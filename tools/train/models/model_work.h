@@ -57,7 +57,8 @@ class ModelWork : public Work {
                                 .labels = example.labels,
                                 .loss = std::move(loss),
                                 .microbatches = choice.microbatches,
-                                .recompute = options_.recompute});
+                                .recompute = options_.recompute,
+                                .fuse = !options_.no_fuse});
   }
 
   const TrainOptions options_;
