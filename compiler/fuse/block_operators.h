@@ -6,10 +6,13 @@
 /// lies (a vector's lane or the rest behind the last whole vector), the row says so.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include <ATen/TensorIterator.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 
@@ -49,6 +52,34 @@ struct BlockOperator {
   void (*run)(BlockOperands&) = nullptr;
   /// Whether bits may depend on where an element lies; null: they never do.
   bool (*by_place)(const TracedCall&) = nullptr;
+  /// The kernel alone, on an iterator over the result and this many operands, which is made once
+  /// and moved from block to block: checks and iterators cost more than a small block. Null where
+  /// only run() computes it.
+  int operands = 0;
+  void (*kernel)(at::TensorIterator&, const BlockOperands&) = nullptr;
+  enum class Also : std::uint8_t { Nothing, Mean, Cat };
+  Also also = Also::Nothing;  ///< of kernels that are a sum, and a copy of each of a list
+};
+
+/// The kernel of a call, prepared for tensors of one shape that move.
+class BlockKernel {
+ public:
+  /// Nothing where the operator has none, or none for these types. Keeps handles on the tensors.
+  [[nodiscard]] static std::optional<BlockKernel> of(const BlockOperator& op,
+                                                     const BlockOperands& operands);
+
+  /// Computes the block where the tensors are now.
+  void run(const BlockOperands& operands);
+
+ private:
+  /// One kernel on one iterator, whose operands are where these tensors are.
+  struct Part {
+    void (*kernel)(at::TensorIterator&, const BlockOperands&) = nullptr;
+    at::TensorIterator iterator;
+    at::Tensor result, first, second;  ///< second: undefined, or a number, where it does not move
+    std::int64_t offset = 0;           ///< bytes from where the result begins
+  };
+  std::vector<Part> parts_;
 };
 
 /// The row of an operator; null where it has none.

@@ -266,6 +266,7 @@ class BlockPass::Bench {
         call.operands.push_back(of(operand));
       }
       call.result = view(step.result);
+      kernels_.push_back(BlockKernel::of(*step.op, call));
       calls_.push_back(std::move(call));
     }
   }
@@ -280,7 +281,11 @@ class BlockPass::Bench {
       mover.tensor->set_storage_offset(offset);
     }
     for (std::size_t s = 0; s < calls_.size(); ++s) {
-      pass_.steps_[s].op->run(calls_[s]);
+      if (kernels_[s]) {
+        kernels_[s]->run(calls_[s]);
+      } else {
+        pass_.steps_[s].op->run(calls_[s]);
+      }
     }
   }
 
@@ -392,6 +397,7 @@ class BlockPass::Bench {
   std::vector<at::Tensor> views_;
   std::vector<Mover> movers_;
   std::vector<BlockOperands> calls_;
+  std::vector<std::optional<BlockKernel>> kernels_;
 };
 
 void BlockPass::run(std::vector<at::Tensor>& values) const {
