@@ -91,12 +91,12 @@ TEST_CASE("a norm tells of any element that is not finite, and of squares beyond
 // ---- sums over microbatches ---------------------------------------------------------------------
 
 /// Two parameters that a backward reaches, one of them by two ways, and one that it does not.
-struct Net {
+struct TwoWays {
   Tensors leaves{torch::randn({5, 5}), torch::randn({5}), torch::randn({3})};
   Tensors sums;
   std::vector<torch::autograd::Edge> edges;
 
-  Net() {
+  TwoWays() {
     for (torch::Tensor& leaf : leaves) {
       sums.push_back(torch::full_like(leaf, 77.0));
       leaf.requires_grad_();
@@ -117,7 +117,7 @@ struct Net {
 TEST_CASE("GS-1: gradients that are taken as they come make the sums of those that come together",
           "[executor][bucket]") {
   torch::manual_seed(3);
-  Net net;
+  TwoWays net;
   GradientSums sums(net.sums, net.leaves);
   Tensors batches, together;
   for (int m = 0; m < 4; ++m) {
@@ -155,7 +155,7 @@ TEST_CASE("GS-1: gradients that are taken as they come make the sums of those th
 
 TEST_CASE("sums that a failed step has begun are forgotten", "[executor][bucket]") {
   torch::manual_seed(4);
-  Net net;
+  TwoWays net;
   GradientSums sums(net.sums, net.leaves);
   const torch::Tensor x = torch::randn({6, 5});
   sums.begin();
