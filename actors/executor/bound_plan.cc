@@ -166,6 +166,21 @@ class Turns {
   std::map<std::pair<StageId, Microbatch>, Kinds> done_;
 };
 
+/// Whether what the task at `position` makes for the parameters is what its stage's bucket is given
+/// next.
+bool is_accumulated_next(const std::vector<BoundInstruction>& list, std::size_t position) {
+  const BoundInstruction& run = list[position];
+  const auto next =
+      std::find_if(list.begin() + static_cast<std::ptrdiff_t>(position) + 1,
+                   list.end(),
+                   [&](const BoundInstruction& b) {
+                     return b.stage == run.stage && (b.instruction->op == Op::Accumulate ||
+                                                     b.parameter_gradients.value >= 0);
+                   });
+  return next != list.end() && next->instruction->op == Op::Accumulate &&
+         next->slot == run.parameter_gradients;
+}
+
 bool is_of_a_stage(Op op) {
   return op == Op::Run || op == Op::Accumulate || op == Op::Update;
 }
@@ -209,6 +224,10 @@ BoundPlan bind_plan(const RankPlan& plan, const BindScope& scope) {
     }
     position_of.emplace(i.id, bound.list.size());
     bound.list.push_back(std::move(b));
+  }
+  for (std::size_t i = 0; i < bound.list.size(); ++i) {
+    bound.list[i].is_accumulated_next =
+        bound.list[i].parameter_gradients.value >= 0 && is_accumulated_next(bound.list, i);
   }
   return bound;
 }

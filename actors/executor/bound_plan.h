@@ -28,6 +28,7 @@ struct BoundInstruction {
   std::vector<std::vector<SlotId>> output_gradients;  ///< backward: per output, in order of summing
   std::vector<SlotId> input_gradients;  ///< backward: per input that owes one; empty for W
   SlotId parameter_gradients{-1};
+  bool is_accumulated_next = false;  ///< these, before the gradients of any other task of the stage
 };
 
 struct BoundPlan {

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <map>
 
+#include <ATen/ScalarOps.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/div.h>
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include "stagecraft/actors/executor/gradient_norm.h"
 #include "stagecraft/actors/executor/state_names.h"
 #include "stagecraft/base/check.h"
 
@@ -61,6 +63,7 @@ Bucket::Bucket(const StageProgram& stage, const Optimizer& optimizer, const Buck
     return rule_of(options.groups, options.decay_on, optimizer, parameter.name, dimensions);
   };
   FlatBuffers weights, gradients, kept;
+  std::vector<at::Tensor> leaves;  // of the trained ones
   std::vector<FlatBuffers> states(state_names_.size());
   for (const StageParameter& parameter : stage.parameters) {
     const Value& facts = stage.at(parameter.value);
@@ -85,6 +88,7 @@ Bucket::Bucket(const StageProgram& stage, const Optimizer& optimizer, const Buck
       continue;
     }
     trained_names_.push_back(parameter.name);
+    leaves.push_back(leaf);
     gradients_.push_back(gradients.cut(facts));
     gradient_edges_.push_back(torch::autograd::impl::gradient_edge(leaf));
     const bool frozen = rule(parameter).frozen;
@@ -106,55 +110,27 @@ Bucket::Bucket(const StageProgram& stage, const Optimizer& optimizer, const Buck
       kept_.push_back(kept.cut(facts));
     }
   }
+  sums_ = std::make_shared<GradientSums>(gradients_, leaves);
   flat_gradients_ = gradients.all();
   try_optimizer(optimizer, optimized_);
 }
 
-void Bucket::accumulate(const std::vector<at::Tensor>& gradients, double weight) {
-  const at::NoGradGuard no_grad;
-  SC_CHECK(gradients.size() == gradients_.size(), "one gradient per trained parameter");
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    at::Tensor& sum = gradients_[i];
-    if (empty_ && gradients[i].defined()) {
-      sum.copy_(gradients[i]);
-      if (weight != 1.0) {
-        sum.mul_(weight);
-      }
-    } else if (empty_) {
-      sum.zero_();
-    } else if (gradients[i].defined()) {
-      sum.add_(gradients[i], weight);
-    }
-  }
-  empty_ = false;
-}
-
-std::vector<SquaredNorm> Bucket::average(double weight) {
-  const at::NoGradGuard no_grad;
-  for (at::Tensor& flat : flat_gradients_) {
-    flat.div_(weight);
-  }
+std::vector<SquaredNorm> Bucket::squared_norms(double weight) const {
   std::vector<SquaredNorm> norms;
   for (std::size_t i = 0; i < gradients_.size(); ++i) {
     if (positions_[i]) {
-      const double norm = at::linalg_vector_norm(gradients_[i]).item<double>();
-      norms.push_back({*positions_[i], norm * norm});
+      norms.push_back({*positions_[i], squared_norm_of_mean(gradients_[i], weight)});
     }
   }
   return norms;
 }
 
-void Bucket::update(double learning_rate, double scale, std::int64_t step) {
+void Bucket::update(double learning_rate, const GradientScale& scale, std::int64_t step) {
   const at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < kept_.size(); ++i) {
-    kept_[i].copy_(optimized_[i].gradient);
+    at::div_out(kept_[i], optimized_[i].gradient, at::native::wrapped_scalar_tensor(scale.weight));
   }
-  if (scale != 1.0) {
-    for (at::Tensor& flat : flat_gradients_) {
-      flat.mul_(scale);
-    }
-  }
-  apply(optimizer_, learning_rate, step, optimized_);
+  apply(optimizer_, learning_rate, step, optimized_, scale.weight / scale.clip);
 }
 
 std::vector<NamedTensor> Bucket::state() const {

@@ -1,22 +1,26 @@
 /// Bucket: one stage's parameters, gradients and optimizer state as flat buffers.
 ///
-/// Parameters are leaf views into the flat buffer, padded to 64 bytes, so that the optimizer and
-/// the scaling run over memory in one piece while autograd still sees one tensor per parameter.
+/// Parameters are leaf views into the flat buffer, padded to 64 bytes, so that sums over replicas
+/// run over memory in one piece while autograd still sees one tensor per parameter.
 /// Confined to the plan thread.
 ///
 /// BU-1: what a view holds does not depend on where in the buffer it lies: bucket layout changes no
 ///      bit.
-/// BU-2: gradients of a step are copied in first, then added, in the order of the calls.
+/// BU-2: gradients of a step are copied in first, then added, in the order of the calls; those that
+///       were taken before (GS-1) in the same order.
 /// BU-3: a frozen parameter (PG-2) has a place for its gradient, which ties and copies of the stage
 ///       sum like any other, and nothing else here.
 #pragma once
 
+#include <cstddef>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/edge.h>
 
+#include "stagecraft/actors/executor/gradient_sums.h"
 #include "stagecraft/actors/executor/optimizer_registry.h"
 #include "stagecraft/actors/executor/parameter_groups.h"
 #include "stagecraft/compiler/stage_program.h"
@@ -36,6 +40,12 @@ template <class Options>
   return {options.groups, options.decay_on, options.keep_gradients};
 }
 
+/// What an update makes of sums of gradients.
+struct GradientScale {
+  double weight = 1.0;  ///< what the microbatches weigh together: the mean is the sum over it
+  double clip = 1.0;    ///< what clipping multiplies the mean with
+};
+
 class Bucket {
  public:
   /// Everything as before the first step, weights zero: they come from elsewhere.
@@ -49,19 +59,29 @@ class Bucket {
   }
 
   /// Forgets the gradients of the last step.
-  void begin_step() { empty_ = true; }
+  void begin_step() { sums_->begin(); }
 
   /// Adds one microbatch's gradients times its weight, one per gradient edge; an undefined one
-  /// counts as zero.
-  void accumulate(const std::vector<at::Tensor>& gradients, double weight = 1.0);
+  /// counts as zero, unless it was taken.
+  void accumulate(const std::vector<at::Tensor>& gradients, double weight = 1.0) {
+    sums_->add(gradients, weight);
+  }
 
-  /// Turns the sum over microbatches into their mean, given what they weigh together; returns the
-  /// squared norm of each counted parameter's that is not frozen.
-  [[nodiscard]] std::vector<SquaredNorm> average(double weight);
+  /// While it lives, backwards of one microbatch hand the gradients of these, by number, to the
+  /// sums; without a weight they do not. Requires: accumulate() comes next, for that microbatch and
+  /// with that weight.
+  [[nodiscard]] GradientSums::Taking take(const std::vector<std::size_t>& trained,
+                                          std::optional<double> weight) const {
+    return {*sums_, trained, weight};
+  }
 
-  /// One optimizer update. `scale` is what clipping multiplies the gradient with. `step` counts
-  /// from 1.
-  void update(double learning_rate, double scale, std::int64_t step);
+  /// The squared norm of the mean over microbatches, given what they weigh together, of each
+  /// counted parameter that is not frozen. Reads the sums once, and leaves them as they are.
+  [[nodiscard]] std::vector<SquaredNorm> squared_norms(double weight) const;
+
+  /// One optimizer update, which turns the sums into what it applies while it reads them (OR-2).
+  /// `step` counts from 1.
+  void update(double learning_rate, const GradientScale& scale, std::int64_t step);
 
   /// Parameters first (kWeight), then the optimizer's state; the living tensors.
   [[nodiscard]] std::vector<NamedTensor> state() const;
@@ -71,7 +91,7 @@ class Bucket {
   [[nodiscard]] const std::vector<at::Tensor>& flat_gradients() const { return flat_gradients_; }
 
   /// Gradients of the parameters that it updates, by their names: as averaged for the last update,
-  /// where they are kept; else the living ones, which clipping has scaled.
+  /// where they are kept; else the living ones, which an update averages and clips.
   [[nodiscard]] std::vector<NamedTensor> gradients() const;
 
   /// The living one of a parameter. Requires: it trains.
@@ -89,7 +109,7 @@ class Bucket {
   std::vector<at::Tensor> flat_gradients_;  // one per dtype
   std::vector<at::Tensor> kept_;            // like the gradients of the optimized ones, or empty
   std::vector<torch::autograd::Edge> gradient_edges_;
-  bool empty_ = true;
+  std::shared_ptr<GradientSums> sums_;  // in the views above; shared by those of other shapes
 };
 
 }  // namespace stagecraft

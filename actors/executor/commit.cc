@@ -123,8 +123,8 @@ Ballot Commit::make_ballot() {
   Ballot ballot{.model_parameters = setup_.model_parameters};
   const double weight = total_weight(parts_, setup_.microbatches);
   for (StageRuntime& stage : stages_) {
-    const std::vector<SquaredNorm> norms = stage.bucket.average(weight);
     if (stage.program->replica == 0) {  // the others have the same gradients
+      const std::vector<SquaredNorm> norms = stage.bucket.squared_norms(weight);
       ballot.squared_norms.insert(ballot.squared_norms.end(), norms.begin(), norms.end());
     }
   }
@@ -134,7 +134,8 @@ Ballot Commit::make_ballot() {
 void Commit::update(StageRuntime& stage) {
   const auto computing = times_.compute(&RankTimes::update);
   stage.bucket.update(order_.learning_rate,
-                      clip_scale(setup_.options.clip, verdict_->total_norm),
+                      {.weight = total_weight(parts_, setup_.microbatches),
+                       .clip = clip_scale(setup_.options.clip, verdict_->total_norm)},
                       order_.step.value + 1);
 }
 

@@ -37,7 +37,7 @@ class Commit {
   void sum(const Instruction& collective);
   /// Errors: NonFinite. Of a batch that is not voted on: it is found before others are added.
   void refuse_non_finite_losses(const std::vector<MicrobatchLoss>& losses) const;
-  /// Averages the gradients and votes.
+  /// Votes with the norms of the mean gradients.
   /// Errors: NonFinite for a loss or a gradient; those of vote().
   void cast_vote(const std::vector<MicrobatchLoss>& losses);
   void update(StageRuntime& stage);

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/_fused_adagrad.h>
 #include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_adamw.h>
@@ -39,14 +40,33 @@ struct Pass {
   double rate = 0.0;
   double decay = 0.0;
   std::int64_t step = 1;
+  double divisor = 1.0;  // of the gradients
 
-  /// As the kernels take it: a number for each parameter.
+  /// As the kernels take it: a number for each parameter. They only read it.
   [[nodiscard]] Tensors steps(const Columns& columns) const {
-    Tensors all(columns.parameters.size());
-    for (at::Tensor& s : all) {
-      s = at::full({}, static_cast<float>(step), at::kFloat);
+    return Tensors(columns.parameters.size(), at::full({}, static_cast<float>(step), at::kFloat));
+  }
+
+  void divide(const at::Tensor& gradient) const {
+    if (divisor != 1.0) {
+      gradient.div_(divisor);
     }
-    return all;
+  }
+
+  /// The divisor as fused kernels take it, which divide while they read, and write the quotient
+  /// back. They know it in float and round it to the parameters' type, so gradients of other types
+  /// are divided before: keeps OR-2.
+  [[nodiscard]] std::optional<at::Tensor> grad_scale(const Columns& columns) const {
+    if (divisor == 1.0) {
+      return std::nullopt;
+    }
+    if (columns.parameters.front().scalar_type() == at::kFloat) {
+      return at::full({}, divisor, at::kFloat);
+    }
+    for (const at::Tensor& gradient : columns.gradients) {
+      divide(gradient);
+    }
+    return std::nullopt;
   }
 };
 
@@ -87,7 +107,8 @@ struct AdamRow : Plain {
            pass.decay,
            adam.eps,
            adam.amsgrad,
-           /*maximize=*/false);
+           /*maximize=*/false,
+           pass.grad_scale(c));
   }
 };
 
@@ -126,7 +147,8 @@ struct Row<Sgd> : Plain {
                     sgd.dampening,
                     sgd.nesterov,
                     /*maximize=*/false,
-                    /*is_first_step=*/pass.step == 1);
+                    /*is_first_step=*/pass.step == 1,
+                    pass.grad_scale(c));
   }
 };
 
@@ -144,7 +166,8 @@ struct Row<Adagrad> : Plain {
                         adagrad.lr_decay,
                         pass.decay,
                         adagrad.eps,
-                        /*maximize=*/false);
+                        /*maximize=*/false,
+                        pass.grad_scale(c));
   }
 };
 
@@ -161,28 +184,52 @@ struct Row<RMSprop> : Plain {
     }
     return names;
   }
+  /// Block by block, so that all operators but the first find their operands in cache.
   static void update(const RMSprop& o, const Pass& pass, Columns& c) {
+    const std::int64_t block = kBlock * at::get_num_threads();
     for (std::size_t i = 0; i < c.parameters.size(); ++i) {
-      const at::Tensor& parameter = c.parameters[i];
-      const at::Tensor gradient =
-          pass.decay != 0.0 ? c.gradients[i].add(parameter, pass.decay) : c.gradients[i];
-      const at::Tensor& square = c.state[0][i];
-      square.mul_(o.alpha).addcmul_(gradient, gradient, 1.0 - o.alpha);
-      at::Tensor average;
-      if (o.centered) {
-        const at::Tensor& mean = c.state.back()[i];
-        mean.mul_(o.alpha).add_(gradient, 1.0 - o.alpha);
-        average = square.addcmul(mean, mean, -1.0).sqrt_().add_(o.eps);
-      } else {
-        average = square.sqrt().add_(o.eps);
+      for (std::int64_t begin = 0; begin < c.parameters[i].numel(); begin += block) {
+        const auto part = [&](const at::Tensor& whole) {
+          return whole.view({-1}).slice(0, begin, begin + block);
+        };
+        Tensors state;
+        for (const Tensors& column : c.state) {
+          state.push_back(part(column[i]));
+        }
+        update_block(o, pass, part(c.parameters[i]), part(c.gradients[i]), state);
       }
-      if (o.momentum != 0.0) {
-        const at::Tensor& buffer = c.state[1][i];
-        buffer.mul_(o.momentum).addcdiv_(gradient, average);
-        parameter.add_(buffer, -pass.rate);
-      } else {
-        parameter.addcdiv_(gradient, average, -pass.rate);
-      }
+    }
+  }
+
+ private:
+  /// Elements of a thread, so many that what is passed over costs more than the calls; LibTorch
+  /// splits an element-wise operator over threads into no smaller parts.
+  static constexpr std::int64_t kBlock = 32768;
+
+  static void update_block(const RMSprop& o,
+                           const Pass& pass,
+                           const at::Tensor& parameter,
+                           const at::Tensor& mean_gradient,
+                           const Tensors& state) {
+    pass.divide(mean_gradient);
+    const at::Tensor gradient =
+        pass.decay != 0.0 ? mean_gradient.add(parameter, pass.decay) : mean_gradient;
+    const at::Tensor& square = state[0];
+    square.mul_(o.alpha).addcmul_(gradient, gradient, 1.0 - o.alpha);
+    at::Tensor average;
+    if (o.centered) {
+      const at::Tensor& mean = state.back();
+      mean.mul_(o.alpha).add_(gradient, 1.0 - o.alpha);
+      average = square.addcmul(mean, mean, -1.0).sqrt_().add_(o.eps);
+    } else {
+      average = square.sqrt().add_(o.eps);
+    }
+    if (o.momentum != 0.0) {
+      const at::Tensor& buffer = state[1];
+      buffer.mul_(o.momentum).addcdiv_(gradient, average);
+      parameter.add_(buffer, -pass.rate);
+    } else {
+      parameter.addcdiv_(gradient, average, -pass.rate);
     }
   }
 };
@@ -213,6 +260,7 @@ struct Row<CustomOptimizer> : Plain {
   static Names states(const CustomOptimizer& custom) { return custom.state; }
   static void update(const CustomOptimizer& custom, const Pass& pass, Columns& c) {
     for (const OptimizedParameter* p : c.rows) {
+      pass.divide(p->gradient);
       const process_end::Elsewhere in_the_users_code;
       custom.update({.name = p->name,
                      .parameter = p->parameter,
@@ -387,10 +435,12 @@ double initial_state_value(const Optimizer& optimizer) {
 void apply(const Optimizer& optimizer,
            double learning_rate,
            std::int64_t step,
-           std::vector<OptimizedParameter>& parameters) {
+           std::vector<OptimizedParameter>& parameters,
+           double divisor) {
   for (auto& [kind, columns] :
        columns_of(parameters, learning_rate, base_learning_rate(optimizer))) {
-    const Pass pass{.rate = std::get<1>(kind), .decay = std::get<0>(kind), .step = step};
+    const Pass pass{
+        .rate = std::get<1>(kind), .decay = std::get<0>(kind), .step = step, .divisor = divisor};
     std::visit([&]<class O>(const O& o) { Row<O>::update(o, pass, columns); }, optimizer);
   }
 }

@@ -7,6 +7,9 @@
 ///       changes a bit of it. The arithmetic is LibTorch's: its fused kernels where there are such
 ///       for CPUs, which round differently from its classes in the last digits; RMSprop by the
 ///       operators of its class, bit by bit.
+/// OR-2: what gradients are divided by belongs to the update's own pass. The bits are those of a
+///       pass of its own (`div_`), for every optimizer and type; the quotient is what the optimizer
+///       sees, and stays in the gradient.
 #pragma once
 
 #include <cstdint>
@@ -67,11 +70,12 @@ struct OptimizedParameter {
 /// Errors: UsageArgument, naming the dtype.
 void try_optimizer(const Optimizer& optimizer, const std::vector<OptimizedParameter>& parameters);
 
-/// One update. `learning_rate` is the step's. `step` counts from 1; `gradient` is what the update
-/// applies (averaged, clipped).
+/// One update. `learning_rate` is the step's. `step` counts from 1. Gradients are divided by
+/// `divisor` first and stay so (OR-2): that averages and clips them.
 void apply(const Optimizer& optimizer,
            double learning_rate,
            std::int64_t step,
-           std::vector<OptimizedParameter>& parameters);
+           std::vector<OptimizedParameter>& parameters,
+           double divisor = 1.0);
 
 }  // namespace stagecraft

@@ -261,7 +261,7 @@ struct Reference::Impl {
     Ballot ballot{.model_parameters =
                       static_cast<std::int64_t>(program.compiled().graph.parameters.size())};
     for (StageRuntime& stage : stages) {
-      for (const SquaredNorm& norm : stage.bucket.average(weight)) {
+      for (const SquaredNorm& norm : stage.bucket.squared_norms(weight)) {
         ballot.squared_norms.push_back(norm);
       }
     }
@@ -269,7 +269,8 @@ struct Reference::Impl {
         vote(collective, Group{{Rank(0)}}, {.submission = Submission(done)}, ballot, deadline);
     refuse_non_finite(stages, verdict, Step(done));
     for (StageRuntime& stage : stages) {
-      stage.bucket.update(rate, clip_scale(options.clip, verdict.total_norm), done + 1);
+      stage.bucket.update(
+          rate, {.weight = weight, .clip = clip_scale(options.clip, verdict.total_norm)}, done + 1);
     }
     ++done;
     return verdict.total_norm;

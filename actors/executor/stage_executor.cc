@@ -437,7 +437,11 @@ struct StageExecutor::Impl {
                             of_stage.saved_bytes + (till_weights ? of_stage.replayed_bytes()
                                                                  : of_stage.largest_replay()));
     }
-    StageGradients made = stage.backward(kind, saved, output_gradients(bound));
+    StageGradients made = stage.backward(
+        kind,
+        saved,
+        output_gradients(bound),
+        bound.is_accumulated_next ? std::optional(part(bound).weight) : std::nullopt);
     for (std::size_t i = 0; i < made.inputs.size(); ++i) {
       plan->slots.put(bound.input_gradients[i], std::move(made.inputs[i]));
     }

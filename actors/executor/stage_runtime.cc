@@ -80,7 +80,8 @@ StageRuntime::BoundChunk StageRuntime::bound(const Chunk& chunk) const {
                     .parameters = {},
                     .recompute = chunk.recompute,
                     .written_buffers = {},
-                    .gradient_edges = {}};
+                    .gradient_edges = {},
+                    .completes = {}};
   for (const ValueId value : chunk.inputs) {
     // Of several chunks that hand a value on, each has written what the one before made.
     BoundChunk::Source source{.chunk = std::nullopt,
@@ -114,6 +115,12 @@ StageRuntime::BoundChunk StageRuntime::bound(const Chunk& chunk) const {
     if (reads.contains(parameter.value)) {
       result.parameters.push_back(trained);
       result.gradient_edges.push_back(bucket.gradient_edges()[trained]);
+      const bool is_first = std::ranges::none_of(chunks, [&](const BoundChunk& earlier) {
+        return std::ranges::find(earlier.parameters, trained) != earlier.parameters.end();
+      });
+      if (is_first) {  // the last in a backward
+        result.completes.push_back(trained);
+      }
     }
     ++trained;
   }
@@ -218,13 +225,14 @@ void StageRuntime::replay(const BoundChunk& chunk, Saved& saved) const {
   saved.loss = std::move(result.loss);
 }
 
-Tensors StageRuntime::weight_half(SavedStage& saved) const {
+Tensors StageRuntime::weight_half(SavedStage& saved, std::optional<double> accumulated) const {
   Tensors sums(bucket.gradient_edges().size());
   for (std::size_t c = chunks.size(); c-- > 0;) {
     Tensors so_far;
     for (const std::size_t p : chunks[c].parameters) {
       so_far.push_back(std::move(sums[p]));
     }
+    const auto taking = bucket.take(chunks[c].completes, accumulated);
     Tensors more = backward_weight(saved[c], chunks[c].gradient_edges, so_far);
     for (std::size_t p = 0; p < more.size(); ++p) {
       sums[chunks[c].parameters[p]] = std::move(more[p]);
@@ -236,9 +244,10 @@ Tensors StageRuntime::weight_half(SavedStage& saved) const {
 
 StageGradients StageRuntime::backward(CellKind kind,
                                       SavedStage& saved,
-                                      const Tensors& output_gradients) const {
+                                      const Tensors& output_gradients,
+                                      std::optional<double> accumulated) const {
   if (saved.front().input_half_done) {
-    return {.inputs = {}, .parameters = weight_half(saved)};
+    return {.inputs = {}, .parameters = weight_half(saved, accumulated)};
   }
   const bool halves = kind == CellKind::BackwardInput;
   std::vector<Tensors> between(chunks.size());  // per output of each chunk
@@ -275,6 +284,7 @@ StageGradients StageRuntime::backward(CellKind kind,
       for (const std::size_t p : chunk.parameters) {
         made.parameters.push_back(std::move(parameters[p]));
       }
+      const auto taking = bucket.take(chunk.completes, accumulated);
       made = stagecraft::backward(saved[c], between[c], chunk.gradient_edges, made);
       saved[c] = {};
     }

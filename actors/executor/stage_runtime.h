@@ -53,6 +53,7 @@ class StageRuntime {
     bool recompute = false;
     std::vector<std::size_t> written_buffers;           ///< of the stage: those it touches
     std::vector<torch::autograd::Edge> gradient_edges;  ///< of these
+    std::vector<std::size_t> completes;  ///< those of these whose gradient no further chunk adds to
   };
 
   /// Weights and buffers are zero until they are loaded, the optimizer's state is as before the
@@ -77,10 +78,13 @@ class StageRuntime {
 
   /// Runs a backward: B, or one of its halves, over the chunks in reverse. The input half leaves
   /// `parameters` empty, and the weight half behind it `inputs`; a weight half that comes first
-  /// does all. `output_gradients`: per output; undefined where nobody sends one.
+  /// does all. `output_gradients`: per output; undefined where nobody sends one. `accumulated`: the
+  /// weight with which the gradients of `parameters` are accumulated next: the bucket takes each as
+  /// soon as it is complete, and it comes back undefined (Bucket::take).
   [[nodiscard]] StageGradients backward(CellKind kind,
                                         SavedStage& saved,
-                                        const std::vector<at::Tensor>& output_gradients) const;
+                                        const std::vector<at::Tensor>& output_gradients,
+                                        std::optional<double> accumulated = std::nullopt) const;
 
   /// Weights, optimizer state and buffers under the names they have in checkpoints; the living
   /// tensors.
@@ -96,7 +100,8 @@ class StageRuntime {
 
  private:
   [[nodiscard]] BoundChunk bound(const Chunk& chunk) const;
-  [[nodiscard]] std::vector<at::Tensor> weight_half(SavedStage& saved) const;
+  [[nodiscard]] std::vector<at::Tensor> weight_half(SavedStage& saved,
+                                                    std::optional<double> accumulated) const;
   void replay(const BoundChunk& chunk, Saved& saved) const;
 };
 

@@ -25,10 +25,15 @@ at::Tensor TransformerBlockImpl::forward(const at::Tensor& x) {
 
 at::Tensor TransformerBlockImpl::attended(const at::Tensor& x) {
   const std::int64_t batch = x.size(0), tokens = x.size(1), dim = x.size(2);
+  // Taken apart before heads are turned: gradients are then put together as the view wants them.
   const std::vector<at::Tensor> qkv =
-      qkv_(x).view({batch, tokens, 3, options_.heads, -1}).permute({2, 0, 3, 1, 4}).unbind();
-  const at::Tensor y = at::scaled_dot_product_attention(
-      qkv[0], qkv[1], qkv[2], /*attn_mask=*/{}, /*dropout_p=*/0.0, options_.causal);
+      qkv_(x).view({batch, tokens, 3, options_.heads, -1}).unbind(2);
+  const at::Tensor y = at::scaled_dot_product_attention(qkv[0].transpose(1, 2),
+                                                        qkv[1].transpose(1, 2),
+                                                        qkv[2].transpose(1, 2),
+                                                        /*attn_mask=*/{},
+                                                        /*dropout_p=*/0.0,
+                                                        options_.causal);
   return out_(y.transpose(1, 2).reshape({batch, tokens, dim}));
 }
 

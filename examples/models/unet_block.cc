@@ -59,12 +59,11 @@ at::Tensor UnetBlockImpl::forward(const at::Tensor& x, const at::Tensor& time) {
 
 at::Tensor UnetBlockImpl::attended(const at::Tensor& x) {
   const std::int64_t batch = x.size(0), channels = x.size(1), places = x.size(2) * x.size(3);
+  // Taken apart before they are turned: gradients are then put together as the view wants them.
   const std::vector<at::Tensor> qkv =
-      qkv_(norm3_(x))
-          .view({batch, 3, options_.heads, channels / options_.heads, places})
-          .transpose(-1, -2)
-          .unbind(1);
-  const at::Tensor y = at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2]);
+      qkv_(norm3_(x)).view({batch, 3, options_.heads, channels / options_.heads, places}).unbind(1);
+  const at::Tensor y = at::scaled_dot_product_attention(
+      qkv[0].transpose(-1, -2), qkv[1].transpose(-1, -2), qkv[2].transpose(-1, -2));
   return attention_(y.transpose(-1, -2).reshape_as(x));
 }
 

@@ -2,6 +2,7 @@
 /// up.
 #include "stagecraft/actors/executor/bound_plan.h"
 
+#include <algorithm>
 #include <limits>
 
 #include <torch/torch.h>
@@ -79,8 +80,40 @@ TEST_CASE("a bound list knows slots, stages and what other streams wait for", "[
       CHECK(b.saved.value >= 0);
       CHECK((b.parameter_gradients.value >= 0) ==
             (b.instruction->task.kind == CellKind::BackwardWeight));
+      CHECK(b.is_accumulated_next == (b.parameter_gradients.value >= 0));
     }
   }
+}
+
+TEST_CASE("gradients that others of the stage are accumulated before are not accumulated next",
+          "[executor][bind]") {
+  RankSetup setup = setup_of(Rank(0));
+  std::vector<Instruction>& list = setup.train.instructions;
+  const std::int32_t own_slots = setup.train.slots;  // and one for the gradients of each microbatch
+  setup.train.slots += 2;
+  for (Instruction& i : list) {
+    for (std::vector<SlotUse>* uses : {&i.reads, &i.writes}) {
+      for (SlotUse& use : *uses) {
+        if (use.value.role == Role::ParameterGradient) {
+          use.slot = SlotId(own_slots + use.value.microbatch.value);
+        }
+      }
+    }
+  }
+  // Both are accumulated behind the last backward.
+  const auto vote = std::ranges::find(list, Op::Vote, &Instruction::op);
+  std::stable_partition(list.begin(), vote, [](const Instruction& i) {
+    return i.op == Op::Run || i.reads.empty() ||
+           i.reads.front().value.role != Role::ParameterGradient;
+  });
+  const BoundPlan bound = bind_plan(setup.train, bind_scope(setup));
+  std::vector<bool> next;
+  for (const BoundInstruction& b : bound.list) {
+    if (b.parameter_gradients.value >= 0) {
+      next.push_back(b.is_accumulated_next);
+    }
+  }
+  CHECK(next == std::vector<bool>{false, false});
 }
 
 TEST_CASE("BP-1: a list that breaks a rule is refused when it is loaded", "[executor][bind]") {
