@@ -23,9 +23,9 @@ namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kLargestSlab = std::size_t{64} << 20;  // unless one block needs more
-// A new slab is a quarter of what there is, so that there are few, and room for several blocks of
+// A new slab is an eighth of what there is, so that there are few, and room for several blocks of
 // the size that began it, so that little is left over at its end.
-constexpr std::size_t kShareOfNewSlab = 4;
+constexpr std::size_t kShareOfNewSlab = 8;
 constexpr std::size_t kBlocksOfNewSlab = 8;
 
 constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max() / 16;  // no sum overflows
