@@ -26,7 +26,7 @@ constexpr std::size_t kLargestSlab = std::size_t{64} << 20;  // unless one block
 // A new slab is an eighth of what there is, so that there are few, and room for several blocks of
 // the size that began it, so that little is left over at its end.
 constexpr std::size_t kShareOfNewSlab = 8;
-constexpr std::size_t kBlocksOfNewSlab = 8;
+constexpr std::size_t kBlocksOfNewSlab = 4;
 
 constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max() / 16;  // no sum overflows
 
@@ -106,6 +106,14 @@ struct MemoryPool::Core {
     std::byte* begin = nullptr;
     std::size_t bytes = 0;
 
+    Slab() = default;
+    ~Slab() {
+      permit(begin, bytes);
+      munmap(begin, bytes);
+    }
+    Slab(const Slab&) = delete;
+    Slab& operator=(const Slab&) = delete;
+
     [[nodiscard]] std::byte* end() const { return begin + bytes; }
     [[nodiscard]] Block* first() const { return reinterpret_cast<Block*>(begin); }
     [[nodiscard]] bool is_free() const {
@@ -160,18 +168,21 @@ struct MemoryPool::Core {
   }
 
   /// Free neighbours become one; the lists are made anew.
-  void put_together() {
+  void put_together() noexcept {
     free_blocks.clear();
-    has_to_sort = true;  // should there be no memory for the lists
-    for (const auto& slab : slabs) {
-      for (Block* block = slab->first(); block != nullptr; block = block->behind()) {
-        if (block->asked == 0) {
-          absorb_free(block);
-          put(block);
+    try {
+      for (const auto& slab : slabs) {
+        for (Block* block = slab->first(); block != nullptr; block = block->behind()) {
+          if (block->asked == 0) {
+            absorb_free(block);
+            put(block);
+          }
         }
       }
+      has_to_sort = false;
+    } catch (const std::bad_alloc&) {
+      has_to_sort = true;  // there was no memory for the lists
     }
-    has_to_sort = false;
   }
 
   static void absorb_free(Block* block) {
@@ -202,8 +213,8 @@ struct MemoryPool::Core {
     if (slab->begin == nullptr) {
       return false;
     }
-    make_present(slab->begin, bytes);
     slab->bytes = bytes;
+    make_present(slab->begin, bytes);
     held += bytes;
     Block* const whole = make_block(slab.get(), slab->begin, bytes);
     slabs.push_back(std::move(slab));
@@ -212,17 +223,12 @@ struct MemoryPool::Core {
   }
 
   /// Returns how many bytes were given back.
-  std::size_t give_back() {
+  std::size_t give_back() noexcept {
     const std::size_t before = held;
     put_together();
     std::erase_if(slabs, [this](const std::unique_ptr<Slab>& slab) {
-      if (!slab->is_free()) {
-        return false;
-      }
-      held -= slab->bytes;
-      permit(slab->begin, slab->bytes);
-      munmap(slab->begin, slab->bytes);
-      return true;
+      held -= slab->is_free() ? slab->bytes : 0;
+      return slab->is_free();
     });
     if (held != before) {
       put_together();
@@ -289,15 +295,16 @@ struct MemoryPool::Core {
     live -= std::exchange(block->asked, 0);
     --in_use;
     has_to_sort = true;
+    if (closed) {
+      discard(block);
+      (void)give_back();
+      return in_use == 0;
+    }
     try {
       put(block);
-      if (closed) {
-        discard(block);
-        (void)give_back();
-      }
     } catch (const std::bad_alloc&) {
     }
-    return closed && in_use == 0;
+    return false;
   }
 
   /// Whether nothing is in use any more.

@@ -71,7 +71,7 @@ TEST_CASE(
   const at::Tensor outside = bytes_of(1000);
   CHECK(theirs == before + 1);
   CHECK_FALSE(is_pooled(outside));
-  CHECK(outside.storage().data_ptr().get_deleter() == program.theirs->raw_deleter());
+  CHECK(outside.storage().data_ptr().get_deleter() == c10::GetDefaultCPUAllocator()->raw_deleter());
   {
     const StepMemory::Scope step(memory);
     before = theirs;
