@@ -3,7 +3,6 @@
 
 #include <torch/torch.h>
 
-#include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/stagecraft.h"
 #include "stagecraft/tests/support/catch.h"
 
@@ -13,8 +12,12 @@ namespace {
 constexpr std::int64_t kWidth = 128, kRows = 512;
 constexpr int kParts = 4;
 
-/// Activations of 256 KiB, which no allocator of small pieces serves.
-struct TwoStages : torch::nn::Module {
+/// One rank, so that nobody else's pace says when its memory is freed.
+const char* const kOneRank =
+    "@form list\n0F0 1F0 0F1 1F1 1B0 0B0 1B1 0B1 0F2 1F2 0F3 1F3 1B2 0B2 1B3 0B3\n";
+
+/// Activations of 256 KiB each, 64 pages.
+struct TwoStagesImpl : torch::nn::Module {
   torch::nn::Linear a{register_module("a", torch::nn::Linear(kWidth, kWidth))};
   torch::nn::Linear b{register_module("b", torch::nn::Linear(kWidth, kWidth))};
   torch::nn::LayerNorm norm{
@@ -25,40 +28,44 @@ struct TwoStages : torch::nn::Module {
   }
 };
 
+TORCH_MODULE(TwoStages);
+
 struct Setting {
   torch::Tensor x, y;
+  TwoStages module;
   Program program;
-  Cluster cluster = Cluster::local(2);
+  Cluster cluster = Cluster::local(1);
   Trainer trainer;
 
   Setting()
       : x((torch::manual_seed(3), torch::randn({kParts * kRows, kWidth}))),
         y(torch::randn({kParts * kRows, kWidth})),
         program(make_program()),
-        trainer(cluster, program, one_f_one_b(program.stage_graph(), kParts), AdamW{.lr = 1e-3}) {}
+        trainer(cluster, program, Schedule::parse(kOneRank), AdamW{.lr = 1e-3}) {}
 
   [[nodiscard]] Program make_program() const {
-    TwoStages module;
     return compile(
         module,
         {.inputs = {x}, .labels = {y}, .loss = torch::nn::MSELoss(), .microbatches = kParts});
   }
 };
 
-TEST_CASE("behind the second step no rank meets a page that it has not had before",
+TEST_CASE("behind its second step a rank asks the system for no tensor's memory",
           "[integration][memory]") {
+  // Those that remain are of small objects, which malloc has, and of code that was paged out.
+  constexpr std::int64_t kFewFaults = 64;
   Setting s;
+  std::int64_t held = 0;
   for (int step = 0; step < 10; ++step) {
-    const StepResult result = s.trainer.step({s.x}, {s.y}).get();
-    for (std::size_t rank = 0; rank < result.ranks.size(); ++rank) {
-      const RankMemory& memory = result.ranks[rank].memory;
-      CAPTURE(step, rank, memory.live, memory.cached, memory.peak);
-      CHECK(memory.peak > kRows * kWidth * 4);
-      CHECK(memory.peak <= memory.live + memory.cached);
-      if (step >= 2) {
-        CHECK(memory.page_faults == 0);
-      }
+    const RankMemory memory = s.trainer.step({s.x}, {s.y}).get().ranks.at(0).memory;
+    CAPTURE(step, memory.live, memory.cached, memory.peak);
+    CHECK(memory.peak > 4 * kRows * kWidth * 4);
+    CHECK(memory.peak <= memory.live + memory.cached);
+    if (step >= 2) {
+      CHECK(memory.page_faults < kFewFaults);
+      CHECK(memory.live + memory.cached == held);
     }
+    held = memory.live + memory.cached;
   }
 }
 
