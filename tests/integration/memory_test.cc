@@ -1,6 +1,4 @@
-/// The memory of ranks as a program meets it: counted, learned, kept by the user.
-#include <optional>
-
+/// The memory of ranks as a program meets it: counted and learned.
 #include <torch/torch.h>
 
 #include "stagecraft/stagecraft.h"
@@ -67,18 +65,6 @@ TEST_CASE("behind its second step a rank asks the system for no tensor's memory"
     }
     held = memory.live + memory.cached;
   }
-}
-
-TEST_CASE("outputs that a program keeps outlive the trainer whose memory they are in",
-          "[integration][memory]") {
-  std::optional<Setting> s(std::in_place);
-  const std::vector<torch::Tensor> kept = s->trainer.predict({s->x});
-  const std::vector<torch::Tensor> again = s->trainer.predict({s->x});
-  torch::Tensor before = kept.at(0).clone();
-  (void)s->trainer.step({s->x}, {s->y}).get();
-  s.reset();
-  CHECK(torch::equal(kept[0], before));
-  CHECK(torch::equal(again.at(0), before));
 }
 
 }  // namespace
