@@ -14,6 +14,8 @@ void add(RankTimes& sum, const RankTimes& times) {
   sum.wall += times.wall;
   sum.peak_bytes = std::max(sum.peak_bytes, times.peak_bytes);
   sum.peak_in_flight = std::max(sum.peak_in_flight, times.peak_in_flight);
+  sum.memory.peak = std::max(sum.memory.peak, times.memory.peak);
+  sum.memory.page_faults += times.memory.page_faults;
 }
 
 /// Puts what came before in front of `later`.

@@ -16,6 +16,7 @@
 #include "stagecraft/actors/executor/overlap_group.h"
 #include "stagecraft/actors/executor/snapshot.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
+#include "stagecraft/actors/executor/step_memory.h"
 #include "stagecraft/actors/executor/step_parts.h"
 #include "stagecraft/actors/executor/step_times.h"
 #include "stagecraft/actors/executor/verify_setup.h"
@@ -47,6 +48,7 @@ std::optional<Mirror> mirror_of(const RankSetup& setup,
 
 struct StageExecutor::Impl {
   const RankSetup setup;
+  StepMemory memory{setup.options.memory_limit};  // ends behind all that lies in it
   std::shared_ptr<Transport> transport;
   std::shared_ptr<Progress> progress;
   std::unique_ptr<Device> device = cpu_device();
@@ -227,6 +229,7 @@ struct StageExecutor::Impl {
     order = step;
     program = &programs.at(step.program);
     plan = program->plan.get();
+    const StepMemory::Scope in_the_pool(memory);
     const Snapshot before(program->stages());
     times.begin_step();
     try {
@@ -506,6 +509,7 @@ struct StageExecutor::Impl {
     report.times = times.take();
     report.times.peak_bytes = plan->slots.peak();
     report.times.peak_in_flight = plan->slots.peak_in_flight();
+    report.times.memory = memory.use();
     if (commit.is_past_the_vote()) {
       report.committed = true;
       report.gradient_norm = commit.gradient_norm();

@@ -65,8 +65,13 @@ decltype(auto) visit_fields(StepOrder& m, V&& v) {
            m.updates);
 }
 template <class V>
+decltype(auto) visit_fields(RankMemory& m, V&& v) {
+  return v(m.live, m.cached, m.peak, m.page_faults);
+}
+template <class V>
 decltype(auto) visit_fields(RankTimes& m, V&& v) {
-  return v(m.forward, m.backward, m.update, m.waiting, m.wall, m.peak_bytes, m.peak_in_flight);
+  return v(
+      m.forward, m.backward, m.update, m.waiting, m.wall, m.peak_bytes, m.peak_in_flight, m.memory);
 }
 template <class V>
 decltype(auto) visit_fields(MicrobatchLoss& m, V&& v) {

@@ -26,6 +26,9 @@ void check_options(const TrainerOptions& options) {
           fmt::format("threads_per_worker is at least 1, not {}", options.threads_per_worker));
   require(!options.clip || *options.clip > 0.0,
           fmt::format("clip is a norm above 0, not {}", options.clip.value_or(0.0)));
+  require(!options.memory_limit || *options.memory_limit > 0,
+          fmt::format("memory_limit is a number of bytes above 0, not {}",
+                      options.memory_limit.value_or(0)));
   for (const auto deadline :
        {options.step_deadline, options.state_deadline, options.end_deadline}) {
     require(deadline.count() > 0 && deadline <= kLongestDeadline,

@@ -30,7 +30,10 @@ struct TrainerOptions {
   /// as torch::manual_seed set it. A checkpoint may bring another (SeedFrom), so ranks take it from
   /// the order of a step.
   std::optional<std::uint64_t> seed;
-  int threads_per_worker = 1;    ///< of LibTorch; results are bit-equal at equal counts
+  int threads_per_worker = 1;  ///< of LibTorch; results are bit-equal at equal counts
+  /// The most that the steps of one rank may hold of the machine's memory, in bytes: what is in use
+  /// and what is cached for the next. Weights are beside it. None: what the machine has.
+  std::optional<std::int64_t> memory_limit;
   bool record_timeline = false;  ///< every step says when each instruction of each rank ran
   bool mirror = false;           ///< each rank's state is kept in a neighbour's memory: recover()
   int outstanding = 2;           ///< steps under way before step() waits
@@ -63,6 +66,7 @@ decltype(auto) visit_fields(TrainerOptions& m, V&& v) {
            m.keep_gradients,
            m.seed,
            m.threads_per_worker,
+           m.memory_limit,
            m.record_timeline,
            m.mirror,
            m.outstanding,

@@ -229,6 +229,7 @@ TEST_CASE("options travel whole, but for the hook of their own process (OP-1)",
          keep,
          seed,
          threads,
+         memory_limit,
          record,
          mirror,
          outstanding,
@@ -244,6 +245,7 @@ TEST_CASE("options travel whole, but for the hook of their own process (OP-1)",
                                             &keep,
                                             &seed,
                                             &threads,
+                                            &memory_limit,
                                             &record,
                                             &mirror,
                                             &outstanding,
@@ -259,7 +261,9 @@ TEST_CASE("a message survives being written to bytes and read back", "[actors][m
   StepReport sent{.rank = Rank(3),
                   .submission = Submission(17),
                   .committed = true,
-                  .times = {.forward = 0.25, .peak_bytes = 4096},
+                  .times = {.forward = 0.25,
+                            .peak_bytes = 4096,
+                            .memory = {.live = 1, .cached = 2, .peak = 3, .page_faults = 4}},
                   .losses = {{Microbatch(0), 0.5}, {Microbatch(1), 2.25}},
                   .gradient_norm = 1.5,
                   .timeline_rows = 2,
@@ -276,6 +280,10 @@ TEST_CASE("a message survives being written to bytes and read back", "[actors][m
   CHECK(read.committed);
   CHECK(read.times.forward == 0.25);
   CHECK(read.times.peak_bytes == 4096);
+  CHECK(read.times.memory.live == 1);
+  CHECK(read.times.memory.cached == 2);
+  CHECK(read.times.memory.peak == 3);
+  CHECK(read.times.memory.page_faults == 4);
   CHECK((read.losses == sent.losses));
   CHECK(read.gradient_norm == 1.5);
   CHECK(read.timeline_rows == 2);

@@ -27,6 +27,7 @@ struct PipelineOptions {
   Optimizer optimizer = Sgd{.lr = 0.1, .momentum = 0.9};
   std::optional<double> clip;
   std::map<Rank, std::function<void(const Instruction&)>> faults;
+  std::optional<std::int64_t> memory_limit;
   bool record_timeline = false;
   bool mirror = false;
   PlanId plan_id;
@@ -184,6 +185,7 @@ class Pipeline {
             .train = plan_,
             .optimizer = options_.optimizer,
             .options = {.clip = options_.clip,
+                        .memory_limit = options_.memory_limit,
                         .record_timeline = options_.record_timeline,
                         .mirror = options_.mirror,
                         .step_deadline = std::chrono::seconds(30)}};

@@ -125,12 +125,32 @@ TEST_CASE("what fails for lack of memory all the same is told as that", "[tools]
   CHECK_THAT(result.err, !ContainsSubstring("bug") && !ContainsSubstring("frame #"));
 }
 
+TEST_CASE("a worker that needs more than --memory-limit ends the run with what it holds",
+          "[tools][memory][train]") {
+  const CommandResult result =
+      run_train({"--stages", "2", "--dim", "256", "--seq", "128", "--memory-limit", "1"});
+  CAPTURE(result.out, result.err);
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.err,
+             ContainsSubstring("step 1 failed: memory ran out at ") &&
+                 ContainsSubstring(" bytes live and ") &&
+                 ContainsSubstring("its --memory-limit is 1048576"));
+  const CommandResult enough = run_train({"--stages", "2", "--memory-limit", "1024"});
+  CAPTURE(enough.out, enough.err);
+  CHECK(enough.exit_code == 0);
+  CHECK_THAT(enough.out, ContainsSubstring("peak memory"));
+}
+
 TEST_CASE("a dry run tells what a run will hold", "[tools][memory][train]") {
   const CommandResult result = run_train({"--stages", "2", "--dry-run"});
   CAPTURE(result.out, result.err);
   CHECK(result.exit_code == 0);
-  for (const char* part :
-       {"weights of the model", "activations of all ranks", "to compile", "to run", "left by"}) {
+  for (const char* part : {"weights of the model",
+                           "activations of all ranks",
+                           "pools of the ranks cache",
+                           "to compile",
+                           "to run",
+                           "left by"}) {
     CHECK_THAT(result.out, ContainsSubstring(part));
   }
 }

@@ -126,6 +126,8 @@ TEST_CASE("every option arrives where it belongs", "[tools][options]") {
                                      "11",
                                      "--threads-per-worker",
                                      "2",
+                                     "--memory-limit",
+                                     "512",
                                      "--eval-every",
                                      "4",
                                      "--step-deadline",
@@ -162,6 +164,7 @@ TEST_CASE("every option arrives where it belongs", "[tools][options]") {
   CHECK(o.rate_kind == RateKind::Cosine);
   CHECK(o.seed == 11);
   CHECK(o.step_deadline == 1.5);
+  CHECK(o.memory_limit == 512);
   CHECK((o.dry_run && o.verify && o.json));
 }
 
@@ -176,6 +179,7 @@ TEST_CASE("numbers that make no sense are refused, with the option named", "[too
                                       "--stages",
                                       "--steps",
                                       "--threads-per-worker",
+                                      "--memory-limit",
                                       "--eval-every");
   const std::string value = GENERATE("0", "-1", "many", "1.5", "99999999999999999999", "");
   CHECK_THAT(failure_of({option, value}), ContainsSubstring(option + " expects"));
@@ -257,6 +261,7 @@ TEST_CASE("help lists every option", "[tools][options]") {
                              "--schedule",
                              "--clip",
                              "--step-deadline",
+                             "--memory-limit",
                              "--dry-run",
                              "--mirror",
                              "--recompute",

@@ -7,11 +7,14 @@
 namespace stagecraft::tools {
 
 TEST_CASE("the closing table has a line per rank under one heading", "[tools][table]") {
-  const std::string table =
-      rank_table({{"0", 1.0, 2.0, 0.25, 0.5, 1024}, {"1,2", 1.5, 2.5, 0.25, 0.125, 2048}});
+  const std::string table = rank_table({{"0", 1.0, 2.0, 0.25, 0.5, 1024, 4096, 16, 512},
+                                        {"1,2", 1.5, 2.5, 0.25, 0.125, 2048, 8192, 32, 768}});
   CHECK(std::count(table.begin(), table.end(), '\n') == 3);
   CHECK_THAT(table, Catch::Matchers::ContainsSubstring("1,2"));
   CHECK_THAT(table, Catch::Matchers::ContainsSubstring("2.0 KiB"));
+  for (const char* part : {"peak memory", "live", "cached", "8.0 KiB", "32 B", "768 B"}) {
+    CHECK_THAT(table, Catch::Matchers::ContainsSubstring(part));
+  }
 }
 
 }  // namespace stagecraft::tools

@@ -17,10 +17,10 @@ namespace {
 using Time = MemoryLine::Time;
 
 // Measured: what LibTorch and the actors take when they begin to work, what each worker adds, and
-// how much of freed activations malloc keeps at most, as a share of them.
+// what the pools of the ranks have beyond activations, as a share of them.
 constexpr double kProgram = 64.0 * 1024 * 1024;
 constexpr double kWorker = 4.0 * 1024 * 1024;
-constexpr double kKeptByMalloc = 2.0 / 3.0;
+constexpr double kCachedByPools = 1.0 / 4.0;
 
 std::string_view name_of(Time time) {
   switch (time) {
@@ -92,7 +92,7 @@ MemoryBill::MemoryBill(const TrainOptions& options,
         2 * weights + states * std::min(weights, optimized));
   }
   add(Time::Step, "activations of all ranks", activations);
-  add(Time::Step, "what malloc may keep of them when freed", kKeptByMalloc * activations);
+  add(Time::Step, "what the pools of the ranks cache beside them", kCachedByPools * activations);
   add(Time::Step, "gradients of one microbatch", replicas * held);
   add(Time::Step, "inputs, and the workers' copies", 2 * work.batch);
   add(Time::State,

@@ -3,7 +3,7 @@
 /// Made twice from the same options: before the model is built, when the activations of a step are
 /// known at the least, and after it was compiled, when they are known from the plan. Both are held
 /// against the limits that were read before either, so that nothing is counted twice.
-/// MB-1: all lines of a run add up: what a step gives back stays with the heaps of its threads.
+/// MB-1: all lines of a run add up: what a step gives back stays with the pools of its ranks.
 /// Compiling comes before the run and is held against it.
 #pragma once
 

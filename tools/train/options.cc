@@ -189,6 +189,12 @@ void add_pipeline(CLI::App& app,
   app.add_option("--threads-per-worker", o.threads_per_worker, "threads inside one operator")
       ->check(whole_number(1, kMostThreads))
       ->group(group);
+  app.add_option("--memory-limit",
+                 o.memory_limit,
+                 "most memory that the steps of one worker may hold, in use and cached, MiB")
+      ->type_name("MIB")
+      ->check(whole_number(1))
+      ->group(group);
   app.add_option("--workers", workers, "threads of this process, or processes of this host")
       ->type_name("threads|processes")
       ->group(group);

@@ -59,6 +59,7 @@ struct TrainOptions {
   std::optional<double> clip;
   std::uint64_t seed = 0;
   std::int64_t threads_per_worker = 1;
+  std::optional<std::int64_t> memory_limit;  ///< MiB, of one worker's steps
   WorkerKind workers = WorkerKind::Threads;
   std::optional<std::string> credentials;  ///< none: made for the run, where workers are processes
   std::optional<std::int64_t> eval_every;

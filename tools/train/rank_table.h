@@ -1,4 +1,4 @@
-/// The table that closes a run: where each rank's time went.
+/// The table that closes a run: where each rank's time and memory went.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,10 @@ struct RankTotals {
   double update = 0.0;
   double waiting = 0.0;
   std::int64_t peak_bytes = 0;  ///< the largest of any step: activations alive at once
+  // Of the rank's pool: the largest of any step, and what it has behind the last.
+  std::int64_t memory_peak = 0;
+  std::int64_t memory_live = 0;
+  std::int64_t memory_cached = 0;
 };
 
 /// Returns the table, one line per rank, ending in a newline.

@@ -1,6 +1,7 @@
 #include "stagecraft/tools/train/run.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <exception>
 #include <map>
@@ -35,6 +36,11 @@ ReferenceOptions reference_options(const TrainOptions& options) {
           .threads = static_cast<int>(options.threads_per_worker)};
 }
 
+std::optional<std::int64_t> memory_limit(const TrainOptions& options) {
+  constexpr std::int64_t kMiB = 1024 * 1024;
+  return options.memory_limit ? std::optional(*options.memory_limit * kMiB) : std::nullopt;
+}
+
 TrainerOptions trainer_options(const TrainOptions& options) {
   TrainerOptions made{.learning_rate = make_learning_rate(options),
                       .groups = make_groups(options),
@@ -42,6 +48,7 @@ TrainerOptions trainer_options(const TrainOptions& options) {
                       .clip = options.clip,
                       .seed = options.seed,
                       .threads_per_worker = static_cast<int>(options.threads_per_worker),
+                      .memory_limit = memory_limit(options),
                       .record_timeline = true,
                       .mirror = options.mirror};
   if (options.step_deadline) {
@@ -71,9 +78,15 @@ const std::string* kept_by(const TrainOptions& options) {
 }
 
 /// What is a field to a program is an option here.
-std::string as_option(std::string message, const std::string& field, const std::string& option) {
-  const std::size_t at = message.find(field);
-  return at == std::string::npos ? message : message.replace(at, field.size(), option);
+std::string with_options(std::string message) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kNames{
+      {{"step_deadline", "--step-deadline"}, {"memory_limit", "--memory-limit"}}};
+  for (const auto& [field, option] : kNames) {
+    if (const std::size_t at = message.find(field); at != std::string::npos) {
+      message.replace(at, field.size(), option);
+    }
+  }
+  return message;
 }
 
 /// "2" or "0,3": the stages of the model that each rank holds.
@@ -378,10 +391,9 @@ StepResult TrainRun::pipeline_step(const WorkBatch& batch, bool updates) {
   } catch (const Error& error) {
     ErrorContext where = error.context();
     where.step.reset();
-    Error told(error.code(),
-               fmt::format("step {} failed: {}",
-                           trainer_.steps() + 1,
-                           as_option(error.message(), "step_deadline", "--step-deadline")));
+    Error told(
+        error.code(),
+        fmt::format("step {} failed: {}", trainer_.steps() + 1, with_options(error.message())));
     told.with(where);
     if (error.cause() != nullptr) {
       told.because(*error.cause());
@@ -403,6 +415,9 @@ void TrainRun::report(const StepResult& result) {
     total.update += times.update;
     total.waiting += times.waiting;
     total.peak_bytes = std::max(total.peak_bytes, times.peak_bytes);
+    total.memory_peak = std::max(total.memory_peak, times.memory.peak);
+    total.memory_live = times.memory.live;
+    total.memory_cached = times.memory.cached;
   }
   const auto left = static_cast<double>(job_.options.steps - trainer_.steps());
   progress_->step({.step = trainer_.steps(),
