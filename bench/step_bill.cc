@@ -114,18 +114,18 @@ double StepBill::step() const {
 
 std::string table_of(const StepBill& bill) {
   const PartSeconds all = bill.in_all();
-  const std::string separate = bill.ranks() > 1 ? "in all" : "";
+  const bool has_sum = bill.ranks() > 1;
   std::string text = fmt::format("  {:16}", "ms a step");
   for (std::size_t r = 0; r < bill.ranks(); ++r) {
     text += fmt::format("{:>18}", fmt::format("rank {}", r));
   }
-  text += fmt::format("{:>18}", separate) + "\n";
+  text += has_sum ? fmt::format("{:>18}\n", "in all") : "\n";
   const auto line = [&](std::string_view name, const auto& seconds_of) {
     text += fmt::format("  {:16}", name);
     for (std::size_t r = 0; r < bill.ranks(); ++r) {
       text += cell(seconds_of(bill.of(r)), bill.step());
     }
-    if (!separate.empty()) {
+    if (has_sum) {
       text += cell(seconds_of(all), all.sum());
     }
     text += "\n";

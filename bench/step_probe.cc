@@ -130,6 +130,18 @@ class Callback {
   at::CallbackHandle handle_;
 };
 
+/// True while it lives.
+class While {
+ public:
+  explicit While(bool& flag) : flag_(flag) { flag_ = true; }
+  ~While() { flag_ = false; }
+  While(const While&) = delete;
+  While& operator=(const While&) = delete;
+
+ private:
+  bool& flag_;
+};
+
 }  // namespace
 
 struct StepProbe::Impl {
@@ -174,9 +186,8 @@ std::vector<std::vector<CallTime>> StepProbe::timed(const std::function<void()>&
   {
     const TimedAllocator allocator({&begin_allocator, &end_allocator});
     const Callback callback(at::RecordFunctionCallback(&begin_call, &end_call));
-    impl_->times_calls = true;
+    const While timing(impl_->times_calls);
     steps();
-    impl_->times_calls = false;
   }
   std::vector<std::vector<CallTime>> all;
   for (Impl::OfRank& own : impl_->ranks) {
@@ -189,9 +200,8 @@ std::vector<ProductCalls> StepProbe::products(const std::function<void()>& step)
   {
     at::RecordFunctionCallback recorder(&begin_product, &end_product);
     const Callback callback(std::move(recorder.needsInputs(true)));
-    impl_->records_products = true;
+    const While recording(impl_->records_products);
     step();
-    impl_->records_products = false;
   }
   std::vector<ProductCalls> all;
   for (Impl::OfRank& own : impl_->ranks) {
