@@ -17,6 +17,7 @@ namespace stagecraft::bench {
 /// A way of compiling, to be compared with the others on the same model.
 struct Variant {
   std::string name;
+  bool fuse = true;  ///< as CompileOptions has it
 };
 /// From the plainest on; the last is what a program gets that asks for nothing.
 [[nodiscard]] std::vector<Variant> variants();
