@@ -2,14 +2,11 @@
 
 #include <atomic>
 #include <chrono>
-#include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include <ATen/record_function.h>
 
 #include "stagecraft/bench/seconds_of.h"
-#include "stagecraft/bench/self_times.h"
 #include "stagecraft/bench/timed_allocator.h"
 
 namespace stagecraft::bench {
@@ -19,82 +16,33 @@ std::int64_t nanoseconds_now() {
   return std::chrono::steady_clock::now().time_since_epoch().count();
 }
 
-struct HashText {
-  using is_transparent = void;
-  std::size_t operator()(std::string_view text) const {
-    return std::hash<std::string_view>()(text);
-  }
-};
-
-/// What is timed of one rank, on its thread.
-class RankCalls {
- public:
-  void begin(std::string_view name) { begin(account_of(name)); }
-  void begin_allocator() { begin(kAllocator); }
-  void end() { times_.end(nanoseconds_now()); }
-
-  [[nodiscard]] std::vector<CallTime> take() {
-    std::vector<CallTime> all;
-    for (std::size_t i = 0; i < accounts_.size(); ++i) {
-      CallTime& account = accounts_[i];
-      account.seconds = 1e-9 * static_cast<double>(times_.of(i));
-      all.push_back(account);
-      account.calls = 0;
-    }
-    times_.clear();
-    return all;
-  }
-
- private:
-  static constexpr std::size_t kAllocator = 0;
-
-  void begin(std::size_t account) {
-    ++accounts_[account].calls;
-    times_.begin(account, nanoseconds_now());
-  }
-
-  std::size_t account_of(std::string_view name) {
-    const auto known = numbers_.find(name);
-    if (known != numbers_.end()) {
-      return known->second;
-    }
-    numbers_.emplace(name, accounts_.size());
-    accounts_.push_back({.name = std::string(name), .part = part_of(name)});
-    return accounts_.size() - 1;
-  }
-
-  SelfTimes times_;
-  std::vector<CallTime> accounts_{{.name = "allocator", .part = Part::Allocator}};
-  std::unordered_map<std::string, std::size_t, HashText, std::equal_to<>> numbers_;
-};
-
 // Of a rank's thread while it is inside a task: what it reports to.
-thread_local RankCalls* own_calls = nullptr;
+thread_local CallTimes* own_calls = nullptr;
 thread_local ProductCalls* own_products = nullptr;
 thread_local int open_products = 0;
 
 void begin_allocator() {
   if (own_calls != nullptr) {
-    own_calls->begin_allocator();
+    own_calls->begin_allocator(nanoseconds_now());
   }
 }
 
 void end_allocator() {
   if (own_calls != nullptr) {
-    own_calls->end();
+    own_calls->end(nanoseconds_now());
   }
 }
 
 std::unique_ptr<at::ObserverContext> begin_call(const at::RecordFunction& function) {
   if (own_calls != nullptr) {
-    own_calls->begin(function.name());
+    own_calls->begin(function.name(), nanoseconds_now());
   }
   return nullptr;
 }
 
 void end_call(const at::RecordFunction&, at::ObserverContext*) {
   if (own_calls != nullptr) {
-    own_calls->end();
+    own_calls->end(nanoseconds_now());
   }
 }
 
@@ -146,7 +94,7 @@ class While {
 
 struct StepProbe::Impl {
   struct OfRank {
-    RankCalls calls;
+    CallTimes calls;
     ProductCalls products;
     double errand_seconds = 0.0;
     bool behind_vote = false;

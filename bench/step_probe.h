@@ -7,26 +7,16 @@
 /// Thread: that of the trainer; what it is asked for between steps is seen by the next one.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "stagecraft/base/ids.h"
+#include "stagecraft/bench/call_times.h"
 #include "stagecraft/bench/product_calls.h"
-#include "stagecraft/bench/step_bill.h"
 #include "stagecraft/compiler/plan/instruction.h"
 
 namespace stagecraft::bench {
-
-/// Of all calls of an operator or a node of autograd, without what they call; or of the allocator.
-struct CallTime {
-  std::string name;
-  Part part = Part::Runtime;
-  double seconds = 0.0;
-  std::int64_t calls = 0;
-};
 
 class StepProbe {
  public:

@@ -1,12 +1,14 @@
 /// The arithmetic of bench/train_llama: what it says must add up.
 #include "stagecraft/bench/step_bill.h"
 
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/bench/call_times.h"
 #include "stagecraft/bench/peer.h"
 #include "stagecraft/bench/self_times.h"
 #include "stagecraft/bench/train_llama_options.h"
@@ -51,6 +53,40 @@ TEST_CASE("operators have their part by their name, nodes of autograd the runtim
   CHECK(part_of("autograd::engine::evaluate_function: stagecraft::fused::Backward") ==
         Part::Runtime);
   CHECK(part_of("MmBackward0") == Part::Runtime);
+}
+
+TEST_CASE("an operator that a fused pass calls is part of it, a product is not (CTM-1)",
+          "[tools][bench]") {
+  CallTimes times;
+  times.begin("stagecraft::fused silu mul", 0);
+  times.begin("aten::add", 10);
+  times.begin("aten::fill_", 12);
+  times.begin_allocator(13);
+  times.end(14);
+  times.end(16);
+  times.end(20);
+  times.begin("aten::mm", 30);
+  times.begin("aten::add", 31);  // the product's
+  times.end(33);
+  times.end(40);
+  times.end(50);
+  times.begin("aten::add", 60);
+  times.end(65);
+  std::map<std::string, CallTime> by_name;
+  for (const CallTime& call : times.take()) {
+    by_name[call.name] = call;
+  }
+  const auto nanoseconds = [&](const char* name) { return by_name.at(name).seconds * 1e9; };
+  CHECK(nanoseconds("stagecraft::fused silu mul") == Approx(39));
+  CHECK(by_name.at("stagecraft::fused silu mul").calls == 1);
+  CHECK(nanoseconds("allocator") == Approx(1));
+  CHECK(nanoseconds("aten::mm") == Approx(8));
+  CHECK(nanoseconds("aten::add") == Approx(7));
+  CHECK(by_name.at("aten::add").calls == 2);
+  for (const CallTime& call : times.take()) {
+    CHECK(call.seconds == 0.0);
+    CHECK(call.calls == 0);
+  }
 }
 
 TEST_CASE("what nobody claims of a step is the runtime's (SB-1)", "[tools][bench]") {
