@@ -1,12 +1,11 @@
-/// What does it cost to take a model in? Capture beside the forward that it watches, a replayed
-/// step beside the module's own, a balanced cut, and a file beside reading its bytes.
+/// What does it cost to take a model in? Capture beside the forward that it watches, a balanced
+/// cut, and a file beside reading its bytes.
 ///
 ///   capture [MODEL.pt2]
 ///
 /// Each figure stands beside what it is compared with, taken in turns in the same run.
 #include "stagecraft/compiler/capture/capture.h"
 
-#include <chrono>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -15,9 +14,8 @@
 #include <fmt/format.h>
 #include <torch/torch.h>
 
-#include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/bench/hardware.h"
-#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/bench/seconds_of.h"
 #include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/examples/models/llama.h"
 #include "stagecraft/scheduler/balanced_cut.h"
@@ -30,13 +28,6 @@ namespace {
 constexpr int kRounds = 7;
 constexpr int kVocabulary = 96;
 
-template <class Work>
-double seconds_of(Work&& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 /// The medians of two kinds of work, taken in turns behind one round of each that does not count.
 template <class One, class Other>
 std::pair<double, double> in_turns(One&& one, Other&& other) {
@@ -44,8 +35,8 @@ std::pair<double, double> in_turns(One&& one, Other&& other) {
   one();
   other();
   for (int round = 0; round < kRounds; ++round) {
-    of_one.push_back(seconds_of(one));
-    of_other.push_back(seconds_of(other));
+    of_one.push_back(sc::bench::seconds_of(one));
+    of_other.push_back(sc::bench::seconds_of(other));
   }
   return {sc::bench::median(of_one), sc::bench::median(of_other)};
 }
@@ -99,45 +90,6 @@ void measure_capture() {
       (3 * eager + 0.05) * 1e3);
 }
 
-void measure_replay() {
-  Setting setting({.vocabulary = kVocabulary,
-                   .layers = 8,
-                   .dim = 256,
-                   .heads = 4,
-                   .ffn = 688,
-                   .sequence = 128,
-                   .stages = 1},
-                  /*rows=*/4);
-  const sc::Program program = sc::compile(setting.model,
-                                          {.inputs = {setting.tokens},
-                                           .labels = {setting.targets},
-                                           .loss = sc::examples::next_token_loss});
-  const sc::CompiledProgram& compiled = program.compiled();
-  sc::StageRuntime stage(compiled.partition.stages.front(), sc::Sgd{});
-  stage.load(sc::initial_state(compiled.graph));
-  sc::Tensors inputs;
-  for (const sc::StageInput& input : stage.program->inputs) {
-    inputs.push_back(input.source == sc::StageInput::Source::Label ? setting.targets
-                                                                   : setting.tokens);
-  }
-  const auto [eager, replay] = in_turns(
-      [&] {
-        setting.loss().backward();
-        setting.model->zero_grad();
-      },
-      [&] {
-        sc::StageForward made = stage.forward(inputs, /*keeps_graphs=*/true, {});
-        (void)stage.backward(
-            sc::CellKind::Backward, made.saved, sc::Tensors(stage.program->outputs.size()));
-      });
-  fmt::print(
-      "replay, forward and backward, dim 256, 8 layers: {:.1f} ms, eager {:.1f} ms: {:.3f} x, "
-      "goal 1.02 x\n",
-      replay * 1e3,
-      eager * 1e3,
-      replay / eager);
-}
-
 void measure_cut() {
   constexpr int kOperators = 2000;
   constexpr int kStages = 8;
@@ -187,7 +139,6 @@ int main(int argc, char** argv) {
   sc::set_own_thread_count(1);
   fmt::print("{}\n", sc::bench::hardware());
   measure_capture();
-  measure_replay();
   measure_cut();
   for (int i = 1; i < argc; ++i) {
     measure_import(argv[i]);

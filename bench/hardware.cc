@@ -1,6 +1,7 @@
 #include "stagecraft/bench/hardware.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <thread>
 
@@ -25,6 +26,11 @@ std::string hardware() {
                      __VERSION__,
                      TORCH_VERSION,
                      at::get_cpu_capability());
+}
+
+double load() {
+  double minute = 0.0;
+  return getloadavg(&minute, 1) == 1 ? minute : 0.0;
 }
 
 double median(std::vector<double> samples) {

@@ -1,7 +1,5 @@
 #include "stagecraft/bench/stage_alone.h"
 
-#include <chrono>
-#include <functional>
 #include <utility>
 #include <vector>
 
@@ -10,6 +8,7 @@
 #include "stagecraft/actors/executor/backward.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/bench/hardware.h"
+#include "stagecraft/bench/seconds_of.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/stagecraft.h"
 
@@ -20,12 +19,6 @@ using Tensors = std::vector<torch::Tensor>;
 
 // The first ones meet cold caches and pages that nobody has touched.
 constexpr int kWarmUp = 3;
-
-double seconds_of(const std::function<void()>& body) {
-  const auto start = std::chrono::steady_clock::now();
-  body();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 Tensors inputs_of(const StageProgram& stage, const Tensors& inputs, const Tensors& labels) {
   Tensors all;

@@ -1,0 +1,34 @@
+/// BesideIdeal: how near a pipelined step comes to what its schedule allows.
+///
+/// The ideal is the simulator's makespan for the same schedule, fed with forward, backward and
+/// update times of each stage measured alone on one thread, before and behind the steps.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "stagecraft/bench/measured_model.h"
+#include "stagecraft/bench/stage_alone.h"
+#include "stagecraft/stagecraft.h"
+
+namespace stagecraft::bench {
+
+/// Units: seconds.
+struct BesideIdeal {
+  double step = 0.0, best_step = 0.0;
+  double ideal_before = 0.0, ideal_after = 0.0;
+  std::vector<StageTimes> stages;  ///< as measured before
+  double tokens_per_second = 0.0;
+
+  [[nodiscard]] double ideal() const { return (ideal_before + ideal_after) / 2; }
+};
+
+/// Of the Llama by 1F1B, one thread to a rank.
+[[nodiscard]] BesideIdeal beside_ideal(const Cluster& cluster, const MeasuredModel& model);
+
+[[nodiscard]] std::string text_of(const BesideIdeal& result);
+[[nodiscard]] nlohmann::json json_of(const BesideIdeal& result);
+
+}  // namespace stagecraft::bench

@@ -1,0 +1,39 @@
+/// BesidePeer: our steps and those of another program (peer.h) on the same model, in turns.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "stagecraft/bench/measured_model.h"
+#include "stagecraft/bench/peer.h"
+#include "stagecraft/stagecraft.h"
+
+namespace stagecraft::bench {
+
+/// Units: seconds.
+struct BesidePeer {
+  struct Contender {
+    std::string name;
+    double step = 0.0;  ///< the median
+  };
+  std::vector<Contender> ours, theirs;
+
+  /// The fastest of some. Requires: there are some.
+  [[nodiscard]] static const Contender& best(const std::vector<Contender>& of);
+  /// How many times as fast as their best our best is.
+  [[nodiscard]] double reached() const { return best(theirs).step / best(ours).step; }
+};
+
+inline constexpr double kPeerGoal = 1.35;
+
+/// On two ranks of one thread each; ours are idle while the peer runs. 1F1B and ZB-V here; its 1F1B
+/// and interleaved schedules and one process of two threads there.
+/// Errors: std::runtime_error where the peer fails.
+[[nodiscard]] BesidePeer beside_peer(const Cluster& cluster, const Peer& peer, std::int64_t dim);
+
+[[nodiscard]] std::string text_of(const BesidePeer& result);
+[[nodiscard]] nlohmann::json json_of(const BesidePeer& result);
+
+}  // namespace stagecraft::bench

@@ -1,0 +1,58 @@
+/// CallTimes: how long the operators and the nodes of autograd that a rank's tasks call ran, and
+/// the allocator, each without what it calls.
+///
+/// Made by StepProbe for one rank, fed on that rank's thread.
+/// CTM-1: an operator that a fused pass calls is part of the pass, unless it is a matrix product or
+///        an attention.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "stagecraft/bench/self_times.h"
+#include "stagecraft/bench/step_bill.h"
+
+namespace stagecraft::bench {
+
+/// Of all calls of one name.
+struct CallTime {
+  std::string name;
+  Part part = Part::Runtime;
+  double seconds = 0.0;
+  std::int64_t calls = 0;
+};
+
+class CallTimes {
+ public:
+  /// Units: nanoseconds of a clock that does not go back.
+  void begin(std::string_view name, std::int64_t now);
+  void begin_allocator(std::int64_t now);
+  /// Of what was begun last. Requires: it was.
+  void end(std::int64_t now);
+
+  /// What ended since the last take.
+  [[nodiscard]] std::vector<CallTime> take();
+
+ private:
+  struct HashText {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const {
+      return std::hash<std::string_view>()(text);
+    }
+  };
+
+  std::size_t account_of(std::string_view name);
+  void open(std::size_t account, std::int64_t now);
+
+  SelfTimes times_;
+  std::vector<std::size_t> open_;  ///< accounts
+  std::vector<CallTime> accounts_{{.name = "allocator", .part = Part::Allocator}};
+  std::unordered_map<std::string, std::size_t, HashText, std::equal_to<>> numbers_;
+};
+
+}  // namespace stagecraft::bench

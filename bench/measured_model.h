@@ -1,0 +1,46 @@
+/// MeasuredModel: a model of `examples` with a batch, as benchmarks of training take it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "stagecraft/compiler/batch.h"
+#include "stagecraft/compiler/program.h"
+#include "stagecraft/examples/models/llama_options.h"
+
+namespace stagecraft::bench {
+
+/// A way of compiling, to be compared with the others on the same model.
+struct Variant {
+  std::string name;
+  bool fuse = true;  ///< as CompileOptions has it
+};
+/// From the plainest on; the last is what a program gets that asks for nothing.
+[[nodiscard]] std::vector<Variant> variants();
+
+/// Its functions share the module, so one of them at a time.
+struct MeasuredModel {
+  std::string name;                              ///< with its size
+  Batch inputs, labels;                          ///< of a step
+  std::vector<at::Tensor> one_input, one_label;  ///< of its first microbatch
+  int microbatches = 1;
+  std::function<Program(const Variant&)> compile;
+  std::function<at::Tensor()> loss;    ///< of the module itself, of the first microbatch
+  std::vector<at::Tensor> parameters;  ///< likewise
+};
+
+inline constexpr std::int64_t kLlamaSequences = 4;  ///< of a microbatch
+inline constexpr int kMicrobatches = 8;
+
+/// 8 layers, 8 heads, 128 tokens; the feed-forward is 2.7 times as wide as `dim`.
+[[nodiscard]] examples::LlamaOptions llama_options(std::int64_t dim, int stages);
+[[nodiscard]] MeasuredModel llama(std::int64_t dim, int stages);
+/// Of the size that `stagecraft train` makes, with 8 images to a microbatch.
+[[nodiscard]] MeasuredModel vit(int stages);
+[[nodiscard]] MeasuredModel unet(int stages);
+
+}  // namespace stagecraft::bench

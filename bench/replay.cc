@@ -1,0 +1,112 @@
+/// How long does a captured stage take beside the module that it was captured from?
+///
+/// Forward and backward of one microbatch, on one thread, in turns: the module by itself, and the
+/// model as one stage, in each way of compiling (variants).
+///
+///   replay
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include "stagecraft/actors/executor/stage_runtime.h"
+#include "stagecraft/bench/hardware.h"
+#include "stagecraft/bench/measured_model.h"
+#include "stagecraft/bench/seconds_of.h"
+#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/thread_count.h"
+#include "stagecraft/stagecraft.h"
+
+namespace sc = stagecraft;
+namespace bench = stagecraft::bench;
+
+namespace {
+
+constexpr int kWarmUp = 3, kRounds = 25;
+constexpr double kGoal = 0.85;  // times the module's own time
+
+/// The whole model as a rank runs it.
+class Replay {
+ public:
+  Replay(const bench::MeasuredModel& model, const bench::Variant& variant)
+      : name(variant.name),
+        program_(model.compile(variant)),
+        stage_(program_.compiled().partition.stages.front(), sc::Sgd{}) {
+    stage_.load(sc::initial_state(program_.compiled().graph));
+    for (const sc::StageInput& input : stage_.program->inputs) {
+      const auto& from =
+          input.source == sc::StageInput::Source::Label ? model.one_label : model.one_input;
+      inputs_.push_back(from[static_cast<std::size_t>(input.position)]);
+    }
+  }
+  Replay(const Replay&) = delete;
+  Replay& operator=(const Replay&) = delete;
+
+  void run() const {
+    sc::StageForward made = stage_.forward(inputs_, /*keeps_graphs=*/true, {});
+    (void)stage_.backward(sc::CellKind::Backward,
+                          made.saved,
+                          std::vector<at::Tensor>(stage_.program->outputs.size()));
+  }
+
+  const std::string name;
+  std::vector<double> seconds;
+
+ private:
+  const sc::Program program_;
+  sc::StageRuntime stage_;
+  std::vector<at::Tensor> inputs_;
+};
+
+void run_module(const bench::MeasuredModel& model) {
+  model.loss().backward();
+  for (const at::Tensor& parameter : model.parameters) {
+    parameter.mutable_grad().reset();
+  }
+}
+
+void compare(const bench::MeasuredModel& model) {
+  std::vector<std::unique_ptr<Replay>> replays;
+  for (const bench::Variant& variant : bench::variants()) {
+    replays.push_back(std::make_unique<Replay>(model, variant));
+  }
+  std::vector<double> eager;
+  for (int round = -kWarmUp; round < kRounds; ++round) {
+    const double of_module = bench::seconds_of([&] { run_module(model); });
+    if (round >= 0) {
+      eager.push_back(of_module);
+    }
+    for (const auto& replay : replays) {
+      const double seconds = bench::seconds_of([&] { replay->run(); });
+      if (round >= 0) {
+        replay->seconds.push_back(seconds);
+      }
+    }
+  }
+  fmt::print("{}: eager {:.2f} ms", model.name, bench::median(eager) * 1e3);
+  for (const auto& replay : replays) {
+    fmt::print("; {} {:.2f} ms, {:.3f} x",
+               replay->name,
+               bench::median(replay->seconds) * 1e3,
+               bench::median(replay->seconds) / bench::median(eager));
+  }
+  fmt::print(" (goal {} x)\n", kGoal);
+}
+
+}  // namespace
+
+int main() {
+  sc::set_own_thread_count(1);
+  fmt::print("{}, load {:.2f}\nforward and backward of a microbatch, medians of {} in turns\n",
+             bench::hardware(),
+             bench::load(),
+             kRounds);
+  compare(bench::llama(256, /*stages=*/1));
+  compare(bench::llama(512, /*stages=*/1));
+  compare(bench::vit(/*stages=*/1));
+  compare(bench::unet(/*stages=*/1));
+}

@@ -1,0 +1,27 @@
+/// ThreadGain: what a second thread inside the operators gains, on one rank and in a plain training
+/// loop.
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "stagecraft/bench/measured_model.h"
+
+namespace stagecraft::bench {
+
+/// Units: seconds a step.
+struct ThreadGain {
+  struct Steps {
+    double one_thread = 0.0, two_threads = 0.0;
+  };
+  Steps trainer, plain_loop;
+};
+
+/// One rank, so that a second thread has a processor to itself. Requires: the model is one stage.
+[[nodiscard]] ThreadGain thread_gain(const MeasuredModel& model);
+
+[[nodiscard]] std::string text_of(const ThreadGain& gain);
+[[nodiscard]] nlohmann::json json_of(const ThreadGain& gain);
+
+}  // namespace stagecraft::bench
