@@ -1,4 +1,5 @@
-/// OperatorCall: an operator of a chunk, looked up once, with the places of what it reads and makes.
+/// OperatorCall: an operator of a chunk, looked up once, with the places of what it reads and
+/// makes.
 ///
 /// Made by the interpreter. A run of several calls is a loop over them; their values lie in a list
 /// of which each has a place.

@@ -393,6 +393,13 @@ void BlockKernel::run(const BlockOperands& operands) {
   }
 }
 
+bool is_cheap(const TracedCall& call) {
+  const BlockOperator* const row = block_operator(operator_name(call));
+  return row != nullptr && (row->form == Form::Element
+                                ? row->by_place == nullptr || !row->by_place(call)
+                                : row->form == Form::View || row->also == BlockOperator::Also::Cat);
+}
+
 const BlockOperator* block_operator(std::string_view name) {
   static const auto all = [] {
     std::unordered_map<std::string_view, const BlockOperator*> rows;

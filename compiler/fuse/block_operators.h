@@ -82,6 +82,9 @@ class BlockKernel {
   std::vector<Part> parts_;
 };
 
+/// Whether a block of it costs about what it costs to read it: no function, no sum.
+[[nodiscard]] bool is_cheap(const TracedCall& call);
+
 /// The row of an operator; null where it has none.
 [[nodiscard]] const BlockOperator* block_operator(std::string_view name);
 

@@ -216,13 +216,13 @@ void FusePlan::choose_saved(const Examples& examples) {
     return at(value) < case_.inputs.size() || is_small(value) || saved.contains(value) ||
            std::ranges::find(outputs_, value) != outputs_.end();
   };
-  // Of what a value is made again; false where some operator cannot be repeated by blocks.
+  // Of what a value is made again; false where that is not cheap, or not done by blocks.
   const auto leaves_of = [&](TracedValue value, std::set<TracedValue>& leaves) {
     std::vector<TracedValue> open{value};
     while (!open.empty()) {
       const TracedCall* const call = maker[at(open.back())];
       open.pop_back();
-      if (call == nullptr || !fits(trace, *call, *domain_)) {
+      if (call == nullptr || !is_cheap(*call) || !fits(trace, *call, *domain_)) {
         return false;
       }
       for (const TracedValue read : reads_of(*call)) {

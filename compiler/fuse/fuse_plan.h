@@ -4,8 +4,9 @@
 /// FP-1: a plan has been tried on examples of the very shapes, strides, dtypes and number of
 ///       threads it is for: outputs, gradients and their strides were, bit by bit, those of the
 ///       operators one by one. A region for which they were not has a fault, and no plan.
-/// FP-2: of what a backward reads, the inputs and outputs of the region and what is small are kept;
-///       the rest is computed again, block by block, unless that would keep more.
+/// FP-2: of what a backward reads, the inputs and outputs of the region and what is small are kept,
+///       and results of functions; what is cheap is computed again, block by block, unless that
+///       would keep more.
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 /// Composite operators arrive taken apart and derivatives as what the engine really computes, in
 /// its order, sums of gradients included. Made by fuse_plan, on example tensors.
 ///
-/// TR-1: a value is the bytes that a tensor shows: handles on the same ones are one value, and an
+/// FT-1: a value is the bytes that a tensor shows: handles on the same ones are one value, and an
 ///       operator that writes in place makes a value of its own.
 #pragma once
 
