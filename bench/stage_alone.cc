@@ -68,8 +68,8 @@ StageTimes time_stage(const Program& program,
       saved = {};
     }));
     update.push_back(seconds_of([&] {
-      (void)bucket.average(1);
-      bucket.update(0.0, 1.0, kWarmUp + repetition + 1);
+      (void)bucket.squared_norms(1.0);
+      bucket.update(0.0, {}, kWarmUp + repetition + 1);
     }));
     if (repetition < 0) {
       forward.clear();

@@ -88,11 +88,11 @@ class Operators {
         break;
       case sc::Op::Vote:
         for (auto& [id, stage] : stages_) {
-          (void)stage.bucket.average(kMicrobatches);
+          (void)stage.bucket.squared_norms(kMicrobatches);
         }
         break;
       case sc::Op::Update:
-        stages_.at(i.task.stage).bucket.update(0.0, 1.0, 1);
+        stages_.at(i.task.stage).bucket.update(0.0, {.weight = kMicrobatches}, 1);
         break;
       default:
         break;
