@@ -12,7 +12,7 @@ namespace stagecraft {
 namespace {
 
 // A handful of values of a block lie in a second-level cache of 1 MiB together.
-constexpr std::int64_t kBlockElements = 4 * 1024;
+constexpr std::int64_t kBlockElements = 16 * 1024;
 // A whole number of vectors of every processor, as often as kernels unroll their loops.
 constexpr std::int64_t kVectors = 64;
 
