@@ -108,7 +108,8 @@ Program compiled(const Formula::Function& function,
 
 const std::vector<std::vector<std::int64_t>> kSquare{{kWidth, kWidth}};
 
-TEST_CASE("norm, rotation, gate and residual sum are fused, with the bits of their operators") {
+TEST_CASE("norm, rotation, gate and residual sum are fused, with the bits of their operators",
+          "[fuse]") {
   const Program program = compiled(
       [](const torch::Tensor& x, const Tensors& w) {
         const auto h = torch::matmul(x, w[0]);
@@ -128,7 +129,7 @@ TEST_CASE("norm, rotation, gate and residual sum are fused, with the bits of the
   CHECK_THAT(told, ContainsSubstring("[silu mul"));
 }
 
-TEST_CASE("a value that is normalized and read again has its gradients added in order") {
+TEST_CASE("a value that is normalized and read again has its gradients added in order", "[fuse]") {
   // Three parts of x's gradient: two of the norm, one of the sum behind the product.
   check_bits(compiled(
       [](const torch::Tensor& given, const Tensors& w) {
@@ -139,7 +140,8 @@ TEST_CASE("a value that is normalized and read again has its gradients added in 
       {{kWidth, kWidth}, {kWidth}}));
 }
 
-TEST_CASE("an operator among those of a region that reads the same value keeps it apart") {
+TEST_CASE("an operator among those of a region that reads the same value keeps it apart",
+          "[fuse]") {
   const Program program = compiled(
       [](const torch::Tensor& given, const Tensors& w) {
         const auto x = torch::matmul(given, w[0]);
@@ -152,7 +154,8 @@ TEST_CASE("an operator among those of a region that reads the same value keeps i
   CHECK_THAT(program.explain(), ContainsSubstring("would be added in another order"));
 }
 
-TEST_CASE("every operator that blocks compute has the bits it has alone, at every length") {
+TEST_CASE("every operator that blocks compute has the bits it has alone, at every length",
+          "[fuse]") {
   const auto name = GENERATE(values<std::string>(
       {"exp", "log",  "tanh",   "sigmoid", "silu",       "gelu",        "gelu tanh",
        "erf", "sin",  "sqrt",   "rsqrt",   "reciprocal", "relu",        "clamp",
@@ -204,7 +207,7 @@ TEST_CASE("every operator that blocks compute has the bits it has alone, at ever
   check_bits(program);
 }
 
-TEST_CASE("operators on rows that lie apart in memory have their bits") {
+TEST_CASE("operators on rows that lie apart in memory have their bits", "[fuse]") {
   const bool last_first = GENERATE(false, true);
   check_bits(compiled(
       [=](const torch::Tensor& given, const Tensors& w) {
@@ -271,7 +274,7 @@ torch::Tensor drawn(std::uint64_t seed, const torch::Tensor& given, const Tensor
   return made.back() + made[made.size() / 2] + made.front();
 }
 
-TEST_CASE("random chains have the bits of their operators, forward and backward") {
+TEST_CASE("random chains have the bits of their operators, forward and backward", "[fuse]") {
   const auto seed = GENERATE(range(0, 60));
   CAPTURE(seed);
   check_bits(
@@ -280,7 +283,7 @@ TEST_CASE("random chains have the bits of their operators, forward and backward"
                {{kWidth, kWidth}, {kWidth}, {kRows, kWidth}}));
 }
 
-TEST_CASE("with several of LibTorch's threads fused chains have the bits of as many") {
+TEST_CASE("with several of LibTorch's threads fused chains have the bits of as many", "[fuse]") {
   const auto threads = GENERATE(2, 3);
   const auto width = GENERATE(256, 264);
   const Program program = compiled(
@@ -296,7 +299,7 @@ TEST_CASE("with several of LibTorch's threads fused chains have the bits of as m
   }).join();
 }
 
-TEST_CASE("under autocast casts are part of the chain") {
+TEST_CASE("under autocast casts are part of the chain", "[fuse]") {
   const AutocastGuard as_before;
   AutocastGuard::set({.enabled = true, .dtype = at::kBFloat16});
   const Program program = compiled(
@@ -309,7 +312,7 @@ TEST_CASE("under autocast casts are part of the chain") {
   check_bits(program);
 }
 
-TEST_CASE("a fused stage keeps less") {
+TEST_CASE("a fused stage keeps less", "[fuse]") {
   const auto formula = [](const torch::Tensor& x, const Tensors& w) {
     const auto h = torch::matmul(x, w[0]);
     const auto n = torch::rms_norm(x + h, {kWidth}, w[1], 1e-5);
@@ -333,7 +336,7 @@ TEST_CASE("a fused stage keeps less") {
   CHECK(kept(true) <= kept(false) - activation);
 }
 
-TEST_CASE("what keeps an operator out of a region is told") {
+TEST_CASE("what keeps an operator out of a region is told", "[fuse]") {
   const auto told = [](const Formula::Function& of) { return compiled(of, kSquare).explain(); };
   CHECK_THAT(told([](const torch::Tensor& x, const Tensors& w) {
                auto h = torch::matmul(x, w[0]) * 2.0;
