@@ -1,6 +1,5 @@
 #include "stagecraft/compiler/replay_check.h"
 
-#include <cstring>
 #include <string>
 
 #include <ATen/core/grad_mode.h>
@@ -13,6 +12,7 @@
 #include "stagecraft/compiler/parameter_gradients.h"
 #include "stagecraft/compiler/partition.h"
 #include "stagecraft/compiler/probe.h"
+#include "stagecraft/compiler/same_bits.h"
 
 namespace stagecraft {
 namespace {
@@ -37,18 +37,6 @@ void check_trainable(const NamedTensor& parameter, const at::Tensor& gradient) {
                             parameter.name,
                             at::toString(parameter.tensor.scalar_type())));
   }
-}
-
-bool same(const at::Tensor& a, const at::Tensor& b) {
-  if (!a.defined() || !b.defined()) {
-    return a.defined() == b.defined();
-  }
-  if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) {
-    return false;
-  }
-  const at::Tensor x = a.contiguous();
-  const at::Tensor y = b.contiguous();
-  return std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
 }
 
 /// The same shape and the same set of values: other values even where the batch is one microbatch
@@ -104,15 +92,15 @@ void check_against_eager(const Workload& workload,
                             what));
   };
   for (std::size_t i = 0; i < eager.outputs.size(); ++i) {
-    if (!same(eager.outputs[i], replay.outputs[i])) {
+    if (!same_bits(eager.outputs[i], replay.outputs[i])) {
       refuse(fmt::format("output {}", i));
     }
   }
-  if (!same(eager.loss, replay.loss)) {
+  if (!same_bits(eager.loss, replay.loss)) {
     refuse("the loss");
   }
   for (std::size_t i = 0; i < eager.metrics.size(); ++i) {
-    if (!same(eager.metrics[i], replay.outputs[eager.outputs.size() + i])) {
+    if (!same_bits(eager.metrics[i], replay.outputs[eager.outputs.size() + i])) {
       refuse(fmt::format("metric {}", i));
     }
   }
@@ -127,7 +115,7 @@ void check_against_eager(const Workload& workload,
   }
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     check_trainable(graph.parameters[i], wanted[i]);
-    if (!same(wanted[i], found[i])) {
+    if (!same_bits(wanted[i], found[i])) {
       throw Error(
           Errc::CompileCapture,
           fmt::format("the gradient of {} on a second microbatch differs between the module and "

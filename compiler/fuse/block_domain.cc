@@ -16,15 +16,11 @@ constexpr std::int64_t kBlockElements = 16 * 1024;
 // A whole number of vectors of every processor, as often as kernels unroll their loops.
 constexpr std::int64_t kVectors = 64;
 
-std::int64_t rounded_up(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
 /// Whether LibTorch's threads share the elements of one operator at whole vectors.
 bool threads_begin_at_vectors(std::int64_t elements) {
   const std::int64_t threads =
-      std::min<std::int64_t>(at::get_num_threads(), rounded_up(elements, at::internal::GRAIN_SIZE));
-  return threads <= 1 || rounded_up(elements, threads) % kVectors == 0;
+      std::min<std::int64_t>(at::get_num_threads(), at::divup(elements, at::internal::GRAIN_SIZE));
+  return threads <= 1 || at::divup(elements, threads) % kVectors == 0;
 }
 
 void choose_extent(BlockDomain& domain) {
@@ -54,7 +50,7 @@ void choose_extent(BlockDomain& domain) {
 }  // namespace
 
 std::int64_t BlockDomain::chunks() const {
-  return rounded_up(rows[split], extent[split]);
+  return at::divup(rows[split], extent[split]);
 }
 
 std::int64_t BlockDomain::blocks() const {

@@ -165,7 +165,7 @@ BlockPass::BlockPass(const Trace& trace,
     const TracedValue result = call.results.front();
     const bool is_kept = std::ranges::find(kept_, result) != kept_.end();
     places_[slot_of(result)] = {.facts = facts(trace, result), .tensor = is_kept ? result : -1};
-    steps_.push_back({op, call.operands, result});
+    steps_.push_back({op, call});
   }
   assign_slots();
 }
@@ -202,27 +202,16 @@ TracedValue BlockPass::root_of(TracedValue value) const {
 /// A slot is free again behind the last step that reads what is in it.
 void BlockPass::assign_slots() {
   std::vector<std::size_t> last(places_.size(), 0);
-  const auto reads = [](const Step& step) {
-    std::vector<TracedValue> all;
-    for (const TracedOperand& operand : step.operands) {
-      if (const auto* value = std::get_if<TracedValue>(&operand)) {
-        all.push_back(*value);
-      } else if (const auto* list = std::get_if<std::vector<TracedValue>>(&operand)) {
-        all.insert(all.end(), list->begin(), list->end());
-      }
-    }
-    return all;
-  };
   for (std::size_t s = 0; s < steps_.size(); ++s) {
-    last[slot_of(steps_[s].result)] = s;
-    for (const TracedValue value : reads(steps_[s])) {
+    last[slot_of(steps_[s].result())] = s;
+    for (const TracedValue value : reads_of(steps_[s].call)) {
       last[slot_of(root_of(value))] = s;
     }
   }
   std::vector<bool> taken;
   std::vector<std::pair<std::size_t, std::size_t>> held;  // last step, slot
   for (std::size_t s = 0; s < steps_.size(); ++s) {
-    Place& place = *places_[slot_of(steps_[s].result)];
+    Place& place = *places_[slot_of(steps_[s].result())];
     if (place.tensor < 0) {
       const std::int64_t bytes =
           place.facts.sizes.back() * static_cast<std::int64_t>(c10::elementSize(place.facts.dtype));
@@ -236,7 +225,7 @@ void BlockPass::assign_slots() {
       }
       taken[slot] = true;
       place.slot = slot;
-      held.emplace_back(last[slot_of(steps_[s].result)], slot);
+      held.emplace_back(last[slot_of(steps_[s].result())], slot);
     }
     std::erase_if(held, [&](const auto& one) {
       if (one.first == s) {
@@ -262,10 +251,10 @@ class BlockPass::Bench {
     views_.resize(pass.places_.size());
     for (const Step& step : pass.steps_) {
       BlockOperands call;
-      for (const TracedOperand& operand : step.operands) {
+      for (const TracedOperand& operand : step.call.operands) {
         call.operands.push_back(of(operand));
       }
-      call.result = view(step.result);
+      call.result = view(step.result());
       kernels_.push_back(BlockKernel::of(*step.op, call));
       calls_.push_back(std::move(call));
     }

@@ -47,8 +47,9 @@ class BlockPass {
   };
   struct Step {
     const BlockOperator* op = nullptr;
-    std::vector<TracedOperand> operands;
-    TracedValue result = -1;
+    TracedCall call;
+
+    [[nodiscard]] TracedValue result() const { return call.results.front(); }
   };
   class Bench;
 

@@ -1,7 +1,6 @@
 #include "stagecraft/compiler/fuse/fuse_plan.h"
 
 #include <algorithm>
-#include <cstring>
 #include <set>
 #include <utility>
 
@@ -18,6 +17,7 @@
 
 #include "stagecraft/base/check.h"
 #include "stagecraft/compiler/memory_meter.h"
+#include "stagecraft/compiler/same_bits.h"
 
 namespace stagecraft {
 namespace {
@@ -52,21 +52,11 @@ at::Tensor example(const TensorFacts& facts, at::Generator& generator) {
   return memory.as_strided(facts.sizes, facts.strides);
 }
 
-bool same_bits(const at::Tensor& a, const at::Tensor& b) {
-  if (!a.defined() || !b.defined()) {
-    return a.defined() == b.defined();
-  }
-  if (facts_of(a) != facts_of(b)) {
-    return false;
-  }
-  const at::Tensor x = a.contiguous();
-  const at::Tensor y = b.contiguous();
-  return std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
-}
-
-bool same_bits(const Tensors& a, const Tensors& b) {
-  return std::ranges::equal(
-      a, b, [](const at::Tensor& x, const at::Tensor& y) { return same_bits(x, y); });
+/// And strides, by which operators choose their kernels.
+bool same_tensors(const Tensors& a, const Tensors& b) {
+  return std::ranges::equal(a, b, [](const at::Tensor& x, const at::Tensor& y) {
+    return same_bits(x, y) && (!x.defined() || x.strides() == y.strides());
+  });
 }
 
 /// While it lives, what is allocated is in nobody's bill: examples are gone when the plan is made.
@@ -185,7 +175,7 @@ void FusePlan::make_forward(const Examples& examples) {
   forward_ = Passes(examples.trace(), domain_, inputs(), wanted);
   if (const auto alone = forward_.alone(); !alone.empty()) {
     fault_ = fmt::format("{} is not computed by blocks here", alone.front());
-  } else if (!same_bits(forward(examples.inputs).outputs, examples.outputs)) {
+  } else if (!same_tensors(forward(examples.inputs).outputs, examples.outputs)) {
     fault_ = "it would have other bits";
   }
 }
@@ -309,7 +299,7 @@ FusePlan::Backward FusePlan::backward_of(const Examples& examples) const {
   for (const std::optional<BlockDomain>& domain : {domain_, std::optional<BlockDomain>()}) {
     made.passes = Passes(examples.trace(), domain, available, wanted);
     SC_CHECK(made.passes.is_complete(), "what a fused backward reads has been kept");
-    if (same_bits(run(made, saved, examples.output_gradients), examples.input_gradients)) {
+    if (same_tensors(run(made, saved, examples.output_gradients), examples.input_gradients)) {
       break;
     }
   }

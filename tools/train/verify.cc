@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -15,6 +14,8 @@
 #include <ATen/ops/sub.h>
 #include <fmt/format.h>
 
+#include "stagecraft/compiler/same_bits.h"
+
 namespace stagecraft::tools {
 namespace {
 
@@ -22,9 +23,7 @@ bool same_bits(double a, double b) {
   return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
 }
 
-bool same_bits(const at::Tensor& a, const at::Tensor& b) {
-  return std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
-}
+using stagecraft::same_bits;  // of tensors
 
 constexpr double kIncomparable = std::numeric_limits<double>::infinity();
 
