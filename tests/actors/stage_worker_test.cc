@@ -1,11 +1,7 @@
 /// A stage worker alone, without the actor around it: what it does with each message in each phase.
 #include "stagecraft/actors/stage_worker.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <cstring>
-#include <fstream>
 #include <stdexcept>
 #include <thread>
 
@@ -15,6 +11,7 @@
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/sub.h>
+#include <pthread.h>
 
 #include "stagecraft/actors/data_tags.h"
 #include "stagecraft/actors/executor/setup_wire.h"
@@ -328,24 +325,27 @@ TEST_CASE("behind the vote an abort comes too late to stop the updates (X-4)", "
   CHECK(f.run(0).committed);
 }
 
-/// While it lives, this process has hardly more address space than now.
-class LittleAddressSpace {
+/// While it lives, no thread can be started: each would want a stack larger than an address space.
+/// A limit of the process would do the same, and would also starve the threads that run.
+class NoNewThreads {
  public:
-  LittleAddressSpace() {
-    std::size_t pages = 0;
-    std::ifstream("/proc/self/statm") >> pages;
-    REQUIRE(getrlimit(RLIMIT_AS, &before_) == 0);
-    const struct rlimit little {
-      pages* static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) + (6U << 20U), before_.rlim_max
-    };
-    REQUIRE(setrlimit(RLIMIT_AS, &little) == 0);
+  NoNewThreads() {
+    REQUIRE(pthread_getattr_default_np(&before_) == 0);
+    pthread_attr_t huge;
+    REQUIRE(pthread_attr_init(&huge) == 0);
+    REQUIRE(pthread_attr_setstacksize(&huge, std::size_t{1} << 50U) == 0);
+    REQUIRE(pthread_setattr_default_np(&huge) == 0);
+    pthread_attr_destroy(&huge);
   }
-  ~LittleAddressSpace() { setrlimit(RLIMIT_AS, &before_); }
-  LittleAddressSpace(const LittleAddressSpace&) = delete;
-  LittleAddressSpace& operator=(const LittleAddressSpace&) = delete;
+  ~NoNewThreads() {
+    pthread_setattr_default_np(&before_);
+    pthread_attr_destroy(&before_);
+  }
+  NoNewThreads(const NoNewThreads&) = delete;
+  NoNewThreads& operator=(const NoNewThreads&) = delete;
 
  private:
-  struct rlimit before_ {};
+  pthread_attr_t before_{};
 };
 
 TEST_CASE("a worker for which there is no thread is an error, and nobody waits for it",
@@ -353,16 +353,13 @@ TEST_CASE("a worker for which there is no thread is an error, and nobody waits f
   ActorHost& host = ActorHost::of_this_process();
   std::vector<caf::actor> started;
   const auto start = [&] {
-    // Some stacks of threads that have ended may still be there.
-    for (int i = 0; i < 100; ++i) {
-      const auto desk = std::make_shared<WorkerDesk>();
-      started.push_back(caf::actor_cast<caf::actor>(spawn_plan_thread(host, desk, {})));
-    }
+    const auto desk = std::make_shared<WorkerDesk>();
+    started.push_back(caf::actor_cast<caf::actor>(spawn_plan_thread(host, desk, {})));
   };
   std::optional<Errc> thrown;
   int left = -1;
   {
-    const LittleAddressSpace little;
+    const NoNewThreads none;
     thrown = thrown_by(start);
     left = host.end(started, patience());  // which finds no thread either
   }
