@@ -26,6 +26,7 @@ constexpr std::array kCodes{
     CodeEntry{Errc::CompilePartition, ErrorFamily::Compile, "compile.partition"},
     CodeEntry{Errc::CompileShape, ErrorFamily::Compile, "compile.shape"},
     CodeEntry{Errc::PlanInvalid, ErrorFamily::Plan, "plan.invalid"},
+    CodeEntry{Errc::PlanInfeasible, ErrorFamily::Plan, "plan.infeasible"},
     CodeEntry{Errc::TransportClosed, ErrorFamily::Transport, "transport.closed"},
     CodeEntry{Errc::TransportRefused, ErrorFamily::Transport, "transport.refused"},
     CodeEntry{Errc::WireFormat, ErrorFamily::Transport, "wire.format"},

@@ -29,8 +29,9 @@ enum class Errc : std::uint8_t {
   CompileCapture,
   CompilePartition,
   CompileShape,
-  // Plan: a lowered plan breaks a rule
+  // Plan: a lowered plan breaks a rule, or no plan fits the devices
   PlanInvalid,
+  PlanInfeasible,
   // Transport
   TransportClosed,
   TransportRefused,

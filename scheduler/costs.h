@@ -94,7 +94,11 @@ struct LinkCosts {
 
 struct Costs {
   CostDevice device;
-  std::vector<OperatorCost> operators;
+  std::vector<OperatorCost> operators;  ///< ascending by id
+  int samples = 1;                      ///< in the microbatch that these are of
+  /// The operators' times and bytes on microbatches of other numbers of samples.
+  std::map<int, std::vector<OperatorCost>> operators_at;
+  std::vector<ParameterCost> parameters;
   StageCosts stages;
   LinkCosts links;
 

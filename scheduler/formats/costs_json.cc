@@ -63,7 +63,9 @@ constexpr OperatorField kOperator[] = {{"forward", &OperatorCost::forward},
                                        {"backward_weight", &OperatorCost::backward_weight},
                                        {"kept", &OperatorCost::kept},
                                        {"transient", &OperatorCost::transient},
-                                       {"output", &OperatorCost::output}};
+                                       {"update", &OperatorCost::update},
+                                       {"output", &OperatorCost::output},
+                                       {"input", &OperatorCost::input}};
 
 class Document {
  public:
@@ -74,7 +76,10 @@ class Document {
     object("costs.json",
            {{"version", [&] { (void)json_.skip(); }},
             {"device", [&] { device(); }},
-            {"operators", [&] { list("operators", [&] { operator_cost(); }); }},
+            {"operators", [&] { costs_.operators = operators(); }},
+            {"samples", [&] { costs_.samples = samples(); }},
+            {"sizes", [&] { list("sizes", [&] { size(); }); }},
+            {"parameters", [&] { list("parameters", [&] { parameter(); }); }},
             {"stages", [&] { stages(); }},
             {"links", [&] { links(); }}});
     json_.finish();
@@ -228,13 +233,76 @@ class Document {
             {"threads", [&] { device.threads = whole("threads", kLargest); }}});
   }
 
-  void operator_cost() {
+  std::vector<OperatorCost> operators() {
+    std::vector<OperatorCost> operators;
+    operators_.clear();
+    list("operators", [&] { operators.push_back(operator_cost()); });
+    return operators;
+  }
+
+  int samples() {
+    const std::size_t at = json_.offset();
+    const int samples = whole("samples", kLargest);
+    if (samples < 1) {
+      json_.refuse(at, "field \"samples\" wants a sample at least");
+    }
+    return samples;
+  }
+
+  void size() {
+    const std::size_t at = json_.offset();
+    int of = 0;
+    std::vector<OperatorCost> figures;
+    object("an entry of \"sizes\"",
+           {{"samples", [&] { of = samples(); }}, {"operators", [&] { figures = operators(); }}});
+    if (of < 1) {
+      json_.refuse(at, "an entry of \"sizes\" wants its \"samples\", e.g. \"samples\": 8");
+    }
+    if (!costs_.operators_at.emplace(of, std::move(figures)).second) {
+      json_.refuse(at, fmt::format("{} samples appear twice; keep one", of));
+    }
+  }
+
+  void parameter() {
+    const std::size_t at = json_.offset();
+    ParameterCost cost;
+    object("an entry of \"parameters\"",
+           {{"name", [&] { cost.name = text("name"); }},
+            {"bytes", [&] { cost.bytes = number("bytes"); }},
+            {"held", [&] { cost.held = number("held"); }}});
+    if (cost.name.empty()) {
+      json_.refuse(at, "an entry of \"parameters\" wants its name, e.g. \"name\": \"0.weight\"");
+    }
+    if (!parameters_.insert(cost.name).second) {
+      json_.refuse(at, fmt::format("parameter {} appears twice; keep one", quoted(cost.name)));
+    }
+    costs_.parameters.push_back(std::move(cost));
+  }
+
+  OperatorRead read_of_operator() {
+    const std::size_t at = json_.offset();
+    OperatorRead read{.producer = -1};
+    object("an entry of \"reads\"",
+           {{"from", [&] { read.producer = whole("from", kLargest); }},
+            {"output", [&] { read.output = whole("output", kLargest); }},
+            {"bytes", [&] { read.bytes = number("bytes"); }}});
+    if (read.producer < 0) {
+      json_.refuse(at, "an entry of \"reads\" wants the operator it reads, e.g. \"from\": 0");
+    }
+    return read;
+  }
+
+  OperatorCost operator_cost() {
     const std::size_t at = json_.offset();
     OperatorCost cost;
     cost.id = -1;
-    std::vector<Field> fields{{"id", [&] { cost.id = whole("id", kLargest); }},
-                              {"name", [&] { cost.name = text("name"); }},
-                              {"stage", [&] { cost.stage = StageId(whole("stage")); }}};
+    std::vector<Field> fields{
+        {"id", [&] { cost.id = whole("id", kLargest); }},
+        {"name", [&] { cost.name = text("name"); }},
+        {"stage", [&] { cost.stage = StageId(whole("stage")); }},
+        {"reads", [&] { list("reads", [&] { cost.reads.push_back(read_of_operator()); }); }},
+        {"parameters",
+         [&] { list("parameters", [&] { cost.parameters.push_back(text("parameters")); }); }}};
     for (const OperatorField& field : kOperator) {
       fields.push_back({field.name, [&, field] { cost.*field.value = number(field.name); }});
     }
@@ -245,7 +313,7 @@ class Document {
     if (!operators_.insert(cost.id).second) {
       json_.refuse(at, fmt::format("operator {} appears twice; keep one", cost.id));
     }
-    costs_.operators.push_back(std::move(cost));
+    return cost;
   }
 
   void stages() {
@@ -381,7 +449,8 @@ class Document {
   std::vector<std::string> notes_;
   std::size_t more_notes_ = 0;
   std::set<std::pair<std::string, std::string>> noted_;  // by object and field
-  std::set<int> operators_;                              // by id
+  std::set<int> operators_;                              // of the list that is read, by id
+  std::set<std::string> parameters_;
   std::map<int, Stage> stages_;
 };
 
@@ -424,6 +493,18 @@ std::vector<std::string> operator_lines(const std::vector<OperatorCost>& operato
     }
     for (const OperatorField& field : kOperator) {
       line += fmt::format(R"(, "{}": {})", field.name, cost.*field.value);
+    }
+    std::vector<std::string> reads, parameters;
+    for (const OperatorRead& read : cost.reads) {
+      reads.push_back(fmt::format(
+          R"({{"from": {}, "output": {}, "bytes": {}}})", read.producer, read.output, read.bytes));
+    }
+    std::ranges::transform(cost.parameters, std::back_inserter(parameters), json_text);
+    if (!reads.empty()) {
+      line += fmt::format(R"(, "reads": [{}])", fmt::join(reads, ", "));
+    }
+    if (!parameters.empty()) {
+      line += fmt::format(R"(, "parameters": [{}])", fmt::join(parameters, ", "));
     }
     lines.push_back(line + '}');
   }
@@ -518,6 +599,21 @@ std::string to_json(const Costs& costs) {
                   json_text(costs.device.name),
                   costs.device.threads);
   add_list(text, " ", "operators", operator_lines(costs.operators));
+  if (!costs.operators.empty()) {
+    text += fmt::format(",\n \"samples\": {}", costs.samples);
+  }
+  std::vector<std::string> sizes, parameters;
+  for (const auto& [samples, operators] : costs.operators_at) {
+    std::string size = fmt::format(R"({{"samples": {})", samples);
+    add_list(size, "  ", "operators", operator_lines(operators));
+    sizes.push_back(size + '}');
+  }
+  for (const ParameterCost& cost : costs.parameters) {
+    parameters.push_back(fmt::format(
+        R"({{"name": {}, "bytes": {}, "held": {}}})", json_text(cost.name), cost.bytes, cost.held));
+  }
+  add_list(text, " ", "sizes", sizes);
+  add_list(text, " ", "parameters", parameters);
   text += fmt::format(",\n \"stages\": {}", stages_text(costs.stages));
   text += fmt::format(",\n \"links\": {}}}\n", links_text(costs.links));
   return text;

@@ -10,7 +10,15 @@
 ///                     "backward_weight": 2e-3,             and towards parameters
 ///                     "kept": 4e6,                         bytes: from forward to backward
 ///                     "transient": 0,                      bytes: only while it runs
-///                     "output": 4e6}],                     bytes: of what it returns
+///                     "update": 1e-4,                      seconds: of its parameters, once a step
+///                     "output": 4e6, "input": 1e6,         bytes: returned, read of the batch
+///                     "reads": [{"from": 0, "output": 1,   results of operators before it: whose,
+///                                "bytes": 2e6}],             which of them (0 if absent)
+///                     "parameters": ["0.weight"]}],        by name
+///      "samples": 4,                                     of the microbatch of "operators",
+///      "sizes": [{"samples": 8, "operators": [...]}],    and what they cost on others
+///      "parameters": [{"name": "0.weight",
+///                      "bytes": 1e6, "held": 4e6}],      with gradient and optimizer state
 ///      "stages": {
 ///        "usual": {"F": 0.010, "B": 0.020},              seconds per task, of every stage
 ///        "each": [{"stage": 3, "F": 0.015,               what one stage does differently, and

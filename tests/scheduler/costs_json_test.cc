@@ -51,8 +51,12 @@ TEST_CASE("every field arrives where it belongs, in any order", "[scheduler][cos
       "usual": {"F": 3, "B": 6, "I": 4, "W": 2, "U": 1},
       "group": 7, "groups": [{"stages": [0, 3], "duration": 6.5}]},
     "operators": [{"name": "aten::mm", "id": 7, "stage": 2, "forward": 1, "backward_input": 2,
-                   "backward_weight": 3, "kept": 4, "transient": 5, "output": 6},
+                   "backward_weight": 3, "kept": 4, "transient": 5, "output": 6, "update": 8,
+                   "input": 9, "reads": [{"from": 3, "output": 1, "bytes": 10}, {"from": 2}],
+                   "parameters": ["a", "b"]},
                   {"id": 0}],
+    "samples": 4, "sizes": [{"operators": [{"id": 7, "forward": 2}], "samples": 8}],
+    "parameters": [{"held": 4, "name": "a", "bytes": 1}],
     "device": {"threads": 2, "name": "a \"box\""},
     "version": 1})");
   CHECK(read.notes.empty());
@@ -85,19 +89,30 @@ TEST_CASE("every field arrives where it belongs, in any order", "[scheduler][cos
                                                            .forward = 1,
                                                            .backward_input = 2,
                                                            .backward_weight = 3,
+                                                           .update = 8,
                                                            .kept = 4,
                                                            .transient = 5,
-                                                           .output = 6},
+                                                           .output = 6,
+                                                           .input = 9,
+                                                           .reads = {{3, 1, 10}, {2, 0, 0}},
+                                                           .parameters = {"a", "b"}},
                                                           {.id = 0}});
+  CHECK(read.costs.samples == 4);
+  CHECK(read.costs.operators_at.at(8) == std::vector<OperatorCost>{{.id = 7, .forward = 2}});
+  CHECK(read.costs.parameters == std::vector<ParameterCost>{{"a", 1, 4}});
   CHECK(read.costs.device == CostDevice{.name = "a \"box\"", .threads = 2});
 }
 
 TEST_CASE("what is written is read back equal (CJ-1)", "[scheduler][costs]") {
   Costs costs;
   costs.device = {.name = "\"two\"\\lines\n\tÄ", .threads = 3};
+  costs.samples = 4;
+  costs.operators_at[8] = {{.id = 3, .forward = 0.5}};
+  costs.parameters = {{"a\"b", 1, 4}, {"c", 0.5, 2}};
   costs.operators = {{.id = 3, .name = "aten::linear", .stage = StageId(1), .forward = 1e-7},
                      {.id = 2, .backward_input = 0.1, .backward_weight = 0.2, .kept = 1e9},
-                     {.id = 9, .name = "p::own", .transient = 1, .output = 2}};
+                     {.id = 9, .name = "p::own", .transient = 1, .output = 2},
+                     {.id = 10, .reads = {{9, 1, 3}, {2, 0, 0.5}}, .parameters = {"a\"b", "c"}}};
   costs.stages.usual.forward = 0.1;
   costs.stages.each = {costs.stages.usual,
                        {.forward = 1e-7, .backward = 1.0 / 3},
@@ -119,6 +134,19 @@ TEST_CASE("what is written is read back equal (CJ-1)", "[scheduler][costs]") {
   costs.stages.each[1].recompute = 0.25;
   CHECK(parse_costs(to_json(costs)).costs == costs);
   CHECK(parse_costs(to_json({})).costs == Costs{});
+}
+
+TEST_CASE("what sizes, parameters and reads lack or have twice is refused",
+          "[scheduler][costs][bad-input]") {
+  CHECK_THAT(failure_in(R"("samples": 0)"), ContainsSubstring("a sample at least"));
+  CHECK_THAT(failure_in(R"("sizes": [{"operators": []}])"), ContainsSubstring("\"samples\": 8"));
+  CHECK_THAT(failure_in(R"("sizes": [{"samples": 2}, {"samples": 2}])"),
+             ContainsSubstring("2 samples appear twice"));
+  CHECK_THAT(failure_in(R"("parameters": [{"bytes": 2}])"), ContainsSubstring("wants its name"));
+  CHECK_THAT(failure_in(R"("parameters": [{"name": "a"}, {"name": "a"}])"),
+             ContainsSubstring("appears twice"));
+  CHECK_THAT(failure_in(R"("operators": [{"id": 1, "reads": [{"output": 2}]}])"),
+             ContainsSubstring("\"from\": 0"));
 }
 
 TEST_CASE("a version that is missing or not ours is refused with what to do",
@@ -149,9 +177,11 @@ TEST_CASE("a section or field that is not known is noted and left out, a misspel
   CHECK_THAT(read.notes[0],
              ContainsSubstring("line 2, column 1: costs.json has a section 'linsk'") &&
                  ContainsSubstring("did you mean links?"));
-  CHECK_THAT(read.notes[1],
-             ContainsSubstring("section 'energy'") &&
-                 ContainsSubstring("there are version, device, operators, stages, links"));
+  CHECK_THAT(
+      read.notes[1],
+      ContainsSubstring("section 'energy'") &&
+          ContainsSubstring(
+              "there are version, device, operators, samples, sizes, parameters, stages, links"));
   CHECK_THAT(notes_of(R"("stages": {"each": [{"stage": 0, "activation": 2}]})").at(0),
              ContainsSubstring("an entry of \"stages\" has a field 'activation'") &&
                  ContainsSubstring("did you mean activations?"));

@@ -1,0 +1,63 @@
+/// Planner: chooses where to cut a model and by which schedule to train it. One interface for all.
+///
+///     PlanRequest request{.costs = costs, .devices = 4, .batch = 32, .memory = 16e9};
+///     const std::vector<Candidate> found = find_planner("pfeife").search(request);
+///
+/// What a planner returns is judged by the one simulator, whatever it thought of it itself
+/// (judge.h). Pure: equal requests give equal answers; no I/O, clock or globals. Any thread.
+#pragma once
+
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stagecraft/scheduler/costs.h"
+#include "stagecraft/scheduler/planners/work_graph.h"
+#include "stagecraft/scheduler/schedule.h"
+
+namespace stagecraft {
+
+struct PlanRequest {
+  Costs costs;  ///< with operators
+  int devices = 1;
+  int batch = 1;                                            ///< samples of a step
+  double memory = std::numeric_limits<double>::infinity();  ///< bytes of every device
+  /// Samples of a microbatch that may be chosen, ascending; each divides the batch. Empty: those
+  /// that were measured and divide it.
+  std::vector<int> microbatch_sizes;
+  /// The schedule is given, and only the cut is asked for: a builder's name, or a schedule.
+  std::optional<std::string> builder;
+  std::optional<Schedule> schedule;
+
+  /// Errors: UsageArgument for no devices or batch, sizes that do not divide the batch.
+  [[nodiscard]] std::vector<int> sizes() const;
+};
+
+/// A cut and a schedule for it.
+struct Candidate {
+  std::string planner;
+  StageOperators stages;      ///< a stage is called by its place here
+  std::vector<int> replicas;  ///< devices of every stage that share its microbatches; empty: 1 each
+  int microbatch_size = 1;    ///< samples
+  /// Samples of a microbatch of every stage, where these differ; empty: microbatch_size.
+  std::vector<int> stage_sizes;
+  Schedule schedule = Schedule(Schedule::Form::List, {});  ///< one row per device (or its replicas)
+  std::string
+      schedule_name;  ///< "1f1b", or what it was made of: "pfeife loops=2 block=4 extra=1,0"
+};
+
+struct PlannerInfo {
+  std::string_view name;
+  std::string_view summary;
+  /// Why the planner cannot answer the request; nothing where it can.
+  std::optional<std::string> (*refuses)(const PlanRequest&) = nullptr;
+  /// The best first, by the planner's own model; others behind it that are worth a look.
+  /// Errors: PlanInfeasible where nothing fits the devices' memory, with the tightest stage and the
+  ///         bytes it lacks.
+  std::vector<Candidate> (*search)(const PlanRequest&) = nullptr;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,240 @@
+#include "stagecraft/scheduler/planners/work_graph.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+
+namespace stagecraft {
+namespace {
+
+constexpr double OperatorCost::*kFigures[] = {&OperatorCost::forward,
+                                              &OperatorCost::backward_input,
+                                              &OperatorCost::backward_weight,
+                                              &OperatorCost::kept,
+                                              &OperatorCost::transient,
+                                              &OperatorCost::output,
+                                              &OperatorCost::input};
+
+[[noreturn]] void refuse(const std::string& text) {
+  throw Error(Errc::UsageArgument, text);
+}
+
+/// The operators at every measured size, ascending.
+using Sizes = std::map<int, const std::vector<OperatorCost>*>;
+
+Sizes sizes_of(const Costs& costs) {
+  Sizes sizes{{costs.samples, &costs.operators}};
+  for (const auto& [samples, operators] : costs.operators_at) {
+    if (operators.size() != costs.operators.size()) {
+      refuse(fmt::format("costs have {} operators on {} samples and {} on {}; profile them anew",
+                         costs.operators.size(),
+                         costs.samples,
+                         operators.size(),
+                         samples));
+    }
+    sizes.emplace(samples, &operators);
+  }
+  return sizes;
+}
+
+/// How the figures at two sizes make those at another: share of the first and of the second.
+struct Mix {
+  const std::vector<OperatorCost>* first = nullptr;
+  const std::vector<OperatorCost>* second = nullptr;
+  double first_share = 1;
+  double second_share = 0;
+};
+
+Mix mix_for(const Sizes& sizes, int samples) {
+  const auto at = sizes.find(samples);
+  if (at != sizes.end()) {
+    return {at->second, at->second};
+  }
+  if (sizes.size() == 1) {
+    const auto& [size, operators] = *sizes.begin();
+    return {operators, operators, static_cast<double>(samples) / size, 0};
+  }
+  auto above = sizes.upper_bound(samples);
+  above = above == sizes.begin() ? std::next(above)
+          : above == sizes.end() ? std::prev(above)
+                                 : above;
+  const auto below = std::prev(above);
+  const double share = static_cast<double>(samples - below->first) / (above->first - below->first);
+  return {below->second, above->second, 1 - share, share};
+}
+
+void insert_once(std::vector<int>& sorted, int value) {
+  const auto at = std::ranges::lower_bound(sorted, value);
+  if (at == sorted.end() || *at != value) {
+    sorted.insert(at, value);
+  }
+}
+
+}  // namespace
+
+WorkGraph WorkGraph::of(const Costs& costs, int samples) {
+  if (costs.operators.empty()) {
+    refuse("costs name no operators; `stagecraft profile` measures them");
+  }
+  if (samples < 1) {
+    refuse(fmt::format("a microbatch wants a sample at least, got {}", samples));
+  }
+  WorkGraph graph;
+  graph.samples_ = samples;
+  const Mix mix = mix_for(sizes_of(costs), samples);
+  const std::size_t n = costs.operators.size();
+  graph.operators_ = costs.operators;
+  graph.all_parameters_ = costs.parameters;
+  graph.parameters_.resize(n);
+  graph.preds_.resize(n);
+  graph.succs_.resize(n);
+  std::map<int, int> place;  // by id
+  std::map<std::string_view, int> parameter;
+  for (const ParameterCost& one : costs.parameters) {
+    parameter.emplace(one.name, static_cast<int>(parameter.size()));
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    const OperatorCost& op = costs.operators[i];
+    if (i > 0 && op.id <= costs.operators[i - 1].id) {
+      refuse(
+          fmt::format("operator {} does not come behind {}; operators stand in the order of the "
+                      "forward",
+                      op.id,
+                      costs.operators[i - 1].id));
+    }
+    for (double OperatorCost::*const figure : kFigures) {
+      graph.operators_[i].*figure = std::max(
+          0.0,
+          (*mix.first)[i].*figure * mix.first_share + (*mix.second)[i].*figure * mix.second_share);
+    }
+    for (const std::string& name : op.parameters) {
+      const auto found = parameter.find(name);
+      if (found == parameter.end()) {
+        refuse(
+            fmt::format("operator {} uses parameter {}, which the costs do not list", op.id, name));
+      }
+      insert_once(graph.parameters_[i], found->second);
+    }
+    const double scale = static_cast<double>(samples) / costs.samples;
+    for (const OperatorRead& read : op.reads) {
+      const auto found = place.find(read.producer);
+      if (found == place.end()) {
+        refuse(fmt::format("operator {} reads {}, which is not among the operators before it",
+                           op.id,
+                           read.producer));
+      }
+      const int consumer = static_cast<int>(i);
+      graph.edges_.push_back({found->second, read.output, consumer, read.bytes * scale});
+      insert_once(graph.preds_[i], found->second);
+      insert_once(graph.succs_[static_cast<std::size_t>(found->second)], consumer);
+    }
+    place.emplace(op.id, static_cast<int>(i));
+  }
+  std::ranges::stable_sort(
+      graph.edges_, {}, [](const Edge& e) { return std::pair(e.consumer, e.producer); });
+  return graph;
+}
+
+StageWork work_of(const WorkGraph& graph, std::span<const int> operators) {
+  StageWork work;
+  std::set<int> parameters;
+  for (const int op : operators) {
+    const OperatorCost& cost = graph.at(op);
+    work.forward += cost.forward;
+    work.backward_input += cost.backward_input;
+    work.backward_weight += cost.backward_weight;
+    work.update += cost.update;
+    work.transient = std::max(work.transient, work.kept + cost.transient);
+    work.kept += cost.kept;
+    work.input += cost.input;
+    parameters.insert(graph.parameters(op).begin(), graph.parameters(op).end());
+  }
+  work.transient = std::max(0.0, work.transient - work.kept);
+  for (const int p : parameters) {
+    work.held += graph.all_parameters()[static_cast<std::size_t>(p)].held;
+  }
+  return work;
+}
+
+namespace {
+
+std::vector<int> stage_of_operator(const WorkGraph& graph, const StageOperators& stages) {
+  std::vector<int> stage(static_cast<std::size_t>(graph.size()), -1);
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    for (const int op : stages[s]) {
+      stage[static_cast<std::size_t>(op)] = static_cast<int>(s);
+    }
+  }
+  return stage;
+}
+
+}  // namespace
+
+StageGraph stage_graph_of(const WorkGraph& graph, const StageOperators& stages) {
+  const std::vector<int> stage = stage_of_operator(graph, stages);
+  std::set<StageGraph::Edge> edges;
+  for (const WorkGraph::Edge& edge : graph.edges()) {
+    const int from = stage[static_cast<std::size_t>(edge.producer)];
+    const int to = stage[static_cast<std::size_t>(edge.consumer)];
+    if (from != to) {
+      edges.emplace(from, to);
+    }
+  }
+  StageGraph made =
+      StageGraph::from_edges(static_cast<int>(stages.size()), {edges.begin(), edges.end()});
+  std::vector<std::set<int>> users(graph.all_parameters().size());
+  for (int op = 0; op < graph.size(); ++op) {
+    for (const int p : graph.parameters(op)) {
+      users[static_cast<std::size_t>(p)].insert(stage[static_cast<std::size_t>(op)]);
+    }
+  }
+  for (std::size_t p = 0; p < users.size(); ++p) {
+    if (users[p].size() > 1) {
+      TiedParameter tied{.name = graph.all_parameters()[p].name, .stages = {}, .reduced = true};
+      std::ranges::transform(
+          users[p], std::back_inserter(tied.stages), [](int s) { return StageId(s); });
+      made.add_tied(std::move(tied));
+    }
+  }
+  return made;
+}
+
+Costs costs_of(const Costs& costs, const WorkGraph& graph, const StageOperators& stages) {
+  Costs made;
+  made.device = costs.device;
+  made.links.usual = costs.links.usual;
+  made.links.each = costs.links.each;
+  MemoryModel& memory = made.stages.memory;
+  for (const std::vector<int>& operators : stages) {
+    const StageWork work = work_of(graph, operators);
+    made.stages.each.push_back({.forward = work.forward,
+                                .backward = work.backward(),
+                                .backward_input = work.backward_input,
+                                .backward_weight = work.backward_weight,
+                                .update = work.update});
+    memory.fixed.push_back(work.held);
+    memory.activations.push_back(work.kept);
+    memory.transient.push_back(work.transient);
+  }
+  const std::vector<int> stage = stage_of_operator(graph, stages);
+  std::map<std::tuple<int, int, int, int>, double> passing;  // from, to, producer, output
+  for (const WorkGraph::Edge& edge : graph.edges()) {
+    const int from = stage[static_cast<std::size_t>(edge.producer)];
+    const int to = stage[static_cast<std::size_t>(edge.consumer)];
+    if (from != to) {
+      passing[{from, to, edge.producer, edge.output}] = edge.bytes;
+    }
+  }
+  for (const auto& [value, bytes] : passing) {
+    made.links.edge_bytes[{std::get<0>(value), std::get<1>(value)}] += bytes;
+  }
+  return made;
+}
+
+}  // namespace stagecraft

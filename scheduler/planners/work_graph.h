@@ -1,0 +1,92 @@
+/// WorkGraph: the operators of a model and what passes between them, on microbatches of one size,
+/// as planners look at them; and what stages made of them cost.
+///
+/// Made from the operators of a costs.json. Operators are called by their place 0..n-1, which is an
+/// order of the forward (WK-1). A value; any thread may read. Units: seconds and bytes.
+/// WK-1: an operator reads operators before it only.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "stagecraft/scheduler/costs.h"
+#include "stagecraft/scheduler/stage_graph.h"
+
+namespace stagecraft {
+
+/// The operators of every stage, ascending.
+using StageOperators = std::vector<std::vector<int>>;
+
+class WorkGraph {
+ public:
+  /// A result that passes between two operators.
+  struct Edge {
+    int producer = 0;
+    int output = 0;  ///< which of the producer's results: one that a stage reads twice passes once
+    int consumer = 0;
+    double bytes = 0;
+  };
+
+  /// On microbatches of so many samples: measured figures where there are some, else on the line
+  /// through the two nearest; in proportion where only one size was measured.
+  /// Errors: UsageArgument for costs without operators, ids that do not ascend, a read of an
+  ///         operator that does not come before, parameters that are not listed, no samples.
+  [[nodiscard]] static WorkGraph of(const Costs& costs, int samples);
+
+  [[nodiscard]] int size() const { return static_cast<int>(operators_.size()); }
+  [[nodiscard]] int samples() const { return samples_; }
+  /// `reads` and `parameters` of these are not to be used: see edges() and parameters().
+  [[nodiscard]] const OperatorCost& at(int op) const {
+    return operators_[static_cast<std::size_t>(op)];
+  }
+  /// By consumer, then producer.
+  [[nodiscard]] std::span<const Edge> edges() const { return edges_; }
+  /// Places in all_parameters(), ascending.
+  [[nodiscard]] std::span<const int> parameters(int op) const {
+    return parameters_[static_cast<std::size_t>(op)];
+  }
+  [[nodiscard]] std::span<const ParameterCost> all_parameters() const { return all_parameters_; }
+  /// Operators that read a result of `op`, or whose result it reads; ascending, each once.
+  [[nodiscard]] std::span<const int> succs(int op) const {
+    return succs_[static_cast<std::size_t>(op)];
+  }
+  [[nodiscard]] std::span<const int> preds(int op) const {
+    return preds_[static_cast<std::size_t>(op)];
+  }
+
+ private:
+  std::vector<OperatorCost> operators_;
+  std::vector<Edge> edges_;
+  std::vector<std::vector<int>> parameters_;
+  std::vector<ParameterCost> all_parameters_;
+  std::vector<std::vector<int>> preds_, succs_;
+  int samples_ = 1;
+};
+
+/// What a set of operators costs as one stage.
+struct StageWork {
+  double forward = 0;
+  double backward_input = 0;
+  double backward_weight = 0;
+  double update = 0;
+  double kept = 0;
+  double transient = 0;  ///< most at once beyond what is kept, whichever operator runs
+  double held = 0;       ///< of its parameters, each once
+  double input = 0;
+
+  [[nodiscard]] double backward() const { return backward_input + backward_weight; }
+};
+[[nodiscard]] StageWork work_of(const WorkGraph& graph, std::span<const int> operators);
+
+/// The stages' own graph: an edge where a result passes, parameters that several use tied.
+/// Requires: every operator is in one stage. A cycle is representable (SG-2).
+[[nodiscard]] StageGraph stage_graph_of(const WorkGraph& graph, const StageOperators& stages);
+
+/// The same with `operators` left out and `stages` and bytes of edges as these stages make them;
+/// links, device and everything else is taken from `costs`.
+[[nodiscard]] Costs costs_of(const Costs& costs,
+                             const WorkGraph& graph,
+                             const StageOperators& stages);
+
+}  // namespace stagecraft
