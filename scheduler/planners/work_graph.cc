@@ -219,7 +219,7 @@ Costs costs_of(const Costs& costs, const WorkGraph& graph, const StageOperators&
                                 .backward_weight = work.backward_weight,
                                 .update = work.update});
     memory.fixed.push_back(work.held);
-    memory.activations.push_back(work.kept);
+    memory.activations.push_back(work.kept + work.input);
     memory.transient.push_back(work.transient);
   }
   const std::vector<int> stage = stage_of_operator(graph, stages);
@@ -233,6 +233,7 @@ Costs costs_of(const Costs& costs, const WorkGraph& graph, const StageOperators&
   }
   for (const auto& [value, bytes] : passing) {
     made.links.edge_bytes[{std::get<0>(value), std::get<1>(value)}] += bytes;
+    memory.activations[static_cast<std::size_t>(std::get<1>(value))] += bytes;
   }
   return made;
 }

@@ -83,8 +83,8 @@ struct StageWork {
 /// Requires: every operator is in one stage. A cycle is representable (SG-2).
 [[nodiscard]] StageGraph stage_graph_of(const WorkGraph& graph, const StageOperators& stages);
 
-/// The same with `operators` left out and `stages` and bytes of edges as these stages make them;
-/// links, device and everything else is taken from `costs`.
+/// What these stages cost, for the simulator; device and links are those of `costs`. A stage keeps
+/// what it receives until its backward, beside what its operators keep.
 [[nodiscard]] Costs costs_of(const Costs& costs,
                              const WorkGraph& graph,
                              const StageOperators& stages);

@@ -56,6 +56,7 @@ TEST_CASE("a value that a stage reads twice passes once, and shared parameters t
   CHECK(made.links.edge_bytes.at({0, 1}) == 6 + 2);
   CHECK(made.links.edge_bytes.at({1, 2}) == 8);
   CHECK(made.stages.of_stage(StageId(1)).forward == 5);
+  CHECK(made.stages.memory.activations == std::vector<double>{18, 28, 8});
   CHECK(made.stages.memory.fixed == std::vector<double>{40, 4, 44});
   const StageGraph own = stage_graph_of(graph, stages);
   CHECK(own.edges() == std::vector<StageGraph::Edge>{{0, 1}, {1, 2}});

@@ -1,0 +1,288 @@
+#include "stagecraft/scheduler/planners/proposal.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/placement.h"
+#include "stagecraft/scheduler/planners/registry.h"
+#include "stagecraft/scheduler/simulate.h"
+#include "stagecraft/scheduler/validate.h"
+
+namespace stagecraft {
+namespace {
+
+std::size_t index(int number) {
+  return static_cast<std::size_t>(number);
+}
+
+int replicas_of(const Candidate& candidate, std::size_t stage) {
+  return candidate.replicas.empty() ? 1 : candidate.replicas[stage];
+}
+
+int size_of(const Candidate& candidate, std::size_t stage) {
+  return candidate.stage_sizes.empty() ? candidate.microbatch_size : candidate.stage_sizes[stage];
+}
+
+/// Seconds that `devices` take to sum gradients of so many bytes around a ring.
+double all_reduce_seconds(const Costs& costs, double bytes, int devices) {
+  if (devices < 2) {
+    return 0;
+  }
+  const double rounds = 2.0 * (devices - 1);
+  return rounds * costs.links.usual.time_of(bytes / devices);
+}
+
+double parameter_bytes(const WorkGraph& graph, const std::vector<int>& operators) {
+  std::set<int> parameters;
+  for (const int op : operators) {
+    parameters.insert(graph.parameters(op).begin(), graph.parameters(op).end());
+  }
+  return std::accumulate(parameters.begin(), parameters.end(), 0.0, [&](double sum, int p) {
+    return sum + graph.all_parameters()[index(p)].bytes;
+  });
+}
+
+/// What the stages cost: each on microbatches of its own size, shared by its replicas.
+Costs stage_costs(const PlanRequest& request, const Candidate& candidate) {
+  std::map<int, WorkGraph> graphs;  // by samples
+  const auto graph_of = [&](int samples) -> const WorkGraph& {
+    const auto at = graphs.find(samples);
+    return at != graphs.end()
+               ? at->second
+               : graphs.emplace(samples, WorkGraph::of(request.costs, samples)).first->second;
+  };
+  Costs made = costs_of(request.costs, graph_of(candidate.microbatch_size), candidate.stages);
+  for (std::size_t s = 0; s < candidate.stages.size(); ++s) {
+    const int replicas = replicas_of(candidate, s);
+    const int samples = std::max(1, size_of(candidate, s) / replicas);
+    const WorkGraph& graph = graph_of(samples);
+    if (samples != candidate.microbatch_size) {
+      const StageWork work = work_of(graph, candidate.stages[s]);
+      made.stages.each[s] = {.forward = work.forward,
+                             .backward = work.backward(),
+                             .backward_input = work.backward_input,
+                             .backward_weight = work.backward_weight,
+                             .update = work.update};
+      made.stages.memory.activations[s] = work.kept + work.input;
+      made.stages.memory.transient[s] = work.transient;
+    }
+    made.stages.each[s].update +=
+        all_reduce_seconds(request.costs, parameter_bytes(graph, candidate.stages[s]), replicas);
+  }
+  return made;
+}
+
+Binding binding_of(const PlanProposal& proposal, const Timeline& timeline) {
+  std::vector<Binding> all;
+  for (std::size_t row = 0; row < timeline.rows.size(); ++row) {
+    all.push_back({Binding::Kind::Device, static_cast<int>(row), 0, timeline.rows[row].busy});
+  }
+  std::map<std::pair<int, int>, double> transfers;
+  for (const Task& task : proposal.critical_path) {
+    const int row = proposal.devices[task.stage.index()];
+    const auto& entries = timeline.rows[index(row)].entries;
+    const auto entry = std::ranges::find_if(entries, [&](const EntryTime& e) {
+      return std::ranges::find(e.cell->tasks(), task) != e.cell->tasks().end();
+    });
+    if (entry != entries.end() && entry->waited_for && entry->in_transfer > 0) {
+      const int from = proposal.devices[entry->waited_for->stage.index()];
+      transfers[{std::min(from, row), std::max(from, row)}] += entry->in_transfer;
+    }
+  }
+  for (const auto& [ends, seconds] : transfers) {
+    all.push_back({Binding::Kind::Link, ends.first, ends.second, seconds});
+  }
+  all.push_back({Binding::Kind::Update, 0, 0, proposal.update});
+  Binding most = *std::ranges::max_element(all, {}, &Binding::share);
+  most.share = proposal.step > 0 ? most.share / proposal.step : 0;
+  return most;
+}
+
+/// The longest way through the model, forward and back.
+double longest_path(const WorkGraph& graph) {
+  std::vector<double> end(index(graph.size()), 0);
+  for (int op = 0; op < graph.size(); ++op) {
+    for (const int before : graph.preds(op)) {
+      end[index(op)] = std::max(end[index(op)], end[index(before)]);
+    }
+    end[index(op)] += graph.at(op).forward + graph.at(op).backward_input;
+  }
+  return end.empty() ? 0 : *std::ranges::max_element(end);
+}
+
+bool better(const PlanProposal& a, const PlanProposal& b) {
+  if (a.fits != b.fits) {
+    return a.fits;
+  }
+  const auto most = [](const PlanProposal& p) { return p.bytes[index(p.fullest())]; };
+  return std::pair(a.step, most(a)) < std::pair(b.step, most(b));
+}
+
+}  // namespace
+
+std::vector<int> PlanRequest::sizes() const {
+  if (devices < 1) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("a plan wants a device at least, got {}", devices));
+  }
+  if (batch < 1) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("a step wants a sample at least, got a batch of {}", batch));
+  }
+  std::vector<int> found = microbatch_sizes;
+  if (found.empty()) {
+    found.push_back(costs.samples);
+    for (const auto& [samples, operators] : costs.operators_at) {
+      found.push_back(samples);
+    }
+    std::erase_if(found, [&](int samples) { return batch % samples != 0; });
+    if (found.empty()) {
+      throw Error(Errc::UsageArgument,
+                  fmt::format("no microbatch size that was measured divides a batch of {}; choose "
+                              "another batch, or measure a size that does",
+                              batch));
+    }
+  }
+  for (const int samples : found) {
+    if (samples < 1 || batch % samples != 0) {
+      throw Error(Errc::UsageArgument,
+                  fmt::format("microbatches of {} do not divide a batch of {}", samples, batch));
+    }
+  }
+  std::ranges::sort(found);
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
+int PlanProposal::fullest() const {
+  return static_cast<int>(std::ranges::max_element(bytes) - bytes.begin());
+}
+
+PlanProposal judge(const PlanRequest& request, const Candidate& candidate) {
+  PlanProposal made;
+  made.candidate = candidate;
+  made.microbatches = request.batch / candidate.microbatch_size;
+  const WorkGraph graph = WorkGraph::of(request.costs, candidate.microbatch_size);
+  made.graph = stage_graph_of(graph, candidate.stages);
+  made.costs = stage_costs(request, candidate);
+  const Schedule& schedule = made.candidate.schedule;
+  const std::vector<Violation> wrong =
+      validate(schedule, made.graph, {.microbatches = made.microbatches});
+  if (!wrong.empty()) {
+    throw Error(Errc::ScheduleInvalid,
+                fmt::format("planner {} proposes {} which breaks {}: {}",
+                            candidate.planner,
+                            candidate.schedule_name,
+                            wrong.front().rule,
+                            wrong.front().message));
+  }
+  const Placement placement = Placement::of(schedule, made.graph.size());
+  for (int s = 0; s < made.graph.size(); ++s) {
+    made.devices.push_back(placement.row(StageId(s)).value_or(0));
+  }
+  const Timeline timeline = simulate(schedule, made.graph, made.costs);
+  made.critical_path = timeline.critical_path;
+  std::vector<double> update(timeline.rows.size(), 0);
+  for (std::size_t s = 0; s < made.devices.size(); ++s) {
+    update[index(made.devices[s])] += made.costs.stages.each[s].update;
+  }
+  made.update = *std::ranges::max_element(update);
+  made.step = timeline.makespan + made.update;
+  for (const RowTimeline& row : timeline.rows) {
+    made.busy.push_back(row.busy);
+    made.bytes.push_back(row.peak_bytes);
+  }
+  made.fits = made.bytes[index(made.fullest())] <= request.memory;
+  made.binds = binding_of(made, timeline);
+  made.bound = lower_bound(request);
+  return made;
+}
+
+double lower_bound(const PlanRequest& request) {
+  double least = 0;
+  for (const int samples : request.sizes()) {
+    const WorkGraph graph = WorkGraph::of(request.costs, samples);
+    double total = 0;
+    for (int op = 0; op < graph.size(); ++op) {
+      const OperatorCost& cost = graph.at(op);
+      total += cost.forward + cost.backward_input + cost.backward_weight;
+    }
+    const double work = total * (request.batch / samples) / request.devices;
+    const double bound = std::max(work, longest_path(graph));
+    least = least == 0 ? bound : std::min(least, bound);
+  }
+  return least;
+}
+
+std::vector<PlanProposal> propose(const PlanRequest& request, std::string_view planner) {
+  (void)request.sizes();
+  std::vector<PlanProposal> all;
+  std::vector<std::string> reasons;
+  bool lacks_memory = false;
+  for (const PlannerInfo& info : planners()) {
+    if (planner != "auto" && info.name != find_planner(planner).name) {
+      continue;
+    }
+    if (const auto reason = info.refuses(request)) {
+      reasons.push_back(fmt::format("{}: {}", info.name, *reason));
+      continue;
+    }
+    try {
+      for (const Candidate& candidate : info.search(request)) {
+        all.push_back(judge(request, candidate));
+      }
+    } catch (const Error& error) {
+      if (error.code() != Errc::PlanInfeasible) {
+        throw;
+      }
+      lacks_memory = true;
+      reasons.push_back(fmt::format("{}: {}", info.name, error.what()));
+    }
+  }
+  std::ranges::stable_sort(all, better);
+  if (all.empty() || !all.front().fits) {
+    if (!all.empty()) {
+      const PlanProposal& least = *std::ranges::min_element(
+          all, {}, [](const PlanProposal& p) { return p.bytes[index(p.fullest())]; });
+      lacks_memory = true;
+      reasons.push_back(
+          fmt::format("the least that any cut found holds is {:.0f} bytes, on device "
+                      "{} of {}, {:.0f} more than there are",
+                      least.bytes[index(least.fullest())],
+                      least.fullest(),
+                      least.candidate.schedule_name,
+                      least.bytes[index(least.fullest())] - request.memory));
+    }
+    throw Error(lacks_memory ? Errc::PlanInfeasible : Errc::UsageArgument,
+                fmt::format("no plan {}:\n  {}\n{}",
+                            lacks_memory ? "fits the devices" : "was made",
+                            fmt::join(reasons, "\n  "),
+                            lacks_memory ? "use more devices, devices with more memory, or smaller "
+                                           "microbatches"
+                                         : "ask another planner, or --planner auto"));
+  }
+  return all;
+}
+
+std::string to_string(const Binding& binding) {
+  const double percent = 100 * binding.share;
+  switch (binding.kind) {
+    case Binding::Kind::Device:
+      return fmt::format("device {} computes {:.0f} % of the step", binding.from, percent);
+    case Binding::Kind::Link:
+      return fmt::format(
+          "the link {}-{} carries {:.0f} % of the step", binding.from, binding.to, percent);
+    case Binding::Kind::Update:
+      break;
+  }
+  return fmt::format("the update takes {:.0f} % of the step", percent);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,70 @@
+/// PlanProposal: a candidate as the one simulator sees it: how long a step takes, what every device
+/// holds, what binds, and how far that is from what no plan can pass.
+///
+///     const std::vector<PlanProposal> best_first = propose(request, "auto");
+///
+/// All planners are judged here, so that their answers can be compared. Pure; any thread. Units:
+/// seconds and bytes.
+/// PO-1: proposals that fit the devices' memory come before those that do not, faster ones first;
+///       of equal times the one that holds less.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stagecraft/scheduler/planners/planner.h"
+
+namespace stagecraft {
+
+/// What keeps a step from being shorter.
+struct Binding {
+  enum class Kind : std::uint8_t { Device, Link, Update };
+  Kind kind = Kind::Device;
+  int from = 0;      ///< the device, or where the link begins
+  int to = 0;        ///< of a link
+  double share = 0;  ///< of the step
+};
+
+struct PlanProposal {
+  Candidate candidate;
+  int microbatches = 1;
+  StageGraph graph;
+  std::vector<int> devices;  ///< of every stage: its row of the schedule
+  Costs costs;               ///< of the stages, as the simulator got them
+  double step = 0;           ///< with the update
+  double update = 0;         ///< of the device that takes longest for it
+  std::vector<Task> critical_path;
+  std::vector<double> busy;   ///< by row: computing before the update
+  std::vector<double> bytes;  ///< by row: most at once
+  bool fits = true;           ///< in the request's memory
+  Binding binds;
+  double bound = 0;  ///< no step of this batch on these devices is shorter
+
+  /// By which part the step is longer than it could possibly be.
+  [[nodiscard]] double gap() const { return bound > 0 ? step / bound - 1 : 0; }
+  /// The row that holds most.
+  [[nodiscard]] int fullest() const;
+};
+
+/// Requires: the candidate's stages are all operators, each once.
+/// Errors: ScheduleInvalid for a schedule that validate() refuses for these stages, with what it
+///         says: a planner's fault.
+[[nodiscard]] PlanProposal judge(const PlanRequest& request, const Candidate& candidate);
+
+/// No step of the batch is shorter on so many devices: by all there is to compute, by the longest
+/// operator, and by the way of one microbatch through the model.
+[[nodiscard]] double lower_bound(const PlanRequest& request);
+
+/// The proposals of one planner, or of all that apply ("auto"), best first (PO-1).
+/// Errors: UsageArgument for an unknown planner, one that cannot answer the request (with why), and
+///         costs that make no graph; PlanInfeasible where no planner finds what fits, with each
+///         one's reason.
+[[nodiscard]] std::vector<PlanProposal> propose(const PlanRequest& request,
+                                                std::string_view planner);
+
+/// In words: "device 2 computes 93 % of the step".
+[[nodiscard]] std::string to_string(const Binding& binding);
+
+}  // namespace stagecraft

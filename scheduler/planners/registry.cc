@@ -1,0 +1,36 @@
+#include "stagecraft/scheduler/planners/registry.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/base/nearest.h"
+
+namespace stagecraft {
+
+std::span<const PlannerInfo> planners() {
+  static const std::vector<PlannerInfo> kTable{};
+  return kTable;
+}
+
+const PlannerInfo& find_planner(std::string_view name) {
+  const auto all = planners();
+  const auto found = std::ranges::find(all, name, &PlannerInfo::name);
+  if (found == all.end()) {
+    std::vector<std::string> names{"auto"};
+    std::ranges::transform(
+        all, std::back_inserter(names), [](const PlannerInfo& p) { return std::string(p.name); });
+    throw Error(Errc::UsageArgument,
+                fmt::format("there is no planner '{}'; {}there are {}",
+                            name,
+                            did_you_mean(name, names),
+                            fmt::join(names, ", ")));
+  }
+  return *found;
+}
+
+}  // namespace stagecraft

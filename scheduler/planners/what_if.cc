@@ -1,0 +1,173 @@
+#include "stagecraft/scheduler/planners/what_if.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace stagecraft {
+namespace {
+
+constexpr double kMostTimes = 100;    // a link is made faster or slower
+constexpr double kLeastFactor = 0.1;  // of a stage's times
+constexpr int kSteps = 8;
+constexpr int kHalvings = 10;
+
+/// Whether `other` is as good as `chosen` where things are so.
+bool wins(const PlanRequest& request, const PlanProposal& chosen, const PlanProposal& other) {
+  const PlanProposal theirs = judge(request, other.candidate);
+  return theirs.fits && theirs.step <= judge(request, chosen.candidate).step;
+}
+
+/// The factor nearest to 1 that is `enough`, down or up to `most`; nothing where none of those
+/// tried is. What is enough need not stay so further on, so several are tried.
+std::optional<double> least(double most, const std::function<bool(double)>& enough) {
+  double no = 1;
+  for (int step = 1; step <= kSteps; ++step) {
+    double yes = std::pow(most, static_cast<double>(step) / kSteps);
+    if (!enough(yes)) {
+      no = yes;
+      continue;
+    }
+    for (int i = 0; i < kHalvings; ++i) {
+      const double middle = (no + yes) / 2;
+      (enough(middle) ? yes : no) = middle;
+    }
+    return yes;
+  }
+  return std::nullopt;
+}
+
+/// The pairs of devices between which a plan hands over.
+std::set<std::pair<int, int>> links_of(const PlanProposal& proposal) {
+  std::set<std::pair<int, int>> links;
+  for (const StageGraph::Edge& edge : proposal.graph.edges()) {
+    const int from = proposal.devices[static_cast<std::size_t>(edge.first)];
+    const int to = proposal.devices[static_cast<std::size_t>(edge.second)];
+    if (from != to) {
+      links.emplace(std::min(from, to), std::max(from, to));
+    }
+  }
+  return links;
+}
+
+Link faster(const Link& link, double times) {
+  return {.latency = link.latency / times, .bandwidth = link.bandwidth * times};
+}
+
+}  // namespace
+
+PlanRequest with(PlanRequest request, const WhatIf& otherwise) {
+  switch (otherwise.kind) {
+    case WhatIf::Kind::Memory:
+      request.memory = otherwise.bytes;
+      break;
+    case WhatIf::Kind::Link: {
+      LinkCosts& links = request.costs.links;
+      for (const auto& ends :
+           {std::pair(otherwise.from, otherwise.to), std::pair(otherwise.to, otherwise.from)}) {
+        const auto known = links.each.find(ends);
+        links.each[ends] =
+            faster(known == links.each.end() ? links.usual : known->second, otherwise.factor);
+      }
+      break;
+    }
+    case WhatIf::Kind::Operators: {
+      const auto scale = [&](std::vector<OperatorCost>& operators) {
+        for (const int op : otherwise.operators) {
+          OperatorCost& cost = operators[static_cast<std::size_t>(op)];
+          cost.forward *= otherwise.factor;
+          cost.backward_input *= otherwise.factor;
+          cost.backward_weight *= otherwise.factor;
+        }
+      };
+      scale(request.costs.operators);
+      for (auto& [samples, operators] : request.costs.operators_at) {
+        scale(operators);
+      }
+      break;
+    }
+  }
+  return request;
+}
+
+std::vector<WhatIf> what_it_takes(const PlanRequest& request,
+                                  const PlanProposal& chosen,
+                                  const PlanProposal& other) {
+  std::vector<WhatIf> found;
+  PlanRequest roomy = request;
+  if (!other.fits) {
+    WhatIf more{.kind = WhatIf::Kind::Memory,
+                .from = other.fullest(),
+                .bytes = other.bytes[static_cast<std::size_t>(other.fullest())]};
+    roomy = with(request, more);
+    if (wins(roomy, chosen, other)) {
+      found.push_back(std::move(more));
+    }
+    return found;
+  }
+  std::optional<WhatIf> link;
+  std::set<std::pair<int, int>> links = links_of(other);
+  links.merge(links_of(chosen));
+  for (const auto& [from, to] : links) {
+    for (const double most : {kMostTimes, 1 / kMostTimes}) {
+      WhatIf one{.kind = WhatIf::Kind::Link, .from = from, .to = to};
+      const auto factor = least(most, [&](double times) {
+        one.factor = times;
+        return wins(with(request, one), chosen, other);
+      });
+      const auto change = [](double f) { return std::max(f, 1 / f); };
+      if (factor && (!link || change(*factor) < change(link->factor))) {
+        one.factor = *factor;
+        link = one;
+      }
+    }
+  }
+  std::optional<WhatIf> stage;
+  for (std::size_t s = 0; s < other.candidate.stages.size(); ++s) {
+    WhatIf one{.kind = WhatIf::Kind::Operators,
+               .operators = other.candidate.stages[s],
+               .stage = static_cast<int>(s)};
+    const auto factor = least(kLeastFactor, [&](double times) {
+      one.factor = times;
+      return wins(with(request, one), chosen, other);
+    });
+    if (factor && (!stage || *factor > stage->factor)) {
+      one.factor = *factor;
+      stage = one;
+    }
+  }
+  for (std::optional<WhatIf>* one : {&link, &stage}) {
+    if (*one) {
+      found.push_back(std::move(**one));
+    }
+  }
+  return found;
+}
+
+std::string to_string(const WhatIf& otherwise) {
+  switch (otherwise.kind) {
+    case WhatIf::Kind::Memory:
+      return fmt::format(
+          "devices had {:.0f} bytes (its device {} needs them)", otherwise.bytes, otherwise.from);
+    case WhatIf::Kind::Link:
+      return otherwise.factor > 1 ? fmt::format("the link {}-{} were {:.3g} times as fast",
+                                                otherwise.from,
+                                                otherwise.to,
+                                                otherwise.factor)
+                                  : fmt::format("the link {}-{} were {:.3g} times as slow",
+                                                otherwise.from,
+                                                otherwise.to,
+                                                1 / otherwise.factor);
+    case WhatIf::Kind::Operators:
+      break;
+  }
+  return fmt::format("the operators of its stage {} took {:.3g} % less time",
+                     otherwise.stage,
+                     100 * (1 - otherwise.factor));
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,106 @@
+#include "stagecraft/scheduler/planners/proposal.h"
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/builders/gpipe.h"
+#include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/scheduler/planners/registry.h"
+#include "stagecraft/tests/scheduler/planners/plan_cases.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/refusal.h"
+
+namespace stagecraft {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using test::chain_request;
+using test::two_stages;
+
+TEST_CASE("a candidate is judged by the simulator, with the update", "[scheduler][planners]") {
+  const PlanRequest request = chain_request({1, 1, 1, 1});
+  const PlanProposal even = judge(request, two_stages(2, 4));
+  // F = 2 and B = 4 for each stage, 4 microbatches: 1F1B takes (4 + 1) x 6, and updates 2.
+  CHECK(even.microbatches == 4);
+  CHECK(even.step == 30 + 2);
+  CHECK(even.update == 2);
+  CHECK(even.bytes == std::vector<double>{2 * 40 + 2 * (2 * 10 + 8), 2 * 40 + 2 * 10 + 8});
+  CHECK(even.fits);
+  CHECK(even.devices == std::vector{0, 1});
+  CHECK(even.graph.is_chain());
+  CHECK(even.busy == std::vector<double>{24, 24});
+  CHECK(even.bound == 24);
+  CHECK(even.gap() == 32.0 / 24 - 1);
+  CHECK(to_string(even.binds) == "device 0 computes 75 % of the step");
+}
+
+TEST_CASE("an uneven cut takes longer, and its full device is named", "[scheduler][planners]") {
+  const PlanRequest request = chain_request({1, 1, 1, 1});
+  const PlanProposal uneven = judge(request, two_stages(3, 4));
+  CHECK(uneven.step > judge(request, two_stages(2, 4)).step);
+  CHECK(uneven.fullest() == 0);
+  CHECK(uneven.binds.from == 0);
+}
+
+TEST_CASE("a slow link binds where it carries most of the step", "[scheduler][planners]") {
+  PlanRequest request = chain_request({1, 1, 1, 1});
+  request.batch = 1;
+  request.costs.links.usual = {.latency = 100};
+  const PlanProposal slow = judge(request, two_stages(2, 1));
+  CHECK(slow.binds.kind == Binding::Kind::Link);
+  CHECK_THAT(to_string(slow.binds), ContainsSubstring("the link 0-1"));
+}
+
+TEST_CASE("replicas share their stage's samples and add a sum of gradients",
+          "[scheduler][planners]") {
+  PlanRequest request = chain_request({1, 1, 1, 1}, 2);
+  request.costs.links.usual = {.latency = 0.5, .bandwidth = 10};
+  Candidate candidate = two_stages(2, 4, 2);
+  candidate.replicas = {2, 1};
+  const PlanProposal made = judge(request, candidate);
+  // One sample of two for each of both; 20 bytes of gradients: 2 rounds of 0.5 + 10 / 10.
+  CHECK(made.costs.stages.each[0].forward == 1);
+  CHECK(made.costs.stages.each[1].forward == 2);
+  CHECK(made.costs.stages.each[0].update == 2 + 2 * 1.5);
+  CHECK(made.costs.stages.memory.activations[0] == 10 + 4);
+}
+
+TEST_CASE("a schedule that its stages cannot run is a planner's fault", "[scheduler][planners]") {
+  Candidate wrong = two_stages(2, 4);
+  wrong.schedule = gpipe(3, 4);
+  CHECK_THAT(refusal(
+                 [&] {
+                   (void)judge(chain_request({1, 1, 1, 1}), wrong);
+                 },
+                 Errc::ScheduleInvalid),
+             ContainsSubstring("planner test proposes"));
+}
+
+TEST_CASE("no plan is shorter than its bound", "[scheduler][planners]") {
+  const PlanRequest request = chain_request({1, 5, 1, 1});
+  for (int first = 1; first < 4; ++first) {
+    CHECK(judge(request, two_stages(first, 4)).step >= lower_bound(request));
+  }
+}
+
+TEST_CASE("what a request lacks is said", "[scheduler][planners]") {
+  const auto failure_of = [](const PlanRequest& request) {
+    return refusal([&] { (void)request.sizes(); }, Errc::UsageArgument);
+  };
+  PlanRequest request = chain_request({1, 1});
+  request.devices = 0;
+  CHECK_THAT(failure_of(request), ContainsSubstring("a device at least"));
+  request = chain_request({1, 1});
+  request.batch = 0;
+  CHECK_THAT(failure_of(request), ContainsSubstring("a sample at least"));
+  request = chain_request({1, 1});
+  request.batch = 5;
+  request.microbatch_sizes = {2};
+  CHECK_THAT(failure_of(request), ContainsSubstring("do not divide a batch of 5"));
+  request.microbatch_sizes.clear();
+  request.costs.samples = 2;
+  CHECK_THAT(failure_of(request), ContainsSubstring("no microbatch size that was measured"));
+  CHECK_THAT(refusal([&] { (void)find_planner("pfiefe"); }, Errc::UsageArgument),
+             ContainsSubstring("there is no planner 'pfiefe'"));
+}
+
+}  // namespace
+}  // namespace stagecraft
