@@ -26,6 +26,8 @@ namespace stagecraft {
 struct CostDevice {
   std::string name;  ///< empty: not known
   int threads = 0;   ///< inside operators; 0: not known
+  /// Of one machine that all rows share, each with its threads; 0: every row has its own.
+  int processors = 0;
 
   friend bool operator==(const CostDevice&, const CostDevice&) = default;
 };

@@ -1,6 +1,7 @@
 #include "stagecraft/scheduler/simulate.h"
 
 #include <algorithm>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -22,10 +23,14 @@ class Simulation {
         times_(tasks.entries().size()),
         cause_(tasks.entries().size(), kNothing) {}
 
+  /// Requires: all that the entry waits for has ended.
   void run_entry(int number);
+  /// Runs all that can run, on shared processors. Returns how many entries that were.
+  [[nodiscard]] std::size_t run_shared();
   [[nodiscard]] Timeline timeline() const;
 
  private:
+  [[nodiscard]] bool can_run(int number, const std::vector<bool>& ended) const;
   [[nodiscard]] double arrival(const Task& task, const Task& prerequisite, int from, int to) const;
   [[nodiscard]] std::vector<Task> critical_path() const;
   [[nodiscard]] Task critical_task(int number, int after) const;
@@ -86,6 +91,83 @@ void Simulation::run_entry(int number) {
   time.end = time.start + costs_.stages.duration(*entry.cell, tasks_.stages());
   times_[static_cast<std::size_t>(number)] = time;
   cause_[static_cast<std::size_t>(number)] = cause;
+}
+
+bool Simulation::can_run(int number, const std::vector<bool>& ended) const {
+  bool can = true;
+  for (const Task& task : tasks_.entry(number).cell->tasks()) {
+    if (tasks_.in_range(task)) {
+      tasks_.for_each_prerequisite(task, [&](const Task& prerequisite) {
+        const int holder = tasks_.find(prerequisite);
+        can = can && (holder == TaskGraph::kMissing || ended[static_cast<std::size_t>(holder)]);
+      });
+    }
+  }
+  return can;
+}
+
+std::size_t Simulation::run_shared() {
+  struct Row {
+    int next = 0;
+    bool placed = false;  // the next entry: its start is known
+    bool running = false;
+    double left = 0;  // of its work
+  };
+  std::vector<Row> rows;
+  for (int row = 0; row < tasks_.rows(); ++row) {
+    rows.push_back({.next = tasks_.row_begin(row)});
+  }
+  std::vector<bool> ended(times_.size(), false);
+  std::size_t ran = 0;
+  double now = 0;
+  const double threads = std::max(1, costs_.device.threads);
+  while (true) {
+    int running = 0;
+    double next_start = std::numeric_limits<double>::infinity();
+    for (int r = 0; r < tasks_.rows(); ++r) {
+      Row& row = rows[static_cast<std::size_t>(r)];
+      if (!row.placed && row.next < tasks_.row_end(r) && can_run(row.next, ended)) {
+        run_entry(row.next);
+        row.placed = true;
+      }
+      if (row.placed && !row.running) {
+        EntryTime& time = times_[static_cast<std::size_t>(row.next)];
+        if (time.start <= now) {
+          row.running = true;
+          row.left = time.end - time.start;
+        } else {
+          next_start = std::min(next_start, time.start);
+        }
+      }
+      running += row.running ? 1 : 0;
+    }
+    const double speed =
+        running == 0 ? 1 : std::min(1.0, costs_.device.processors / (threads * running));
+    double next = next_start;
+    for (const Row& row : rows) {
+      if (row.running) {
+        next = std::min(next, now + row.left / speed);
+      }
+    }
+    if (next == std::numeric_limits<double>::infinity()) {
+      return ran;
+    }
+    for (Row& row : rows) {
+      if (!row.running) {
+        continue;
+      }
+      const bool ends = now + row.left / speed <= next;
+      row.left -= (next - now) * speed;
+      if (ends) {
+        times_[static_cast<std::size_t>(row.next)].end = next;
+        ended[static_cast<std::size_t>(row.next)] = true;
+        ++row.next;
+        ++ran;
+        row.placed = row.running = false;
+      }
+    }
+    now = next;
+  }
 }
 
 /// Of a group the member that the next task on the path waited for, else the first.
@@ -236,7 +318,11 @@ void add_memory(const Schedule& schedule,
 Timeline simulate(const Schedule& schedule, const StageGraph& graph, const Costs& costs) {
   const TaskGraph tasks(schedule.rows(), graph, schedule.microbatches());
   Simulation simulation(tasks, costs);
-  const std::size_t ran = tasks.walk([&](int number) { simulation.run_entry(number); });
+  const CostDevice& device = costs.device;
+  const bool shared =
+      device.processors > 0 && tasks.rows() * std::max(1, device.threads) > device.processors;
+  const std::size_t ran = shared ? simulation.run_shared()
+                                 : tasks.walk([&](int number) { simulation.run_entry(number); });
   if (ran != tasks.entries().size()) {
     throw Error(Errc::ScheduleInvalid,
                 fmt::format("{} of {} cells wait for each other for ever; run validate() on the "

@@ -2,7 +2,8 @@
 ///
 /// Rows run their lists in order. An entry starts when its row is free and all it waits for has
 /// ended, a transfer later when that ran on another row; the members of a group start and end
-/// together. Columns play no part. Pure; any thread.
+/// together. Columns play no part. Where rows share fewer processors than they have threads
+/// (CostDevice), all that run at a time are slowed down alike. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +67,7 @@ struct Timeline {
 
 /// Requires: validate() finds nothing in the schedule's list form.
 /// Errors: ScheduleInvalid when a task waits for one that is missing or that waits for it.
-/// Cost: linear in the cells.
+/// Cost: linear in the cells; times rows where they share processors.
 [[nodiscard]] Timeline simulate(const Schedule& schedule,
                                 const StageGraph& graph,
                                 const Costs& costs = {});

@@ -16,6 +16,7 @@
 #include "stagecraft/tools/credentials/credentials.h"
 #include "stagecraft/tools/exit_code.h"
 #include "stagecraft/tools/import/import.h"
+#include "stagecraft/tools/plan/plan.h"
 #include "stagecraft/tools/schedule/schedule.h"
 #include "stagecraft/tools/sub_command.h"
 #include "stagecraft/tools/trace/trace.h"
@@ -74,6 +75,10 @@ ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
             "",
             "say what is in a model's file, what is not supported, and where to cut it",
             thrifty(&import_model, "the model, or the data of --inputs")},
+           {"plan",
+            "",
+            "choose cut and schedule from what a model costs, and say why",
+            thrifty(&plan, "the costs, or --devices")},
            {"schedule",
             "",
             "make, check, simulate, show, convert, compare and repair schedules",

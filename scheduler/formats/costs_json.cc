@@ -230,7 +230,8 @@ class Document {
     CostDevice& device = costs_.device;
     object("\"device\"",
            {{"name", [&] { device.name = text("name"); }},
-            {"threads", [&] { device.threads = whole("threads", kLargest); }}});
+            {"threads", [&] { device.threads = whole("threads", kLargest); }},
+            {"processors", [&] { device.processors = whole("processors", kLargest); }}});
   }
 
   std::vector<OperatorCost> operators() {
@@ -593,11 +594,13 @@ ReadCosts parse_costs(std::string_view text) {
 }
 
 std::string to_json(const Costs& costs) {
-  std::string text =
-      fmt::format("{{\"version\": {},\n \"device\": {{\"name\": {}, \"threads\": {}}}",
-                  kCostsVersion,
-                  json_text(costs.device.name),
-                  costs.device.threads);
+  std::string text = fmt::format("{{\"version\": {},\n \"device\": {{\"name\": {}, \"threads\": {}",
+                                 kCostsVersion,
+                                 json_text(costs.device.name),
+                                 costs.device.threads);
+  text += costs.device.processors > 0
+              ? fmt::format(", \"processors\": {}}}", costs.device.processors)
+              : "}";
   add_list(text, " ", "operators", operator_lines(costs.operators));
   if (!costs.operators.empty()) {
     text += fmt::format(",\n \"samples\": {}", costs.samples);

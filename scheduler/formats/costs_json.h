@@ -2,7 +2,8 @@
 /// it. Written and read by tools and programs; any thread.
 ///
 ///     {"version": 1,
-///      "device": {"name": "EPYC 7B13", "threads": 1},    what the figures were measured on
+///      "device": {"name": "EPYC 7B13", "threads": 1,     what the figures were measured on;
+///                 "processors": 2},                       that rows share; 0: each has its own
 ///      "operators": [{"id": 0, "name": "aten::linear",   of one microbatch; the place in the
 ///                     "stage": 0,                          forward, and the stage, if in one
 ///                     "forward": 2e-3,                     seconds; backward towards values

@@ -117,6 +117,16 @@ double longest_path(const WorkGraph& graph) {
   return end.empty() ? 0 : *std::ranges::max_element(end);
 }
 
+/// How many devices can compute at a time.
+double at_once(const PlanRequest& request) {
+  const CostDevice& device = request.costs.device;
+  const double devices = request.devices;
+  return device.processors == 0
+             ? devices
+             : std::min(devices,
+                        static_cast<double>(device.processors) / std::max(1, device.threads));
+}
+
 bool better(const PlanProposal& a, const PlanProposal& b) {
   if (a.fits != b.fits) {
     return a.fits;
@@ -214,7 +224,7 @@ double lower_bound(const PlanRequest& request) {
       const OperatorCost& cost = graph.at(op);
       total += cost.forward + cost.backward_input + cost.backward_weight;
     }
-    const double work = total * (request.batch / samples) / request.devices;
+    const double work = total * (request.batch / samples) / at_once(request);
     const double bound = std::max(work, longest_path(graph));
     least = least == 0 ? bound : std::min(least, bound);
   }

@@ -57,7 +57,7 @@ TEST_CASE("every field arrives where it belongs, in any order", "[scheduler][cos
                   {"id": 0}],
     "samples": 4, "sizes": [{"operators": [{"id": 7, "forward": 2}], "samples": 8}],
     "parameters": [{"held": 4, "name": "a", "bytes": 1}],
-    "device": {"threads": 2, "name": "a \"box\""},
+    "device": {"threads": 2, "processors": 5, "name": "a \"box\""},
     "version": 1})");
   CHECK(read.notes.empty());
   const StageCosts& stages = read.costs.stages;
@@ -100,12 +100,12 @@ TEST_CASE("every field arrives where it belongs, in any order", "[scheduler][cos
   CHECK(read.costs.samples == 4);
   CHECK(read.costs.operators_at.at(8) == std::vector<OperatorCost>{{.id = 7, .forward = 2}});
   CHECK(read.costs.parameters == std::vector<ParameterCost>{{"a", 1, 4}});
-  CHECK(read.costs.device == CostDevice{.name = "a \"box\"", .threads = 2});
+  CHECK(read.costs.device == CostDevice{.name = "a \"box\"", .threads = 2, .processors = 5});
 }
 
 TEST_CASE("what is written is read back equal (CJ-1)", "[scheduler][costs]") {
   Costs costs;
-  costs.device = {.name = "\"two\"\\lines\n\tÄ", .threads = 3};
+  costs.device = {.name = "\"two\"\\lines\n\tÄ", .threads = 3, .processors = 6};
   costs.samples = 4;
   costs.operators_at[8] = {{.id = 3, .forward = 0.5}};
   costs.parameters = {{"a\"b", 1, 4}, {"c", 0.5, 2}};

@@ -8,6 +8,7 @@
 #include "stagecraft/scheduler/registry.h"
 #include "stagecraft/scheduler/validate.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/refusal.h"
 
 namespace stagecraft {
 namespace {
@@ -305,6 +306,48 @@ TEST_CASE("bytes peak where most activations are held, as V30 counts them",
     CHECK(validate(schedule, schedule.stage_graph(), {.memory = limited}).empty() ==
           (budget == 141.0));
   }
+}
+
+TEST_CASE("rows that never run at the same time do not notice that they share a processor",
+          "[scheduler][simulate]") {
+  const Schedule schedule = one_f_one_b(3, 1);
+  Costs costs;
+  costs.links.usual = {.latency = 0.25};
+  Costs shared = costs;
+  shared.device.processors = 1;
+  const Timeline alone = simulate(schedule, schedule.stage_graph(), costs);
+  const Timeline together = simulate(schedule, schedule.stage_graph(), shared);
+  CHECK(together.makespan == alone.makespan);
+  CHECK(together.critical_path == alone.critical_path);
+  CHECK(together.rows[1].entries[1].start == alone.rows[1].entries[1].start);
+}
+
+TEST_CASE("rows that share processors take as long as there is work for these",
+          "[scheduler][simulate]") {
+  const Schedule schedule = gpipe(4, 8);
+  Costs costs;
+  costs.device = {.threads = 2, .processors = 4};  // for two rows at a time
+  const Timeline shared = simulate(schedule, schedule.stage_graph(), costs);
+  const double work = 4 * 8 * 3;
+  CHECK(shared.makespan >= work / 2);
+  costs.device.processors = 8;
+  CHECK(simulate(schedule, schedule.stage_graph(), costs).makespan == 33);
+  // By hand: F0 alone, then two at half speed each.
+  costs.device = {.threads = 1, .processors = 1};
+  const Timeline two = simulate(gpipe(2, 2), StageGraph::chain(2), costs);
+  CHECK(two.rows[0].entries[1].end == 3);
+  CHECK(two.rows[1].entries[0].end == 3);
+  CHECK(two.makespan == 12);
+}
+
+TEST_CASE("cells that wait for each other are found on shared processors too",
+          "[scheduler][simulate]") {
+  const Schedule schedule = Schedule::parse("0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1\n").to_list();
+  Costs costs;
+  costs.device.processors = 1;
+  CHECK_THAT(refusal([&] { (void)simulate(schedule, StageGraph::chain(2), costs); },
+                     Errc::ScheduleInvalid),
+             Catch::Matchers::ContainsSubstring("wait for each other for ever"));
 }
 
 }  // namespace

@@ -1,0 +1,155 @@
+#include "stagecraft/tools/plan/options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <string_view>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/planners/what_if.h"
+#include "stagecraft/scheduler/registry.h"
+#include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/schedule/cost_options.h"
+#include "stagecraft/tools/schedule/input.h"
+
+namespace stagecraft::tools {
+namespace {
+
+constexpr const char* kCommand = "stagecraft plan";
+constexpr int kUsualMicrobatches = 8;
+
+/// The number a word begins with, and what follows it; nothing where it begins with none.
+std::optional<std::pair<double, std::string_view>> leading_number(std::string_view word) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc() || !std::isfinite(value)) {
+    return std::nullopt;
+  }
+  return std::pair(value, word.substr(static_cast<std::size_t>(end - word.data())));
+}
+
+WhatIf link_change(const std::string& word, std::string_view text) {
+  const auto refuse = [&] {
+    wrong_usage(kCommand,
+                fmt::format("--what-if link wants two devices and how many times as fast, e.g. "
+                            "link=0-1:10x or link=0-1:0.1x, found '{}'",
+                            word));
+  };
+  WhatIf change{.kind = WhatIf::Kind::Link};
+  const auto from = leading_number(text);
+  if (!from || !from->second.starts_with('-')) {
+    refuse();
+  }
+  const auto to = leading_number(from->second.substr(1));
+  if (!to || !to->second.starts_with(':')) {
+    refuse();
+  }
+  const auto factor = leading_number(to->second.substr(1));
+  if (!factor || factor->second != "x" || factor->first <= 0 || from->first < 0 || to->first < 0 ||
+      from->first != std::floor(from->first) || to->first != std::floor(to->first)) {
+    refuse();
+  }
+  change.from = static_cast<int>(from->first);
+  change.to = static_cast<int>(to->first);
+  change.factor = factor->first;
+  return change;
+}
+
+WhatIf change_of(const std::string& word, int devices) {
+  if (word.starts_with("memory=")) {
+    return {.kind = WhatIf::Kind::Memory, .bytes = bytes_of_word("--what-if", word.substr(7))};
+  }
+  if (!word.starts_with("link=")) {
+    wrong_usage(kCommand,
+                fmt::format("--what-if wants link=0-1:10x or memory=2G, found '{}'", word));
+  }
+  const WhatIf change = link_change(word, std::string_view(word).substr(5));
+  if (std::max(change.from, change.to) >= devices || change.from == change.to) {
+    wrong_usage(kCommand,
+                fmt::format("--what-if {}: there are devices 0 to {}, and a link is between two",
+                            word,
+                            devices - 1));
+  }
+  return change;
+}
+
+bool is_builder(const std::string& name) {
+  return std::ranges::find(builders(), name, &BuilderInfo::name) != builders().end();
+}
+
+}  // namespace
+
+double bytes_of_word(const std::string& option, const std::string& word) {
+  constexpr std::string_view kUnits = "KMGT";
+  const auto number = leading_number(word);
+  double scale = 1;
+  std::string_view unit = number ? number->second : "";
+  if (!unit.empty() && kUnits.find(unit.front()) != std::string_view::npos) {
+    scale = std::pow(1024.0, static_cast<double>(kUnits.find(unit.front()) + 1));
+    unit.remove_prefix(1);
+  }
+  const bool rest_is_unit = unit.empty() || unit == "B" || (scale > 1 && unit == "iB");
+  if (!number || !rest_is_unit || number->first <= 0) {
+    wrong_usage(
+        kCommand,
+        fmt::format("{} wants a number of bytes, e.g. 2G or 500M, found '{}'", option, word));
+  }
+  return number->first * scale;
+}
+
+void add_plan_options(CLI::App& app, PlanOptions& options) {
+  app.add_option("COSTS", options.costs, "a costs.json of `stagecraft profile`; -: standard input")
+      ->required();
+  app.add_option("--devices", options.devices, "how many there are")->required();
+  app.add_option("--processors",
+                 options.processors,
+                 "of one machine, where devices are its threads (every device has its own)")
+      ->check(CLI::Range(1, 1000000));
+  app.add_option("--memory", options.memory, "of every device, e.g. 2G (no limit)");
+  app.add_option("--batch", options.batch, "samples of a step (8 microbatches)");
+  app.add_option("--microbatch-sizes",
+                 options.microbatch_sizes,
+                 "samples of a microbatch to choose from, e.g. 1,2,4 (those that were measured)")
+      ->delimiter(',');
+  app.add_option(
+      "--planner", options.planner, "balance, pfeife, graphpipe, capslog or auto (auto)");
+  app.add_option("--schedule", options.schedule, "the best cut for this one: a name or a file");
+  app.add_option("--what-if",
+                 options.what_if,
+                 "plans for link=0-1:10x (that link ten times as fast) or memory=2G");
+  app.add_option("--top", options.top, "how many of the best are listed (5)")
+      ->check(CLI::Range(1, 1000));
+  app.add_flag("--why", options.why, "says what would have to change for others to win");
+  app.add_flag("--json", options.json, "as one JSON object");
+  app.add_option(
+      "--schedule-out", options.schedule_out, "writes the schedule, for train --schedule");
+  app.add_option("--cut-out", options.cut_out, "writes the cut, for train --cut");
+}
+
+PlanRequest plan_request(const PlanOptions& options, Console& console) {
+  PlanRequest request;
+  request.costs = read_costs(options.costs, console);
+  request.devices = options.devices;
+  request.costs.device.processors = options.processors.value_or(request.costs.device.processors);
+  request.batch = options.batch.value_or(kUsualMicrobatches * request.costs.samples);
+  request.microbatch_sizes = options.microbatch_sizes;
+  if (options.memory) {
+    request.memory = bytes_of_word("--memory", *options.memory);
+  }
+  if (options.schedule) {
+    if (is_builder(*options.schedule)) {
+      request.builder = *options.schedule;
+    } else {
+      request.schedule = read_schedule(*options.schedule, {}, console).schedule;
+    }
+  }
+  for (const std::string& word : options.what_if) {
+    request = with(std::move(request), change_of(word, options.devices));
+  }
+  return request;
+}
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,45 @@
+/// PlanOptions: what `stagecraft plan` was asked, and the request that makes of it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stagecraft/scheduler/planners/planner.h"
+#include "stagecraft/tools/console.h"
+
+namespace CLI {
+class App;
+}
+
+namespace stagecraft::tools {
+
+struct PlanOptions {
+  std::string costs;
+  int devices = 0;
+  std::optional<int> processors;
+  std::optional<std::string> memory;  ///< "2G"
+  std::string planner = "auto";
+  std::optional<int> batch;  ///< samples; none: 8 of the microbatches that were measured
+  std::vector<int> microbatch_sizes;
+  std::optional<std::string> schedule;  ///< a builder's name or a file
+  std::vector<std::string> what_if;     ///< "link=0-1:10x", "memory=2G"
+  int top = 5;
+  bool why = false;
+  bool json = false;
+  std::optional<std::string> schedule_out, cut_out;
+};
+
+/// Adds all of them. `options` must outlive the parse.
+void add_plan_options(CLI::App& app, PlanOptions& options);
+
+/// Returns the request, with everything that --what-if changes.
+/// Errors: UsageArgument for words that are no number of bytes, no link or no factor; those of
+/// reading costs and schedule.
+[[nodiscard]] PlanRequest plan_request(const PlanOptions& options, Console& console);
+
+/// Returns the bytes that "2G", "500M" or "1e9" say, in powers of 1024.
+/// Errors: UsageArgument naming `option`.
+[[nodiscard]] double bytes_of_word(const std::string& option, const std::string& word);
+
+}  // namespace stagecraft::tools

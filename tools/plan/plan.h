@@ -1,0 +1,15 @@
+/// `stagecraft plan`: chooses cut and schedule for a model's costs, and says why.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "stagecraft/tools/console.h"
+#include "stagecraft/tools/exit_code.h"
+
+namespace stagecraft::tools {
+
+/// Exit status 1: nothing fits the devices. Errors: every Error of reading, planning and writing.
+[[nodiscard]] ExitCode plan(const std::vector<std::string>& words, Console& console);
+
+}  // namespace stagecraft::tools

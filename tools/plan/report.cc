@@ -1,0 +1,254 @@
+#include "stagecraft/tools/plan/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "stagecraft/base/byte_count.h"
+#include "stagecraft/scheduler/planners/what_if.h"
+#include "stagecraft/tools/schedule/table.h"
+
+namespace stagecraft::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::size_t index(int number) {
+  return static_cast<std::size_t>(number);
+}
+
+std::string time_text(double seconds) {
+  return seconds < 1 ? fmt::format("{:.4g} ms", seconds * 1e3) : fmt::format("{:.4g} s", seconds);
+}
+
+std::string size_text(const PlanProposal& p) {
+  return fmt::format("{} x {}", p.microbatches, p.candidate.microbatch_size);
+}
+
+double most_bytes(const PlanProposal& p) {
+  return p.bytes[index(p.fullest())];
+}
+
+/// "0-11 30-35": the operators' ids.
+std::string ranges_text(const PlanRequest& request, const std::vector<int>& operators) {
+  std::vector<std::string> ranges;
+  for (std::size_t i = 0; i < operators.size();) {
+    std::size_t last = i;
+    while (last + 1 < operators.size() && operators[last + 1] == operators[last] + 1) {
+      ++last;
+    }
+    const auto id = [&](std::size_t at) {
+      return request.costs.operators[index(operators[at])].id;
+    };
+    ranges.push_back(i == last ? fmt::format("{}", id(i)) : fmt::format("{}-{}", id(i), id(last)));
+    i = last + 1;
+  }
+  return fmt::format("{}", fmt::join(ranges, " "));
+}
+
+int replicas_of(const PlanProposal& p, std::size_t stage) {
+  return p.candidate.replicas.empty() ? 1 : p.candidate.replicas[stage];
+}
+
+std::string stages_text(const PlanRequest& request, const PlanProposal& p) {
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t s = 0; s < p.candidate.stages.size(); ++s) {
+    const Durations& d = p.costs.stages.each[s];
+    const int replicas = replicas_of(p, s);
+    rows.push_back({fmt::format("{}", s),
+                    replicas == 1 ? fmt::format("{}", p.devices[s])
+                                  : fmt::format("{} (x {})", p.devices[s], replicas),
+                    fmt::format("{}", p.candidate.stages[s].size()),
+                    ranges_text(request, p.candidate.stages[s]),
+                    time_text(d.forward),
+                    time_text(d.backward),
+                    bytes_text(p.costs.stages.memory.fixed[s]),
+                    bytes_text(p.costs.stages.memory.activations[s])});
+  }
+  return table_text({"stage", "device", "operators", "which", "F", "B", "weights", "kept"}, rows);
+}
+
+std::string devices_text(const PlanRequest& request, const PlanProposal& p) {
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t row = 0; row < p.busy.size(); ++row) {
+    rows.push_back(
+        {fmt::format("{}", row),
+         fmt::format("{:.1f} %", 100 * p.busy[row] / p.step),
+         bytes_text(p.bytes[row]),
+         std::isfinite(request.memory) ? bytes_text(request.memory - p.bytes[row]) : "-"});
+  }
+  return table_text({"device", "computes", "holds at most", "left"}, rows);
+}
+
+std::string others_text(std::span<const PlanProposal> best_first, int top) {
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t i = 0; i < best_first.size() && i < index(top); ++i) {
+    const PlanProposal& p = best_first[i];
+    rows.push_back({fmt::format("{}", i + 1),
+                    p.candidate.planner,
+                    p.candidate.schedule_name,
+                    size_text(p),
+                    fmt::format("{}", p.candidate.stages.size()),
+                    time_text(p.step),
+                    fmt::format("{:+.1f} %", 100 * (p.step / best_first.front().step - 1)),
+                    bytes_text(most_bytes(p)) + (p.fits ? "" : ", too much")});
+  }
+  return table_text(
+      {"", "planner", "schedule", "microbatches", "stages", "step", "", "fullest device"}, rows);
+}
+
+/// The best behind the first that is another cut or schedule, and the fastest that does not fit.
+std::vector<const PlanProposal*> rivals(std::span<const PlanProposal> best_first) {
+  std::vector<const PlanProposal*> found;
+  const PlanProposal& best = best_first.front();
+  for (const PlanProposal& p : best_first.subspan(1)) {
+    const bool same = p.candidate.stages == best.candidate.stages &&
+                      p.candidate.schedule == best.candidate.schedule;
+    if (p.fits && !same) {
+      found.push_back(&p);
+      break;
+    }
+  }
+  const PlanProposal* barred = nullptr;
+  for (const PlanProposal& p : best_first) {
+    if (!p.fits && p.step < best.step && (barred == nullptr || p.step < barred->step)) {
+      barred = &p;
+    }
+  }
+  if (barred != nullptr) {
+    found.push_back(barred);
+  }
+  return found;
+}
+
+Json json_of(const WhatIf& change) {
+  switch (change.kind) {
+    case WhatIf::Kind::Memory:
+      return {{"memory", change.bytes}, {"device", change.from}};
+    case WhatIf::Kind::Link:
+      return {{"link", {change.from, change.to}}, {"times_as_fast", change.factor}};
+    case WhatIf::Kind::Operators:
+      break;
+  }
+  return {{"stage", change.stage}, {"times", change.factor}};
+}
+
+Json json_of(const PlanRequest& request, const PlanProposal& p) {
+  Json stages = Json::array();
+  for (std::size_t s = 0; s < p.candidate.stages.size(); ++s) {
+    Json ids = Json::array();
+    for (const int op : p.candidate.stages[s]) {
+      ids.push_back(request.costs.operators[index(op)].id);
+    }
+    stages.push_back(
+        {{"device", p.devices[s]}, {"replicas", replicas_of(p, s)}, {"operators", ids}});
+  }
+  return {{"planner", p.candidate.planner},
+          {"schedule", p.candidate.schedule_name},
+          {"microbatch_size", p.candidate.microbatch_size},
+          {"stage_sizes", p.candidate.stage_sizes},
+          {"microbatches", p.microbatches},
+          {"step_seconds", p.step},
+          {"lower_bound", p.bound},
+          {"bytes", p.bytes},
+          {"fits", p.fits},
+          {"binds", to_string(p.binds)},
+          {"stages", stages},
+          {"edges", p.graph.edges()}};
+}
+
+}  // namespace
+
+std::string plan_text(const PlanRequest& request,
+                      std::span<const PlanProposal> best_first,
+                      int top) {
+  const PlanProposal& best = best_first.front();
+  std::string text = fmt::format(
+      "{} devices, a step of {} samples: {} by {}, {} microbatches, {} a step, predicted\n\n",
+      request.devices,
+      request.batch,
+      best.candidate.schedule_name,
+      best.candidate.planner,
+      size_text(best),
+      time_text(best.step));
+  text += stages_text(request, best) + '\n' + devices_text(request, best) + '\n';
+  text += fmt::format(
+      "what binds   {}\nno plan of these devices is below {}; this one is {:.1f} % above\n",
+      to_string(best.binds),
+      time_text(best.bound),
+      100 * best.gap());
+  if (!best.candidate.replicas.empty() || !best.candidate.stage_sizes.empty()) {
+    text +=
+        "stages with replicas or microbatches of their own size are planned and simulated; "
+        "`train` does not run them\n";
+  }
+  if (best_first.size() > 1) {
+    text += '\n' + others_text(best_first, top);
+  }
+  return text;
+}
+
+std::string why_text(const PlanRequest& request, std::span<const PlanProposal> best_first) {
+  const PlanProposal& best = best_first.front();
+  std::string text;
+  for (const PlanProposal* rival : rivals(best_first)) {
+    text += fmt::format("\n{} by {} ({}) takes {}, {:.1f} % {}{}.\n",
+                        rival->candidate.schedule_name,
+                        rival->candidate.planner,
+                        size_text(*rival),
+                        time_text(rival->step),
+                        100 * std::abs(rival->step / best.step - 1),
+                        rival->step < best.step ? "less" : "more",
+                        rival->fits ? "" : ", and does not fit");
+    std::vector<std::string> changes;
+    for (const WhatIf& change : what_it_takes(request, best, *rival)) {
+      changes.push_back(to_string(change));
+    }
+    text += changes.empty() ? "No faster link and no faster stage alone makes it the better one.\n"
+                            : fmt::format("It would win if {}.\n", fmt::join(changes, ", or if "));
+  }
+  return text.empty() ? "\nNo other plan was found to hold it against.\n" : text;
+}
+
+std::string plan_json(const PlanRequest& request,
+                      std::span<const PlanProposal> best_first,
+                      int top,
+                      bool why) {
+  Json plans = Json::array();
+  for (std::size_t i = 0; i < best_first.size() && i < index(top); ++i) {
+    plans.push_back(json_of(request, best_first[i]));
+  }
+  Json answer{{"devices", request.devices},
+              {"batch", request.batch},
+              {"candidates", best_first.size()},
+              {"plans", plans}};
+  if (why) {
+    Json reasons = Json::array();
+    for (const PlanProposal* rival : rivals(best_first)) {
+      Json changes = Json::array();
+      for (const WhatIf& change : what_it_takes(request, best_first.front(), *rival)) {
+        changes.push_back(json_of(change));
+      }
+      reasons.push_back({{"plan", rival - best_first.data()},
+                         {"step_seconds", rival->step},
+                         {"fits", rival->fits},
+                         {"would_win_if", changes}});
+    }
+    answer["why"] = reasons;
+  }
+  return answer.dump() + '\n';
+}
+
+std::string cut_text(const PlanRequest& request, const PlanProposal& proposal) {
+  std::string text;
+  for (const std::vector<int>& operators : proposal.candidate.stages) {
+    text += fmt::format("{{{}}}\n", ranges_text(request, operators));
+  }
+  return text;
+}
+
+}  // namespace stagecraft::tools
