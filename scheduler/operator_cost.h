@@ -47,6 +47,8 @@ struct OperatorCost {
   double input = 0;                 ///< bytes of the batch that it reads
   std::vector<OperatorRead> reads;  ///< of operators before it
   std::vector<std::string> parameters;  ///< by name
+  /// It stays in the stage of the operator before it, whose memory it writes: no cut between.
+  bool joined = false;
 
   friend bool operator==(const OperatorCost&, const OperatorCost&) = default;
 };

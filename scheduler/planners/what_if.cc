@@ -76,12 +76,15 @@ PlanRequest with(PlanRequest request, const WhatIf& otherwise) {
       break;
     }
     case WhatIf::Kind::Operators: {
+      const WorkGraph graph = WorkGraph::of(request.costs, request.costs.samples);
+      const std::vector<int> ids = ids_of(graph, {otherwise.operators}).front();
       const auto scale = [&](std::vector<OperatorCost>& operators) {
-        for (const int op : otherwise.operators) {
-          OperatorCost& cost = operators[static_cast<std::size_t>(op)];
-          cost.forward *= otherwise.factor;
-          cost.backward_input *= otherwise.factor;
-          cost.backward_weight *= otherwise.factor;
+        for (OperatorCost& cost : operators) {
+          if (std::ranges::binary_search(ids, cost.id)) {
+            cost.forward *= otherwise.factor;
+            cost.backward_input *= otherwise.factor;
+            cost.backward_weight *= otherwise.factor;
+          }
         }
       };
       scale(request.costs.operators);

@@ -13,11 +13,12 @@
 namespace stagecraft {
 namespace {
 
+/// What operators that are joined add up.
 constexpr double OperatorCost::*kFigures[] = {&OperatorCost::forward,
                                               &OperatorCost::backward_input,
                                               &OperatorCost::backward_weight,
+                                              &OperatorCost::update,
                                               &OperatorCost::kept,
-                                              &OperatorCost::transient,
                                               &OperatorCost::output,
                                               &OperatorCost::input};
 
@@ -69,6 +70,22 @@ Mix mix_for(const Sizes& sizes, int samples) {
   return {below->second, above->second, 1 - share, share};
 }
 
+OperatorCost mixed(const OperatorCost& first,
+                   double first_share,
+                   const OperatorCost& second,
+                   double second_share) {
+  const auto mix = [&](double OperatorCost::*figure) {
+    return std::max(0.0, first.*figure * first_share + second.*figure * second_share);
+  };
+  OperatorCost made;
+  for (double OperatorCost::*const figure : kFigures) {
+    made.*figure = mix(figure);
+  }
+  made.transient = mix(&OperatorCost::transient);
+  made.update = first.update;  // whatever the samples
+  return made;
+}
+
 void insert_once(std::vector<int>& sorted, int value) {
   const auto at = std::ranges::lower_bound(sorted, value);
   if (at == sorted.end() || *at != value) {
@@ -87,19 +104,15 @@ WorkGraph WorkGraph::of(const Costs& costs, int samples) {
   }
   WorkGraph graph;
   graph.samples_ = samples;
-  const Mix mix = mix_for(sizes_of(costs), samples);
-  const std::size_t n = costs.operators.size();
-  graph.operators_ = costs.operators;
   graph.all_parameters_ = costs.parameters;
-  graph.parameters_.resize(n);
-  graph.preds_.resize(n);
-  graph.succs_.resize(n);
+  const Mix mix = mix_for(sizes_of(costs), samples);
+  const double scale = static_cast<double>(samples) / costs.samples;
   std::map<int, int> place;  // by id
   std::map<std::string_view, int> parameter;
   for (const ParameterCost& one : costs.parameters) {
     parameter.emplace(one.name, static_cast<int>(parameter.size()));
   }
-  for (std::size_t i = 0; i < n; ++i) {
+  for (std::size_t i = 0; i < costs.operators.size(); ++i) {
     const OperatorCost& op = costs.operators[i];
     if (i > 0 && op.id <= costs.operators[i - 1].id) {
       refuse(
@@ -108,20 +121,19 @@ WorkGraph WorkGraph::of(const Costs& costs, int samples) {
                       op.id,
                       costs.operators[i - 1].id));
     }
-    for (double OperatorCost::*const figure : kFigures) {
-      graph.operators_[i].*figure = std::max(
-          0.0,
-          (*mix.first)[i].*figure * mix.first_share + (*mix.second)[i].*figure * mix.second_share);
+    if (i == 0 || !op.joined) {
+      graph.add_operator(op.name);
     }
+    const int here = graph.size() - 1;
+    graph.add_figures(mixed((*mix.first)[i], mix.first_share, (*mix.second)[i], mix.second_share));
     for (const std::string& name : op.parameters) {
       const auto found = parameter.find(name);
       if (found == parameter.end()) {
         refuse(
             fmt::format("operator {} uses parameter {}, which the costs do not list", op.id, name));
       }
-      insert_once(graph.parameters_[i], found->second);
+      insert_once(graph.parameters_.back(), found->second);
     }
-    const double scale = static_cast<double>(samples) / costs.samples;
     for (const OperatorRead& read : op.reads) {
       const auto found = place.find(read.producer);
       if (found == place.end()) {
@@ -129,16 +141,50 @@ WorkGraph WorkGraph::of(const Costs& costs, int samples) {
                            op.id,
                            read.producer));
       }
-      const int consumer = static_cast<int>(i);
-      graph.edges_.push_back({found->second, read.output, consumer, read.bytes * scale});
-      insert_once(graph.preds_[i], found->second);
-      insert_once(graph.succs_[static_cast<std::size_t>(found->second)], consumer);
+      if (found->second != here) {
+        graph.add_edge({found->second, read.producer, read.output, here, read.bytes * scale});
+      }
     }
-    place.emplace(op.id, static_cast<int>(i));
+    place.emplace(op.id, here);
+    graph.ids_.back().push_back(op.id);
   }
   std::ranges::stable_sort(
       graph.edges_, {}, [](const Edge& e) { return std::pair(e.consumer, e.producer); });
   return graph;
+}
+
+void WorkGraph::add_operator(const std::string& name) {
+  operators_.push_back({.id = size(), .name = name});
+  ids_.emplace_back();
+  parameters_.emplace_back();
+  preds_.emplace_back();
+  succs_.emplace_back();
+}
+
+/// Of one more operator of those that are the last here.
+void WorkGraph::add_figures(const OperatorCost& figures) {
+  OperatorCost& op = operators_.back();
+  op.transient = std::max(op.transient, op.kept + figures.transient);
+  for (double OperatorCost::*const figure : kFigures) {
+    op.*figure += figures.*figure;
+  }
+}
+
+void WorkGraph::add_edge(const Edge& edge) {
+  edges_.push_back(edge);
+  insert_once(preds_[static_cast<std::size_t>(edge.consumer)], edge.producer);
+  insert_once(succs_[static_cast<std::size_t>(edge.producer)], edge.consumer);
+}
+
+StageOperators ids_of(const WorkGraph& graph, const StageOperators& stages) {
+  StageOperators ids;
+  for (const std::vector<int>& operators : stages) {
+    std::vector<int>& stage = ids.emplace_back();
+    for (const int op : operators) {
+      stage.insert(stage.end(), graph.ids(op).begin(), graph.ids(op).end());
+    }
+  }
+  return ids;
 }
 
 StageWork work_of(const WorkGraph& graph, std::span<const int> operators) {
@@ -223,12 +269,12 @@ Costs costs_of(const Costs& costs, const WorkGraph& graph, const StageOperators&
     memory.transient.push_back(work.transient);
   }
   const std::vector<int> stage = stage_of_operator(graph, stages);
-  std::map<std::tuple<int, int, int, int>, double> passing;  // from, to, producer, output
+  std::map<std::tuple<int, int, int, int>, double> passing;  // from, to, result
   for (const WorkGraph::Edge& edge : graph.edges()) {
     const int from = stage[static_cast<std::size_t>(edge.producer)];
     const int to = stage[static_cast<std::size_t>(edge.consumer)];
     if (from != to) {
-      passing[{from, to, edge.producer, edge.output}] = edge.bytes;
+      passing[{from, to, edge.id, edge.output}] = edge.bytes;
     }
   }
   for (const auto& [value, bytes] : passing) {

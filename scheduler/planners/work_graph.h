@@ -1,8 +1,9 @@
 /// WorkGraph: the operators of a model and what passes between them, on microbatches of one size,
 /// as planners look at them; and what stages made of them cost.
 ///
-/// Made from the operators of a costs.json. Operators are called by their place 0..n-1, which is an
-/// order of the forward (WK-1). A value; any thread may read. Units: seconds and bytes.
+/// Made from the operators of a costs.json; those that are joined are one here. Operators are
+/// called by their place 0..n-1, which is an order of the forward (WK-1). A value; any thread may
+/// read. Units: seconds and bytes.
 /// WK-1: an operator reads operators before it only.
 #pragma once
 
@@ -23,7 +24,8 @@ class WorkGraph {
   /// A result that passes between two operators.
   struct Edge {
     int producer = 0;
-    int output = 0;  ///< which of the producer's results: one that a stage reads twice passes once
+    int id = 0;      ///< of the producer in the costs
+    int output = 0;  ///< which of its results: one that a stage reads twice passes once
     int consumer = 0;
     double bytes = 0;
   };
@@ -36,9 +38,13 @@ class WorkGraph {
 
   [[nodiscard]] int size() const { return static_cast<int>(operators_.size()); }
   [[nodiscard]] int samples() const { return samples_; }
-  /// `reads` and `parameters` of these are not to be used: see edges() and parameters().
+  /// What costs say of `reads` and `parameters` is in edges() and parameters().
   [[nodiscard]] const OperatorCost& at(int op) const {
     return operators_[static_cast<std::size_t>(op)];
+  }
+  /// Their ids in the costs: several where they are joined.
+  [[nodiscard]] std::span<const int> ids(int op) const {
+    return ids_[static_cast<std::size_t>(op)];
   }
   /// By consumer, then producer.
   [[nodiscard]] std::span<const Edge> edges() const { return edges_; }
@@ -56,7 +62,12 @@ class WorkGraph {
   }
 
  private:
+  void add_operator(const std::string& name);
+  void add_figures(const OperatorCost& figures);
+  void add_edge(const Edge& edge);
+
   std::vector<OperatorCost> operators_;
+  std::vector<std::vector<int>> ids_;
   std::vector<Edge> edges_;
   std::vector<std::vector<int>> parameters_;
   std::vector<ParameterCost> all_parameters_;
@@ -77,6 +88,9 @@ struct StageWork {
 
   [[nodiscard]] double backward() const { return backward_input + backward_weight; }
 };
+/// The stages by the operators' ids in the costs.
+[[nodiscard]] StageOperators ids_of(const WorkGraph& graph, const StageOperators& stages);
+
 [[nodiscard]] StageWork work_of(const WorkGraph& graph, std::span<const int> operators);
 
 /// The stages' own graph: an edge where a result passes, parameters that several use tied.

@@ -33,21 +33,24 @@ double most_bytes(const PlanProposal& p) {
   return p.bytes[index(p.fullest())];
 }
 
-/// "0-11 30-35": the operators' ids.
-std::string ranges_text(const PlanRequest& request, const std::vector<int>& operators) {
-  std::vector<std::string> ranges;
-  for (std::size_t i = 0; i < operators.size();) {
-    std::size_t last = i;
-    while (last + 1 < operators.size() && operators[last + 1] == operators[last] + 1) {
-      ++last;
+/// Of every stage "0-11 30-35": the operators' ids.
+std::vector<std::string> ranges_of(const PlanRequest& request, const PlanProposal& p) {
+  const WorkGraph graph = WorkGraph::of(request.costs, request.costs.samples);
+  std::vector<std::string> texts;
+  for (const std::vector<int>& ids : ids_of(graph, p.candidate.stages)) {
+    std::vector<std::string> ranges;
+    for (std::size_t i = 0; i < ids.size();) {
+      std::size_t last = i;
+      while (last + 1 < ids.size() && ids[last + 1] == ids[last] + 1) {
+        ++last;
+      }
+      ranges.push_back(i == last ? fmt::format("{}", ids[i])
+                                 : fmt::format("{}-{}", ids[i], ids[last]));
+      i = last + 1;
     }
-    const auto id = [&](std::size_t at) {
-      return request.costs.operators[index(operators[at])].id;
-    };
-    ranges.push_back(i == last ? fmt::format("{}", id(i)) : fmt::format("{}-{}", id(i), id(last)));
-    i = last + 1;
+    texts.push_back(fmt::format("{}", fmt::join(ranges, " ")));
   }
-  return fmt::format("{}", fmt::join(ranges, " "));
+  return texts;
 }
 
 int replicas_of(const PlanProposal& p, std::size_t stage) {
@@ -56,6 +59,7 @@ int replicas_of(const PlanProposal& p, std::size_t stage) {
 
 std::string stages_text(const PlanRequest& request, const PlanProposal& p) {
   std::vector<std::vector<std::string>> rows;
+  const std::vector<std::string> ranges = ranges_of(request, p);
   for (std::size_t s = 0; s < p.candidate.stages.size(); ++s) {
     const Durations& d = p.costs.stages.each[s];
     const int replicas = replicas_of(p, s);
@@ -63,7 +67,7 @@ std::string stages_text(const PlanRequest& request, const PlanProposal& p) {
                     replicas == 1 ? fmt::format("{}", p.devices[s])
                                   : fmt::format("{} (x {})", p.devices[s], replicas),
                     fmt::format("{}", p.candidate.stages[s].size()),
-                    ranges_text(request, p.candidate.stages[s]),
+                    ranges[s],
                     time_text(d.forward),
                     time_text(d.backward),
                     bytes_text(p.costs.stages.memory.fixed[s]),
@@ -245,8 +249,8 @@ std::string plan_json(const PlanRequest& request,
 
 std::string cut_text(const PlanRequest& request, const PlanProposal& proposal) {
   std::string text;
-  for (const std::vector<int>& operators : proposal.candidate.stages) {
-    text += fmt::format("{{{}}}\n", ranges_text(request, operators));
+  for (const std::string& ranges : ranges_of(request, proposal)) {
+    text += fmt::format("{{{}}}\n", ranges);
   }
   return text;
 }

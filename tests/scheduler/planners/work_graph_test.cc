@@ -64,6 +64,26 @@ TEST_CASE("a value that a stage reads twice passes once, and shared parameters t
   CHECK(own.tied()[0].stages == std::vector{StageId(0), StageId(2)});
 }
 
+TEST_CASE("joined operators are one, and their results pass as their own",
+          "[scheduler][planners]") {
+  Costs costs = diamond();
+  costs.operators[2].joined = true;
+  costs.operators[2].kept = 1;
+  costs.operators[2].transient = 30;
+  const WorkGraph graph = WorkGraph::of(costs, 2);
+  REQUIRE(graph.size() == 3);
+  CHECK(std::ranges::equal(graph.ids(1), std::vector{1, 2}));
+  CHECK(graph.at(1).forward == 5);
+  CHECK(graph.at(1).kept == 21);
+  CHECK(graph.at(1).transient == 50);
+  CHECK(std::ranges::equal(graph.parameters(1), std::vector{1}));
+  const StageOperators stages{{0}, {1}, {2}};
+  CHECK(ids_of(graph, stages) == StageOperators{{0}, {1, 2}, {5}});
+  const Costs made = costs_of(costs, graph, stages);
+  CHECK(made.links.edge_bytes.at({0, 1}) == 8);
+  CHECK(made.links.edge_bytes.at({1, 2}) == 8);  // one result of each of both
+}
+
 TEST_CASE("one measured size is scaled, between and beyond several lies a line",
           "[scheduler][planners]") {
   Costs costs = diamond();

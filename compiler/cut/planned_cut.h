@@ -1,0 +1,12 @@
+/// planned_cut: the stages of a plan as a cut of the model that was profiled.
+#pragma once
+
+#include "stagecraft/compiler/cut/cut.h"
+#include "stagecraft/scheduler/planners/proposal.h"
+
+namespace stagecraft {
+
+/// Returns the operators of every stage. `costs`: those of the plan's request.
+[[nodiscard]] OperatorSets planned_cut(const Costs& costs, const PlanProposal& proposal);
+
+}  // namespace stagecraft
