@@ -35,10 +35,8 @@ std::vector<PlanProposal> plan(const Program& program,
                                int workers,
                                const PlanningOptions& options) {
   check_costs(program, costs);
-  PlanRequest request{.costs = costs,
-                      .devices = workers,
-                      .batch = options.batch,
-                      .memory = options.memory};
+  PlanRequest request{
+      .costs = costs, .devices = workers, .batch = options.batch, .memory = options.memory};
   request.costs.device.processors = options.processors;
   std::vector<PlanProposal> found = propose(request, options.planner);
   std::erase_if(found, [](const PlanProposal& one) { return !runs(one); });
