@@ -13,7 +13,6 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/import/describe_inputs.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
-#include "stagecraft/tools/cut_option.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -50,10 +49,7 @@ double bytes_of(const std::vector<NamedTensor>& tensors) {
 }  // namespace
 
 FileWork::FileWork(const TrainOptions& options, double most)
-    : options_(options),
-      data_(*options.data),
-      model_(read_model(*options.model_file, most)),
-      cut_(cut_option(options.cut)) {
+    : options_(options), data_(*options.data), model_(read_model(*options.model_file, most)) {
   refuse_unsupported(model_->path, model_->unsupported);
   describe_inputs(*model_, data_);
   std::map<const void*, std::string> first;
@@ -112,15 +108,6 @@ TrainOptions FileWork::settled(const TrainOptions& options) const {
     throw Error(Errc::UsageArgument,
                 fmt::format("--warmup expects {}, found {}", steps, options.warmup));
   }
-  if (const auto stages = cut_ ? stages_of(*cut_) : std::nullopt) {
-    if (options.stages && *options.stages != *stages) {
-      throw Error(Errc::UsageArgument,
-                  fmt::format("--stages expects {}, as --cut makes them, found {}; leave it out",
-                              *stages,
-                              *options.stages));
-    }
-    settled.stages = *stages;
-  }
   return settled;
 }
 
@@ -135,12 +122,13 @@ Program FileWork::compile(const ScheduleChoice& choice) {
                  model_->parameters,
                  model_->buffers);
   }
-  Program program = stagecraft::compile(*model_,
-                                        {.inputs = data_.batch(0),
-                                         .microbatches = choice.microbatches,
-                                         .cut = cut_.value_or(Balanced{.stages = choice.stages}),
-                                         .recompute = options_.recompute,
-                                         .fuse = !options_.no_fuse});
+  Program program =
+      stagecraft::compile(*model_,
+                          {.inputs = data_.batch(0),
+                           .microbatches = choice.microbatches,
+                           .cut = choice.cut.value_or(Balanced{.stages = choice.stages}),
+                           .recompute = options_.recompute,
+                           .fuse = !options_.no_fuse});
   model_.reset();
   return program;
 }

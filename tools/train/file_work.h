@@ -35,7 +35,6 @@ class FileWork : public Work {
   const TrainOptions options_;
   const MicrobatchFiles data_;
   std::optional<ModelFile> model_;  ///< until it is compiled
-  std::optional<Cut> cut_;          ///< the one that is asked for; none: balanced
   std::vector<Name> names_;
   WorkBytes bytes_;
 };

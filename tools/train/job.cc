@@ -98,6 +98,19 @@ void check_weights(const TrainOptions& options, const Work& work, const Program&
   }
 }
 
+/// A cut says how many stages there are.
+TrainOptions with_stages_of(const std::optional<Cut>& cut, TrainOptions options) {
+  const std::optional<int> stages = cut ? stages_of(*cut) : std::nullopt;
+  if (stages && options.stages && *options.stages != *stages) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("--stages expects {}, as --cut makes them, found {}; leave it out",
+                            *stages,
+                            *options.stages));
+  }
+  options.stages = stages ? *stages : options.stages;
+  return options;
+}
+
 ModelStages stages_of(const TrainOptions& options) {
   return {.name = options.model_file.value_or(options.model),
           .may_branch = options.model_file || find_model(options.model).may_branch,
@@ -142,8 +155,10 @@ TrainJob make_job(const TrainOptions& given, Console& console) {
   (void)make_optimizer(given);
   check_places(given);
   std::unique_ptr<Work> work = open_work(given, left_now());
-  const TrainOptions options = work->settled(given);
+  const std::optional<Cut> cut = cut_option(given.cut);
+  const TrainOptions options = with_stages_of(cut, work->settled(given));
   ScheduleChoice choice = choose_schedule(options, stages_of(options), console);
+  choice.cut = cut;
   WorkBytes bytes = work->bytes(choice);
   const int threads = options.dry_run ? 0 : threads_to_run(options, choice);
   check_threads(threads);

@@ -10,6 +10,7 @@
 
 #include "stagecraft/actors/executor/optimizer_table.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/planners/registry.h"
 #include "stagecraft/tools/command_line.h"
 #include "stagecraft/tools/train/models.h"
 #include "stagecraft/tools/train/number.h"
@@ -51,15 +52,6 @@ void add_file(CLI::App& app, TrainOptions& o) {
       ->group(group);
   app.add_option("--data", o.data, "its inputs: step<k>_mb<j>_arg<i>.npy, counted from 0")
       ->type_name("DIR")
-      ->group(group);
-  app.add_option("--cut", o.cut, "where stages begin, e.g. layers.4,layers.8 [balanced by time]")
-      ->type_name("PLACES|@FILE")
-      ->group(group);
-  app.add_option("--cut-out", o.cut_out, "writes the cut, for --cut @FILE")
-      ->type_name("FILE")
-      ->group(group);
-  app.add_option("--costs-out", o.costs_out, "writes what each operator costs, as costs.json")
-      ->type_name("FILE")
       ->group(group);
 }
 
@@ -144,6 +136,24 @@ void add_pipeline(CLI::App& app,
          o.graph,
          "which stage feeds which, e.g. 0-2,1-2, to be sure of it; the model says it [its own]")
       ->type_name("EDGES|@FILE")
+      ->group(group);
+  app.add_option("--plan",
+                 o.plan,
+                 "auto or a planner: measures the model, then chooses cut and "
+                 "schedule (docs/planning.md)")
+      ->type_name("PLANNER")
+      ->group(group);
+  app.add_option("--cut",
+                 o.cut,
+                 "where stages begin, e.g. layers.4,layers.8 [the model's markers; of a file, "
+                 "balanced by time]")
+      ->type_name("PLACES|@FILE")
+      ->group(group);
+  app.add_option("--cut-out", o.cut_out, "writes the cut, for --cut @FILE")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--costs-out", o.costs_out, "writes what each operator costs, as costs.json")
+      ->type_name("FILE")
       ->group(group);
   app.add_option("--ranks", o.ranks, "workers, one per row [4, or the schedule file's]")
       ->check(whole_number(1))
@@ -497,7 +507,7 @@ void check_model(TrainOptions& o, const CLI::App& app, const std::map<std::strin
     }
   };
   if (!o.model_file) {
-    refuse({"--data", "--cut", "--cut-out", "--costs-out"}, "expects --model-file, found none");
+    refuse({"--data"}, "expects --model-file, found none");
     const ModelEntry& model = model_of(o);
     for (const std::string_view data : {"text", "images"}) {
       if (data != model.data && app.count(fmt::format("--{}", data)) > 0) {
@@ -562,6 +572,21 @@ void check_together(const TrainOptions& o, const CLI::App& app) {
                             kLeastDeadline,
                             static_cast<std::int64_t>(kMostDeadline),
                             *o.step_deadline));
+  }
+}
+
+/// A plan chooses what these options say.
+void check_plan(const TrainOptions& o, const CLI::App& app) {
+  if (!o.plan) {
+    return;
+  }
+  for (const char* name : {"--schedule", "--cut", "--graph", "--stages", "--chunks", "--set"}) {
+    if (app.count(name) > 0) {
+      wrong_usage(fmt::format("--plan chooses what {} says; leave one of the two out", name));
+    }
+  }
+  if (*o.plan != "auto") {
+    (void)find_planner(*o.plan);
   }
 }
 
@@ -632,6 +657,7 @@ std::variant<TrainOptions, HelpText> parse_train_options(
   }
   options.all_steps = options.model_file && app.count("--steps") == 0;
   check_model(options, app, sizes);
+  check_plan(options, app);
   check_together(options, app);
   return options;
 }

@@ -31,7 +31,8 @@ struct TrainOptions {
   std::optional<std::string> images;      ///< a folder; none: drawn ones
   std::optional<std::string> model_file;  ///< in place of `model`
   std::optional<std::string> data;        ///< folder of a model file's microbatches
-  std::optional<std::string> cut;         ///< places or @FILE; none: balanced
+  std::optional<std::string> plan;        ///< who chooses cut and schedule: a planner, or auto
+  std::optional<std::string> cut;         ///< places or @FILE; none: markers, of a file balanced
   std::optional<std::string> cut_out;
   std::optional<std::string> costs_out;
   std::string text = "/usr/share/common-licenses/GPL-3";

@@ -108,9 +108,9 @@ void check_places(const TrainOptions& options) {
     read = {{"--text", options.text}};
   } else if (options.model_file) {
     read = {{"--model-file", *options.model_file}};
-    if (options.cut && options.cut->starts_with('@')) {
-      read.emplace_back("--cut", options.cut->substr(1));
-    }
+  }
+  if (options.cut && options.cut->starts_with('@')) {
+    read.emplace_back("--cut", options.cut->substr(1));
   }
   std::error_code ignored;
   if (fs::exists(options.schedule, ignored)) {

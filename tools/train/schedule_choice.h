@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "stagecraft/compiler/cut/cut.h"
 #include "stagecraft/scheduler/layout.h"
 #include "stagecraft/scheduler/schedule.h"
 #include "stagecraft/scheduler/stage_graph.h"
@@ -23,6 +24,10 @@ struct ScheduleChoice {
   int stages = 0;  ///< of the model; a schedule of two replicas has twice as many
   int microbatches = 0;
   std::optional<StageGraph> given;  ///< of --graph
+  std::optional<Cut> cut;           ///< of --cut or a plan; none: the work's own
+
+  /// How many stages the model's own markers have to make.
+  [[nodiscard]] int marked_stages() const { return cut ? 1 : stages; }
 };
 
 /// What is known of a model before it is compiled, for messages too.

@@ -48,7 +48,7 @@ class ClipWork : public ImageWork {
  private:
   [[nodiscard]] examples::ClipOptions model(const ScheduleChoice& choice) const {
     // The head may be a stage of its own.
-    const std::int64_t needed = choice.stages / 2;
+    const std::int64_t needed = choice.marked_stages() / 2;
     const std::int64_t layers = options_.sizes.has("layers") ? options_.sizes.whole("layers")
                                                              : std::max(kDefaultLayers, needed);
     if (needed > layers) {
@@ -56,7 +56,7 @@ class ClipWork : public ImageWork {
                   fmt::format("--layers expects at least {} in each tower for {} stages, found "
                               "{}; give more layers, or fewer --ranks or --stages",
                               needed,
-                              choice.stages,
+                              choice.marked_stages(),
                               layers));
     }
     return {.image = side(),
@@ -69,7 +69,7 @@ class ClipWork : public ImageWork {
             .heads = options_.sizes.whole("heads"),
             .ffn = options_.sizes.whole("ffn"),
             .embed = options_.sizes.whole("embed"),
-            .stages = choice.stages,
+            .stages = choice.marked_stages(),
             .seed = options_.seed};
   }
 

@@ -29,12 +29,12 @@ class LlamaWork : public TextWork {
  private:
   [[nodiscard]] examples::LlamaOptions model(const ScheduleChoice& choice) const {
     return {.vocabulary = text_.vocabulary(),
-            .layers = layers(choice.stages),
+            .layers = layers(choice.marked_stages()),
             .dim = options_.sizes.whole("dim"),
             .heads = options_.sizes.whole("heads"),
             .ffn = options_.sizes.whole("ffn"),
             .sequence = sequence(),
-            .stages = choice.stages,
+            .stages = choice.marked_stages(),
             .seed = options_.seed};
   }
 };

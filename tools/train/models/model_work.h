@@ -57,6 +57,7 @@ class ModelWork : public Work {
                                 .labels = example.labels,
                                 .loss = std::move(loss),
                                 .microbatches = choice.microbatches,
+                                .cut = choice.cut.value_or(AtMarkers{}),
                                 .recompute = options_.recompute,
                                 .fuse = !options_.no_fuse});
   }

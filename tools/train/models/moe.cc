@@ -30,7 +30,7 @@ class MoeWork : public TextWork {
  private:
   [[nodiscard]] examples::MoeOptions model(const ScheduleChoice& choice) const {
     return {.vocabulary = text_.vocabulary(),
-            .layers = layers(choice.stages),
+            .layers = layers(choice.marked_stages()),
             .dim = options_.sizes.whole("dim"),
             .heads = options_.sizes.whole("heads"),
             .ffn = options_.sizes.whole("ffn"),
@@ -38,7 +38,7 @@ class MoeWork : public TextWork {
             .capacity_factor = options_.sizes.real("capacity"),
             .balance = options_.sizes.real("balance"),
             .sequence = sequence(),
-            .stages = choice.stages,
+            .stages = choice.marked_stages(),
             .seed = options_.seed};
   }
 };

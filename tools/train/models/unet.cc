@@ -51,20 +51,20 @@ class UnetWork : public ImageWork {
 
  private:
   [[nodiscard]] examples::UnetOptions model(const ScheduleChoice& choice) const {
-    if (choice.stages > blocks_in_all(options_.sizes)) {
+    if (choice.marked_stages() > blocks_in_all(options_.sizes)) {
       throw Error(Errc::UsageArgument,
                   fmt::format("--levels and --blocks make {} residual blocks, expected at least "
                               "{}, one for each of the schedule's stages; give more, or fewer "
                               "--ranks or --stages",
                               blocks_in_all(options_.sizes),
-                              choice.stages));
+                              choice.marked_stages()));
     }
     return {.image = side(),
             .width = options_.sizes.whole("width"),
             .levels = options_.sizes.whole("levels"),
             .blocks = options_.sizes.whole("blocks"),
             .heads = options_.sizes.whole("heads"),
-            .stages = choice.stages,
+            .stages = choice.marked_stages(),
             .seed = options_.seed};
   }
 };

@@ -45,12 +45,12 @@ class VitWork : public ImageWork {
     return {.image = side(),
             .patch = options_.sizes.whole("patch"),
             .classes = static_cast<std::int64_t>(set_.classes.size()),
-            .layers = layers(choice.stages),
+            .layers = layers(choice.marked_stages()),
             .dim = options_.sizes.whole("dim"),
             .heads = options_.sizes.whole("heads"),
             .ffn = options_.sizes.whole("ffn"),
             .dropout = options_.sizes.real("dropout"),
-            .stages = choice.stages,
+            .stages = choice.marked_stages(),
             .seed = options_.seed};
   }
 
