@@ -157,8 +157,13 @@ TrainJob make_job(const TrainOptions& given, Console& console) {
   std::unique_ptr<Work> work = open_work(given, left_now());
   const std::optional<Cut> cut = cut_option(given.cut);
   const TrainOptions options = with_stages_of(cut, work->settled(given));
-  ScheduleChoice choice = choose_schedule(options, stages_of(options), console);
-  choice.cut = cut;
+  std::optional<PlannedRun> planned;
+  if (options.plan) {
+    planned = plan_run(options, console);
+  }
+  ScheduleChoice choice =
+      planned ? planned->choice : choose_schedule(options, stages_of(options), console);
+  choice.cut = planned ? choice.cut : cut;
   WorkBytes bytes = work->bytes(choice);
   const int threads = options.dry_run ? 0 : threads_to_run(options, choice);
   check_threads(threads);
@@ -185,7 +190,8 @@ TrainJob make_job(const TrainOptions& given, Console& console) {
                std::move(laid_out),
                std::move(plan),
                std::move(memory),
-               std::move(limits)};
+               std::move(limits),
+               std::move(planned)};
   write_files(job, console);
   return job;
 }

@@ -13,6 +13,7 @@
 #include "stagecraft/tools/train/memory_bill.h"
 #include "stagecraft/tools/train/memory_limits.h"
 #include "stagecraft/tools/train/options.h"
+#include "stagecraft/tools/train/planned.h"
 #include "stagecraft/tools/train/schedule_choice.h"
 #include "stagecraft/tools/train/work.h"
 
@@ -26,7 +27,8 @@ struct TrainJob {
   Program laid_out;  ///< the program once per replica, which the plan is of
   Plan plan;         ///< of a training step
   MemoryBill memory;
-  std::vector<MemoryLimit> limits;  ///< as they were before the model was built
+  std::vector<MemoryLimit> limits;    ///< as they were before the model was built
+  std::optional<PlannedRun> planned;  ///< with --plan
 };
 
 /// Tries the places to be written to, reads the text or the model, settles the schedule, judges the

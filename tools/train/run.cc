@@ -22,10 +22,13 @@
 #include "stagecraft/compiler/tensor_files/weights.h"
 #include "stagecraft/scheduler/accumulation.h"
 #include "stagecraft/tools/cut_option.h"
+#include "stagecraft/tools/plan/report.h"
 #include "stagecraft/tools/train/weights_hash.h"
 
 namespace stagecraft::tools {
 namespace {
+
+constexpr int kPlansTold = 3;
 
 ReferenceOptions reference_options(const TrainOptions& options) {
   return {.learning_rate = make_learning_rate(options),
@@ -267,9 +270,12 @@ ExitCode TrainRun::run() {
   return output_.failure().empty() ? ExitCode::Good : ExitCode::WrongUsage;
 }
 
-/// The stages of a Llama are where the options say; those of a file may be anywhere.
+/// The stages of our own models are where the options say; others may be anywhere.
 void TrainRun::tell_cut() {
-  if (job_.options.model_file) {
+  if (job_.planned) {
+    progress_->text(plan_text(job_.planned->request, job_.planned->best_first, kPlansTold) + '\n');
+  }
+  if (job_.options.model_file || job_.choice.cut) {
     const CutReport& cut = job_.program.cut();
     const nlohmann::ordered_json object{{"event", "cut"}, {"stages", cut_json(cut)}};
     progress_->report(to_string(cut), object.dump());
@@ -405,6 +411,7 @@ StepResult TrainRun::pipeline_step(const WorkBatch& batch, bool updates) {
 void TrainRun::report(const StepResult& result) {
   ++done_;
   seconds_ += result.seconds;
+  step_seconds_.push_back(result.seconds);
   last_loss_ = result.mean_loss;
   timeline_->add(result);
   for (std::size_t rank = 0; rank < totals_.size(); ++rank) {
@@ -499,6 +506,10 @@ bool TrainRun::verify() {
 void TrainRun::finish() {
   progress_->text(fmt::format("\n{}\n", rank_table(totals_)));
   timeline_->report(*progress_);
+  if (job_.planned) {
+    progress_->report(planned_text(*job_.planned, step_seconds_),
+                      planned_json(*job_.planned, step_seconds_).dump());
+  }
   progress_->done({.steps = trainer_.steps(),
                    .loss = last_loss_,
                    .steps_per_second = static_cast<double>(done_) / seconds_,

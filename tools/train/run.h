@@ -80,6 +80,7 @@ class TrainRun {
   std::optional<RunTimeline> timeline_;  ///< begun last: it takes the place of an older trace
   std::int64_t done_ = 0;                ///< steps of this run, without those of a checkpoint
   double seconds_ = 0.0;                 ///< of these steps
+  std::vector<double> step_seconds_;
   double last_loss_ = 0.0;
   bool told_of_output_ = false;  ///< that nobody reads it
 };

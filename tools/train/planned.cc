@@ -1,0 +1,104 @@
+#include "stagecraft/tools/train/planned.h"
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "stagecraft/actors/planning.h"
+#include "stagecraft/actors/profile/profile.h"
+#include "stagecraft/compiler/cut/planned_cut.h"
+#include "stagecraft/compiler/thread_count.h"
+#include "stagecraft/scheduler/builders/gpipe.h"
+#include "stagecraft/tools/train/job.h"
+#include "stagecraft/tools/train/memory_limits.h"
+#include "stagecraft/tools/train/work.h"
+
+namespace stagecraft::tools {
+namespace {
+
+constexpr int kDefaultRanks = 4;
+constexpr int kDefaultMicrobatches = 8;
+constexpr double kMiB = 1024.0 * 1024.0;
+
+ScheduleChoice uncut(const TrainOptions& options) {
+  const int microbatches = static_cast<int>(options.microbatches.value_or(kDefaultMicrobatches));
+  Schedule schedule = gpipe(1, microbatches);
+  Layout layout = Layout::of(schedule);
+  return {.schedule = std::move(schedule),
+          .layout = std::move(layout),
+          .stages = 1,
+          .microbatches = microbatches,
+          .given = {},
+          .cut = At()};
+}
+
+/// The median of all but the first, which warms up.
+double usual_step(std::vector<double> seconds) {
+  if (seconds.size() > 1) {
+    seconds.erase(seconds.begin());
+  }
+  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+  std::ranges::nth_element(seconds, middle);
+  return *middle;
+}
+
+}  // namespace
+
+PlannedRun plan_run(const TrainOptions& options, Console& console) {
+  const SingleThreaded alone;  // what this thread computes must not leave it with a pool of helpers
+  const ScheduleChoice whole = uncut(options);
+  const std::unique_ptr<Work> work = open_work(options, memory_left());
+  const Program program = compile_in(options.precision, *work, whole);
+  const WorkBatch batch = work->batch(0, whole);
+  const Profile found =
+      profile(program,
+              batch.inputs,
+              batch.labels,
+              {.threads = static_cast<int>(options.threads_per_worker),
+               .optimizer = make_optimizer(options),
+               .ranks = options.workers == WorkerKind::Processes ? RankHomes::Processes
+                                                                 : RankHomes::Threads,
+               .progress = [&](std::string_view what, int place, int all) {
+                 console.err << fmt::format("plan: {} of {}: {}\n", place, all, what);
+               }});
+  const int ranks = static_cast<int>(options.ranks.value_or(kDefaultRanks));
+  PlanningOptions how{.batch = whole.microbatches * found.costs.samples,
+                      .planner = *options.plan,
+                      .processors = static_cast<int>(std::thread::hardware_concurrency())};
+  if (options.memory_limit) {
+    how.memory = static_cast<double>(*options.memory_limit) * kMiB;
+  }
+  PlannedRun planned{
+      .choice = whole,
+      .request = {.costs = found.costs, .devices = ranks, .batch = how.batch, .memory = how.memory},
+      .best_first = plan(program, found.costs, ranks, how)};
+  planned.request.costs.device.processors = how.processors;
+  const PlanProposal& best = planned.best();
+  planned.choice.schedule = best.candidate.schedule;
+  planned.choice.layout = Layout::of(best.candidate.schedule);
+  planned.choice.stages = planned.choice.layout.model_stages();
+  planned.choice.microbatches = best.microbatches;
+  planned.choice.cut = planned_cut(found.costs, best);
+  return planned;
+}
+
+std::string planned_text(const PlannedRun& planned, const std::vector<double>& seconds) {
+  const double measured = usual_step(seconds);
+  return fmt::format("planned {:.1f} ms a step, measured {:.1f} ({:+.1f} %)\n",
+                     planned.best().step * 1e3,
+                     measured * 1e3,
+                     100 * (measured / planned.best().step - 1));
+}
+
+nlohmann::ordered_json planned_json(const PlannedRun& planned, const std::vector<double>& seconds) {
+  return {{"event", "planned"},
+          {"planner", planned.best().candidate.planner},
+          {"schedule", planned.best().candidate.schedule_name},
+          {"predicted_seconds", planned.best().step},
+          {"measured_seconds", usual_step(seconds)}};
+}
+
+}  // namespace stagecraft::tools
