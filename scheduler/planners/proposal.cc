@@ -49,36 +49,6 @@ double parameter_bytes(const WorkGraph& graph, const std::vector<int>& operators
   });
 }
 
-/// What the stages cost: each on microbatches of its own size, shared by its replicas.
-Costs stage_costs(const PlanRequest& request, const Candidate& candidate) {
-  std::map<int, WorkGraph> graphs;  // by samples
-  const auto graph_of = [&](int samples) -> const WorkGraph& {
-    const auto at = graphs.find(samples);
-    return at != graphs.end()
-               ? at->second
-               : graphs.emplace(samples, WorkGraph::of(request.costs, samples)).first->second;
-  };
-  Costs made = costs_of(request.costs, graph_of(candidate.microbatch_size), candidate.stages);
-  for (std::size_t s = 0; s < candidate.stages.size(); ++s) {
-    const int replicas = replicas_of(candidate, s);
-    const int samples = std::max(1, size_of(candidate, s) / replicas);
-    const WorkGraph& graph = graph_of(samples);
-    if (samples != candidate.microbatch_size) {
-      const StageWork work = work_of(graph, candidate.stages[s]);
-      made.stages.each[s] = {.forward = work.forward,
-                             .backward = work.backward(),
-                             .backward_input = work.backward_input,
-                             .backward_weight = work.backward_weight,
-                             .update = work.update};
-      made.stages.memory.activations[s] = work.kept + work.input;
-      made.stages.memory.transient[s] = work.transient;
-    }
-    made.stages.each[s].update +=
-        all_reduce_seconds(request.costs, parameter_bytes(graph, candidate.stages[s]), replicas);
-  }
-  return made;
-}
-
 Binding binding_of(const PlanProposal& proposal, const Timeline& timeline) {
   std::vector<Binding> all;
   for (std::size_t row = 0; row < timeline.rows.size(); ++row) {
@@ -175,13 +145,42 @@ int PlanProposal::fullest() const {
   return static_cast<int>(std::ranges::max_element(bytes) - bytes.begin());
 }
 
-PlanProposal judge(const PlanRequest& request, const Candidate& candidate) {
+const WorkGraph& Judge::graph_of(int samples) {
+  const auto at = graphs_.find(samples);
+  return at != graphs_.end()
+             ? at->second
+             : graphs_.emplace(samples, WorkGraph::of(request_->costs, samples)).first->second;
+}
+
+/// Each stage on microbatches of its own size, shared by its replicas.
+Costs Judge::stage_costs(const Candidate& candidate) {
+  Costs made = costs_of(request_->costs, graph_of(candidate.microbatch_size), candidate.stages);
+  for (std::size_t s = 0; s < candidate.stages.size(); ++s) {
+    const int replicas = replicas_of(candidate, s);
+    const int samples = std::max(1, size_of(candidate, s) / replicas);
+    const WorkGraph& graph = graph_of(samples);
+    if (samples != candidate.microbatch_size) {
+      const StageWork work = work_of(graph, candidate.stages[s]);
+      made.stages.each[s] = {.forward = work.forward,
+                             .backward = work.backward(),
+                             .backward_input = work.backward_input,
+                             .backward_weight = work.backward_weight,
+                             .update = work.update};
+      made.stages.memory.activations[s] *= static_cast<double>(samples) / candidate.microbatch_size;
+      made.stages.memory.transient[s] = work.transient;
+    }
+    made.stages.each[s].update +=
+        all_reduce_seconds(request_->costs, parameter_bytes(graph, candidate.stages[s]), replicas);
+  }
+  return made;
+}
+
+PlanProposal Judge::propose(const Candidate& candidate) {
   PlanProposal made;
   made.candidate = candidate;
-  made.microbatches = request.batch / candidate.microbatch_size;
-  const WorkGraph graph = WorkGraph::of(request.costs, candidate.microbatch_size);
-  made.graph = stage_graph_of(graph, candidate.stages);
-  made.costs = stage_costs(request, candidate);
+  made.microbatches = request_->batch / candidate.microbatch_size;
+  made.graph = stage_graph_of(graph_of(candidate.microbatch_size), candidate.stages);
+  made.costs = stage_costs(candidate);
   const Schedule& schedule = made.candidate.schedule;
   const std::vector<Violation> wrong =
       validate(schedule, made.graph, {.microbatches = made.microbatches});
@@ -209,9 +208,9 @@ PlanProposal judge(const PlanRequest& request, const Candidate& candidate) {
     made.busy.push_back(row.busy);
     made.bytes.push_back(row.peak_bytes);
   }
-  made.fits = made.bytes[index(made.fullest())] <= request.memory;
+  made.fits = made.bytes[index(made.fullest())] <= request_->memory;
   made.binds = binding_of(made, timeline);
-  made.bound = lower_bound(request);
+  made.bound = bound_;
   return made;
 }
 
@@ -232,7 +231,7 @@ double lower_bound(const PlanRequest& request) {
 }
 
 std::vector<PlanProposal> propose(const PlanRequest& request, std::string_view planner) {
-  (void)request.sizes();
+  Judge judge(request);
   std::vector<PlanProposal> all;
   std::vector<std::string> reasons;
   bool lacks_memory = false;
@@ -246,7 +245,7 @@ std::vector<PlanProposal> propose(const PlanRequest& request, std::string_view p
     }
     try {
       for (const Candidate& candidate : info.search(request)) {
-        all.push_back(judge(request, candidate));
+        all.push_back(judge.propose(candidate));
       }
     } catch (const Error& error) {
       if (error.code() != Errc::PlanInfeasible) {

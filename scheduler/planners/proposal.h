@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,14 +49,33 @@ struct PlanProposal {
   [[nodiscard]] int fullest() const;
 };
 
-/// Requires: the candidate's stages are all operators, each once.
-/// Errors: ScheduleInvalid for a schedule that validate() refuses for these stages, with what it
-///         says: a planner's fault.
-[[nodiscard]] PlanProposal judge(const PlanRequest& request, const Candidate& candidate);
-
-/// No step of the batch is shorter on so many devices: by all there is to compute, by the longest
-/// operator, and by the way of one microbatch through the model.
+/// No step of the batch is shorter on so many devices: by all there is to compute, and by the way
+/// of one microbatch through the model.
 [[nodiscard]] double lower_bound(const PlanRequest& request);
+
+/// Judges the candidates of one request, which must outlive it.
+class Judge {
+ public:
+  /// Errors: UsageArgument for costs that make no graph.
+  explicit Judge(const PlanRequest& request) : request_(&request), bound_(lower_bound(request)) {}
+
+  /// Requires: the candidate's stages are all operators, each once.
+  /// Errors: ScheduleInvalid for a schedule that validate() refuses for these stages, with what it
+  ///         says: a planner's fault.
+  [[nodiscard]] PlanProposal propose(const Candidate& candidate);
+
+ private:
+  [[nodiscard]] const WorkGraph& graph_of(int samples);
+  [[nodiscard]] Costs stage_costs(const Candidate& candidate);
+
+  const PlanRequest* request_;
+  double bound_;
+  std::map<int, WorkGraph> graphs_;  // by samples
+};
+
+[[nodiscard]] inline PlanProposal judge(const PlanRequest& request, const Candidate& candidate) {
+  return Judge(request).propose(candidate);
+}
 
 /// The proposals of one planner, or of all that apply ("auto"), best first (PO-1).
 /// Errors: UsageArgument for an unknown planner, one that cannot answer the request (with why), and
