@@ -9,6 +9,7 @@
 #include "stagecraft/actors/executor/optimizer.h"
 #include "stagecraft/actors/executor/parameter_groups.h"
 #include "stagecraft/actors/fit.h"
+#include "stagecraft/actors/profile/profile.h"
 #include "stagecraft/actors/step_future.h"
 #include "stagecraft/actors/step_metrics.h"
 #include "stagecraft/actors/trainer.h"

@@ -26,6 +26,9 @@ namespace stagecraft {
 struct CostDevice {
   std::string name;  ///< empty: not known
   int threads = 0;   ///< inside operators; 0: not known
+  /// Of a microbatch's time, forward and backward: the interquartile range over the median; 0: not
+  /// known.
+  double noise = 0;
 
   friend bool operator==(const CostDevice&, const CostDevice&) = default;
 };

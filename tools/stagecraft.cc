@@ -16,6 +16,7 @@
 #include "stagecraft/tools/credentials/credentials.h"
 #include "stagecraft/tools/exit_code.h"
 #include "stagecraft/tools/import/import.h"
+#include "stagecraft/tools/profile/profile.h"
 #include "stagecraft/tools/schedule/schedule.h"
 #include "stagecraft/tools/sub_command.h"
 #include "stagecraft/tools/trace/trace.h"
@@ -74,6 +75,10 @@ ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
             "",
             "say what is in a model's file, what is not supported, and where to cut it",
             thrifty(&import_model, "the model, or the data of --inputs")},
+           {"profile",
+            "",
+            "measure what a model's operators and transfers cost, for planners",
+            thrifty(&profile_model, "--microbatch-sizes, or the model")},
            {"schedule",
             "",
             "make, check, simulate, show, convert, compare and repair schedules",
