@@ -10,6 +10,7 @@
 #include "stagecraft/actors/executor/parameter_groups.h"
 #include "stagecraft/actors/fit.h"
 #include "stagecraft/actors/planning.h"
+#include "stagecraft/actors/profile/profile.h"
 #include "stagecraft/actors/step_future.h"
 #include "stagecraft/actors/step_metrics.h"
 #include "stagecraft/actors/trainer.h"

@@ -123,9 +123,11 @@ struct RegionCall {
 
 struct ChunkStep {
   template <class Call>
-  explicit ChunkStep(Call&& made) : call(std::forward<Call>(made)) {}
+  ChunkStep(Call&& made, std::vector<std::size_t> of)
+      : call(std::forward<Call>(made)), nodes(std::move(of)) {}
 
   std::variant<std::unique_ptr<const OperatorCall>, std::unique_ptr<const RegionCall>> call;
+  std::vector<std::size_t> nodes;
   std::vector<int> last_uses;  ///< places nobody reads after this step
 };
 
@@ -220,10 +222,13 @@ struct ChunkInterpreter::Impl {
     for (std::size_t n = 0; n < chunk.nodes.size(); ++n) {
       if (!in_region.contains(n)) {
         steps.emplace_back(
-            std::make_unique<const OperatorCall>(stage, chunk.nodes[n], std::ref(place_of)));
+            std::make_unique<const OperatorCall>(stage, chunk.nodes[n], std::ref(place_of)),
+            std::vector{n});
         any_autocast = any_autocast || chunk.nodes[n].autocast.enabled;
       } else if (n == region->nodes.back()) {
-        steps.emplace_back(std::make_unique<const RegionCall>(call_of(stage, chunk, *region++)));
+        steps.emplace_back(std::make_unique<const RegionCall>(call_of(stage, chunk, *region)),
+                           region->nodes);
+        ++region;
       }
     }
   }
@@ -331,7 +336,8 @@ FuseReport ChunkInterpreter::fuse_report() const {
 
 ChunkResult ChunkInterpreter::run(const std::vector<at::Tensor>& inputs,
                                   const StageState& state,
-                                  const RandomKey& key) const {
+                                  const RandomKey& key,
+                                  ChunkWatch* watch) const {
   const bool gradients = at::GradMode::is_enabled();
   std::vector<at::Tensor> values = impl_->bind(inputs, state);
   std::optional<AutocastGuard> autocast;
@@ -340,6 +346,9 @@ ChunkResult ChunkInterpreter::run(const std::vector<at::Tensor>& inputs,
   }
   torch::jit::Stack stack;
   for (const ChunkStep& step : impl_->steps) {
+    if (watch != nullptr) {
+      watch->before(step.nodes);
+    }
     if (const auto* found = std::get_if<std::unique_ptr<const OperatorCall>>(&step.call)) {
       const OperatorCall& call = **found;
       const at::AutoGradMode mode(gradients && call.grad_mode);

@@ -6,6 +6,7 @@
 /// Thread: one run at a time per interpreter; different interpreters are independent.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -29,6 +30,14 @@ struct ChunkResult {
   at::Tensor loss;  ///< undefined where another chunk computes it
 };
 
+/// Who measures a run: is told where it is, on its thread.
+class ChunkWatch {
+ public:
+  virtual ~ChunkWatch() = default;
+  /// These nodes of the chunk run next: one, or those of a fused region together.
+  virtual void before(const std::vector<std::size_t>& nodes) = 0;
+};
+
 class ChunkInterpreter {
  public:
   /// Keeps nothing of the stage but what it runs.
@@ -45,7 +54,8 @@ class ChunkInterpreter {
   ///         otherwise.
   ChunkResult run(const std::vector<at::Tensor>& inputs,
                   const StageState& state,
-                  const RandomKey& key) const;
+                  const RandomKey& key,
+                  ChunkWatch* watch = nullptr) const;
 
  private:
   struct Impl;

@@ -20,6 +20,7 @@
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/lone_node.h"
 #include "stagecraft/compiler/memory_meter.h"
+#include "stagecraft/compiler/operator_uses.h"
 #include "stagecraft/compiler/thread_count.h"
 
 namespace stagecraft {
@@ -293,6 +294,7 @@ std::vector<OperatorCost> measure_operators(const Graph& graph,
       cost.id = static_cast<int>(costs.size());
       costs.push_back(std::move(cost));
     }
+    note_uses(graph, costs);
     return costs;
   };
   // The caller's thread may not be left with helpers of its own (thread_count.h).

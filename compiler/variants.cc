@@ -96,6 +96,17 @@ void order_inputs(const std::vector<StageProgram>& model, std::vector<StageProgr
   }
 }
 
+/// What a shape is captured in: not what the caller of step() happens to have on.
+class CaptureScope {
+ public:
+  explicit CaptureScope(const CompiledProgram& model) { AutocastGuard::set(model.autocast); }
+
+ private:
+  const SingleThreaded alone_;
+  const c10::InferenceMode no_inference_{false};
+  const AutocastGuard before_;
+};
+
 [[noreturn]] void refuse_misfit(const std::string& what) {
   throw Error(Errc::CompileShape,
               fmt::format("captured for this shape, the module does not fit the program: {}; "
@@ -183,18 +194,40 @@ int Variants::count() const {
   return static_cast<int>(captured_.size()) + 1;
 }
 
-std::vector<StageProgram> Variants::captured(const Tensors& inputs, const Tensors& labels) const {
-  const SingleThreaded alone;
-  const c10::InferenceMode no_inference(false);
-  const AutocastGuard autocast;
-  AutocastGuard::set(model_->autocast);  // not what the caller of step() happens to have on
+Graph Variants::graph_of(const Tensors& inputs, const Tensors& labels) const {
+  if (!source_.one_shape.empty()) {
+    throw Error(Errc::CompileShape,
+                fmt::format("the program was compiled for microbatches of {}, and {}",
+                            shape_text(model_->inputs, model_->labels),
+                            source_.one_shape));
+  }
+  const std::scoped_lock lock(mutex_);
+  const CaptureScope scope(*model_);
+  try {
+    return graph_now(inputs, labels);
+  } catch (const Error& error) {
+    throw Error(error.code() == Errc::CompileCapture ? Errc::CompileShape : error.code(),
+                fmt::format("the program was compiled for microbatches of {}: {}",
+                            shape_text(model_->inputs, model_->labels),
+                            error.message()))
+        .with(error.context());
+  }
+}
+
+Graph Variants::graph_now(const Tensors& inputs, const Tensors& labels) const {
   Workload workload = source_.workload();
   workload.parameters = internal::without_aliases(workload.parameters);
   workload.buffers = internal::without_aliases(workload.buffers);
   require_same_module(*model_, workload);
   const InModes as_compiled(workload, model_->modes);
-  const Graph graph = capture(workload, inputs, labels);
+  Graph graph = capture(workload, inputs, labels);
   check_against_eager(workload, graph, inputs, labels);
+  return graph;
+}
+
+std::vector<StageProgram> Variants::captured(const Tensors& inputs, const Tensors& labels) const {
+  const CaptureScope scope(*model_);
+  const Graph graph = graph_now(inputs, labels);
   Partition made = model_->evaluates == nullptr ? partition(graph, cut_like(graph, *model_))
                                                 : evaluation_stages(graph, *model_->evaluates);
   fuse_stages(made, model_->fuse);

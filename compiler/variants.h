@@ -36,12 +36,19 @@ class Variants {
                                                   const Tensors& input_part,
                                                   const Tensors& label_part);
 
+  /// The module captured anew on one microbatch of any shape, uncut; it is no variant after that.
+  /// Its parameters and buffers are the module's own.
+  /// Errors: CompileShape for a module that is gone or cannot be captured for another shape;
+  ///         UsageArgument when the module has changed.
+  [[nodiscard]] Graph graph_of(const Tensors& inputs, const Tensors& labels) const;
+
   /// How many shapes there are by now.
   [[nodiscard]] int count() const;
 
  private:
   [[nodiscard]] std::vector<StageProgram> captured(const Tensors& inputs,
                                                    const Tensors& labels) const;
+  [[nodiscard]] Graph graph_now(const Tensors& inputs, const Tensors& labels) const;
 
   const std::shared_ptr<const CompiledProgram> model_;
   const ModuleSource source_;

@@ -28,6 +28,9 @@ struct CostDevice {
   int threads = 0;   ///< inside operators; 0: not known
   /// Of one machine that all rows share, each with its threads; 0: every row has its own.
   int processors = 0;
+  /// Of a microbatch's time, forward and backward: the interquartile range over the median; 0: not
+  /// known.
+  double noise = 0;
 
   friend bool operator==(const CostDevice&, const CostDevice&) = default;
 };

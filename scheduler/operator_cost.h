@@ -38,14 +38,15 @@ struct OperatorCost {
   std::string name;  ///< for people: "aten::linear"
   StageId stage = kNoStage;
   double forward = 0;
-  double backward_input = 0;        ///< towards values that were computed
-  double backward_weight = 0;       ///< towards parameters
-  double update = 0;                ///< of the parameters that it is the first to use, once a step
-  double kept = 0;                  ///< bytes held from forward to backward
-  double transient = 0;             ///< bytes held only while it runs
-  double output = 0;                ///< bytes of what it returns
-  double input = 0;                 ///< bytes of the batch that it reads
-  std::vector<OperatorRead> reads;  ///< of operators before it
+  double backward_input = 0;   ///< towards values that were computed
+  double backward_weight = 0;  ///< towards parameters
+  double sums = 0;       ///< part of the backward: adding its gradients to those of other readers
+  double update = 0;     ///< of the parameters that it is the first to use, once a step
+  double kept = 0;       ///< bytes held from forward to backward
+  double transient = 0;  ///< bytes held only while it runs
+  double output = 0;     ///< bytes of what it returns
+  double input = 0;      ///< bytes of the batch that it reads
+  std::vector<OperatorRead> reads;      ///< of operators before it
   std::vector<std::string> parameters;  ///< by name
   /// It stays in the stage of the operator before it, whose memory it writes: no cut between.
   bool joined = false;

@@ -17,6 +17,7 @@
 #include "stagecraft/tools/exit_code.h"
 #include "stagecraft/tools/import/import.h"
 #include "stagecraft/tools/plan/plan.h"
+#include "stagecraft/tools/profile/profile.h"
 #include "stagecraft/tools/schedule/schedule.h"
 #include "stagecraft/tools/sub_command.h"
 #include "stagecraft/tools/trace/trace.h"
@@ -79,6 +80,10 @@ ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
             "",
             "choose cut and schedule from what a model costs, and say why",
             thrifty(&plan, "the costs, or --devices")},
+           {"profile",
+            "",
+            "measure what a model's operators and transfers cost, for planners",
+            thrifty(&profile_model, "--microbatch-sizes, or the model")},
            {"schedule",
             "",
             "make, check, simulate, show, convert, compare and repair schedules",

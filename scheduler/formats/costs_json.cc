@@ -63,6 +63,7 @@ constexpr OperatorField kOperator[] = {{"forward", &OperatorCost::forward},
                                        {"backward_weight", &OperatorCost::backward_weight},
                                        {"kept", &OperatorCost::kept},
                                        {"transient", &OperatorCost::transient},
+                                       {"sums", &OperatorCost::sums},
                                        {"update", &OperatorCost::update},
                                        {"output", &OperatorCost::output},
                                        {"input", &OperatorCost::input}};
@@ -226,12 +227,21 @@ class Document {
     return std::move(*value);
   }
 
+  bool truth(const std::string& name) {
+    const std::size_t at = json_.offset();
+    if (json_.next() != JsonReader::Kind::Boolean) {
+      json_.refuse(at, fmt::format("field \"{}\" wants true or false", name));
+    }
+    return json_.skip() == "true";
+  }
+
   void device() {
     CostDevice& device = costs_.device;
     object("\"device\"",
            {{"name", [&] { device.name = text("name"); }},
             {"threads", [&] { device.threads = whole("threads", kLargest); }},
-            {"processors", [&] { device.processors = whole("processors", kLargest); }}});
+            {"processors", [&] { device.processors = whole("processors", kLargest); }},
+            {"noise", [&] { device.noise = number("noise"); }}});
   }
 
   std::vector<OperatorCost> operators() {
@@ -303,7 +313,8 @@ class Document {
         {"stage", [&] { cost.stage = StageId(whole("stage")); }},
         {"reads", [&] { list("reads", [&] { cost.reads.push_back(read_of_operator()); }); }},
         {"parameters",
-         [&] { list("parameters", [&] { cost.parameters.push_back(text("parameters")); }); }}};
+         [&] { list("parameters", [&] { cost.parameters.push_back(text("parameters")); }); }},
+        {"joined", [&] { cost.joined = truth("joined"); }}};
     for (const OperatorField& field : kOperator) {
       fields.push_back({field.name, [&, field] { cost.*field.value = number(field.name); }});
     }
@@ -507,6 +518,7 @@ std::vector<std::string> operator_lines(const std::vector<OperatorCost>& operato
     if (!parameters.empty()) {
       line += fmt::format(R"(, "parameters": [{}])", fmt::join(parameters, ", "));
     }
+    line += cost.joined ? R"(, "joined": true)" : "";
     lines.push_back(line + '}');
   }
   return lines;
@@ -586,6 +598,18 @@ std::string links_text(const LinkCosts& costs) {
   return text + '}';
 }
 
+std::string device_text(const CostDevice& device) {
+  std::string text =
+      fmt::format(R"({{"name": {}, "threads": {})", json_text(device.name), device.threads);
+  if (device.processors > 0) {
+    text += fmt::format(R"(, "processors": {})", device.processors);
+  }
+  if (device.noise > 0) {
+    text += fmt::format(R"(, "noise": {})", device.noise);
+  }
+  return text + '}';
+}
+
 }  // namespace
 
 ReadCosts parse_costs(std::string_view text) {
@@ -594,13 +618,8 @@ ReadCosts parse_costs(std::string_view text) {
 }
 
 std::string to_json(const Costs& costs) {
-  std::string text = fmt::format("{{\"version\": {},\n \"device\": {{\"name\": {}, \"threads\": {}",
-                                 kCostsVersion,
-                                 json_text(costs.device.name),
-                                 costs.device.threads);
-  text += costs.device.processors > 0
-              ? fmt::format(", \"processors\": {}}}", costs.device.processors)
-              : "}";
+  std::string text =
+      fmt::format("{{\"version\": {},\n \"device\": {}", kCostsVersion, device_text(costs.device));
   add_list(text, " ", "operators", operator_lines(costs.operators));
   if (!costs.operators.empty()) {
     text += fmt::format(",\n \"samples\": {}", costs.samples);

@@ -2,7 +2,8 @@
 /// it. Written and read by tools and programs; any thread.
 ///
 ///     {"version": 1,
-///      "device": {"name": "EPYC 7B13", "threads": 1,     what the figures were measured on;
+///      "device": {"name": "EPYC 7B13", "threads": 1,     what the figures were measured on,
+///                 "noise": 0.02,                          interquartile range over median;
 ///                 "processors": 2},                       that rows share; 0: each has its own
 ///      "operators": [{"id": 0, "name": "aten::linear",   of one microbatch; the place in the
 ///                     "stage": 0,                          forward, and the stage, if in one
@@ -11,11 +12,14 @@
 ///                     "backward_weight": 2e-3,             and towards parameters
 ///                     "kept": 4e6,                         bytes: from forward to backward
 ///                     "transient": 0,                      bytes: only while it runs
+///                     "sums": 1e-5,                        seconds, part of the backward: adding
+///                                                          gradients to those of other readers
 ///                     "update": 1e-4,                      seconds: of its parameters, once a step
 ///                     "output": 4e6, "input": 1e6,         bytes: returned, read of the batch
 ///                     "reads": [{"from": 0, "output": 1,   results of operators before it: whose,
 ///                                "bytes": 2e6}],             which of them (0 if absent)
-///                     "parameters": ["0.weight"]}],        by name
+///                     "parameters": ["0.weight"],          by name
+///                     "joined": true}],                    no cut between it and the one before
 ///      "samples": 4,                                     of the microbatch of "operators",
 ///      "sizes": [{"samples": 8, "operators": [...]}],    and what they cost on others
 ///      "parameters": [{"name": "0.weight",

@@ -52,12 +52,13 @@ TEST_CASE("every field arrives where it belongs, in any order", "[scheduler][cos
       "group": 7, "groups": [{"stages": [0, 3], "duration": 6.5}]},
     "operators": [{"name": "aten::mm", "id": 7, "stage": 2, "forward": 1, "backward_input": 2,
                    "backward_weight": 3, "kept": 4, "transient": 5, "output": 6, "update": 8,
+                   "sums": 0.5, "joined": true,
                    "input": 9, "reads": [{"from": 3, "output": 1, "bytes": 10}, {"from": 2}],
                    "parameters": ["a", "b"]},
                   {"id": 0}],
     "samples": 4, "sizes": [{"operators": [{"id": 7, "forward": 2}], "samples": 8}],
     "parameters": [{"held": 4, "name": "a", "bytes": 1}],
-    "device": {"threads": 2, "processors": 5, "name": "a \"box\""},
+    "device": {"threads": 2, "processors": 5, "name": "a \"box\"", "noise": 0.25},
     "version": 1})");
   CHECK(read.notes.empty());
   const StageCosts& stages = read.costs.stages;
@@ -89,30 +90,34 @@ TEST_CASE("every field arrives where it belongs, in any order", "[scheduler][cos
                                                            .forward = 1,
                                                            .backward_input = 2,
                                                            .backward_weight = 3,
+                                                           .sums = 0.5,
                                                            .update = 8,
                                                            .kept = 4,
                                                            .transient = 5,
                                                            .output = 6,
                                                            .input = 9,
                                                            .reads = {{3, 1, 10}, {2, 0, 0}},
-                                                           .parameters = {"a", "b"}},
+                                                           .parameters = {"a", "b"},
+                                                           .joined = true},
                                                           {.id = 0}});
   CHECK(read.costs.samples == 4);
   CHECK(read.costs.operators_at.at(8) == std::vector<OperatorCost>{{.id = 7, .forward = 2}});
   CHECK(read.costs.parameters == std::vector<ParameterCost>{{"a", 1, 4}});
-  CHECK(read.costs.device == CostDevice{.name = "a \"box\"", .threads = 2, .processors = 5});
+  CHECK(read.costs.device ==
+        CostDevice{.name = "a \"box\"", .threads = 2, .processors = 5, .noise = 0.25});
 }
 
 TEST_CASE("what is written is read back equal (CJ-1)", "[scheduler][costs]") {
   Costs costs;
-  costs.device = {.name = "\"two\"\\lines\n\tÄ", .threads = 3, .processors = 6};
+  costs.device = {.name = "\"two\"\\lines\n\tÄ", .threads = 3, .processors = 6, .noise = 0.1};
   costs.samples = 4;
   costs.operators_at[8] = {{.id = 3, .forward = 0.5}};
   costs.parameters = {{"a\"b", 1, 4}, {"c", 0.5, 2}};
-  costs.operators = {{.id = 3, .name = "aten::linear", .stage = StageId(1), .forward = 1e-7},
-                     {.id = 2, .backward_input = 0.1, .backward_weight = 0.2, .kept = 1e9},
-                     {.id = 9, .name = "p::own", .transient = 1, .output = 2},
-                     {.id = 10, .reads = {{9, 1, 3}, {2, 0, 0.5}}, .parameters = {"a\"b", "c"}}};
+  costs.operators = {
+      {.id = 3, .name = "aten::linear", .stage = StageId(1), .forward = 1e-7},
+      {.id = 2, .backward_input = 0.1, .backward_weight = 0.2, .kept = 1e9, .joined = true},
+      {.id = 9, .name = "p::own", .transient = 1, .output = 2},
+      {.id = 10, .reads = {{9, 1, 3}, {2, 0, 0.5}}, .parameters = {"a\"b", "c"}}};
   costs.stages.usual.forward = 0.1;
   costs.stages.each = {costs.stages.usual,
                        {.forward = 1e-7, .backward = 1.0 / 3},
@@ -147,6 +152,8 @@ TEST_CASE("what sizes, parameters and reads lack or have twice is refused",
              ContainsSubstring("appears twice"));
   CHECK_THAT(failure_in(R"("operators": [{"id": 1, "reads": [{"output": 2}]}])"),
              ContainsSubstring("\"from\": 0"));
+  CHECK_THAT(failure_in(R"("operators": [{"id": 1, "joined": 1}])"),
+             ContainsSubstring("true or false"));
 }
 
 TEST_CASE("a version that is missing or not ours is refused with what to do",

@@ -35,6 +35,11 @@ ModelFile read_model(const std::string& path, double most) {
   return load_model(path);
 }
 
+/// Nothing need be measured of a model that stays whole.
+Cut usual_cut(int stages) {
+  return stages == 1 ? Cut(At{}) : Cut(Balanced{.stages = stages});
+}
+
 double bytes_of(const std::vector<NamedTensor>& tensors) {
   std::set<const void*> seen;
   double bytes = 0.0;
@@ -122,13 +127,12 @@ Program FileWork::compile(const ScheduleChoice& choice) {
                  model_->parameters,
                  model_->buffers);
   }
-  Program program =
-      stagecraft::compile(*model_,
-                          {.inputs = data_.batch(0),
-                           .microbatches = choice.microbatches,
-                           .cut = choice.cut.value_or(Balanced{.stages = choice.stages}),
-                           .recompute = options_.recompute,
-                           .fuse = !options_.no_fuse});
+  Program program = stagecraft::compile(*model_,
+                                        {.inputs = data_.batch(0),
+                                         .microbatches = choice.microbatches,
+                                         .cut = choice.cut.value_or(usual_cut(choice.stages)),
+                                         .recompute = options_.recompute,
+                                         .fuse = !options_.no_fuse});
   model_.reset();
   return program;
 }

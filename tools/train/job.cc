@@ -1,6 +1,5 @@
 #include "stagecraft/tools/train/job.h"
 
-#include <limits>
 #include <map>
 #include <utility>
 
@@ -9,7 +8,6 @@
 #include "stagecraft/actors/executor/optimizer_registry.h"
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/autocast_guard.h"
 #include "stagecraft/compiler/check.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/cut/cut_file.h"
@@ -40,18 +38,6 @@ void check_least(const TrainOptions& options,
       bytes,
       recomputes ? bytes.microbatch / static_cast<double>(choice.stages) : bytes.microbatch);
   check_fits(least, options.dry_run ? least.to_compile() : least.to_run(), limits);
-}
-
-/// Capture records for each operator under which autocast it ran.
-Program compile_in(Precision precision, Work& work, const ScheduleChoice& choice) {
-  const AutocastGuard autocast;
-  AutocastGuard::set({.enabled = precision == Precision::BFloat16, .dtype = at::kBFloat16});
-  return work.compile(choice);
-}
-
-double left_now() {
-  const std::vector<MemoryLimit> limits = memory_limits(/*threads=*/0);
-  return limits.empty() ? std::numeric_limits<double>::infinity() : limits.front().bytes;
 }
 
 /// Whether the optimizer keeps state for it.
@@ -154,7 +140,7 @@ double planned_activation_bytes(const Program& program, const Plan& plan) {
 TrainJob make_job(const TrainOptions& given, Console& console) {
   (void)make_optimizer(given);
   check_places(given);
-  std::unique_ptr<Work> work = open_work(given, left_now());
+  std::unique_ptr<Work> work = open_work(given, memory_left());
   const std::optional<Cut> cut = cut_option(given.cut);
   const TrainOptions options = with_stages_of(cut, work->settled(given));
   std::optional<PlannedRun> planned;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -141,6 +142,11 @@ std::vector<MemoryLimit> memory_limits(int threads, const std::string& root) {
   add_address_space(threads, limits);
   std::ranges::stable_sort(limits, {}, &MemoryLimit::bytes);
   return limits;
+}
+
+double memory_left() {
+  const std::vector<MemoryLimit> limits = memory_limits(/*threads=*/0);
+  return limits.empty() ? std::numeric_limits<double>::infinity() : limits.front().bytes;
 }
 
 }  // namespace stagecraft::tools

@@ -20,4 +20,7 @@ struct MemoryLimit {
 /// be started. `root`: of the file system; tests have their own.
 [[nodiscard]] std::vector<MemoryLimit> memory_limits(int threads, const std::string& root = "");
 
+/// Bytes that the tightest of these leaves to a thread alone; infinite where there is none.
+[[nodiscard]] double memory_left();
+
 }  // namespace stagecraft::tools

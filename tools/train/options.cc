@@ -12,6 +12,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/planners/registry.h"
 #include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/train/model_options.h"
 #include "stagecraft/tools/train/models.h"
 #include "stagecraft/tools/train/number.h"
 
@@ -53,72 +54,6 @@ void add_file(CLI::App& app, TrainOptions& o) {
   app.add_option("--data", o.data, "its inputs: step<k>_mb<j>_arg<i>.npy, counted from 0")
       ->type_name("DIR")
       ->group(group);
-}
-
-CLI::Validator validator_of(ModelSize::Kind kind) {
-  switch (kind) {
-    case ModelSize::Kind::Whole:
-      return whole_number(1);
-    case ModelSize::Kind::Positive:
-      return positive_number();
-    case ModelSize::Kind::FromZeroToOne:
-      return number_from_zero(1.0);
-  }
-  return {};
-}
-
-/// The models that have a size of this name, and what it means to each: those for which it means
-/// the same, together.
-std::string size_text(std::string_view name) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> by_meaning;
-  for (const ModelEntry& model : models()) {
-    const auto size = std::ranges::find(model.sizes, name, &ModelSize::name);
-    if (size == model.sizes.end()) {
-      continue;
-    }
-    const std::string meaning(size->meaning);
-    const std::string fallback = size->fallback
-                                     ? fmt::format("{} [{}]", model.name, *size->fallback)
-                                     : std::string(model.name);
-    auto at = std::ranges::find(by_meaning, meaning, [](const auto& one) { return one.first; });
-    if (at == by_meaning.end()) {
-      at = by_meaning.insert(by_meaning.end(), {meaning, {}});
-    }
-    at->second.push_back(fallback);
-  }
-  std::vector<std::string> parts;
-  for (const auto& [meaning, names] : by_meaning) {
-    parts.push_back(fmt::format("{}: {}", meaning, fmt::join(names, ", ")));
-  }
-  return fmt::format("{}", fmt::join(parts, "; "));
-}
-
-/// `--model` and the sizes of all models, each once.
-void add_model(CLI::App& app, TrainOptions& o, std::map<std::string, double>& given) {
-  const std::string group = "Model (docs/train.md)";
-  std::vector<std::string> about;
-  for (const ModelEntry& model : models()) {
-    about.push_back(fmt::format("{} ({})", model.name, model.summary));
-  }
-  app.add_option("--model", o.model, fmt::format("{}", fmt::join(about, ", ")))
-      ->type_name("NAME")
-      ->group(group);
-  for (const ModelEntry& model : models()) {
-    for (const ModelSize& size : model.sizes) {
-      const std::string option = fmt::format("--{}", size.name);
-      if (app.get_option_no_throw(option) == nullptr) {
-        app.add_option_function<double>(
-               option,
-               [&given, name = std::string(size.name)](const double& value) {
-                 given[name] = value;
-               },
-               size_text(size.name))
-            ->check(validator_of(size.kind))
-            ->type_name(size.kind == ModelSize::Kind::Whole ? "INT" : "FLOAT")
-            ->group(group);
-      }
-    }
-  }
 }
 
 void add_pipeline(CLI::App& app,
@@ -462,40 +397,6 @@ Kind choose(const std::string& option,
   wrong_usage(fmt::format("{} expects {}, found '{}'", option, fmt::join(names, " or "), word));
 }
 
-/// All that the model has, and nothing that only others have.
-ModelSizes sizes_of(const ModelEntry& model, const std::map<std::string, double>& given) {
-  for (const auto& [name, value] : given) {
-    const auto has = [&](const ModelEntry& m) {
-      return std::ranges::find(m.sizes, name, &ModelSize::name) != m.sizes.end();
-    };
-    if (!has(model)) {
-      wrong_usage(fmt::format("--{} is of {}, found --model {}; leave one of the two out",
-                              name,
-                              names_of_models(has),
-                              model.name));
-    }
-  }
-  ModelSizes sizes;
-  for (const ModelSize& size : model.sizes) {
-    const auto at = given.find(std::string(size.name));
-    if (at != given.end() || size.fallback) {
-      sizes.set(size.name, at != given.end() ? at->second : *size.fallback);
-    }
-  }
-  if (const std::string wrong = model.wrong(sizes); !wrong.empty()) {
-    wrong_usage(wrong);
-  }
-  return sizes;
-}
-
-const ModelEntry& model_of(const TrainOptions& o) {
-  try {
-    return find_model(o.model);
-  } catch (const Error& error) {
-    wrong_usage(error.message());
-  }
-}
-
 /// A model is one of ours with a text or images, or a file with data; an option of the one means
 /// nothing to the other.
 void check_model(TrainOptions& o, const CLI::App& app, const std::map<std::string, double>& given) {
@@ -508,7 +409,7 @@ void check_model(TrainOptions& o, const CLI::App& app, const std::map<std::strin
   };
   if (!o.model_file) {
     refuse({"--data"}, "expects --model-file, found none");
-    const ModelEntry& model = model_of(o);
+    const ModelEntry& model = model_of(kCommand, o.model);
     for (const std::string_view data : {"text", "images"}) {
       if (data != model.data && app.count(fmt::format("--{}", data)) > 0) {
         wrong_usage(fmt::format("--{} is of {}, found --model {}; leave one of the two out",
@@ -517,7 +418,7 @@ void check_model(TrainOptions& o, const CLI::App& app, const std::map<std::strin
                                 model.name));
       }
     }
-    o.sizes = sizes_of(model, given);
+    o.sizes = sizes_of(kCommand, model, given);
     return;
   }
   constexpr const char* kOfOurs = "is of the models that have a name, found --model-file";
@@ -609,7 +510,7 @@ std::variant<TrainOptions, HelpText> parse_train_options(
   app.footer(kFooter);
   add_training(app, options, given, rate_kind, decay_on);
   add_file(app, options);
-  add_model(app, options, sizes);
+  add_model(app, options.model, sizes);
   add_pipeline(app, options, set, recompute, precision, workers);
   add_run(app, options);
   add_keeping(app, options, seed_from);

@@ -1,9 +1,16 @@
 #include "stagecraft/tools/train/work.h"
 
+#include "stagecraft/compiler/autocast_guard.h"
 #include "stagecraft/tools/train/file_work.h"
 #include "stagecraft/tools/train/models.h"
 
 namespace stagecraft::tools {
+
+Program compile_in(Precision precision, Work& work, const ScheduleChoice& choice) {
+  const AutocastGuard autocast;
+  AutocastGuard::set({.enabled = precision == Precision::BFloat16, .dtype = at::kBFloat16});
+  return work.compile(choice);
+}
 
 std::unique_ptr<Work> open_work(const TrainOptions& options, double most) {
   if (options.model_file) {

@@ -70,6 +70,10 @@ class Work {
   }
 };
 
+/// Compiles it for operators of that precision: capture records for each under which
+/// autocast it ran. Errors: those of Work::compile.
+[[nodiscard]] Program compile_in(Precision precision, Work& work, const ScheduleChoice& choice);
+
 /// The work that the options name. `most`: bytes that it may take.
 /// Errors: UsageFile for what cannot be read; DeviceOutOfMemory for what is too large.
 [[nodiscard]] std::unique_ptr<Work> open_work(const TrainOptions& options, double most);

@@ -1,0 +1,279 @@
+#include "stagecraft/actors/executor/model_times.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include <ATen/SequenceNumber.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/record_function.h>
+#include <fmt/format.h>
+
+#include "stagecraft/actors/executor/stage_runtime.h"
+#include "stagecraft/base/error.h"
+#include "stagecraft/compiler/gradient_flow.h"
+#include "stagecraft/compiler/partition.h"
+#include "stagecraft/compiler/probe.h"
+#include "stagecraft/compiler/thread_count.h"
+
+namespace stagecraft {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Tensors = std::vector<at::Tensor>;
+
+// The first ones meet cold caches and pages that nobody has touched.
+constexpr int kWarmUp = 2;
+
+double seconds_between(Clock::time_point begin, Clock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
+}
+
+double median(std::vector<double> samples) {
+  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
+  std::nth_element(samples.begin(), middle, samples.end());
+  return *middle;
+}
+
+/// When the units of a forward began, and from which sequence number on nodes are theirs.
+class ForwardLog : public ChunkWatch {
+ public:
+  void before(const std::vector<std::size_t>& nodes) override {
+    if (begun_.size() == nodes_.size()) {
+      nodes_.push_back(nodes);
+    }
+    begun_.push_back(Clock::now());
+    first_.push_back(at::sequence_number::peek());
+  }
+  void clear() {
+    begun_.clear();
+    first_.clear();
+  }
+
+  [[nodiscard]] const std::vector<std::vector<std::size_t>>& nodes() const { return nodes_; }
+  [[nodiscard]] const std::vector<Clock::time_point>& begun() const { return begun_; }
+  [[nodiscard]] std::size_t unit_of(std::uint64_t sequence) const {
+    const auto behind = std::ranges::upper_bound(first_, sequence);
+    return behind == first_.begin() ? 0 : static_cast<std::size_t>(behind - first_.begin()) - 1;
+  }
+
+ private:
+  std::vector<std::vector<std::size_t>> nodes_;  // by unit: the same in every run
+  std::vector<Clock::time_point> begun_;
+  std::vector<std::uint64_t> first_;
+};
+
+/// What ran in a backward of this thread: its nodes and, where asked for, operators beside them.
+struct BackwardLog {
+  struct Event {
+    std::uint64_t sequence = 0;
+    Clock::time_point begun;
+    double sums = 0;  // behind it, until the next
+  };
+  std::vector<Event> events;
+  int nodes_open = 0;
+  int operators_open = 0;  // outside nodes
+  Clock::time_point sum_begun;
+};
+
+thread_local BackwardLog* log_of_thread = nullptr;
+
+bool is_engine(const at::RecordFunction& function) {
+  return std::string_view(function.name()).starts_with("autograd::engine");
+}
+
+std::unique_ptr<at::ObserverContext> begin_function(const at::RecordFunction& function) {
+  BackwardLog& log = *log_of_thread;
+  if (function.scope() == at::RecordScope::BACKWARD_FUNCTION) {
+    if (log.nodes_open++ == 0) {
+      log.events.push_back({static_cast<std::uint64_t>(function.seqNr()), Clock::now()});
+    }
+  } else if (log.nodes_open == 0 && !is_engine(function) && log.operators_open++ == 0) {
+    log.sum_begun = Clock::now();
+  }
+  return nullptr;
+}
+
+void end_function(const at::RecordFunction& function, at::ObserverContext*) {
+  BackwardLog& log = *log_of_thread;
+  if (function.scope() == at::RecordScope::BACKWARD_FUNCTION) {
+    --log.nodes_open;
+  } else if (log.nodes_open == 0 && !is_engine(function) && --log.operators_open == 0 &&
+             !log.events.empty()) {
+    log.events.back().sums += seconds_between(log.sum_begun, Clock::now());
+  }
+}
+
+/// While it lives, nodes of autograd on this thread are logged. Operators beside them cost time to
+/// be told of, and so are told of in runs of their own.
+class Listening {
+ public:
+  Listening(BackwardLog& log, bool operators) {
+    log_of_thread = &log;
+    at::RecordFunctionCallback callback(&begin_function, &end_function);
+    std::unordered_set<at::RecordScope, std::hash<at::RecordScope>> scopes{
+        at::RecordScope::BACKWARD_FUNCTION};
+    if (operators) {
+      scopes.insert(at::RecordScope::FUNCTION);
+    }
+    handle_ = at::addThreadLocalCallback(std::move(callback.scopes(scopes)));
+  }
+  ~Listening() {
+    at::removeCallback(handle_);
+    log_of_thread = nullptr;
+  }
+  Listening(const Listening&) = delete;
+  Listening& operator=(const Listening&) = delete;
+
+ private:
+  at::CallbackHandle handle_ = 0;
+};
+
+/// The whole model as one stage.
+Partition one_stage(const Graph& graph, bool fuse, const Tensors& inputs, const Tensors& labels) {
+  Partition made = partition(graph, {std::vector<int>(graph.nodes.size(), 0), {"model"}});
+  fuse_stages(made, fuse);
+  find_gradient_flow(made, run_stages(graph, made, inputs, labels));
+  return made;
+}
+
+/// Trains a copy of the model on one microbatch, again and again.
+class Timing {
+ public:
+  Timing(const Graph& graph, const Tensors& inputs, const Tensors& labels, const ModelTiming& how)
+      : how_(how),
+        partition_(one_stage(graph, how.fuse, inputs, labels)),
+        runtime_(partition_.stages.front(), how.optimizer) {
+    runtime_.load(initial_state(graph));
+    for (const StageInput& input : partition_.stages.front().inputs) {
+      const auto position = static_cast<std::size_t>(input.position);
+      inputs_.push_back(input.source == StageInput::Source::Label ? labels[position]
+                                                                  : inputs[position]);
+    }
+  }
+
+  ModelTimes run() {
+    for (int i = 0; i < kWarmUp; ++i) {
+      run_once(/*operators=*/false);
+    }
+    ModelTimes times;
+    const std::size_t units = forward_.nodes().size();
+    std::vector<std::vector<double>> forward(units), backward(units), sums(units);
+    std::vector<double> update;
+    for (int i = 0; i < how_.repeats; ++i) {
+      const Run one = run_once(/*operators=*/false);
+      times.microbatches.push_back(one.seconds);
+      update.push_back(one.update);
+      for (std::size_t u = 0; u < units; ++u) {
+        forward[u].push_back(one.forward[u]);
+        backward[u].push_back(one.backward[u]);
+      }
+    }
+    for (int i = 0; i < how_.repeats; ++i) {
+      const Run one = run_once(/*operators=*/true);
+      for (std::size_t u = 0; u < units; ++u) {
+        sums[u].push_back(one.sums[u]);
+      }
+    }
+    for (std::size_t u = 0; u < units; ++u) {
+      const double all = median(std::move(backward[u]));
+      times.units.push_back({.nodes = forward_.nodes()[u],
+                             .forward = median(std::move(forward[u])),
+                             .backward = all,
+                             .sums = std::min(all, median(std::move(sums[u])))});
+    }
+    times.update = median(std::move(update));
+    times.saved_bytes = static_cast<double>(partition_.stages.front().saved_bytes);
+    return times;
+  }
+
+ private:
+  struct Run {
+    std::vector<double> forward, backward, sums;  // by unit
+    double seconds = 0;
+    double update = 0;
+  };
+
+  Run run_once(bool operators) {
+    forward_.clear();
+    BackwardLog backward;
+    const auto begun = Clock::now();
+    SavedStage saved(1);
+    ChunkResult result = runtime_.chunks.front().interpreter.run(
+        inputs_, runtime_.state, {.step = ++step_}, &forward_);
+    saved.front().loss = std::move(result.loss);
+    saved.front().outputs = std::move(result.outputs);
+    const auto half = Clock::now();
+    {
+      const Listening listening(backward, operators);
+      runtime_.bucket.accumulate(
+          runtime_.backward(CellKind::Backward, saved, {}, /*accumulated=*/1.0).parameters, 1.0);
+    }
+    const auto end = Clock::now();
+    (void)runtime_.bucket.squared_norms(1.0);
+    runtime_.bucket.update(/*learning_rate=*/0.0, {}, step_);
+    Run run = parted(begun, half, backward, end);
+    run.update = seconds_between(end, Clock::now());
+    return run;
+  }
+
+  /// Keeps MDT-1: every moment is somebody's.
+  [[nodiscard]] Run parted(Clock::time_point begun,
+                           Clock::time_point half,
+                           const BackwardLog& backward,
+                           Clock::time_point end) const {
+    const std::vector<Clock::time_point>& begins = forward_.begun();
+    const std::size_t units = begins.size();
+    Run run{.forward = std::vector<double>(units),
+            .backward = std::vector<double>(units),
+            .sums = std::vector<double>(units),
+            .seconds = seconds_between(begun, end)};
+    for (std::size_t u = 0; u < units; ++u) {
+      run.forward[u] =
+          seconds_between(u == 0 ? begun : begins[u], u + 1 < units ? begins[u + 1] : half);
+    }
+    const std::vector<BackwardLog::Event>& events = backward.events;
+    for (std::size_t e = 0; e < events.size(); ++e) {
+      const std::size_t unit = forward_.unit_of(events[e].sequence);
+      run.backward[unit] += seconds_between(e == 0 ? half : events[e].begun,
+                                            e + 1 < events.size() ? events[e + 1].begun : end);
+      run.sums[unit] += events[e].sums;
+    }
+    return run;
+  }
+
+  const ModelTiming how_;
+  const Partition partition_;
+  StageRuntime runtime_;
+  Tensors inputs_;
+  ForwardLog forward_;
+  std::int64_t step_ = 0;
+};
+
+}  // namespace
+
+ModelTimes time_model(const Graph& graph,
+                      const Tensors& inputs,
+                      const Tensors& labels,
+                      const ModelTiming& how) {
+  if (how.repeats < 1 || how.threads < 1) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("a model is timed at least once and on at least one thread; found {} "
+                            "repeats and {} threads",
+                            how.repeats,
+                            how.threads));
+  }
+  const auto measure = [&] {
+    set_own_thread_count(how.threads);
+    const at::AutoGradMode gradients(true);
+    return Timing(graph, inputs, labels, how).run();
+  };
+  // The caller's thread may not be left with helpers of its own (thread_count.h).
+  return std::async(std::launch::async, measure).get();
+}
+
+}  // namespace stagecraft

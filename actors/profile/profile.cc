@@ -1,0 +1,343 @@
+#include "stagecraft/actors/profile/profile.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <utility>
+
+#include <ATen/Version.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/version.h>
+
+#include "stagecraft/actors/executor/model_times.h"
+#include "stagecraft/actors/executor/optimizer_registry.h"
+#include "stagecraft/actors/profile/placed_times.h"
+#include "stagecraft/actors/profile/profile_cache.h"
+#include "stagecraft/base/error.h"
+#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/operator_costs.h"
+#include "stagecraft/compiler/variants.h"
+
+namespace stagecraft {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+constexpr int kAloneRepeats = 3;  // they only divide what is measured in a step
+
+[[noreturn]] void refuse(const std::string& text) {
+  throw Error(Errc::UsageArgument, text);
+}
+
+/// Processor and instruction set: machines of one kind share profiles.
+std::string device_name() {
+  std::ifstream info("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(info, line)) {
+    if (line.starts_with("model name")) {
+      return fmt::format("{} ({})", line.substr(line.find(':') + 2), at::get_cpu_capability());
+    }
+  }
+  return fmt::format("unknown processor ({})", at::get_cpu_capability());
+}
+
+/// Rows of the first tensor that is split; 0: none is.
+std::int64_t samples_of(const Batch& batch) {
+  const auto split = std::ranges::find(batch, false, &BatchTensor::replicated);
+  return split == batch.end() ? 0 : split->tensor.size(0);
+}
+
+/// Of a microbatch as it was compiled for; 0: no input is split.
+std::int64_t own_samples(const CompiledProgram& program) {
+  const auto split = std::ranges::find(program.inputs, false, &BatchSlice::replicated);
+  return split == program.inputs.end() ? 0 : split->sizes[0];
+}
+
+/// The first rows of every tensor that is split, copied.
+Tensors first_rows(const Batch& batch, std::int64_t samples, std::int64_t all, const char* what) {
+  Tensors rows;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    at::Tensor tensor = batch[i].tensor;
+    if (!batch[i].replicated && samples != all) {
+      if (tensor.size(0) % all != 0) {
+        refuse(
+            fmt::format("{} tensor {} has {} rows, which {} samples cannot share alike; pass a "
+                        "batch of which every sample has as many",
+                        what,
+                        i,
+                        tensor.size(0),
+                        all));
+      }
+      tensor = tensor.narrow(0, 0, tensor.size(0) / all * samples);
+    }
+    rows.push_back(tensor.clone(at::MemoryFormat::Contiguous));
+  }
+  return rows;
+}
+
+/// All of a graph that its times hang on, but not the stages that it is marked with.
+std::string text_of(const Graph& graph) {
+  std::string text;
+  for (const Value& value : graph.values) {
+    text += fmt::format("{} {} {} {} {}\n",
+                        static_cast<int>(value.kind),
+                        value.position,
+                        at::toString(value.dtype),
+                        fmt::join(value.sizes, "x"),
+                        value.requires_grad);
+  }
+  const std::string operators = to_string(graph);
+  std::size_t begin = 0;
+  for (const Node& node : graph.nodes) {
+    const std::size_t end = operators.find('\n', begin);
+    const std::size_t made = std::min(operators.find(" = ", begin), end);
+    text += operators.substr(made, end - made);
+    text +=
+        fmt::format(" autocast {} {}\n", node.autocast.enabled, at::toString(node.autocast.dtype));
+    begin = end + 1;
+  }
+  return text;
+}
+
+std::string text_of(const Optimizer& optimizer) {
+  std::string text(optimizer_name(optimizer));
+  for (const OptimizerSetting& setting : settings_of(optimizer)) {
+    text += fmt::format(" {}={}", setting.name, setting.value);
+  }
+  return text;
+}
+
+/// Interquartile range over median.
+double noise_of(std::vector<double> samples) {
+  std::ranges::sort(samples);
+  const auto at = [&](double share) {
+    return samples[static_cast<std::size_t>(share * static_cast<double>(samples.size() - 1) + 0.5)];
+  };
+  return (at(0.75) - at(0.25)) / at(0.5);
+}
+
+double median(std::vector<double> samples) {
+  std::ranges::sort(samples);
+  return samples[samples.size() / 2];
+}
+
+/// Errors: CompileShape where the operators of another size are others. Keeps PRF-2.
+void check_alike(const Graph& graph, int samples, const Graph& other, int others) {
+  const auto refuse_shape = [&](const std::string& what) {
+    throw Error(Errc::CompileShape,
+                fmt::format("on microbatches of {} and {} samples the model has other operators: "
+                            "{}; profile one of the sizes at a time",
+                            samples,
+                            others,
+                            what));
+  };
+  for (std::size_t n = 0; n < std::min(graph.nodes.size(), other.nodes.size()); ++n) {
+    const std::string one = operator_name(graph.nodes[n]);
+    const std::string two = operator_name(other.nodes[n]);
+    if (one != two) {
+      refuse_shape(fmt::format("op:{} is {} and {}", n, one, two));
+    }
+  }
+  if (graph.nodes.size() != other.nodes.size()) {
+    refuse_shape(
+        fmt::format("there are {} and {} of them", graph.nodes.size(), other.nodes.size()));
+  }
+}
+
+class Profiler {
+ public:
+  Profiler(const Program& program,
+           const Batch& inputs,
+           const Batch& labels,
+           const ProfileOptions& options)
+      : program_(program.compiled()),
+        variants_(program.variants()),
+        inputs_(inputs),
+        labels_(labels),
+        options_(options),
+        all_(samples_of(inputs)),
+        own_(own_samples(program_)),
+        device_(device_name()),
+        cache_(options.cache) {
+    if (options.repeats < 1 || options.threads < 1) {
+      refuse(fmt::format("a profile wants a repeat and a thread at least; found {} and {}",
+                         options.repeats,
+                         options.threads));
+    }
+    sizes_ = options.microbatch_sizes;
+    if (sizes_.empty()) {
+      sizes_.push_back(static_cast<int>(std::max<std::int64_t>(1, own_)));
+    }
+    check_sizes();
+  }
+
+  Profile run() {
+    for (std::size_t i = 0; i < sizes_.size(); ++i) {
+      add_size(i);
+    }
+    add_links();
+    profile_.costs.device.name = device_;
+    profile_.costs.device.threads = options_.threads;
+    profile_.notes = cache_.take_notes();
+    return std::move(profile_);
+  }
+
+ private:
+  void check_sizes() const {
+    std::vector<int> sorted = sizes_;
+    std::ranges::sort(sorted);
+    if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end()) {
+      refuse(fmt::format("microbatch size {} appears twice; keep one", *twice));
+    }
+    const std::int64_t most = std::max<std::int64_t>(1, all_);
+    if (sorted.front() < 1 || sorted.back() > most) {
+      refuse(fmt::format("microbatch sizes are from 1 to {}, the samples of the batch; found {}",
+                         most,
+                         sorted.front() < 1 ? sorted.front() : sorted.back()));
+    }
+  }
+
+  void tell(const std::string& what, std::size_t place) const {
+    if (options_.progress) {
+      options_.progress(what, static_cast<int>(place) + 1, static_cast<int>(sizes_.size()) + 1);
+    }
+  }
+
+  void add_size(std::size_t i) {
+    const int samples = sizes_[i];
+    tell(fmt::format("microbatches of {} samples", samples), i);
+    const Tensors inputs = first_rows(inputs_, samples, std::max<std::int64_t>(1, all_), "input");
+    const Tensors labels = first_rows(labels_, samples, std::max<std::int64_t>(1, all_), "label");
+    auto graph = std::make_unique<Graph>(graph_of(samples, inputs, labels));
+    if (first_graph_) {
+      check_alike(*first_graph_, sizes_.front(), *graph, samples);
+    }
+    const std::string key = fmt::format("{}{} fused {}\nsamples {} threads {} on {}\nLibTorch {}\n",
+                                        text_of(*graph),
+                                        text_of(options_.optimizer),
+                                        program_.fuse,
+                                        samples,
+                                        options_.threads,
+                                        device_,
+                                        TORCH_VERSION);
+    std::optional<Costs> known;
+    if (!options_.fresh) {
+      known = cache_.find(key, [&](const Costs& costs) {
+        return costs.operators.size() == graph->nodes.size() && costs.samples == samples &&
+               costs.stages.usual.forward > 0;
+      });
+    }
+    if (!known) {
+      known = measured(*graph, samples, inputs, labels);
+      cache_.keep(key, *known);
+      ++profile_.measured;
+    }
+    add(std::move(*known), i);
+    first_graph_ = first_graph_ ? std::move(first_graph_) : std::move(graph);
+  }
+
+  [[nodiscard]] Graph graph_of(int samples, const Tensors& inputs, const Tensors& labels) const {
+    if (samples == own_ || all_ == 0) {
+      return program_.graph;
+    }
+    if (variants_ == nullptr) {
+      throw Error(Errc::CompileShape,
+                  fmt::format("the program has no module any more to be captured for microbatches "
+                              "of {} samples; profile those of {}",
+                              samples,
+                              own_));
+    }
+    return variants_->graph_of(inputs, labels);
+  }
+
+  /// Of one size, as it is kept: `stages.usual` has the whole microbatch.
+  [[nodiscard]] Costs measured(const Graph& graph,
+                               int samples,
+                               const Tensors& inputs,
+                               const Tensors& labels) const {
+    Costs costs;
+    costs.samples = samples;
+    costs.operators = measure_operators(
+        graph, inputs, labels, {.repeats = kAloneRepeats, .threads = options_.threads});
+    const ModelTimes times = time_model(graph,
+                                        inputs,
+                                        labels,
+                                        {.fuse = program_.fuse,
+                                         .repeats = options_.repeats,
+                                         .threads = options_.threads,
+                                         .optimizer = options_.optimizer});
+    place_times(times, costs.operators);
+    costs.parameters = place_updates(graph.parameters,
+                                     times.update,
+                                     static_cast<int>(state_names(options_.optimizer).size()),
+                                     costs.operators);
+    costs.device = {
+        .name = device_, .threads = options_.threads, .noise = noise_of(times.microbatches)};
+    costs.stages.usual.forward = median(times.microbatches);
+    return costs;
+  }
+
+  void add(Costs known, std::size_t i) {
+    Costs& costs = profile_.costs;
+    profile_.microbatch_seconds.push_back(known.stages.usual.forward);
+    costs.device.noise = std::max(costs.device.noise, known.device.noise);
+    if (i == 0) {
+      costs.samples = known.samples;
+      costs.operators = std::move(known.operators);
+      costs.parameters = std::move(known.parameters);
+      return;
+    }
+    for (OperatorCost& cost : known.operators) {  // what it reads and uses is said once
+      cost.reads.clear();
+      cost.parameters.clear();
+      cost.joined = false;
+      cost.update = 0;
+    }
+    costs.operators_at.emplace(known.samples, std::move(known.operators));
+  }
+
+  void add_links() {
+    tell("transfers between ranks", sizes_.size());
+    const std::string key =
+        fmt::format("links between {} on {}\n",
+                    options_.ranks == RankHomes::Threads ? "threads" : "processes",
+                    device_);
+    std::optional<Costs> known;
+    if (!options_.fresh) {
+      known = cache_.find(key, [](const Costs& costs) { return costs.links.usual.latency > 0; });
+    }
+    if (!known) {
+      known.emplace();
+      known->links.usual = measure_link(options_.ranks);
+      cache_.keep(key, *known);
+      ++profile_.measured;
+    }
+    profile_.costs.links = known->links;
+  }
+
+  const CompiledProgram& program_;
+  const std::shared_ptr<Variants> variants_;
+  const Batch& inputs_;
+  const Batch& labels_;
+  const ProfileOptions& options_;
+  const std::int64_t all_;  ///< samples of the batch; 0: it is not split
+  const std::int64_t own_;  ///< of the program's microbatches
+  const std::string device_;
+  ProfileCache cache_;
+  std::vector<int> sizes_;
+  std::unique_ptr<const Graph> first_graph_;
+  Profile profile_;
+};
+
+}  // namespace
+
+Profile profile(const Program& program,
+                const Batch& inputs,
+                const Batch& labels,
+                const ProfileOptions& options) {
+  return Profiler(program, inputs, labels, options).run();
+}
+
+}  // namespace stagecraft

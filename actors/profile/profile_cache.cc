@@ -1,0 +1,88 @@
+#include "stagecraft/actors/profile/profile_cache.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/base/whole_file.h"
+#include "stagecraft/scheduler/formats/costs_json.h"
+#include "stagecraft/scheduler/hash.h"
+
+namespace stagecraft {
+namespace {
+
+/// Written into every key: what another version has measured, or measured otherwise, is not known.
+constexpr int kVersion = 1;
+
+std::string usual_folder() {
+  const auto value_of = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  // As the XDG base directory specification has it: only whole paths count.
+  const std::string cache = value_of("XDG_CACHE_HOME");
+  const std::string home = value_of("HOME");
+  if (cache.starts_with('/')) {
+    return cache + "/stagecraft/profiles";
+  }
+  return home.empty() ? "" : home + "/.cache/stagecraft/profiles";
+}
+
+}  // namespace
+
+ProfileCache::ProfileCache(const std::optional<std::string>& folder)
+    : folder_(folder ? *folder : usual_folder()) {}
+
+std::string ProfileCache::file_of(const std::string& key) const {
+  return fmt::format(
+      "{}/{:016x}.json", folder_, fnv1a(fmt::format("version {}\n{}", kVersion, key)));
+}
+
+std::optional<Costs> ProfileCache::find(const std::string& key,
+                                        const std::function<bool(const Costs&)>& fits) {
+  if (folder_.empty()) {
+    return std::nullopt;
+  }
+  const std::string path = file_of(key);
+  std::ifstream file(path, std::ios::binary);
+  if (!file.is_open()) {
+    return std::nullopt;
+  }
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::string why = "it is of something else";
+  try {
+    Costs costs = parse_costs(text).costs;
+    if (fits(costs)) {
+      return costs;
+    }
+  } catch (const Error& error) {
+    why = error.message();
+  }
+  notes_.push_back(fmt::format("'{}' cannot be used, and is measured anew: {}", path, why));
+  return std::nullopt;
+}
+
+void ProfileCache::keep(const std::string& key, const Costs& costs) const {
+  if (folder_.empty()) {
+    return;
+  }
+  std::error_code failure;
+  std::filesystem::create_directories(folder_, failure);
+  if (failure) {
+    throw Error(Errc::UsageFile,
+                fmt::format("profiles are kept in '{}', which cannot be made: {}; name another "
+                            "folder in XDG_CACHE_HOME",
+                            folder_,
+                            failure.message()));
+  }
+  WholeFile file(file_of(key));
+  file.write(to_json(costs));
+  file.publish();
+}
+
+}  // namespace stagecraft

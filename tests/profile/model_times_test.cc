@@ -1,0 +1,101 @@
+#include "stagecraft/actors/executor/model_times.h"
+
+#include <algorithm>
+#include <set>
+
+#include <torch/torch.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/compiler/compile.h"
+#include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/modules.h"
+
+namespace stagecraft {
+namespace {
+
+using Catch::Approx;
+using Catch::Matchers::ContainsSubstring;
+
+/// A value that two operators read, and small operators that are fused.
+struct Net : torch::nn::Module {
+  torch::nn::Linear a{nullptr}, b{nullptr};
+  Net() {
+    a = register_module("a", torch::nn::Linear(32, 32));
+    b = register_module("b", torch::nn::Linear(32, 32));
+  }
+  torch::Tensor forward(torch::Tensor x) {
+    const auto h = torch::tanh(a(x) * 2);
+    return torch::sigmoid(b(h)) + h * 0.5;
+  }
+};
+
+struct Timed {
+  Net net;
+  torch::Tensor x = torch::randn({16, 32});
+  Program program = compile(net, {.inputs = {x}, .labels = {x}, .loss = testing::mean_square});
+
+  [[nodiscard]] ModelTimes times(const ModelTiming& how) const {
+    return time_model(program.compiled().graph, {x}, {x}, how);
+  }
+};
+
+TEST_CASE("every node is in one unit, and units add up to the microbatch (MDT-1)",
+          "[profile][executor]") {
+  const Timed timed;
+  const bool fuse = GENERATE(false, true);
+  const ModelTimes times =
+      timed.times({.fuse = fuse, .repeats = 1, .optimizer = AdamW{}});  // its own median
+  std::set<std::size_t> nodes;
+  double all = 0;
+  std::size_t largest = 0;
+  for (const UnitTimes& unit : times.units) {
+    for (const std::size_t node : unit.nodes) {
+      CHECK(nodes.insert(node).second);
+    }
+    largest = std::max(largest, unit.nodes.size());
+    CHECK(unit.forward > 0);
+    CHECK(unit.sums >= 0);
+    CHECK(unit.sums <= unit.backward);
+    all += unit.forward + unit.backward;
+  }
+  CHECK(nodes.size() == timed.program.compiled().graph.nodes.size());
+  CHECK((largest > 1) == fuse);
+  REQUIRE(times.microbatches.size() == 1);
+  CHECK(all == Approx(times.microbatches.front()));
+  CHECK(times.update > 0);
+  CHECK(times.saved_bytes > 0);
+}
+
+TEST_CASE("the backward of an operator is that of the nodes it made", "[profile][executor]") {
+  const Timed timed;
+  const std::vector<Node>& nodes = timed.program.compiled().graph.nodes;
+  const ModelTimes times = timed.times({.fuse = false, .repeats = 2, .optimizer = Sgd{}});
+  REQUIRE(times.units.size() == nodes.size());
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    CAPTURE(operator_name(nodes[n]));
+    CHECK(times.units[n].backward > 0);  // all of this model flow back
+  }
+  double sums = 0;
+  for (const UnitTimes& unit : times.units) {
+    sums += unit.sums;
+  }
+  CHECK(sums > 0);  // h is read twice, and parameters have sums
+}
+
+TEST_CASE("timing trains a copy (MDT-2)", "[profile][executor]") {
+  const Timed timed;
+  const auto weight = timed.program.compiled().graph.parameters[0].tensor.clone();
+  (void)timed.times({.repeats = 1, .optimizer = Sgd{}});
+  CHECK(torch::equal(timed.program.compiled().graph.parameters[0].tensor, weight));
+  CHECK_FALSE(timed.net.a->weight.grad().defined());
+}
+
+TEST_CASE("no repeats or threads are refused", "[profile][executor][bad-input]") {
+  const Timed timed;
+  CHECK_THROWS_WITH(timed.times({.repeats = 0}), ContainsSubstring("0 repeats"));
+  CHECK_THROWS_WITH(timed.times({.threads = 0}), ContainsSubstring("0 threads"));
+}
+
+}  // namespace
+}  // namespace stagecraft

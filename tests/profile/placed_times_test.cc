@@ -1,0 +1,57 @@
+#include "stagecraft/actors/profile/placed_times.h"
+
+#include <ATen/ops/zeros.h>
+
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft {
+namespace {
+
+TEST_CASE("operators of a region share its times by what they take alone", "[profile]") {
+  std::vector<OperatorCost> costs{
+      {.id = 0, .forward = 1, .backward_input = 1, .backward_weight = 1},
+      {.id = 1, .forward = 3, .backward_input = 2},
+      {.id = 2}};
+  place_times({.units = {{.nodes = {0, 1}, .forward = 8, .backward = 10, .sums = 2},
+                         {.nodes = {2}, .forward = 0.5, .backward = 0.25}},
+               .microbatches = {18.75}},
+              costs);
+  CHECK(costs[0].forward == 2);
+  CHECK(costs[1].forward == 6);
+  CHECK(costs[2].forward == 0.5);
+  CHECK(costs[0].backward_input == 2);
+  CHECK(costs[0].backward_weight == 3);  // with the sums of its parameters' gradients
+  CHECK(costs[0].sums == 1);
+  CHECK(costs[1].backward_input == 5);
+  CHECK(costs[1].backward_weight == 0);
+  CHECK(costs[2].backward_input == 0.25);
+  double all = 0;
+  for (const OperatorCost& cost : costs) {
+    all += cost.forward + cost.backward_input + cost.backward_weight;
+  }
+  CHECK(all == 18.75);
+}
+
+TEST_CASE("a region whose operators take nothing alone shares alike", "[profile]") {
+  std::vector<OperatorCost> costs{{.id = 0}, {.id = 1}};
+  place_times({.units = {{.nodes = {0, 1}, .forward = 2, .backward = 4}}}, costs);
+  CHECK(costs[0].forward == 1);
+  CHECK(costs[1].forward == 1);
+  CHECK(costs[0].backward_input + costs[1].backward_input == 4);
+}
+
+TEST_CASE("an update is put down to the first that uses a parameter, by bytes", "[profile]") {
+  std::vector<OperatorCost> costs{{.id = 0, .parameters = {"a"}},
+                                  {.id = 1, .parameters = {"a", "frozen", "b"}}};
+  const std::vector<NamedTensor> all{{"a", at::zeros({4}).requires_grad_(true)},
+                                     {"frozen", at::zeros({2})},
+                                     {"unused", at::zeros({8}).requires_grad_(true)},
+                                     {"b", at::zeros({12}).requires_grad_(true)}};
+  const std::vector<ParameterCost> parameters = place_updates(all, 1, /*states=*/2, costs);
+  CHECK(parameters == std::vector<ParameterCost>{{"a", 16, 64}, {"frozen", 8, 8}, {"b", 48, 192}});
+  CHECK(costs[0].update == 0.25);
+  CHECK(costs[1].update == 0.75);
+}
+
+}  // namespace
+}  // namespace stagecraft

@@ -1,0 +1,186 @@
+/// A profile as planners get it, and what is measured a second time: nothing.
+#include "stagecraft/actors/profile/profile.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <torch/torch.h>
+
+#include "stagecraft/compiler/compile.h"
+#include "stagecraft/scheduler/planners/work_graph.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/command.h"
+#include "stagecraft/tests/support/modules.h"
+#include "stagecraft/tests/support/refusal.h"
+
+namespace stagecraft {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using tests::TemporaryFolder;
+
+constexpr int kWidth = 8;
+
+struct Profiled {
+  TemporaryFolder folder;
+  torch::Tensor x = torch::randn({8, kWidth});
+  std::shared_ptr<testing::Chain> net = std::make_shared<testing::Chain>(2, kWidth);
+  Program program =
+      compile(net, {.inputs = {x}, .labels = {x}, .loss = testing::mean_square, .microbatches = 2});
+
+  [[nodiscard]] ProfileOptions options(std::vector<int> sizes = {}) const {
+    return {.microbatch_sizes = std::move(sizes), .repeats = 1, .cache = folder.path() + "/kept"};
+  }
+  [[nodiscard]] Profile measured(const ProfileOptions& options) const {
+    return profile(program, {x}, {x}, options);
+  }
+  [[nodiscard]] std::string refused(const ProfileOptions& options, Errc code) const {
+    return refusal([&] { (void)measured(options); }, code);
+  }
+  [[nodiscard]] std::vector<std::string> files() const {
+    std::vector<std::string> all;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path() + "/kept")) {
+      all.push_back(entry.path().string());
+    }
+    return all;
+  }
+};
+
+TEST_CASE("a profile has all that planners read, on every size", "[profile]") {
+  const Profiled profiled;
+  const Costs costs = profiled.measured(profiled.options({4, 1, 8})).costs;
+  CHECK(costs.samples == 4);
+  CHECK(costs.device.threads == 1);
+  CHECK_FALSE(costs.device.name.empty());
+  REQUIRE(costs.operators_at.size() == 2);
+  CHECK(costs.operators_at.at(8).size() == costs.operators.size());
+  CHECK(costs.operators_at.at(1)[0].output * 4 == costs.operators[0].output);
+  REQUIRE(costs.parameters.size() == 4);
+  CHECK(costs.parameters[0].name == "layer0.weight");
+  CHECK(costs.parameters[0].held == 4 * kWidth * kWidth * sizeof(float));  // of AdamW
+  double update = 0, weight = 0;
+  for (const OperatorCost& cost : costs.operators) {
+    CHECK(cost.forward > 0);
+    update += cost.update;
+    weight += cost.backward_weight;
+  }
+  CHECK(update > 0);
+  CHECK(weight > 0);
+  CHECK(costs.links.usual.latency > 0);
+  const WorkGraph graph = WorkGraph::of(costs, 8);
+  CHECK(graph.preds(1).size() == 1);
+}
+
+TEST_CASE("what is known is not measured again (PRF-1)", "[profile]") {
+  const Profiled profiled;
+  const Profile first = profiled.measured(profiled.options());
+  CHECK(first.measured == 2);  // the model and the link
+  const Profile second = profiled.measured(profiled.options());
+  CHECK(second.measured == 0);
+  CHECK(second.costs == first.costs);
+  CHECK(second.microbatch_seconds == first.microbatch_seconds);
+  CHECK(second.notes.empty());
+
+  CHECK(profiled.measured(profiled.options({4, 2})).measured == 1);
+  ProfileOptions threads = profiled.options();
+  threads.threads = 2;
+  CHECK(profiled.measured(threads).measured == 1);
+  ProfileOptions sgd = profiled.options();
+  sgd.optimizer = Sgd{};
+  CHECK(profiled.measured(sgd).measured == 1);
+  ProfileOptions processes = profiled.options();
+  processes.ranks = RankHomes::Processes;
+  CHECK(profiled.measured(processes).measured == 1);
+  ProfileOptions fresh = profiled.options();
+  fresh.fresh = true;
+  CHECK(profiled.measured(fresh).measured == 2);
+  ProfileOptions nowhere = profiled.options();
+  nowhere.cache = "";
+  CHECK(profiled.measured(nowhere).measured == 2);
+}
+
+TEST_CASE("a broken file is measured anew, and said", "[profile]") {
+  const Profiled profiled;
+  (void)profiled.measured(profiled.options());
+  const std::string content = GENERATE("{\"version\": 1, \"oper", "{\"version\": 1}");
+  for (const std::string& file : profiled.files()) {
+    std::ofstream(file) << content;
+  }
+  const Profile found = profiled.measured(profiled.options());
+  CHECK(found.measured == 2);
+  REQUIRE(found.notes.size() == 2);
+  CHECK_THAT(found.notes[0], ContainsSubstring("measured anew"));
+  CHECK(profiled.measured(profiled.options()).measured == 0);
+}
+
+TEST_CASE("progress is told before each part", "[profile]") {
+  const Profiled profiled;
+  ProfileOptions options = profiled.options({1, 4});
+  std::vector<std::string> told;
+  options.progress = [&](std::string_view what, int place, int all) {
+    told.push_back(std::to_string(place) + "/" + std::to_string(all) + " " + std::string(what));
+  };
+  (void)profiled.measured(options);
+  CHECK(told == std::vector<std::string>{"1/3 microbatches of 1 samples",
+                                         "2/3 microbatches of 4 samples",
+                                         "3/3 transfers between ranks"});
+}
+
+TEST_CASE("profiling leaves program, module and batch as they were (PRF-3)", "[profile]") {
+  const Profiled profiled;
+  const auto x = profiled.x.clone();
+  const auto weight = profiled.net->layers[0]->weight.detach().clone();
+  (void)profiled.measured(profiled.options({2}));
+  CHECK(torch::equal(profiled.x, x));
+  CHECK(torch::equal(profiled.net->layers[0]->weight, weight));
+  CHECK_FALSE(profiled.net->layers[0]->weight.grad().defined());
+}
+
+TEST_CASE("sizes that do not work are refused with what would do", "[profile][bad-input]") {
+  const Profiled profiled;
+  const auto refused = [&](std::vector<int> sizes) {
+    return profiled.refused(profiled.options(std::move(sizes)), Errc::UsageArgument);
+  };
+  CHECK_THAT(refused({0}), ContainsSubstring("from 1 to 8"));
+  CHECK_THAT(refused({4, 9}), ContainsSubstring("found 9"));
+  CHECK_THAT(refused({4, 2, 4}), ContainsSubstring("4 appears twice"));
+  ProfileOptions none = profiled.options();
+  none.repeats = 0;
+  CHECK_THAT(profiled.refused(none, Errc::UsageArgument), ContainsSubstring("a repeat"));
+}
+
+/// Computes something else where there are more rows.
+struct ByRows : torch::nn::Module {
+  torch::nn::Linear a{nullptr};
+  ByRows() { a = register_module("a", torch::nn::Linear(kWidth, kWidth)); }
+  torch::Tensor forward(torch::Tensor x) {
+    return x.size(0) > 2 ? torch::tanh(a(x)) : torch::relu(a(x));
+  }
+};
+
+TEST_CASE("other operators on another size are an error that names them (PRF-2)",
+          "[profile][bad-input]") {
+  const TemporaryFolder folder;
+  const auto net = std::make_shared<ByRows>();
+  const auto x = torch::randn({4, kWidth});
+  const Program program =
+      compile(net, {.inputs = {x}, .labels = {x}, .loss = testing::mean_square});
+  const std::string text = refusal(
+      [&] {
+        (void)profile(
+            program, {x}, {x}, {.microbatch_sizes = {4, 2}, .repeats = 1, .cache = folder.path()});
+      },
+      Errc::CompileShape);
+  CHECK_THAT(text, ContainsSubstring("aten::tanh and aten::relu"));
+  CHECK_THAT(text, ContainsSubstring("4 and 2 samples"));
+}
+
+TEST_CASE("a cache that cannot be written is an error", "[profile][bad-input]") {
+  const Profiled profiled;
+  ProfileOptions options = profiled.options();
+  options.cache = profiled.folder.write("file", "no folder") + "/kept";
+  CHECK_THAT(profiled.refused(options, Errc::UsageFile), ContainsSubstring("XDG_CACHE_HOME"));
+}
+
+}  // namespace
+}  // namespace stagecraft

@@ -1,0 +1,29 @@
+/// ProfileOptions of the command line: what `stagecraft profile` was asked to do. Made once, never
+/// changed.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "stagecraft/actors/profile/link_costs.h"
+#include "stagecraft/tools/train/options.h"
+
+namespace stagecraft::tools {
+
+struct ProfileRequest {
+  TrainOptions model;      ///< uncut, one microbatch of the largest size
+  std::vector<int> sizes;  ///< samples; empty: that of the data
+  RankHomes ranks = RankHomes::Threads;
+  std::optional<std::string> output;  ///< of costs.json; "-": standard output
+  bool fresh = false;
+  bool json = false;
+};
+
+/// Returns the request, or the help if it was asked for.
+/// Errors: UsageArgument, naming the option, what it expects and what was found.
+[[nodiscard]] std::variant<ProfileRequest, HelpText> parse_profile_options(
+    const std::vector<std::string>& arguments);
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,100 @@
+#include "stagecraft/tools/profile/profile.h"
+
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "stagecraft/actors/profile/profile.h"
+#include "stagecraft/base/whole_file.h"
+#include "stagecraft/compiler/thread_count.h"
+#include "stagecraft/scheduler/formats/costs_json.h"
+#include "stagecraft/tools/output.h"
+#include "stagecraft/tools/profile/options.h"
+#include "stagecraft/tools/profile/profile_report.h"
+#include "stagecraft/tools/train/memory_limits.h"
+#include "stagecraft/tools/train/schedule_choice.h"
+#include "stagecraft/tools/train/work.h"
+
+namespace stagecraft::tools {
+namespace {
+
+/// Found out before minutes of measuring. Errors: UsageFile.
+void check_place(const std::optional<std::string>& output) {
+  if (output && *output != "-" && !output_place(*output).is_stream()) {
+    const WholeFile trial(*output);
+  }
+}
+
+/// One line that is overwritten, on a terminal; elsewhere nothing.
+class Line {
+ public:
+  Line(Console& console, bool quiet)
+      : console_(console), shows_(console.out_is_terminal && !quiet) {}
+  Line(const Line&) = delete;
+  Line& operator=(const Line&) = delete;
+  ~Line() { write(""); }
+
+  void operator()(std::string_view what, int place, int all) {
+    write(fmt::format("{} of {}: {} ...", place, all, what));
+  }
+
+ private:
+  void write(const std::string& text) {
+    if (shows_) {
+      console_.err << "\r" << text << "\x1b[K" << std::flush;
+    }
+  }
+
+  Console& console_;
+  const bool shows_;
+};
+
+Profile measured(const ProfileRequest& request, Console& console) {
+  const std::unique_ptr<Work> work = open_work(request.model, memory_left());
+  const TrainOptions model = work->settled(request.model);
+  const ScheduleChoice choice =
+      choose_schedule(model, {.name = model.model_file.value_or(model.model)}, console);
+  const Program program = compile_in(model.precision, *work, choice);
+  const WorkBatch batch = work->batch(0, choice);
+  Line line(console, request.json);
+  return stagecraft::profile(program,
+                             batch.inputs,
+                             batch.labels,
+                             {.microbatch_sizes = request.sizes,
+                              .threads = static_cast<int>(model.threads_per_worker),
+                              .ranks = request.ranks,
+                              .fresh = request.fresh,
+                              .progress = std::ref(line)});
+}
+
+}  // namespace
+
+ExitCode profile_model(const std::vector<std::string>& words, Console& console) {
+  const auto parsed = parse_profile_options(words);
+  if (const auto* help = std::get_if<HelpText>(&parsed)) {
+    print(help->text, console);
+    return ExitCode::Good;
+  }
+  const auto& request = std::get<ProfileRequest>(parsed);
+  check_place(request.output);
+  const SingleThreaded alone;  // what this thread computes must not leave it with a pool of helpers
+  const Profile found = measured(request, console);
+  for (const std::string& note : found.notes) {
+    console.err << "stagecraft profile: note: " << note << '\n';
+  }
+  if (request.output) {
+    write_output(*request.output, stagecraft::to_json(found.costs), console);
+  }
+  if (request.output != "-") {
+    const std::string name = request.model.model_file.value_or(request.model.model);
+    print(request.json ? to_json(name, found, request.ranks) : to_text(name, found, request.ranks),
+          console);
+  }
+  return ExitCode::Good;
+}
+
+}  // namespace stagecraft::tools

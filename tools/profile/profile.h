@@ -1,0 +1,15 @@
+/// `stagecraft profile`: measures what a model costs on this machine, and writes it as costs.json.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "stagecraft/tools/console.h"
+#include "stagecraft/tools/exit_code.h"
+
+namespace stagecraft::tools {
+
+/// Errors: every Error of parsing, reading, compiling and measuring.
+[[nodiscard]] ExitCode profile_model(const std::vector<std::string>& words, Console& console);
+
+}  // namespace stagecraft::tools
