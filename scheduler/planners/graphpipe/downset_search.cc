@@ -1,0 +1,346 @@
+#include "stagecraft/scheduler/planners/graphpipe/downset_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/planners/graphpipe/stage_load.h"
+
+namespace stagecraft::graphpipe {
+namespace {
+
+std::size_t at(int i) {
+  return static_cast<std::size_t>(i);
+}
+
+/// Counted in the tree where there is one, else one by one, until there are too many.
+double downsets_of(const SpTree& tree, int node) {
+  const SpTree::Node& seen = tree.at(node);
+  double count = seen.kind == SpTree::Kind::Leaf ? 2 : 1;
+  for (const int child : seen.children) {
+    const double inside = downsets_of(tree, child);
+    count = seen.kind == SpTree::Kind::Series ? count + inside - 1 : count * inside;
+  }
+  return count;
+}
+
+/// Up-closed sets, which are as many; those of them without operators before `op`, given what is
+/// taken of those behind it.
+int count_upsets(const Consumers& consumers, int op, std::vector<char>& taken, int most) {
+  if (op < 0 || most <= 0) {
+    return 1;
+  }
+  int count = count_upsets(consumers, op - 1, taken, most);
+  if (count < most &&
+      std::ranges::all_of(consumers.of(op), [&](int c) { return taken[at(c)] != 0; })) {
+    taken[at(op)] = 1;
+    count += count_upsets(consumers, op - 1, taken, most - count);
+    taken[at(op)] = 0;
+  }
+  return count;
+}
+
+/// Samples in flight at consumers that are in later stages, by operator.
+using Asked = std::vector<int>;
+
+/// A way to what is left to do: the stage behind it, and the way before.
+struct Step {
+  int devices = 0;
+  int most = 0;  ///< samples in flight of any stage
+  double peak = 0;
+  Asked asked;             ///< only where ways are compared by it
+  OperatorSet left;        ///< before the stage was taken away
+  std::size_t before = 0;  ///< which way of `left`
+  OperatorSet stage;
+  int variant = 0;
+};
+
+/// Of `left`, every way. By the number of operators left.
+using Ways = std::vector<std::unordered_map<OperatorSet, std::vector<Step>>>;
+
+}  // namespace
+
+bool takes_downsets(const PartitionProblem& problem) {
+  if (problem.operators > kMostDownsetOperators ||
+      problem.variants.front().turns != problem.variants.back().turns) {
+    return false;
+  }
+  if (const auto tree = sp_tree_of(problem.operators, problem.edges)) {
+    return downsets_of(*tree, tree->root) <= kMostDownsets;
+  }
+  std::vector<char> taken(at(problem.operators));
+  return count_upsets(Consumers(problem), problem.operators - 1, taken, kMostDownsets + 1) <=
+         kMostDownsets;
+}
+
+class DownsetSearch::Impl {
+ public:
+  Impl(const PartitionProblem& problem, long effort)
+      : problem_(&problem),
+        twins_(Twins::of(problem)),
+        consumers_(problem),
+        effort_(effort),
+        readers_(at(problem.operators)) {
+    for (int op = 0; op < problem.operators; ++op) {
+      everything_.set(at(op));
+      double least = std::numeric_limits<double>::infinity();
+      for (const Variant& variant : problem.variants) {
+        least = std::min(least, variant.time[at(op)] * variant.devices);
+      }
+      work_.push_back(least);
+      for (const int consumer : consumers_.of(op)) {
+        readers_[at(op)].set(at(consumer));
+      }
+    }
+  }
+
+  std::optional<Partition> find(double limit, bool least_in_flight) {
+    limit_ = limit;
+    if (std::isinf(problem_->memory) && !least_in_flight) {
+      return fewest_devices();
+    }
+    return compared_by_in_flight();
+  }
+
+  [[nodiscard]] bool gave_up() const { return gave_up_; }
+
+ private:
+  std::optional<Partition> fewest_devices() {
+    compare_ = false;
+    return search();
+  }
+
+  std::optional<Partition> compared_by_in_flight() {
+    compare_ = true;
+    const long before = effort_;
+    effort_ = std::min(effort_, kMostCompared);
+    const bool gave_up = std::exchange(gave_up_, false);
+    auto found = search();
+    const bool enough = !gave_up_;
+    gave_up_ = gave_up;
+    effort_ = before;
+    if (!enough) {
+      // With unlimited memory the stages without the comparison are as fast.
+      gave_up_ = gave_up || std::isfinite(problem_->memory);
+      return std::isinf(problem_->memory) ? fewest_devices() : std::nullopt;
+    }
+    return found;
+  }
+
+  std::optional<Partition> search() {
+    ways_.assign(at(problem_->operators + 1), {});
+    Step first;
+    first.asked.assign(compare_ ? at(problem_->operators) : 0, 0);
+    ways_.back()[everything_].push_back(first);
+    for (std::size_t size = ways_.size(); size-- > 1 && effort_ > 0;) {
+      for (const auto& [left, ways] : ways_[size]) {
+        take_last_stages(left, ways);
+      }
+    }
+    if (effort_ <= 0) {
+      gave_up_ = true;
+      return std::nullopt;
+    }
+    return ways_.front().empty() ? std::nullopt : std::optional(answer());
+  }
+
+  void take_last_stages(const OperatorSet& left, const std::vector<Step>& ways) {
+    StageLoad load(*problem_, consumers_);
+    equal_.assign(at(problem_->operators), 0);
+    remaining_ = 0;
+    for (int op = 0; op < problem_->operators; ++op) {
+      remaining_ += left[at(op)] ? work_[at(op)] : 0;
+      equal_[at(op)] =
+          static_cast<char>(!compare_ && twins_.before(op) >= 0 && twins_.equal_before(op, left));
+    }
+    OperatorSet stage;
+    grow(left, ways, 0, load, stage);
+  }
+
+  /// Every stage that has what `stage` has, and operators of the order from `next` on.
+  void grow(const OperatorSet& left,
+            const std::vector<Step>& ways,
+            std::size_t next,
+            StageLoad& load,
+            OperatorSet& stage) {
+    for (; next < twins_.order().size() && effort_ > 0; ++next) {
+      const int op = twins_.order()[next];
+      if (!left[at(op)] || (readers_[at(op)] & left & ~stage).any() ||
+          (equal_[at(op)] != 0 && !stage[at(twins_.before(op))])) {
+        continue;
+      }
+      load.add(op);
+      if (load.within(limit_)) {
+        stage.set(at(op));
+        remaining_ -= work_[at(op)];
+        --effort_;
+        take(left, ways, load, stage);
+        grow(left, ways, next + 1, load, stage);
+        remaining_ += work_[at(op)];
+        stage.reset(at(op));
+      }
+      load.shrink(load.size() - 1);
+    }
+  }
+
+  void take(const OperatorSet& left,
+            const std::vector<Step>& ways,
+            const StageLoad& load,
+            const OperatorSet& stage) {
+    const OperatorSet rest = left & ~stage;
+    const OperatorSet key = compare_ ? rest : twins_.sorted(rest);
+    const double later = std::ceil(remaining_ / limit_ - 1e-9);
+    std::vector<Step>* known = nullptr;
+    for (std::size_t w = 0; w < ways.size(); ++w) {
+      for (int v = 0; v < static_cast<int>(problem_->variants.size()); ++v) {
+        const Variant& variant = problem_->variants[at(v)];
+        Step made{.devices = ways[w].devices + variant.devices};
+        if (load.time(v) > limit_ || made.devices + later > problem_->devices) {
+          continue;
+        }
+        if (compare_ && !fill(made, ways[w], load, stage, v)) {
+          continue;
+        }
+        known = known == nullptr ? &ways_[rest.count()][key] : known;
+        made.left = left;
+        made.before = w;
+        made.stage = stage;
+        made.variant = v;
+        keep(*known, std::move(made), rest);
+        if (!compare_) {
+          break;
+        }
+      }
+    }
+  }
+
+  /// What is in flight where the stage is taken. False: it does not fit the memory.
+  bool fill(Step& made, const Step& way, const StageLoad& load, const OperatorSet& stage, int v) {
+    const Turns turns = problem_->variants[at(v)].turns;
+    int asked = 0;
+    for (const int op : load.operators()) {
+      asked = std::max(asked, way.asked[at(op)]);
+    }
+    const int in_flight =
+        asked == 0 ? sink_in_flight(turns) : compute_in_flight(turns, turns, asked);
+    const double bytes = load.bytes(v, in_flight);
+    if (bytes > problem_->memory) {
+      return false;
+    }
+    --effort_;
+    made.most = std::max(way.most, in_flight);
+    made.peak = std::max(way.peak, bytes);
+    made.asked = way.asked;
+    for (int op = 0; op < problem_->operators; ++op) {
+      if (!stage[at(op)] && (readers_[at(op)] & stage).any()) {
+        made.asked[at(op)] = std::max(made.asked[at(op)], in_flight);
+      }
+    }
+    return true;
+  }
+
+  void keep(std::vector<Step>& known, Step made, const OperatorSet& rest) const {
+    if (std::ranges::any_of(known, [&](const Step& k) { return covers(k, made, rest); })) {
+      return;
+    }
+    std::erase_if(known, [&](const Step& k) { return covers(made, k, rest); });
+    known.push_back(std::move(made));
+  }
+
+  [[nodiscard]] bool covers(const Step& a, const Step& b, const OperatorSet& rest) const {
+    if (a.devices > b.devices) {
+      return false;
+    }
+    if (!compare_) {
+      return true;
+    }
+    if (a.most > b.most || (a.most == b.most && a.peak > b.peak)) {
+      return false;
+    }
+    for (std::size_t op = 0; op < a.asked.size(); ++op) {
+      if (rest[op] && a.asked[op] > b.asked[op]) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  Partition answer() const {
+    const std::vector<Step>& last = ways_.front().begin()->second;
+    const Step* step = &*std::ranges::min_element(
+        last, {}, [](const Step& s) { return std::tuple(s.most, s.peak, s.devices); });
+    std::vector<const Step*> steps;
+    while (step->stage.any()) {
+      steps.push_back(step);
+      step = &ways_[step->left.count()].at(step->left)[step->before];
+    }
+    // From the last stage on; what twins_ has exchanged is exchanged back.
+    std::vector<int> real(at(problem_->operators));
+    for (int op = 0; op < problem_->operators; ++op) {
+      real[at(op)] = op;
+    }
+    std::vector<PartitionStage> stages;
+    for (auto taken = steps.rbegin(); taken != steps.rend(); ++taken) {
+      PartitionStage stage{{}, (*taken)->variant, 0};
+      for (int op = 0; op < problem_->operators; ++op) {
+        if ((*taken)->stage[at(op)]) {
+          stage.operators.push_back(real[at(op)]);
+        }
+      }
+      stages.push_back(std::move(stage));
+      if (!compare_) {
+        std::vector<int> places = twins_.places((*taken)->left & ~(*taken)->stage);
+        std::ranges::transform(places, places.begin(), [&](int op) { return real[at(op)]; });
+        real = std::move(places);
+      }
+    }
+    return settle(*problem_, std::move(stages));
+  }
+
+  static constexpr long kMostCompared = 300'000;
+
+  const PartitionProblem* problem_;
+  Twins twins_;
+  Consumers consumers_;
+  long effort_;  // stages that may still be tried
+  bool gave_up_ = false;
+  bool compare_ = false;
+  double limit_ = 0;
+  OperatorSet everything_;
+  std::vector<OperatorSet> readers_;
+  std::vector<double> work_;  // by operator: seconds times devices
+  std::vector<char> equal_;
+  double remaining_ = 0;
+  Ways ways_;
+};
+
+DownsetSearch::DownsetSearch(const PartitionProblem& problem, long effort) {
+  if (!takes_downsets(problem)) {
+    throw Error(
+        Errc::UsageArgument,
+        fmt::format("the exact search takes up to {} operators that have up to {} downsets, "
+                    "and one size of microbatch; use the absorbing search for this graph "
+                    "of {} operators",
+                    kMostDownsetOperators,
+                    kMostDownsets,
+                    problem.operators));
+  }
+  impl_ = std::make_unique<Impl>(problem, effort);
+}
+
+DownsetSearch::~DownsetSearch() = default;
+
+std::optional<Partition> DownsetSearch::find(double limit, bool least_in_flight) {
+  return impl_->find(limit, least_in_flight);
+}
+
+bool DownsetSearch::gave_up() const {
+  return impl_->gave_up();
+}
+
+}  // namespace stagecraft::graphpipe

@@ -1,0 +1,59 @@
+/// Front: the ways to run a part of a graph that are worth keeping; Pieces: what they are made of.
+///
+/// A way is worse than another that takes no more devices, has no more in flight at its first
+/// stage, and works in the same turns there. For the search over trees; one thread.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "stagecraft/scheduler/planners/graphpipe/partition.h"
+
+namespace stagecraft::graphpipe {
+
+/// Stages, and what is made of them, by number. Parts are shared between the ways they are in.
+class Pieces {
+ public:
+  static constexpr int kNone = -1;
+
+  int stage(std::vector<int> operators, int variant) {
+    stages_.push_back({std::move(operators), variant, 0});
+    return add(kNone, static_cast<int>(stages_.size()) - 1);
+  }
+  int join(int a, int b) { return a == kNone ? b : b == kNone ? a : add(a, b); }
+  [[nodiscard]] std::vector<PartitionStage> stages_of(int piece) const;
+
+ private:
+  int add(int a, int b) {
+    pieces_.emplace_back(a, b);
+    return static_cast<int>(pieces_.size()) - 1;
+  }
+
+  std::vector<std::pair<int, int>> pieces_;  // two pieces, or kNone and a stage
+  std::vector<PartitionStage> stages_;
+};
+
+/// A way to run what comes after a place of the graph.
+struct Way {
+  int devices = 0;
+  int in_flight = 0;  ///< samples, of the first stages
+  int turns = -1;     ///< of the first stages, by number; -1: there is none
+  double peak = 0;    ///< bytes of the fullest device
+  int piece = Pieces::kNone;
+};
+
+class Front {
+ public:
+  /// `any_in_flight`: what is in flight does not matter.
+  [[nodiscard]] bool takes(const Way& way, bool any_in_flight) const;
+  /// Requires: takes(way).
+  void insert(const Way& way, bool any_in_flight);
+
+  [[nodiscard]] const std::vector<Way>& ways() const { return ways_; }
+  [[nodiscard]] bool empty() const { return ways_.empty(); }
+
+ private:
+  std::vector<Way> ways_;
+};
+
+}  // namespace stagecraft::graphpipe

@@ -1,0 +1,86 @@
+#include "stagecraft/scheduler/planners/graphpipe/partition.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "stagecraft/base/check.h"
+#include "stagecraft/scheduler/planners/graphpipe/stage_load.h"
+#include "stagecraft/scheduler/stage_graph.h"
+
+namespace stagecraft::graphpipe {
+namespace {
+
+std::size_t at(int i) {
+  return static_cast<std::size_t>(i);
+}
+
+/// Producers first, otherwise by the first operator.
+std::vector<PartitionStage> in_order(const PartitionProblem& problem,
+                                     std::vector<PartitionStage> stages) {
+  for (PartitionStage& stage : stages) {
+    std::ranges::sort(stage.operators);
+  }
+  std::ranges::sort(stages, {}, [](const PartitionStage& s) { return s.operators.front(); });
+  const StageGraph graph =
+      StageGraph::from_edges(static_cast<int>(stages.size()), stage_edges(problem, stages));
+  const auto order = graph.topological_order();
+  SC_CHECK(order.has_value(), "the stages of a partition wait for each other");
+  std::vector<PartitionStage> sorted;
+  for (const StageId stage : *order) {
+    sorted.push_back(std::move(stages[stage.index()]));
+  }
+  return sorted;
+}
+
+}  // namespace
+
+Edges stage_edges(const PartitionProblem& problem, const std::vector<PartitionStage>& stages) {
+  std::vector<int> stage_of(at(problem.operators), -1);
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    for (const int op : stages[s].operators) {
+      stage_of[at(op)] = static_cast<int>(s);
+    }
+  }
+  std::set<std::pair<int, int>> edges;
+  for (const auto& [from, to] : problem.edges) {
+    if (stage_of[at(from)] != stage_of[at(to)]) {
+      edges.emplace(stage_of[at(from)], stage_of[at(to)]);
+    }
+  }
+  return {edges.begin(), edges.end()};
+}
+
+Partition settle(const PartitionProblem& problem, std::vector<PartitionStage> stages) {
+  Partition made{.stages = in_order(problem, std::move(stages))};
+  const auto turns = [&](std::size_t s) {
+    return problem.variants[at(made.stages[s].variant)].turns;
+  };
+  for (std::size_t s = 0; s < made.stages.size(); ++s) {
+    made.stages[s].in_flight = sink_in_flight(turns(s));
+  }
+  // The largest producer first, so that a consumer's own figure is final when it is asked.
+  const Edges edges = stage_edges(problem, made.stages);
+  for (auto edge = edges.rbegin(); edge != edges.rend(); ++edge) {
+    const auto& [from, to] = *edge;
+    int& samples = made.stages[at(from)].in_flight;
+    samples = std::max(
+        samples, compute_in_flight(turns(at(from)), turns(at(to)), made.stages[at(to)].in_flight));
+  }
+  const Consumers consumers(problem);
+  for (const PartitionStage& stage : made.stages) {
+    StageLoad load(problem, consumers);
+    std::for_each(stage.operators.rbegin(), stage.operators.rend(), [&](int op) { load.add(op); });
+    made.time = std::max(made.time, load.time(stage.variant));
+    made.peak = std::max(made.peak, load.bytes(stage.variant, stage.in_flight));
+    made.devices += problem.variants[at(stage.variant)].devices;
+    made.in_flight = std::max(made.in_flight, stage.in_flight);
+  }
+  return made;
+}
+
+bool better(const Partition& a, const Partition& b) {
+  return std::tie(a.time, a.in_flight, a.peak) < std::tie(b.time, b.in_flight, b.peak);
+}
+
+}  // namespace stagecraft::graphpipe

@@ -1,0 +1,57 @@
+#include "stagecraft/scheduler/planners/graphpipe/stage_load.h"
+
+#include <algorithm>
+
+namespace stagecraft::graphpipe {
+
+Consumers::Consumers(const PartitionProblem& problem)
+    : each_(static_cast<std::size_t>(problem.operators)) {
+  for (const auto& [from, to] : problem.edges) {
+    each_[static_cast<std::size_t>(from)].push_back(to);
+  }
+}
+
+StageLoad::StageLoad(const PartitionProblem& problem, const Consumers& consumers)
+    : problem_(&problem),
+      consumers_(&consumers),
+      width_(2 * problem.variants.size() + 1),
+      in_(static_cast<std::size_t>(problem.operators)),
+      sums_(width_) {}
+
+void StageLoad::add(int op) {
+  const auto place = static_cast<std::size_t>(op);
+  const bool sends = std::ranges::any_of(consumers_->of(op), [&](int consumer) {
+    return in_[static_cast<std::size_t>(consumer)] == 0;
+  });
+  const std::size_t variants = problem_->variants.size();
+  const std::size_t before = sums_.size() - width_;
+  sums_.resize(sums_.size() + width_);
+  double* const now = sums_.data() + before + width_;
+  std::copy_n(sums_.data() + before, width_, now);
+  for (std::size_t v = 0; v < variants; ++v) {
+    const Variant& variant = problem_->variants[v];
+    now[v] += variant.time[place] + (sends && !variant.send.empty() ? variant.send[place] : 0);
+    now[variants + v] += variant.kept.empty() ? 0 : variant.kept[place];
+  }
+  now[width_ - 1] += problem_->fixed.empty() ? 0 : problem_->fixed[place];
+  in_[place] = 1;
+  operators_.push_back(op);
+}
+
+void StageLoad::shrink(std::size_t size) {
+  for (; operators_.size() > size; operators_.pop_back()) {
+    in_[static_cast<std::size_t>(operators_.back())] = 0;
+  }
+  sums_.resize((size + 1) * width_);
+}
+
+bool StageLoad::within(double limit) const {
+  for (std::size_t v = 0; v < problem_->variants.size(); ++v) {
+    if (sum(v) <= limit) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace stagecraft::graphpipe

@@ -1,0 +1,60 @@
+/// StageLoad: what a set of operators costs as one stage, while it grows and shrinks again.
+///
+/// Operators are added consumers first and taken away in the opposite order; the sums before each
+/// are kept, so that a set that has shrunk costs what it cost before, to the last bit. Used by the
+/// searches, which try many stages that differ by an operator. Views problem and consumers; one
+/// thread.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "stagecraft/scheduler/planners/graphpipe/partition.h"
+
+namespace stagecraft::graphpipe {
+
+/// Who reads what each operator makes.
+class Consumers {
+ public:
+  explicit Consumers(const PartitionProblem& problem);
+  [[nodiscard]] const std::vector<int>& of(int op) const {
+    return each_[static_cast<std::size_t>(op)];
+  }
+
+ private:
+  std::vector<std::vector<int>> each_;
+};
+
+class StageLoad {
+ public:
+  StageLoad(const PartitionProblem& problem, const Consumers& consumers);
+
+  /// Requires: those of its consumers that the stage is to hold have been added.
+  void add(int op);
+  /// Takes away what was added last, until so many are left.
+  void shrink(std::size_t size);
+
+  [[nodiscard]] std::size_t size() const { return operators_.size(); }
+  [[nodiscard]] const std::vector<int>& operators() const { return operators_; }
+  [[nodiscard]] double time(int variant) const { return sum(static_cast<std::size_t>(variant)); }
+  /// On each device, with so many samples in flight.
+  [[nodiscard]] double bytes(int variant, int in_flight) const {
+    return sum(width_ - 1) +
+           sum(problem_->variants.size() + static_cast<std::size_t>(variant)) * in_flight;
+  }
+  /// Whether a variant takes no longer per sample; more operators never make it so.
+  [[nodiscard]] bool within(double limit) const;
+
+ private:
+  [[nodiscard]] double sum(std::size_t which) const { return sums_[sums_.size() - width_ + which]; }
+
+  const PartitionProblem* problem_;
+  const Consumers* consumers_;
+  std::size_t width_;
+  std::vector<char> in_;
+  std::vector<int> operators_;
+  std::vector<double> sums_;  ///< by size: time and bytes in flight of every variant, fixed bytes
+};
+
+}  // namespace stagecraft::graphpipe
