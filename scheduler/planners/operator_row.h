@@ -1,0 +1,91 @@
+/// OperatorRow: the operators of a model in the order of the forward, as cuts into stages of
+/// neighbours look at them: what a stage takes, and what passes between two stages.
+///
+///     operators  0 1 2 | 3 4 | 5 6 7        cuts 3, 5: three stages
+///
+/// Made once from a WorkGraph, which must outlive it; planners ask it for very many cuts. A value;
+/// any thread may read. Units: as in the graph.
+/// OW-1: cuts ascend strictly within (0, size()), so no stage is empty. Callers keep this.
+/// OW-2: a value that a stage reads several times passes to it once.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "stagecraft/scheduler/planners/work_graph.h"
+
+namespace stagecraft {
+
+class OperatorRow {
+ public:
+  explicit OperatorRow(const WorkGraph& graph);
+
+  [[nodiscard]] int size() const { return graph_->size(); }
+  [[nodiscard]] const WorkGraph& graph() const { return *graph_; }
+
+  /// Times of the stage [first, last). Cost: constant.
+  [[nodiscard]] StageWork times(int first, int last) const;
+  /// Times and bytes. Cost: linear in the stage.
+  [[nodiscard]] StageWork work(int first, int last) const;
+
+  /// Calls visit(from stage, to stage, bytes) for every value and stage that reads it from another.
+  /// Cost: about linear in the values that cross a cut.
+  template <class Visit>
+  void for_each_crossing(std::span<const int> cuts, Visit&& visit) const;
+
+ private:
+  /// A result that others read.
+  struct Value {
+    int producer = 0;
+    double bytes = 0;
+    std::vector<int> consumers;  // ascending, each once
+  };
+  /// What stages up to an operator take together.
+  struct Sums {
+    double forward = 0, backward_input = 0, backward_weight = 0, update = 0;
+  };
+
+  const WorkGraph* graph_;
+  std::vector<Sums> before_;  // by operator, and one more
+  std::vector<Value> values_;
+  std::vector<std::vector<int>> crossing_;  // by operator: values that it or one behind it reads of
+                                            // one before it, the last producer first
+  std::vector<std::vector<int>> users_;     // by parameter: its operators, ascending
+};
+
+/// The first operator of the stage, and the one behind its last.
+[[nodiscard]] inline int stage_begin(std::span<const int> cuts, std::size_t stage) {
+  return stage == 0 ? 0 : cuts[stage - 1];
+}
+[[nodiscard]] inline int stage_end(std::span<const int> cuts, std::size_t stage, int operators) {
+  return stage == cuts.size() ? operators : cuts[stage];
+}
+
+/// The operators of every stage.
+[[nodiscard]] StageOperators stages_of_cuts(std::span<const int> cuts, int operators);
+
+template <class Visit>
+void OperatorRow::for_each_crossing(std::span<const int> cuts, Visit&& visit) const {
+  for (std::size_t stage = 0; stage < cuts.size(); ++stage) {
+    const int begin = stage_begin(cuts, stage);
+    for (const int v : crossing_[static_cast<std::size_t>(cuts[stage])]) {
+      const Value& value = values_[static_cast<std::size_t>(v)];
+      if (value.producer < begin) {
+        break;  // it was met where its own stage ends, and so were those behind it
+      }
+      auto reader = std::ranges::lower_bound(value.consumers, cuts[stage]);
+      while (reader != value.consumers.end()) {
+        const auto next = std::ranges::upper_bound(cuts, *reader);
+        visit(static_cast<int>(stage), static_cast<int>(next - cuts.begin()), value.bytes);
+        if (next == cuts.end()) {
+          break;
+        }
+        reader = std::lower_bound(reader, value.consumers.end(), *next);
+      }
+    }
+  }
+}
+
+}  // namespace stagecraft

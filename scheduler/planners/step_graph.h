@@ -1,0 +1,161 @@
+/// StepGraph: who waits for whom in one step of a schedule, and how long that takes at least.
+///
+///     0F0 --transfer--> 1F0 --> 1B0 --transfer--> 0B0 --> update of row 0
+///      |                 |       |                 ^
+///      +--> 0F1 --- ... -+-------+--- row order ---+
+///
+/// Vertices are the tasks of every row, and behind its last the row's update; what they wait for is
+/// what simulate() has them wait for, and extra orders that somebody gives. Made once for a
+/// schedule; planners then run it for very many cuts, which differ in weights alone. One thread.
+/// Source: "Pfeife: Automatic Pipeline Parallelism for PyTorch", section 3.2.
+/// SQ-1: a run costs a pass over vertices and waits, and allocates nothing.
+/// SQ-2: nothing waits for a transfer that takes kNoTransfer: so one graph over all edges that cuts
+///       may have serves those cuts too that lack some.
+#pragma once
+
+#include <algorithm>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "stagecraft/scheduler/operator_cost.h"
+#include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/scheduler/stage_graph.h"
+#include "stagecraft/scheduler/task_graph.h"
+
+namespace stagecraft {
+
+/// A task, or the way of what it made to another stage.
+struct StepEvent {
+  Task task;
+  StageId receiver = kNoStage;  ///< none: the task itself
+
+  friend constexpr auto operator<=>(const StepEvent&, const StepEvent&) = default;
+};
+
+/// `after` starts when `before` has ended.
+struct StepOrder {
+  StepEvent before;
+  StepEvent after;
+};
+
+/// Which tasks' transfers are vertices of their own, and so may be ordered.
+enum class StepTransfers : std::uint8_t {
+  Delays,    ///< only those that an order names; the rest are waits of some length
+  Vertices,  ///< all between two rows
+};
+
+class StepGraph {
+ public:
+  using Edge = StageGraph::Edge;
+  static constexpr double kNoTransfer = -std::numeric_limits<double>::infinity();
+  static constexpr int kMissing = -1;
+
+  /// `stages`: of the schedule, replicas apart. All weights are 0.
+  /// Errors: ScheduleInvalid where a task waits for one that is missing or, also by the orders,
+  ///         for itself, and for an order of a task or transfer that does not exist.
+  StepGraph(const Schedule& schedule,
+            const StageGraph& stages,
+            std::span<const StepOrder> orders = {},
+            StepTransfers transfers = StepTransfers::Delays);
+
+  // Weights. Units: any one of time.
+  void set_duration(StageId stage, CellKind kind, double time) {
+    weights_[static_cast<std::size_t>(duration_weight(stage, kind))] = time;
+  }
+  /// By place in edges().
+  void set_transfer(std::size_t edge, double forward, double backward) {
+    weights_[first_edge_ + 2 * edge] = forward;
+    weights_[first_edge_ + 2 * edge + 1] = backward;
+  }
+  /// Behind the last task of the row: 0 at first, and after clear_updates().
+  void add_update(int row, double time) {
+    weights_[first_row_ + static_cast<std::size_t>(row)] += time;
+  }
+  void clear_updates() {
+    std::fill(weights_.begin() + static_cast<std::ptrdiff_t>(first_row_),
+              weights_.begin() + static_cast<std::ptrdiff_t>(first_edge_),
+              0.0);
+  }
+  [[nodiscard]] const std::vector<Edge>& edges() const { return edges_; }
+
+  /// Returns when the last row has ended.
+  double run();
+  /// Of the last run: events that each start when the one before has ended, up to the last to end;
+  /// a row's update has no stage.
+  [[nodiscard]] std::vector<StepEvent> critical_path() const;
+
+  // Vertices, by numbers that stay.
+  [[nodiscard]] int vertices() const { return static_cast<int>(events_.size()); }
+  [[nodiscard]] const StepEvent& event(int vertex) const {
+    return events_[static_cast<std::size_t>(vertex)];
+  }
+  /// kMissing where it is no vertex.
+  [[nodiscard]] int find(const StepEvent& event) const;
+  // Of the last run.
+  [[nodiscard]] double start(int vertex) const;
+  [[nodiscard]] double end(int vertex) const {
+    return ends_[static_cast<std::size_t>(place_[static_cast<std::size_t>(vertex)])];
+  }
+  /// Errors: ScheduleInvalid where that makes a circle; the order is not taken then.
+  void add_order(int before, int after);
+  void remove_last_order();
+
+ private:
+  /// `to` starts no earlier than the end of `from` and the delay.
+  struct Wait {
+    int from = 0;
+    int to = 0;
+    int delay = 0;  // a weight
+  };
+  struct Pred {
+    int place = 0;
+    int delay = 0;
+  };
+  /// A weight that is the sum of others: of a group of tasks.
+  struct Sum {
+    int weight = 0;
+    std::vector<int> parts;
+  };
+
+  [[nodiscard]] static int duration_weight(StageId stage, CellKind kind) {
+    return 1 + stage.value * kKinds + static_cast<int>(kind);
+  }
+  [[nodiscard]] int weight_of(const Cell& cell, const StageGraph& stages);
+  void number_weights(const TaskGraph& tasks);
+  void add_entries(const TaskGraph& tasks, std::span<const StepOrder> orders, bool apart);
+  void add_wait(
+      const TaskGraph& tasks, int entry, const Task& task, const Task& needed, bool apart);
+  [[nodiscard]] int vertex_for(const StepEvent& event, int weight);
+  [[nodiscard]] int require(const StepEvent& event) const;
+  [[nodiscard]] bool sort();
+
+  static constexpr int kKinds = 6;
+
+  std::vector<Edge> edges_;
+  std::map<Edge, int> edge_places_;
+  std::size_t first_row_ = 0, first_edge_ = 0;
+  std::vector<double> weights_;  // 0, then of tasks by stage and kind, rows, edges, sums
+  std::vector<Sum> sums_;
+  std::map<std::vector<int>, int> sum_weights_;
+
+  std::vector<StepEvent> events_;  // by vertex
+  std::vector<int> vertex_weights_;
+  std::map<StepEvent, int> numbers_;
+  std::vector<Wait> waits_;
+  std::map<StepEvent, bool> ordered_;  // transfers that orders name
+
+  std::vector<int> place_;  // by vertex: where it stands in the order of a run
+  std::vector<int> vertex_at_;
+  std::vector<int> weight_at_;   // by place, as all below
+  std::vector<int> first_pred_;  // one more than places
+  std::vector<Pred> preds_;
+  std::vector<double> ends_;
+};
+
+}  // namespace stagecraft
