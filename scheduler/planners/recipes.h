@@ -1,0 +1,30 @@
+/// Recipes: the schedules that are worth a try where none is asked for: builders of the registry
+/// with their chunks and parameters.
+///
+///     1f1b; interleaved chunks=2; interleaved chunks=4; kfkb k=2; hanayo waves=1; ...
+///
+/// Pure; any thread.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "stagecraft/scheduler/registry.h"
+
+namespace stagecraft {
+
+struct Recipe {
+  const BuilderInfo* builder = nullptr;
+  int chunks = 1;  ///< stages of a device
+  std::map<std::string, std::string> set;
+
+  /// "interleaved chunks=2"
+  [[nodiscard]] std::string name() const;
+};
+
+/// For one copy of a chain of stages, in the order of the registry. Builders of stage graphs stand
+/// for their chain's, see balance.cc.
+[[nodiscard]] std::vector<Recipe> recipes();
+
+}  // namespace stagecraft
