@@ -9,11 +9,22 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
+#include "stagecraft/scheduler/planners/balance.h"
+#include "stagecraft/scheduler/planners/capslog.h"
 
 namespace stagecraft {
 
 std::span<const PlannerInfo> planners() {
-  static const std::vector<PlannerInfo> kTable{};
+  static const std::vector<PlannerInfo> kTable{
+      {"balance",
+       "stages of nearly the same time, and every builder",
+       balance_refuses,
+       balance_candidates},
+      {"capslog",
+       "the fullest device holds as little as it can",
+       capslog_refuses,
+       capslog_candidates},
+  };
   return kTable;
 }
 

@@ -127,7 +127,8 @@ TEST_CASE("why says what would make another plan the better one", "[tools][plan]
   CHECK_THAT(result.out, ContainsSubstring(" takes "));
   const Json answer = plan_json({"--devices", "2", "--why", "--top", "1000"});
   for (const Json& reason : answer.at("why")) {
-    CHECK(reason.at("step_seconds") == answer.at("plans").at(reason.at("plan")).at("step_seconds"));
+    const auto plan = reason.at("plan").get<std::size_t>();
+    CHECK(reason.at("step_seconds") == answer.at("plans").at(plan).at("step_seconds"));
   }
 }
 

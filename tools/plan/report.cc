@@ -105,14 +105,13 @@ std::string others_text(std::span<const PlanProposal> best_first, int top) {
       {"", "planner", "schedule", "microbatches", "stages", "step", "", "fullest device"}, rows);
 }
 
-/// The best behind the first that is another cut or schedule, and the fastest that does not fit.
+/// The best behind the first that takes longer, and the fastest that does not fit.
 std::vector<const PlanProposal*> rivals(std::span<const PlanProposal> best_first) {
+  constexpr double kSlower = 1.001;  // others are as good as the best
   std::vector<const PlanProposal*> found;
   const PlanProposal& best = best_first.front();
   for (const PlanProposal& p : best_first.subspan(1)) {
-    const bool same = p.candidate.stages == best.candidate.stages &&
-                      p.candidate.schedule == best.candidate.schedule;
-    if (p.fits && !same) {
+    if (p.fits && p.step > best.step * kSlower) {
       found.push_back(&p);
       break;
     }
