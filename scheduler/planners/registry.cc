@@ -11,6 +11,7 @@
 #include "stagecraft/base/nearest.h"
 #include "stagecraft/scheduler/planners/balance.h"
 #include "stagecraft/scheduler/planners/capslog.h"
+#include "stagecraft/scheduler/planners/graphpipe.h"
 
 namespace stagecraft {
 
@@ -20,6 +21,10 @@ std::span<const PlannerInfo> planners() {
        "stages of nearly the same time, and every builder",
        balance_refuses,
        balance_candidates},
+      {"graphpipe",
+       "keeps parallel branches of the model parallel",
+       graphpipe_refuses,
+       graphpipe_candidates},
       {"capslog",
        "the fullest device holds as little as it can",
        capslog_refuses,

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "stagecraft/scheduler/planners/graphpipe/coarsen.h"
 #include "stagecraft/scheduler/planners/graphpipe/downset_search.h"
 #include "stagecraft/scheduler/planners/graphpipe/series_parallel.h"
 #include "stagecraft/scheduler/planners/graphpipe/tree_search.h"
@@ -14,6 +15,15 @@ namespace {
 
 /// Sums in another order differ by their last bits.
 constexpr double kRounding = 1e-12;
+
+/// An operator that takes less of all time is cheap.
+constexpr double kCheap = 0.01;
+
+/// Graphs of so many operators are searched as they are.
+constexpr int kSmall = 256;
+
+/// From which factor on added dependencies are thought to cost more than a row does.
+constexpr double kMuchLonger = 1.1;
 
 /// Stages that Auto lets the exact search try, which takes about as many in a second or two.
 constexpr long kAutoEffort = 10'000'000;
@@ -67,12 +77,20 @@ std::optional<Partition> smallest(const PartitionProblem& problem,
   return last && better(*last, *best) ? last : best;
 }
 
-std::optional<Partition> in_tree(const PartitionProblem& problem, const SearchOptions& options) {
-  std::vector<double> times(static_cast<std::size_t>(problem.operators));
-  for (std::size_t op = 0; op < times.size(); ++op) {
-    times[op] = problem.variants.front().time[op];
+/// All operators in one row, so that every stage is a range of their order.
+SpTree row_of(int operators) {
+  SpTree tree;
+  std::vector<int> leaves;
+  for (int op = 0; op < operators; ++op) {
+    leaves.push_back(tree.add_leaf(op));
   }
-  const SpTree tree = series_parallel(problem.operators, problem.edges, times);
+  tree.root = tree.add(SpTree::Kind::Series, leaves);
+  return tree;
+}
+
+std::optional<Partition> in_tree(const PartitionProblem& problem,
+                                 const SpTree& tree,
+                                 const SearchOptions& options) {
   const bool absorbing = options.mode != SearchMode::Strict;
   const auto search = [&](double limit, bool last) {
     return tree_search(problem, tree, limit, {.absorbing = absorbing, .least_in_flight = last});
@@ -80,13 +98,43 @@ std::optional<Partition> in_tree(const PartitionProblem& problem, const SearchOp
   return smallest(problem, search, options.precision);
 }
 
-}  // namespace
+std::optional<Partition> better_of(std::optional<Partition> a, std::optional<Partition> b) {
+  return !a || (b && better(*b, *a)) ? b : a;
+}
 
-std::optional<Partition> partition_graph(const PartitionProblem& problem,
-                                         const SearchOptions& options) {
+/// Dependencies are added to a graph of another form than a tree; the order of the forward is tried
+/// beside them where they cost much.
+std::optional<Partition> with_dependencies(const PartitionProblem& problem,
+                                           const SearchOptions& options) {
+  const std::vector<double>& times = problem.variants.front().time;
+  const SpTree tree = series_parallel(problem.operators, problem.edges, times);
+  auto found = in_tree(problem, tree, options);
+  const double longest = critical_path(problem.operators, problem.edges, times);
+  if (critical_path(tree, times) > kMuchLonger * longest) {
+    found = better_of(std::move(found), in_tree(problem, row_of(problem.operators), options));
+  }
+  return found;
+}
+
+std::optional<Partition> in_any_tree(const PartitionProblem& problem,
+                                     const SearchOptions& options) {
+  if (const auto tree = sp_tree_of(problem.operators, problem.edges)) {
+    return in_tree(problem, *tree, options);
+  }
+  const CoarseProblem coarse = coarsen(problem, kCheap);
+  if (const auto tree = sp_tree_of(coarse.problem.operators, coarse.problem.edges)) {
+    if (auto found = in_tree(coarse.problem, *tree, options)) {
+      return refine(problem, coarse, *found);
+    }
+  }
+  return with_dependencies(problem, options);
+}
+
+std::optional<Partition> in_small_graph(const PartitionProblem& problem,
+                                        const SearchOptions& options) {
   std::optional<Partition> found;
   if (options.mode != SearchMode::Exact) {
-    found = in_tree(problem, options);
+    found = in_any_tree(problem, options);
     if (options.mode != SearchMode::Auto || !takes_downsets(problem)) {
       return found;
     }
@@ -95,6 +143,18 @@ std::optional<Partition> partition_graph(const PartitionProblem& problem,
                                                           : DownsetSearch(problem, kAutoEffort);
   const auto search = [&](double limit, bool last) { return exact.find(limit, last); };
   return smallest(problem, search, options.precision, std::move(found));
+}
+
+}  // namespace
+
+std::optional<Partition> partition_graph(const PartitionProblem& problem,
+                                         const SearchOptions& options) {
+  if (problem.operators <= kSmall) {
+    return in_small_graph(problem, options);
+  }
+  const CoarseProblem coarse = coarsen(problem, std::min(kCheap, 1.0 / (8.0 * problem.devices)));
+  const auto found = in_small_graph(coarse.problem, options);
+  return found ? std::optional(refine(problem, coarse, *found)) : std::nullopt;
 }
 
 }  // namespace stagecraft::graphpipe

@@ -107,15 +107,15 @@ class TreeSearch {
     return item < row.size() ? row.items[at(item)].begin : row.items.back().end;
   }
 
-  /// The ways to run items [lo, hi) of a row.
+  /// The ways to run items [lo, hi) of a row; for every lo at once.
   const Front& row_ways(int number, int lo, int hi, const After& after);
-  void from_whole(RowStates& states, const TreeRow& row, int lo, int j);
-  void from_cut(RowStates& states, const TreeRow& row, int lo, int j, Split cut);
-  void from_lead(RowStates& states, const TreeRow& row, int lo, int j, Split lead);
+  void from_whole(RowStates& states, const TreeRow& row, int j);
+  void from_cut(RowStates& states, const TreeRow& row, int j, Split cut);
+  void from_lead(RowStates& states, const TreeRow& row, int j, Split lead);
   /// Stages of what the load holds and of items before j.
-  void stages_before(RowStates& states, const Front& from, const TreeRow& row, int lo, int j);
+  void stages_before(RowStates& states, const Front& from, const TreeRow& row, int j);
   /// Stages of the end of a branch of item j and of what the load holds.
-  void absorb(RowStates& states, const Front& from, const TreeRow& row, int lo, int j);
+  void absorb(RowStates& states, const Front& from, const TreeRow& row, int j);
   /// Item j becomes stages of its own, from its end, but for what `cut` leaves out; the beginning
   /// of one branch may be left to do.
   void open(RowStates& states, const Front& from, const TreeRow& row, int j, Split cut);
@@ -146,6 +146,10 @@ class TreeSearch {
     return shifts_ ? After{0, way.turns} : After{way.in_flight, way.turns};
   }
   int shift_of(const Way& way) const { return shifts_ ? way.in_flight : 0; }
+  /// Work that is left for more devices. Of a row in a row that is not known: another may follow.
+  double left_in(const TreeRow& row, double work) const {
+    return &row == &tree_->rows.back() ? work : 0;
+  }
   int stride_of(int size) const { return (size + kMostSplits - 1) / kMostSplits; }
 
   const PartitionProblem* problem_;
@@ -160,49 +164,49 @@ class TreeSearch {
   Consumers consumers_;
   StageLoad load_;
   Pieces pieces_;
-  std::map<std::array<int, 5>, Front> rows_;    // by row, lo, hi and after
-  std::map<std::array<int, 7>, Front> opened_;  // by first place, cut, lead and after
+  std::map<std::array<int, 4>, std::vector<Front>> rows_;  // by row, hi and after
+  std::map<std::array<int, 7>, Front> opened_;             // by first place, cut, lead and after
 };
 
 const Front& TreeSearch::row_ways(int number, int lo, int hi, const After& after) {
-  const std::array key{number, lo, hi, after.in_flight, after.turns};
+  const std::array key{number, hi, after.in_flight, after.turns};
   if (const auto known = rows_.find(key); known != rows_.end()) {
-    return known->second;
+    return known->second[at(lo)];
   }
   const TreeRow& row = this->row(number);
   RowStates states(*tree_, row, absorbing_);
   states.whole[at(hi)].insert({.in_flight = after.in_flight, .turns = after.turns}, false);
-  for (int j = hi; j >= lo; --j) {
+  for (int j = hi; j >= 0; --j) {
     if (j < hi && absorbing_) {
       const TreeItem& item = row.items[at(j)];
       for (int b = 0; b < static_cast<int>(item.branches.size()); ++b) {
         for (int split = this->row(item.branches[at(b)]).size(); split >= 0; --split) {
-          from_cut(states, row, lo, j, {b, split});
+          from_cut(states, row, j, {b, split});
         }
       }
       for (int b = 0; b < static_cast<int>(item.branches.size()); ++b) {
         for (int split = this->row(item.branches[at(b)]).size(); split > 0; --split) {
-          from_lead(states, row, lo, j, {b, split});
+          from_lead(states, row, j, {b, split});
         }
       }
     }
-    from_whole(states, row, lo, j);
+    from_whole(states, row, j);
   }
-  return rows_.emplace(key, std::move(states.whole[at(lo)])).first->second;
+  return rows_.emplace(key, std::move(states.whole)).first->second[at(lo)];
 }
 
-void TreeSearch::from_whole(RowStates& states, const TreeRow& row, int lo, int j) {
+void TreeSearch::from_whole(RowStates& states, const TreeRow& row, int j) {
   const Front from = states.whole[at(j)];
-  if (from.empty() || j == lo) {
+  if (from.empty() || j == 0) {
     return;
   }
-  stages_before(states, from, row, lo, j);
+  stages_before(states, from, row, j);
   if (!row.items[at(j - 1)].branches.empty()) {
     open(states, from, row, j - 1, {});
   }
 }
 
-void TreeSearch::from_cut(RowStates& states, const TreeRow& row, int lo, int j, Split cut) {
+void TreeSearch::from_cut(RowStates& states, const TreeRow& row, int j, Split cut) {
   const Front from = states.cut[at(j)][at(cut.branch)][at(cut.split)];
   if (from.empty()) {
     return;
@@ -216,11 +220,11 @@ void TreeSearch::from_cut(RowStates& states, const TreeRow& row, int lo, int j, 
     const TreeRow& branch = this->row(item.branches[at(b)]);
     add(branch, 0, b == cut.branch ? cut.split : branch.size());
   }
-  stages_before(states, from, row, lo, j);
+  stages_before(states, from, row, j);
   load_.shrink(0);
 }
 
-void TreeSearch::from_lead(RowStates& states, const TreeRow& row, int lo, int j, Split lead) {
+void TreeSearch::from_lead(RowStates& states, const TreeRow& row, int j, Split lead) {
   const Front from = states.lead[at(j)][at(lead.branch)][at(lead.split)];
   if (from.empty()) {
     return;
@@ -230,7 +234,7 @@ void TreeSearch::from_lead(RowStates& states, const TreeRow& row, int lo, int j,
     return split == 0 ? states.whole[at(j)] : states.lead[at(j)][at(lead.branch)][at(split)];
   });
   add(this->row(branch), 0, lead.split);
-  stages_before(states, from, row, lo, j);
+  stages_before(states, from, row, j);
   load_.shrink(0);
 }
 
@@ -257,18 +261,15 @@ void TreeSearch::peel(const Front& from, int branch, int end, const To& to) {
   }
 }
 
-void TreeSearch::stages_before(
-    RowStates& states, const Front& from, const TreeRow& row, int lo, int j) {
+void TreeSearch::stages_before(RowStates& states, const Front& from, const TreeRow& row, int j) {
   const std::size_t base = load_.size();
-  const auto left = [&](int item) {
-    return work_[at(begin_of(row, item))] - work_[at(begin_of(row, lo))];
-  };
+  const auto left = [&](int item) { return left_in(row, work_[at(begin_of(row, item))]); };
   if (base > 0) {
     extend(from, states.whole[at(j)], left(j));
   }
-  for (int i = j - 1; i >= lo && load_.within(limit_); --i) {
+  for (int i = j - 1; i >= 0 && load_.within(limit_); --i) {
     if (absorbing_ && load_.size() > 0) {
-      absorb(states, from, row, lo, i);
+      absorb(states, from, row, i);
     }
     add(row, i, i + 1);
     extend(from, states.whole[at(i)], left(i));
@@ -276,7 +277,7 @@ void TreeSearch::stages_before(
   load_.shrink(base);
 }
 
-void TreeSearch::absorb(RowStates& states, const Front& from, const TreeRow& row, int lo, int j) {
+void TreeSearch::absorb(RowStates& states, const Front& from, const TreeRow& row, int j) {
   const TreeItem& item = row.items[at(j)];
   const std::size_t base = load_.size();
   for (int b = 0; b < static_cast<int>(item.branches.size()); ++b) {
@@ -288,9 +289,9 @@ void TreeSearch::absorb(RowStates& states, const Front& from, const TreeRow& row
     for (int split = branch.size() - 1; split >= 0 && load_.within(limit_); --split) {
       add(branch, split, split + 1);
       if (split % stride == 0) {
-        const double left =
-            work_[at(item.end)] - work_[at(begin_of(row, lo))] -
-            (work_[at(begin_of(branch, branch.size()))] - work_[at(begin_of(branch, split))]);
+        const double taken =
+            work_[at(begin_of(branch, branch.size()))] - work_[at(begin_of(branch, split))];
+        const double left = left_in(row, work_[at(item.end)] - taken);
         extend(from, states.cut[at(j)][at(b)][at(split)], left);
       }
     }

@@ -389,6 +389,38 @@ TEST_CASE("equal branches are searched once, with the same answer", "[scheduler]
   CHECK(search(problem_of(model, devices), SearchMode::Exact).time == Approx(equal).epsilon(1e-6));
 }
 
+TEST_CASE("of thousands of operators those that are cheap are taken together",
+          "[scheduler][planners]") {
+  Model model{{}, std::vector<double>(2001, 1), {}};  // two chains of 1000, and what joins them
+  for (int op = 0; op < 2000; ++op) {
+    model.edges.emplace_back(op, op == 999 || op == 1999 ? 2000 : op + 1);
+  }
+  const PartitionProblem problem = problem_of(model, 8);
+  const Partition found = search(problem, SearchMode::Auto);
+  CHECK(found.time < 2001.0 / 8 * 1.05);
+  CHECK(found.stages.size() == 8);
+  CHECK(found.in_flight <= 5);  // the towers beside each other
+}
+
+TEST_CASE("where added dependencies cost much, a row of the operators is tried too",
+          "[scheduler][planners]") {
+  // Two chains, of which one reads the other one behind at every place.
+  Model model{{}, {}, {}};
+  for (int op = 0; op < 24; ++op) {
+    model.costs.push_back(1 + op % 5);
+    if (op > 1) {
+      model.edges.emplace_back(op - 2, op);
+    }
+    if (op % 2 == 1 && op > 2) {
+      model.edges.emplace_back(op - 3, op);
+    }
+  }
+  const int devices = GENERATE(2, 3, 4);
+  const PartitionProblem problem = problem_of(model, devices);
+  const double exact = search(problem, SearchMode::Exact).time;
+  CHECK(search(problem, SearchMode::Absorbing).time <= exact * 1.25);
+}
+
 TEST_CASE("stages of their own sizes take what their consumers ask for", "[scheduler][planners]") {
   // Two operators, of which the second is faster in microbatches of 2.
   PartitionProblem problem{.operators = 2, .edges = {{0, 1}}, .devices = 2};

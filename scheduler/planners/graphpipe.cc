@@ -1,0 +1,253 @@
+#include "stagecraft/scheduler/planners/graphpipe.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/builders/one_f_one_b.h"
+
+namespace stagecraft {
+namespace {
+
+using graphpipe::Partition;
+using graphpipe::PartitionProblem;
+using graphpipe::PartitionStage;
+using graphpipe::Turns;
+using graphpipe::Variant;
+
+std::size_t at(int i) {
+  return static_cast<std::size_t>(i);
+}
+
+double held_by(const WorkGraph& graph, int op) {
+  double held = 0;
+  for (const int p : graph.parameters(op)) {
+    held += graph.all_parameters()[at(p)].held;
+  }
+  return held;
+}
+
+/// Seconds in which `devices` add up an operator's gradients in a ring, once a step.
+double reduction(const WorkGraph& graph, int op, const Link& link, int devices) {
+  double bytes = 0;
+  for (const int p : graph.parameters(op)) {
+    bytes += graph.all_parameters()[at(p)].bytes;
+  }
+  return bytes > 0 && devices > 1
+             ? 2 * (devices - 1) * link.time_of(bytes / static_cast<double>(devices))
+             : 0;
+}
+
+/// By operator, seconds until what others read of it is there, each result once.
+std::vector<double> sending(const WorkGraph& graph, const Link& link) {
+  std::map<std::pair<int, int>, double> results;  // by producer and output
+  for (const WorkGraph::Edge& edge : graph.edges()) {
+    results[{edge.producer, edge.output}] = edge.bytes;
+  }
+  std::vector<double> made(at(graph.size()));
+  for (const auto& [result, bytes] : results) {
+    made[at(result.first)] += link.time_of(bytes);
+  }
+  return made;
+}
+
+Variant variant_of(const PlanRequest& request, const WorkGraph& graph, Turns turns, int devices) {
+  Variant made{.turns = turns, .devices = devices, .time = {}, .send = {}, .kept = {}};
+  const Link& link = request.costs.links.usual;
+  made.send = sending(graph, link);
+  for (int op = 0; op < graph.size(); ++op) {
+    const OperatorCost& cost = graph.at(op);
+    const double microbatch = cost.forward + cost.backward_input + cost.backward_weight;
+    const double step = cost.update + reduction(graph, op, link, devices);
+    made.time.push_back(microbatch / turns.size + step / request.batch);
+    made.kept.push_back(cost.kept / turns.size);
+    made.send[at(op)] /= turns.size;
+  }
+  return made;
+}
+
+/// What the fullest device holds when what stages receive counts too, until its backward.
+double peak_with_inputs(const PlanRequest& request,
+                        const PartitionProblem& problem,
+                        const Partition& found) {
+  double peak = 0;
+  for (const PartitionStage& stage : found.stages) {
+    const Variant& variant = problem.variants[at(stage.variant)];
+    const WorkGraph graph = WorkGraph::of(request.costs, variant.turns.size / variant.devices);
+    const StageWork work = work_of(graph, stage.operators);
+    std::map<std::pair<int, int>, double> received;
+    for (const WorkGraph::Edge& edge : graph.edges()) {
+      if (std::ranges::binary_search(stage.operators, edge.consumer) &&
+          !std::ranges::binary_search(stage.operators, edge.producer)) {
+        received[{edge.producer, edge.output}] = edge.bytes;
+      }
+    }
+    double kept = work.kept;
+    for (const auto& [result, bytes] : received) {
+      kept += bytes;
+    }
+    const double microbatches = static_cast<double>(stage.in_flight) / variant.turns.size;
+    peak = std::max(peak, work.held + work.transient + kept * microbatches);
+  }
+  return peak;
+}
+
+/// The search knows nothing of what stages receive, so it is asked again for less memory.
+std::optional<Partition> partition_within(const PlanRequest& request,
+                                          PartitionProblem problem,
+                                          graphpipe::SearchMode mode) {
+  constexpr int kAttempts = 4;
+  for (int attempt = 0; attempt < kAttempts && problem.memory > 0; ++attempt) {
+    auto found = graphpipe::partition_graph(problem, {.mode = mode});
+    if (!found || std::isinf(request.memory)) {
+      return found;
+    }
+    const double lacking = peak_with_inputs(request, problem, *found) - request.memory;
+    if (lacking <= 0) {
+      return found;
+    }
+    problem.memory -= lacking;
+  }
+  return std::nullopt;
+}
+
+/// A candidate and how long it takes, by the planner's own model: a step is as many turns of the
+/// slowest stage as there are microbatches, and those that fill the pipeline.
+struct Rated {
+  double seconds = 0;
+  Candidate candidate;
+};
+
+Rated rate(const PlanRequest& request, const PartitionProblem& problem, const Partition& found) {
+  Rated made;
+  Candidate& candidate = made.candidate;
+  candidate.planner = "graphpipe";
+  std::set<int> sizes;
+  bool shares = false;
+  for (const PartitionStage& stage : found.stages) {
+    const Variant& variant = problem.variants[at(stage.variant)];
+    candidate.stages.push_back(stage.operators);
+    candidate.replicas.push_back(variant.devices);
+    candidate.stage_sizes.push_back(variant.turns.size);
+    sizes.insert(variant.turns.size);
+    shares = shares || variant.devices > 1;
+  }
+  candidate.microbatch_size = *sizes.begin();
+  made.seconds = found.time * (request.batch + found.in_flight - candidate.microbatch_size);
+  if (!shares) {
+    candidate.replicas.clear();
+  }
+  if (sizes.size() > 1) {
+    candidate.schedule_name = "1f1b of stages with sizes of their own";
+    return made;
+  }
+  candidate.stage_sizes.clear();
+  const StageGraph graph =
+      stage_graph_of(WorkGraph::of(request.costs, candidate.microbatch_size), candidate.stages);
+  candidate.schedule = one_f_one_b(graph, request.batch / candidate.microbatch_size);
+  candidate.schedule_name = graph.is_chain() ? "1f1b" : "dag-1f1b";
+  return made;
+}
+
+[[noreturn]] void refuse(const PlanRequest& request, const PartitionProblem& problem) {
+  PartitionProblem unlimited = problem;
+  unlimited.memory = std::numeric_limits<double>::infinity();
+  double least = std::numeric_limits<double>::infinity();
+  if (const auto found = graphpipe::partition_graph(unlimited)) {
+    least = peak_with_inputs(request, unlimited, *found);
+  }
+  throw Error(Errc::PlanInfeasible,
+              fmt::format("graphpipe finds no stages for {} devices of {} bytes; the fastest ones "
+                          "need {} bytes, {} more. Give it more devices or memory, smaller "
+                          "microbatches, or recompute",
+                          request.devices,
+                          request.memory,
+                          least,
+                          least - request.memory));
+}
+
+}  // namespace
+
+PartitionProblem partition_problem_of(const PlanRequest& request,
+                                      const std::vector<int>& sizes,
+                                      const GraphpipeOptions& options) {
+  PartitionProblem problem{.devices = request.devices, .memory = request.memory};
+  for (const int size : sizes) {
+    for (int turn = 1; turn <= options.longest_turn && size * turn <= request.batch; turn *= 2) {
+      for (int d = 1; d <= (options.replicas ? request.devices : 1) && size % d == 0; d *= 2) {
+        const WorkGraph graph = WorkGraph::of(request.costs, size / d);
+        problem.variants.push_back(variant_of(request, graph, {size, turn}, d));
+      }
+    }
+  }
+  const WorkGraph graph = WorkGraph::of(request.costs, sizes.front());
+  problem.operators = graph.size();
+  for (int op = 0; op < graph.size(); ++op) {
+    problem.fixed.push_back(held_by(graph, op));
+    for (const int pred : graph.preds(op)) {
+      problem.edges.emplace_back(pred, op);
+    }
+  }
+  return problem;
+}
+
+std::optional<std::string> graphpipe_refuses(const PlanRequest& request) {
+  if (request.schedule) {
+    return "graphpipe makes the schedule of the stages that it finds; leave the schedule out, or "
+           "ask pfeife for the best cut for it";
+  }
+  if (request.builder && *request.builder != "1f1b" && *request.builder != "dag-1f1b") {
+    return fmt::format(
+        "graphpipe runs 1f1b and dag-1f1b, asked for is {}; ask pfeife for the best "
+        "cut for it",
+        *request.builder);
+  }
+  return std::nullopt;
+}
+
+std::vector<Candidate> graphpipe_candidates(const PlanRequest& request,
+                                            const GraphpipeOptions& options) {
+  const std::vector<int> sizes = request.sizes();
+  std::vector<Rated> found;
+  const auto add = [&](const std::vector<int>& of, const GraphpipeOptions& by, bool if_replicas) {
+    const PartitionProblem problem = partition_problem_of(request, of, by);
+    if (const auto partition = partition_within(request, problem, by.mode)) {
+      Rated rated = rate(request, problem, *partition);
+      if (!if_replicas || !rated.candidate.replicas.empty()) {
+        found.push_back(std::move(rated));
+      }
+    }
+  };
+  GraphpipeOptions alone = options;
+  alone.replicas = false;
+  for (const int size : sizes) {
+    add({size}, alone, false);
+    if (options.replicas && request.devices > 1) {
+      add({size}, options, true);
+    }
+  }
+  if (options.stage_sizes && sizes.size() > 1) {
+    add(sizes, alone, false);
+  }
+  if (found.empty()) {
+    refuse(request, partition_problem_of(request, {sizes.front()}, alone));
+  }
+  std::ranges::stable_sort(found, {}, &Rated::seconds);
+  std::vector<Candidate> candidates;
+  for (Rated& rated : found) {
+    candidates.push_back(std::move(rated.candidate));
+  }
+  return candidates;
+}
+
+std::vector<Candidate> graphpipe_candidates(const PlanRequest& request) {
+  return graphpipe_candidates(request, {});
+}
+
+}  // namespace stagecraft
