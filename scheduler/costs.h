@@ -31,6 +31,8 @@ struct CostDevice {
   /// Of a microbatch's time, forward and backward: the interquartile range over the median; 0: not
   /// known.
   double noise = 0;
+  double task = 0;  ///< seconds that a task takes beside its operators
+  double step = 0;  ///< seconds that a step takes beside its tasks
 
   friend bool operator==(const CostDevice&, const CostDevice&) = default;
 };

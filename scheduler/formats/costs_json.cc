@@ -241,7 +241,9 @@ class Document {
            {{"name", [&] { device.name = text("name"); }},
             {"threads", [&] { device.threads = whole("threads", kLargest); }},
             {"processors", [&] { device.processors = whole("processors", kLargest); }},
-            {"noise", [&] { device.noise = number("noise"); }}});
+            {"noise", [&] { device.noise = number("noise"); }},
+            {"task", [&] { device.task = number("task"); }},
+            {"step", [&] { device.step = number("step"); }}});
   }
 
   std::vector<OperatorCost> operators() {
@@ -604,8 +606,12 @@ std::string device_text(const CostDevice& device) {
   if (device.processors > 0) {
     text += fmt::format(R"(, "processors": {})", device.processors);
   }
-  if (device.noise > 0) {
-    text += fmt::format(R"(, "noise": {})", device.noise);
+  for (const auto& [name, value] : {std::pair{"noise", device.noise},
+                                    std::pair{"task", device.task},
+                                    std::pair{"step", device.step}}) {
+    if (value > 0) {
+      text += fmt::format(R"(, "{}": {})", name, value);
+    }
   }
   return text + '}';
 }

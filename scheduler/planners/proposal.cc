@@ -127,11 +127,7 @@ Costs Judge::stage_costs(const Candidate& candidate) {
     const WorkGraph& graph = graph_of(samples);
     if (samples != candidate.microbatch_size) {
       const StageWork work = work_of(graph, candidate.stages[s]);
-      made.stages.each[s] = {.forward = work.forward,
-                             .backward = work.backward(),
-                             .backward_input = work.backward_input,
-                             .backward_weight = work.backward_weight,
-                             .update = work.update};
+      made.stages.each[s] = durations_of(work, request_->costs.device);
       made.stages.memory.activations[s] *= static_cast<double>(samples) / candidate.microbatch_size;
       made.stages.memory.transient[s] = work.transient;
     }
@@ -169,7 +165,7 @@ PlanProposal Judge::propose(const Candidate& candidate) {
     update[index(made.devices[s])] += made.costs.stages.each[s].update;
   }
   made.update = *std::ranges::max_element(update);
-  made.step = timeline.makespan + made.update;
+  made.step = timeline.makespan + made.update + request_->costs.device.step;
   for (const RowTimeline& row : timeline.rows) {
     made.busy.push_back(row.busy);
     made.bytes.push_back(row.peak_bytes);

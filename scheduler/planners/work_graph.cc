@@ -222,6 +222,14 @@ std::vector<int> stage_of_operator(const WorkGraph& graph, const StageOperators&
 
 }  // namespace
 
+Durations durations_of(const StageWork& work, const CostDevice& device) {
+  return {.forward = work.forward + device.task,
+          .backward = work.backward() + device.task,
+          .backward_input = work.backward_input + device.task,
+          .backward_weight = work.backward_weight + device.task,
+          .update = work.update};
+}
+
 StageGraph stage_graph_of(const WorkGraph& graph, const StageOperators& stages) {
   const std::vector<int> stage = stage_of_operator(graph, stages);
   std::set<StageGraph::Edge> edges;
@@ -259,11 +267,7 @@ Costs costs_of(const Costs& costs, const WorkGraph& graph, const StageOperators&
   MemoryModel& memory = made.stages.memory;
   for (const std::vector<int>& operators : stages) {
     const StageWork work = work_of(graph, operators);
-    made.stages.each.push_back({.forward = work.forward,
-                                .backward = work.backward(),
-                                .backward_input = work.backward_input,
-                                .backward_weight = work.backward_weight,
-                                .update = work.update});
+    made.stages.each.push_back(durations_of(work, costs.device));
     memory.fixed.push_back(work.held);
     memory.activations.push_back(work.kept + work.input);
     memory.transient.push_back(work.transient);

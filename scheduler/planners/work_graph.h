@@ -93,6 +93,9 @@ struct StageWork {
 
 [[nodiscard]] StageWork work_of(const WorkGraph& graph, std::span<const int> operators);
 
+/// What its tasks take on such a device.
+[[nodiscard]] Durations durations_of(const StageWork& work, const CostDevice& device);
+
 /// The stages' own graph: an edge where a result passes, parameters that several use tied.
 /// Requires: every operator is in one stage. A cycle is representable (SG-2).
 [[nodiscard]] StageGraph stage_graph_of(const WorkGraph& graph, const StageOperators& stages);

@@ -58,7 +58,8 @@ TEST_CASE("every field arrives where it belongs, in any order", "[scheduler][cos
                   {"id": 0}],
     "samples": 4, "sizes": [{"operators": [{"id": 7, "forward": 2}], "samples": 8}],
     "parameters": [{"held": 4, "name": "a", "bytes": 1}],
-    "device": {"threads": 2, "processors": 5, "name": "a \"box\"", "noise": 0.25},
+    "device": {"threads": 2, "processors": 5, "name": "a \"box\"", "noise": 0.25, "task": 3,
+               "step": 4},
     "version": 1})");
   CHECK(read.notes.empty());
   const StageCosts& stages = read.costs.stages;
@@ -103,13 +104,20 @@ TEST_CASE("every field arrives where it belongs, in any order", "[scheduler][cos
   CHECK(read.costs.samples == 4);
   CHECK(read.costs.operators_at.at(8) == std::vector<OperatorCost>{{.id = 7, .forward = 2}});
   CHECK(read.costs.parameters == std::vector<ParameterCost>{{"a", 1, 4}});
-  CHECK(read.costs.device ==
-        CostDevice{.name = "a \"box\"", .threads = 2, .processors = 5, .noise = 0.25});
+  CHECK(
+      read.costs.device ==
+      CostDevice{
+          .name = "a \"box\"", .threads = 2, .processors = 5, .noise = 0.25, .task = 3, .step = 4});
 }
 
 TEST_CASE("what is written is read back equal (CJ-1)", "[scheduler][costs]") {
   Costs costs;
-  costs.device = {.name = "\"two\"\\lines\n\tÄ", .threads = 3, .processors = 6, .noise = 0.1};
+  costs.device = {.name = "\"two\"\\lines\n\tÄ",
+                  .threads = 3,
+                  .processors = 6,
+                  .noise = 0.1,
+                  .task = 0.5,
+                  .step = 0.75};
   costs.samples = 4;
   costs.operators_at[8] = {{.id = 3, .forward = 0.5}};
   costs.parameters = {{"a\"b", 1, 4}, {"c", 0.5, 2}};

@@ -40,6 +40,15 @@ TEST_CASE("an uneven cut takes longer, and its full device is named", "[schedule
   CHECK(uneven.binds.from == 0);
 }
 
+TEST_CASE("tasks and steps take time beside operators", "[scheduler][planners]") {
+  PlanRequest request = chain_request({1, 1, 1, 1});
+  const double without = judge(request, two_stages(2, 4)).step;
+  request.costs.device.task = 0.5;
+  request.costs.device.step = 3;
+  // The critical path is five forwards and five backwards.
+  CHECK(judge(request, two_stages(2, 4)).step == without + 10 * 0.5 + 3);
+}
+
 TEST_CASE("a slow link binds where it carries most of the step", "[scheduler][planners]") {
   PlanRequest request = chain_request({1, 1, 1, 1});
   request.batch = 1;
