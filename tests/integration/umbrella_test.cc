@@ -20,7 +20,8 @@ struct Net : torch::nn::Module {
   }
 };
 
-sc::Program compile_net() {
+/// `cut`: instead of the markers.
+sc::Program compile_net(const sc::Cut& cut = sc::AtMarkers{}) {
   torch::manual_seed(3);
   Net net;
   const auto x = torch::randn({4, 3});
@@ -28,7 +29,8 @@ sc::Program compile_net() {
   const sc::CompileOptions options{.inputs = {x, sc::replicated(torch::ones({4}))},
                                    .labels = {x.sum(1, /*keepdim=*/true)},
                                    .loss = loss,
-                                   .microbatches = 2};
+                                   .microbatches = 2,
+                                   .cut = cut};
   return sc::compile(net, options);
 }
 
@@ -68,6 +70,39 @@ TEST_CASE("with the one include a program compiles, checks, simulates and trains
   CHECK(trained.size() == 4);
   for (const sc::RankStatus& status : trainer.status()) {
     CHECK(status.answers);
+  }
+}
+
+TEST_CASE("what is planned from a profile trains with the bits of the uncut model",
+          "[integration][umbrella][planners]") {
+  const sc::Program whole = compile_net(sc::At{});
+  REQUIRE(whole.stage_graph().size() == 1);
+  const sc::Batch inputs = {torch::randn({4, 3}), sc::replicated(torch::ones({4}))};
+  const sc::Batch labels = {torch::randn({4, 1})};
+  const sc::Profile found = sc::profile(whole, inputs, labels, {.repeats = 1, .cache = ""});
+  const sc::Cluster cluster = sc::Cluster::local(2);
+  const std::vector<sc::PlanProposal> plans =
+      sc::plan(whole, found.costs, cluster, {.batch = 4, .processors = 2});
+  REQUIRE_FALSE(plans.empty());
+  const sc::PlanProposal& best = plans.front();
+  CHECK(best.microbatches == 2);
+  CHECK(best.step >= best.bound);
+
+  const sc::Program program = compile_net(sc::planned_cut(found.costs, best));
+  CHECK(program.stage_graph().edges() == best.graph.edges());
+  sc::Trainer planned(cluster, program, best.candidate.schedule, sc::Sgd{.lr = 0.1});
+  sc::Trainer uncut(sc::Cluster::local(1), whole, sc::gpipe(1, 2), sc::Sgd{.lr = 0.1});
+  for (int step = 0; step < 2; ++step) {
+    CHECK(planned.step(inputs, labels).get().losses == uncut.step(inputs, labels).get().losses);
+  }
+
+  sc::Costs others = found.costs;
+  others.operators.pop_back();
+  try {
+    (void)sc::plan(whole, others, cluster, {.batch = 4});
+    FAIL("costs of another model were accepted");
+  } catch (const sc::Error& error) {
+    CHECK(error.code() == sc::Errc::UsageArgument);
   }
 }
 
