@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -97,12 +98,26 @@ double at_once(const PlanRequest& request) {
                         static_cast<double>(device.processors) / std::max(1, device.threads));
 }
 
-bool better(const PlanProposal& a, const PlanProposal& b) {
-  if (a.fits != b.fits) {
-    return a.fits;
+double most_bytes(const PlanProposal& p) {
+  return p.bytes[index(p.fullest())];
+}
+
+/// Keeps PO-1.
+void sort_best_first(std::vector<PlanProposal>& all) {
+  std::ranges::stable_sort(
+      all, {}, [](const PlanProposal& p) { return std::tuple(!p.fits, p.step, most_bytes(p)); });
+  if (all.empty()) {
+    return;
   }
-  const auto most = [](const PlanProposal& p) { return p.bytes[index(p.fullest())]; };
-  return std::pair(a.step, most(a)) < std::pair(b.step, most(b));
+  const double alike = all.front().step * (1 + kAlike);
+  const bool fits = all.front().fits;
+  const auto end = std::ranges::find_if(
+      all, [&](const PlanProposal& p) { return p.fits != fits || p.step > alike; });
+  const auto simplest = std::min_element(all.begin(), end, [](const auto& a, const auto& b) {
+    return std::pair(a.candidate.stages.size(), most_bytes(a)) <
+           std::pair(b.candidate.stages.size(), most_bytes(b));
+  });
+  std::rotate(all.begin(), simplest, simplest + 1);
 }
 
 }  // namespace
@@ -217,7 +232,7 @@ std::vector<PlanProposal> propose(const PlanRequest& request, std::string_view p
       reasons.push_back(fmt::format("{}: {}", info.name, error.what()));
     }
   }
-  std::ranges::stable_sort(all, better);
+  sort_best_first(all);
   if (all.empty() || !all.front().fits) {
     if (!all.empty()) {
       const PlanProposal& least = *std::ranges::min_element(

@@ -6,7 +6,8 @@
 /// All planners are judged here, so that their answers can be compared. Pure; any thread. Units:
 /// seconds and bytes.
 /// PO-1: proposals that fit the devices' memory come before those that do not, faster ones first;
-///       of equal times the one that holds less.
+///       but of those within kAlike of the fastest, which no measurement tells apart, the one with
+///       the fewest stages leads, then the one that holds least.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,9 @@
 #include "stagecraft/scheduler/planners/planner.h"
 
 namespace stagecraft {
+
+/// By which part of a step proposals may differ and be equally good.
+inline constexpr double kAlike = 0.01;
 
 /// What keeps a step from being shorter.
 struct Binding {

@@ -90,6 +90,29 @@ TEST_CASE("no plan is shorter than its bound", "[scheduler][planners]") {
   }
 }
 
+TEST_CASE("the simplest of the fastest leads, what does not fit comes last (PO-1)",
+          "[scheduler][planners]") {
+  PlanRequest request = chain_request({1, 2, 1, 3, 1, 1, 2, 1});
+  const std::vector<PlanProposal> all = propose(request, "auto");
+  REQUIRE(all.size() > 3);
+  const auto fastest = std::ranges::min_element(all, {}, &PlanProposal::step);
+  CHECK(all.front().step <= fastest->step * (1 + kAlike));
+  for (const PlanProposal& one : all) {
+    CHECK((one.step > fastest->step * (1 + kAlike) ||
+           one.candidate.stages.size() >= all.front().candidate.stages.size()));
+  }
+  const auto most = [](const PlanProposal& p) {
+    return p.bytes[static_cast<std::size_t>(p.fullest())];
+  };
+  request.memory = most(*std::ranges::min_element(all, {}, most));
+  const std::vector<PlanProposal> tight = propose(request, "auto");
+  CHECK(tight.front().fits);
+  CHECK(std::ranges::is_partitioned(tight, [](const PlanProposal& p) { return p.fits; }));
+  request.memory /= 4;
+  CHECK_THAT(refusal([&] { (void)propose(request, "auto"); }, Errc::PlanInfeasible),
+             ContainsSubstring("no plan fits the devices"));
+}
+
 TEST_CASE("what a request lacks is said", "[scheduler][planners]") {
   const auto failure_of = [](const PlanRequest& request) {
     return refusal([&] { (void)request.sizes(); }, Errc::UsageArgument);
