@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <compare>
+#include <numeric>
 #include <string>
 
 #include <fmt/format.h>
@@ -66,23 +66,54 @@ double smallest_limit(std::span<const CutItem> items,
   }
 }
 
-/// The best cut of the last items into so many stages, built from the last stage to the first.
+/// Returns how far the first items reach: by stages, how many items fit into so many.
+std::vector<std::size_t> reaches(std::span<const CutItem> items,
+                                 std::size_t stages,
+                                 const Load& limit) {
+  std::vector<std::size_t> reaches{0};
+  Load load;
+  for (std::size_t end = 0; reaches.size() < stages; ++end) {
+    if (end < items.size()) {
+      load.add(items[end]);
+      if (load.within(limit)) {
+        continue;
+      }
+      load = {};
+      load.add(items[end]);
+    }
+    reaches.push_back(std::min(end, items.size()));
+  }
+  return reaches;
+}
+
+/// The best cut of the last items into so many stages, built from the last stage to the first. Of
+/// the items that each could begin with only those are looked at that the stages before it reach
+/// and from which there is a cut.
 class Cuts {
  public:
   Cuts(std::span<const CutItem> items, std::size_t stages, const Load& limit)
-      : items_(items), best_(stages, std::vector<Best>(items.size())) {
+      : items_(items), starts_(stages) {
+    const std::vector<std::size_t> reach = reaches(items, stages, limit);
     for (std::size_t s = 0; s < stages; ++s) {
-      for (std::size_t first = 0; first + s < items.size(); ++first) {
-        best_[s][first] = best_of(s, first, limit);
+      const std::size_t before = stages - 1 - s;
+      Starts& starts = starts_[s];
+      starts.last = std::min(reach[before], items.size() - 1 - s);
+      for (std::size_t first = starts.last + 1; first-- > before;) {
+        const Best best = best_of(s, first, limit);
+        if (best.end == 0) {
+          break;  // more items in as many stages fit no better
+        }
+        starts.best.push_back(best);
       }
+      rank(s);
     }
   }
 
   [[nodiscard]] std::vector<ItemRange> ranges() const {
     std::vector<ItemRange> ranges;
     std::size_t first = 0;
-    for (std::size_t s = best_.size(); s-- > 0;) {
-      const std::size_t end = best_[s][first].end;
+    for (std::size_t s = starts_.size(); s-- > 0;) {
+      const std::size_t end = at(s, first).end;
       ranges.emplace_back(first, end);
       first = end;
     }
@@ -97,6 +128,20 @@ class Cuts {
     double largest = 0;   ///< time of the largest stage
   };
 
+  /// By first item, from the last that is possible down.
+  struct Starts {
+    std::size_t last = 0;
+    std::vector<Best> best;
+    std::vector<std::size_t> rank;
+  };
+
+  [[nodiscard]] Best at(std::size_t s, std::size_t first) const {
+    const Starts& starts = starts_[s];
+    return first <= starts.last && starts.last - first < starts.best.size()
+               ? starts.best[starts.last - first]
+               : Best{};
+  }
+
   [[nodiscard]] Best best_of(std::size_t s, std::size_t first, const Load& limit) const {
     Best best;
     Load load;
@@ -109,7 +154,7 @@ class Cuts {
         best = end == items_.size() ? Best{end, 0, load.time} : best;
         continue;
       }
-      const Best& rest = best_[s - 1][end];
+      const Best rest = at(s - 1, end);
       if (rest.end == 0) {
         continue;
       }
@@ -123,21 +168,33 @@ class Cuts {
   }
 
   /// Bytes first, then the largest of all stages, of all but the first, and so on: keeps BC-1.
-  /// The earlier of two equal cuts is found first, and stays.
-  [[nodiscard]] bool is_better(std::size_t s, Best a, Best b) const {
-    if (a.crossing != b.crossing) {
-      return a.crossing < b.crossing;
+  /// The earlier of two equal cuts is found first, and stays. Requires: s > 0.
+  [[nodiscard]] bool is_better(std::size_t s, const Best& a, const Best& b) const {
+    return a.crossing != b.crossing ? a.crossing < b.crossing : sizes(s, a) < sizes(s, b);
+  }
+
+  /// The largest stage, and what says of the later ones how large those are.
+  [[nodiscard]] std::pair<double, std::size_t> sizes(std::size_t s, const Best& best) const {
+    const Starts* rest = s > 0 ? &starts_[s - 1] : nullptr;
+    return {best.largest, rest != nullptr ? rest->rank[rest->last - best.end] : 0};
+  }
+
+  /// Numbers the starts by the sizes of their stages, equal ones alike.
+  void rank(std::size_t s) {
+    Starts& starts = starts_[s];
+    std::vector<std::size_t> order(starts.best.size());
+    std::iota(order.begin(), order.end(), 0U);
+    const auto sizes_at = [&](std::size_t i) { return sizes(s, starts.best[i]); };
+    std::ranges::sort(order, {}, sizes_at);
+    starts.rank.resize(order.size());
+    for (std::size_t i = 1; i < order.size(); ++i) {
+      const bool same = sizes_at(order[i]) == sizes_at(order[i - 1]);
+      starts.rank[order[i]] = starts.rank[order[i - 1]] + (same ? 0 : 1);
     }
-    while (a.largest == b.largest && a.end != b.end && s > 0) {
-      --s;
-      a = best_[s][a.end];
-      b = best_[s][b.end];
-    }
-    return a.largest < b.largest;
   }
 
   std::span<const CutItem> items_;
-  std::vector<std::vector<Best>> best_;  // by stages that follow, and first item
+  std::vector<Starts> starts_;  // by stages that follow
 };
 
 void require_amount(double value, const char* what, std::size_t item) {

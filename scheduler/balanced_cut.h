@@ -32,7 +32,8 @@ using ItemRange = std::pair<std::size_t, std::size_t>;
 /// it must be, where fewer bytes cross then; for times that are measured, and so not exact.
 /// Errors: UsageArgument for fewer items than stages, a number that is negative, not finite or
 ///         together too large, and a cap under which so many stages do not suffice.
-/// Cost: items^2 times stages at most; about items^2 where no item is much longer than the others.
+/// Cost: the items of a stage, times how many items it can begin with, times stages; little where
+/// stages have hardly any choice.
 [[nodiscard]] std::vector<ItemRange> balanced_cut(
     std::span<const CutItem> items,
     int stages,
