@@ -118,7 +118,7 @@ Schedule Layout::with_step_microbatches(const Schedule& schedule) const {
   if (replicas_ == 1) {
     return schedule;
   }
-  const int share = schedule.microbatches() / replicas_;
+  const StageGraph graph = schedule.stage_graph();
   std::vector<Schedule::Row> rows;
   for (const Schedule::Row& row : schedule.rows()) {
     Schedule::Row& renamed = rows.emplace_back();
@@ -126,6 +126,7 @@ Schedule Layout::with_step_microbatches(const Schedule& schedule) const {
       std::vector<Task> tasks(cell.tasks().begin(), cell.tasks().end());
       for (Task& task : tasks) {
         if (task.kind != CellKind::Update) {
+          const int share = graph.microbatches_of(task.stage, schedule.microbatches());
           task.microbatch = Microbatch(task.microbatch.value + replica(task.stage) * share);
         }
       }

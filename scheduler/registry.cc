@@ -30,6 +30,18 @@ namespace {
 
 const BuilderParameter kReverse{"reverse_bwd", "1: backwards newest first", "0"};
 
+Schedule dag_kfkb(const BuildRequest& request) {
+  StageGraph graph = *request.graph;
+  if (std::vector<int> sizes = request.numbers("sizes"); !sizes.empty()) {
+    if (sizes.size() == 1) {
+      sizes.assign(static_cast<std::size_t>(graph.size()), sizes.front());
+    }
+    graph.set_microbatch_sizes(sizes);
+  }
+  const std::vector<int> k = request.numbers("k");
+  return kfkb(graph, request.microbatches, k.empty() ? std::vector<int>{1} : k);
+}
+
 const std::vector<BuilderInfo>& table() {
   using R = const BuildRequest&;
   static const std::vector<BuilderInfo> kTable{
@@ -122,6 +134,13 @@ const std::vector<BuilderInfo>& table() {
            [](R r) {
              return gpipe(*r.graph, r.microbatches, {.reverse_backward = r.flag("reverse_bwd")});
            }},
+      {.name = "dag-kfkb",
+       .summary = "1F1B in groups on a stage graph; stages may take several microbatches as one",
+       .constraint = "M divisible by size x k of every stage",
+       .takes_graph = true,
+       .parameters = {{"k", "microbatches per group, of all stages or each", "1"},
+                      {"sizes", "microbatches that count as one, for all stages or each", "1"}},
+       .build = dag_kfkb},
       {.name = "pfeife",
        .summary = "loops, blocks and extra forwards: the family from GPipe to BFS",
        .constraint = "block divides M; warm-ups do not grow from device to device",

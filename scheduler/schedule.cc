@@ -9,6 +9,14 @@
 #include "stagecraft/scheduler/simulate.h"
 
 namespace stagecraft {
+namespace {
+
+int microbatch_size(const Schedule::Headers& headers, StageId stage) {
+  const bool known = headers.graph && stage.value >= 0 && stage.value < headers.graph->size();
+  return known ? headers.graph->microbatch_size(stage) : 1;
+}
+
+}  // namespace
 
 Schedule::Schedule(std::initializer_list<Row> rows)
     : Schedule(Form::Array, std::vector<Row>(rows)) {}
@@ -33,8 +41,10 @@ Schedule::Schedule(Form form, std::vector<Row> rows, Headers headers)
           microbatches_seen_ = 0;
         }
         if (forward || !any_forward) {
-          microbatches_seen_ = std::max(microbatches_seen_,
-                                        std::min(task.microbatch.value, kMaxMicrobatches - 1) + 1);
+          const int own = std::min(task.microbatch.value, kMaxMicrobatches - 1) + 1;
+          const int size = microbatch_size(headers_, task.stage);
+          microbatches_seen_ =
+              std::max(microbatches_seen_, own > kMaxMicrobatches / size ? own : own * size);
         }
       }
     }

@@ -33,7 +33,7 @@ class Schedule {
   struct Headers {
     std::optional<int> rows;
     std::optional<int> stages;
-    std::optional<int> microbatches;  ///< of the whole step, over all replicas
+    std::optional<int> microbatches;  ///< of the whole step, over all replicas; the smallest ones
     std::optional<StageGraph> graph;  ///< absent: one chain over the stages
   };
 
@@ -52,7 +52,8 @@ class Schedule {
 
   /// The header, or one more than the largest stage seen.
   [[nodiscard]] int stages() const;
-  /// The header, or one more than the largest microbatch of a forward, times the replicas.
+  /// The header, or one more than the largest microbatch of a forward, times its stage's size and
+  /// the replicas.
   [[nodiscard]] int microbatches() const;
   /// The header's graph, or one chain over stages().
   [[nodiscard]] StageGraph stage_graph() const;

@@ -286,6 +286,36 @@ bool StageGraph::ends_backward(const Task& task) const {
   return last_half && !is_surplus(task);
 }
 
+void StageGraph::set_microbatch_sizes(const std::vector<int>& sizes) {
+  if (std::ssize(sizes) != size()) {
+    throw Error(Errc::ScheduleParameter,
+                fmt::format("there are {} sizes of microbatches for {} stages; give each stage one",
+                            sizes.size(),
+                            size()));
+  }
+  for (std::size_t s = 0; s < sizes.size(); ++s) {
+    if (sizes[s] < 1) {
+      throw Error(Errc::ScheduleParameter,
+                  fmt::format("stage {} has microbatches of size {}; a size is a number of the "
+                              "step's microbatches, 1 or more",
+                              s,
+                              sizes[s]));
+    }
+    nodes_[s].microbatch_size = sizes[s];
+  }
+}
+
+std::vector<int> StageGraph::microbatch_sizes() const {
+  if (std::ranges::all_of(nodes_, [](const Node& node) { return node.microbatch_size == 1; })) {
+    return {};
+  }
+  std::vector<int> sizes;
+  for (const Node& node : nodes_) {
+    sizes.push_back(node.microbatch_size);
+  }
+  return sizes;
+}
+
 void StageGraph::set_replica_pairs(const std::vector<Edge>& pairs) {
   for (const auto& [first, second] : pairs) {
     require_stage(first, size(), "a replica pair");

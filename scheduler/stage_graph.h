@@ -9,6 +9,8 @@
 /// SG-2: a cycle is representable, because a report must be able to name it. Whoever walks the
 /// graph asks topological_order() first.
 /// SG-3: the copies of a stage are one chain of replica pairs, and its n-th is in replica n.
+/// SG-4: a stage may take several of a step's microbatches as one of its own: stage s of size k has
+///       M / k microbatches, numbered from 0, and its j-th is of the step's [j k, (j + 1) k).
 #pragma once
 
 #include <optional>
@@ -110,12 +112,25 @@ class StageGraph {
     return (total + replicas_ - 1) / replicas_;
   }
 
+  /// How many of the step's microbatches `s` takes as one (SG-4); 1 until set.
+  [[nodiscard]] int microbatch_size(StageId s) const { return nodes_[s.index()].microbatch_size; }
+  /// By stage. Errors: ScheduleParameter for another number of sizes than of stages, and for a size
+  /// below 1.
+  void set_microbatch_sizes(const std::vector<int>& sizes);
+  /// By stage; empty where all are 1.
+  [[nodiscard]] std::vector<int> microbatch_sizes() const;
+  /// How many microbatches of its own `s` has in a step of `total`, rounded down.
+  [[nodiscard]] int microbatches_of(StageId s, int total) const {
+    return microbatches_per_replica(total) / microbatch_size(s);
+  }
+
  private:
   struct Node {
     std::string name;
     std::optional<bool> needs_input_grad;  ///< absent: nobody said so
     bool needs_weight_grad = true;
     int replica = 0;
+    int microbatch_size = 1;
     std::vector<StageId> preds;
     std::vector<StageId> succs;
   };

@@ -63,7 +63,7 @@ bool TaskGraph::in_range(const Task& task) const {
   const bool known = task.kind >= CellKind::Forward && task.kind <= CellKind::Update;
   return known && task.stage.value >= 0 && task.stage.value < stages_->size() &&
          task.microbatch.value >= 0 &&
-         (task.microbatch.value < microbatches_ ||
+         (task.microbatch.value < microbatches(task.stage) ||
           (task.kind == CellKind::Update && task.microbatch.value == 0));
 }
 

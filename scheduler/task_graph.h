@@ -5,6 +5,8 @@
 ///     W(s,m)  waits for I(s,m) alone, so it is never between two stages
 ///     U(s)    waits for every B and W of its stage
 ///
+/// Between stages of different microbatch sizes "of m" is every microbatch that shares a sample
+/// with it (microbatch_range.h).
 /// A task that does nothing (StageGraph::is_surplus) waits for no other stage. Where that is I, W
 /// does all and waits for the gradients in its place.
 ///
@@ -23,6 +25,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "stagecraft/scheduler/microbatch_range.h"
 #include "stagecraft/scheduler/row_run.h"
 #include "stagecraft/scheduler/schedule.h"
 #include "stagecraft/scheduler/stage_graph.h"
@@ -44,8 +47,12 @@ class TaskGraph {
   TaskGraph(const std::vector<Schedule::Row>& rows, const StageGraph& stages, int microbatches);
 
   [[nodiscard]] const StageGraph& stages() const { return *stages_; }
-  /// How many microbatches each stage sees.
+  /// How many microbatches each replica has.
   [[nodiscard]] int microbatches() const { return microbatches_; }
+  /// How many of its own stage `s` has.
+  [[nodiscard]] int microbatches(StageId s) const {
+    return microbatches_ / stages_->microbatch_size(s);
+  }
   /// Row by row, left to right.
   [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
   [[nodiscard]] int rows() const { return static_cast<int>(row_begin_.size()) - 1; }
@@ -66,6 +73,10 @@ class TaskGraph {
   /// Calls visit(prerequisite) for each task that must end before `task` may start, present or not.
   template <class Visit>
   void for_each_prerequisite(const Task& task, Visit&& visit) const;
+
+  /// Calls visit(microbatch) for those of stage `other` that share a sample with the task's.
+  template <class Visit>
+  void for_each_overlapping(const Task& task, StageId other, Visit&& visit) const;
 
   /// Calls visit(entry number) once for every entry that can ever start, after all it waits for.
   /// Missing prerequisites do not hold anything up. Returns how many entries were visited.
@@ -97,7 +108,7 @@ void TaskGraph::for_each_prerequisite(const Task& task, Visit&& visit) const {
   switch (task.kind) {
     case CellKind::Forward:
       for (const StageId p : stages_->preds(s)) {
-        visit(Task{CellKind::Forward, p, task.microbatch});
+        for_each_overlapping(task, p, [&](Microbatch m) { visit(Task{CellKind::Forward, p, m}); });
       }
       return;
     case CellKind::Backward:
@@ -129,9 +140,20 @@ template <class Visit>
 void TaskGraph::for_each_gradient(const Task& task, Visit&& visit) const {
   for (const StageId c : stages_->succs(task.stage)) {
     if (stages_->sends_gradient(c, task.stage)) {
-      const bool split = has(CellKind::BackwardInput, c, task.microbatch);
-      visit(Task{split ? CellKind::BackwardInput : CellKind::Backward, c, task.microbatch});
+      for_each_overlapping(task, c, [&](Microbatch m) {
+        const bool split = has(CellKind::BackwardInput, c, m);
+        visit(Task{split ? CellKind::BackwardInput : CellKind::Backward, c, m});
+      });
     }
+  }
+}
+
+template <class Visit>
+void TaskGraph::for_each_overlapping(const Task& task, StageId other, Visit&& visit) const {
+  const auto [begin, end] = overlapping(
+      task.microbatch, stages_->microbatch_size(task.stage), stages_->microbatch_size(other));
+  for (Microbatch m(begin); m.value < end; ++m.value) {
+    visit(m);
   }
 }
 

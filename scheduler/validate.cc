@@ -54,6 +54,7 @@ std::vector<Violation> judge(const Schedule& schedule,
   }
   rules::check_stage_graph(in, out);
   rules::check_tied_parameters(in, out);
+  rules::check_microbatch_sizes(in, out);
   std::ranges::stable_sort(out, {}, &Violation::rule);
   return out;
 }

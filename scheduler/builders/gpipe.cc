@@ -11,11 +11,12 @@ Schedule gpipe(const StageGraph& stages, int microbatches, const GpipeOptions& o
   std::vector<Schedule::Row> rows;
   for (int s = 0; s < stages.size(); ++s) {
     RowList list;
-    for (int m = 0; m < microbatches; ++m) {
+    const int own = stages.microbatches_of(StageId(s), microbatches);
+    for (int m = 0; m < own; ++m) {
       list.forward(s, m);
     }
-    for (int k = 0; k < microbatches && stages.has_backward(StageId(s)); ++k) {
-      list.backward(s, options.reverse_backward ? microbatches - 1 - k : k);
+    for (int k = 0; k < own && stages.has_backward(StageId(s)); ++k) {
+      list.backward(s, options.reverse_backward ? own - 1 - k : k);
     }
     rows.push_back(list.take());
   }

@@ -4,6 +4,7 @@
 
 #include "stagecraft/base/check.h"
 #include "stagecraft/scheduler/builders/alternating_row.h"
+#include "stagecraft/scheduler/builders/kfkb.h"
 #include "stagecraft/scheduler/builders/row_list.h"
 
 namespace stagecraft {
@@ -41,6 +42,9 @@ Schedule one_f_one_b(const StageGraph& stages, int microbatches) {
   require_positive("1f1b", "stages", stages.size());
   require_positive("1f1b", "microbatches", microbatches);
   require_acyclic("dag-1f1b", stages);
+  if (!stages.microbatch_sizes().empty()) {
+    return kfkb(stages, microbatches, {1});
+  }
   const std::vector<int> in_flight = in_flight_counts(stages);
   std::vector<Schedule::Row> rows;
   for (int s = 0; s < stages.size(); ++s) {

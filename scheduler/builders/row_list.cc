@@ -10,7 +10,7 @@ namespace stagecraft {
 
 Schedule finish(std::vector<Schedule::Row> rows, const StageGraph& stages, int microbatches) {
   Schedule::Headers headers;
-  if (!stages.is_chain() || stages.replicas() > 1) {
+  if (!stages.is_chain() || stages.replicas() > 1 || !stages.microbatch_sizes().empty()) {
     headers.graph = stages;
     headers.microbatches = microbatches;
   }

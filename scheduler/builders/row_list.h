@@ -36,7 +36,8 @@ class RowList {
   Schedule::Row cells_;
 };
 
-/// Returns the rows as the unit-time array; the graph becomes a header where it is not one chain.
+/// Returns the rows as the unit-time array; the graph becomes a header where it is not one chain
+/// that takes microbatches of size 1.
 [[nodiscard]] Schedule finish(std::vector<Schedule::Row> rows,
                               const StageGraph& stages,
                               int microbatches);

@@ -41,7 +41,7 @@ class Document {
   void once(Field<T>& field, const std::string& name, Read&& read);
   [[nodiscard]] int count(const std::string& name, int largest);
   [[nodiscard]] Pairs pairs(const std::string& name);
-  [[nodiscard]] std::vector<int> stages(const std::string& name);
+  [[nodiscard]] std::vector<int> numbers(const std::string& name, const char* what, int end);
   [[nodiscard]] Schedule::Form form();
   [[nodiscard]] std::vector<Schedule::Row> rows();
   [[nodiscard]] Cell cell();
@@ -53,7 +53,7 @@ class Document {
   Field<Schedule::Form> form_;
   Field<int> devices_, stages_, microbatches_;
   Field<Pairs> edges_, replicas_;
-  Field<std::vector<int>> frozen_;
+  Field<std::vector<int>> frozen_, sizes_;
   Field<std::vector<Schedule::Row>> rows_;
 };
 
@@ -80,15 +80,24 @@ void Document::field(const std::string& name) {
   } else if (name == "replicas") {
     once(replicas_, name, [&] { return pairs(name); });
   } else if (name == "frozen") {
-    once(frozen_, name, [&] { return stages(name); });
+    once(frozen_, name, [&] { return numbers(name, "stages", kMaxStages); });
+  } else if (name == "sizes") {
+    once(sizes_, name, [&] { return numbers(name, "sizes of microbatches", kMaxMicrobatches); });
   } else if (name == "rows") {
     once(rows_, name, [&] { return rows(); });
   } else {
-    const std::vector<std::string> known{
-        "form", "devices", "stages", "microbatches", "edges", "replicas", "frozen", "rows"};
+    const std::vector<std::string> known{"form",
+                                         "devices",
+                                         "stages",
+                                         "microbatches",
+                                         "edges",
+                                         "replicas",
+                                         "frozen",
+                                         "sizes",
+                                         "rows"};
     json_.refuse(json_.key_offset(),
                  fmt::format("unknown field {}; {}there are form, devices, stages, microbatches, "
-                             "edges, replicas, frozen and rows",
+                             "edges, replicas, frozen, sizes and rows",
                              quoted(name),
                              did_you_mean(name, known)));
   }
@@ -142,11 +151,11 @@ Pairs Document::pairs(const std::string& name) {
   return list;
 }
 
-std::vector<int> Document::stages(const std::string& name) {
+/// A list of numbers below `end`, which are `what`.
+std::vector<int> Document::numbers(const std::string& name, const char* what, int end) {
   std::vector<int> list;
   const auto wrong = [&](std::size_t at) {
-    json_.refuse(at,
-                 fmt::format("field \"{}\" wants stages below {}, e.g. [0, 1]", name, kMaxStages));
+    json_.refuse(at, fmt::format("field \"{}\" wants {} below {}, e.g. [0, 1]", name, what, end));
   };
   if (json_.next() != JsonReader::Kind::Array) {
     wrong(json_.offset());
@@ -154,11 +163,11 @@ std::vector<int> Document::stages(const std::string& name) {
   json_.open();
   while (json_.next_element()) {
     const std::size_t at = json_.offset();
-    const int stage = json_.integer().value_or(-1);
-    if (stage < 0 || stage >= kMaxStages) {
+    const int number = json_.integer().value_or(-1);
+    if (number < 0 || number >= end) {
       wrong(at);
     }
-    list.push_back(stage);
+    list.push_back(number);
   }
   return list;
 }
@@ -269,7 +278,7 @@ std::vector<Schedule::Row> Document::rows() {
 }
 
 void Document::assemble_graph(Schedule::Headers& headers) const {
-  if (!edges_.value && !replicas_.value && !frozen_.value) {
+  if (!edges_.value && !replicas_.value && !frozen_.value && !sizes_.value) {
     return;
   }
   int stages = Schedule(Schedule::Form::Array, *rows_.value).stages();
@@ -287,6 +296,10 @@ void Document::assemble_graph(Schedule::Headers& headers) const {
     headers.graph->set_replica_pairs(replicas_.value.value_or(Pairs{}));
     at = frozen_.offset;
     headers.graph->freeze(frozen_.value.value_or(std::vector<int>{}));
+    at = sizes_.offset;
+    if (sizes_.value) {
+      headers.graph->set_microbatch_sizes(*sizes_.value);
+    }
   } catch (const Error& error) {
     json_.refuse(at, error.message());
   }
@@ -373,6 +386,9 @@ std::string to_json(const Schedule& schedule) {
     }
     if (const std::vector<int> frozen = headers.graph->frozen(); !frozen.empty()) {
       text += fmt::format("  \"frozen\": [{}],\n", fmt::join(frozen, ","));
+    }
+    if (const std::vector<int> sizes = headers.graph->microbatch_sizes(); !sizes.empty()) {
+      text += fmt::format("  \"sizes\": [{}],\n", fmt::join(sizes, ","));
     }
   }
   text += "  \"rows\": [";

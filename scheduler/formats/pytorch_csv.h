@@ -26,8 +26,8 @@ struct PytorchSchedule {
 /// Errors: ScheduleParse with line, column and cell.
 [[nodiscard]] PytorchSchedule parse_pytorch_csv(std::string_view text);
 
-/// Errors: ScheduleParameter for a cell this format has no word for: an update, a group that is not
-/// one F with one B.
+/// Errors: ScheduleParameter for what this format has no word for: an update, a group that is not
+/// one F with one B, sizes of microbatches.
 [[nodiscard]] std::string to_pytorch_csv(const Schedule& schedule);
 
 /// Returns the list with its communication in an order that runs on one stream per rank: parameters

@@ -45,6 +45,15 @@ std::string cell_csv(const Cell& cell) {
   return fmt::format("({};{})OVERLAP_F_B", to_string(tasks[0]), to_string(tasks[1]));
 }
 
+/// Its readers take every stage to have the same microbatches.
+void require_one_size(const StageGraph& graph) {
+  if (!graph.microbatch_sizes().empty()) {
+    throw Error(Errc::ScheduleParameter,
+                "PyTorch's CSV cannot say that stages take microbatches of different sizes; write "
+                "text or JSON");
+  }
+}
+
 /// The only neighbour on that side, or nothing; PyTorch's pipelines are chains.
 std::optional<StageId> single(std::span<const StageId> neighbours, StageId s) {
   if (neighbours.size() > 1) {
@@ -177,6 +186,7 @@ std::string CommsWriter::write() {
 }  // namespace
 
 std::string to_pytorch_csv(const Schedule& schedule) {
+  require_one_size(schedule.stage_graph());
   std::string text;
   for (const Schedule::Row& row : schedule.rows()) {
     for (std::size_t i = 0; i < row.size(); ++i) {
@@ -189,6 +199,7 @@ std::string to_pytorch_csv(const Schedule& schedule) {
 }
 
 std::string to_pytorch_comms_csv(const Schedule& schedule, const StageGraph& graph) {
+  require_one_size(graph);
   const Schedule list = schedule.to_list();
   return CommsWriter(list, graph).write();
 }

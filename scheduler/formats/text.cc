@@ -52,23 +52,24 @@ std::vector<StageGraph::Edge> parse_pairs(std::string_view text,
   return pairs;
 }
 
-/// Splits "0,1" into its stages.
-std::vector<int> parse_stages(std::string_view text) {
-  std::vector<int> stages;
+/// Splits "0,1" into its numbers, each a `what` below `end`.
+std::vector<int> parse_numbers(std::string_view text, std::string_view what, int end) {
+  std::vector<int> numbers;
   do {
     const std::size_t comma = text.find(',');
     const std::string_view part = trim(text.substr(0, comma));
-    const auto stage = whole_number(part);
-    if (!stage || *stage >= kMaxStages) {
+    const auto number = whole_number(part);
+    if (!number || *number >= end) {
       throw Error(Errc::ScheduleParse,
-                  fmt::format("{} is no stage: expected numbers below {} joined by ',', e.g. 0,1",
+                  fmt::format("{} is no {}: expected numbers below {} joined by ',', e.g. 0,1",
                               quoted(part),
-                              kMaxStages));
+                              what,
+                              end));
     }
-    stages.push_back(*stage);
+    numbers.push_back(*number);
     text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
   } while (!text.empty());
-  return stages;
+  return numbers;
 }
 
 /// Reads line by line; headers first, then rows.
@@ -90,6 +91,7 @@ class Parser {
   std::optional<std::vector<StageGraph::Edge>> edges_;
   std::optional<std::vector<StageGraph::Edge>> replicas_;
   std::optional<std::vector<int>> frozen_;
+  std::optional<std::vector<int>> sizes_;
   std::size_t graph_line_ = 0;
   std::vector<Schedule::Row> rows_;
 };
@@ -142,19 +144,24 @@ void Parser::header(std::string_view line, Location at) {
     } catch (const Error& error) {
       fail(at, error.message());
     }
-  } else if (name == "@frozen") {
+  } else if (name == "@frozen" || name == "@sizes") {
+    const bool frozen = name == "@frozen";
     graph_line_ = at.line;
     try {
-      set_once(frozen_, parse_stages(value), name, at);
+      set_once(frozen ? frozen_ : sizes_,
+               frozen ? parse_numbers(value, "stage", kMaxStages)
+                      : parse_numbers(value, "size of microbatches", kMaxMicrobatches),
+               name,
+               at);
     } catch (const Error& error) {
       fail(at, error.message());
     }
   } else {
     const std::vector<std::string> known{
-        "@form", "@rows", "@stages", "@microbatches", "@edges", "@replicas", "@frozen"};
+        "@form", "@rows", "@stages", "@microbatches", "@edges", "@replicas", "@frozen", "@sizes"};
     fail(at,
          fmt::format("unknown header {}; {}there are @form, @rows, @stages, @microbatches, @edges, "
-                     "@replicas and @frozen",
+                     "@replicas, @frozen and @sizes",
                      quoted(name),
                      did_you_mean(name, known)));
   }
@@ -175,7 +182,7 @@ void Parser::row(std::string_view line) {
 }
 
 void Parser::assemble_graph() {
-  if (!edges_ && !replicas_ && !frozen_) {
+  if (!edges_ && !replicas_ && !frozen_ && !sizes_) {
     return;
   }
   int stages = Schedule(Schedule::Form::Array, rows_).stages();
@@ -193,6 +200,9 @@ void Parser::assemble_graph() {
       graph.set_replica_pairs(*replicas_);
     }
     graph.freeze(frozen_.value_or(std::vector<int>{}));
+    if (sizes_) {
+      graph.set_microbatch_sizes(*sizes_);
+    }
     headers_.graph = std::move(graph);
   } catch (const Error& error) {
     fail({graph_line_, 1}, error.message());
@@ -260,6 +270,9 @@ std::string graph_text(const Schedule& schedule, const StageGraph& graph) {
   }
   if (const std::vector<int> frozen = graph.frozen(); !frozen.empty()) {
     text += fmt::format("@frozen {}\n", fmt::join(frozen, ","));
+  }
+  if (const std::vector<int> sizes = graph.microbatch_sizes(); !sizes.empty()) {
+    text += fmt::format("@sizes {}\n", fmt::join(sizes, ","));
   }
   return text;
 }

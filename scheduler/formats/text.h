@@ -7,8 +7,10 @@
 ///     .   2F0 2B0 .
 ///
 /// Headers: `@form array|list`, `@rows N`, `@stages N`, `@microbatches N`, `@edges 0-1,1-2`,
-/// `@replicas 0=4,1=5` (stage = its next copy), and `@frozen 0,1` (stages whose weights do not
-/// train). Without them: an array, one chain over the stages seen, all of which train.
+/// `@replicas 0=4,1=5` (stage = its next copy), `@frozen 0,1` (stages whose weights do not train),
+/// and `@sizes 1,2,2` (how many of the step's microbatches each stage takes as one of its own).
+/// Without them: an array, one chain over the stages seen, all of which train on microbatches of
+/// size 1.
 /// Schedule::parse and to_string(Schedule) are this format's two ways. What is outside the grammar
 /// is an Error; what breaks a rule is not. Any thread.
 #pragma once

@@ -78,24 +78,26 @@ int LatePairs::entry_at(int row, Column column) const {
 template <class Visit>
 void LatePairs::for_each_dependent(const Task& task, Visit&& visit) const {
   const StageGraph& stages = tasks_.stages();
-  const auto backward = [&](StageId s) {
-    visit(Task{CellKind::Backward, s, task.microbatch});
-    visit(Task{CellKind::BackwardInput, s, task.microbatch});
-    visit(Task{CellKind::BackwardWeight, s, task.microbatch});  // where it does the whole
+  const auto backward = [&](StageId s, Microbatch m) {
+    visit(Task{CellKind::Backward, s, m});
+    visit(Task{CellKind::BackwardInput, s, m});
+    visit(Task{CellKind::BackwardWeight, s, m});  // where it does the whole
   };
   switch (task.kind) {
     case CellKind::Forward:
       for (const StageId c : stages.succs(task.stage)) {
-        visit(Task{CellKind::Forward, c, task.microbatch});
+        tasks_.for_each_overlapping(task, c, [&](Microbatch m) {
+          visit(Task{CellKind::Forward, c, m});
+        });
       }
-      backward(task.stage);
+      backward(task.stage, task.microbatch);
       return;
     case CellKind::BackwardInput:
       visit(Task{CellKind::BackwardWeight, task.stage, task.microbatch});
       [[fallthrough]];
     case CellKind::Backward:
       for (const StageId p : stages.preds(task.stage)) {
-        backward(p);
+        tasks_.for_each_overlapping(task, p, [&](Microbatch m) { backward(p, m); });
       }
       return;
     default:

@@ -2,7 +2,7 @@
 ///
 /// A rule is in the file that has its number in its name: V22 in v20_v23_columns.cc. What a file
 /// lists beside the tasks is judged by the rules of tasks where they fit: v24_v26_sharding.cc and
-/// match_transfers.cc report V02 to V08 too. V34 is the builders' own (require_legal()).
+/// match_transfers.cc report V02 to V08 too. V34 is that of the builders too (require_legal()).
 #pragma once
 
 #include <string>
@@ -42,6 +42,7 @@ void check_transfers(const Input& in, TransferStreams streams, Violations& out);
 void check_listed_transfers(const Input& in, Violations& out);  // the same, as a file lists them
 void check_stage_graph(const Input& in, Violations& out);       // V32
 void check_tied_parameters(const Input& in, Violations& out);   // V33
+void check_microbatch_sizes(const Input& in, Violations& out);  // V34
 
 /// Returns "row 0, column 2", or "position" for a list.
 [[nodiscard]] std::string where(const Input& in, int row, int column);

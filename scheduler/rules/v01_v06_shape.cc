@@ -78,7 +78,8 @@ void check_task(const Input& in, const Entry& entry, const Task& task, Violation
     out.push_back(std::move(v));
     return;
   }
-  if (task.stage.value < 0 || task.stage.value >= in.graph.size()) {
+  const bool known_stage = task.stage.value >= 0 && task.stage.value < in.graph.size();
+  if (!known_stage) {
     Violation v = at("V04", entry, task);
     v.cause = "stages of tasks";
     v.message = fmt::format(
@@ -89,7 +90,8 @@ void check_task(const Input& in, const Entry& entry, const Task& task, Violation
         in.graph.size() - 1);
     out.push_back(std::move(v));
   }
-  const int microbatches = in.tasks.microbatches();
+  const int size = known_stage ? in.graph.microbatch_size(task.stage) : 1;
+  const int microbatches = in.tasks.microbatches() / size;
   const bool exists = task.microbatch.value >= 0 && task.microbatch.value < microbatches;
   if (!exists && task.kind != CellKind::Update) {
     Violation v = at("V05", entry, task);
@@ -99,7 +101,9 @@ void check_task(const Input& in, const Entry& entry, const Task& task, Violation
         where(in, entry),
         to_string(task),
         task.microbatch.value,
-        in.graph.replicas() > 1 ? "each replica has" : "there are",
+        size > 1                  ? fmt::format("a stage of microbatches of size {} has", size)
+        : in.graph.replicas() > 1 ? "each replica has"
+                                  : "there are",
         microbatches,
         microbatches - 1);
     out.push_back(std::move(v));

@@ -95,9 +95,9 @@ void check_missing(const Input& in, Violations& out) {
     std::map<Lacking, std::vector<int>> lacking;
     for (StageId s; s.value < in.graph.size(); ++s.value) {
       std::vector<int>& there = of_stages[s.index()];
-      if (wanted(s) && std::ssize(there) < in.tasks.microbatches()) {
+      if (wanted(s) && std::ssize(there) < in.tasks.microbatches(s)) {
         std::ranges::sort(there);
-        lacking[{ranges_without(there, in.tasks.microbatches()), in.placement.row(s).has_value()}]
+        lacking[{ranges_without(there, in.tasks.microbatches(s)), in.placement.row(s).has_value()}]
             .push_back(s.value);
       }
     }
