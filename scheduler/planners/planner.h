@@ -41,8 +41,8 @@ struct Candidate {
   std::string planner;
   StageOperators stages;      ///< a stage is called by its place here
   std::vector<int> replicas;  ///< devices of every stage that share its microbatches; empty: 1 each
-  int microbatch_size = 1;    ///< samples
-  /// Samples of a microbatch of every stage, where these differ; empty: microbatch_size.
+  int microbatch_size = 1;    ///< samples, of the smallest
+  /// Samples of a microbatch of every stage, multiples of microbatch_size; empty: that one.
   std::vector<int> stage_sizes;
   Schedule schedule = Schedule(Schedule::Form::List, {});  ///< one row per device (or its replicas)
   std::string

@@ -50,6 +50,12 @@ double parameter_bytes(const WorkGraph& graph, const std::vector<int>& operators
   });
 }
 
+/// Sizes as stage graphs have them: in microbatches of the smallest size.
+std::vector<int> in_units(std::vector<int> sizes, int unit) {
+  std::ranges::for_each(sizes, [&](int& size) { size /= unit; });
+  return sizes;
+}
+
 Binding binding_of(const PlanProposal& proposal, const Timeline& timeline) {
   std::vector<Binding> all;
   for (std::size_t row = 0; row < timeline.rows.size(); ++row) {
@@ -158,6 +164,9 @@ PlanProposal Judge::propose(const Candidate& candidate) {
   made.microbatches = request_->batch / candidate.microbatch_size;
   made.graph = stage_graph_of(graph_of(candidate.microbatch_size), candidate.stages);
   made.costs = stage_costs(candidate);
+  if (!candidate.stage_sizes.empty()) {
+    made.graph.set_microbatch_sizes(in_units(candidate.stage_sizes, candidate.microbatch_size));
+  }
   const Schedule& schedule = made.candidate.schedule;
   const std::vector<Violation> wrong =
       validate(schedule, made.graph, {.microbatches = made.microbatches});

@@ -1,5 +1,7 @@
 #include "stagecraft/scheduler/planners/proposal.h"
 
+#include <algorithm>
+
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
