@@ -97,12 +97,17 @@ class DownsetSearch::Impl {
         readers_[at(op)].set(at(consumer));
       }
     }
+    find_movable();
   }
 
   std::optional<Partition> find(double limit, bool least_in_flight) {
     limit_ = limit;
-    if (std::isinf(problem_->memory) && !least_in_flight) {
-      return fewest_devices();
+    if (!least_in_flight) {
+      // Without looking at memory there is less to compare; often the answer fits all the same.
+      auto found = fewest_devices();
+      if (!found || found->peak <= problem_->memory) {
+        return found;
+      }
     }
     return compared_by_in_flight();
   }
@@ -110,6 +115,47 @@ class DownsetSearch::Impl {
   [[nodiscard]] bool gave_up() const { return gave_up_; }
 
  private:
+  /// An operator whose producers send no longer than it takes and sends itself: its stage gets no
+  /// slower when a later one takes it.
+  void find_movable() {
+    std::vector<std::vector<double>> received(problem_->variants.size(),
+                                              std::vector<double>(at(problem_->operators)));
+    for (std::size_t v = 0; v < received.size(); ++v) {
+      const std::vector<double>& send = problem_->variants[v].send;
+      for (const auto& [from, to] : problem_->edges) {
+        received[v][at(to)] += send.empty() ? 0 : send[at(from)];
+      }
+    }
+    for (std::size_t op = 0; op < work_.size(); ++op) {
+      bool movable = true;
+      for (std::size_t v = 0; v < received.size(); ++v) {
+        const Variant& variant = problem_->variants[v];
+        movable = movable && received[v][op] <=
+                                 variant.time[op] + (variant.send.empty() ? 0 : variant.send[op]);
+      }
+      movable_[op] = movable;
+    }
+  }
+
+  /// Whether the stage could take another operator from the stages before it, which are no slower
+  /// then: stages that can are as good with it.
+  [[nodiscard]] bool takes_more(const OperatorSet& left,
+                                const OperatorSet& stage,
+                                const StageLoad& load,
+                                int v) const {
+    const Variant& variant = problem_->variants[at(v)];
+    const double room = limit_ - load.time(v);
+    const OperatorSet candidates = left & ~stage & movable_;
+    for (std::size_t op = candidates._Find_first(); op < candidates.size();
+         op = candidates._Find_next(op)) {
+      const double most = variant.time[op] + (variant.send.empty() ? 0 : variant.send[op]);
+      if (most <= room && (readers_[op] & left & ~stage).none()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   std::optional<Partition> fewest_devices() {
     compare_ = false;
     return search();
@@ -202,6 +248,9 @@ class DownsetSearch::Impl {
         Step made{.devices = ways[w].devices + variant.devices};
         if (load.time(v) > limit_ || made.devices + later > problem_->devices) {
           continue;
+        }
+        if (!compare_ && takes_more(left, stage, load, v)) {
+          break;
         }
         if (compare_ && !fill(made, ways[w], load, stage, v)) {
           continue;
@@ -313,6 +362,7 @@ class DownsetSearch::Impl {
   double limit_ = 0;
   OperatorSet everything_;
   std::vector<OperatorSet> readers_;
+  OperatorSet movable_;
   std::vector<double> work_;  // by operator: seconds times devices
   std::vector<char> equal_;
   double remaining_ = 0;

@@ -88,6 +88,12 @@ class TreeSearch {
       }
       work_.push_back(work_.back() + least);
     }
+    for (const Variant& variant : problem.variants) {
+      times_.emplace_back(1, 0.0);
+      for (const double time : variant.time) {
+        times_.back().push_back(times_.back().back() + time);
+      }
+    }
   }
 
   std::optional<Way> run() {
@@ -122,6 +128,8 @@ class TreeSearch {
   const Front& open_ways(const TreeItem& item, Split cut, Split lead, const After& after);
   Front sets_of(const std::vector<std::array<int, 3>>& branches, const After& after);
   Front ranges_of(std::vector<std::array<int, 3>> branches, const After& after);
+  /// Whether they could be one stage, by their times alone.
+  [[nodiscard]] bool may_be_together(std::span<const std::array<int, 3>> branches) const;
   /// Branches together as one stage, or the only one as a row.
   Front together(std::span<const std::array<int, 3>> branches, const After& after);
   /// Stages of a part of one branch.
@@ -159,8 +167,9 @@ class TreeSearch {
   bool any_in_flight_;
   bool shifts_ = false;
   std::vector<Turns> turns_;
-  std::vector<int> turns_of_;  // by variant
-  std::vector<double> work_;   // before every place, seconds times devices
+  std::vector<int> turns_of_;               // by variant
+  std::vector<double> work_;                // before every place, seconds times devices
+  std::vector<std::vector<double>> times_;  // by variant, before every place
   Consumers consumers_;
   StageLoad load_;
   Pieces pieces_;
@@ -398,10 +407,23 @@ Front TreeSearch::ranges_of(std::vector<std::array<int, 3>> branches, const Afte
   return std::move(best.back());
 }
 
+bool TreeSearch::may_be_together(std::span<const std::array<int, 3>> branches) const {
+  return std::ranges::any_of(times_, [&](const std::vector<double>& times) {
+    double sum = 0;
+    for (const auto& [branch, lo, hi] : branches) {
+      sum += times[at(begin_of(row(branch), hi))] - times[at(begin_of(row(branch), lo))];
+    }
+    return sum <= limit_ * (1 + 1e-9);
+  });
+}
+
 Front TreeSearch::together(std::span<const std::array<int, 3>> branches, const After& after) {
   if (branches.size() == 1) {
     const auto& [branch, lo, hi] = branches.front();
     return row_ways(branch, lo, hi, after);
+  }
+  if (!may_be_together(branches)) {
+    return {};
   }
   Front before;
   before.insert({.in_flight = after.in_flight, .turns = after.turns}, false);
@@ -473,19 +495,29 @@ std::optional<Partition> tree_search(const PartitionProblem& problem,
                                      double limit,
                                      const TreeSearchOptions& options) {
   const TreeRows rows = rows_of(tree, problem);
-  const PartitionProblem placed = by_place(problem, rows.operators);
-  TreeSearch search(placed, rows, limit, options);
-  const std::optional<Way> best = search.run();
-  if (!best) {
-    return std::nullopt;
+  PartitionProblem placed = by_place(problem, rows.operators);
+  const auto answer = [&]() -> std::optional<Partition> {
+    TreeSearch search(placed, rows, limit, options);
+    const std::optional<Way> best = search.run();
+    if (!best) {
+      return std::nullopt;
+    }
+    std::vector<PartitionStage> stages = search.pieces().stages_of(best->piece);
+    for (PartitionStage& stage : stages) {
+      std::ranges::transform(stage.operators, stage.operators.begin(), [&](int place) {
+        return rows.operators[at(place)];
+      });
+    }
+    return settle(problem, std::move(stages));
+  };
+  // Without looking at memory there is less to compare; often the answer fits all the same.
+  placed.memory = std::numeric_limits<double>::infinity();
+  auto found = answer();
+  if (!found || found->peak <= problem.memory) {
+    return found;
   }
-  std::vector<PartitionStage> stages = search.pieces().stages_of(best->piece);
-  for (PartitionStage& stage : stages) {
-    std::ranges::transform(stage.operators, stage.operators.begin(), [&](int place) {
-      return rows.operators[at(place)];
-    });
-  }
-  return settle(problem, std::move(stages));
+  placed.memory = problem.memory;
+  return answer();
 }
 
 }  // namespace stagecraft::graphpipe

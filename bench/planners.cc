@@ -1,0 +1,156 @@
+/// How long do planners search? The models of GraphPipe's table at 4 to 32 devices beside the
+/// published times, and how far each planner goes.
+///
+/// One row of `kQuestions` is one line of output. Units: seconds of one core, the whole search: all
+/// sizes of microbatch that are powers of two, with and without replicas, 16 GB a device.
+/// Published: Jeon et al., "GraphPipe", table 3 (a search of theirs on a machine of theirs).
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/bench/hardware.h"
+#include "stagecraft/examples/costs/cost_models.h"
+#include "stagecraft/scheduler/planners/graphpipe.h"
+
+namespace sc = stagecraft;
+
+namespace {
+
+constexpr double kDeviceMemory = 16e9;
+
+struct Question {
+  std::string_view planner;
+  std::string_view model;
+  int devices = 1;
+  int batch = 1;
+  int smallest = 1;      ///< sizes of microbatches: from this, by factors of two, to
+  int largest = 1;       ///< this one
+  double published = 0;  ///< seconds; 0: none
+  double goal = 0;       ///< likewise
+};
+
+using Planner = std::vector<sc::Candidate> (*)(const sc::PlanRequest&);
+
+/// The planners that are asked; registry rows of their own go here.
+Planner find_planner(std::string_view name) {
+  if (name == "graphpipe") {
+    return [](const sc::PlanRequest& request) { return sc::graphpipe_candidates(request); };
+  }
+  return nullptr;
+}
+
+constexpr Question kQuestions[] = {
+    {"graphpipe", "mmt", 4, 64, 1, 64, 0.12},
+    {"graphpipe", "mmt", 8, 128, 1, 128, 0.76},
+    {"graphpipe", "mmt", 16, 256, 1, 256, 3.00},
+    {"graphpipe", "mmt", 32, 512, 1, 512, 10.11, 10.11 / 20},
+    {"graphpipe", "dlrm", 4, 256, 1, 256, 0.33},
+    {"graphpipe", "dlrm", 8, 512, 1, 512, 2.73},
+    {"graphpipe", "dlrm", 16, 1024, 1, 1024, 13.28},
+    {"graphpipe", "dlrm", 32, 2048, 1, 2048, 54.6, 54.6 / 20},
+    {"graphpipe", "candle-uno", 4, 4096, 1, 4096, 0.19},
+    {"graphpipe", "candle-uno", 8, 8192, 1, 8192, 1.43},
+    {"graphpipe", "candle-uno", 16, 16384, 1, 16384, 6.14},
+    {"graphpipe", "candle-uno", 32, 32768, 1, 32768, 22.37, 22.37 / 20},
+    {"graphpipe", "chain of 10000", 1024, 4096, 4, 4, 0, 60},
+    {"graphpipe", "4 branches of 2500", 1024, 4096, 4, 4, 0, 60},
+    {"graphpipe", "16 branches of 625", 1024, 4096, 4, 4, 0, 60}};
+
+/// So many equal-shaped branches of linear operators, whose widths differ a little.
+sc::Costs branches_of(int branches, int operators) {
+  sc::examples::CostGraph graph;
+  std::vector<int> ends;
+  for (int b = 0; b < branches; ++b) {
+    std::vector<int> last;
+    for (int op = 0; op < operators; ++op) {
+      const double width = 512 + 64 * ((op * 7 + b * 3) % 5);
+      last = {graph.linear(fmt::format("{}.{}", b, op), last, 64, width, 512)};
+    }
+    ends.push_back(last.front());
+  }
+  graph.linear("head", ends, 64, 512, 512);
+  return std::move(graph).take();
+}
+
+sc::Costs costs_of(std::string_view model) {
+  if (model == "chain of 10000") {
+    return branches_of(1, 9999);
+  }
+  if (model == "4 branches of 2500") {
+    return branches_of(4, 2500);
+  }
+  if (model == "16 branches of 625") {
+    return branches_of(16, 625);
+  }
+  return sc::examples::find_cost_model(model).costs();
+}
+
+void measure(const Question& question) {
+  sc::PlanRequest request{.costs = costs_of(question.model),
+                          .devices = question.devices,
+                          .batch = question.batch,
+                          .memory = kDeviceMemory};
+  for (int size = question.smallest; size <= question.largest; size *= 2) {
+    request.microbatch_sizes.push_back(size);
+  }
+  const Planner planner = find_planner(question.planner);
+  const auto start = std::chrono::steady_clock::now();
+  std::string answer;
+  try {
+    const std::vector<sc::Candidate> found = planner(request);
+    const sc::Candidate& best = found.front();
+    answer = fmt::format("{:>3} stages, microbatches of {}{}",
+                         best.stages.size(),
+                         best.microbatch_size,
+                         best.replicas.empty() ? "" : ", replicas");
+  } catch (const sc::Error& error) {
+    answer = error.what();
+  }
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const auto figure = [](double value) {
+    return value > 0 ? fmt::format("{:.2f}", value) : std::string("-");
+  };
+  const std::string times =
+      question.published > 0 ? fmt::format("{:.0f} x", question.published / seconds) : "-";
+  fmt::print("{:<10} {:<19} {:>5} {:>6} {:>9.4f} {:>9} {:>7} {:>7}   {}\n",
+             question.planner,
+             question.model,
+             question.devices,
+             question.batch,
+             seconds,
+             figure(question.published),
+             times,
+             figure(question.goal),
+             answer);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+/// With a word: only the questions whose planner or model has it.
+int main(int argc, char** argv) {
+  fmt::print("{}\n", sc::bench::hardware());
+  fmt::print("{:<10} {:<19} {:>5} {:>6} {:>9} {:>9} {:>7} {:>7}   best by its own model\n",
+             "planner",
+             "model",
+             "dev.",
+             "batch",
+             "seconds",
+             "published",
+             "faster",
+             "goal");
+  for (const Question& question : kQuestions) {
+    const std::string_view word = argc > 1 ? argv[1] : "";
+    if (question.planner.find(word) != std::string_view::npos ||
+        question.model.find(word) != std::string_view::npos) {
+      measure(question);
+    }
+  }
+  return 0;
+}

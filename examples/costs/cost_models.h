@@ -1,0 +1,52 @@
+/// The models that GraphPipe was measured on, as cost graphs, with their sizes as parameters.
+///
+/// Written to a costs.json by write_costs.cc; read by bench/planners and tests.
+/// Source: Jeon et al., "GraphPipe: Improving Performance and Scalability of DNN Training with
+/// Graph Pipeline Parallelism", appendix A.2.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "stagecraft/examples/costs/cost_graph.h"
+
+namespace stagecraft::examples {
+
+struct TransformerShape {
+  int branches = 4;
+  int layers = 8;       ///< of a branch
+  double tokens = 256;  ///< of a sample, in each branch
+  double width = 1024;
+  double hidden = 4096;  ///< of the feed-forward
+  int heads = 16;
+};
+/// MMT: branches of transformer layers (attention and two linear operators each), laid beside each
+/// other and projected.
+[[nodiscard]] Costs transformer_branches(const TransformerShape& shape = {},
+                                         const CostDeviceModel& device = {});
+
+struct FeedForwardShape {
+  int branches = 7;
+  int layers = 4;  ///< of a branch
+  double width = 4096;
+  int sparse = 0;  ///< further branches that look up an embedding
+  double sparse_width = 64;
+  double table_rows = 100'000;
+  double top_width = 1024;  ///< behind where the branches meet
+};
+/// CANDLE-Uno, and DLRM with `sparse` branches.
+[[nodiscard]] Costs feed_forward_branches(const FeedForwardShape& shape = {},
+                                          const CostDeviceModel& device = {});
+
+struct CostModel {
+  std::string_view name;
+  std::string_view summary;
+  Costs (*costs)() = nullptr;
+};
+/// "mmt", "dlrm", "candle-uno", "case-study" and "transformer", a chain.
+[[nodiscard]] std::span<const CostModel> cost_models();
+
+/// Errors: UsageArgument for an unknown name.
+[[nodiscard]] const CostModel& find_cost_model(std::string_view name);
+
+}  // namespace stagecraft::examples
