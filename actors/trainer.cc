@@ -27,6 +27,7 @@
 #include "stagecraft/compiler/parts.h"
 #include "stagecraft/compiler/random.h"
 #include "stagecraft/compiler/replicate.h"
+#include "stagecraft/compiler/resize.h"
 #include "stagecraft/compiler/tensor_files/module_file.h"
 #include "stagecraft/scheduler/schedule_for.h"
 
@@ -105,7 +106,7 @@ struct Trainer::Impl {
     const Layout& layout = *checked.layout;
     check_ranks(layout, cluster.ranks());
     check_mirror(options, layout);
-    program = replicate(p, layout);
+    program = replicate(resize(p, schedule.stage_graph().microbatch_sizes()), layout);
     train = std::make_shared<const Plan>(lower_schedule(program, schedule, layout, true));
     programs.emplace(program, train, schedule, layout);
     warn_of_too_many_threads();
@@ -204,6 +205,12 @@ struct Trainer::Impl {
   }
 
   [[nodiscard]] Evaluations& in_evaluation_mode() const {
+    if (!program.compiled().stage_graph.microbatch_sizes().empty()) {
+      throw Error(Errc::UsageArgument,
+                  "the stages of this trainer's schedule take microbatches of different sizes, and "
+                  "an evaluation has one size: save a checkpoint and evaluate with a trainer whose "
+                  "schedule has no sizes");
+    }
     if (evaluations == nullptr) {
       throw Error(Errc::UsageArgument,
                   "this program was made without a module, which evaluation would capture once "

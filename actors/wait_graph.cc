@@ -142,8 +142,7 @@ const Instruction* WaitGraph::sender_of(const Instruction& receive) const {
   }
   const auto& list = plan_->ranks[receive.peer.index()].instructions;
   const auto found = std::ranges::find_if(list, [&](const Instruction& i) {
-    return i.op == Op::Send && i.edge == receive.edge &&
-           i.task.microbatch == receive.task.microbatch;
+    return i.op == Op::Send && i.edge == receive.edge && i.transferred() == receive.transferred();
   });
   return found == list.end() ? nullptr : &*found;
 }

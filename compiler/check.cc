@@ -1,5 +1,6 @@
 #include "stagecraft/compiler/check.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -91,15 +92,50 @@ void find_reordered_buffers(const CompiledProgram& program,
   }
 }
 
+/// What keeps stages of different microbatch sizes from being run; validate() judges the rest.
+/// Requires: the schedule has sizes, and is valid.
+void check_sizes(const Program& program, const StageGraph& graph, CheckResult& result) {
+  const Layout& layout = *result.layout;
+  if (layout.replicas() > 1) {
+    result.violations.push_back(
+        misfit("stages take microbatches of different sizes in a schedule of one replica only: "
+               "leave its @replicas or its @sizes out"));
+    return;
+  }
+  if (program.variants() == nullptr) {
+    result.violations.push_back(
+        misfit("stages take microbatches of other sizes only in a program that was compiled from "
+               "a module, which is captured for each size: leave the schedule's @sizes out"));
+  }
+  for (const auto& [from, to] : graph.edges()) {
+    const StageId producer(from);
+    const StageId consumer(to);
+    if (graph.microbatch_size(producer) != graph.microbatch_size(consumer) &&
+        std::ranges::equal(layout.ranks_of(producer), layout.ranks_of(consumer))) {
+      result.violations.push_back(misfit(
+          fmt::format("stage {} takes {} microbatches as one and stage {}, which it feeds, {}, and "
+                      "both are on one row: give each a row of its own, or both one size",
+                      from,
+                      graph.microbatch_size(producer),
+                      to,
+                      graph.microbatch_size(consumer))));
+    }
+  }
+}
+
 }  // namespace
 
 CheckResult check(const Program& program, const Schedule& schedule) {
   CheckResult result;
   StageGraph graph = schedule.stage_graph();
+  const std::vector<int> sizes = graph.microbatch_sizes();
   try {
     const Layout& layout = result.layout.emplace(Layout::of(schedule));
     if (program.microbatches() % layout.replicas() == 0) {
       graph = layout.expand(program.stage_graph());
+      if (!sizes.empty()) {
+        graph.set_microbatch_sizes(sizes);
+      }
       result.violations = validate(schedule, graph, {.microbatches = program.microbatches()});
       if (result.ok() &&
           layout.stages() < graph.size()) {  // the tasks are right, the header is not
@@ -115,6 +151,9 @@ CheckResult check(const Program& program, const Schedule& schedule) {
                              program.microbatches(),
                              layout.replicas(),
                              layout.replicas())));
+    }
+    if (result.ok() && !sizes.empty()) {
+      check_sizes(program, graph, result);
     }
     if (result.ok()) {
       find_divided_buffers(program.compiled(), layout, result);

@@ -205,7 +205,9 @@ Program compile_workload(const Workload& given,
   if (!source.workload) {
     return Program(std::move(compiled));
   }
-  auto variants = std::make_shared<Variants>(compiled, source, options.shapes);
+  // Copies of the caller's batch already (split_batch.h).
+  auto example = std::make_shared<const Variants::Example>(Variants::Example{inputs, labels});
+  auto variants = std::make_shared<Variants>(compiled, source, options.shapes, std::move(example));
   auto evaluations = std::make_shared<Evaluations>(compiled, std::move(source), options.shapes);
   return Program(std::move(compiled), std::move(variants), std::move(evaluations));
 }

@@ -41,6 +41,9 @@ struct CompiledProgram {
   std::shared_ptr<const CompiledProgram> evaluates;
 };
 
+/// Microbatches of the stage that computes the loss: a step's loss is the mean over them.
+[[nodiscard]] int losses_of(const CompiledProgram& program);
+
 /// Bytes of one microbatch of a value.
 [[nodiscard]] std::int64_t bytes_of(const Value& value);
 

@@ -132,6 +132,15 @@ std::string Program::graph_text() const {
   return to_string(compiled_->graph);
 }
 
+int losses_of(const CompiledProgram& program) {
+  const std::vector<StageProgram>& stages = program.partition.stages;
+  const auto last = std::ranges::find_if(
+      stages, [](const StageProgram& stage) { return stage.loss != kNoValue; });
+  return last == stages.end()
+             ? program.microbatches
+             : program.microbatches / program.stage_graph.microbatch_size(last->id);
+}
+
 std::int64_t bytes_of(const Value& value) {
   return c10::multiply_integers(value.sizes) *
          static_cast<std::int64_t>(at::elementSize(value.dtype));

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include <ATen/ops/cat.h>
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/compiler/autocast_guard.h"
@@ -107,6 +109,22 @@ class CaptureScope {
   const AutocastGuard before_;
 };
 
+/// The first `size` microbatches as one, and what that looks like.
+std::pair<std::vector<BatchSlice>, Tensors> joined(std::vector<BatchSlice> slices,
+                                                   const std::vector<Tensors>& microbatches,
+                                                   int size) {
+  Tensors all;
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    Tensors rows;
+    for (int m = 0; m < size; ++m) {
+      rows.push_back(microbatches[static_cast<std::size_t>(m)][i]);
+    }
+    all.push_back(slices[i].replicated ? rows.front() : at::cat(rows, 0));
+    slices[i].sizes = all.back().sizes().vec();
+  }
+  return {std::move(slices), std::move(all)};
+}
+
 [[noreturn]] void refuse_misfit(const std::string& what) {
   throw Error(Errc::CompileShape,
               fmt::format("captured for this shape, the module does not fit the program: {}; "
@@ -132,8 +150,14 @@ void check_fit(const std::vector<StageProgram>& model, const std::vector<StagePr
 
 }  // namespace
 
-Variants::Variants(std::shared_ptr<const CompiledProgram> model, ModuleSource source, int most)
-    : model_(std::move(model)), source_(std::move(source)), most_(most) {}
+Variants::Variants(std::shared_ptr<const CompiledProgram> model,
+                   ModuleSource source,
+                   int most,
+                   std::shared_ptr<const Example> example)
+    : model_(std::move(model)),
+      source_(std::move(source)),
+      most_(most),
+      example_(std::move(example)) {}
 
 std::shared_ptr<const Variant> Variants::of(const std::vector<BatchSlice>& inputs,
                                             const std::vector<BatchSlice>& labels,
@@ -187,6 +211,17 @@ std::shared_ptr<const Variant> Variants::of(const std::vector<BatchSlice>& input
       {{"shape", shape_text(inputs, labels)}, {"shapes", captured_.size() + 2}});
   captured_.push_back(variant);
   return variant;
+}
+
+std::shared_ptr<const Variant> Variants::of_size(int size) {
+  if (size == 1) {
+    return nullptr;
+  }
+  SC_CHECK(example_ != nullptr && size <= model_->microbatches,
+           "what a program was compiled with has as many microbatches");
+  const auto [inputs, input_part] = joined(model_->inputs, example_->inputs, size);
+  const auto [labels, label_part] = joined(model_->labels, example_->labels, size);
+  return of(inputs, labels, input_part, label_part);
 }
 
 int Variants::count() const {

@@ -23,8 +23,17 @@ namespace stagecraft {
 
 class Variants {
  public:
+  /// The example batch by its microbatches.
+  struct Example {
+    std::vector<Tensors> inputs, labels;
+  };
+
   /// `model`: the program itself. `most` shapes in all, its own among them.
-  Variants(std::shared_ptr<const CompiledProgram> model, ModuleSource source, int most);
+  /// `example`: the microbatches of the example batch; null where there are none to be had.
+  Variants(std::shared_ptr<const CompiledProgram> model,
+           ModuleSource source,
+           int most,
+           std::shared_ptr<const Example> example = nullptr);
 
   /// The variant for microbatches that look like this one; null for the program itself.
   /// Errors: CompileShape for one shape too many, for a module that is gone or cannot be captured
@@ -42,6 +51,10 @@ class Variants {
   ///         UsageArgument when the module has changed.
   [[nodiscard]] Graph graph_of(const Tensors& inputs, const Tensors& labels) const;
 
+  /// The variant for microbatches of `size` of the example batch's, all in one; captured with its
+  /// first. Null for size 1. Requires: the example batch has as many. Errors, cost: likewise.
+  [[nodiscard]] std::shared_ptr<const Variant> of_size(int size);
+
   /// How many shapes there are by now.
   [[nodiscard]] int count() const;
 
@@ -53,6 +66,7 @@ class Variants {
   const std::shared_ptr<const CompiledProgram> model_;
   const ModuleSource source_;
   const int most_;
+  const std::shared_ptr<const Example> example_;
   mutable std::mutex mutex_;  ///< held while a shape is captured
   std::vector<std::shared_ptr<const Variant>> captured_;
 };

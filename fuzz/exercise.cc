@@ -47,7 +47,8 @@ bool same_headers(const Schedule& a, const Schedule& b) {
   const StageGraph left = a.stage_graph();
   const StageGraph right = b.stage_graph();
   return left.size() == right.size() && left.edges() == right.edges() &&
-         left.replica_pairs() == right.replica_pairs() && left.frozen() == right.frozen();
+         left.replica_pairs() == right.replica_pairs() && left.frozen() == right.frozen() &&
+         left.microbatch_sizes() == right.microbatch_sizes();
 }
 
 void exercise(const Schedule& schedule, std::span<const CommAction> communication) {

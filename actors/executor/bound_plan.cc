@@ -216,6 +216,11 @@ BoundPlan bind_plan(const RankPlan& plan, const BindScope& scope) {
       if (!i.does_nothing() && !turns.take(i.task)) {
         slots.refuse("comes out of its turn: the halves of a backward come once, I before W");
       }
+    } else if (i.op == Op::Regroup) {
+      for (const SlotUse& use : i.reads) {
+        b.inputs.push_back(use.slot);
+      }
+      b.slot = i.writes.front().slot;
     } else if (i.reads.size() + i.writes.size() == 1) {
       b.slot = (i.reads.empty() ? i.writes : i.reads).front().slot;
     }

@@ -20,9 +20,10 @@ struct BoundInstruction {
   std::size_t stage = 0;           ///< among the rank's stages: Run, Accumulate, Update
   std::vector<std::size_t> waits;  ///< positions, of instructions on other streams
   bool is_waited_for = false;      ///< by an instruction on another stream
-  SlotId slot{-1};                 ///< Send, Recv, Free, Accumulate: the one it is about
+  /// Send, Recv, Free, Accumulate: the one it is about; Regroup: the one it fills.
+  SlotId slot{-1};
   // Run. A number below 0: the task has no such thing.
-  std::vector<SlotId> inputs;   ///< forward: per input of the stage
+  std::vector<SlotId> inputs;   ///< forward: per input of the stage; Regroup: what it reads
   std::vector<SlotId> outputs;  ///< forward: per output of the stage
   SlotId saved{-1};             ///< written by a forward, read by its backward
   std::vector<std::vector<SlotId>> output_gradients;  ///< backward: per output, in order of summing

@@ -48,7 +48,7 @@ void Commit::begin_step(const StepOrder& order, const Sequence& tags) {
       stage.bucket.begin_step();
     }
   }
-  append(parts_, order.parts, setup_.microbatches);
+  append(parts_, order.parts, setup_.losses);
 }
 
 Deadline Commit::deadline() const {
@@ -121,7 +121,7 @@ void Commit::refuse_non_finite_losses(const std::vector<MicrobatchLoss>& losses)
 Ballot Commit::make_ballot() {
   const auto computing = times_.compute(&RankTimes::update);
   Ballot ballot{.model_parameters = setup_.model_parameters};
-  const double weight = total_weight(parts_, setup_.microbatches);
+  const double weight = total_weight(parts_, setup_.losses);
   for (StageRuntime& stage : stages_) {
     if (stage.program->replica == 0) {  // the others have the same gradients
       const std::vector<SquaredNorm> norms = stage.bucket.squared_norms(weight);
@@ -134,7 +134,7 @@ Ballot Commit::make_ballot() {
 void Commit::update(StageRuntime& stage) {
   const auto computing = times_.compute(&RankTimes::update);
   stage.bucket.update(order_.learning_rate,
-                      {.weight = total_weight(parts_, setup_.microbatches),
+                      {.weight = total_weight(parts_, setup_.losses),
                        .clip = clip_scale(setup_.options.clip, verdict_->total_norm)},
                       order_.step.value + 1);
 }

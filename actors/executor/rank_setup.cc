@@ -25,6 +25,7 @@ RankSetup rank_setup(const Job& job, Rank rank) {
       .replica_groups = job.train->replica_groups,
       .ties = job.train->ties,
       .microbatches = job.train->microbatches,
+      .losses = job.train->losses,
       .model_parameters = static_cast<std::int64_t>(job.program->graph.parameters.size()),
       .optimizer = job.optimizer,
       .options = job.options};

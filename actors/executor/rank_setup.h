@@ -41,7 +41,8 @@ struct RankSetup {
   std::vector<Rank> ranks;  ///< all that vote, ascending
   std::vector<ReplicaGroup> replica_groups;
   std::vector<Tie> ties;
-  int microbatches = 1;
+  int microbatches = 1;               ///< Plan::microbatches
+  int losses = 1;                     ///< Plan::losses: by how many gradients are divided
   std::int64_t model_parameters = 0;  ///< how many the whole model has
   Optimizer optimizer;
   TrainerOptions options;
@@ -63,6 +64,7 @@ decltype(auto) visit_fields(RankSetup& m, V&& v) {
            m.replica_groups,
            m.ties,
            m.microbatches,
+           m.losses,
            m.model_parameters,
            m.optimizer,
            m.options);

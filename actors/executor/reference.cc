@@ -13,6 +13,7 @@
 #include "stagecraft/actors/executor/clip.h"
 #include "stagecraft/actors/executor/non_finite.h"
 #include "stagecraft/actors/executor/optimizer_registry.h"
+#include "stagecraft/actors/executor/sized_pass.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/actors/executor/step_parts.h"
 #include "stagecraft/actors/executor/tie_sum.h"
@@ -168,8 +169,14 @@ struct Reference::Impl {
     return result;
   }
 
-  /// Adds up the gradients of the batch; returns the losses. `before`: microbatches of its update.
+  /// Adds up the gradients of the batch; returns the losses. `before`: losses of its update.
   std::vector<double> run(const Parts& parts, const PartRuns& runs, std::size_t before) {
+    const CompiledProgram& compiled = program.compiled();
+    if (!compiled.stage_graph.microbatch_sizes().empty()) {
+      const auto batches = static_cast<std::int64_t>(before) / losses_of(compiled);
+      return SizedPass(compiled, stages, parts)
+          .run({.seed = seed, .step = done, .microbatch = batches * compiled.microbatches});
+    }
     std::vector<double> losses;
     for (std::size_t m = 0; m < parts.inputs.size(); ++m) {
       const auto variant = parts.variants.empty() ? nullptr : parts.variants[m];

@@ -8,6 +8,7 @@
 ///       on the wire. A parameter of several stages is a leaf of its own in each, and the parts of
 ///       its gradient are added as on their ranks (TY-1). Chunks have no boundary here (CB-1), and
 ///       nothing is recomputed or fused.
+/// RE-2: of a program with sizes of microbatches (resize.h) each stage runs its own (sized_pass.h).
 #pragma once
 
 #include <cstdint>

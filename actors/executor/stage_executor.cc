@@ -14,6 +14,7 @@
 #include "stagecraft/actors/executor/libtorch_gate.h"
 #include "stagecraft/actors/executor/loaded_program.h"
 #include "stagecraft/actors/executor/overlap_group.h"
+#include "stagecraft/actors/executor/regrouped.h"
 #include "stagecraft/actors/executor/snapshot.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/actors/executor/step_memory.h"
@@ -381,12 +382,25 @@ struct StageExecutor::Impl {
       case Op::Update:
         commit.update(stages[bound.stage]);
         break;
+      case Op::Regroup:
+        regroup(bound);
+        break;
     }
   }
 
   void receive(const BoundInstruction& bound, std::size_t position) {
     const auto waiting = times.pass(&RankTimes::waiting);
     plan->slots.put(bound.slot, plan->transfers.take(position));
+  }
+
+  void regroup(const BoundInstruction& bound) {
+    const bool forward = bound.instruction->task.kind == CellKind::Forward;
+    const auto computing = times.compute(forward ? &RankTimes::forward : &RankTimes::backward);
+    Tensors parts;
+    for (const SlotId slot : bound.inputs) {
+      parts.push_back(plan->slots.tensor(slot));
+    }
+    plan->slots.put(bound.slot, regrouped(parts, bound.instruction->rows));
   }
 
   void run_task(const BoundInstruction& bound) {

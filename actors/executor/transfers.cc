@@ -61,7 +61,7 @@ void Transfers::clear() {
 Tag Transfers::tag_of(std::size_t position) const {
   Tag tag = step_;
   tag.edge = instruction(position).edge;
-  tag.microbatch = instruction(position).task.microbatch;
+  tag.microbatch = instruction(position).transferred();
   return tag;
 }
 

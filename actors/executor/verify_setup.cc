@@ -75,8 +75,8 @@ class SetupCheck {
         !std::ranges::binary_search(setup_.ranks, setup_.rank)) {
       fault("the ranks that vote are not ascending, or rank {} is none of them", setup_.rank.value);
     }
-    if (setup_.microbatches < 1) {
-      fault("a step has {} microbatches", setup_.microbatches);
+    if (setup_.microbatches < 1 || setup_.losses < 1 || setup_.losses > setup_.microbatches) {
+      fault("a step has {} microbatches and {} losses", setup_.microbatches, setup_.losses);
     }
   }
 

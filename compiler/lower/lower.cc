@@ -132,10 +132,20 @@ class RankLowering {
     return {edge.value, Role::Activation, received ? edge.to : edge.from, m};
   }
 
+  /// A part of it, by the consumer's name at both ends.
+  [[nodiscard]] static ValueKey part_key(const PlanEdge& edge, const MicrobatchRange& part) {
+    const bool gradient = edge.role == Role::Gradient;
+    return {edge.value,
+            gradient ? Role::GradientPart : Role::ActivationPart,
+            gradient ? edge.from : edge.to,
+            Microbatch(part.begin)};
+  }
+
   void emit_compute(int n, const DagNode& node) {
     const Task& task = node.task;
     const std::size_t first = plan_.instructions.size();
     std::map<EdgeId, bool> arrived;  // edge -> by a receive
+    std::map<EdgeId, std::vector<ValueKey>> parts;
     for (const std::size_t e : incoming_[static_cast<std::size_t>(n)]) {
       const DagEdge& edge = dag_.edges[e];
       if (!edge.data || edge.edge.value < 0) {
@@ -144,27 +154,63 @@ class RankLowering {
       const DagNode& from = dag_.nodes[static_cast<std::size_t>(edge.from)];
       arrived[edge.edge] = from.kind == DagKind::Receive;
       if (from.kind == DagKind::Receive) {
+        const ValueKey key = edge.part ? part_key(tensor(edge.edge), *edge.part)
+                                       : key_of(tensor(edge.edge), task.microbatch, true);
         Instruction& receive = emit(Stream::Receive, Op::Recv);
         receive.peer = from.peer;
         receive.edge = edge.edge;
         receive.task = task;
-        write(receive, key_of(tensor(edge.edge), task.microbatch, true));
+        write(receive, key);
+        if (edge.part) {
+          parts[edge.edge].push_back(key);
+        }
       }
+    }
+    for (auto& [edge, keys] : parts) {
+      emit_joint(task, edge, keys);
     }
     emit_run(task, arrived);
     for (const std::size_t e : outgoing_[static_cast<std::size_t>(n)]) {
       const DagNode& to = dag_.nodes[static_cast<std::size_t>(dag_.edges[e].to)];
       if (to.kind == DagKind::Send) {
-        Instruction& send = emit(Stream::Send, Op::Send);
-        send.peer = to.peer;
-        send.edge = to.edge;
-        send.task = task;
-        read(send, key_of(tensor(to.edge), task.microbatch, false));
+        emit_send(task, to);
       }
     }
     for (std::size_t i = first; i < plan_.instructions.size(); ++i) {
       plan_.instructions[i].overlap = node.overlap;
     }
+  }
+
+  /// What came in parts, as one.
+  void emit_joint(const Task& task, EdgeId edge, std::vector<ValueKey>& parts) {
+    std::ranges::sort(parts, {}, &ValueKey::microbatch);
+    Instruction& joint = emit(Stream::Compute, Op::Regroup);
+    joint.task = task;
+    for (const ValueKey& part : parts) {
+      read(joint, part);
+      joint.rows.push_back({});
+    }
+    write(joint, key_of(tensor(edge), task.microbatch, true));
+  }
+
+  void emit_send(const Task& task, const DagNode& to) {
+    ValueKey key = key_of(tensor(to.edge), task.microbatch, false);
+    if (to.part) {
+      const int size = program_.stage_graph.microbatch_size(task.stage);
+      Instruction& part = emit(Stream::Compute, Op::Regroup);
+      part.task = task;
+      read(part, key);
+      part.rows.push_back({to.part->begin - in_step(task.microbatch, size).begin,
+                           to.part->end - to.part->begin,
+                           size});
+      key = part_key(tensor(to.edge), *to.part);
+      write(part, key);
+    }
+    Instruction& send = emit(Stream::Send, Op::Send);
+    send.peer = to.peer;
+    send.edge = to.edge;
+    send.task = task;
+    read(send, key);
   }
 
   void emit_run(const Task& task, const std::map<EdgeId, bool>& arrived) {
@@ -224,7 +270,7 @@ std::vector<Feed> feeds_of(const Plan& plan, const CompiledProgram& program) {
         if (input.value == edge.value) {
           feeds.push_back({rank.rank,
                            i.edge,
-                           i.task.microbatch,
+                           i.transferred(),
                            input.source == StageInput::Source::Label,
                            input.position});
         }
@@ -239,7 +285,7 @@ std::vector<PlanResult> results_of(const Plan& plan) {
   for (const RankPlan& rank : plan.ranks) {
     for (const Instruction& i : rank.instructions) {
       if (i.op == Op::Send && i.peer == kDriver) {
-        results.push_back({rank.rank, i.edge, i.task.microbatch, plan.edges[i.edge.index()].value});
+        results.push_back({rank.rank, i.edge, i.transferred(), plan.edges[i.edge.index()].value});
       }
     }
   }
@@ -252,6 +298,7 @@ Plan lower(const TrainingDag& dag, const CompiledProgram& program) {
   Plan plan;
   plan.training = dag.training;
   plan.microbatches = dag.microbatches;
+  plan.losses = dag.losses;
   plan.edges = dag.tensors;
   plan.replica_groups = dag.replica_groups;
   plan.ties = dag.ties;

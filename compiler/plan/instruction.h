@@ -21,6 +21,7 @@ enum class Op : std::uint8_t {
   Accumulate,  ///< adds a microbatch's parameter gradients into a stage's bucket
   Vote,        ///< finite? norms? the commit point of the step
   Update,      ///< the optimizer on a stage's bucket
+  Regroup,     ///< makes one tensor of rows of others, for a stage of another microbatch size
 };
 
 /// A queue of a rank (P-2). Transfers have the stream of their name; everything else computes, but
@@ -40,14 +41,17 @@ enum class Role : std::uint8_t {
   Gradient,           ///< of an activation, as one consumer sends it back
   Saved,              ///< what autograd keeps between forward and backward
   ParameterGradient,  ///< of all parameters of a stage, for one microbatch
+  ActivationPart,     ///< the rows of an activation that one microbatch of its consumer takes
+  GradientPart,       ///< likewise of a gradient, for one of its producer
 };
 
 /// What a slot holds while an instruction uses it.
 struct ValueKey {
   ValueId value = kNoValue;  ///< of the graph; kNoValue for Saved and ParameterGradient
   Role role = Role::Activation;
-  StageId stage;  ///< who made it; the consumer, for a gradient and for an input of the model
-  Microbatch microbatch;
+  /// Who made it; the consumer, for a gradient, for a part and for an input of the model.
+  StageId stage;
+  Microbatch microbatch;  ///< of a part: the first of the step's microbatches that are in it
 
   friend auto operator<=>(const ValueKey&, const ValueKey&) = default;
 };
@@ -57,18 +61,34 @@ struct SlotUse {
   ValueKey value;
 };
 
+/// Of a tensor whose dimension 0 is `of` equal parts: `count` of them, from `first` on.
+struct RowRange {
+  std::int32_t first = 0;
+  std::int32_t count = 1;
+  std::int32_t of = 1;
+
+  friend bool operator==(const RowRange&, const RowRange&) = default;
+};
+
 struct Instruction {
   InstructionId id;
   Stream stream = Stream::Compute;
   Op op = Op::Run;
   std::vector<InstructionId> waits;
   std::vector<SlotUse> reads, writes;
-  Task task;    ///< Run, Accumulate, Send, Recv: whose; its stage for Update
-  Rank peer;    ///< Send, Recv
-  EdgeId edge;  ///< Send, Recv
+  std::vector<RowRange> rows;  ///< Regroup: of each read, one behind the other
+  Task task;                   ///< Run, Accumulate, Send, Recv, Regroup: whose; Update: its stage
+  Rank peer;                   ///< Send, Recv
+  EdgeId edge;                 ///< Send, Recv
   CollectiveKind collective = CollectiveKind::AllReduce;
   int group = -1;    ///< Collective: which of the plan's replica groups, or ties for an all-gather
   int overlap = -1;  ///< equal for the tasks of one overlap group of the rank; -1: in none
+
+  /// Send, Recv: the microbatch in the transfer's tag: that of what is transferred.
+  [[nodiscard]] Microbatch transferred() const {
+    const std::vector<SlotUse>& moved = op == Op::Send ? reads : writes;
+    return moved.empty() ? task.microbatch : moved.front().value.microbatch;  // as before verify()
+  }
 
   /// Keeps P-8: a backward that does something reads what its forward has saved.
   [[nodiscard]] bool does_nothing() const {
@@ -89,6 +109,10 @@ decltype(auto) visit_fields(SlotUse& m, V&& v) {
   return v(m.slot, m.value);
 }
 template <class V>
+decltype(auto) visit_fields(RowRange& m, V&& v) {
+  return v(m.first, m.count, m.of);
+}
+template <class V>
 decltype(auto) visit_fields(Instruction& m, V&& v) {
   return v(m.id,
            m.stream,
@@ -96,6 +120,7 @@ decltype(auto) visit_fields(Instruction& m, V&& v) {
            m.waits,
            m.reads,
            m.writes,
+           m.rows,
            m.task,
            m.peer,
            m.edge,

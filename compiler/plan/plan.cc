@@ -11,10 +11,11 @@ namespace stagecraft {
 namespace {
 
 constexpr std::array kOps{
-    "run", "send", "recv", "collective", "free", "accumulate", "vote", "update"};
+    "run", "send", "recv", "collective", "free", "accumulate", "vote", "update", "regroup"};
 constexpr std::array kStreamNames{"compute", "send", "receive"};
 constexpr std::array kCollectives{"all-reduce", "reduce-scatter", "all-gather", "all-to-all"};
-constexpr std::array kRoles{"activation", "gradient", "saved", "weight gradient"};
+constexpr std::array kRoles{
+    "activation", "gradient", "saved", "weight gradient", "part of activation", "part of gradient"};
 
 std::string use_text(const SlotUse& use) {
   const ValueKey& v = use.value;
@@ -95,10 +96,18 @@ std::string to_string(const Instruction& i) {
     case Op::Recv:
       text += fmt::format(" edge {} mb {} {} {}",
                           i.edge.value,
-                          i.task.microbatch.value,
+                          i.transferred().value,
                           i.op == Op::Send ? "to" : "from",
                           peer_name(i.peer));
       break;
+    case Op::Regroup: {
+      std::vector<std::string> ranges;
+      for (const RowRange& r : i.rows) {
+        ranges.push_back(fmt::format("{}-{}/{}", r.first, r.first + r.count, r.of));
+      }
+      text += fmt::format(" {} rows {}", to_string(i.task), fmt::join(ranges, ","));
+      break;
+    }
     default:
       break;
   }
@@ -119,7 +128,7 @@ std::string to_string(const Instruction& i) {
 ErrorContext place_of(const Instruction& i) {
   ErrorContext place;
   const bool transfer = i.op == Op::Send || i.op == Op::Recv;
-  if (i.op == Op::Run || i.op == Op::Accumulate || transfer) {
+  if (i.op == Op::Run || i.op == Op::Accumulate || i.op == Op::Regroup || transfer) {
     place.stage = i.task.stage;
     place.microbatch = i.task.microbatch;
     place.task = to_string(i.task);

@@ -6,7 +6,8 @@
 ///      group are the exception: their blocks (receives, run, sends) may be issued in any order,
 ///      and none waits for another.
 /// P-3: every Send has one Recv of the same edge and microbatch at its peer, and the other way
-///      round.
+///      round. Between stages of different microbatch sizes parts cross, which are named by the
+///      first of the step's microbatches in them.
 /// P-4: every slot that is written is freed exactly once: when all its users are over, and before
 ///      its next writer begins.
 /// P-5: run in their order, with sends that never wait, the lists cannot deadlock.
@@ -41,7 +42,8 @@ struct PlanEdge {
   StageId to;    ///< likewise
 };
 
-/// What the driver sends at the start of a step: one model input or label of one microbatch.
+/// What the driver sends at the start of a step: one model input or label of one of the step's
+/// microbatches.
 struct Feed {
   Rank to;
   EdgeId edge;
@@ -83,8 +85,9 @@ struct RankPlan {
 };
 
 struct Plan {
-  bool training = true;  ///< false: forward only
-  int microbatches = 1;
+  bool training = true;                      ///< false: forward only
+  int microbatches = 1;                      ///< the smallest that a stage has
+  int losses = 1;                            ///< microbatches of the stage that computes the loss
   std::vector<PlanEdge> edges;               ///< by id
   std::vector<RankPlan> ranks;               ///< by rank
   std::vector<Feed> feeds;                   ///< in sending order

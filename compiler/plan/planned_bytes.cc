@@ -7,11 +7,25 @@
 namespace stagecraft {
 namespace {
 
+/// A part is no larger than what either of its stages takes of the value.
+std::int64_t least_bytes(const CompiledProgram& program, const ValueKey& key) {
+  const StageProgram& consumer = program.partition.stages[key.stage.index()];
+  const std::int64_t whole = bytes_of(consumer.at(key.value));
+  const auto input = std::ranges::find(consumer.inputs, key.value, &StageInput::value);
+  if (input == consumer.inputs.end() || input->source != StageInput::Source::Stage) {
+    return whole / program.stage_graph.microbatch_size(key.stage);
+  }
+  return std::min(whole, bytes_of(program.partition.stages[input->from.index()].at(key.value)));
+}
+
 std::int64_t bytes_of_slot(const CompiledProgram& program, const ValueKey& key) {
   switch (key.role) {
     case Role::Activation:
     case Role::Gradient:
-      return bytes_of(program.graph.at(key.value));
+      return bytes_of(program.partition.stages[key.stage.index()].at(key.value));
+    case Role::ActivationPart:
+    case Role::GradientPart:
+      return least_bytes(program, key);
     case Role::Saved:
       return program.partition.stages[key.stage.index()].saved_bytes;
     case Role::ParameterGradient:

@@ -17,8 +17,8 @@ namespace {
 using Transfer = std::tuple<Rank, Rank, EdgeId, Microbatch>;  // sender, receiver, what
 
 Transfer transfer_of(const RankPlan& rank, const Instruction& i) {
-  return i.op == Op::Send ? Transfer{rank.rank, i.peer, i.edge, i.task.microbatch}
-                          : Transfer{i.peer, rank.rank, i.edge, i.task.microbatch};
+  return i.op == Op::Send ? Transfer{rank.rank, i.peer, i.edge, i.transferred()}
+                          : Transfer{i.peer, rank.rank, i.edge, i.transferred()};
 }
 
 std::string transfer_text(const Transfer& t) {
@@ -102,6 +102,8 @@ Form form_of(Op op) {
       return {.reads = 1};
     case Op::Update:
       return {.of_a_stage = true};
+    case Op::Regroup:
+      return {.reads = -1, .writes = 1, .of_a_stage = true};
     case Op::Collective:
     case Op::Vote:
       break;
@@ -113,11 +115,19 @@ Form form_of(Op op) {
 bool is_in_words(const Instruction& i) {
   const auto uses_in_words = [](const std::vector<SlotUse>& uses) {
     return std::ranges::all_of(
-        uses, [](const SlotUse& use) { return use.value.role <= Role::ParameterGradient; });
+        uses, [](const SlotUse& use) { return use.value.role <= Role::GradientPart; });
   };
-  return i.op <= Op::Update && i.stream <= Stream::Receive &&
+  return i.op <= Op::Regroup && i.stream <= Stream::Receive &&
          i.collective <= CollectiveKind::AllToAll && i.task.kind <= CellKind::Update &&
          uses_in_words(i.reads) && uses_in_words(i.writes);
+}
+
+bool has_sound_rows(const Instruction& i) {
+  return i.rows.size() == (i.op == Op::Regroup ? i.reads.size() : 0) &&
+         (i.op != Op::Regroup || !i.rows.empty()) &&
+         std::ranges::all_of(i.rows, [](const RowRange& r) {
+           return r.first >= 0 && r.count >= 1 && r.of >= r.count && r.first <= r.of - r.count;
+         });
 }
 
 /// What is wrong with the instruction by itself (P-9); empty where nothing is.
@@ -128,6 +138,9 @@ std::string misshape(const RankPlan& rank, const Instruction& i) {
   };
   if (wrong(i.reads.size(), form.reads) || wrong(i.writes.size(), form.writes)) {
     return fmt::format("it reads {} and writes {} slots", i.reads.size(), i.writes.size());
+  }
+  if (!has_sound_rows(i)) {
+    return "its rows are not those of what it reads";
   }
   for (const auto* uses : {&i.reads, &i.writes}) {
     for (const SlotUse& use : *uses) {

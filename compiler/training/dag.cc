@@ -60,6 +60,7 @@ class Builder {
   Builder(const CompiledProgram& program, const Schedule& schedule, bool training)
       : program_(program) {
     dag_.microbatches = program.microbatches;
+    dag_.losses = losses_of(program);
     dag_.training = training;
     dag_.tensors = crossing_tensors(program);
     for (const auto& row : schedule.rows()) {
@@ -75,11 +76,12 @@ class Builder {
   }
 
   TrainingDag build() {
-    const int share = dag_.microbatches / program_.stage_graph.replicas();
     for (const PlanEdge& tensor : dag_.tensors) {
+      dag_.driver_parts.push_back(driver_parts_of(tensor));
       if (tensor.from == kNoStage || tensor.to == kNoStage) {
         continue;  // what the driver sends and gets has its transfers when ranks are known
       }
+      const int share = program_.stage_graph.microbatches_of(tensor.from, dag_.microbatches);
       const int first = program_.stage_graph.replica_of(tensor.to) * share;
       for (int m = first; m < first + share; ++m) {
         connect(tensor, Microbatch(m));
@@ -101,7 +103,25 @@ class Builder {
   }
 
  private:
-  void add_edge(int from, int to, EdgeId tensor) { dag_.edges.push_back({from, to, true, tensor}); }
+  void add_edge(int from,
+                int to,
+                EdgeId tensor,
+                std::optional<MicrobatchRange> part = std::nullopt) {
+    dag_.edges.push_back({from, to, true, tensor, part});
+  }
+
+  /// A tensor that every microbatch gets whole is no larger for a larger one.
+  [[nodiscard]] int driver_parts_of(const PlanEdge& tensor) const {
+    if (tensor.from != kNoStage) {
+      return 1;
+    }
+    const StageProgram& stage = program_.partition.stages[tensor.to.index()];
+    const StageInput& input = *std::ranges::find(stage.inputs, tensor.value, &StageInput::value);
+    const bool label = input.source == StageInput::Source::Label;
+    const BatchSlice& slice =
+        (label ? program_.labels : program_.inputs)[static_cast<std::size_t>(input.position)];
+    return slice.replicated ? 1 : program_.stage_graph.microbatch_size(tensor.to);
+  }
 
   /// The node that makes or reads a stage's side of a tensor; -1 when the schedule does not run it.
   /// Of a split backward it is I, or W where that does all.
@@ -117,16 +137,26 @@ class Builder {
     return -1;
   }
 
+  /// `m`: of the stage that the tensor is from.
   void connect(const PlanEdge& tensor, Microbatch m) {
     const bool backward = tensor.role == Role::Gradient;
     if (backward && !dag_.training) {
       return;
     }
-    const int from = find(tensor.from, m, backward);
-    const int to = find(tensor.to, m, backward);
-    SC_CHECK(from >= 0 && to >= 0,
-             "a validated schedule runs every forward and every backward that is owed");
-    add_edge(from, to, tensor.id);
+    const int size = program_.stage_graph.microbatch_size(tensor.from);
+    const int other = program_.stage_graph.microbatch_size(tensor.to);
+    const auto [begin, end] = overlapping(m, size, other);
+    for (Microbatch reader(begin); reader.value < end; ++reader.value) {
+      const int from = find(tensor.from, m, backward);
+      const int to = find(tensor.to, reader, backward);
+      SC_CHECK(from >= 0 && to >= 0,
+               "a validated schedule runs every forward and every backward that is owed");
+      add_edge(from,
+               to,
+               tensor.id,
+               size == other ? std::nullopt
+                             : std::optional(shared(in_step(m, size), in_step(reader, other))));
+    }
   }
 
   void add_updates() {
@@ -180,13 +210,27 @@ void add_driver(TrainingDag& dag) {
     }
     for (const PlanEdge& tensor : dag.tensors) {
       if (tensor.from == kNoStage && tensor.to == node.task.stage) {
-        dag.edges.push_back(
-            {static_cast<int>(dag.nodes.size()), static_cast<int>(n), true, tensor.id});
-        dag.nodes.push_back({DagKind::Receive, node.task, node.rank, tensor.id, kDriver});
+        const int parts = dag.driver_parts[tensor.id.index()];
+        const auto [begin, end] = in_step(node.task.microbatch, parts);
+        for (int m = begin; m < end; ++m) {
+          const auto part = parts == 1 ? std::nullopt : std::optional(MicrobatchRange{m, m + 1});
+          dag.edges.push_back(
+              {static_cast<int>(dag.nodes.size()), static_cast<int>(n), true, tensor.id, part});
+          dag.nodes.push_back({.kind = DagKind::Receive,
+                               .task = node.task,
+                               .rank = node.rank,
+                               .edge = tensor.id,
+                               .peer = kDriver,
+                               .part = part});
+        }
       } else if (tensor.to == kNoStage && tensor.from == node.task.stage) {
         dag.edges.push_back(
             {static_cast<int>(n), static_cast<int>(dag.nodes.size()), true, tensor.id});
-        dag.nodes.push_back({DagKind::Send, node.task, node.rank, tensor.id, kDriver});
+        dag.nodes.push_back({.kind = DagKind::Send,
+                             .task = node.task,
+                             .rank = node.rank,
+                             .edge = tensor.id,
+                             .peer = kDriver});
       }
     }
   }
@@ -263,14 +307,25 @@ void place(TrainingDag& dag, const std::vector<Rank>& rank_of_stage) {
     const DagNode from = dag.nodes[static_cast<std::size_t>(edge.from)];
     const DagNode to = dag.nodes[static_cast<std::size_t>(edge.to)];
     if (edge.edge == kLocal || from.rank == to.rank) {
+      SC_CHECK(!edge.part, "check() lets no stages of different sizes feed each other on one rank");
       placed.push_back(edge);
       continue;
     }
     const int send = static_cast<int>(dag.nodes.size());  // keeps D-1
-    dag.nodes.push_back({DagKind::Send, from.task, from.rank, edge.edge, *to.rank});
-    dag.nodes.push_back({DagKind::Receive, to.task, to.rank, edge.edge, *from.rank});
-    placed.push_back({edge.from, send, true, edge.edge});
-    placed.push_back({send + 1, edge.to, true, edge.edge});
+    dag.nodes.push_back({.kind = DagKind::Send,
+                         .task = from.task,
+                         .rank = from.rank,
+                         .edge = edge.edge,
+                         .peer = *to.rank,
+                         .part = edge.part});
+    dag.nodes.push_back({.kind = DagKind::Receive,
+                         .task = to.task,
+                         .rank = to.rank,
+                         .edge = edge.edge,
+                         .peer = *from.rank,
+                         .part = edge.part});
+    placed.push_back({edge.from, send, true, edge.edge, edge.part});
+    placed.push_back({send + 1, edge.to, true, edge.edge, edge.part});
   }
   dag.edges = std::move(placed);
   add_driver(dag);

@@ -17,6 +17,7 @@
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/scheduler/cell.h"
+#include "stagecraft/scheduler/microbatch_range.h"
 #include "stagecraft/scheduler/schedule.h"
 
 namespace stagecraft {
@@ -30,13 +31,16 @@ struct DagNode {
   EdgeId edge;               ///< Send, Receive: what is transferred
   Rank peer;                 ///< Send, Receive
   int group = -1;            ///< Reduce: which of the replica groups; Tie: which of the ties
+  /// Send, Receive between stages of different microbatch sizes: which of the step's microbatches.
+  std::optional<MicrobatchRange> part;
   int overlap = -1;  ///< Compute: equal for the tasks of one overlap group of a row; set by order
 };
 
 struct DagEdge {
-  int from = 0, to = 0;  ///< nodes
-  bool data = true;      ///< false: order only
-  EdgeId edge{-1};       ///< of a data edge between stages: which tensor
+  int from = 0, to = 0;                 ///< nodes
+  bool data = true;                     ///< false: order only
+  EdgeId edge{-1};                      ///< of a data edge between stages: which tensor
+  std::optional<MicrobatchRange> part;  ///< as of DagNode
 };
 
 struct TrainingDag {
@@ -46,7 +50,10 @@ struct TrainingDag {
   std::vector<PlanEdge> tensors;
   std::vector<ReplicaGroup> replica_groups;  ///< their ranks are set by place
   std::vector<Tie> ties;                     ///< likewise
+  /// By EdgeId: how many tensors of the driver make one for the stage; 1 for all other edges.
+  std::vector<int> driver_parts;
   int microbatches = 1;
+  int losses = 1;  ///< as of Plan
   bool training = true;
 
   /// Readable list of nodes and edges.
@@ -56,7 +63,8 @@ struct TrainingDag {
 /// Compute nodes for every task of the schedule (forwards only when not `training`), data edges
 /// between them, and in training one Update per stage behind all its backwards.
 /// Requires: the program is laid out for the schedule's replicas, whose tasks carry the step's
-/// microbatches.
+/// microbatches, and for its sizes of microbatches; no stages of different sizes that feed each
+/// other are placed on one rank.
 [[nodiscard]] TrainingDag build_training_dag(const CompiledProgram& program,
                                              const Schedule& schedule,
                                              bool training);

@@ -73,13 +73,13 @@ inline constexpr at::ScalarType kLast<at::ScalarType> =
 template <>
 inline constexpr StageInput::Source kLast<StageInput::Source> = StageInput::Source::Stage;
 template <>
-inline constexpr Op kLast<Op> = Op::Update;
+inline constexpr Op kLast<Op> = Op::Regroup;
 template <>
 inline constexpr Stream kLast<Stream> = Stream::Receive;
 template <>
 inline constexpr CollectiveKind kLast<CollectiveKind> = CollectiveKind::AllToAll;
 template <>
-inline constexpr Role kLast<Role> = Role::ParameterGradient;
+inline constexpr Role kLast<Role> = Role::GradientPart;
 template <>
 inline constexpr CellKind kLast<CellKind> = CellKind::Update;
 

@@ -23,6 +23,7 @@
 #include "stagecraft/actors/executor/commit.h"
 #include "stagecraft/actors/executor/device.h"
 #include "stagecraft/actors/executor/rank_setup.h"
+#include "stagecraft/actors/executor/regrouped.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/actors/executor/step_times.h"
 #include "stagecraft/base/error.h"
@@ -118,7 +119,7 @@ class DriftingRank {
     return {.epoch = order_.epoch,
             .submission = order_.submission,
             .edge = instruction(position).edge,
-            .microbatch = instruction(position).task.microbatch};
+            .microbatch = instruction(position).transferred()};
   }
 
   void changed() {
@@ -279,6 +280,14 @@ class DriftingRank {
       case Op::Accumulate:
         stages_[bound.stage].bucket.accumulate(get<Tensors>(bound.slot));
         break;
+      case Op::Regroup: {
+        Tensors parts;
+        for (const SlotId slot : bound.inputs) {
+          parts.push_back(get<at::Tensor>(slot));
+        }
+        put(bound.slot, regrouped(parts, bound.instruction->rows));
+        break;
+      }
       case Op::Collective:
       case Op::Vote:
       case Op::Update:

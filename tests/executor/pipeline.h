@@ -16,6 +16,7 @@
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/compiler/replicate.h"
+#include "stagecraft/compiler/resize.h"
 #include "stagecraft/compiler/split_batch.h"
 #include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/compiler/wire/program_wire.h"
@@ -74,7 +75,7 @@ class Pipeline {
  public:
   Pipeline(const Program& program, const Schedule& schedule, PipelineOptions options = {})
       : layout_(Layout::of(schedule)),
-        program_(replicate(program, layout_)),
+        program_(replicate(resize(program, schedule.stage_graph().microbatch_sizes()), layout_)),
         plan_(std::make_shared<const Plan>(lower_schedule(program_, schedule, layout_, true))),
         evaluate_(std::make_shared<const Plan>(lower_schedule(program_, schedule, layout_, false))),
         options_(std::move(options)),

@@ -107,6 +107,9 @@ std::vector<const void*> places_of(T& r) {
   } else if constexpr (Count == 12) {
     auto& [a, b, c, d, e, f, g, h, i, j, k, l] = r;
     return places(a, b, c, d, e, f, g, h, i, j, k, l);
+  } else if constexpr (Count == 13) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m] = r;
+    return places(a, b, c, d, e, f, g, h, i, j, k, l, m);
   } else if constexpr (Count == 14) {
     auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = r;
     return places(a, b, c, d, e, f, g, h, i, j, k, l, m, n);

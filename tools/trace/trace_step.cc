@@ -99,6 +99,7 @@ MeasuredRow measured_row(const std::vector<TraceEvent>& events, const Origins& o
         break;
       case Op::Send:
       case Op::Free:
+      case Op::Regroup:
         break;
     }
   }

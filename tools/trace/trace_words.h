@@ -29,7 +29,8 @@ inline constexpr std::array kCategories{Category{Op::Send, "send"},
                                         Category{Op::Free, "free"},
                                         Category{Op::Accumulate, "accumulate"},
                                         Category{Op::Vote, "vote"},
-                                        Category{Op::Update, "update"}};
+                                        Category{Op::Update, "update"},
+                                        Category{Op::Regroup, "regroup"}};
 
 [[nodiscard]] constexpr std::string_view category(const TraceEvent& event) {
   if (event.op == Op::Run) {

@@ -39,6 +39,8 @@ std::string name_of(const TraceEvent& event) {
       return fmt::format("{} to {}", task, peer);
     case Op::Recv:
       return fmt::format("for {} from {}", task, peer);
+    case Op::Regroup:
+      return "regroup for " + task;
     case Op::Update:
       return fmt::format("update {}", event.task.stage.value);
     case Op::Vote:
