@@ -8,8 +8,10 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/builders/kfkb.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 
 namespace stagecraft {
@@ -143,14 +145,19 @@ Rated rate(const PlanRequest& request, const PartitionProblem& problem, const Pa
   if (!shares) {
     candidate.replicas.clear();
   }
+  StageGraph graph =
+      stage_graph_of(WorkGraph::of(request.costs, candidate.microbatch_size), candidate.stages);
+  const int microbatches = request.batch / candidate.microbatch_size;
   if (sizes.size() > 1) {
-    candidate.schedule_name = "1f1b of stages with sizes of their own";
+    std::vector<int> units = candidate.stage_sizes;
+    std::ranges::for_each(units, [&](int& size) { size /= candidate.microbatch_size; });
+    graph.set_microbatch_sizes(units);
+    candidate.schedule = kfkb(graph, microbatches, {1});
+    candidate.schedule_name = fmt::format("kfkb sizes={}", fmt::join(units, ","));
     return made;
   }
   candidate.stage_sizes.clear();
-  const StageGraph graph =
-      stage_graph_of(WorkGraph::of(request.costs, candidate.microbatch_size), candidate.stages);
-  candidate.schedule = one_f_one_b(graph, request.batch / candidate.microbatch_size);
+  candidate.schedule = one_f_one_b(graph, microbatches);
   candidate.schedule_name = graph.is_chain() ? "1f1b" : "dag-1f1b";
   return made;
 }

@@ -31,8 +31,7 @@ struct GraphpipeOptions {
 [[nodiscard]] std::optional<std::string> graphpipe_refuses(const PlanRequest& request);
 
 /// Returns a candidate for every size of microbatch, one for replicas too where they are faster,
-/// and one where stages have sizes of their own, if asked for; the fastest first. Candidates with
-/// `stage_sizes` that differ have no schedule.
+/// and one where stages have sizes of their own, if asked for; the fastest first.
 /// Errors: PlanInfeasible where no stages fit the memory; UsageArgument for a request without
 ///         operators, devices or sizes that divide the batch.
 [[nodiscard]] std::vector<Candidate> graphpipe_candidates(const PlanRequest& request,
