@@ -20,8 +20,15 @@ namespace {
 using graphpipe::Partition;
 using graphpipe::PartitionProblem;
 using graphpipe::PartitionStage;
+using graphpipe::SearchMode;
 using graphpipe::Turns;
 using graphpipe::Variant;
+
+/// Candidates of which more is wanted than the quick search finds.
+constexpr std::size_t kPromising = 2;
+
+/// More are not worth a look.
+constexpr std::size_t kMostCandidates = 8;
 
 std::size_t at(int i) {
   return static_cast<std::size_t>(i);
@@ -103,7 +110,7 @@ double peak_with_inputs(const PlanRequest& request,
 /// The search knows nothing of what stages receive, so it is asked again for less memory.
 std::optional<Partition> partition_within(const PlanRequest& request,
                                           PartitionProblem problem,
-                                          graphpipe::SearchMode mode) {
+                                          SearchMode mode) {
   constexpr int kAttempts = 4;
   for (int attempt = 0; attempt < kAttempts && problem.memory > 0; ++attempt) {
     auto found = graphpipe::partition_graph(problem, {.mode = mode});
@@ -119,9 +126,34 @@ std::optional<Partition> partition_within(const PlanRequest& request,
   return std::nullopt;
 }
 
+/// What the candidates are made of: sizes of microbatches, and what stages may be.
+struct Kind {
+  std::vector<int> sizes;
+  GraphpipeOptions options;
+  bool if_replicas = false;  ///< of no use where no stage has replicas
+};
+
+std::vector<Kind> kinds_of(const PlanRequest& request, const GraphpipeOptions& options) {
+  const std::vector<int> sizes = request.sizes();
+  GraphpipeOptions alone = options;
+  alone.replicas = false;
+  std::vector<Kind> kinds;
+  for (const int size : sizes) {
+    kinds.push_back({{size}, alone});
+    if (options.replicas && request.devices > 1 && size > 1) {
+      kinds.push_back({{size}, options, true});
+    }
+  }
+  if (options.stage_sizes && sizes.size() > 1) {
+    kinds.push_back({sizes, alone});
+  }
+  return kinds;
+}
+
 /// A candidate and how long it takes, by the planner's own model: a step is as many turns of the
 /// slowest stage as there are microbatches, and those that fill the pipeline.
 struct Rated {
+  const Kind* kind = nullptr;
   double seconds = 0;
   Candidate candidate;
 };
@@ -145,21 +177,28 @@ Rated rate(const PlanRequest& request, const PartitionProblem& problem, const Pa
   if (!shares) {
     candidate.replicas.clear();
   }
-  StageGraph graph =
-      stage_graph_of(WorkGraph::of(request.costs, candidate.microbatch_size), candidate.stages);
-  const int microbatches = request.batch / candidate.microbatch_size;
-  if (sizes.size() > 1) {
+  if (sizes.size() == 1) {
+    candidate.stage_sizes.clear();
+  }
+  return made;
+}
+
+void add_schedules(const PlanRequest& request, std::vector<Candidate>& candidates) {
+  for (Candidate& candidate : candidates) {
+    const int size = candidate.microbatch_size;
+    const int microbatches = request.batch / size;
+    StageGraph graph = stage_graph_of(WorkGraph::of(request.costs, size), candidate.stages);
+    if (candidate.stage_sizes.empty()) {
+      candidate.schedule = one_f_one_b(graph, microbatches);
+      candidate.schedule_name = graph.is_chain() ? "1f1b" : "dag-1f1b";
+      continue;
+    }
     std::vector<int> units = candidate.stage_sizes;
-    std::ranges::for_each(units, [&](int& size) { size /= candidate.microbatch_size; });
+    std::ranges::for_each(units, [&](int& of) { of /= size; });
     graph.set_microbatch_sizes(units);
     candidate.schedule = kfkb(graph, microbatches, {1});
     candidate.schedule_name = fmt::format("kfkb sizes={}", fmt::join(units, ","));
-    return made;
   }
-  candidate.stage_sizes.clear();
-  candidate.schedule = one_f_one_b(graph, microbatches);
-  candidate.schedule_name = graph.is_chain() ? "1f1b" : "dag-1f1b";
-  return made;
 }
 
 [[noreturn]] void refuse(const PlanRequest& request, const PartitionProblem& problem) {
@@ -220,36 +259,40 @@ std::optional<std::string> graphpipe_refuses(const PlanRequest& request) {
 
 std::vector<Candidate> graphpipe_candidates(const PlanRequest& request,
                                             const GraphpipeOptions& options) {
-  const std::vector<int> sizes = request.sizes();
+  const std::vector<Kind> kinds = kinds_of(request, options);
   std::vector<Rated> found;
-  const auto add = [&](const std::vector<int>& of, const GraphpipeOptions& by, bool if_replicas) {
-    const PartitionProblem problem = partition_problem_of(request, of, by);
-    if (const auto partition = partition_within(request, problem, by.mode)) {
-      Rated rated = rate(request, problem, *partition);
-      if (!if_replicas || !rated.candidate.replicas.empty()) {
-        found.push_back(std::move(rated));
-      }
-    }
+  const auto search = [&](const Kind& kind, SearchMode mode) -> std::optional<Rated> {
+    const PartitionProblem problem = partition_problem_of(request, kind.sizes, kind.options);
+    const auto partition = partition_within(request, problem, mode);
+    return partition ? std::optional(rate(request, problem, *partition)) : std::nullopt;
   };
-  GraphpipeOptions alone = options;
-  alone.replicas = false;
-  for (const int size : sizes) {
-    add({size}, alone, false);
-    if (options.replicas && request.devices > 1) {
-      add({size}, options, true);
+  const bool twice = options.mode == SearchMode::Auto;
+  for (const Kind& kind : kinds) {
+    if (auto rated = search(kind, twice ? SearchMode::Absorbing : options.mode)) {
+      rated->kind = &kind;
+      found.push_back(std::move(*rated));
     }
   }
-  if (options.stage_sizes && sizes.size() > 1) {
-    add(sizes, alone, false);
+  std::ranges::stable_sort(found, {}, &Rated::seconds);
+  // The exact search takes its time, and is left to those that may be the answer.
+  for (std::size_t i = 0; twice && i < std::min(kPromising, found.size()); ++i) {
+    if (auto rated = search(*found[i].kind, SearchMode::Auto)) {
+      rated->kind = found[i].kind;
+      found[i] = std::move(*rated);
+    }
   }
+  std::erase_if(found, [](const Rated& rated) {
+    return rated.kind->if_replicas && rated.candidate.replicas.empty();
+  });
   if (found.empty()) {
-    refuse(request, partition_problem_of(request, {sizes.front()}, alone));
+    refuse(request, partition_problem_of(request, kinds.front().sizes, kinds.front().options));
   }
   std::ranges::stable_sort(found, {}, &Rated::seconds);
   std::vector<Candidate> candidates;
-  for (Rated& rated : found) {
-    candidates.push_back(std::move(rated.candidate));
+  for (std::size_t i = 0; i < std::min(kMostCandidates, found.size()); ++i) {
+    candidates.push_back(std::move(found[i].candidate));
   }
+  add_schedules(request, candidates);
   return candidates;
 }
 

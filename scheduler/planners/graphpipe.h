@@ -30,8 +30,9 @@ struct GraphpipeOptions {
 /// Why the planner cannot answer: a schedule that is given, other than 1F1B.
 [[nodiscard]] std::optional<std::string> graphpipe_refuses(const PlanRequest& request);
 
-/// Returns a candidate for every size of microbatch, one for replicas too where they are faster,
-/// and one where stages have sizes of their own, if asked for; the fastest first.
+/// Returns the best candidates of all sizes of microbatch, eight at most: for every size one with
+/// and one without replicas, and one where stages have sizes of their own, if asked for. The
+/// fastest comes first; Auto looks for exact answers to the first two only.
 /// Errors: PlanInfeasible where no stages fit the memory; UsageArgument for a request without
 ///         operators, devices or sizes that divide the batch.
 [[nodiscard]] std::vector<Candidate> graphpipe_candidates(const PlanRequest& request,

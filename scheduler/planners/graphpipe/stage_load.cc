@@ -46,12 +46,8 @@ void StageLoad::shrink(std::size_t size) {
 }
 
 bool StageLoad::within(double limit) const {
-  for (std::size_t v = 0; v < problem_->variants.size(); ++v) {
-    if (sum(v) <= limit) {
-      return true;
-    }
-  }
-  return false;
+  return std::ranges::any_of(sums().first(problem_->variants.size()),
+                             [&](double time) { return time <= limit; });
 }
 
 }  // namespace stagecraft::graphpipe

@@ -6,7 +6,10 @@
 /// thread.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <functional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -26,6 +29,31 @@ class Consumers {
   std::vector<std::vector<int>> each_;
 };
 
+/// What a stage costs, as sums over its operators; those of sets that feed no other add up.
+class StageSums {
+ public:
+  explicit StageSums(std::size_t variants) : sums_(2 * variants + 1) {}
+  explicit StageSums(std::span<const double> sums) : sums_(sums.begin(), sums.end()) {}
+
+  StageSums& operator+=(const StageSums& more) {
+    std::ranges::transform(sums_, more.sums_, sums_.begin(), std::plus<>());
+    return *this;
+  }
+  [[nodiscard]] std::span<const double> view() const { return sums_; }
+
+ private:
+  std::vector<double> sums_;
+};
+
+/// Of such sums: seconds per sample.
+[[nodiscard]] inline double time_of(std::span<const double> sums, int variant) {
+  return sums[static_cast<std::size_t>(variant)];
+}
+/// Of such sums: bytes on each device, with so many samples in flight.
+[[nodiscard]] inline double bytes_of(std::span<const double> sums, int variant, int in_flight) {
+  return sums.back() + sums[sums.size() / 2 + static_cast<std::size_t>(variant)] * in_flight;
+}
+
 class StageLoad {
  public:
   StageLoad(const PartitionProblem& problem, const Consumers& consumers);
@@ -37,18 +65,16 @@ class StageLoad {
 
   [[nodiscard]] std::size_t size() const { return operators_.size(); }
   [[nodiscard]] const std::vector<int>& operators() const { return operators_; }
-  [[nodiscard]] double time(int variant) const { return sum(static_cast<std::size_t>(variant)); }
+  [[nodiscard]] std::span<const double> sums() const { return std::span(sums_).last(width_); }
+  [[nodiscard]] double time(int variant) const { return time_of(sums(), variant); }
   /// On each device, with so many samples in flight.
   [[nodiscard]] double bytes(int variant, int in_flight) const {
-    return sum(width_ - 1) +
-           sum(problem_->variants.size() + static_cast<std::size_t>(variant)) * in_flight;
+    return bytes_of(sums(), variant, in_flight);
   }
   /// Whether a variant takes no longer per sample; more operators never make it so.
   [[nodiscard]] bool within(double limit) const;
 
  private:
-  [[nodiscard]] double sum(std::size_t which) const { return sums_[sums_.size() - width_ + which]; }
-
   const PartitionProblem* problem_;
   const Consumers* consumers_;
   std::size_t width_;

@@ -17,7 +17,7 @@ namespace stagecraft::graphpipe {
 namespace {
 
 constexpr int kMostSubsets = 6;  // branches of which every set may be a stage
-constexpr int kMostSplits = 32;  // places at which a branch may be divided by absorbing
+constexpr int kMostSplits = 16;  // places at which a branch may be divided by absorbing
 
 std::size_t at(int i) {
   return static_cast<std::size_t>(i);
@@ -88,12 +88,6 @@ class TreeSearch {
       }
       work_.push_back(work_.back() + least);
     }
-    for (const Variant& variant : problem.variants) {
-      times_.emplace_back(1, 0.0);
-      for (const double time : variant.time) {
-        times_.back().push_back(times_.back().back() + time);
-      }
-    }
   }
 
   std::optional<Way> run() {
@@ -128,8 +122,8 @@ class TreeSearch {
   const Front& open_ways(const TreeItem& item, Split cut, Split lead, const After& after);
   Front sets_of(const std::vector<std::array<int, 3>>& branches, const After& after);
   Front ranges_of(std::vector<std::array<int, 3>> branches, const After& after);
-  /// Whether they could be one stage, by their times alone.
-  [[nodiscard]] bool may_be_together(std::span<const std::array<int, 3>> branches) const;
+  /// What items [lo, hi) of a row cost, where nothing else is in their stage that they feed.
+  const StageSums& part_sums(const std::array<int, 3>& part);
   /// Branches together as one stage, or the only one as a row.
   Front together(std::span<const std::array<int, 3>> branches, const After& after);
   /// Stages of a part of one branch.
@@ -146,6 +140,12 @@ class TreeSearch {
 
   /// What the load holds becomes a stage before every way of `from`; `left`: work before it.
   void extend(const Front& from, Front& to, double left);
+  template <class Operators>
+  void extend(const Front& from,
+              Front& to,
+              double left,
+              std::span<const double> sums,
+              const Operators& operators);
   /// Of the parts of branches that run at the same time.
   void beside(const Front& some, const Front& others, Front& to);
   /// `part` comes before a way whose stages it feeds.
@@ -167,12 +167,12 @@ class TreeSearch {
   bool any_in_flight_;
   bool shifts_ = false;
   std::vector<Turns> turns_;
-  std::vector<int> turns_of_;               // by variant
-  std::vector<double> work_;                // before every place, seconds times devices
-  std::vector<std::vector<double>> times_;  // by variant, before every place
+  std::vector<int> turns_of_;  // by variant
+  std::vector<double> work_;   // before every place, seconds times devices
   Consumers consumers_;
   StageLoad load_;
   Pieces pieces_;
+  std::map<std::array<int, 3>, StageSums> part_sums_;
   std::map<std::array<int, 4>, std::vector<Front>> rows_;  // by row, hi and after
   std::map<std::array<int, 7>, Front> opened_;             // by first place, cut, lead and after
 };
@@ -407,14 +407,15 @@ Front TreeSearch::ranges_of(std::vector<std::array<int, 3>> branches, const Afte
   return std::move(best.back());
 }
 
-bool TreeSearch::may_be_together(std::span<const std::array<int, 3>> branches) const {
-  return std::ranges::any_of(times_, [&](const std::vector<double>& times) {
-    double sum = 0;
-    for (const auto& [branch, lo, hi] : branches) {
-      sum += times[at(begin_of(row(branch), hi))] - times[at(begin_of(row(branch), lo))];
-    }
-    return sum <= limit_ * (1 + 1e-9);
-  });
+const StageSums& TreeSearch::part_sums(const std::array<int, 3>& part) {
+  const auto known = part_sums_.find(part);
+  if (known != part_sums_.end()) {
+    return known->second;
+  }
+  add(row(part[0]), part[1], part[2]);
+  const auto made = part_sums_.emplace(part, StageSums(load_.sums())).first;
+  load_.shrink(0);
+  return made->second;
 }
 
 Front TreeSearch::together(std::span<const std::array<int, 3>> branches, const After& after) {
@@ -422,36 +423,50 @@ Front TreeSearch::together(std::span<const std::array<int, 3>> branches, const A
     const auto& [branch, lo, hi] = branches.front();
     return row_ways(branch, lo, hi, after);
   }
-  if (!may_be_together(branches)) {
-    return {};
+  StageSums sums(problem_->variants.size());
+  for (const std::array<int, 3>& part : branches) {
+    sums += part_sums(part);
   }
   Front before;
   before.insert({.in_flight = after.in_flight, .turns = after.turns}, false);
-  for (const auto& [branch, lo, hi] : branches) {
-    add(row(branch), lo, hi);
-  }
   Front made;
-  extend(before, made, 0);
-  load_.shrink(0);
+  extend(before, made, 0, sums.view(), [&] {
+    std::vector<int> operators;
+    for (const auto& [branch, lo, hi] : branches) {
+      for (int op = begin_of(row(branch), lo); op < begin_of(row(branch), hi); ++op) {
+        operators.push_back(op);
+      }
+    }
+    return operators;
+  });
   return made;
 }
 
 void TreeSearch::extend(const Front& from, Front& to, double left) {
+  extend(from, to, left, load_.sums(), [&] { return load_.operators(); });
+}
+
+template <class Operators>
+void TreeSearch::extend(const Front& from,
+                        Front& to,
+                        double left,
+                        std::span<const double> sums,
+                        const Operators& operators) {
   for (const Way& way : from.ways()) {
     for (int v = 0; v < static_cast<int>(problem_->variants.size()); ++v) {
       const Variant& variant = problem_->variants[at(v)];
       Way made{.devices = way.devices + variant.devices, .turns = turns_of_[at(v)]};
-      if (load_.time(v) > limit_ ||
+      if (time_of(sums, v) > limit_ ||
           made.devices + std::ceil(left / limit_ - 1e-9) > problem_->devices) {
         continue;
       }
       made.in_flight = way.turns < 0
                            ? sink_in_flight(variant.turns)
                            : compute_in_flight(variant.turns, turns_[at(way.turns)], way.in_flight);
-      const double bytes = load_.bytes(v, made.in_flight);
+      const double bytes = bytes_of(sums, v, made.in_flight);
       made.peak = std::max(way.peak, bytes);
       if (bytes <= problem_->memory && to.takes(made, any_in_flight_)) {
-        made.piece = pieces_.join(way.piece, pieces_.stage(load_.operators(), v));
+        made.piece = pieces_.join(way.piece, pieces_.stage(operators(), v));
         to.insert(made, any_in_flight_);
       }
     }
