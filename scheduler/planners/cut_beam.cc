@@ -107,7 +107,11 @@ int scaled(int value, int numerator, int denominator) {
 std::optional<CutScore> score_below(CutCost& cost,
                                     std::span<const int> cuts,
                                     const CutScore& limit) {
-  CutScore score{0, cost.step_time(cuts)};
+  CutScore score{0, cost.bound(cuts)};
+  if (score >= limit) {
+    return std::nullopt;
+  }
+  score.time = cost.step_time(cuts);
   if (score >= limit) {
     return std::nullopt;  // whatever it holds
   }

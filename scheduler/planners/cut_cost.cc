@@ -50,6 +50,56 @@ CutCost::CutCost(const OperatorRow& row, const LinkCosts& links, Schedule schedu
     known_[pair(s, s + 1)] = 1;
   }
   widen();
+  count_tasks();
+}
+
+void CutCost::count_tasks() {
+  bool split = false;
+  for (const Schedule::Row& row : schedule_.rows()) {
+    RowTasks& tasks = row_tasks_.emplace_back();
+    for (const Cell& cell : row) {
+      for (const Task& task : cell.tasks()) {
+        if (task.kind == CellKind::Update) {
+          continue;
+        }
+        const int stage = layout_.model_stage(task.stage).value;
+        const auto kind =
+            static_cast<std::size_t>(task.kind) - static_cast<std::size_t>(CellKind::Forward);
+        split = split || task.kind == CellKind::BackwardWeight;
+        tasks.first = tasks.counts.empty() ? stage : tasks.first;
+        tasks.last = task.kind == CellKind::Backward ? std::optional(stage) : std::nullopt;
+        auto count = std::ranges::find(tasks.counts, stage, &RowTasks::Count::stage);
+        if (count == tasks.counts.end()) {
+          count = tasks.counts.insert(count, {.stage = stage});
+        }
+        ++count->tasks[kind];
+      }
+    }
+  }
+  for (RowTasks& tasks : row_tasks_) {
+    tasks.last = split ? std::nullopt : tasks.last;
+  }
+}
+
+double CutCost::bound(std::span<const int> cuts) const {
+  const auto begin_of = [&](int stage) {
+    return stage_begin(cuts, static_cast<std::size_t>(stage));
+  };
+  double bound = 0;
+  for (const RowTasks& tasks : row_tasks_) {
+    if (tasks.counts.empty()) {
+      continue;
+    }
+    double time = row_->forward_before(begin_of(tasks.first));
+    for (const auto& [stage, count] : tasks.counts) {
+      const StageWork work = row_->times(
+          begin_of(stage), stage_end(cuts, static_cast<std::size_t>(stage), row_->size()));
+      time += count[0] * work.forward + count[1] * work.backward() +
+              count[2] * work.backward_input + count[3] * work.backward_weight;
+    }
+    bound = std::max(bound, time + (tasks.last ? row_->backward_before(begin_of(*tasks.last)) : 0));
+  }
+  return bound;
 }
 
 StageGraph CutCost::stages_with(const std::vector<StageGraph::Edge>& edges) const {

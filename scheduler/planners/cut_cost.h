@@ -9,6 +9,7 @@
 /// KU-1: a step's time is what simulate() says of costs_of(), and the rows' updates behind it.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
 #include <utility>
@@ -44,6 +45,9 @@ class CutCost {
 
   /// Cost: linear in tasks and waits; no allocation once all edges between stages were met.
   double step_time(std::span<const int> cuts);
+  /// No step with this cut is shorter: what a row computes, after the stages before its first task
+  /// and before those behind its last. Cost: linear in stages.
+  [[nodiscard]] double bound(std::span<const int> cuts) const;
   /// Events of that step that determine it.
   std::vector<StepEvent> critical_path(std::span<const int> cuts);
   /// Of what stages hold, what their microbatches in flight keep, read and were sent, and what one
@@ -60,6 +64,18 @@ class CutCost {
     Link backward;
   };
 
+  /// How many tasks a row has, of the stages of the model that it runs.
+  struct RowTasks {
+    struct Count {
+      int stage = 0;
+      std::array<int, 4> tasks{};  // F, B, I, W
+    };
+    std::vector<Count> counts;
+    int first = 0;            // stage of the first task
+    std::optional<int> last;  // of the last, where that is a backward and none is split
+  };
+
+  void count_tasks();
   void find_crossing(std::span<const int> cuts);
   void set_weights(StepGraph& graph, const std::vector<Way>& ways, std::span<const int> cuts) const;
   [[nodiscard]] StageGraph stages_with(const std::vector<StageGraph::Edge>& edges) const;
@@ -76,6 +92,7 @@ class CutCost {
   Layout layout_;
   Placement placement_;
   bool updates_listed_ = false;  // by the schedule itself
+  std::vector<RowTasks> row_tasks_;
 
   std::vector<StageGraph::Edge> edges_;  // of the model's stages, as many as cuts have shown so far
   std::vector<char> known_;              // by pair: whether it is in edges_

@@ -19,6 +19,11 @@ double cuts_up_to(int operators, int stages, double limit) {
   return std::min(count, limit);
 }
 
+bool looks_at_all(const CutCost& cost, const CutSearchOptions& options) {
+  const double most = options.all_up_to;
+  return cuts_up_to(cost.row().size(), cost.stages(), most + 1) <= most;
+}
+
 /// The next cut in the order of their first places, or false behind the last.
 bool advance(std::vector<int>& cuts, int operators) {
   for (std::size_t i = cuts.size(); i-- > 0;) {
@@ -48,33 +53,30 @@ ScoredCut best_of_all(CutCost& cost) {
   return best;
 }
 
-/// Descends from a cut by moves of one place, of neighbours together, and of any two.
+/// Descends from a cut by moves of one place, of neighbours together, and of any two, until none
+/// helps or all moves that may be looked at are spent.
 class Descent {
  public:
-  Descent(CutCost& cost, ScoredCut from) : cost_(cost), best_(std::move(from)) {}
+  Descent(CutCost& cost, ScoredCut from, std::size_t& moves_left)
+      : cost_(cost), best_(std::move(from)), moves_left_(moves_left) {}
 
-  /// Until neighbours together, which includes one place, help no more.
-  void slide() {
-    while (slide_once()) {
-    }
-  }
-  /// Until no two places help any more either.
-  void run() {
+  ScoredCut run() {
     do {
-      slide();
+      while (slide()) {
+      }
     } while (move_two());
+    return best_;
   }
-
-  [[nodiscard]] const ScoredCut& best() const { return best_; }
 
  private:
-  bool slide_once() {
+  /// One place first, then two neighbours, and so on.
+  bool slide() {
     bool better = false;
-    for (std::size_t first = 0; first < best_.cuts.size(); ++first) {
-      for (std::size_t last = first; last < best_.cuts.size(); ++last) {
+    for (std::size_t more = 0; more < best_.cuts.size(); ++more) {
+      for (std::size_t first = 0; first + more < best_.cuts.size(); ++first) {
         for (const int by : kFar) {
           moved_ = best_.cuts;
-          for (std::size_t s = first; s <= last; ++s) {
+          for (std::size_t s = first; s <= first + more; ++s) {
             moved_[s] += by;
           }
           better = take() || better;
@@ -103,9 +105,10 @@ class Descent {
   }
 
   bool take() {
-    if (!is_cut(moved_, cost_.row().size(), 1)) {
+    if (moves_left_ == 0 || !is_cut(moved_, cost_.row().size(), 1)) {
       return false;
     }
+    --moves_left_;
     const auto score = score_below(cost_, moved_, best_.score);
     if (score) {
       best_ = {moved_, *score};
@@ -115,6 +118,7 @@ class Descent {
 
   CutCost& cost_;
   ScoredCut best_;
+  std::size_t& moves_left_;
   std::vector<int> moved_;
 };
 
@@ -177,33 +181,41 @@ std::vector<std::vector<int>> starting_cuts(const OperatorRow& row, int stages) 
   return starts;
 }
 
-ScoredCut find_cut(CutCost& cost, const CutSearchOptions& options) {
-  const int operators = cost.row().size();
-  if (cuts_up_to(operators, cost.stages(), options.all_up_to + 1) <= options.all_up_to) {
+ScoredCut first_cut(CutCost& cost, const CutSearchOptions& options) {
+  if (looks_at_all(cost, options)) {
     return best_of_all(cost);
   }
-  std::vector<std::vector<int>> starts = starting_cuts(cost.row(), cost.stages());
-  if (!options.further_start.empty()) {
-    starts.push_back(options.further_start);
-  }
   ScoredCut best;
-  for (std::vector<int>& start : starts) {
-    ScoredCut found = beam_from(cost, std::move(start), options.beam);
+  for (const std::vector<int>& start :
+       options.starts.empty() ? starting_cuts(cost.row(), cost.stages()) : options.starts) {
+    ScoredCut found = beam_from(cost, start, options.beam);
     if (best.cuts.empty() || found.score < best.score) {
       best = std::move(found);
     }
   }
+  return best;
+}
+
+ScoredCut refine_cut(CutCost& cost, ScoredCut first, const CutSearchOptions& options) {
+  if (looks_at_all(cost, options)) {
+    return first;
+  }
+  std::size_t moves_left = options.most_moves;
+  ScoredCut best = Descent(cost, std::move(first), moves_left).run();
   std::minstd_rand random;
-  for (std::size_t i = 0; i <= options.restarts; ++i) {
-    std::vector<int> from = i == 0 ? best.cuts : shaken(best.cuts, operators, random);
+  for (std::size_t i = 0; i < options.restarts && moves_left > 0; ++i) {
+    std::vector<int> from = shaken(best.cuts, cost.row().size(), random);
     const CutScore score = score_below(cost, from, {}).value_or(CutScore{});
-    Descent descent(cost, {std::move(from), score});
-    descent.run();
-    if (descent.best().score < best.score) {
-      best = descent.best();
+    ScoredCut found = Descent(cost, {std::move(from), score}, moves_left).run();
+    if (found.score < best.score) {
+      best = std::move(found);
     }
   }
   return best;
+}
+
+ScoredCut find_cut(CutCost& cost, const CutSearchOptions& options) {
+  return refine_cut(cost, first_cut(cost, options), options);
 }
 
 }  // namespace stagecraft

@@ -18,14 +18,24 @@ namespace stagecraft {
 
 struct CutSearchOptions {
   BeamOptions beam;
-  double all_up_to = 20'000;       ///< so many cuts are all looked at
-  std::size_t restarts = 12;       ///< from cuts a little off the best one
-  std::vector<int> further_start;  ///< beside the usual ones; empty: none
+  double all_up_to = 20'000;             ///< so many cuts are all looked at
+  std::size_t restarts = 6;              ///< from cuts a little off the best one
+  std::size_t most_moves = 150'000;      ///< that are looked at behind the beam
+  std::vector<std::vector<int>> starts;  ///< of the beam; empty: starting_cuts()
 };
 
-/// Returns the best cut; it fits the memory where any that was looked at does.
-/// Cost: a beam's for every start, then about 50 step times for every two places and every cut that
-/// is better than the one before.
+/// The best of all cuts where there are few, else of the beams.
+/// Cost: a beam's for every start.
+[[nodiscard]] ScoredCut first_cut(CutCost& cost, const CutSearchOptions& options = {});
+
+/// The best cut that moves of several places find from `first`, or `first`. Nothing is better where
+/// all cuts were looked at.
+/// Cost: `most_moves` step times at most.
+[[nodiscard]] ScoredCut refine_cut(CutCost& cost,
+                                   ScoredCut first,
+                                   const CutSearchOptions& options = {});
+
+/// Both. The cut returned fits the memory where any that was looked at does.
 [[nodiscard]] ScoredCut find_cut(CutCost& cost, const CutSearchOptions& options = {});
 
 }  // namespace stagecraft

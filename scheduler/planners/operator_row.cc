@@ -5,10 +5,29 @@
 #include <utility>
 
 namespace stagecraft {
+namespace {
+
+/// By operator, the longest way through those before it on which what it reads depends.
+template <class Time>
+std::vector<double> longest_before(const WorkGraph& graph, Time&& time) {
+  std::vector<double> before(static_cast<std::size_t>(graph.size()), 0.0);
+  for (int op = 0; op < graph.size(); ++op) {
+    for (const int pred : graph.preds(op)) {
+      double& here = before[static_cast<std::size_t>(op)];
+      here = std::max(here, before[static_cast<std::size_t>(pred)] + time(graph.at(pred)));
+    }
+  }
+  return before;
+}
+
+}  // namespace
 
 OperatorRow::OperatorRow(const WorkGraph& graph)
     : graph_(&graph),
       before_(1),
+      forward_before_(longest_before(graph, [](const OperatorCost& op) { return op.forward; })),
+      backward_before_(longest_before(
+          graph, [](const OperatorCost& op) { return op.backward_input + op.backward_weight; })),
       crossing_(static_cast<std::size_t>(graph.size())),
       users_(graph.all_parameters().size()) {
   for (int op = 0; op < graph.size(); ++op) {

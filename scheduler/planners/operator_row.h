@@ -30,6 +30,15 @@ class OperatorRow {
   /// Times and bytes. Cost: linear in the stage.
   [[nodiscard]] StageWork work(int first, int last) const;
 
+  /// No stage that begins with the operator starts a forward sooner after the step's start, or ends
+  /// a whole backward later before the step's end: the longest way through the operators before it.
+  [[nodiscard]] double forward_before(int op) const {
+    return forward_before_[static_cast<std::size_t>(op)];
+  }
+  [[nodiscard]] double backward_before(int op) const {
+    return backward_before_[static_cast<std::size_t>(op)];
+  }
+
   /// Calls visit(from stage, to stage, bytes) for every value and stage that reads it from another.
   /// Cost: about linear in the values that cross a cut.
   template <class Visit>
@@ -48,7 +57,8 @@ class OperatorRow {
   };
 
   const WorkGraph* graph_;
-  std::vector<Sums> before_;  // by operator, and one more
+  std::vector<Sums> before_;                              // by operator, and one more
+  std::vector<double> forward_before_, backward_before_;  // by operator
   std::vector<Value> values_;
   std::vector<std::vector<int>> crossing_;  // by operator: values that it or one behind it reads of
                                             // one before it, the last producer first

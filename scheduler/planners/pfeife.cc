@@ -1,0 +1,127 @@
+#include "stagecraft/scheduler/planners/pfeife.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stagecraft/scheduler/planners/cut_candidates.h"
+#include "stagecraft/scheduler/planners/cut_search.h"
+#include "stagecraft/scheduler/planners/given_schedule.h"
+#include "stagecraft/scheduler/planners/pfeife_sets.h"
+
+namespace stagecraft {
+namespace {
+
+/// Beyond these a search takes more than about a minute on one core.
+constexpr std::size_t kMaxOperators = 10'000;
+constexpr int kMaxDevices = 32;
+
+/// So many sets of a size are searched to the end; the others by the beam alone.
+constexpr std::size_t kRefined = 3;
+/// Further extra forwards are tried while they make a step shorter by this part, or the one before
+/// them did.
+constexpr double kWorthIt = 0.01;
+
+struct Found {
+  PfeifeOptions set;
+  CutCost cost;
+  ScoredCut cut;
+};
+
+/// Sets of one block, whose extra forwards grow, are left at the second that is no better.
+class Patience {
+ public:
+  [[nodiscard]] bool is_spent(const PfeifeOptions& set) {
+    if (set.loops != loops_ || set.block != block_) {
+      *this = {};
+      loops_ = set.loops;
+      block_ = set.block;
+    }
+    return misses_ > 1;
+  }
+  void add(const CutScore& score) {
+    const bool helps = score.excess < best_.excess || score.time < best_.time * (1 - kWorthIt);
+    misses_ = helps ? 0 : misses_ + 1;
+    best_ = std::min(best_, score);
+  }
+
+ private:
+  int loops_ = 0, block_ = 0;
+  int misses_ = 0;
+  CutScore best_;
+};
+
+/// The sets of one size with their cuts, each beam from the best cut of the set before.
+std::vector<Found> found_by_beams(const PlanRequest& request, const OperatorRow& row, int size) {
+  const int microbatches = request.batch / size;
+  std::vector<Found> all;
+  Patience patience;
+  for (const PfeifeOptions& set : pfeife_sets({.operators = row.size(),
+                                  .devices = request.devices,
+                                  .microbatches = microbatches,
+                                  .forward = row.times(0, row.size()).forward})) {
+    if (patience.is_spent(set)) {
+      continue;
+    }
+    CutCost cost(
+        row, request.costs.links, pfeife(request.devices, microbatches, set), request.memory);
+    CutSearchOptions options;
+    if (!all.empty() && all.back().set.loops == set.loops) {
+      options.starts = {all.back().cut.cuts};
+    }
+    ScoredCut cut = first_cut(cost, options);
+    patience.add(cut.score);
+    all.push_back({set, std::move(cost), std::move(cut)});
+  }
+  return all;
+}
+
+void add_sets(const PlanRequest& request, int size, CutCandidates& candidates) {
+  const WorkGraph graph = WorkGraph::of(request.costs, size);
+  const OperatorRow row(graph);
+  std::vector<Found> all = found_by_beams(request, row, size);
+  std::ranges::stable_sort(all, {}, [](const Found& found) { return found.cut.score; });
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    Found& found = all[i];
+    if (i < kRefined) {
+      found.cut = refine_cut(found.cost, std::move(found.cut));
+    }
+    candidates.add(found.cost, found.cut, schedule_name(found.set));
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> pfeife_refuses(const PlanRequest& request) {
+  const std::size_t operators = request.costs.operators.size();
+  if (operators < static_cast<std::size_t>(request.devices)) {
+    return fmt::format("pfeife gives every device an operator, found {} for {} devices",
+                       operators,
+                       request.devices);
+  }
+  if (operators > kMaxOperators || request.devices > kMaxDevices) {
+    return fmt::format(
+        "pfeife plans for up to {} operators and {} devices, asked for are {} and {}; graphpipe, "
+        "capslog and balance take more",
+        kMaxOperators,
+        kMaxDevices,
+        operators,
+        request.devices);
+  }
+  return std::nullopt;
+}
+
+std::vector<Candidate> pfeife_candidates(const PlanRequest& request) {
+  if (request.schedule || request.builder) {
+    return best_cut_for_schedule(request);
+  }
+  CutCandidates candidates;
+  for (const int size : request.sizes()) {
+    add_sets(request, size, candidates);
+  }
+  return std::move(candidates).take(request.memory);
+}
+
+}  // namespace stagecraft
