@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <map>
 #include <memory>
 #include <set>
 #include <unordered_map>
@@ -17,10 +18,13 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/base/median.h"
 #include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/fuse/regions.h"
 #include "stagecraft/compiler/lone_node.h"
 #include "stagecraft/compiler/memory_meter.h"
 #include "stagecraft/compiler/operator_uses.h"
+#include "stagecraft/compiler/partition.h"
 #include "stagecraft/compiler/thread_count.h"
 
 namespace stagecraft {
@@ -33,12 +37,6 @@ double seconds_of(Work&& work) {
   const auto start = std::chrono::steady_clock::now();
   work();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-double median(std::vector<double> samples) {
-  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
-  std::nth_element(samples.begin(), middle, samples.end());
-  return *middle;
 }
 
 /// Differentiates the results towards the leaves, and returns how long that took.
@@ -70,7 +68,12 @@ double backward_seconds(const Tensors& results, const Tensors& leaves) {
 /// Replays a graph node by node.
 class Measuring {
  public:
-  Measuring(const Graph& graph, const Tensors& inputs, const Tensors& labels, int repeats)
+  /// `regions`: whose bytes are those of fused passes.
+  Measuring(const Graph& graph,
+            const Tensors& inputs,
+            const Tensors& labels,
+            int repeats,
+            const std::vector<Region>& regions)
       : graph_(graph), repeats_(repeats), uses_(graph.values.size()) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       values_[graph.inputs[i]] = inputs[i];
@@ -85,10 +88,29 @@ class Measuring {
         }
       }
     }
+    for (const Region& region : regions) {
+      fused_.insert(region.nodes.begin(), region.nodes.end());
+      ends_.emplace(region.nodes.back(), &region);
+      for (const ValueId id : region.inputs) {
+        ++uses_[id.index()];  // it is measured behind the last of its nodes
+      }
+    }
   }
 
-  /// Measures a node and runs it for those behind. Requires: it is called for each, in order.
-  OperatorCost measure(const Node& node) {
+  /// Measures the next node, behind those in `costs`, and runs it for those that follow.
+  void measure_next(std::vector<OperatorCost>& costs) {
+    const std::size_t number = costs.size();
+    const Node& node = graph_.nodes[number];
+    costs.push_back(measure(node, fused_.contains(number)));
+    costs.back().id = static_cast<int>(number);
+    if (const auto end = ends_.find(number); end != ends_.end()) {
+      measure_region(*end->second, costs);
+    }
+    hand_on(node);
+  }
+
+ private:
+  OperatorCost measure(const Node& node, bool fused) {
     OperatorCost cost;
     cost.name = operator_name(node);
     for (const ValueId result : node.results) {
@@ -96,16 +118,38 @@ class Measuring {
     }
     {
       const LoneNode first(graph_, node, /*all=*/false);
+      const std::set<int> counted = kept_;
       measure_bytes(first, cost);
+      if (fused) {
+        kept_ = counted;  // by the region
+      }
       measure_forward(first, cost);
     }
-    const LoneNode whole(graph_, node, /*all=*/true);
-    measure_backward(whole, cost);
-    hand_on(node, whole);
+    measure_backward(LoneNode(graph_, node, /*all=*/true), cost);
     return cost;
   }
 
- private:
+  /// Keeps OC-2. The last of its operators has what is held while it runs.
+  void measure_region(const Region& region, std::vector<OperatorCost>& costs) {
+    const LoneNode passes(graph_, region);
+    (void)passes.run(arguments_of(passes));  // makes the plan
+    OperatorCost whole;
+    measure_bytes(passes, whole);
+    double alone = 0;
+    for (const std::size_t node : region.nodes) {
+      alone += costs[node].kept;
+    }
+    for (const std::size_t node : region.nodes) {
+      OperatorCost& cost = costs[node];
+      const double share =
+          alone > 0 ? cost.kept / alone : 1 / static_cast<double>(region.nodes.size());
+      cost.kept = whole.kept * share;
+      cost.transient = 0;
+    }
+    costs[region.nodes.back()].transient = whole.transient;
+    let_go(region.inputs);
+  }
+
   [[nodiscard]] bool carries_gradient(ValueId id) const {
     const Value& value = graph_.at(id);
     return value.kind == ValueKind::Computed && value.requires_grad;
@@ -235,13 +279,18 @@ class Measuring {
     cost.backward_weight = all - cost.backward_input;
   }
 
-  void hand_on(const Node& node, const LoneNode& whole) {
+  void hand_on(const Node& node) {
+    const LoneNode whole(graph_, node, /*all=*/true);
     const Tensors results = whole.run(arguments_of(whole));
     const std::vector<ValueId> ids = whole.results();
     for (std::size_t i = 0; i < ids.size(); ++i) {
       values_[ids[i]] = results[i].defined() ? results[i].detach() : results[i];
     }
-    for (const ValueId id : reads_of(node)) {
+    let_go(reads_of(node));
+  }
+
+  void let_go(const std::vector<ValueId>& read) {
+    for (const ValueId id : read) {
       if (id != kNoValue && --uses_[id.index()] == 0) {
         values_.erase(id);
       }
@@ -252,8 +301,16 @@ class Measuring {
   const int repeats_;
   std::vector<int> uses_;  // by value: reads still to come
   std::unordered_map<ValueId, at::Tensor> values_;
-  std::set<int> kept_;  // alias sets that are counted
+  std::set<int> kept_;                         // alias sets that are counted
+  std::set<std::size_t> fused_;                // nodes of regions
+  std::map<std::size_t, const Region*> ends_;  // by their last node
 };
+
+/// Of the whole model as one stage: a cut only takes some of them apart.
+std::vector<Region> regions_in(const Graph& graph) {
+  const Partition uncut = partition(graph, {std::vector<int>(graph.nodes.size(), 0), {"model"}});
+  return regions_of(uncut.stages.front(), uncut.stages.front().chunks.front()).all;
+}
 
 }  // namespace
 
@@ -287,12 +344,11 @@ std::vector<OperatorCost> measure_operators(const Graph& graph,
   const auto measure = [&] {
     set_own_thread_count(how.threads);
     const at::AutoGradMode gradients(true);
-    Measuring measuring(graph, inputs, labels, how.repeats);
+    const std::vector<Region> regions = how.fuse ? regions_in(graph) : std::vector<Region>();
+    Measuring measuring(graph, inputs, labels, how.repeats, regions);
     std::vector<OperatorCost> costs;
-    for (const Node& node : graph.nodes) {
-      OperatorCost cost = measuring.measure(node);
-      cost.id = static_cast<int>(costs.size());
-      costs.push_back(std::move(cost));
+    while (costs.size() < graph.nodes.size()) {
+      measuring.measure_next(costs);
     }
     note_uses(graph, costs);
     return costs;

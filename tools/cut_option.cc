@@ -1,5 +1,6 @@
 #include "stagecraft/tools/cut_option.h"
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <string_view>
@@ -8,8 +9,10 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/actors/profile/placed_times.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/split.h"
+#include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/cut/cut_file.h"
 #include "stagecraft/compiler/operator_costs.h"
 #include "stagecraft/scheduler/formats/costs_json.h"
@@ -83,6 +86,12 @@ std::string costs_text(const Program& program, const Batch& inputs, int threads)
   if (costs.operators.empty()) {
     costs.operators = measure_operators(program, inputs, {}, {.threads = threads});
   }
+  // As of an optimizer of two tensors: what it takes is measured by `stagecraft profile` alone.
+  const CompiledProgram& compiled = program.compiled();
+  costs.parameters =
+      place_updates(compiled.graph.parameters, /*update=*/0, /*states=*/2, costs.operators);
+  const auto split = std::ranges::find(compiled.inputs, false, &BatchSlice::replicated);
+  costs.samples = split == compiled.inputs.end() ? 1 : static_cast<int>(split->sizes[0]);
   return to_json(costs);
 }
 

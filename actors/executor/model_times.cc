@@ -15,6 +15,7 @@
 
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/base/median.h"
 #include "stagecraft/compiler/gradient_flow.h"
 #include "stagecraft/compiler/partition.h"
 #include "stagecraft/compiler/probe.h"
@@ -31,12 +32,6 @@ constexpr int kWarmUp = 2;
 
 double seconds_between(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
-}
-
-double median(std::vector<double> samples) {
-  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
-  std::nth_element(samples.begin(), middle, samples.end());
-  return *middle;
 }
 
 /// When the units of a forward began, and from which sequence number on nodes are theirs.

@@ -1,6 +1,5 @@
 #include "stagecraft/actors/profile/link_costs.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -10,6 +9,7 @@
 
 #include <ATen/ops/zeros.h>
 
+#include "stagecraft/base/median.h"
 #include "stagecraft/futures/transport/inproc.h"
 #include "stagecraft/futures/transport/routed.h"
 
@@ -79,12 +79,6 @@ struct Times {
     return elements > kMany ? Times{1, 3} : Times{};
   }
 };
-
-double median(std::vector<double> samples) {
-  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
-  std::nth_element(samples.begin(), middle, samples.end());
-  return *middle;
-}
 
 /// Sends back all that comes, `count` times. Ends when the other end is closed.
 void echo(Transport& end, int count) {

@@ -16,6 +16,7 @@
 #include "stagecraft/actors/profile/placed_times.h"
 #include "stagecraft/actors/profile/profile_cache.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/base/median.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/operator_costs.h"
 #include "stagecraft/compiler/variants.h"
@@ -107,20 +108,6 @@ std::string text_of(const Optimizer& optimizer) {
     text += fmt::format(" {}={}", setting.name, setting.value);
   }
   return text;
-}
-
-/// Interquartile range over median.
-double noise_of(std::vector<double> samples) {
-  std::ranges::sort(samples);
-  const auto at = [&](double share) {
-    return samples[static_cast<std::size_t>(share * static_cast<double>(samples.size() - 1) + 0.5)];
-  };
-  return (at(0.75) - at(0.25)) / at(0.5);
-}
-
-double median(std::vector<double> samples) {
-  std::ranges::sort(samples);
-  return samples[samples.size() / 2];
 }
 
 /// Errors: CompileShape where the operators of another size are others. Keeps PRF-2.
@@ -260,7 +247,10 @@ class Profiler {
     Costs costs;
     costs.samples = samples;
     costs.operators = measure_operators(
-        graph, inputs, labels, {.repeats = kAloneRepeats, .threads = options_.threads});
+        graph,
+        inputs,
+        labels,
+        {.repeats = kAloneRepeats, .threads = options_.threads, .fuse = program_.fuse});
     const ModelTimes times = time_model(graph,
                                         inputs,
                                         labels,

@@ -61,22 +61,22 @@ TEST_CASE("reads name producer, result and bytes", "[compiler][operator-uses]") 
   const int product = uses.of("aten::matmul").id;
   const int parts = product + 1;
   CHECK(uses.of("aten::matmul").reads.empty());
-  CHECK(uses.costs[static_cast<std::size_t>(parts)].reads ==
-        std::vector<OperatorRead>{{product, 0, kWhole}});
-  CHECK(uses.of("aten::add").reads ==
-        std::vector<OperatorRead>{{parts, 0, kHalf}, {parts, 1, kHalf}});
-  CHECK(uses.of("aten::tanh").reads == std::vector<OperatorRead>{{product, 0, kWhole}});
+  CHECK((uses.costs[static_cast<std::size_t>(parts)].reads ==
+         std::vector<OperatorRead>{{product, 0, kWhole}}));
+  CHECK((uses.of("aten::add").reads ==
+         std::vector<OperatorRead>{{parts, 0, kHalf}, {parts, 1, kHalf}}));
+  CHECK((uses.of("aten::tanh").reads == std::vector<OperatorRead>{{product, 0, kWhole}}));
 }
 
 TEST_CASE("a value written through a view is read of its maker, behind who wrote it",
           "[compiler][operator-uses]") {
   const Uses uses;
   const int write = uses.of("aten::mul_").id;
-  CHECK(uses.of("aten::mul_").reads ==
-        std::vector<OperatorRead>{{uses.of("aten::narrow").id, 0, kHalf},
-                                  {uses.of("aten::add").id, 0, kHalf}});
-  CHECK(uses.of("aten::matmul", 1).reads ==
-        std::vector<OperatorRead>{{uses.of("aten::tanh").id, 0, kWhole}, {write, 0, 0}});
+  CHECK((uses.of("aten::mul_").reads ==
+         std::vector<OperatorRead>{{uses.of("aten::narrow").id, 0, kHalf},
+                                   {uses.of("aten::add").id, 0, kHalf}}));
+  CHECK((uses.of("aten::matmul", 1).reads ==
+         std::vector<OperatorRead>{{uses.of("aten::tanh").id, 0, kWhole}, {write, 0, 0}}));
 }
 
 TEST_CASE("operators between which nothing can be cut are joined", "[compiler][operator-uses]") {

@@ -8,6 +8,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/operator_costs.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/modules.h"
 
@@ -17,22 +18,24 @@ namespace {
 using Catch::Approx;
 using Catch::Matchers::ContainsSubstring;
 
+constexpr int kWidth = 128;
+
 /// A value that two operators read, and small operators that are fused.
 struct Net : torch::nn::Module {
   torch::nn::Linear a{nullptr}, b{nullptr};
   Net() {
-    a = register_module("a", torch::nn::Linear(32, 32));
-    b = register_module("b", torch::nn::Linear(32, 32));
+    a = register_module("a", torch::nn::Linear(kWidth, kWidth));
+    b = register_module("b", torch::nn::Linear(kWidth, kWidth));
   }
   torch::Tensor forward(torch::Tensor x) {
-    const auto h = torch::tanh(a(x) * 2);
-    return torch::sigmoid(b(h)) + h * 0.5;
+    const auto h = torch::tanh(a(x));
+    return torch::silu(b(h)) * h;
   }
 };
 
 struct Timed {
   Net net;
-  torch::Tensor x = torch::randn({16, 32});
+  torch::Tensor x = torch::randn({128, kWidth});  // enough elements to be fused
   Program program = compile(net, {.inputs = {x}, .labels = {x}, .loss = testing::mean_square});
 
   [[nodiscard]] ModelTimes times(const ModelTiming& how) const {
@@ -81,6 +84,19 @@ TEST_CASE("the backward of an operator is that of the nodes it made", "[profile]
     sums += unit.sums;
   }
   CHECK(sums > 0);  // h is read twice, and parameters have sums
+}
+
+TEST_CASE("bytes that operators keep add up to those of the model in fused passes (OC-2)",
+          "[profile][executor]") {
+  const Timed timed;
+  const bool fuse = GENERATE(false, true);
+  const ModelTimes times = timed.times({.fuse = fuse, .repeats = 1, .optimizer = Sgd{}});
+  double kept = 0;
+  for (const OperatorCost& cost : measure_operators(
+           timed.program.compiled().graph, {timed.x}, {timed.x}, {.repeats = 1, .fuse = fuse})) {
+    kept += cost.kept;
+  }
+  CHECK(kept == times.saved_bytes);
 }
 
 TEST_CASE("timing trains a copy (MDT-2)", "[profile][executor]") {

@@ -48,7 +48,8 @@ TEST_CASE("an update is put down to the first that uses a parameter, by bytes", 
                                      {"unused", at::zeros({8}).requires_grad_(true)},
                                      {"b", at::zeros({12}).requires_grad_(true)}};
   const std::vector<ParameterCost> parameters = place_updates(all, 1, /*states=*/2, costs);
-  CHECK(parameters == std::vector<ParameterCost>{{"a", 16, 64}, {"frozen", 8, 8}, {"b", 48, 192}});
+  CHECK(
+      (parameters == std::vector<ParameterCost>{{"a", 16, 64}, {"frozen", 8, 8}, {"b", 48, 192}}));
   CHECK(costs[0].update == 0.25);
   CHECK(costs[1].update == 0.75);
 }

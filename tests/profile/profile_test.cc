@@ -1,6 +1,7 @@
 /// A profile as planners get it, and what is measured a second time: nothing.
 #include "stagecraft/actors/profile/profile.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -54,7 +55,12 @@ TEST_CASE("a profile has all that planners read, on every size", "[profile]") {
   CHECK_FALSE(costs.device.name.empty());
   REQUIRE(costs.operators_at.size() == 2);
   CHECK(costs.operators_at.at(8).size() == costs.operators.size());
-  CHECK(costs.operators_at.at(1)[0].output * 4 == costs.operators[0].output);
+  const auto tanh = std::ranges::find(costs.operators, "aten::tanh", &OperatorCost::name);
+  REQUIRE(tanh != costs.operators.end());
+  const OperatorCost& of_one = costs.operators_at.at(1)[static_cast<std::size_t>(tanh->id)];
+  CHECK(of_one.output * 4 == tanh->output);
+  CHECK(of_one.reads.empty());  // said once
+  CHECK(tanh->reads.size() == 1);
   REQUIRE(costs.parameters.size() == 4);
   CHECK(costs.parameters[0].name == "layer0.weight");
   CHECK(costs.parameters[0].held == 4 * kWidth * kWidth * sizeof(float));  // of AdamW

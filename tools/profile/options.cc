@@ -135,6 +135,7 @@ std::variant<ProfileRequest, HelpText> parse_profile_options(
     wrong_usage(kCommand,
                 "--output - expects no --json, which prints too; leave one of the two out");
   }
+  model.all_steps = model.model_file.has_value();
   model.ranks = 1;
   model.stages = 1;
   model.schedule = "gpipe";

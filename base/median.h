@@ -1,0 +1,28 @@
+/// median, and how far repetitions of a measurement lie apart. Pure; any thread.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace stagecraft {
+
+/// The sample of that rank: 0.5 is the median, 0.25 the first quartile. Requires: samples.
+[[nodiscard]] inline double quantile(std::vector<double> samples, double share) {
+  const auto last = static_cast<double>(samples.size() - 1);
+  const auto place = samples.begin() + static_cast<std::ptrdiff_t>(share * last + 0.5);
+  std::nth_element(samples.begin(), place, samples.end());
+  return *place;
+}
+
+[[nodiscard]] inline double median(std::vector<double> samples) {
+  return quantile(std::move(samples), 0.5);
+}
+
+/// The interquartile range over the median. Requires: samples, the median not 0.
+[[nodiscard]] inline double noise_of(const std::vector<double>& samples) {
+  return (quantile(samples, 0.75) - quantile(samples, 0.25)) / median(samples);
+}
+
+}  // namespace stagecraft
