@@ -1,6 +1,6 @@
-# Writes render/page/ as the string constants of scheduler/render/html_assets.h:
+# Writes the files of a page as one of the constants of scheduler/render/html_assets.h:
 #
-#   cmake -DPAGE=<folder> -DSTYLES=<name;name> -DSCRIPTS=<name;name> -DOUTPUT=<file.cc> -P EmbedFiles.cmake
+#   cmake -DPAGE=<folder> -DSTYLES=<name;name> -DSCRIPTS=<name;name> -DNAME=<constant> -DOUTPUT=<file.cc> -P EmbedFiles.cmake
 #
 # The scripts become one, in the order given, in a scope of their own.
 
@@ -22,12 +22,13 @@ file(WRITE "${OUTPUT}" "// Made from ${PAGE} by cmake/EmbedFiles.cmake: edit the
 
 namespace stagecraft::render {
 
-const std::string_view kPage = R\"embedded(${page})embedded\";
-const std::string_view kStyle = R\"embedded(${style})embedded\";
-const std::string_view kScript = R\"embedded((() => {
+const HtmlAssets ${NAME}{
+    R\"embedded(${page})embedded\",
+    R\"embedded(${style})embedded\",
+    R\"embedded((() => {
 \"use strict\";
 ${script}})();
-)embedded\";
+)embedded\"};
 
 }  // namespace stagecraft::render
 ")

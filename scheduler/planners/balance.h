@@ -20,11 +20,11 @@ namespace stagecraft {
 [[nodiscard]] std::optional<std::string> balance_refuses(const PlanRequest& request);
 
 /// As PlannerInfo::search: the shortest simulated step first. Of many candidates on many devices
-/// the first kMaxBalanceTasks tasks' worth are made, in the order of the builders.
-/// Errors: as there, and UsageArgument where the builder that is asked for takes no microbatch
-///         size of the request, with its reason.
+/// the first kMaxBalanceTasks tasks' worth are made, those of few chunks before others.
+/// Errors: as there, and where no builder takes any microbatch size of the request, the first one's
+///         own.
 [[nodiscard]] std::vector<Candidate> balance_candidates(const PlanRequest& request);
 
-inline constexpr double kMaxBalanceTasks = 2e7;
+inline constexpr double kMaxBalanceTasks = 4e7;
 
 }  // namespace stagecraft

@@ -1,5 +1,6 @@
 #include "stagecraft/scheduler/planners/recipes.h"
 
+#include <algorithm>
 #include <initializer_list>
 #include <string_view>
 
@@ -61,6 +62,7 @@ std::vector<Recipe> recipes() {
           {.builder = &builder, .chunks = builder.chunks == ChunkRule::Two ? 2 : 1, .set = {}});
     }
   }
+  std::ranges::stable_sort(made, {}, &Recipe::chunks);
   return made;
 }
 

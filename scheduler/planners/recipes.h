@@ -23,8 +23,7 @@ struct Recipe {
   [[nodiscard]] std::string name() const;
 };
 
-/// For one copy of a chain of stages, in the order of the registry. Builders of stage graphs stand
-/// for their chain's, see balance.cc.
+/// For one copy of a chain of stages: those of few chunks first, as the registry has them.
 [[nodiscard]] std::vector<Recipe> recipes();
 
 }  // namespace stagecraft

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/render/escape.h"
 #include "stagecraft/scheduler/render/html_assets.h"
 #include "stagecraft/scheduler/render/html_data.h"
 
@@ -18,14 +17,6 @@ std::size_t count_entries(const Schedule& schedule) {
     }
   }
   return entries;
-}
-
-/// Moves `rest` behind `mark` and returns what stood before it.
-std::string_view take_until(std::string_view& rest, std::string_view mark) {
-  const std::size_t at = rest.find(mark);
-  const std::string_view before = rest.substr(0, at);
-  rest.remove_prefix(at + mark.size());
-  return before;
 }
 
 }  // namespace
@@ -43,17 +34,8 @@ std::string render_html(const Schedule& schedule,
                             kMaxHtmlEntries,
                             entries));
   }
-  std::string_view rest = render::kPage;
-  std::string page(take_until(rest, "{{title}}"));
-  page += render::escaped(title);
-  page += take_until(rest, "{{style}}");
-  page += render::kStyle;
-  page += take_until(rest, "{{data}}");
-  page += render::html_data(schedule, graph, timeline, violations, title);
-  page += take_until(rest, "{{script}}");
-  page += render::kScript;
-  page += rest;
-  return page;
+  return render::kSchedulePage.document(
+      title, render::html_data(schedule, graph, timeline, violations, title));
 }
 
 }  // namespace stagecraft

@@ -1,14 +1,26 @@
-/// The files of render/page/, as cmake/EmbedFiles.cmake built them into the library.
+/// HtmlAssets: the files of a page, as cmake/EmbedFiles.cmake built them into the library, and how
+/// they become one document.
+///
+/// Private to render/. Pure.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace stagecraft::render {
 
-/// The document, with {{title}}, {{style}}, {{data}} and {{script}} where those belong, in this
-/// order.
-extern const std::string_view kPage;
-extern const std::string_view kStyle;
-extern const std::string_view kScript;
+struct HtmlAssets {
+  /// The document, with {{title}}, {{style}}, {{data}} and {{script}} where those belong, in this
+  /// order.
+  std::string_view page;
+  std::string_view style;
+  std::string_view script;
+
+  /// Requires: `data` holds no '<' (H-1).
+  [[nodiscard]] std::string document(std::string_view title, std::string_view data) const;
+};
+
+extern const HtmlAssets kSchedulePage;  ///< render/page/
+extern const HtmlAssets kPlanPage;      ///< render/plan_page/
 
 }  // namespace stagecraft::render

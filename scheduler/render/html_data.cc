@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <span>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/hash.h"
 #include "stagecraft/scheduler/render/html.h"
+#include "stagecraft/scheduler/render/json_text.h"
 #include "stagecraft/scheduler/render/palette.h"
 #include "stagecraft/scheduler/surplus.h"
 
@@ -19,44 +18,6 @@ namespace {
 
 /// A cycle longer than this is told, not drawn.
 constexpr std::size_t kMaxSteps = 1'000;
-
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (code < 0x20 || c == '<' || c == '>' || c == '&') {
-      out += fmt::format("\\u{:04x}", code);
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
-
-std::string number(double value) {
-  if (!std::isfinite(value)) {
-    throw Error(Errc::ScheduleParameter,
-                "a page shows finite times only, the timeline has one that is not; look for an "
-                "infinite duration or a bandwidth of 0 in the costs");
-  }
-  return fmt::format("{:.10g}", value);
-}
-
-/// Writes "[a,b,...]" of what `write` makes of each item.
-template <class Items, class Write>
-std::string list(const Items& items, Write&& write) {
-  std::string out = "[";
-  for (const auto& item : items) {
-    if (out.size() > 1) {
-      out += ',';
-    }
-    out += write(item);
-  }
-  return out + ']';
-}
 
 std::string row_cells(const Schedule::Row& row) {
   std::string out;
@@ -75,7 +36,7 @@ std::string row_cells(const Schedule::Row& row) {
     out += to_string(cell) + ' ';
   }
   flush_idle();
-  return quoted(out.empty() ? out : out.substr(0, out.size() - 1));
+  return json_text(out.empty() ? out : out.substr(0, out.size() - 1));
 }
 
 /// Those that say more than the number.
@@ -84,14 +45,14 @@ std::string stage_names(const StageGraph& graph) {
   for (int s = 0; s < graph.size(); ++s) {
     const std::string& name = graph.name(StageId(s));
     if (!name.empty() && name != fmt::format("stage {}", s)) {
-      out += fmt::format("{}\"{}\":{}", out.empty() ? "" : ",", s, quoted(name));
+      out += fmt::format("{}\"{}\":{}", out.empty() ? "" : ",", s, json_text(name));
     }
   }
   return '{' + out + '}';
 }
 
 std::string edges(const StageGraph& graph) {
-  return list(graph.edges(), [&](const StageGraph::Edge& edge) {
+  return json_list(graph.edges(), [&](const StageGraph::Edge& edge) {
     const bool gradient = graph.sends_gradient(StageId(edge.second), StageId(edge.first));
     return fmt::format("[{},{},{}]", edge.first, edge.second, gradient ? 1 : 0);
   });
@@ -105,7 +66,7 @@ std::string keeping_stages(const StageGraph& graph) {
       stages.push_back(s);
     }
   }
-  return list(stages, [](int s) { return fmt::to_string(s); });
+  return json_list(stages, [](int s) { return fmt::to_string(s); });
 }
 
 /// By stage, the letters of the backwards that do nothing.
@@ -129,7 +90,7 @@ std::string surplus_kinds(const StageGraph& graph) {
 /// Nothing where every task does something.
 std::string surplus_text(const Schedule& schedule, const StageGraph& graph) {
   const std::vector<Surplus> surplus = find_surplus(schedule, graph);
-  return quoted(surplus.empty() ? "" : to_string(surplus, graph));
+  return json_text(surplus.empty() ? "" : to_string(surplus, graph));
 }
 
 std::string colours(ColourScheme scheme) {
@@ -144,7 +105,7 @@ std::string colours(ColourScheme scheme) {
       tasks.push_back({.kind = kind, .stage = StageId(s)});
     }
   }
-  return list(tasks, [&](const Task& task) { return quoted(task_colour(task, scheme)); });
+  return json_list(tasks, [&](const Task& task) { return json_text(task_colour(task, scheme)); });
 }
 
 std::string row_times(const RowTimeline& row) {
@@ -155,7 +116,8 @@ std::string row_times(const RowTimeline& row) {
     transfers = transfers || entry.in_transfer > 0;
   }
   const auto field = [&](double EntryTime::*member) {
-    return list(row.entries, [&](const EntryTime& entry) { return number(entry.*member); });
+    return json_list(row.entries,
+                     [&](const EntryTime& entry) { return json_number(entry.*member); });
   };
   const bool bytes = row.peak_bytes > 0;
   return fmt::format(
@@ -163,15 +125,15 @@ std::string row_times(const RowTimeline& row) {
       R"("idle":{},"bubbles":[{},{},{},{}],"peak":{}}})",
       field(&EntryTime::start),
       field(&EntryTime::end),
-      quoted(waits.substr(0, waits.empty() ? 0 : waits.size() - 1)),
+      json_text(waits.substr(0, waits.empty() ? 0 : waits.size() - 1)),
       transfers ? field(&EntryTime::in_transfer) : "null",
       bytes ? field(&EntryTime::bytes) : "null",
       bytes ? field(&EntryTime::bytes_after) : "null",
-      number(row.idle),
-      number(row.bubbles.warm_up),
-      number(row.bubbles.dependency),
-      number(row.bubbles.transfer),
-      number(row.bubbles.drain),
+      json_number(row.idle),
+      json_number(row.bubbles.warm_up),
+      json_number(row.bubbles.dependency),
+      json_number(row.bubbles.transfer),
+      json_number(row.bubbles.drain),
       row.peak_in_flight);
 }
 
@@ -180,8 +142,8 @@ std::string times(const Timeline* timeline) {
     return "null";
   }
   return fmt::format(R"({{"makespan":{},"rows":{}}})",
-                     number(timeline->makespan),
-                     list(timeline->rows, row_times));
+                     json_number(timeline->makespan),
+                     json_list(timeline->rows, row_times));
 }
 
 template <class Item>
@@ -191,7 +153,7 @@ std::span<const Item> first_of(const std::vector<Item>& items, std::size_t most)
 
 /// `marks`: how many cells may still be marked.
 std::string violation(const Violation& v, std::size_t& marks) {
-  const auto task_name = [](const Task& task) { return quoted(to_string(task)); };
+  const auto task_name = [](const Task& task) { return json_text(to_string(task)); };
   const auto place = [](const std::pair<int, int>& cell) {
     return fmt::format("[{},{}]", cell.first, cell.second);
   };
@@ -199,13 +161,13 @@ std::string violation(const Violation& v, std::size_t& marks) {
   marks -= cells.size();
   return fmt::format(
       R"({{"rule":{},"row":{},"column":{},"task":{},"message":{},"cycle":{},"cells":{},"unmarked":{},"repair":{}}})",
-      quoted(v.rule),
+      json_text(v.rule),
       v.row,
       v.column,
       v.task ? task_name(*v.task) : "null",
-      quoted(v.message),
-      list(first_of(v.cycle, kMaxSteps), task_name),
-      list(cells, place),
+      json_text(v.message),
+      json_list(first_of(v.cycle, kMaxSteps), task_name),
+      json_list(cells, place),
       v.cells.size() - cells.size(),
       v.repair ? fmt::format("[{},{},{}]", v.repair->row, v.repair->first, v.repair->second)
                : "null");
@@ -221,7 +183,7 @@ std::string html_data(const Schedule& schedule,
   const auto listed = std::span(violations).first(std::min(violations.size(), kMaxHtmlViolations));
   std::string out = fmt::format(
       R"({{"title":{},"hash":"{:016x}","form":"{}","stages":{},"microbatches":{},"share":{},)",
-      quoted(title),
+      json_text(title),
       schedule_hash(schedule),
       schedule.form() == Schedule::Form::Array ? "array" : "list",
       schedule.stages(),
@@ -237,10 +199,11 @@ std::string html_data(const Schedule& schedule,
   out += fmt::format("\"colours\":{{\"light\":{},\"dark\":{}}},\n",
                      colours(ColourScheme::Light),
                      colours(ColourScheme::Dark));
-  out += "\"rows\":" + list(schedule.rows(), row_cells) + ",\n";
+  out += "\"rows\":" + json_list(schedule.rows(), row_cells) + ",\n";
   out += "\"times\":" + times(timeline) + ",\n";
   std::size_t marks = kMaxHtmlMarks;
-  out += "\"violations\":" + list(listed, [&](const Violation& v) { return violation(v, marks); });
+  out += "\"violations\":" +
+         json_list(listed, [&](const Violation& v) { return violation(v, marks); });
   return out + fmt::format(",\n\"unlisted\":{}}}", violations.size() - listed.size());
 }
 

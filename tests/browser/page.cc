@@ -1,5 +1,7 @@
 #include "stagecraft/tests/browser/page.h"
 
+#include <filesystem>
+#include <fstream>
 #include <stdexcept>
 
 namespace stagecraft::tests {
@@ -178,6 +180,12 @@ std::vector<std::string> Page::requests() const {
     }
   }
   return found;
+}
+
+void save(const Screenshot& shot, const std::string& name) {
+  const std::filesystem::path folder = STAGECRAFT_SCREENSHOTS;
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / (name + ".png"), std::ios::binary) << shot.png;
 }
 
 }  // namespace stagecraft::tests

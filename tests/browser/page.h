@@ -30,6 +30,9 @@ struct Screenshot {
   int colours = 0;  ///< how many different ones
 };
 
+/// Leaves the picture as `name`.png in the build folder's screenshots/, for people to look at.
+void save(const Screenshot& shot, const std::string& name);
+
 struct PageOptions {
   int width = 1280;
   int height = 800;

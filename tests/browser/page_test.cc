@@ -3,8 +3,6 @@
 #include "stagecraft/tests/browser/page.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -72,12 +70,6 @@ class Pages {
   TemporaryFolder folder_;
   int opened_ = 0;
 };
-
-void save(const Screenshot& shot, const std::string& name) {
-  const std::filesystem::path folder = STAGECRAFT_SCREENSHOTS;
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder / (name + ".png"), std::ios::binary) << shot.png;
-}
 
 std::vector<std::string> names_in(Page& page, const std::string& selector) {
   return page.evaluate("[...document.querySelectorAll('" + selector +

@@ -142,7 +142,7 @@ function rememberInAddress() {
     words.push(`theme=${state.scheme}`);
   }
   const wanted = words.length > 0 ? `#${words.join("&")}` : "";
-  if (wanted !== location.hash) {
+  if (wanted !== location.hash && window === window.top) {  // a frame has no address of its own
     history.replaceState(null, "", wanted || location.pathname);
   }
 }

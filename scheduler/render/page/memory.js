@@ -85,12 +85,6 @@ function countUntil(at, moment) {
   return low;
 }
 
-function formatBytes(bytes) {
-  const units = ["B", "kB", "MB", "GB", "TB", "PB"];
-  const unit = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(bytes) / 3));
-  return `${Number((bytes / 1000 ** unit).toPrecision(3))} ${units[unit]}`;
-}
-
 function peakText({counts, bytes}) {
   return kBytesKnown ? `${formatBytes(bytes.peak)}, ${counts.peak} held` : `peak ${counts.peak}`;
 }

@@ -1,6 +1,5 @@
 // Canvases and colours.
 
-const byId = (id) => document.getElementById(id);
 const surfaces = {};  // id -> {canvas, context, width, height}
 const theme = {};     // colours by name, from the style sheet
 const kStageColours = data.colours.light.length / kKinds.length;

@@ -2,16 +2,6 @@
 
 const kListed = 200;  // of a chain; the rest is counted
 
-// Makes an element: make("p", {class: "note"}, "text", child, ...).
-function make(tag, attributes = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    element.setAttribute(name, value);
-  }
-  element.append(...children.filter((child) => child !== null));
-  return element;
-}
-
 function taskButton(task) {
   const swatch = make("span", {class: "swatch"});
   swatch.style.background = theme.tasks[colourOf(task)];
@@ -223,7 +213,7 @@ function rankTable(rows) {
       make("tbody", {}, ...body)));
 }
 
-// ---- legend and tooltip ----------------------------------------------------------------------
+// ---- legend and tooltips ---------------------------------------------------------------------
 
 function showLegend() {
   const swatch = (colour) => {
@@ -246,21 +236,6 @@ function showLegend() {
       make("span", {class: "swatch surplus"}), data.surplusText)];
   byId("legend").replaceChildren(make("div", {}, ...stages), make("div", {}, ...kinds.filter(Boolean)),
                                  make("div", {}, ...causes), make("div", {}, ...surplus));
-}
-
-function showTooltip(lines, x, y) {
-  const tooltip = byId("tooltip");
-  tooltip.hidden = lines.length === 0;
-  if (tooltip.hidden) {
-    return;
-  }
-  const [head, ...rest] = lines;
-  tooltip.replaceChildren(make("b", {}, head), ...rest.map((text) => make("div", {}, text)));
-  const box = tooltip.getBoundingClientRect();
-  const left = x + 16 + box.width > window.innerWidth ? x - box.width - 12 : x + 16;
-  const top = y + 16 + box.height > window.innerHeight ? y - box.height - 12 : y + 16;
-  tooltip.style.left = `${Math.max(4, left)}px`;
-  tooltip.style.top = `${Math.max(4, top)}px`;
 }
 
 function entryLines(entry) {

@@ -1,0 +1,39 @@
+// What both pages build elements with.
+
+const byId = (id) => document.getElementById(id);
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    element.setAttribute(name, value);
+  }
+  element.append(...children.filter((child) => child !== null));
+  return element;
+}
+
+// Makes an element: make("p", {class: "note"}, "text", child, ...).
+function make(tag, attributes = {}, ...children) {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+function formatBytes(bytes) {
+  const units = ["B", "kB", "MB", "GB", "TB", "PB"];
+  const unit = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(bytes) / 3));
+  return `${Number((bytes / 1000 ** unit).toPrecision(3))} ${units[unit]}`;
+}
+
+// Shows the lines beside a point of the window, the first in bold; no lines hide it.
+function showTooltip(lines, x, y) {
+  const tooltip = byId("tooltip");
+  tooltip.hidden = lines.length === 0;
+  if (tooltip.hidden) {
+    return;
+  }
+  const [head, ...rest] = lines;
+  tooltip.replaceChildren(make("b", {}, head), ...rest.map((text) => make("div", {}, text)));
+  const box = tooltip.getBoundingClientRect();
+  const left = x + 16 + box.width > window.innerWidth ? x - box.width - 12 : x + 16;
+  const top = y + 16 + box.height > window.innerHeight ? y - box.height - 12 : y + 16;
+  tooltip.style.left = `${Math.max(4, left)}px`;
+  tooltip.style.top = `${Math.max(4, top)}px`;
+}
+

@@ -1,0 +1,44 @@
+// The plan, and how its figures are written and drawn.
+
+const data = JSON.parse(byId("data").textContent);
+
+function formatSeconds(seconds) {
+  const [size, unit] = seconds >= 1 || seconds === 0 ? [1, "s"] : seconds >= 1e-3 ? [1e-3, "ms"] : [1e-6, "\u00b5s"];
+  return `${Number((seconds / size).toPrecision(3))} ${unit}`;
+}
+
+// Makes an element of a drawing.
+function draw(tag, attributes = {}, ...children) {
+  return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+}
+
+const words = (x, y, text, attributes = {}) => draw("text", {x, y, ...attributes}, text);
+
+function drawing(width, height, label) {
+  return draw("svg", {width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label});
+}
+
+// Says the lines where the element is pointed at.
+function explain(element, lines) {
+  element.addEventListener("pointermove", (event) => showTooltip(lines, event.clientX, event.clientY));
+  element.addEventListener("pointerleave", () => showTooltip([]));
+  return element;
+}
+
+// About so many round numbers from 0 to `end`.
+function ticksUpTo(end, count) {
+  const least = end / count;
+  const power = 10 ** Math.floor(Math.log10(least));
+  const step = power * [1, 2, 5, 10].find((factor) => factor * power >= least * 0.999);
+  return Array.from({length: Math.floor(end / step * 1.0001) + 1}, (_, i) => i * step);
+}
+
+const stageColour = (stage) => {
+  const colours = data.colours[document.documentElement.dataset.theme];
+  return colours[stage % colours.length];
+};
+
+const shortened = (text, letters) =>
+    text.length > letters ? `${text.slice(0, letters - 1)}\u2026` : text;
+
+const counted = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
