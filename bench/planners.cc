@@ -14,6 +14,8 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/bench/hardware.h"
+#include "stagecraft/bench/planners_capslog.h"
+#include "stagecraft/bench/planners_pfeife.h"
 #include "stagecraft/examples/costs/cost_models.h"
 #include "stagecraft/scheduler/planners/graphpipe.h"
 
@@ -152,5 +154,23 @@ int main(int argc, char** argv) {
       measure(question);
     }
   }
+  const sc::bench::PfeifeFigures pfeife = sc::bench::pfeife_figures();
+  fmt::print(
+      "pfeife, {} operators, {} devices, up to 3 loops: {:.2f} s (published {:.0f}, goal 5), "
+      "{:.4g} s "
+      "a step by {}; the paper's beam to its end, 3 loops alone: {:.2f} s, {:.4g} s a step\n",
+      pfeife.operators,
+      pfeife.devices,
+      pfeife.seconds,
+      sc::bench::kPublishedSeconds,
+      pfeife.step,
+      pfeife.schedule,
+      pfeife.plain_seconds,
+      pfeife.plain_step);
+  fmt::print("capslog, {} layers, {} devices: {:.1f} us (published {:.0f}, goal 50)\n",
+             sc::bench::kCapslogLayers,
+             sc::bench::kCapslogDevices,
+             sc::bench::capslog_seconds() * 1e6,
+             sc::bench::kPublishedCapslogSeconds * 1e6);
   return 0;
 }

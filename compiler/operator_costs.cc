@@ -74,7 +74,10 @@ class Measuring {
             const Tensors& labels,
             int repeats,
             const std::vector<Region>& regions)
-      : graph_(graph), repeats_(repeats), uses_(graph.values.size()) {
+      : graph_(graph),
+        repeats_(repeats),
+        uses_(graph.values.size()),
+        of_batch_(graph.values.size(), false) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       values_[graph.inputs[i]] = inputs[i];
     }
@@ -244,6 +247,7 @@ class Measuring {
   /// Towards values alone, and towards all: what parameters take is the difference, so that the
   /// halves add up to the whole. Each time behind a forward of its own: keeps CF-3.
   void measure_backward(const LoneNode& node, OperatorCost& cost) const {
+    const std::vector<ValueId> inputs = node.inputs();
     std::vector<double> towards_values, towards_all;
     bool has_values = false;
     bool has_parameters = false;
@@ -251,17 +255,21 @@ class Measuring {
       const auto backward = [&](bool with_parameters) {
         const Tensors arguments = arguments_of(node);
         Tensors leaves;
-        const auto add = [&](const Tensors& tensors, bool& some) {
-          for (const at::Tensor& tensor : tensors) {
-            if (tensor.requires_grad()) {
-              leaves.push_back(tensor);
-              some = true;
-            }
+        const auto add = [&](const at::Tensor& tensor, bool& some) {
+          if (tensor.requires_grad()) {
+            leaves.push_back(tensor);
+            some = true;
           }
         };
-        add(arguments, has_values);
-        if (with_parameters) {
-          add(node.parameters(), has_parameters);
+        for (std::size_t a = 0; a < arguments.size(); ++a) {
+          if (of_batch_[inputs[a].index()]) {
+            add(arguments[a], has_values);
+          } else if (with_parameters) {
+            add(arguments[a], has_parameters);  // a view of a weight, or what was made of some
+          }
+        }
+        for (const at::Tensor& parameter : with_parameters ? node.parameters() : Tensors()) {
+          add(parameter, has_parameters);
         }
         return leaves.empty() ? 0 : backward_seconds(node.run(arguments), leaves);
       };
@@ -280,6 +288,17 @@ class Measuring {
   }
 
   void hand_on(const Node& node) {
+    const auto of_batch = [&](ValueId id) {
+      const ValueKind kind = id == kNoValue ? ValueKind::Constant : graph_.at(id).kind;
+      return kind == ValueKind::Input || kind == ValueKind::Label ||
+             (kind == ValueKind::Computed && of_batch_[id.index()]);
+    };
+    const bool reads_batch = std::ranges::any_of(reads_of(node), of_batch);
+    for (const ValueId id : node.results) {
+      if (id != kNoValue) {
+        of_batch_[id.index()] = reads_batch;
+      }
+    }
     const LoneNode whole(graph_, node, /*all=*/true);
     const Tensors results = whole.run(arguments_of(whole));
     const std::vector<ValueId> ids = whole.results();
@@ -299,7 +318,8 @@ class Measuring {
 
   const Graph& graph_;
   const int repeats_;
-  std::vector<int> uses_;  // by value: reads still to come
+  std::vector<int> uses_;       // by value: reads still to come
+  std::vector<bool> of_batch_;  // by value: whether it hangs on inputs or labels
   std::unordered_map<ValueId, at::Tensor> values_;
   std::set<int> kept_;                         // alias sets that are counted
   std::set<std::size_t> fused_;                // nodes of regions

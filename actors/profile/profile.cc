@@ -13,6 +13,7 @@
 
 #include "stagecraft/actors/executor/model_times.h"
 #include "stagecraft/actors/executor/optimizer_registry.h"
+#include "stagecraft/actors/profile/overhead.h"
 #include "stagecraft/actors/profile/placed_times.h"
 #include "stagecraft/actors/profile/profile_cache.h"
 #include "stagecraft/base/error.h"
@@ -165,6 +166,7 @@ class Profiler {
       add_size(i);
     }
     add_links();
+    add_overhead();
     profile_.costs.device.name = device_;
     profile_.costs.device.threads = options_.threads;
     profile_.notes = cache_.take_notes();
@@ -286,6 +288,23 @@ class Profiler {
       cost.update = 0;
     }
     costs.operators_at.emplace(known.samples, std::move(known.operators));
+  }
+
+  void add_overhead() {
+    const std::string key = fmt::format("overhead on {}\nLibTorch {}\n", device_, TORCH_VERSION);
+    std::optional<Costs> known;
+    if (!options_.fresh) {
+      known = cache_.find(key, [](const Costs& costs) { return costs.device.step > 0; });
+    }
+    if (!known) {
+      const Overhead overhead = measure_overhead();
+      known.emplace();
+      known->device = {.name = device_, .task = overhead.task, .step = overhead.step};
+      cache_.keep(key, *known);
+      ++profile_.measured;
+    }
+    profile_.costs.device.task = known->device.task;
+    profile_.costs.device.step = known->device.step;
   }
 
   void add_links() {

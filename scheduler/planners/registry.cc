@@ -12,6 +12,7 @@
 #include "stagecraft/scheduler/planners/balance.h"
 #include "stagecraft/scheduler/planners/capslog.h"
 #include "stagecraft/scheduler/planners/graphpipe.h"
+#include "stagecraft/scheduler/planners/pfeife.h"
 
 namespace stagecraft {
 
@@ -21,6 +22,7 @@ std::span<const PlannerInfo> planners() {
        "stages of nearly the same time, and every builder",
        balance_refuses,
        balance_candidates},
+      {"pfeife", "split points and looped schedules together", pfeife_refuses, pfeife_candidates},
       {"graphpipe",
        "keeps parallel branches of the model parallel",
        graphpipe_refuses,

@@ -126,6 +126,7 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
   app.add_flag("--json", options.json, "as one JSON object");
   app.add_option(
       "--schedule-out", options.schedule_out, "writes the schedule, for train --schedule");
+  app.add_option("--html", options.html, "writes one page for a browser");
   app.add_option("--cut-out", options.cut_out, "writes the cut, for train --cut");
 }
 

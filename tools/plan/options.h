@@ -27,7 +27,7 @@ struct PlanOptions {
   int top = 5;
   bool why = false;
   bool json = false;
-  std::optional<std::string> schedule_out, cut_out;
+  std::optional<std::string> schedule_out, cut_out, html;
 };
 
 /// Adds all of them. `options` must outlive the parse.

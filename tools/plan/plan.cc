@@ -7,6 +7,7 @@
 #include "stagecraft/tools/command_line.h"
 #include "stagecraft/tools/output.h"
 #include "stagecraft/tools/plan/options.h"
+#include "stagecraft/tools/plan/page.h"
 #include "stagecraft/tools/plan/report.h"
 
 namespace stagecraft::tools {
@@ -31,6 +32,9 @@ ExitCode plan(const std::vector<std::string>& words, Console& console) {
   }
   if (options.cut_out) {
     write_output(*options.cut_out, cut_text(request, found.front()), console);
+  }
+  if (options.html) {
+    write_output(*options.html, plan_page(request, found), console);
   }
   if (options.json) {
     write_output("", plan_json(request, found, options.top, options.why), console);

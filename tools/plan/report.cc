@@ -21,10 +21,6 @@ std::size_t index(int number) {
   return static_cast<std::size_t>(number);
 }
 
-std::string time_text(double seconds) {
-  return seconds < 1 ? fmt::format("{:.4g} ms", seconds * 1e3) : fmt::format("{:.4g} s", seconds);
-}
-
 std::string size_text(const PlanProposal& p) {
   return fmt::format("{} x {}", p.microbatches, p.candidate.microbatch_size);
 }
@@ -166,6 +162,10 @@ Json json_of(const PlanRequest& request, const PlanProposal& p) {
 
 }  // namespace
 
+std::string time_text(double seconds) {
+  return seconds < 1 ? fmt::format("{:.4g} ms", seconds * 1e3) : fmt::format("{:.4g} s", seconds);
+}
+
 std::string plan_text(const PlanRequest& request,
                       std::span<const PlanProposal> best_first,
                       int top) {
@@ -195,26 +195,35 @@ std::string plan_text(const PlanRequest& request,
   return text;
 }
 
-std::string why_text(const PlanRequest& request, std::span<const PlanProposal> best_first) {
+std::vector<std::string> why_sentences(const PlanRequest& request,
+                                       std::span<const PlanProposal> best_first) {
   const PlanProposal& best = best_first.front();
-  std::string text;
+  std::vector<std::string> sentences;
   for (const PlanProposal* rival : rivals(best_first)) {
-    text += fmt::format("\n{} by {} ({}) takes {}, {:.1f} % {}{}.\n",
-                        rival->candidate.schedule_name,
-                        rival->candidate.planner,
-                        size_text(*rival),
-                        time_text(rival->step),
-                        100 * std::abs(rival->step / best.step - 1),
-                        rival->step < best.step ? "less" : "more",
-                        rival->fits ? "" : ", and does not fit");
     std::vector<std::string> changes;
     for (const WhatIf& change : what_it_takes(request, best, *rival)) {
       changes.push_back(to_string(change));
     }
-    text += changes.empty() ? "No faster link and no faster stage alone makes it the better one.\n"
-                            : fmt::format("It would win if {}.\n", fmt::join(changes, ", or if "));
+    sentences.push_back(fmt::format(
+        "{} by {} ({}) takes {}, {:.1f} % {}{}. {}",
+        rival->candidate.schedule_name,
+        rival->candidate.planner,
+        size_text(*rival),
+        time_text(rival->step),
+        100 * std::abs(rival->step / best.step - 1),
+        rival->step < best.step ? "less" : "more",
+        rival->fits ? "" : ", and does not fit",
+        changes.empty() ? "No faster link and no faster stage alone makes it the better one."
+                        : fmt::format("It would win if {}.", fmt::join(changes, ", or if "))));
   }
-  return text.empty() ? "\nNo other plan was found to hold it against.\n" : text;
+  if (sentences.empty()) {
+    sentences.emplace_back("No other plan was found to hold it against.");
+  }
+  return sentences;
+}
+
+std::string why_text(const PlanRequest& request, std::span<const PlanProposal> best_first) {
+  return fmt::format("\n{}\n", fmt::join(why_sentences(request, best_first), "\n"));
 }
 
 std::string plan_json(const PlanRequest& request,

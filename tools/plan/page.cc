@@ -1,0 +1,97 @@
+#include "stagecraft/tools/plan/page.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/byte_count.h"
+#include "stagecraft/scheduler/render/plan_page.h"
+#include "stagecraft/scheduler/simulate.h"
+#include "stagecraft/tools/plan/report.h"
+
+namespace stagecraft::tools {
+namespace {
+
+/// A page of more points is no better read.
+constexpr std::size_t kMostCandidates = 500;
+
+std::vector<PlanPage::Stage> stages_of(const PlanProposal& best) {
+  std::vector<PlanPage::Stage> stages;
+  for (std::size_t s = 0; s < best.candidate.stages.size(); ++s) {
+    const Durations& times = best.costs.stages.each[s];
+    const MemoryModel& memory = best.costs.stages.memory;
+    stages.push_back({.name = fmt::format("stage {}", s),
+                      .operators = static_cast<int>(best.candidate.stages[s].size()),
+                      .device = best.devices[s],
+                      .replicas = best.candidate.replicas.empty() ? 1 : best.candidate.replicas[s],
+                      .forward = times.forward,
+                      .backward = times.backward,
+                      .bytes = memory.fixed[s] + memory.activations[s] + memory.transient[s]});
+  }
+  return stages;
+}
+
+std::vector<PlanPage::Edge> edges_of(const PlanProposal& best) {
+  std::vector<PlanPage::Edge> edges;
+  for (const StageGraph::Edge& edge : best.graph.edges()) {
+    edges.push_back({edge.first, edge.second, best.costs.links.edge_bytes.at(edge)});
+  }
+  return edges;
+}
+
+/// What every row holds while it holds most.
+std::vector<PlanPage::Rank> ranks_of(const PlanProposal& best) {
+  std::vector<PlanPage::Rank> ranks(best.bytes.size());
+  const MemoryModel& memory = best.costs.stages.memory;
+  for (std::size_t s = 0; s < best.devices.size(); ++s) {
+    PlanPage::Rank& rank = ranks[static_cast<std::size_t>(best.devices[s])];
+    rank.parameters += memory.fixed[s];
+    rank.transient = std::max(rank.transient, memory.transient[s]);
+  }
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    ranks[r].kept = std::max(0.0, best.bytes[r] - ranks[r].parameters - ranks[r].transient);
+  }
+  return ranks;
+}
+
+}  // namespace
+
+std::string plan_page(const PlanRequest& request, std::span<const PlanProposal> best_first) {
+  const PlanProposal& best = best_first.front();
+  const Timeline timeline = simulate(best.candidate.schedule, best.graph, best.costs);
+  PlanPage page{
+      .title = fmt::format("{} by {}", best.candidate.schedule_name, best.candidate.planner),
+      .facts = {{"devices", fmt::format("{}", request.devices)},
+                {"microbatches",
+                 fmt::format("{} of {}", best.microbatches, best.candidate.microbatch_size)},
+                {"step", time_text(best.step)},
+                {"above the least", fmt::format("{:.1f} %", 100 * best.gap())},
+                {"fullest device",
+                 bytes_text(best.bytes[static_cast<std::size_t>(best.fullest())])}},
+      .why = {fmt::format("What binds: {}.", to_string(best.binds))},
+      .stages = stages_of(best),
+      .edges = edges_of(best),
+      .ranks = ranks_of(best),
+      .budget = request.memory,
+      .candidates = {},
+      .bound = best.bound,
+      .schedule = &best.candidate.schedule,
+      .graph = &best.graph,
+      .timeline = &timeline};
+  for (const std::string& sentence : why_sentences(request, best_first)) {
+    page.why.push_back(sentence);
+  }
+  for (const PlanProposal& one : best_first.first(std::min(kMostCandidates, best_first.size()))) {
+    page.candidates.push_back({fmt::format("{}: {}, {} x {}",
+                                           one.candidate.planner,
+                                           one.candidate.schedule_name,
+                                           one.microbatches,
+                                           one.candidate.microbatch_size),
+                               one.step,
+                               one.bytes[static_cast<std::size_t>(one.fullest())],
+                               &one == &best});
+  }
+  return render_plan_page(page);
+}
+
+}  // namespace stagecraft::tools
