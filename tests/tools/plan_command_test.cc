@@ -152,7 +152,7 @@ TEST_CASE("what fits nowhere is said with the bytes that lack, and ends with 1",
 TEST_CASE("wrong words are refused with what they should be", "[tools][plan][bad-input]") {
   check_message(run_plan({}), 2, {"--devices"});
   check_message(run_plan({"--devices", "0"}), 2, {"a device at least"});
-  check_message(run_plan({"--devices", "2", "--planner", "pfief"}), 2, {"did you mean pfeife"});
+  check_message(run_plan({"--devices", "2", "--planner", "pfeif"}), 2, {"did you mean pfeife"});
   check_message(run_plan({"--devices", "2", "--memory", "much"}), 2, {"--memory", "2G"});
   check_message(run_plan({"--devices", "2", "--memory", "-1"}), 2, {"--memory"});
   check_message(run_plan({"--devices", "2", "--batch", "3"}), 2, {"divides a batch of 3"});
