@@ -25,6 +25,6 @@ namespace stagecraft {
 ///         own.
 [[nodiscard]] std::vector<Candidate> balance_candidates(const PlanRequest& request);
 
-inline constexpr double kMaxBalanceTasks = 4e7;
+inline constexpr double kMaxBalanceTasks = 2.6e7;
 
 }  // namespace stagecraft
