@@ -214,10 +214,12 @@ std::vector<Candidate> balance_candidates(const PlanRequest& request) {
   std::optional<Error> reason;
   double tasks = 0;
   const std::vector<Recipe> wanted = wanted_recipes(request);
-  for (const int samples : request.sizes()) {
-    SizeSearch search(request, samples);
+  const std::vector<int> sizes = request.sizes();
+  for (std::size_t left = sizes.size(); left > 0; --left) {
+    SizeSearch search(request, sizes[left - 1]);
+    const double most = tasks + (kMaxBalanceTasks - tasks) / static_cast<double>(left);
     for (const Recipe& recipe : wanted) {
-      if (tasks > 0 && tasks + search.tasks(recipe) > kMaxBalanceTasks) {
+      if (tasks > 0 && tasks + search.tasks(recipe) > most) {
         continue;
       }
       try {
@@ -228,7 +230,11 @@ std::vector<Candidate> balance_candidates(const PlanRequest& request) {
         } else if (tried && (!lacking || tried->peak < lacking->peak)) {
           lacking = std::move(tried);
         }
-      } catch (const Error& error) {  // the builder takes other numbers; the next may take these
+      } catch (const Error& error) {
+        if (error.code() == Errc::Internal) {
+          throw;
+        }
+        // The builder takes other numbers; the next may take these.
         reason = reason ? reason : error;
       }
     }

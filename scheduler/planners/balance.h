@@ -20,11 +20,12 @@ namespace stagecraft {
 [[nodiscard]] std::optional<std::string> balance_refuses(const PlanRequest& request);
 
 /// As PlannerInfo::search: the shortest simulated step first. Of many candidates on many devices
-/// the first kMaxBalanceTasks tasks' worth are made, those of few chunks before others.
+/// no more than kMaxBalanceTasks tasks' worth are made, a share for every size of microbatch, and
+/// those of few chunks before others.
 /// Errors: as there, and where no builder takes any microbatch size of the request, the first one's
 ///         own.
 [[nodiscard]] std::vector<Candidate> balance_candidates(const PlanRequest& request);
 
-inline constexpr double kMaxBalanceTasks = 4e7;
+inline constexpr double kMaxBalanceTasks = 2.6e7;
 
 }  // namespace stagecraft

@@ -128,8 +128,7 @@ template <class Memory>
 MemoryCut cut_of(const Memory& memory, int devices) {
   Search search(memory, devices);
   search.fill_devices();
-  const auto cells = static_cast<std::size_t>(devices) * static_cast<std::size_t>(memory.size());
-  if (!memory.filling_is_exact() && cells <= kMaxSweptCells) {
+  if (!memory.filling_is_exact() && memory.size() <= kMaxSweptLayers) {
     search.sweep();
   }
   search.even_out();

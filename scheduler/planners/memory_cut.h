@@ -8,11 +8,10 @@
 /// (filling_is_exact()) sweep.h goes on from what it has found. Then the fullest device stays as it
 /// is, and the layers on either side of it are cut anew, and so on. Pure; any thread.
 /// MC-1: no other cut into as many stages has a smaller peak, unless filling is not exact and
-///       devices x layers are more than kMaxSweptCells.
+///       there are more than kMaxSweptLayers layers.
 /// Source: CAPSlog, algorithm 1, whose bisection alone is not optimal for every memory.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <vector>
 
@@ -22,7 +21,8 @@
 
 namespace stagecraft {
 
-inline constexpr std::size_t kMaxSweptCells = 1U << 20U;
+/// A sweep takes the square of the layers; of so many, about a second.
+inline constexpr int kMaxSweptLayers = 3'000;
 
 struct MemoryCut {
   std::vector<int> ends;      ///< by device: one beyond its last layer

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -62,7 +63,9 @@ std::vector<Recipe> recipes() {
           {.builder = &builder, .chunks = builder.chunks == ChunkRule::Two ? 2 : 1, .set = {}});
     }
   }
-  std::ranges::stable_sort(made, {}, &Recipe::chunks);
+  std::ranges::stable_sort(made, {}, [](const Recipe& recipe) {
+    return std::pair(recipe.chunks, recipe.builder->name != "1f1b");
+  });
   return made;
 }
 

@@ -23,7 +23,7 @@ struct Recipe {
   [[nodiscard]] std::string name() const;
 };
 
-/// For one copy of a chain of stages: those of few chunks first, as the registry has them.
+/// For one copy of a chain of stages: those of few chunks first, 1F1B before all others.
 [[nodiscard]] std::vector<Recipe> recipes();
 
 }  // namespace stagecraft
