@@ -24,8 +24,7 @@ void check_costs(const Program& program, const Costs& costs) {
 }
 
 bool runs(const PlanProposal& proposal) {
-  return std::ranges::all_of(proposal.candidate.replicas, [](int n) { return n == 1; }) &&
-         proposal.candidate.stage_sizes.empty();
+  return std::ranges::all_of(proposal.candidate.replicas, [](int n) { return n == 1; });
 }
 
 }  // namespace
@@ -42,8 +41,8 @@ std::vector<PlanProposal> plan(const Program& program,
   std::erase_if(found, [](const PlanProposal& one) { return !runs(one); });
   if (found.empty()) {
     throw Error(Errc::PlanInfeasible,
-                fmt::format("planner {} proposes only stages with replicas or microbatches of "
-                            "their own size, which a trainer does not run; ask another planner",
+                fmt::format("planner {} proposes only stages with replicas, which a trainer does "
+                            "not run; ask another planner",
                             options.planner));
   }
   return found;

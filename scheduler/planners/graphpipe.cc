@@ -297,7 +297,7 @@ std::vector<Candidate> graphpipe_candidates(const PlanRequest& request,
 }
 
 std::vector<Candidate> graphpipe_candidates(const PlanRequest& request) {
-  return graphpipe_candidates(request, {});
+  return graphpipe_candidates(request, {.stage_sizes = request.stage_sizes});
 }
 
 }  // namespace stagecraft

@@ -28,6 +28,7 @@ struct PlanRequest {
   /// Samples of a microbatch that may be chosen, ascending; each divides the batch. Empty: those
   /// that were measured and divide it.
   std::vector<int> microbatch_sizes;
+  bool stage_sizes = false;  ///< stages may take microbatches of different sizes
   /// The schedule is given, and only the cut is asked for: a builder's name, or a schedule.
   std::optional<std::string> builder;
   std::optional<Schedule> schedule;

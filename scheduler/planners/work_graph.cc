@@ -22,6 +22,9 @@ constexpr double OperatorCost::*kFigures[] = {&OperatorCost::forward,
                                               &OperatorCost::output,
                                               &OperatorCost::input};
 
+/// Of one operator; results of those that are joined are numbered one after the other.
+constexpr int kMostOutputs = 1 << 16;
+
 [[noreturn]] void refuse(const std::string& text) {
   throw Error(Errc::UsageArgument, text);
 }
@@ -142,7 +145,10 @@ WorkGraph WorkGraph::of(const Costs& costs, int samples) {
                            read.producer));
       }
       if (found->second != here) {
-        graph.add_edge({found->second, read.producer, read.output, here, read.bytes * scale});
+        const auto& joined = graph.ids_[static_cast<std::size_t>(found->second)];
+        const auto member = std::ranges::find(joined, read.producer) - joined.begin();
+        const int output = static_cast<int>(member) * kMostOutputs + read.output;
+        graph.add_edge({found->second, output, here, read.bytes * scale});
       }
     }
     place.emplace(op.id, here);
@@ -278,7 +284,7 @@ Costs costs_of(const Costs& costs, const WorkGraph& graph, const StageOperators&
     const int from = stage[static_cast<std::size_t>(edge.producer)];
     const int to = stage[static_cast<std::size_t>(edge.consumer)];
     if (from != to) {
-      passing[{from, to, edge.id, edge.output}] = edge.bytes;
+      passing[{from, to, edge.producer, edge.output}] = edge.bytes;
     }
   }
   for (const auto& [value, bytes] : passing) {

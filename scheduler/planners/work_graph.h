@@ -24,7 +24,6 @@ class WorkGraph {
   /// A result that passes between two operators.
   struct Edge {
     int producer = 0;
-    int id = 0;      ///< of the producer in the costs
     int output = 0;  ///< which of its results: one that a stage reads twice passes once
     int consumer = 0;
     double bytes = 0;

@@ -193,8 +193,42 @@ TEST_CASE("a dry run says which tasks do nothing", "[tools][train][dry-run][surp
   CHECK_THAT(none.out, !ContainsSubstring("nothing"));
 }
 
+TEST_CASE("stages of different microbatch sizes train as one process does, wherever they are",
+          "[tools][train][sizes][processes]") {
+  const std::vector<Cluster> clusters{Cluster::local(4), Cluster::spawn(4)};
+  const std::string sizes = GENERATE("sizes=1,2,4,2", "sizes=8,1,2,1");
+  Words words = tiny_verify("dag-kfkb");
+  words.insert(words.end(), {"--set", sizes});
+  const std::vector<Ending> endings = endings_on(clusters, words);
+  for (const auto& [verified, sha256] : endings) {
+    CAPTURE(sizes, verified.dump());
+    CHECK(verified.at("bit_equal") == true);
+    CHECK(sha256 == endings.front().sha256);
+  }
+}
+
+TEST_CASE("what cannot be had with sizes of microbatches is refused", "[tools][train][sizes]") {
+  const TemporaryFolder folder;
+  const CommandResult traced = run_train({"--schedule",
+                                          "dag-kfkb",
+                                          "--ranks",
+                                          "2",
+                                          "--set",
+                                          "sizes=1,2",
+                                          "--trace",
+                                          folder.path() + "/trace.json"});
+  CHECK(traced.exit_code == 2);
+  CHECK_THAT(traced.err, ContainsSubstring("leave --trace out"));
+  const std::string file =
+      folder.write("one_row", "@sizes 1,2\n@form list\n0F0 0F1 1F0 1B0 0B0 0B1\n");
+  const CommandResult one_row = run_train({"--schedule", file});
+  CHECK(one_row.exit_code == 2);
+  CHECK_THAT(one_row.err, ContainsSubstring("both are on one row"));
+}
+
 TEST_CASE("parameters of a builder are set as in schedule make", "[tools][train][builders]") {
   const Words words = GENERATE(Words{"--schedule", "kfkb", "--set", "k=2"},
+                               Words{"--schedule", "dag-kfkb", "--set", "k=1,2,1,2"},
                                Words{"--schedule", "interleaved", "--ranks", "2", "--chunks", "3"},
                                Words{"--schedule", "hanayo", "--ranks", "2", "--set", "waves=2"},
                                Words{"--schedule",

@@ -110,6 +110,20 @@ TEST_CASE("models whose stages branch train by the schedules of their stage grap
       "clip", {"--stages", "3", "--schedule", "dag-gpipe", "--workers", "processes", "--verify"})));
 }
 
+TEST_CASE("stages of models take microbatches of different sizes",
+          "[tools][train][models][sizes]") {
+  const auto check = [](const std::string& model, const std::string& sizes) {
+    CAPTURE(model, sizes);
+    Words words = tiny(model, {"--stages", "3", "--schedule", "dag-kfkb", "--set", sizes});
+    words[9] = "4";  // microbatches
+    words.emplace_back("--verify");
+    check_verified(train_output(words));
+  };
+  const std::string model = GENERATE("llama", "moe", "vit", "unet", "clip");
+  check(model, "sizes=1,2,4");
+  check(model, "sizes=2,1,1");
+}
+
 TEST_CASE("models of images train on folders of them", "[tools][train][models]") {
   const TemporaryFolder folder;
   write_images(folder.path());

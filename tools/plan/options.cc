@@ -137,6 +137,7 @@ PlanRequest plan_request(const PlanOptions& options, Console& console) {
   request.costs.device.processors = options.processors.value_or(request.costs.device.processors);
   request.batch = options.batch.value_or(kUsualMicrobatches * request.costs.samples);
   request.microbatch_sizes = options.microbatch_sizes;
+  request.stage_sizes = options.stage_sizes;
   if (options.memory) {
     request.memory = bytes_of_word("--memory", *options.memory);
   }

@@ -22,6 +22,7 @@ struct PlanOptions {
   std::string planner = "auto";
   std::optional<int> batch;  ///< samples; none: 8 of the microbatches that were measured
   std::vector<int> microbatch_sizes;
+  bool stage_sizes = false;
   std::optional<std::string> schedule;  ///< a builder's name or a file
   std::vector<std::string> what_if;     ///< "link=0-1:10x", "memory=2G"
   int top = 5;

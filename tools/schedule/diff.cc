@@ -52,6 +52,9 @@ std::string graph_difference(const Side& a, const Side& b) {
   if (a.file.graph.frozen() != b.file.graph.frozen()) {
     return "their frozen stages differ\n";
   }
+  if (a.file.graph.microbatch_sizes() != b.file.graph.microbatch_sizes()) {
+    return "their sizes of microbatches differ\n";
+  }
   return a.file.schedule.microbatches() != b.file.schedule.microbatches()
              ? "their numbers of microbatches differ\n"
              : "";

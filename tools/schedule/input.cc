@@ -64,13 +64,18 @@ Schedule with_graph(const Schedule& schedule, StageGraph graph) {
   return Schedule(schedule.form(), schedule.rows(), std::move(headers));
 }
 
-/// The edges of the option over the stages of both, and the file's replicas and frozen stages.
+/// The edges of the option over the stages of both, and the file's replicas, frozen stages and
+/// sizes of microbatches.
 StageGraph over_stages_of(const Schedule& schedule, const StageGraph& option) {
   StageGraph graph =
       StageGraph::from_edges(std::max(schedule.stages(), option.size()), option.edges());
   if (schedule.headers().graph) {
     graph.set_replica_pairs(schedule.headers().graph->replica_pairs());
     graph.freeze(schedule.headers().graph->frozen());
+    if (std::vector<int> sizes = schedule.headers().graph->microbatch_sizes(); !sizes.empty()) {
+      sizes.resize(static_cast<std::size_t>(graph.size()), 1);
+      graph.set_microbatch_sizes(sizes);
+    }
   }
   return graph;
 }

@@ -54,6 +54,9 @@ std::string as_json(const ScheduleFile& file, const Timeline& timeline, bool byt
   if (bytes) {
     answer["peak_bytes"] = peak_bytes;
   }
+  if (const std::vector<int> sizes = file.graph.microbatch_sizes(); !sizes.empty()) {
+    answer["sizes"] = sizes;
+  }
   if (const std::vector<Surplus> surplus = find_surplus(file.schedule, file.graph);
       !surplus.empty()) {
     answer["surplus"] = surplus_json(surplus);

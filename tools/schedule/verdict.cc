@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/render/terminal.h"
@@ -92,6 +93,9 @@ std::string size_text(const ScheduleFile& file) {
   text += ", " + count(file.schedule.microbatches(), "microbatch");
   if (file.schedule.microbatches() != 1) {
     text.insert(text.size() - 1, "e");
+  }
+  if (const std::vector<int> sizes = file.graph.microbatch_sizes(); !sizes.empty()) {
+    text += fmt::format(" of sizes {}", fmt::join(sizes, ", "));
   }
   if (!file.communication.empty()) {
     text += fmt::format(", {} of communication", count(file.communication.size(), "action"));

@@ -14,6 +14,7 @@
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/compiler/plan/planned_bytes.h"
 #include "stagecraft/compiler/replicate.h"
+#include "stagecraft/compiler/resize.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
 #include "stagecraft/tools/cut_option.h"
 #include "stagecraft/tools/output.h"
@@ -97,6 +98,25 @@ TrainOptions with_stages_of(const std::optional<Cut>& cut, TrainOptions options)
   return options;
 }
 
+/// In a trace a transfer is told by the microbatch at both of its ends, and an evaluation has
+/// microbatches of one size.
+void check_sizes(const TrainOptions& options, const ScheduleChoice& choice) {
+  if (choice.schedule.stage_graph().microbatch_sizes().empty()) {
+    return;
+  }
+  for (const auto& [given, flag] : {std::pair(options.trace.has_value(), "--trace"),
+                                    std::pair(options.eval_every.has_value(), "--eval-every")}) {
+    if (given) {
+      throw Error(Errc::UsageArgument,
+                  fmt::format("{} expects stages that take the same microbatches, the schedule "
+                              "'{}' has sizes; leave {} out",
+                              flag,
+                              options.schedule,
+                              flag));
+    }
+  }
+}
+
 ModelStages stages_of(const TrainOptions& options) {
   return {.name = options.model_file.value_or(options.model),
           .may_branch = options.model_file || find_model(options.model).may_branch,
@@ -160,10 +180,12 @@ TrainJob make_job(const TrainOptions& given, Console& console) {
   Program program = compile_in(options.precision, *work, choice);
   choice = over_graph(choice, options, program.stage_graph());
   check(program, choice.schedule).or_throw();
+  check_sizes(options, choice);
   check_weights(options, *work, program);
   check_patterns(options, program);
   complete(bytes, options, program);
-  Program laid_out = replicate(program, choice.layout);
+  Program laid_out =
+      replicate(resize(program, choice.schedule.stage_graph().microbatch_sizes()), choice.layout);
   Plan plan = lower_schedule(laid_out, choice.schedule, choice.layout, /*training=*/true);
   MemoryBill memory(options, choice, bytes, planned_activation_bytes(laid_out, plan));
   if (!options.force && !options.dry_run) {

@@ -18,6 +18,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/lack_of_memory.h"
+#include "stagecraft/compiler/resize.h"
 #include "stagecraft/compiler/sample_rows.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
 #include "stagecraft/scheduler/accumulation.h"
@@ -219,7 +220,9 @@ TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, Console& console
                                        job.choice.layout.expand(job.program.stage_graph()))),
       totals_(empty_totals(job.choice.layout)) {
   if (job.options.verify) {
-    reference_.emplace(job.program, make_optimizer(job.options), reference_options(job.options));
+    reference_.emplace(resize(job.program, job.choice.schedule.stage_graph().microbatch_sizes()),
+                       make_optimizer(job.options),
+                       reference_options(job.options));
   }
   if (job.options.load) {
     load(*job.options.load);

@@ -110,10 +110,15 @@ bool is_chain(const Schedule& schedule, const Layout& layout) {
 
 /// What the schedule has to be right for, as far as that is known.
 StageGraph graph_of(const ScheduleChoice& choice) {
+  const StageGraph own = choice.schedule.stage_graph();
   if (!is_chain(choice.schedule, choice.layout)) {
-    return choice.schedule.stage_graph();
+    return own;
   }
-  return choice.layout.expand(choice.given.value_or(StageGraph::chain(choice.stages)));
+  StageGraph graph = choice.layout.expand(choice.given.value_or(StageGraph::chain(choice.stages)));
+  if (const std::vector<int> sizes = own.microbatch_sizes(); !sizes.empty()) {
+    graph.set_microbatch_sizes(sizes);
+  }
+  return graph;
 }
 
 /// Throws with the grid on which every violation is marked and told below. Keeps SC-1.
