@@ -73,6 +73,9 @@ std::optional<Partition> smallest(const PartitionProblem& problem,
       below = middle;
     }
   }
+  if (problem.operators > kSmall) {
+    return best;  // there are too many ways to compare them by more than devices
+  }
   const auto last = search(best->time * (1 + kRounding), true);
   return last && better(*last, *best) ? last : best;
 }
