@@ -14,10 +14,10 @@
 namespace stagecraft {
 namespace {
 
-/// Beyond these a search takes more than about a minute on one core.
-constexpr std::size_t kMaxOperators = 10'000;
-constexpr int kMaxDevices = 32;
-
+/// Up to here a search of one size takes about a minute or less on one core, with 32 microbatches
+/// and memory enough.
+constexpr std::size_t kMaxOperators = 5'000;
+constexpr int kMaxDevices = 16;
 /// So many sets of a size are searched to the end; the others by the beam alone.
 constexpr std::size_t kRefined = 3;
 /// Further extra forwards are tried while they make a step shorter by this part, or the one before
