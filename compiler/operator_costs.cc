@@ -88,6 +88,12 @@ class Measuring {
         }
       }
     }
+    for (const Node& node : graph.nodes) {
+      const std::vector<ValueId> reads = reads_of(node);
+      if (std::ranges::any_of(reads, [&](ValueId id) { return id != kNoValue && of_batch(id); })) {
+        of_batch_.insert(node.results.begin(), node.results.end());
+      }
+    }
     for (const Region& region : regions) {
       fused_.insert(region.nodes.begin(), region.nodes.end());
       ends_.emplace(region.nodes.back(), &region);
@@ -148,6 +154,12 @@ class Measuring {
     }
     costs[region.nodes.back()].transient = whole.transient;
     let_go(region.inputs);
+  }
+
+  /// Not of parameters alone, as a weight's transpose is: gradients towards that are a weight's.
+  [[nodiscard]] bool of_batch(ValueId id) const {
+    const ValueKind kind = graph_.at(id).kind;
+    return kind == ValueKind::Input || kind == ValueKind::Label || of_batch_.contains(id);
   }
 
   [[nodiscard]] bool carries_gradient(ValueId id) const {
@@ -245,23 +257,27 @@ class Measuring {
   /// halves add up to the whole. Each time behind a forward of its own: keeps CF-3.
   void measure_backward(const LoneNode& node, OperatorCost& cost) const {
     std::vector<double> towards_values, towards_all;
+    const std::vector<ValueId> inputs = node.inputs();
     bool has_values = false;
     bool has_parameters = false;
     for (int i = 0; i < repeats_; ++i) {
       const auto backward = [&](bool with_parameters) {
         const Tensors arguments = arguments_of(node);
         Tensors leaves;
-        const auto add = [&](const Tensors& tensors, bool& some) {
-          for (const at::Tensor& tensor : tensors) {
-            if (tensor.requires_grad()) {
-              leaves.push_back(tensor);
-              some = true;
-            }
+        const auto add = [&](const at::Tensor& tensor, bool& some) {
+          if (tensor.requires_grad()) {
+            leaves.push_back(tensor);
+            some = true;
           }
         };
-        add(arguments, has_values);
-        if (with_parameters) {
-          add(node.parameters(), has_parameters);
+        for (std::size_t a = 0; a < arguments.size(); ++a) {
+          const bool value = of_batch(inputs[a]);
+          if (value || with_parameters) {
+            add(arguments[a], value ? has_values : has_parameters);
+          }
+        }
+        for (const at::Tensor& parameter : with_parameters ? node.parameters() : Tensors()) {
+          add(parameter, has_parameters);
         }
         return leaves.empty() ? 0 : backward_seconds(node.run(arguments), leaves);
       };
@@ -301,6 +317,7 @@ class Measuring {
   const int repeats_;
   std::vector<int> uses_;  // by value: reads still to come
   std::unordered_map<ValueId, at::Tensor> values_;
+  std::set<ValueId> of_batch_;                 // computed from the batch
   std::set<int> kept_;                         // alias sets that are counted
   std::set<std::size_t> fused_;                // nodes of regions
   std::map<std::size_t, const Region*> ends_;  // by their last node
