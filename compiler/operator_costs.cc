@@ -74,10 +74,7 @@ class Measuring {
             const Tensors& labels,
             int repeats,
             const std::vector<Region>& regions)
-      : graph_(graph),
-        repeats_(repeats),
-        uses_(graph.values.size()),
-        of_batch_(graph.values.size(), false) {
+      : graph_(graph), repeats_(repeats), uses_(graph.values.size()) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       values_[graph.inputs[i]] = inputs[i];
     }
@@ -89,6 +86,12 @@ class Measuring {
         if (id != kNoValue) {
           ++uses_[id.index()];
         }
+      }
+    }
+    for (const Node& node : graph.nodes) {
+      const std::vector<ValueId> reads = reads_of(node);
+      if (std::ranges::any_of(reads, [&](ValueId id) { return id != kNoValue && of_batch(id); })) {
+        of_batch_.insert(node.results.begin(), node.results.end());
       }
     }
     for (const Region& region : regions) {
@@ -151,6 +154,12 @@ class Measuring {
     }
     costs[region.nodes.back()].transient = whole.transient;
     let_go(region.inputs);
+  }
+
+  /// Not of parameters alone, as a weight's transpose is: gradients towards that are a weight's.
+  [[nodiscard]] bool of_batch(ValueId id) const {
+    const ValueKind kind = graph_.at(id).kind;
+    return kind == ValueKind::Input || kind == ValueKind::Label || of_batch_.contains(id);
   }
 
   [[nodiscard]] bool carries_gradient(ValueId id) const {
@@ -247,8 +256,8 @@ class Measuring {
   /// Towards values alone, and towards all: what parameters take is the difference, so that the
   /// halves add up to the whole. Each time behind a forward of its own: keeps CF-3.
   void measure_backward(const LoneNode& node, OperatorCost& cost) const {
-    const std::vector<ValueId> inputs = node.inputs();
     std::vector<double> towards_values, towards_all;
+    const std::vector<ValueId> inputs = node.inputs();
     bool has_values = false;
     bool has_parameters = false;
     for (int i = 0; i < repeats_; ++i) {
@@ -262,10 +271,9 @@ class Measuring {
           }
         };
         for (std::size_t a = 0; a < arguments.size(); ++a) {
-          if (of_batch_[inputs[a].index()]) {
-            add(arguments[a], has_values);
-          } else if (with_parameters) {
-            add(arguments[a], has_parameters);  // a view of a weight, or what was made of some
+          const bool value = of_batch(inputs[a]);
+          if (value || with_parameters) {
+            add(arguments[a], value ? has_values : has_parameters);
           }
         }
         for (const at::Tensor& parameter : with_parameters ? node.parameters() : Tensors()) {
@@ -288,17 +296,6 @@ class Measuring {
   }
 
   void hand_on(const Node& node) {
-    const auto of_batch = [&](ValueId id) {
-      const ValueKind kind = id == kNoValue ? ValueKind::Constant : graph_.at(id).kind;
-      return kind == ValueKind::Input || kind == ValueKind::Label ||
-             (kind == ValueKind::Computed && of_batch_[id.index()]);
-    };
-    const bool reads_batch = std::ranges::any_of(reads_of(node), of_batch);
-    for (const ValueId id : node.results) {
-      if (id != kNoValue) {
-        of_batch_[id.index()] = reads_batch;
-      }
-    }
     const LoneNode whole(graph_, node, /*all=*/true);
     const Tensors results = whole.run(arguments_of(whole));
     const std::vector<ValueId> ids = whole.results();
@@ -318,9 +315,9 @@ class Measuring {
 
   const Graph& graph_;
   const int repeats_;
-  std::vector<int> uses_;       // by value: reads still to come
-  std::vector<bool> of_batch_;  // by value: whether it hangs on inputs or labels
+  std::vector<int> uses_;  // by value: reads still to come
   std::unordered_map<ValueId, at::Tensor> values_;
+  std::set<ValueId> of_batch_;                 // computed from the batch
   std::set<int> kept_;                         // alias sets that are counted
   std::set<std::size_t> fused_;                // nodes of regions
   std::map<std::size_t, const Region*> ends_;  // by their last node

@@ -14,6 +14,9 @@
 /// once: its `backward_weight` is nothing beside a whole backward, but where a stage's backward is
 /// split both halves run it, and W takes what `backward_input` says again.
 ///
+/// What is computed of parameters alone, such as a weight's transpose, counts as a parameter: a
+/// backward towards it is a `backward_weight`.
+///
 /// The user's hooks and custom functions are called as in a step. Two things are not as there: what
 /// an operator writes in place is a copy, whose making is measured with it; and a write through a
 /// view is not seen by those who read the viewed value.
