@@ -114,6 +114,9 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
                  options.microbatch_sizes,
                  "samples of a microbatch to choose from, e.g. 1,2,4 (those that were measured)")
       ->delimiter(',');
+  app.add_flag("--stage-sizes",
+               options.stage_sizes,
+               "stages may take microbatches of different sizes (graphpipe)");
   app.add_option(
       "--planner", options.planner, "balance, pfeife, graphpipe, capslog or auto (auto)");
   app.add_option("--schedule", options.schedule, "the best cut for this one: a name or a file");

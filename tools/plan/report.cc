@@ -184,10 +184,9 @@ std::string plan_text(const PlanRequest& request,
       to_string(best.binds),
       time_text(best.bound),
       100 * best.gap());
-  if (!best.candidate.replicas.empty() || !best.candidate.stage_sizes.empty()) {
+  if (!best.candidate.replicas.empty()) {
     text +=
-        "stages with replicas or microbatches of their own size are planned and simulated; "
-        "`train` does not run them\n";
+        "stages with replicas of their own are planned and simulated; `train` does not run them\n";
   }
   if (best_first.size() > 1) {
     text += '\n' + others_text(best_first, top);
