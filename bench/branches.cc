@@ -1,0 +1,105 @@
+/// What does it gain to keep a model's branches parallel? GraphPipe's branch sweep, ablation and
+/// case study, repeated by simulation on cost graphs.
+///
+/// The sequential way is the same planner on the same operators, each of which also waits for the
+/// one before it: a pipeline of a chain. Memory is that of a device of 16 GB; stages have no
+/// replicas, as depth is what is compared.
+///
+///   branches
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stagecraft/bench/hardware.h"
+#include "stagecraft/examples/costs/cost_models.h"
+#include "stagecraft/scheduler/planners/graphpipe.h"
+#include "stagecraft/scheduler/planners/proposal.h"
+
+namespace sc = stagecraft;
+
+namespace {
+
+constexpr double kDeviceMemory = 16e9;
+constexpr int kOrderOnly = 1 << 15;  // no result of an operator has this number
+
+/// The same operators, one after the other.
+sc::Costs in_a_row(sc::Costs costs) {
+  for (std::size_t i = 1; i < costs.operators.size(); ++i) {
+    costs.operators[i].reads.push_back({costs.operators[i - 1].id, kOrderOnly, 0});
+  }
+  return costs;
+}
+
+sc::PlanRequest request_of(const sc::Costs& costs,
+                           int devices,
+                           int batch,
+                           const std::vector<int>& sizes) {
+  return {.costs = costs,
+          .devices = devices,
+          .batch = batch,
+          .memory = kDeviceMemory,
+          .microbatch_sizes = sizes};
+}
+
+/// The shortest step of the planner's candidates, by the simulator.
+sc::PlanProposal best(const sc::PlanRequest& request) {
+  sc::Judge judge(request);
+  std::vector<sc::PlanProposal> all;
+  for (const sc::Candidate& candidate : sc::graphpipe_candidates(request, {.replicas = false})) {
+    all.push_back(judge.propose(candidate));
+  }
+  return *std::ranges::min_element(all, {}, &sc::PlanProposal::step);
+}
+
+std::vector<int> powers_of_two(int most) {
+  std::vector<int> sizes;
+  for (int size = 1; size <= most; size *= 2) {
+    sizes.push_back(size);
+  }
+  return sizes;
+}
+
+std::string text_of(const sc::PlanProposal& plan) {
+  return fmt::format(
+      "depth {:2}, microbatches of {:4}", plan.graph.depth(), plan.candidate.microbatch_size);
+}
+
+/// Of one model: in a row; its branches side by side, with microbatches of the same size; and with
+/// any.
+void compare(const std::string& name, const sc::Costs& costs, int devices, int batch) {
+  const std::vector<int> sizes = powers_of_two(batch / 2);
+  const sc::PlanProposal row = best(request_of(in_a_row(costs), devices, batch, sizes));
+  const sc::PlanProposal side =
+      best(request_of(costs, devices, batch, {row.candidate.microbatch_size}));
+  const sc::PlanProposal any = best(request_of(costs, devices, batch, sizes));
+  fmt::print(
+      "{:22} {:2} devices  in a row: {}  side by side {:.2f} x ({})  any size {:.2f} x ({})\n",
+      name,
+      devices,
+      text_of(row),
+      row.step / side.step,
+      text_of(side),
+      row.step / any.step,
+      text_of(any));
+}
+
+}  // namespace
+
+int main() {
+  fmt::print("{}\n", sc::bench::hardware());
+  fmt::print("\nbranches of a feed-forward model, as many devices as branches, 512 samples each\n");
+  for (const int branches : {2, 4, 8, 16}) {
+    compare(fmt::format("{} branches", branches),
+            sc::examples::feed_forward_branches({.branches = branches}),
+            branches,
+            512 * branches);
+  }
+  fmt::print("\nparallel stages alone, and larger microbatches too\n");
+  compare("mmt", sc::examples::find_cost_model("mmt").costs(), 32, 512);
+  compare("dlrm", sc::examples::find_cost_model("dlrm").costs(), 32, 2048);
+  compare("candle-uno", sc::examples::find_cost_model("candle-uno").costs(), 32, 32768);
+  fmt::print("\ncase study\n");
+  compare("2 branches of 4 layers", sc::examples::find_cost_model("case-study").costs(), 8, 64);
+}
