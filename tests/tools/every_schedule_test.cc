@@ -222,7 +222,7 @@ TEST_CASE("what cannot be had with sizes of microbatches is refused", "[tools][t
   const std::string file =
       folder.write("one_row", "@sizes 1,2\n@form list\n0F0 0F1 1F0 1B0 0B0 0B1\n");
   const CommandResult one_row = run_train({"--schedule", file});
-  CHECK(one_row.exit_code == 2);
+  CHECK(one_row.exit_code == 1);
   CHECK_THAT(one_row.err, ContainsSubstring("both are on one row"));
 }
 

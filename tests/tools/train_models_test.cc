@@ -119,9 +119,19 @@ TEST_CASE("stages of models take microbatches of different sizes",
     words.emplace_back("--verify");
     check_verified(train_output(words));
   };
-  const std::string model = GENERATE("llama", "moe", "vit", "unet", "clip");
+  const std::string model = GENERATE("llama", "vit", "unet", "clip");
   check(model, "sizes=1,2,4");
   check(model, "sizes=2,1,1");
+}
+
+TEST_CASE("a model that hands on what has no row per sample takes one size",
+          "[tools][train][models][sizes]") {
+  const CommandResult result =
+      run_command(tiny("moe", {"--stages", "3", "--schedule", "dag-kfkb", "--set", "sizes=1,1,3"}));
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.err,
+             ContainsSubstring("stage 1 takes 1 microbatches as one and stage 2 takes 3") &&
+                 ContainsSubstring("has no dimension"));
 }
 
 TEST_CASE("models of images train on folders of them", "[tools][train][models]") {

@@ -37,9 +37,9 @@ std::vector<RankFacts> facts_of(const Plan& plan, const CompiledProgram& program
   return all;
 }
 
-/// The program's, which knows what every stage has to train, laid out for the schedule's replicas.
-StageGraph graph_of(const TrainJob& job) {
-  return job.choice.layout.expand(job.program.stage_graph());
+/// The program's, which knows what every stage has to train, laid out for the schedule.
+const StageGraph& graph_of(const TrainJob& job) {
+  return job.laid_out.stage_graph();
 }
 
 template <class Id>

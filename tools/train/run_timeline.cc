@@ -40,10 +40,8 @@ void RunTimeline::add(const StepResult& result) {
 
 void RunTimeline::report(Progress& progress) const {
   const Layout& layout = job_.choice.layout;
-  const Comparison comparison = compare(job_.choice.schedule,
-                                        layout.expand(job_.program.stage_graph()),
-                                        measured_.costs(),
-                                        measured_);
+  const Comparison comparison =
+      compare(job_.choice.schedule, job_.laid_out.stage_graph(), measured_.costs(), measured_);
   progress.report(comparison_text(comparison, measured_, layout, header_) + "\n",
                   comparison_json(comparison, measured_, layout, header_, 0));
 }
