@@ -15,10 +15,19 @@ struct StagePace {
   friend constexpr bool operator==(const StagePace&, const StagePace&) = default;
 };
 
+/// The ten rows of the table alone: not yet whole microbatches of `x`. Where backwards are longer
+/// than forwards it is one microbatch short from groups of 3 on.
+[[nodiscard]] int tabled_in_flight(const StagePace& x, const StagePace& y, int in_flight);
+
 /// Returns the samples in flight of a stage of pace `x` that feeds one of pace `y`, which has
-/// `in_flight` of them; a multiple of `x.size`. A stage that feeds nobody has one group in flight.
+/// `in_flight` of them; a multiple of `x.size`.
 /// From groups of 3 on GraphPipe's table can be short: of equal paces a stage has one group more
 /// than its consumer (Wang et al., "Ada-Grouper"), of others what has always been enough.
 [[nodiscard]] int compute_in_flight(const StagePace& x, const StagePace& y, int in_flight);
+
+/// The same of a stage that feeds nobody: one group.
+[[nodiscard]] constexpr int sink_in_flight(const StagePace& pace) {
+  return pace.group * pace.size;
+}
 
 }  // namespace stagecraft

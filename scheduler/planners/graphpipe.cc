@@ -21,7 +21,6 @@ using graphpipe::Partition;
 using graphpipe::PartitionProblem;
 using graphpipe::PartitionStage;
 using graphpipe::SearchMode;
-using graphpipe::Turns;
 using graphpipe::Variant;
 
 /// Candidates of which more is wanted than the quick search finds.
@@ -66,7 +65,10 @@ std::vector<double> sending(const WorkGraph& graph, const Link& link) {
   return made;
 }
 
-Variant variant_of(const PlanRequest& request, const WorkGraph& graph, Turns turns, int devices) {
+Variant variant_of(const PlanRequest& request,
+                   const WorkGraph& graph,
+                   StagePace turns,
+                   int devices) {
   Variant made{.turns = turns, .devices = devices, .time = {}, .send = {}, .kept = {}};
   const Link& link = request.costs.links.usual;
   made.send = sending(graph, link);
@@ -228,7 +230,7 @@ PartitionProblem partition_problem_of(const PlanRequest& request,
     for (int turn = 1; turn <= options.longest_turn && size * turn <= request.batch; turn *= 2) {
       for (int d = 1; d <= (options.replicas ? request.devices : 1) && size % d == 0; d *= 2) {
         const WorkGraph graph = WorkGraph::of(request.costs, size / d);
-        problem.variants.push_back(variant_of(request, graph, {size, turn}, d));
+        problem.variants.push_back(variant_of(request, graph, {.group = turn, .size = size}, d));
       }
     }
   }

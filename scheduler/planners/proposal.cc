@@ -155,6 +155,12 @@ Costs Judge::stage_costs(const Candidate& candidate) {
     made.stages.each[s].update +=
         all_reduce_seconds(request_->costs, parameter_bytes(graph, candidate.stages[s]), replicas);
   }
+  // What crosses at a time is a microbatch of the stage whose are smaller.
+  for (auto& [edge, bytes] : made.links.edge_bytes) {
+    const int part =
+        std::min(size_of(candidate, index(edge.first)), size_of(candidate, index(edge.second)));
+    bytes *= static_cast<double>(part) / candidate.microbatch_size;
+  }
   return made;
 }
 

@@ -270,7 +270,7 @@ class DownsetSearch::Impl {
 
   /// What is in flight where the stage is taken. False: it does not fit the memory.
   bool fill(Step& made, const Step& way, const StageLoad& load, const OperatorSet& stage, int v) {
-    const Turns turns = problem_->variants[at(v)].turns;
+    const StagePace turns = problem_->variants[at(v)].turns;
     int asked = 0;
     for (const int op : load.operators()) {
       asked = std::max(asked, way.asked[at(op)]);

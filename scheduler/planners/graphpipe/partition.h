@@ -13,14 +13,14 @@
 #include <limits>
 #include <vector>
 
-#include "stagecraft/scheduler/planners/graphpipe/in_flight.h"
+#include "stagecraft/scheduler/in_flight.h"
 #include "stagecraft/scheduler/planners/graphpipe/sp_tree.h"
 
 namespace stagecraft::graphpipe {
 
 /// A way to run a stage: on so many devices, which share each of its microbatches.
 struct Variant {
-  Turns turns;
+  StagePace turns;
   int devices = 1;
   std::vector<double> time;  ///< by operator: per sample, forward, backward and reduction
   std::vector<double> send;  ///< per sample, where a consumer is in another stage; empty: nothing

@@ -166,7 +166,7 @@ class TreeSearch {
   bool absorbing_;
   bool any_in_flight_;
   bool shifts_ = false;
-  std::vector<Turns> turns_;
+  std::vector<StagePace> turns_;
   std::vector<int> turns_of_;  // by variant
   std::vector<double> work_;   // before every place, seconds times devices
   Consumers consumers_;

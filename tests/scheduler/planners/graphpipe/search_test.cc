@@ -424,12 +424,13 @@ TEST_CASE("where added dependencies cost much, a row of the operators is tried t
 TEST_CASE("stages of their own sizes take what their consumers ask for", "[scheduler][planners]") {
   // Two operators, of which the second is faster in microbatches of 2.
   PartitionProblem problem{.operators = 2, .edges = {{0, 1}}, .devices = 2};
-  problem.variants = {{.turns = {1, 1}, .time = {4, 8}}, {.turns = {2, 1}, .time = {5, 4}}};
+  problem.variants = {{.turns = {.size = 1}, .time = {4, 8}},
+                      {.turns = {.size = 2}, .time = {5, 4}}};
   const auto found = partition_graph(problem);
   REQUIRE(found.has_value());
   CHECK(found->time == 4);
   REQUIRE(found->stages.size() == 2);
-  CHECK(problem.variants[static_cast<std::size_t>(found->stages[0].variant)].turns == Turns{1, 1});
+  CHECK(problem.variants[static_cast<std::size_t>(found->stages[0].variant)].turns == StagePace{});
   CHECK(found->stages[1].in_flight == 2);
   CHECK(found->stages[0].in_flight == compute_in_flight({1, 1}, {2, 1}, 2));
 }
