@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "stagecraft/bench/seconds_of.h"
-#include "stagecraft/scheduler/planners/memory_cut.h"
+#include "stagecraft/scheduler/planners/capslog/memory_cut.h"
 
 namespace stagecraft::bench {
 namespace {

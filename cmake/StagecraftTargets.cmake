@@ -104,7 +104,8 @@ function(stagecraft_add_tests layer)
   target_link_libraries(${target} PRIVATE ${tests_LIBS} Catch2::Catch2WithMain)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/tests")
   catch_discover_tests(${target} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${layer}: "
-    WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}" PROPERTIES LABELS ${layer} TIMEOUT 300)
+    WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}" PROPERTIES LABELS ${layer} TIMEOUT 300
+    ENVIRONMENT "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/cache")  # not the user's, for profiles
 endfunction()
 
 # stagecraft_use_pch(<target> <copy>)

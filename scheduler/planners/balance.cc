@@ -12,8 +12,8 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/hash.h"
-#include "stagecraft/scheduler/planners/cut_items.h"
-#include "stagecraft/scheduler/planners/recipes.h"
+#include "stagecraft/scheduler/planners/balance/cut_items.h"
+#include "stagecraft/scheduler/planners/balance/recipes.h"
 #include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/scheduler/validate.h"
 

@@ -11,7 +11,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
-#include "stagecraft/scheduler/planners/memory_cut.h"
+#include "stagecraft/scheduler/planners/capslog/memory_cut.h"
 
 namespace stagecraft {
 namespace {

@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/scheduler/planners/cut_candidates.h"
-#include "stagecraft/scheduler/planners/cut_search.h"
-#include "stagecraft/scheduler/planners/given_schedule.h"
-#include "stagecraft/scheduler/planners/pfeife_sets.h"
+#include "stagecraft/scheduler/planners/pfeife/cut_candidates.h"
+#include "stagecraft/scheduler/planners/pfeife/cut_search.h"
+#include "stagecraft/scheduler/planners/pfeife/given_schedule.h"
+#include "stagecraft/scheduler/planners/pfeife/pfeife_sets.h"
 
 namespace stagecraft {
 namespace {

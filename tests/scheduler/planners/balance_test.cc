@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "stagecraft/scheduler/planners/cut_items.h"
+#include "stagecraft/scheduler/planners/balance/cut_items.h"
 #include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/scheduler/validate.h"
 #include "stagecraft/tests/support/catch.h"

@@ -1,6 +1,6 @@
 #include "stagecraft/scheduler/planners/capslog.h"
 
-#include "stagecraft/scheduler/planners/operator_memory.h"
+#include "stagecraft/scheduler/planners/capslog/operator_memory.h"
 #include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/scheduler/validate.h"
 #include "stagecraft/tests/support/catch.h"

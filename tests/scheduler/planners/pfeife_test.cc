@@ -7,8 +7,8 @@
 
 #include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/scheduler/builders/pfeife.h"
-#include "stagecraft/scheduler/planners/given_schedule.h"
-#include "stagecraft/scheduler/planners/pfeife_sets.h"
+#include "stagecraft/scheduler/planners/pfeife/given_schedule.h"
+#include "stagecraft/scheduler/planners/pfeife/pfeife_sets.h"
 #include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/scheduler/validate.h"
 #include "stagecraft/tests/scheduler/planners/chain_costs.h"

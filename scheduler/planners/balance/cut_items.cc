@@ -1,0 +1,65 @@
+#include "stagecraft/scheduler/planners/balance/cut_items.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+
+namespace stagecraft {
+namespace {
+
+/// Adds every result to the items from its producer to before its last reader.
+void add_crossing(const WorkGraph& graph, std::vector<CutItem>& items) {
+  struct Result {
+    int last = 0;
+    double bytes = 0;
+  };
+  std::map<std::pair<int, int>, Result> results;  // by producer and output
+  for (const WorkGraph::Edge& edge : graph.edges()) {
+    Result& result = results[{edge.producer, edge.output}];
+    result.last = std::max(result.last, edge.consumer);
+    result.bytes = edge.bytes;
+  }
+  std::vector<double> change(items.size(), 0);
+  for (const auto& [key, result] : results) {
+    change[static_cast<std::size_t>(key.first)] += result.bytes;
+    change[static_cast<std::size_t>(result.last)] -= result.bytes;
+  }
+  double crossing = 0;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    crossing += change[i];
+    items[i].crossing = std::max(0.0, crossing);  // sums of fractions may end just below 0
+  }
+}
+
+}  // namespace
+
+std::vector<CutItem> cut_items(const WorkGraph& graph, double in_flight) {
+  std::vector<CutItem> items(static_cast<std::size_t>(graph.size()));
+  std::set<int> parameters;
+  for (int op = 0; op < graph.size(); ++op) {
+    const OperatorCost& cost = graph.at(op);
+    CutItem& item = items[static_cast<std::size_t>(op)];
+    item.time = cost.forward + cost.backward_input + cost.backward_weight;
+    item.bytes = in_flight * (cost.kept + cost.input);
+    for (const int p : graph.parameters(op)) {
+      item.bytes += parameters.insert(p).second
+                        ? graph.all_parameters()[static_cast<std::size_t>(p)].held
+                        : 0;
+    }
+  }
+  add_crossing(graph, items);
+  return items;
+}
+
+StageOperators stages_of(const std::vector<ItemRange>& ranges) {
+  StageOperators stages;
+  for (const auto& [first, end] : ranges) {
+    std::vector<int>& operators = stages.emplace_back(end - first);
+    std::iota(operators.begin(), operators.end(), static_cast<int>(first));
+  }
+  return stages;
+}
+
+}  // namespace stagecraft

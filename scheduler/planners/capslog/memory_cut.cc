@@ -1,0 +1,186 @@
+#include "stagecraft/scheduler/planners/capslog/memory_cut.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/planners/capslog/fill_first.h"
+#include "stagecraft/scheduler/planners/capslog/sweep.h"
+
+namespace stagecraft {
+namespace {
+
+void require_layers(int layers, int devices) {
+  if (devices < 1 || layers < devices) {
+    throw Error(
+        Errc::UsageArgument,
+        fmt::format(
+            "a device holds at least one layer; found {} devices for {} layers", devices, layers));
+  }
+}
+
+/// The cut of one chain, made better part by part.
+template <class Memory>
+class Search {
+ public:
+  Search(const Memory& memory, int devices)
+      : memory_(memory), whole_{.end = memory.size(), .devices = devices} {
+    require_layers(memory.size(), devices);
+    const auto count = static_cast<std::size_t>(devices);
+    cut_.ends.resize(count);
+    cut_.bytes.resize(count);
+    trial_.resize(count);
+    (void)fill_first(memory_, whole_, std::numeric_limits<double>::infinity(), cut_.ends);
+    weigh(whole_);
+  }
+
+  void fill_devices() { lower_peak(whole_, filling()); }
+
+  /// Finds the smallest peak where filling devices in turn may miss it.
+  void sweep() {
+    Sweep<Memory> sweep(memory_, whole_.devices);
+    lower_peak(whole_, [&](const CutPart& part, double threshold) {
+      return sweep.fill(part, threshold, trial_);
+    });
+  }
+
+  /// Keeps the fullest device as it is, and lowers the peak on either side of it.
+  void even_out() { even_out(whole_); }
+
+  [[nodiscard]] MemoryCut take() { return std::move(cut_); }
+
+ private:
+  [[nodiscard]] auto filling() {
+    return [this](const CutPart& part, double threshold) {
+      return fill_first(memory_, part, threshold, trial_);
+    };
+  }
+
+  /// Requires: the part is cut. `probe`: writes a cut below a threshold into trial_, if it can.
+  template <class Probe>
+  void lower_peak(const CutPart& part, Probe probe) {
+    double low = least_peak(part);
+    double high = *fullest(part);
+    while (low < high) {
+      double threshold = low + (high - low) / 2;
+      threshold = threshold < high ? threshold : low;
+      const Filled filled = probe(part, threshold);
+      if (filled.peak <= threshold) {
+        std::copy_n(trial_.begin() + part.place, part.devices, cut_.ends.begin() + part.place);
+        weigh(part);
+        high = *fullest(part);
+      } else {
+        low = filled.next;
+      }
+    }
+  }
+
+  [[nodiscard]] double least_peak(const CutPart& part) const {
+    double least = 0;
+    for (int layer = part.first; layer < part.end; ++layer) {
+      least = std::max(least, memory_.least(layer));
+    }
+    return least;
+  }
+
+  void weigh(const CutPart& part) {
+    int layer = part.first;
+    for (int place = part.place; place < part.place + part.devices; ++place) {
+      auto stage = memory_.stage_at(place, layer);
+      double& bytes = cut_.bytes[static_cast<std::size_t>(place)];
+      for (; layer < cut_.ends[static_cast<std::size_t>(place)]; ++layer) {
+        bytes = stage.append(layer);
+      }
+    }
+  }
+
+  [[nodiscard]] std::vector<double>::const_iterator fullest(const CutPart& part) const {
+    const auto begin = cut_.bytes.begin() + part.place;
+    return std::max_element(begin, begin + part.devices);
+  }
+
+  void even_out(const CutPart& part) {
+    const auto most = static_cast<int>(fullest(part) - cut_.bytes.begin());
+    const auto end_of = [&](int place) { return cut_.ends[static_cast<std::size_t>(place)]; };
+    const int before = most - part.place;
+    const int first = before == 0 ? part.first : end_of(most - 1);
+    for (const CutPart& side :
+         {CutPart{part.first, first, part.place, before},
+          CutPart{end_of(most), part.end, most + 1, part.devices - 1 - before}}) {
+      if (side.devices > 1) {
+        lower_peak(side, filling());
+        even_out(side);
+      }
+    }
+  }
+
+  const Memory& memory_;
+  const CutPart whole_;
+  MemoryCut cut_;
+  std::vector<int> trial_;
+};
+
+template <class Memory>
+MemoryCut cut_of(const Memory& memory, int devices) {
+  Search search(memory, devices);
+  search.fill_devices();
+  if (!memory.filling_is_exact() && memory.size() <= kMaxSweptLayers) {
+    search.sweep();
+  }
+  search.even_out();
+  return search.take();
+}
+
+}  // namespace
+
+double MemoryCut::peak() const {
+  return bytes.empty() ? 0 : *std::ranges::max_element(bytes);
+}
+
+std::vector<int> MemoryCut::sizes() const {
+  std::vector<int> sizes;
+  int first = 0;
+  for (const int end : ends) {
+    sizes.push_back(end - std::exchange(first, end));
+  }
+  return sizes;
+}
+
+MemoryCut memory_cut(const LayerMemory& memory, int devices) {
+  return cut_of(memory, devices);
+}
+
+MemoryCut memory_cut(const OperatorMemory& memory, int devices) {
+  return cut_of(memory, devices);
+}
+
+MemoryCut fill_first_cut(const LayerMemory& memory, int devices) {
+  Search search(memory, devices);
+  search.fill_devices();
+  return search.take();
+}
+
+std::optional<Error> lack_of_memory(const MemoryCut& cut, double capacity) {
+  const auto fullest = std::ranges::max_element(cut.bytes);
+  if (fullest == cut.bytes.end() || *fullest <= capacity) {
+    return std::nullopt;
+  }
+  const auto place = static_cast<std::size_t>(fullest - cut.bytes.begin());
+  return Error(Errc::PlanInfeasible,
+               fmt::format("stage {} of layers {} to {} lacks {:.0f} bytes: it holds {:.0f}, a "
+                           "device {:.0f}, and no cut into {} stages does with less; use more "
+                           "devices or smaller microbatches",
+                           place,
+                           place == 0 ? 0 : cut.ends[place - 1],
+                           cut.ends[place] - 1,
+                           *fullest - capacity,
+                           *fullest,
+                           capacity,
+                           cut.ends.size()));
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,101 @@
+#include "stagecraft/scheduler/planners/pfeife/channels.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+
+namespace stagecraft {
+namespace {
+
+/// The vertices of the transfers between two rows.
+using Channel = std::vector<int>;
+using Rows = std::pair<int, int>;
+
+struct Overlap {
+  int first = 0;  ///< starts first
+  int second = 0;
+};
+
+class Channels {
+ public:
+  Channels(StepGraph& graph, const Placement& placement) : graph_(graph) {
+    std::map<Rows, Channel> one_way;
+    for (int v = 0; v < graph.vertices(); ++v) {
+      const StepEvent& event = graph.event(v);
+      if (event.receiver != kNoStage) {
+        const int from = placement.row(event.task.stage).value();
+        const int to = placement.row(event.receiver).value();
+        one_way[{from, to}].push_back(v);
+      }
+    }
+    for (auto& [rows, transfers] : one_way) {
+      std::ranges::stable_sort(
+          transfers, {}, [&](int v) { return graph_.find({graph_.event(v).task}); });
+      for (std::size_t i = 1; i < transfers.size(); ++i) {
+        graph_.add_order(transfers[i - 1], transfers[i]);  // HC-1
+      }
+      Channel& channel = channels_[std::minmax(rows.first, rows.second)];
+      channel.insert(channel.end(), transfers.begin(), transfers.end());
+    }
+  }
+
+  double share() {
+    double time = graph_.run();
+    while (const std::optional<Overlap> overlap = first_overlap()) {
+      const double kept = time_of(overlap->first, overlap->second);
+      const double swapped = time_of(overlap->second, overlap->first);
+      const bool keep = kept <= swapped;
+      graph_.add_order(keep ? overlap->first : overlap->second,
+                       keep ? overlap->second : overlap->first);
+      time = graph_.run();
+    }
+    return time;
+  }
+
+ private:
+  double time_of(int before, int after) {
+    graph_.add_order(before, after);
+    const double time = graph_.run();
+    graph_.remove_last_order();
+    return time;
+  }
+
+  /// The one that begins first, over all channels. Requires: the graph has run.
+  std::optional<Overlap> first_overlap() {
+    std::optional<Overlap> found;
+    double begin = 0;
+    for (auto& [rows, channel] : channels_) {
+      std::ranges::sort(
+          channel, {}, [&](int v) { return std::tuple(graph_.start(v), graph_.end(v), v); });
+      int longest = StepGraph::kMissing;  // of those before, the last to end
+      for (const int v : channel) {
+        const double start = graph_.start(v);
+        if (found && start >= begin) {
+          break;
+        }
+        if (longest != StepGraph::kMissing && start < graph_.end(longest) &&
+            start < graph_.end(v)) {
+          found = {longest, v};
+          begin = start;
+          break;
+        }
+        if (longest == StepGraph::kMissing || graph_.end(v) >= graph_.end(longest)) {
+          longest = v;
+        }
+      }
+    }
+    return found;
+  }
+
+  StepGraph& graph_;
+  std::map<Rows, Channel> channels_;
+};
+
+}  // namespace
+
+double share_channels(StepGraph& graph, const Placement& placement) {
+  return Channels(graph, placement).share();
+}
+
+}  // namespace stagecraft

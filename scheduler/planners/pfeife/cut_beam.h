@@ -1,0 +1,62 @@
+/// cut_beam: a good cut for a schedule, by a beam over cuts that differ in one place.
+///
+///     5 10  --one place by 1-->  6 10      --in proportion-->  6 11
+///
+/// Starts at a cut and expands the best few until none of their neighbours is better. Ends where
+/// no single move helps, which may be short of the best cut: cut_search.h goes on from there.
+/// Pure; any thread.
+/// Source: "Pfeife: Automatic Pipeline Parallelism for PyTorch", algorithm 1, with the right factor
+/// of proportional moves as its text means it. Where it forgets cuts that do not fit the memory, we
+/// keep them behind all that fit, those nearest to fitting first, and so find our way from a start
+/// that does not fit.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <unordered_set>
+#include <vector>
+
+#include "stagecraft/scheduler/planners/pfeife/cut_cost.h"
+
+namespace stagecraft {
+
+/// Cuts that fit come before those that do not, shorter steps before longer.
+struct CutScore {
+  double excess = std::numeric_limits<double>::infinity();  ///< bytes that the fullest row lacks
+  double time = std::numeric_limits<double>::infinity();    ///< of a step
+
+  friend auto operator<=>(const CutScore&, const CutScore&) = default;
+};
+
+struct ScoredCut {
+  std::vector<int> cuts;
+  CutScore score;
+};
+
+/// Returns the score, or nothing where it is not below `limit`.
+[[nodiscard]] std::optional<CutScore> score_below(CutCost& cost,
+                                                  std::span<const int> cuts,
+                                                  const CutScore& limit);
+
+/// The place moves and those of its neighbours stay.
+void move_single(std::vector<int>& cuts, std::size_t place, int by);
+/// The stages on either side of the place keep their proportions. `operators`: of the model.
+void move_proportionally(std::vector<int>& cuts, std::size_t place, int by, int operators);
+/// Whether every stage has `least` operators or more.
+[[nodiscard]] bool is_cut(std::span<const int> cuts, int operators, int least);
+
+struct BeamOptions {
+  int width = 2;
+  int rounds = 100;
+};
+
+/// Requires: `start` is a cut.
+/// Cost: 40 step times for every place of every cut expanded.
+[[nodiscard]] ScoredCut beam_from(CutCost& cost,
+                                  std::vector<int> start,
+                                  const BeamOptions& options = {});
+
+}  // namespace stagecraft

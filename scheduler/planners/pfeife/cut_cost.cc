@@ -1,0 +1,240 @@
+#include "stagecraft/scheduler/planners/pfeife/cut_cost.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/planners/pfeife/channels.h"
+
+namespace stagecraft {
+namespace {
+
+constexpr double kNothing = -1;
+
+bool lists_updates(const Schedule& schedule) {
+  return std::ranges::any_of(schedule.rows(), [](const Schedule::Row& row) {
+    return std::ranges::any_of(row, [](const Cell& cell) {
+      return !cell.idle() && cell.tasks().front().kind == CellKind::Update;
+    });
+  });
+}
+
+Link link_between(const LinkCosts& links, int from_row, int to_row) {
+  const auto found = links.each.find({from_row, to_row});
+  return found == links.each.end() ? links.usual : found->second;
+}
+
+}  // namespace
+
+CutCost::CutCost(const OperatorRow& row, const LinkCosts& links, Schedule schedule, double memory)
+    : row_(&row),
+      links_(links),
+      schedule_(std::move(schedule)),
+      memory_(memory),
+      layout_(Layout::of(schedule_)),
+      placement_(Placement::of(schedule_, layout_.stages())),
+      updates_listed_(lists_updates(schedule_)) {
+  if (stages() > row.size()) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("the schedule has {} stages and the model {} operators; choose a "
+                            "schedule of fewer stages",
+                            stages(),
+                            row.size()));
+  }
+  const auto pairs = static_cast<std::size_t>(stages()) * static_cast<std::size_t>(stages());
+  bytes_.assign(pairs, kNothing);
+  known_.assign(pairs, 0);
+  for (int s = 0; s + 1 < stages(); ++s) {
+    edges_.emplace_back(s, s + 1);
+    known_[pair(s, s + 1)] = 1;
+  }
+  widen();
+  count_tasks();
+}
+
+void CutCost::count_tasks() {
+  bool split = false;
+  for (const Schedule::Row& row : schedule_.rows()) {
+    RowTasks& tasks = row_tasks_.emplace_back();
+    for (const Cell& cell : row) {
+      for (const Task& task : cell.tasks()) {
+        if (task.kind == CellKind::Update) {
+          continue;
+        }
+        const int stage = layout_.model_stage(task.stage).value;
+        const auto kind =
+            static_cast<std::size_t>(task.kind) - static_cast<std::size_t>(CellKind::Forward);
+        split = split || task.kind == CellKind::BackwardWeight;
+        tasks.first = tasks.counts.empty() ? stage : tasks.first;
+        tasks.last = task.kind == CellKind::Backward ? std::optional(stage) : std::nullopt;
+        auto count = std::ranges::find(tasks.counts, stage, &RowTasks::Count::stage);
+        if (count == tasks.counts.end()) {
+          count = tasks.counts.insert(count, {.stage = stage});
+        }
+        ++count->tasks[kind];
+      }
+    }
+  }
+  for (RowTasks& tasks : row_tasks_) {
+    tasks.last = split ? std::nullopt : tasks.last;
+  }
+}
+
+double CutCost::bound(std::span<const int> cuts) const {
+  const auto begin_of = [&](int stage) {
+    return stage_begin(cuts, static_cast<std::size_t>(stage));
+  };
+  double bound = 0;
+  for (const RowTasks& tasks : row_tasks_) {
+    if (tasks.counts.empty()) {
+      continue;
+    }
+    double time = row_->forward_before(begin_of(tasks.first));
+    for (const auto& [stage, count] : tasks.counts) {
+      const StageWork work = row_->times(
+          begin_of(stage), stage_end(cuts, static_cast<std::size_t>(stage), row_->size()));
+      time += count[0] * work.forward + count[1] * work.backward() +
+              count[2] * work.backward_input + count[3] * work.backward_weight;
+    }
+    bound = std::max(bound, time + (tasks.last ? row_->backward_before(begin_of(*tasks.last)) : 0));
+  }
+  return bound;
+}
+
+StageGraph CutCost::stages_with(const std::vector<StageGraph::Edge>& edges) const {
+  return layout_.expand(StageGraph::from_edges(stages(), edges));
+}
+
+/// Makes the step's graph anew, for all edges known.
+void CutCost::widen() {
+  stage_graph_ = stages_with(edges_);
+  step_.emplace(schedule_, stage_graph_);
+  ways_ = ways_of(*step_);
+}
+
+std::vector<CutCost::Way> CutCost::ways_of(const StepGraph& graph) const {
+  std::vector<Way> ways;
+  for (const auto& [from, to] : graph.edges()) {
+    const StageId producer(from);
+    const StageId consumer(to);
+    const int from_row = placement_.row(producer).value_or(0);
+    const int to_row = placement_.row(consumer).value_or(0);
+    ways.push_back(
+        {.pair = pair(layout_.model_stage(producer).value, layout_.model_stage(consumer).value),
+         .forward = link_between(links_, from_row, to_row),
+         .backward = link_between(links_, to_row, from_row)});
+  }
+  return ways;
+}
+
+/// What passes between the stages of this cut, and the step's graph for it.
+void CutCost::find_crossing(std::span<const int> cuts) {
+  for (const std::size_t p : passing_) {
+    bytes_[p] = kNothing;
+  }
+  passing_.clear();
+  bool wider = false;
+  row_->for_each_crossing(cuts, [&](int from, int to, double bytes) {
+    const std::size_t p = pair(from, to);
+    if (bytes_[p] < 0) {
+      bytes_[p] = 0;
+      passing_.push_back(p);
+      if (known_[p] == 0) {
+        known_[p] = 1;
+        edges_.emplace_back(from, to);
+        wider = true;
+      }
+    }
+    bytes_[p] += bytes;
+  });
+  if (wider) {
+    widen();
+  }
+}
+
+void CutCost::set_weights(StepGraph& graph,
+                          const std::vector<Way>& ways,
+                          std::span<const int> cuts) const {
+  graph.clear_updates();
+  for (int s = 0; s < layout_.stages(); ++s) {
+    const auto stage = static_cast<std::size_t>(layout_.model_stage(StageId(s)).value);
+    const StageWork work =
+        row_->times(stage_begin(cuts, stage), stage_end(cuts, stage, row_->size()));
+    graph.set_duration(StageId(s), CellKind::Forward, work.forward);
+    graph.set_duration(StageId(s), CellKind::Backward, work.backward());
+    graph.set_duration(StageId(s), CellKind::BackwardInput, work.backward_input);
+    graph.set_duration(StageId(s), CellKind::BackwardWeight, work.backward_weight);
+    graph.set_duration(StageId(s), CellKind::Update, work.update);
+    if (!updates_listed_) {
+      graph.add_update(placement_.row(StageId(s)).value_or(0), work.update);
+    }
+  }
+  for (std::size_t e = 0; e < ways.size(); ++e) {
+    const double bytes = bytes_[ways[e].pair];
+    if (bytes < 0) {
+      graph.set_transfer(e, StepGraph::kNoTransfer, StepGraph::kNoTransfer);
+    } else {
+      graph.set_transfer(e, ways[e].forward.time_of(bytes), ways[e].backward.time_of(bytes));
+    }
+  }
+}
+
+double CutCost::step_time(std::span<const int> cuts) {
+  find_crossing(cuts);
+  set_weights(*step_, ways_, cuts);
+  return step_->run();
+}
+
+std::vector<StepEvent> CutCost::critical_path(std::span<const int> cuts) {
+  step_time(cuts);
+  return step_->critical_path();
+}
+
+CutCost::Peak CutCost::peak(std::span<const int> cuts) {
+  find_crossing(cuts);
+  const auto stages_here = static_cast<std::size_t>(layout_.stages());
+  model_.fixed.resize(stages_here);
+  model_.activations.resize(stages_here);
+  model_.transient.resize(stages_here);
+  for (std::size_t s = 0; s < stages_here; ++s) {
+    const auto stage = static_cast<std::size_t>(layout_.model_stage(StageId(s)).value);
+    const StageWork work =
+        row_->work(stage_begin(cuts, stage), stage_end(cuts, stage, row_->size()));
+    model_.fixed[s] = work.held;
+    model_.activations[s] = work.kept + work.input;
+    model_.transient[s] = work.transient;
+  }
+  for (std::size_t e = 0; e < ways_.size(); ++e) {
+    const auto to = static_cast<std::size_t>(step_->edges()[e].second);
+    model_.activations[to] += std::max(0.0, bytes_[ways_[e].pair]);
+  }
+  Peak most;
+  for (std::size_t r = 0; r < schedule_.rows().size(); ++r) {
+    RowMemory held(model_, stage_graph_);
+    for (const StageId stage : placement_.stages(static_cast<int>(r))) {
+      held.hold_fixed(stage);
+    }
+    for (const Cell& cell : schedule_.rows()[r]) {
+      const double bytes = cell.idle() ? 0 : held.run(cell.tasks());
+      if (bytes > most.bytes) {
+        most = {static_cast<int>(r), bytes};
+      }
+    }
+  }
+  return most;
+}
+
+double CutCost::step_time_on_shared_channels(std::span<const int> cuts) {
+  find_crossing(cuts);
+  std::vector<StageGraph::Edge> passing;
+  for (const std::size_t p : passing_) {
+    const auto count = static_cast<std::size_t>(stages());
+    passing.emplace_back(static_cast<int>(p / count), static_cast<int>(p % count));
+  }
+  StepGraph graph(schedule_, stages_with(passing), {}, StepTransfers::Vertices);
+  set_weights(graph, ways_of(graph), cuts);
+  return share_channels(graph, placement_);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,108 @@
+/// CutCost: how long a step of one schedule takes with a cut, and whether its rows hold it.
+///
+/// The schedule may be any whose stages are a chain, once or once per replica, on any rows and with
+/// backwards whole or split. Channels are free (channels.h). Made for one schedule and asked for
+/// very many cuts. Views the row of operators, which must outlive it. One thread.
+/// Source: "Pfeife: Automatic Pipeline Parallelism for PyTorch", sections 3.2 and 3.5. Where it
+/// holds what stages read and receive for all microbatches of a step, we hold it for those in
+/// flight, and leave it to the caller how much of a device's memory is to be used.
+/// KU-1: a step's time is what simulate() says of costs_of(), and the rows' updates behind it.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "stagecraft/scheduler/costs.h"
+#include "stagecraft/scheduler/layout.h"
+#include "stagecraft/scheduler/placement.h"
+#include "stagecraft/scheduler/planners/pfeife/operator_row.h"
+#include "stagecraft/scheduler/planners/pfeife/step_graph.h"
+#include "stagecraft/scheduler/schedule.h"
+
+namespace stagecraft {
+
+class CutCost {
+ public:
+  /// The bytes that the fullest row holds at its peak.
+  struct Peak {
+    int row = 0;
+    double bytes = 0;
+  };
+
+  /// `memory`: bytes that a row may hold.
+  /// Errors: ScheduleInvalid for a schedule that does not run on a chain of its stages;
+  ///         UsageArgument for one with more stages than operators.
+  CutCost(const OperatorRow& row, const LinkCosts& links, Schedule schedule, double memory);
+
+  [[nodiscard]] const OperatorRow& row() const { return *row_; }
+  [[nodiscard]] const Schedule& schedule() const { return schedule_; }
+  /// Of the model: a cut has one place less.
+  [[nodiscard]] int stages() const { return layout_.model_stages(); }
+  [[nodiscard]] double memory() const { return memory_; }
+
+  /// Cost: linear in tasks and waits; no allocation once all edges between stages were met.
+  double step_time(std::span<const int> cuts);
+  /// No step with this cut is shorter: what a row computes, after the stages before its first task
+  /// and before those behind its last. Cost: linear in stages.
+  [[nodiscard]] double bound(std::span<const int> cuts) const;
+  /// Events of that step that determine it.
+  std::vector<StepEvent> critical_path(std::span<const int> cuts);
+  /// Of what stages hold, what their microbatches in flight keep, read and were sent, and what one
+  /// task needs meanwhile.
+  Peak peak(std::span<const int> cuts);
+  /// A step on half-duplex channels, one between every two rows.
+  double step_time_on_shared_channels(std::span<const int> cuts);
+
+ private:
+  /// An edge of the step's graph: which two stages of the model, and what lies between their rows.
+  struct Way {
+    std::size_t pair = 0;
+    Link forward;
+    Link backward;
+  };
+
+  /// How many tasks a row has, of the stages of the model that it runs.
+  struct RowTasks {
+    struct Count {
+      int stage = 0;
+      std::array<int, 4> tasks{};  // F, B, I, W
+    };
+    std::vector<Count> counts;
+    int first = 0;            // stage of the first task
+    std::optional<int> last;  // of the last, where that is a backward and none is split
+  };
+
+  void count_tasks();
+  void find_crossing(std::span<const int> cuts);
+  void set_weights(StepGraph& graph, const std::vector<Way>& ways, std::span<const int> cuts) const;
+  [[nodiscard]] StageGraph stages_with(const std::vector<StageGraph::Edge>& edges) const;
+  [[nodiscard]] std::vector<Way> ways_of(const StepGraph& graph) const;
+  [[nodiscard]] std::size_t pair(int from, int to) const {
+    return static_cast<std::size_t>(from * stages() + to);
+  }
+  void widen();
+
+  const OperatorRow* row_;
+  LinkCosts links_;
+  Schedule schedule_;
+  double memory_;
+  Layout layout_;
+  Placement placement_;
+  bool updates_listed_ = false;  // by the schedule itself
+  std::vector<RowTasks> row_tasks_;
+
+  std::vector<StageGraph::Edge> edges_;  // of the model's stages, as many as cuts have shown so far
+  std::vector<char> known_;              // by pair: whether it is in edges_
+  StageGraph stage_graph_;               // of the schedule's stages
+  std::optional<StepGraph> step_;
+  std::vector<Way> ways_;
+
+  std::vector<double> bytes_;  // by pair: what passes in the cut at hand; below 0: nothing
+  std::vector<std::size_t> passing_;
+  MemoryModel model_;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,85 @@
+#include "stagecraft/scheduler/planners/pfeife/given_schedule.h"
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/layout.h"
+#include "stagecraft/scheduler/planners/pfeife/cut_candidates.h"
+#include "stagecraft/scheduler/planners/pfeife/cut_search.h"
+#include "stagecraft/scheduler/registry.h"
+
+namespace stagecraft {
+namespace {
+
+/// A schedule and the samples of its microbatches.
+struct Given {
+  int size = 1;
+  Schedule schedule;
+  std::string name;
+};
+
+Schedule built(const std::string& name, int devices, int microbatches) {
+  BuildRequest request{.microbatches = microbatches};
+  if (find_builder(name).takes_graph) {
+    request.graph = StageGraph::chain(devices);
+  } else {
+    request.devices = devices;
+  }
+  return build_schedule(name, request);
+}
+
+/// What the builder makes for every size that it takes.
+std::vector<Given> built_for_sizes(const PlanRequest& request) {
+  std::vector<Given> made;
+  std::optional<Error> refused;
+  for (const int size : request.sizes()) {
+    try {
+      made.push_back(
+          {size, built(*request.builder, request.devices, request.batch / size), *request.builder});
+    } catch (const Error& error) {
+      refused = refused ? refused : error;
+    }
+  }
+  if (made.empty() && refused) {
+    throw Error(*refused);
+  }
+  return made;
+}
+
+Given as_given(const PlanRequest& request) {
+  const Schedule& schedule = *request.schedule;
+  const int microbatches = schedule.microbatches();
+  const int devices = Layout::of(schedule).ranks();
+  if (devices != request.devices) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("the schedule runs on {} devices, asked for are {}; plan for {}",
+                            devices,
+                            request.devices,
+                            devices));
+  }
+  if (microbatches < 1 || request.batch % microbatches != 0) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("the schedule has {} microbatches, which do not divide a batch of {}; "
+                            "give a batch that is a multiple",
+                            microbatches,
+                            request.batch));
+  }
+  return {request.batch / microbatches, schedule, "as given"};
+}
+
+}  // namespace
+
+std::vector<Candidate> best_cut_for_schedule(const PlanRequest& request) {
+  CutCandidates candidates;
+  const std::vector<Given> all =
+      request.schedule ? std::vector{as_given(request)} : built_for_sizes(request);
+  for (const Given& given : all) {
+    const WorkGraph graph = WorkGraph::of(request.costs, given.size);
+    const OperatorRow row(graph);
+    CutCost cost(row, request.costs.links, given.schedule, request.memory);
+    candidates.add(cost, find_cut(cost), given.name);
+  }
+  return std::move(candidates).take(request.memory);
+}
+
+}  // namespace stagecraft

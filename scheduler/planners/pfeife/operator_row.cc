@@ -1,0 +1,103 @@
+#include "stagecraft/scheduler/planners/pfeife/operator_row.h"
+
+#include <map>
+#include <numeric>
+#include <utility>
+
+namespace stagecraft {
+namespace {
+
+/// By operator, the longest way through those before it on which what it reads depends.
+template <class Time>
+std::vector<double> longest_before(const WorkGraph& graph, Time&& time) {
+  std::vector<double> before(static_cast<std::size_t>(graph.size()), 0.0);
+  for (int op = 0; op < graph.size(); ++op) {
+    for (const int pred : graph.preds(op)) {
+      double& here = before[static_cast<std::size_t>(op)];
+      here = std::max(here, before[static_cast<std::size_t>(pred)] + time(graph.at(pred)));
+    }
+  }
+  return before;
+}
+
+}  // namespace
+
+OperatorRow::OperatorRow(const WorkGraph& graph)
+    : graph_(&graph),
+      before_(1),
+      forward_before_(longest_before(graph, [](const OperatorCost& op) { return op.forward; })),
+      backward_before_(longest_before(
+          graph, [](const OperatorCost& op) { return op.backward_input + op.backward_weight; })),
+      crossing_(static_cast<std::size_t>(graph.size())),
+      users_(graph.all_parameters().size()) {
+  for (int op = 0; op < graph.size(); ++op) {
+    const OperatorCost& cost = graph.at(op);
+    Sums sums = before_.back();
+    sums.forward += cost.forward;
+    sums.backward_input += cost.backward_input;
+    sums.backward_weight += cost.backward_weight;
+    sums.update += cost.update;
+    before_.push_back(sums);
+    for (const int p : graph.parameters(op)) {
+      users_[static_cast<std::size_t>(p)].push_back(op);
+    }
+  }
+  std::map<std::pair<int, int>, Value> values;  // by producer and output
+  for (const WorkGraph::Edge& edge : graph.edges()) {
+    Value& value = values[{edge.producer, edge.output}];
+    value.producer = edge.producer;
+    value.bytes = edge.bytes;
+    if (value.consumers.empty() || value.consumers.back() != edge.consumer) {
+      value.consumers.push_back(edge.consumer);  // edges ascend by consumer
+    }
+  }
+  for (auto& [key, value] : values) {
+    values_.push_back(std::move(value));
+  }
+  std::ranges::stable_sort(values_, {}, &Value::producer);
+  for (std::size_t v = values_.size(); v-- > 0;) {
+    for (int op = values_[v].producer + 1; op <= values_[v].consumers.back(); ++op) {
+      crossing_[static_cast<std::size_t>(op)].push_back(static_cast<int>(v));
+    }
+  }
+}
+
+StageWork OperatorRow::times(int first, int last) const {
+  const Sums& a = before_[static_cast<std::size_t>(first)];
+  const Sums& b = before_[static_cast<std::size_t>(last)];
+  return {.forward = b.forward - a.forward,
+          .backward_input = b.backward_input - a.backward_input,
+          .backward_weight = b.backward_weight - a.backward_weight,
+          .update = b.update - a.update};
+}
+
+StageWork OperatorRow::work(int first, int last) const {
+  StageWork work = times(first, last);
+  double most = 0;
+  for (int op = first; op < last; ++op) {
+    const OperatorCost& cost = graph_->at(op);
+    most = std::max(most, work.kept + cost.transient);
+    work.kept += cost.kept;
+    work.input += cost.input;
+    for (const int p : graph_->parameters(op)) {
+      const std::vector<int>& users = users_[static_cast<std::size_t>(p)];
+      if (*std::ranges::lower_bound(users, first) == op) {  // the stage's first to use it
+        work.held += graph_->all_parameters()[static_cast<std::size_t>(p)].held;
+      }
+    }
+  }
+  work.transient = std::max(0.0, most - work.kept);
+  return work;
+}
+
+StageOperators stages_of_cuts(std::span<const int> cuts, int operators) {
+  StageOperators stages;
+  for (std::size_t s = 0; s <= cuts.size(); ++s) {
+    std::vector<int>& stage = stages.emplace_back(
+        static_cast<std::size_t>(stage_end(cuts, s, operators) - stage_begin(cuts, s)));
+    std::iota(stage.begin(), stage.end(), stage_begin(cuts, s));
+  }
+  return stages;
+}
+
+}  // namespace stagecraft
