@@ -56,10 +56,10 @@ std::vector<int> in_units(std::vector<int> sizes, int unit) {
   return sizes;
 }
 
-Binding binding_of(const PlanProposal& proposal, const Timeline& timeline) {
-  std::vector<Binding> all;
+Bottleneck bottleneck_of(const PlanProposal& proposal, const Timeline& timeline) {
+  std::vector<Bottleneck> all;
   for (std::size_t row = 0; row < timeline.rows.size(); ++row) {
-    all.push_back({Binding::Kind::Device, static_cast<int>(row), 0, timeline.rows[row].busy});
+    all.push_back({Bottleneck::Kind::Device, static_cast<int>(row), 0, timeline.rows[row].busy});
   }
   std::map<std::pair<int, int>, double> transfers;
   for (const Task& task : proposal.critical_path) {
@@ -74,10 +74,10 @@ Binding binding_of(const PlanProposal& proposal, const Timeline& timeline) {
     }
   }
   for (const auto& [ends, seconds] : transfers) {
-    all.push_back({Binding::Kind::Link, ends.first, ends.second, seconds});
+    all.push_back({Bottleneck::Kind::Link, ends.first, ends.second, seconds});
   }
-  all.push_back({Binding::Kind::Update, 0, 0, proposal.update});
-  Binding most = *std::ranges::max_element(all, {}, &Binding::share);
+  all.push_back({Bottleneck::Kind::Update, 0, 0, proposal.update});
+  Bottleneck most = *std::ranges::max_element(all, {}, &Bottleneck::share);
   most.share = proposal.step > 0 ? most.share / proposal.step : 0;
   return most;
 }
@@ -201,7 +201,7 @@ PlanProposal Judge::propose(const Candidate& candidate) {
     made.bytes.push_back(row.peak_bytes);
   }
   made.fits = made.bytes[index(made.fullest())] <= request_->memory;
-  made.binds = binding_of(made, timeline);
+  made.binds = bottleneck_of(made, timeline);
   made.bound = bound_;
   return made;
 }
@@ -272,15 +272,15 @@ std::vector<PlanProposal> propose(const PlanRequest& request, std::string_view p
   return all;
 }
 
-std::string to_string(const Binding& binding) {
-  const double percent = 100 * binding.share;
-  switch (binding.kind) {
-    case Binding::Kind::Device:
-      return fmt::format("device {} computes {:.0f} % of the step", binding.from, percent);
-    case Binding::Kind::Link:
+std::string to_string(const Bottleneck& bottleneck) {
+  const double percent = 100 * bottleneck.share;
+  switch (bottleneck.kind) {
+    case Bottleneck::Kind::Device:
+      return fmt::format("device {} computes {:.0f} % of the step", bottleneck.from, percent);
+    case Bottleneck::Kind::Link:
       return fmt::format(
-          "the link {}-{} carries {:.0f} % of the step", binding.from, binding.to, percent);
-    case Binding::Kind::Update:
+          "the link {}-{} carries {:.0f} % of the step", bottleneck.from, bottleneck.to, percent);
+    case Bottleneck::Kind::Update:
       break;
   }
   return fmt::format("the update takes {:.0f} % of the step", percent);

@@ -24,7 +24,7 @@ namespace stagecraft {
 inline constexpr double kAlike = 0.01;
 
 /// What keeps a step from being shorter.
-struct Binding {
+struct Bottleneck {
   enum class Kind : std::uint8_t { Device, Link, Update };
   Kind kind = Kind::Device;
   int from = 0;      ///< the device, or where the link begins
@@ -44,7 +44,7 @@ struct PlanProposal {
   std::vector<double> busy;   ///< by row: computing before the update
   std::vector<double> bytes;  ///< by row: most at once
   bool fits = true;           ///< in the request's memory
-  Binding binds;
+  Bottleneck binds;
   double bound = 0;  ///< no step of this batch on these devices is shorter
 
   /// By which part the step is longer than it could possibly be.
@@ -89,6 +89,6 @@ class Judge {
                                                 std::string_view planner);
 
 /// In words: "device 2 computes 93 % of the step".
-[[nodiscard]] std::string to_string(const Binding& binding);
+[[nodiscard]] std::string to_string(const Bottleneck& bottleneck);
 
 }  // namespace stagecraft

@@ -56,7 +56,7 @@ TEST_CASE("a slow link binds where it carries most of the step", "[scheduler][pl
   request.batch = 1;
   request.costs.links.usual = {.latency = 100};
   const PlanProposal slow = judge(request, two_stages(2, 1));
-  CHECK(slow.binds.kind == Binding::Kind::Link);
+  CHECK(slow.binds.kind == Bottleneck::Kind::Link);
   CHECK_THAT(to_string(slow.binds), ContainsSubstring("the link 0-1"));
 }
 
