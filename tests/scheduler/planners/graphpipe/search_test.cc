@@ -432,7 +432,7 @@ TEST_CASE("stages of their own sizes take what their consumers ask for", "[sched
   REQUIRE(found->stages.size() == 2);
   CHECK(problem.variants[static_cast<std::size_t>(found->stages[0].variant)].turns == StagePace{});
   CHECK(found->stages[1].in_flight == 2);
-  CHECK(found->stages[0].in_flight == compute_in_flight({1, 1}, {2, 1}, 2));
+  CHECK(found->stages[0].in_flight == compute_in_flight({.size = 1}, {.size = 2}, 2));
 }
 
 TEST_CASE("what crosses between stages counts where it is made", "[scheduler][planners]") {
