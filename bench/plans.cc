@@ -1,8 +1,8 @@
-/// Does planning pay? Step times of cuts and schedules that are chosen, beside an even cut by 1F1B,
-/// a cut of equally many operators, and one of equal times; and what was predicted for each.
+/// Does planning pay? Step times of cuts and schedules that are chosen, beside an even cut by
+/// 1F1B, a cut of equally many operators, and one of equal times; and what was predicted for each.
 ///
-/// All ways of a model run in turns, a few steps each, so that a noisy machine is noisy for all. The
-/// last part moves one split through a model and holds what is predicted for it against what it
+/// All ways of a model run in turns, a few steps each, so that a noisy machine is noisy for all.
+/// The last part moves one split through a model and holds what is predicted for it against what it
 /// takes.
 ///
 ///   plans [--workers 2,4] [--processes] [--rounds N] [--sweep] [MODEL...]

@@ -10,11 +10,13 @@
 #include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/scheduler/accumulation.h"
 #include "stagecraft/scheduler/registry.h"
-#include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/tools/train_run.h"
 #include "stagecraft/tools/train/job.h"
 #include "stagecraft/tools/train/run.h"
 #include "stagecraft/tools/train/verify.h"
+
+// Last: LibTorch has a CHECK of its own.
+#include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft::tests {
 namespace {
@@ -219,8 +221,8 @@ TEST_CASE("what cannot be had with sizes of microbatches is refused", "[tools][t
                                           folder.path() + "/trace.json"});
   CHECK(traced.exit_code == 2);
   CHECK_THAT(traced.err, ContainsSubstring("leave --trace out"));
-  const std::string file =
-      folder.write("one_row", "@sizes 1,2\n@form list\n0F0 0F1 1F0 1B0 0B0 0B1\n");
+  const std::string file = folder.write(
+      "one_row", "@sizes 1,2\n@form list\n0F0 0F1 0F2 0F3 1F0 1F1 1B0 1B1 0B0 0B1 0B2 0B3\n");
   const CommandResult one_row = run_train({"--schedule", file});
   CHECK(one_row.exit_code == 1);
   CHECK_THAT(one_row.err, ContainsSubstring("both are on one row"));

@@ -1,6 +1,4 @@
 /// `stagecraft plan` as a user sees it: the plan, its files, what it says of others, wrong usage.
-#include "stagecraft/tools/plan/plan.h"
-
 #include <fstream>
 #include <iterator>
 
@@ -13,6 +11,7 @@
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
 #include "stagecraft/tests/tools/command_run.h"
+#include "stagecraft/tools/plan/plan.h"
 
 namespace stagecraft::tests {
 namespace {
@@ -106,14 +105,8 @@ TEST_CASE("every planner answers for programs, and auto is the best of them",
 TEST_CASE("schedule and cut come out as files that others read", "[tools][plan]") {
   const TemporaryFolder folder;
   const std::string schedule = folder.path() + "/s.txt", cut = folder.path() + "/c.txt";
-  const CommandResult result = run_plan({"--devices",
-                                         "2",
-                                         "--schedule",
-                                         "1f1b",
-                                         "--schedule-out",
-                                         schedule,
-                                         "--cut-out",
-                                         cut});
+  const CommandResult result = run_plan(
+      {"--devices", "2", "--schedule", "1f1b", "--schedule-out", schedule, "--cut-out", cut});
   CAPTURE(result.err);
   REQUIRE(result.exit_code == 0);
   const Schedule read = Schedule::parse(text_of(schedule));

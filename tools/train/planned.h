@@ -1,5 +1,5 @@
-/// planned: what `train --plan` does before a run: it measures the uncut model, asks a planner where
-/// to cut it and by which schedule to train it, and tells afterwards how right the plan was.
+/// planned: what `train --plan` does before a run: it measures the uncut model, asks a planner
+/// where to cut it and by which schedule to train it, and tells afterwards how right the plan was.
 #pragma once
 
 #include <string>

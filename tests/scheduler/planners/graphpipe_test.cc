@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "stagecraft/scheduler/planners/proposal.h"
-#include "stagecraft/scheduler/planners/proposal.h"
 #include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/scheduler/validate.h"
 #include "stagecraft/tests/support/catch.h"
