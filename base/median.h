@@ -1,4 +1,5 @@
-/// median, and how far repetitions of a measurement lie apart. Pure; any thread.
+/// median and quartiles: what repetitions of a measurement say, and how far they lie apart. Pure;
+/// any thread.
 #pragma once
 
 #include <algorithm>
@@ -20,9 +21,21 @@ namespace stagecraft {
   return quantile(std::move(samples), 0.5);
 }
 
+struct Quartiles {
+  double first = 0;
+  double median = 0;
+  double third = 0;
+};
+
+/// Requires: samples.
+[[nodiscard]] inline Quartiles quartiles_of(const std::vector<double>& samples) {
+  return {quantile(samples, 0.25), median(samples), quantile(samples, 0.75)};
+}
+
 /// The interquartile range over the median. Requires: samples, the median not 0.
 [[nodiscard]] inline double noise_of(const std::vector<double>& samples) {
-  return (quantile(samples, 0.75) - quantile(samples, 0.25)) / median(samples);
+  const Quartiles quartiles = quartiles_of(samples);
+  return (quartiles.third - quartiles.first) / quartiles.median;
 }
 
 }  // namespace stagecraft

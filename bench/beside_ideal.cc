@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "stagecraft/bench/hardware.h"
+#include "stagecraft/base/median.h"
 #include "stagecraft/bench/seconds_of.h"
 #include "stagecraft/compiler/compiled_program.h"
 

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <torch/torch.h>
 
+#include "stagecraft/base/median.h"
 #include "stagecraft/bench/hardware.h"
 #include "stagecraft/bench/seconds_of.h"
 #include "stagecraft/compiler/thread_count.h"
@@ -38,7 +39,7 @@ std::pair<double, double> in_turns(One&& one, Other&& other) {
     of_one.push_back(sc::bench::seconds_of(one));
     of_other.push_back(sc::bench::seconds_of(other));
   }
-  return {sc::bench::median(of_one), sc::bench::median(of_other)};
+  return {sc::median(of_one), sc::median(of_other)};
 }
 
 struct Setting {

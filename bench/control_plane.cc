@@ -26,6 +26,7 @@
 #include <fmt/format.h>
 #include <torch/torch.h>
 
+#include "stagecraft/base/median.h"
 #include "stagecraft/bench/echo_peers.h"
 #include "stagecraft/bench/hardware.h"
 #include "stagecraft/bench/idle_stages.h"
@@ -187,7 +188,7 @@ void measure_steps(const sc::Cluster& cluster, int ranks, const Effort& effort) 
         bare.push_back(orders);
       }
     }
-    const double bare_us = sc::bench::median(bare);
+    const double bare_us = sc::median(bare);
     fmt::print("{} worker processes, {}: bare round of {} orders and {} reports {:.0f} us\n",
                ranks,
                pinned ? "each pinned to a processor" : "not pinned",
@@ -196,7 +197,7 @@ void measure_steps(const sc::Cluster& cluster, int ranks, const Effort& effort) 
                bare_us);
     for (std::size_t t = 0; t < trainers.size(); ++t) {
       const double cells = 2.0 * ranks * trainers[t]->microbatches();
-      const double whole = sc::bench::median(samples[t].whole);
+      const double whole = sc::median(samples[t].whole);
       fmt::print(
           "  {:>4} cells: step {:>7.0f} us ({:.1f} us a cell), {:.2f} x a ping-pong of its {:.0f} "
           "messages; before it {:.0f} us; control plane {:.0f} to {:.0f} us, {:.2f} to {:.2f} x "
@@ -204,13 +205,13 @@ void measure_steps(const sc::Cluster& cluster, int ranks, const Effort& effort) 
           cells,
           whole,
           whole / cells,
-          sc::bench::median(samples[t].to_messages),
+          sc::median(samples[t].to_messages),
           messages_of(ranks, trainers[t]->microbatches()),
-          sc::bench::median(samples[t].before),
-          sc::bench::median(samples[t].least),
-          sc::bench::median(samples[t].most),
-          sc::bench::median(samples[t].least_to_bare),
-          sc::bench::median(samples[t].most_to_bare));
+          sc::median(samples[t].before),
+          sc::median(samples[t].least),
+          sc::median(samples[t].most),
+          sc::median(samples[t].least_to_bare),
+          sc::median(samples[t].most_to_bare));
     }
   }
 }
@@ -235,9 +236,9 @@ void measure_call(const Effort& effort) {
     }
     fmt::print("one small call, {}: {:.0f} us; bare {:.0f} us; ratio {:.2f}\n",
                pinned ? "each process pinned to a processor" : "not pinned",
-               sc::bench::median(ours),
-               sc::bench::median(bare),
-               sc::bench::median(ratios));
+               sc::median(ours),
+               sc::median(bare),
+               sc::median(ratios));
   }
 }
 

@@ -1,6 +1,5 @@
 #include "stagecraft/bench/hardware.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <thread>
@@ -31,12 +30,6 @@ std::string hardware() {
 double load() {
   double minute = 0.0;
   return getloadavg(&minute, 1) == 1 ? minute : 0.0;
-}
-
-double median(std::vector<double> samples) {
-  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
-  std::nth_element(samples.begin(), middle, samples.end());
-  return *middle;
 }
 
 }  // namespace stagecraft::bench

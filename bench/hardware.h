@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 namespace stagecraft::bench {
 
@@ -11,8 +10,5 @@ namespace stagecraft::bench {
 
 /// How many threads of the machine, on average, were running or ready in the last minute.
 [[nodiscard]] double load();
-
-/// The middle of `samples`. Requires: not empty.
-[[nodiscard]] double median(std::vector<double> samples);
 
 }  // namespace stagecraft::bench

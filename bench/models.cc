@@ -5,28 +5,21 @@
 /// for each rank.
 ///
 ///   models [MODEL...]
-#include "stagecraft/tools/train/models.h"
-
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <iostream>
-#include <sstream>
 #include <string>
 #include <thread>
-#include <variant>
 #include <vector>
 
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
-#include "stagecraft/bench/hardware.h"
+#include "stagecraft/base/median.h"
 #include "stagecraft/bench/stage_alone.h"
+#include "stagecraft/bench/train_models.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/stagecraft.h"
-#include "stagecraft/tools/train/job.h"
 
 namespace sc = stagecraft;
 
@@ -34,16 +27,6 @@ namespace {
 
 constexpr int kRepetitions = 30, kSteps = 20;
 constexpr double kGoal = 0.10;
-
-sc::tools::TrainJob job_of(const std::string& model) {
-  std::istringstream in;
-  std::ostringstream out;
-  sc::tools::Console console{in, out, std::cerr};
-  return sc::tools::make_job(
-      std::get<sc::tools::TrainOptions>(sc::tools::parse_train_options(
-          {"--model", model, "--stages", "2", "--microbatches", "8", "--microbatch-size", "8"})),
-      console);
-}
 
 /// Those of the first microbatch.
 std::vector<at::Tensor> first_of(const sc::Batch& batch, int microbatches) {
@@ -81,27 +64,12 @@ double predicted(const sc::tools::TrainJob& job) {
   return sc::simulate(job.choice.schedule, job.program.stage_graph(), costs).makespan + update;
 }
 
-std::vector<double> measured(const sc::tools::TrainJob& job) {
-  const sc::Cluster cluster = sc::Cluster::local(job.choice.layout.ranks());
-  sc::Trainer trainer(cluster, job.program, job.choice.schedule, sc::AdamW{});
-  const sc::tools::WorkBatch batch = job.work->batch(0, job.choice);
-  (void)trainer.step(batch.inputs, batch.labels).get();
-  std::vector<double> seconds;
-  for (int step = 0; step < kSteps; ++step) {
-    const auto start = std::chrono::steady_clock::now();
-    (void)trainer.step(batch.inputs, batch.labels).get();
-    seconds.push_back(
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  }
-  return seconds;
-}
-
 void compare(const std::string& model) {
-  const sc::tools::TrainJob job = job_of(model);
+  const sc::tools::TrainJob job = sc::bench::train_job(model, /*ranks=*/2);
   const double before = predicted(job);
-  std::vector<double> steps = measured(job);
+  const std::vector<double> steps = sc::bench::step_seconds(job, kSteps);
   const double after = predicted(job);
-  const double step = sc::bench::median(steps);
+  const double step = sc::median(steps);
   fmt::print(
       "{:6}  predicted {:7.1f} ms  measured {:7.1f} ms (best {:7.1f})  ratio {:.3f}  "
       "{} {:.0f} %; predicted anew afterwards: {:.1f} ms\n",
@@ -118,15 +86,5 @@ void compare(const std::string& model) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  at::set_num_threads(1);
-  fmt::print("{}\n", sc::bench::hardware());
-  std::vector<std::string> asked(argv + 1, argv + argc);
-  if (asked.empty()) {
-    for (const sc::tools::ModelEntry& model : sc::tools::models()) {
-      asked.emplace_back(model.name);
-    }
-  }
-  for (const std::string& model : asked) {
-    compare(model);
-  }
+  sc::bench::each_train_model(argc, argv, compare);
 }

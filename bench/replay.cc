@@ -14,6 +14,7 @@
 #include <torch/torch.h>
 
 #include "stagecraft/actors/executor/stage_runtime.h"
+#include "stagecraft/base/median.h"
 #include "stagecraft/bench/hardware.h"
 #include "stagecraft/bench/measured_model.h"
 #include "stagecraft/bench/seconds_of.h"
@@ -87,12 +88,12 @@ void compare(const bench::MeasuredModel& model) {
       }
     }
   }
-  fmt::print("{}: eager {:.2f} ms", model.name, bench::median(eager) * 1e3);
+  fmt::print("{}: eager {:.2f} ms", model.name, sc::median(eager) * 1e3);
   for (const auto& replay : replays) {
     fmt::print("; {} {:.2f} ms, {:.3f} x",
                replay->name,
-               bench::median(replay->seconds) * 1e3,
-               bench::median(replay->seconds) / bench::median(eager));
+               sc::median(replay->seconds) * 1e3,
+               sc::median(replay->seconds) / sc::median(eager));
   }
   fmt::print(" (goal {} x)\n", kGoal);
 }

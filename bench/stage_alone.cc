@@ -7,7 +7,7 @@
 
 #include "stagecraft/actors/executor/backward.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
-#include "stagecraft/bench/hardware.h"
+#include "stagecraft/base/median.h"
 #include "stagecraft/bench/seconds_of.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/stagecraft.h"

@@ -21,6 +21,7 @@
 
 #include "stagecraft/actors/executor/backward.h"
 #include "stagecraft/actors/executor/stage_runtime.h"
+#include "stagecraft/base/median.h"
 #include "stagecraft/bench/hardware.h"
 #include "stagecraft/bench/idle_stages.h"
 #include "stagecraft/compiler/compiled_program.h"
@@ -240,15 +241,15 @@ void measure(int ranks) {
   const double cells = 2.0 * ranks * kMicrobatches;
   fmt::print("{} ranks: step {:.0f} us, {:.1f} us per cell\n",
              ranks,
-             sc::bench::median(ours),
-             sc::bench::median(ours) / cells);
+             sc::median(ours),
+             sc::median(ours) / cells);
   const auto compare =
       [&](const char* what, const std::vector<double>& plain, const std::vector<double>& ratios) {
         fmt::print("  {}: {:.0f} us, {:.1f} us per cell; ratio {:.2f}\n",
                    what,
-                   sc::bench::median(plain),
-                   sc::bench::median(plain) / cells,
-                   sc::bench::median(ratios));
+                   sc::median(plain),
+                   sc::median(plain) / cells,
+                   sc::median(ratios));
       };
   compare("plain hand-offs, bare", bare, to_bare);
   compare("plain hand-offs, with the stages' operators", working, to_working);

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <torch/torch.h>
 
-#include "stagecraft/bench/hardware.h"
+#include "stagecraft/base/median.h"
 #include "stagecraft/bench/seconds_of.h"
 #include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/stagecraft.h"

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/median.h"
 #include "stagecraft/bench/hardware.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/formats/json.h"
@@ -34,7 +35,7 @@ double median_seconds(std::size_t cells, const std::function<void()>& work) {
   for (std::size_t i = 0; i < runs; ++i) {
     samples.push_back(seconds(work));
   }
-  return sc::bench::median(std::move(samples));
+  return sc::median(std::move(samples));
 }
 
 /// All violations of a schedule that has none; says so and ends where it has.
