@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <limits>
 #include <optional>
+#include <sstream>
 #include <string_view>
 #include <thread>
 
@@ -31,22 +33,20 @@ struct Said {
               fmt::format("{} expects {}, found \"{}\"", word.by, expected, word.text));
 }
 
-int ranks_from(const Word& word) {
+int number_from(const Word& word, int least, int most = std::numeric_limits<int>::max()) {
   const std::string& text = word.text;
-  int ranks = 0;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), ranks);
-  if (fault != std::errc{} || end != text.data() + text.size() || ranks < 1) {
-    refuse(word, "a whole number of at least 1");
+  int number = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (fault != std::errc{} || end != text.data() + text.size() || number < least || number > most) {
+    refuse(word, fmt::format("a whole number of at least {}", least));
   }
-  return ranks;
+  return number;
 }
 
-/// Whether workers are to be processes.
-bool processes_from(const Word& word) {
-  if (word.text != "threads" && word.text != "processes") {
-    refuse(word, "threads or processes");
+void check_workers(const Word& word) {
+  if (word.text != "threads" && word.text != "processes" && word.text != "joining") {
+    refuse(word, "threads, processes or joining");
   }
-  return word.text == "processes";
 }
 
 void check_ranks(int ranks) {
@@ -92,15 +92,58 @@ Said said_by_env() {
 }
 
 Cluster made_as(const Said& said) {
-  const int ranks = said.ranks ? ranks_from(*said.ranks)
-                               : std::max(8, static_cast<int>(std::thread::hardware_concurrency()));
-  if (!said.workers || !processes_from(*said.workers)) {
+  if (said.workers) {
+    check_workers(*said.workers);
+  }
+  SpawnOptions options = spawn_options_of_env();
+  const int usual = options.hosts.empty()
+                        ? std::max(8, static_cast<int>(std::thread::hardware_concurrency()))
+                        : options.local_ranks + options.ranks_per_process * slots_of(options.hosts);
+  const int ranks = said.ranks ? number_from(*said.ranks, 1) : usual;
+  if (!said.workers || said.workers->text == "threads") {
     return Cluster::local(ranks);
   }
-  return Cluster::spawn(ranks, {.credentials = said.credentials ? said.credentials->text : ""});
+  options.workers_come = said.workers->text == "joining";
+  options.credentials = said.credentials ? said.credentials->text : "";
+  return Cluster::spawn(ranks, options);
 }
 
 }  // namespace
+
+SpawnOptions spawn_options_of_env() {
+  SpawnOptions options;
+  const auto text = [](const char* name) {
+    const auto word = variable(name);
+    return word ? word->text : "";
+  };
+  options.workers_come = text("STAGECRAFT_WORKERS") == "joining";
+  options.credentials = text("STAGECRAFT_CREDENTIALS");
+  options.interface = text("STAGECRAFT_INTERFACE");
+  options.meeting_place = text("STAGECRAFT_MEETING_PLACE");
+  options.log_dir = text("STAGECRAFT_LOG_DIR");
+  std::istringstream ssh(text("STAGECRAFT_SSH"));
+  for (std::string word; ssh >> word;) {
+    options.ssh.push_back(word);
+  }
+  if (const auto file = variable("STAGECRAFT_HOSTS")) {
+    options.hosts = read_hosts(file->text);
+  }
+  if (const auto slots = variable("STAGECRAFT_PER_HOST")) {
+    for (Host& host : options.hosts) {
+      host.slots = number_from(*slots, 1);
+    }
+  }
+  if (const auto port = variable("STAGECRAFT_PORT")) {
+    options.port = static_cast<std::uint16_t>(number_from(*port, 0, 65535));
+  }
+  if (const auto ranks = variable("STAGECRAFT_LOCAL_RANKS")) {
+    options.local_ranks = number_from(*ranks, 0);
+  }
+  if (const auto seconds = variable("STAGECRAFT_JOIN_SECONDS")) {
+    options.join_deadline = std::chrono::seconds(number_from(*seconds, 1));
+  }
+  return options;
+}
 
 Cluster Cluster::local(int ranks) {
   check_ranks(ranks);

@@ -1,24 +1,26 @@
 /// Cluster: the ranks a trainer may use.
 ///
-/// Ranks are threads of this process, or worker processes of this host. A cluster may be given to
-/// several trainers, at once or one after the other; each has workers and a data plane of its own.
-/// It may be destroyed before its trainers, and be a static object.
+/// Ranks are threads of this process, or worker processes of this host or others. A cluster may be
+/// given to several trainers, at once or one after the other; each has workers and a data plane of
+/// its own. It may be destroyed before its trainers, and be a static object.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "stagecraft/actors/hosts.h"
 #include "stagecraft/base/ids.h"
 
 namespace stagecraft {
 
 class Launcher;
 
-/// How worker processes of this host are started and watched.
+/// How worker processes are started and watched.
 struct SpawnOptions {
   int ranks_per_process = 1;
   int local_ranks = 0;  ///< the first so many ranks are threads of this process
@@ -26,11 +28,38 @@ struct SpawnOptions {
   std::string program;
   /// A folder made by `stagecraft credentials make`; empty: made for this cluster, gone with it.
   std::string credentials;
+  /// Where they run, filled one after the other; empty: on this host. The same build is needed
+  /// there, and a way by ssh that asks for nothing.
+  std::vector<Host> hosts;
+  std::vector<std::string> ssh;  ///< the program that reaches them, and its options; empty: "ssh"
+  /// Nobody is started: workers come by themselves (`stagecraft worker --join`), from anywhere.
+  bool workers_come = false;
+  /// Where workers reach this process: one of its interfaces, or an address of it. Empty: the
+  /// address from which the first host is reached; loopback where there is no host.
+  std::string interface;
+  std::uint16_t port = 0;  ///< where they join; 0: any that is free
+  /// A folder that all hosts see, where workers that come find whom to join: its file `address`,
+  /// once they can, and unless `credentials` says others, their credentials. Both go with the
+  /// cluster.
+  std::string meeting_place;
+  std::string log_dir;  ///< a file for what each worker writes; empty: none
+  /// Told in a line who is missing, while workers of other hosts are waited for. Must not block.
+  std::function<void(const std::string& who)> on_wait;
   /// A process that is idle says so every `heartbeat`; one that says nothing for `silence` is lost.
   std::chrono::milliseconds heartbeat{1000};
   std::chrono::milliseconds silence{5000};
   std::chrono::milliseconds join_deadline{std::chrono::seconds(60)};  ///< longest start of a worker
 };
+
+/// As these say, of which none has to be there:
+///   STAGECRAFT_WORKERS        "joining": workers_come
+///   STAGECRAFT_CREDENTIALS    a folder
+///   STAGECRAFT_HOSTS          a file of hosts, each with STAGECRAFT_PER_HOST slots where set
+///   STAGECRAFT_SSH            the program that reaches them, and its options
+///   STAGECRAFT_INTERFACE, STAGECRAFT_PORT, STAGECRAFT_MEETING_PLACE, STAGECRAFT_LOG_DIR
+///   STAGECRAFT_LOCAL_RANKS, STAGECRAFT_JOIN_SECONDS
+/// Errors: UsageArgument for a value that makes no sense; those of read_hosts.
+[[nodiscard]] SpawnOptions spawn_options_of_env();
 
 /// Who stands behind a rank.
 struct WorkerPlace {
@@ -38,6 +67,7 @@ struct WorkerPlace {
   std::int64_t process = 0;      ///< its id; 0 while none was needed yet
   std::int64_t incarnation = 0;  ///< how often it was replaced
   std::string address;           ///< where tensors reach it; empty for a thread of this process
+  std::string host;              ///< on which it runs; empty: this one, or nobody was needed yet
 };
 
 class Cluster {
@@ -50,7 +80,7 @@ class Cluster {
   /// Errors: UsageArgument for less than one rank.
   [[nodiscard]] static Cluster local(int ranks);
 
-  /// Worker processes of this host, started when a trainer first needs them. They end when the
+  /// Worker processes, started when a trainer first needs them. They end when the
   /// cluster and its trainers have, and when this process ends, however it does.
   /// Errors: UsageArgument for options that make no sense; UsageFile where no worker program or no
   ///         credentials are found; ClusterMember when no port can be opened for them.
@@ -58,15 +88,16 @@ class Cluster {
 
   /// Takes its own options out of the program's arguments, each as `--option VALUE` or
   /// `--option=VALUE`:
-  ///   --ranks N                    as many as the machine has processors unless said, at least 8:
-  ///                                idle ranks cost nothing
-  ///   --workers threads|processes  threads unless said
+  ///   --ranks N                    as many as the hosts have places, or the machine has processors
+  ///                                unless said, and then at least 8: idle ranks cost nothing
+  ///   --workers threads|processes|joining  threads unless said
   ///   --credentials DIR            for processes
   /// What is not said there is looked for in the environment (from_env).
   /// Errors: UsageArgument for a value that makes no sense; those of spawn.
   [[nodiscard]] static Cluster from_args(int& argc, char** argv);
 
-  /// As STAGECRAFT_RANKS, STAGECRAFT_WORKERS and STAGECRAFT_CREDENTIALS say.
+  /// As STAGECRAFT_RANKS, STAGECRAFT_WORKERS and those of spawn_options_of_env() say; `stagecraft
+  /// launch` sets them.
   [[nodiscard]] static Cluster from_env();
 
   /// Ends the worker process of a rank, if it has not ended, and puts a new one in its place: then

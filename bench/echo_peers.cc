@@ -117,7 +117,10 @@ struct EchoPeers::Impl {
                             .heartbeat = {},
                             .patience = kPatience});
       arguments.insert(arguments.begin(), kEchoWord);
-      children.push_back(std::make_unique<ChildProcess>("/proc/self/exe", arguments, [] {}));
+      children.push_back(std::make_unique<ChildProcess>(
+          ChildProgram{
+              .path = "/proc/self/exe", .arguments = arguments, .input = {}, .on_line = {}},
+          [] {}));
     }
     if (desk->complete.get_future().wait_for(kPatience) != std::future_status::ready) {
       throw std::runtime_error(fmt::format("expected {} echo peers, found fewer", count));

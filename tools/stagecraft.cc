@@ -16,6 +16,7 @@
 #include "stagecraft/tools/credentials/credentials.h"
 #include "stagecraft/tools/exit_code.h"
 #include "stagecraft/tools/import/import.h"
+#include "stagecraft/tools/launch/launch.h"
 #include "stagecraft/tools/plan/plan.h"
 #include "stagecraft/tools/profile/profile.h"
 #include "stagecraft/tools/schedule/schedule.h"
@@ -92,6 +93,10 @@ ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
             "",
             "make, renew and show what the processes of a cluster know each other by",
             thrifty(&credentials, "--members")},
+           {"launch",
+            "",
+            "run a program with workers on many hosts: by ssh, or in a step of Slurm",
+            thrifty(&launch, "its program")},
            {"worker",
             "",
             "work for a cluster: run the stages it is sent",

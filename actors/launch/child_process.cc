@@ -1,9 +1,11 @@
 #include "stagecraft/actors/launch/child_process.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <condition_variable>
 #include <csignal>
@@ -34,11 +36,15 @@ namespace {
 /// What the child starts with (CD-1).
 class SpawnSettings {
  public:
-  explicit SpawnSettings(int lifeline) {
+  /// `output`: -1 for this process's own.
+  SpawnSettings(int lifeline, int output) {
     posix_spawn_file_actions_init(&files_);
-    posix_spawn_file_actions_addopen(&files_, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&files_, lifeline, kLifeline);
-    posix_spawn_file_actions_addclosefrom_np(&files_, kLifeline + 1);
+    if (output >= 0) {
+      posix_spawn_file_actions_adddup2(&files_, output, STDOUT_FILENO);
+      posix_spawn_file_actions_adddup2(&files_, output, STDERR_FILENO);
+    }
+    posix_spawn_file_actions_addclosefrom_np(&files_, STDERR_FILENO + 1);
     posix_spawnattr_init(&attributes_);
     sigset_t none, all;
     sigemptyset(&none);
@@ -64,6 +70,79 @@ class SpawnSettings {
   posix_spawnattr_t attributes_{};
 };
 
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() { close(); }
+  Descriptor(Descriptor&& other) noexcept : number_(other.release()) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    close();
+    number_ = other.release();
+    return *this;
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  [[nodiscard]] int get() const { return number_; }
+  int release() { return std::exchange(number_, -1); }
+  void close() {
+    if (number_ >= 0) {
+      ::close(release());
+    }
+  }
+
+ private:
+  int number_ = -1;
+};
+
+struct Ends {
+  Descriptor ours, theirs;
+};
+
+/// A socket, as writing to a pipe that nobody reads any more is a signal.
+Ends make_lifeline() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    throw_lack("a socket", errno);
+  }
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+Ends make_pipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    throw_lack("a pipe", errno);
+  }
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+/// Until the last who can write has gone.
+void read_lines(int from, const std::function<void(std::string_view)>& on_line) {
+  const Descriptor end(from);
+  std::string text;
+  std::array<char, 4096> part{};
+  while (true) {
+    const auto got = read(from, part.data(), part.size());
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got <= 0) {
+      break;
+    }
+    text.append(part.data(), static_cast<std::size_t>(got));
+    std::size_t begin = 0;
+    for (std::size_t line_end = 0; (line_end = text.find('\n', begin)) != std::string::npos;
+         begin = line_end + 1) {
+      on_line(std::string_view(text).substr(begin, line_end - begin));
+    }
+    text.erase(0, begin);
+  }
+  if (!text.empty()) {
+    on_line(text);
+  }
+}
+
 std::string text_of(const siginfo_t& info) {
   if (info.si_code == CLD_EXITED) {
     return fmt::format("ended with exit status {}", info.si_status);
@@ -87,49 +166,56 @@ struct ChildProcess::Fate {
   }
 };
 
-ChildProcess::ChildProcess(const std::string& program,
-                           const std::vector<std::string>& arguments,
-                           std::function<void()> on_end)
+/// Told before it is taken: until then nobody else has its number.
+void ChildProcess::wait_for(pid_t id,
+                            const std::shared_ptr<Fate>& fate,
+                            const std::function<void()>& on_end) {
+  siginfo_t info{};
+  const auto who = static_cast<id_t>(id);
+  int got = 0;
+  do {
+    got = waitid(P_PID, who, &info, WEXITED | WNOWAIT);
+  } while (got != 0 && errno == EINTR);
+  fate->set(got == 0 ? text_of(info)
+                     : "has ended, and another part of this program has taken its status");
+  static_cast<void>(waitid(P_PID, who, &info, WEXITED | WNOHANG));
+  on_end();
+}
+
+ChildProcess::ChildProcess(const ChildProgram& program, std::function<void()> on_end)
     : fate_(std::make_shared<Fate>()) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) {
-    throw_lack("a pipe", errno);
-  }
-  std::vector<char*> words{const_cast<char*>(program.c_str())};
-  for (const std::string& argument : arguments) {
+  Ends lifeline = make_lifeline();
+  Ends output = program.on_line ? make_pipe() : Ends{};
+  std::vector<char*> words{const_cast<char*>(program.path.c_str())};
+  for (const std::string& argument : program.arguments) {
     words.push_back(const_cast<char*>(argument.c_str()));
   }
   words.push_back(nullptr);
   int fault = 0;
   {
-    const SpawnSettings settings(ends[0]);
-    fault = posix_spawn(
-        &id_, program.c_str(), settings.files(), settings.attributes(), words.data(), environ);
+    const SpawnSettings settings(lifeline.theirs.get(), output.theirs.get());
+    fault = posix_spawnp(
+        &id_, program.path.c_str(), settings.files(), settings.attributes(), words.data(), environ);
   }
-  close(ends[0]);
-  lifeline_ = ends[1];
+  lifeline.theirs.close();
+  output.theirs.close();
+  if (fault == EAGAIN || fault == ENOMEM) {
+    throw_lack("a process", fault);
+  }
   if (fault != 0) {
-    close(lifeline_);
-    if (fault == EAGAIN || fault == ENOMEM) {
-      throw_lack("a process", fault);
-    }
-    throw Error(Errc::UsageFile,
-                fmt::format("{} cannot be run as a worker: {}", program, std::strerror(fault)));
+    throw Error(
+        Errc::UsageFile,
+        fmt::format("{} cannot be run as a worker: {}", program.path, std::strerror(fault)));
   }
+  // One that has ended does not read; how it ended says more than that.
+  static_cast<void>(
+      send(lifeline.ours.get(), program.input.data(), program.input.size(), MSG_NOSIGNAL));
+  lifeline_ = lifeline.ours.release();
   try {
-    std::thread([id = id_, fate = fate_, on_end = std::move(on_end)] {
-      // Told before it is taken: until then nobody else has its number.
-      siginfo_t info{};
-      const auto who = static_cast<id_t>(id);
-      int got = 0;
-      do {
-        got = waitid(P_PID, who, &info, WEXITED | WNOWAIT);
-      } while (got != 0 && errno == EINTR);
-      fate->set(got == 0 ? text_of(info)
-                         : "has ended, and another part of this program has taken its status");
-      static_cast<void>(waitid(P_PID, who, &info, WEXITED | WNOHANG));
-      on_end();
-    }).detach();
+    if (program.on_line) {
+      std::thread(read_lines, output.ours.release(), program.on_line).detach();
+    }
+    std::thread(wait_for, id_, fate_, std::move(on_end)).detach();
   } catch (const std::system_error& error) {
     ::kill(id_, SIGKILL);
     waitpid(id_, nullptr, 0);

@@ -1,11 +1,11 @@
 /// ChildProcess: a program started by this one, which ends when this one does.
 ///
-/// The child gets a lifeline: a pipe of which this process alone holds the other end, so that it
-/// closes however this process ends. That is no death signal, which would follow the thread that
-/// started the child.
-/// CD-1: the child has standard output and error of this process, an empty standard input, its
-///       lifeline, and no other descriptor; it is in a process group of its own, so that Ctrl-C at
-///       a terminal is this process's to answer.
+/// The child gets a lifeline, its standard input, of which this process alone holds the other end,
+/// so that it closes however this process ends. That is no death signal, which would follow the
+/// thread that started the child; and ssh carries it to a child on another host.
+/// CD-1: the child has its lifeline, standard output and error of this process, or pipes whose
+///       lines are handed to whoever asked for them, and no other descriptor; it is in a process
+///       group of its own, so that Ctrl-C at a terminal is this process's to answer.
 #pragma once
 
 #include <sys/types.h>
@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "stagecraft/base/home_process.h"
@@ -22,16 +23,22 @@
 namespace stagecraft {
 
 /// The number of the lifeline's descriptor in the child.
-inline constexpr int kLifeline = 3;
+inline constexpr int kLifeline = 0;
+
+struct ChildProgram {
+  std::string path;  ///< without a slash: looked for in PATH
+  std::vector<std::string> arguments;
+  std::string input;  ///< what it reads first from its lifeline; at most some ten KiB
+  /// Told every line that it writes, on a thread of its own; empty: it writes where we do.
+  std::function<void(std::string_view line)> on_line;
+};
 
 class ChildProcess {
  public:
   /// `on_end` is called once, on a thread of its own, when the child has ended.
-  /// Errors: UsageFile when `program` cannot be run; DeviceOutOfMemory when the system has no
+  /// Errors: UsageFile when the program cannot be run; DeviceOutOfMemory when the system has no
   ///         process, descriptor or thread left for it.
-  ChildProcess(const std::string& program,
-               const std::vector<std::string>& arguments,
-               std::function<void()> on_end);
+  ChildProcess(const ChildProgram& program, std::function<void()> on_end);
   /// Kills it, if it has not ended, and waits until it is gone. In a child of fork(): does nothing.
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
@@ -47,6 +54,9 @@ class ChildProcess {
 
  private:
   struct Fate;
+  static void wait_for(pid_t id,
+                       const std::shared_ptr<Fate>& fate,
+                       const std::function<void()>& on_end);
 
   const HomeProcess home_;
   pid_t id_ = -1;

@@ -1,23 +1,31 @@
 #include "stagecraft/actors/launch/fleet.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "stagecraft/actors/launch/local_address.h"
+#include "stagecraft/actors/launch/ssh.h"
+#include "stagecraft/actors/launch/worker_output.h"
 #include "stagecraft/actors/security/cluster_credentials.h"
 #include "stagecraft/base/log.h"
+#include "stagecraft/base/whole_file.h"
 
 namespace stagecraft {
 namespace {
 
 constexpr const char* kLoopback = "127.0.0.1";
+/// Waiting that takes longer is told, and told again so often.
+constexpr std::chrono::seconds kPatienceOfPeople{1}, kTellAgain{5};
 /// Made with the credentials of a cluster; further ones when they are needed.
 constexpr int kMembers = 4;
 constexpr std::chrono::hours kMemberLife{24};
 /// A process's exit is known to the system a moment later than its connections are closed.
-constexpr std::chrono::milliseconds kMoment{100};
+constexpr std::chrono::milliseconds kMoment{100}, kMomentOfSsh{500};
 
 struct AdmissionState {
   static inline const char* name = "admission";
@@ -55,14 +63,53 @@ AdmissionActor::behavior_type admission(AdmissionActor::stateful_pointer<Admissi
               const auto host = caf::actor_cast<WorkerHostActor>(sender);
               self->monitor(host);
               if (const auto there = fleet.lock()) {
-                there->joined(
-                    {.place = m.place, .incarnation = m.incarnation, .host = host, .port = m.port});
+                joined.later = !there->joined(m, host);
               }
             } catch (const Error& error) {
               joined.error = to_chain(error);
             }
             return joined;
           }};
+}
+
+/// Of this host, at which workers reach it.
+std::string address_for(const SpawnOptions& options) {
+  if (!options.interface.empty()) {
+    return address_of_interface(options.interface);
+  }
+  if (options.hosts.empty()) {
+    return kLoopback;
+  }
+  const Host& first = options.hosts.front();
+  const std::string name = first.name.substr(first.name.find('@') + 1);
+  return address_towards(first.address.empty() ? name : first.address);
+}
+
+std::string ranks_text(const SpawnOptions& options, int place) {
+  const int first = options.local_ranks + place * options.ranks_per_process;
+  return options.ranks_per_process == 1
+             ? fmt::format("rank {}", first)
+             : fmt::format("ranks {}-{}", first, first + options.ranks_per_process - 1);
+}
+
+/// Where the place is, for people; empty: on this host.
+std::string host_text(const SpawnOptions& options, int place) {
+  const Host* host = host_of_place(options.hosts, place);
+  return host == nullptr ? "" : " on " + host->name;
+}
+
+std::string address_file(const SpawnOptions& options) {
+  return options.meeting_place + "/address";
+}
+
+/// Null where they are given.
+std::unique_ptr<TemporaryCredentials> made_for(const SpawnOptions& options) {
+  if (!options.credentials.empty()) {
+    return nullptr;
+  }
+  return options.meeting_place.empty() ? std::make_unique<TemporaryCredentials>(kMembers)
+                                       : std::make_unique<TemporaryCredentials>(
+                                             kMembers, options.meeting_place + "/credentials");
 }
 
 std::string member_folder(const std::string& credentials, int place) {
@@ -74,16 +121,16 @@ std::string member_folder(const std::string& credentials, int place) {
 Fleet::Fleet(const SpawnOptions& options)
     : options_(options),
       program_(find_worker_program(options.program)),
-      made_(options.credentials.empty() ? std::make_unique<TemporaryCredentials>(kMembers)
-                                        : nullptr),
+      made_(made_for(options)),
       credentials_(made_ ? made_->dir() : options.credentials),
+      address_(address_for(options)),
       host_(open_control_plane(load_credentials(credentials_ + "/driver"),
                                {.interval = options.heartbeat, .silence = options.silence})) {}
 
 std::shared_ptr<Fleet> Fleet::open(const SpawnOptions& options) {
   std::shared_ptr<Fleet> fleet(new Fleet(options));
   fleet->port_ = DataPort::open(
-      {.bind = fmt::format("tcp://{}:*", kLoopback),
+      {.bind = any_port_of(fleet->address_),
        .when_broken = [there = fleet->weak_from_this()](const std::string& key, const Error& why) {
          if (const auto here = there.lock()) {
            here->link_broke(key, why);
@@ -97,25 +144,51 @@ Fleet::~Fleet() {
     unpublish(host_, admission_, listening_);
     caf::anon_send_exit(admission_, caf::exit_reason::user_shutdown);
   }
+  if (!options_.meeting_place.empty()) {
+    std::error_code ignored;  // it is a courtesy: the next one writes over it
+    std::filesystem::remove(address_file(options_), ignored);
+  }
 }
 
 void Fleet::require(int places) {
+  std::vector<int> all;
   {
     const std::scoped_lock lock(mutex_);
-    if (!admission_) {
+    if (!options_.hosts.empty() && places > slots_of(options_.hosts)) {
+      throw Error(Errc::UsageArgument,
+                  fmt::format("{} worker processes are needed, and the hosts have places for {}: "
+                              "give them more slots, or name more hosts",
+                              places,
+                              slots_of(options_.hosts)));
+    }
+    const bool is_first = !admission_;
+    if (is_first) {
       admission_ = host_.system().spawn(admission, weak_from_this());
-      listening_ = publish(host_, admission_, kLoopback);
+      listening_ = publish(host_, admission_, address_, options_.port);
     }
     places_.resize(std::max(places_.size(), static_cast<std::size_t>(places)));
-  }
-  for (int place = 0; place < places; ++place) {
-    const std::scoped_lock lock(mutex_);
-    if (places_[static_cast<std::size_t>(place)].child == nullptr) {
-      start(place);
+    for (int place = 0; place < places; ++place) {
+      all.push_back(place);
+      if (!places_[static_cast<std::size_t>(place)].awaited) {
+        start(place);
+      }
+    }
+    if (is_first) {
+      tell_address();
     }
   }
-  for (int place = 0; place < places; ++place) {
-    wait_for(place);
+  wait_for(all);
+}
+
+void Fleet::tell_address() const {
+  const std::string address = host_and_port(address_, listening_);
+  log(is_elsewhere() ? Level::Info : Level::Debug,
+      "workers join here",
+      {{"control", address}, {"data", port_->address().endpoint}});
+  if (!options_.meeting_place.empty()) {
+    WholeFile file(address_file(options_));
+    file.write(address + "\n");
+    file.publish();
   }
 }
 
@@ -128,11 +201,13 @@ void Fleet::replace(int place) {
                   "no trainer of this cluster has had a worker process for this rank yet");
     }
     Place& there = places_[static_cast<std::size_t>(place)];
+    end_process(there);
     old = std::move(there.child);
     if (there.member) {
       port_->forget(there.member->port);
     }
     there.member.reset();
+    there.awaited = false;
     there.lost = false;
     there.condemned.clear();
     ++there.incarnation;
@@ -142,63 +217,178 @@ void Fleet::replace(int place) {
     const std::scoped_lock lock(mutex_);
     start(place);
   }
-  wait_for(place);
+  wait_for({place});
+}
+
+/// Requires: the mutex.
+void Fleet::end_process(Place& place) {
+  if (place.child) {
+    place.child->kill();
+  } else if (place.member) {
+    caf::anon_send_exit(place.member->host, caf::exit_reason::kill);
+  }
+}
+
+/// The worker of a place, told where to join.
+ChildProgram Fleet::program_for(int place) {
+  const Place& there = places_[static_cast<std::size_t>(place)];
+  const Host* host = host_of_place(options_.hosts, place);
+  const std::string folder = member_folder(credentials_, place);
+  std::vector<std::string> words = program_.arguments;
+  for (std::string& word :
+       worker_arguments({.host = address_,
+       .port = listening_,
+       .credentials = host == nullptr ? folder : kCredentialsFromLifeline,
+       .place = place,
+       .incarnation = there.incarnation,
+       .lifeline = kLifeline,
+       .bind = host == nullptr ? address_ : host->address,
+       .heartbeat = {.interval = options_.heartbeat, .silence = options_.silence},
+       .patience = options_.join_deadline})) {
+    words.push_back(std::move(word));
+  }
+  ChildProgram program{.path = program_.path, .arguments = words, .input = {}, .on_line = {}};
+  if (host != nullptr) {
+    words.insert(words.begin(), host->worker.empty() ? program_.path : host->worker);
+    program = ssh_worker(options_.ssh, *host, words);
+    program.input = text_of_member(folder);
+  }
+  if (host != nullptr || !options_.log_dir.empty()) {
+    const std::string ranks = ranks_text(options_, place);
+    std::string file = options_.log_dir;
+    if (!file.empty()) {
+      file += "/" + ranks + ".log";
+      std::ranges::replace(file.begin() + static_cast<std::ptrdiff_t>(options_.log_dir.size()),
+                           file.end(),
+                           ' ',
+                           '-');
+    }
+    const std::string who = ranks + (host == nullptr ? "" : " " + host->name);
+    program.on_line = [output = WorkerOutput(who, file)](std::string_view line) {
+      output.line(line);
+    };
+  }
+  return program;
 }
 
 /// Requires: the mutex.
 void Fleet::start(int place) {
   Place& there = places_[static_cast<std::size_t>(place)];
-  const std::string folder = member_folder(credentials_, place);
-  if (made_ && (there.incarnation > 0 || !std::filesystem::exists(folder))) {
+  there.awaited = true;
+  if (made_ &&
+      (there.incarnation > 0 || !std::filesystem::exists(member_folder(credentials_, place)))) {
     issue_member(credentials_, worker_name(place), kMemberLife);
     issue_member(credentials_, "driver", kMemberLife);  // both are looked at when one joins
   }
-  std::vector<std::string> arguments = program_.arguments;
-  for (std::string& word :
-       worker_arguments({.host = kLoopback,
-       .port = listening_,
-       .credentials = folder,
-       .place = place,
-       .incarnation = there.incarnation,
-       .lifeline = kLifeline,
-       .bind = kLoopback,
-       .heartbeat = {.interval = options_.heartbeat, .silence = options_.silence},
-       .patience = options_.join_deadline})) {
-    arguments.push_back(std::move(word));
-  }
-  there.child =
-      std::make_unique<ChildProcess>(program_.path, arguments, [fleet = weak_from_this()] {
-        if (const auto here = fleet.lock()) {
-          const std::scoped_lock lock(here->mutex_);
-          here->changed_.notify_all();
-        }
-      });
-}
-
-void Fleet::wait_for(int place) {
-  const Deadline deadline = std::chrono::steady_clock::now() + options_.join_deadline;
-  std::unique_lock lock(mutex_);
-  const Place& there = places_[static_cast<std::size_t>(place)];
-  const auto ended = [&] { return there.child->end(std::chrono::milliseconds(0)); };
-  const bool settled =
-      changed_.wait_until(lock, deadline, [&] { return there.member || ended().has_value(); });
-  if (there.member) {
+  if (options_.workers_come) {
     return;
   }
-  const std::string who = fmt::format("worker process {} ({})", there.child->id(), program_.path);
+  there.child = std::make_unique<ChildProcess>(program_for(place), [fleet = weak_from_this()] {
+    if (const auto here = fleet.lock()) {
+      const std::scoped_lock lock(here->mutex_);
+      here->changed_.notify_all();
+    }
+  });
+}
+
+/// Those that have not joined.
+std::vector<int> Fleet::missing_of(const std::vector<int>& places) const {
+  std::vector<int> missing;
+  for (const int place : places) {
+    if (!places_[static_cast<std::size_t>(place)].member) {
+      missing.push_back(place);
+    }
+  }
+  return missing;
+}
+
+std::string Fleet::missing_text(const std::vector<int>& missing) const {
+  std::vector<std::string> who;
+  for (const int place : missing) {
+    who.push_back(ranks_text(options_, place) + host_text(options_, place));
+  }
+  const auto awaited = std::ranges::count(places_, true, &Place::awaited);
+  return fmt::format("{} of {} workers; missing {}",
+                     awaited - static_cast<std::ptrdiff_t>(missing.size()),
+                     awaited,
+                     fmt::join(who, ", "));
+}
+
+void Fleet::wait_for(const std::vector<int>& places) {
+  const auto started = std::chrono::steady_clock::now();
+  const Deadline deadline = started + options_.join_deadline;
+  Deadline tell = started + kPatienceOfPeople;
+  std::unique_lock lock(mutex_);
+  const auto has_ended = [&](int place) {
+    const auto& child = places_[static_cast<std::size_t>(place)].child;
+    return child && child->end(std::chrono::milliseconds(0)).has_value();
+  };
+  std::vector<int> missing = missing_of(places);
+  while (!missing.empty()) {
+    const bool ended = std::ranges::any_of(missing, has_ended);
+    const auto now = std::chrono::steady_clock::now();
+    if (ended || now >= deadline) {
+      throw_missing(missing);
+    }
+    if (now >= tell && is_elsewhere() && options_.on_wait) {
+      options_.on_wait(missing_text(missing));
+      tell = now + kTellAgain;
+    }
+    changed_.wait_until(lock, std::min(deadline, std::max(tell, now)));
+    const std::vector<int> before = std::exchange(missing, missing_of(places));
+    if (before != missing && tell > started + kPatienceOfPeople) {
+      tell = std::chrono::steady_clock::now();
+    }
+  }
+}
+
+void Fleet::throw_missing(const std::vector<int>& missing) const {
   const std::string why = refusal_.empty() ? "" : ": " + refusal_;
-  if (settled) {
-    throw Error(
-        Errc::ClusterMember,
-        fmt::format(
-            "{} {} before it had joined{}; it has said why on standard error", who, *ended(), why));
+  for (const int place : missing) {
+    const Place& there = places_[static_cast<std::size_t>(place)];
+    if (!there.child) {
+      continue;
+    }
+    if (const auto end = there.child->end(std::chrono::milliseconds(0))) {
+      throw Error(Errc::ClusterMember,
+                  fmt::format("worker {} {} before it had joined{}; it has said why on standard "
+                              "error",
+                              process_text(place),
+                              end_text(place, *end),
+                              why));
+    }
   }
   throw Error(Errc::ClusterTimeout,
-              fmt::format("{} has not joined within {} ms{}: is it a program that calls "
-                          "worker_main?",
-                          who,
+              fmt::format("not all workers have joined within {} ms: {}{}{}",
                           options_.join_deadline.count(),
-                          why));
+                          missing_text(missing),
+                          why,
+                          options_.workers_come
+                              ? fmt::format("; start them with stagecraft worker --join {}",
+                                            host_and_port(address_, listening_))
+                              : "; is that a program that calls worker_main?"));
+}
+
+/// "process 4711", "process 4711 on node-b", "of rank 2 on node-b" while it has none.
+std::string Fleet::process_text(int place) const {
+  const Place& there = places_[static_cast<std::size_t>(place)];
+  const std::string host = options_.workers_come && there.member ? " on " + there.member->host_name
+                                                                 : host_text(options_, place);
+  if (there.member) {
+    return fmt::format("process {}{}", there.member->process, host);
+  }
+  return there.child && host.empty() ? fmt::format("process {}", there.child->id())
+                                     : "of " + ranks_text(options_, place) + host;
+}
+
+std::string Fleet::end_text(int place, const std::string& end) const {
+  const Host* host = host_of_place(options_.hosts, place);
+  return host == nullptr ? end : end_behind_ssh(end, host->name);
+}
+
+std::string Fleet::name_of(int place) const {
+  const std::scoped_lock lock(mutex_);
+  return "worker " + process_text(place);
 }
 
 FleetMember Fleet::member(int place) const {
@@ -219,36 +409,53 @@ WorkerPlace Fleet::who(int place) const {
     return {};
   }
   const Place& there = places_[static_cast<std::size_t>(place)];
-  return {.process = there.child == nullptr ? 0 : there.child->id(),
-          .incarnation = there.incarnation,
-          .address = there.member ? there.member->port.endpoint : ""};
+  WorkerPlace who{.incarnation = there.incarnation};
+  if (there.member) {
+    who.process = there.member->process;
+    who.address = there.member->port.endpoint;
+    who.host = there.member->host_name;
+  } else if (there.child && options_.hosts.empty()) {
+    who.process = there.child->id();
+  }
+  return who;
 }
 
 std::string Fleet::cause_of_end(int place, std::int64_t incarnation) const {
   std::unique_lock lock(mutex_);
   const Place& there = places_.at(static_cast<std::size_t>(place));
-  if (there.incarnation != incarnation || there.child == nullptr) {
+  const auto is_another = [&] { return there.incarnation != incarnation || !there.awaited; };
+  if (is_another()) {
     return {};
   }
-  const auto end = [&] { return there.child->end(std::chrono::milliseconds(0)); };
+  const auto end = [&] {
+    return there.child ? there.child->end(std::chrono::milliseconds(0)) : std::nullopt;
+  };
   // Others may have heard of it before this fleet has.
-  changed_.wait_for(lock, kMoment, [&] {
-    return there.incarnation != incarnation || there.lost || end().has_value();
-  });
-  if (there.incarnation != incarnation || there.child == nullptr) {
+  changed_.wait_for(lock, kMoment, [&] { return is_another() || there.lost || end().has_value(); });
+  if (is_another()) {
     return {};
   }
-  const auto process = there.child->id();
   if (!there.condemned.empty()) {
-    return fmt::format("process {} was ended by the driver: {}", process, there.condemned);
+    return fmt::format("{} was ended by the driver: {}", process_text(place), there.condemned);
   }
-  if (const auto how = there.child->end(there.lost ? kMoment : std::chrono::milliseconds(0))) {
-    return fmt::format("process {} {}", process, *how);
+  if (there.lost && there.child) {
+    static_cast<void>(there.child->end(options_.hosts.empty() ? kMoment : kMomentOfSsh));
   }
-  return there.lost ? fmt::format("process {} is there and has been silent for {} ms",
-                                  process,
-                                  options_.silence.count())
-                    : "";
+  if (const auto how = end()) {
+    return fmt::format("{} {}", process_text(place), end_text(place, *how));
+  }
+  if (!there.lost) {
+    return "";
+  }
+  return is_elsewhere()
+             ? fmt::format(
+                   "{} is out of reach after at most {} ms of silence: it has ended, or its host "
+                   "or the way there is down",
+                   process_text(place),
+                   options_.silence.count())
+             : fmt::format("{} is there and has been silent for {} ms",
+                           process_text(place),
+                           options_.silence.count());
 }
 
 void Fleet::refused(const std::string& why) {
@@ -256,20 +463,38 @@ void Fleet::refused(const std::string& why) {
   refusal_ = why;
 }
 
-void Fleet::joined(FleetMember member) {
+/// The first place where somebody is to come; -1: none.
+int Fleet::free_place() const {
+  const auto at = std::ranges::find_if(
+      places_, [](const Place& place) { return place.awaited && !place.member; });
+  return at == places_.end() ? -1 : static_cast<int>(at - places_.begin());
+}
+
+bool Fleet::joined(const Join& join, const WorkerHostActor& host) {
   {
     const std::scoped_lock lock(mutex_);
-    const auto place = static_cast<std::size_t>(member.place);
-    if (member.place < 0 || place >= places_.size() || places_[place].member ||
-        places_[place].incarnation != member.incarnation) {
+    const int wished = join.place < 0 ? free_place() : join.place;
+    const auto place = static_cast<std::size_t>(wished);
+    const bool waits =
+        wished >= 0 && place < places_.size() && places_[place].awaited && !places_[place].member;
+    if (!waits && options_.workers_come) {
+      return false;  // FL-3
+    }
+    if (!waits || (join.incarnation >= 0 && places_[place].incarnation != join.incarnation)) {
       throw Error(Errc::ClusterMember,
                   fmt::format("nobody waits for a worker in place {} (incarnation {})",
-                              member.place,
-                              member.incarnation));
+                              join.place,
+                              join.incarnation));
     }
-    places_[place].member = std::move(member);
+    places_[place].member = FleetMember{.place = wished,
+                                        .incarnation = places_[place].incarnation,
+                                        .host = host,
+                                        .port = join.port,
+                                        .process = join.process,
+                                        .host_name = join.host};
   }
   changed_.notify_all();
+  return true;
 }
 
 void Fleet::link_broke(const std::string& key, const Error& why) {
@@ -278,7 +503,7 @@ void Fleet::link_broke(const std::string& key, const Error& why) {
   for (Place& place : places_) {
     if (place.member && place.member->port.key == key) {
       place.condemned = why.what();
-      place.child->kill();
+      end_process(place);
     }
   }
 }

@@ -1,8 +1,11 @@
-/// Fleet: the worker processes of one cluster on this host, with the port at which they join.
+/// Fleet: the worker processes of one cluster, with the port at which they join. They are started
+/// on this host, or by ssh on others, or come by themselves.
 ///
 /// A launcher and its bindings share it. A place is a position among the processes; who stands in
 /// it may be replaced, which counts its incarnation up.
 /// FL-1: processes are started when they are required first, and all end with the fleet.
+/// FL-3: one that comes by itself takes the first place that is awaited; where none is, it is told
+///       to ask again (Joined::later).
 /// FL-2: a process from which a tensor was lost on its way here is ended, so that it is named
 ///       instead of waited for.
 /// Any thread may use it; its mutex guards the places, and is not held while anybody is waited for.
@@ -16,6 +19,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "stagecraft/actors/cluster.h"
 #include "stagecraft/actors/launch/child_process.h"
@@ -32,6 +36,8 @@ struct FleetMember {
   std::int64_t incarnation = 0;
   WorkerHostActor host;
   PortAddress port;
+  std::int64_t process = 0;  ///< its id there
+  std::string host_name;     ///< as it says itself
 };
 
 class Fleet : public std::enable_shared_from_this<Fleet> {
@@ -62,10 +68,14 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   /// As Binding::cause_of_end; empty for an incarnation that was replaced.
   [[nodiscard]] std::string cause_of_end(int place, std::int64_t incarnation) const;
 
+  /// "worker process 4711", "worker process 4711 on node-b".
+  [[nodiscard]] std::string name_of(int place) const;
+
   // What the admission actor has to tell.
   void refused(const std::string& why);
-  /// Errors: ClusterMember for one that nobody waits for.
-  void joined(FleetMember member);
+  /// Returns whether the worker has its place now: else it may ask again. Errors: ClusterMember for
+  /// one of a place where nobody waits for it.
+  [[nodiscard]] bool joined(const Join& join, const WorkerHostActor& host);
   void lost(const caf::actor_addr& host);
 
  private:
@@ -73,6 +83,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
     std::int64_t incarnation = 0;
     std::unique_ptr<ChildProcess> child;
     std::optional<FleetMember> member;
+    bool awaited = false;   ///< a worker is there, or is to come
     bool lost = false;      ///< it had joined and its connection has ended
     std::string condemned;  ///< why its process was ended, if it was (FL-2)
   };
@@ -81,12 +92,26 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   /// Keeps FL-2.
   void link_broke(const std::string& key, const Error& why);
   void start(int place);
-  void wait_for(int place);
+  void end_process(Place& place);
+  void wait_for(const std::vector<int>& places);
+  // These require the mutex.
+  void tell_address() const;
+  [[noreturn]] void throw_missing(const std::vector<int>& missing) const;
+  [[nodiscard]] std::string missing_text(const std::vector<int>& missing) const;
+  [[nodiscard]] bool is_elsewhere() const {
+    return options_.workers_come || !options_.hosts.empty();
+  }
+  [[nodiscard]] std::string process_text(int place) const;
+  [[nodiscard]] std::string end_text(int place, const std::string& end) const;
+  [[nodiscard]] std::vector<int> missing_of(const std::vector<int>& places) const;
+  [[nodiscard]] ChildProgram program_for(int place);
+  [[nodiscard]] int free_place() const;
 
   const SpawnOptions options_;
   const WorkerProgram program_;
   std::unique_ptr<const TemporaryCredentials> made_;  ///< null where they were given
   const std::string credentials_;
+  const std::string address_;  ///< of this host, where workers reach it
   ActorHost& host_;
   std::shared_ptr<DataPort> port_;  ///< opened last, as it tells this fleet of broken links
   AdmissionActor admission_;

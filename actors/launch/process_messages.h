@@ -27,7 +27,7 @@ namespace stagecraft {
 
 /// What these messages and those of actors/messages.h are, as a number. Raised with every change of
 /// what is said and what it means.
-inline constexpr std::uint32_t kProtocol = 4;
+inline constexpr std::uint32_t kProtocol = 5;
 
 struct Hello {
   std::uint32_t protocol = kProtocol;
@@ -42,13 +42,16 @@ struct Welcome {
 
 /// A worker process that is ready for ranks.
 struct Join {
-  std::int32_t place = 0;        ///< which one of the cluster's it was started for
-  std::int64_t incarnation = 0;  ///< and how often that one was replaced
+  std::int32_t place = -1;        ///< which one of the cluster's it was started for; -1: any
+  std::int64_t incarnation = -1;  ///< and how often that one was replaced; -1: however often
   PortAddress port;
+  std::int64_t process = 0;  ///< its id
+  std::string host;          ///< the name of its host
 };
 
 struct Joined {
   ErrorChain error;
+  bool later = false;  ///< there is no place for it yet: it may ask again
 };
 
 struct PeerPlace {
@@ -87,11 +90,11 @@ decltype(auto) visit_fields(Welcome& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(Join& m, V&& v) {
-  return v(m.place, m.incarnation, m.port);
+  return v(m.place, m.incarnation, m.port, m.process, m.host);
 }
 template <class V>
 decltype(auto) visit_fields(Joined& m, V&& v) {
-  return v(m.error);
+  return v(m.error, m.later);
 }
 template <class V>
 decltype(auto) visit_fields(PeerPlace& m, V&& v) {

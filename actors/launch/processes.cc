@@ -144,12 +144,11 @@ class ProcessBinding final : public Binding {
     }
     std::vector<Future<NetworkOpened>> asked;
     for (const FleetMember& member : distinct(now)) {
-      asked.push_back(
-          ask<NetworkOpened>(fleet_->host(),
-                             member.host,
-                             fmt::format("worker process {}", fleet_->who(member.place).process),
-                             kHostLimit,
-                             network_of(member, now)));
+      asked.push_back(ask<NetworkOpened>(fleet_->host(),
+                                         member.host,
+                                         fleet_->name_of(member.place),
+                                         kHostLimit,
+                                         network_of(member, now)));
     }
     for (const Future<NetworkOpened>& answer : asked) {
       if (const NetworkOpened opened = answer.get(); !opened.error.empty()) {

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <map>
 #include <memory>
@@ -10,7 +11,9 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/actors/launch/local_address.h"
 #include "stagecraft/actors/launch/threads.h"
+#include "stagecraft/actors/security/temporary_credentials.h"
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process_end.h"
@@ -18,11 +21,13 @@
 namespace stagecraft {
 namespace {
 
+/// Between two times that a worker without a place asks for one.
+constexpr std::chrono::milliseconds kAskAgain{200};
+
 /// What the actor and the main thread of a worker process share.
 struct WorkerProcess {
   ActorHost& host;
   std::shared_ptr<DataPort> port;
-  Promise<Joined> joined;
   Promise<std::string> ended;  ///< why
 };
 
@@ -37,16 +42,27 @@ using HostSelf = WorkerHostActor::stateful_pointer<HostState>;
 WorkerHostActor::behavior_type worker_host(HostSelf self,
                                            const AdmissionActor& admission,
                                            const std::shared_ptr<WorkerProcess>& process,
+                                           const std::shared_ptr<Promise<Joined>>& joined,
                                            const Join& join) {
   self->monitor(admission);
   self->set_down_handler([process](const caf::down_msg&) {
     process->ended.set_value("the connection to the driver is lost");
   });
   self->request(admission, caf::infinite, join)
-      .then([process](Joined& joined) { process->joined.set_value(std::move(joined)); },
-            [process](const caf::error&) {
-              process->joined.set_error(Error(Errc::ClusterMember, "the driver has ended"));
-            });
+      .then(
+          [self, process, joined](Joined& answer) {
+            if (answer.later) {
+              self->quit();
+            } else {
+              self->attach_functor([process](const caf::error&) {
+                process->ended.set_value("the driver goes on with another worker in its place");
+              });
+            }
+            joined->set_value(std::move(answer));
+          },
+          [joined](const caf::error&) {
+            joined->set_error(Error(Errc::ClusterMember, "the driver has ended"));
+          });
   return {
       [self, process](const OpenNetwork& m) {
         NetworkOpened opened;
@@ -93,8 +109,14 @@ void wait_for_end(int lifeline) {
 }
 
 /// Nobody is left whom anything done here could serve.
-[[noreturn]] void end_with_driver() {
-  ::_exit(0);
+void watch(int lifeline, const std::shared_ptr<const TemporaryCredentials>& handed_over) {
+  std::thread([lifeline, handed_over] {
+    wait_for_end(lifeline);
+    if (handed_over) {
+      handed_over->remove();
+    }
+    ::_exit(0);
+  }).detach();
 }
 
 /// Keeps WP-2.
@@ -116,36 +138,67 @@ void greet(ActorHost& host, const AdmissionActor& admission, std::chrono::millis
   }
 }
 
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "a host without a name";
+}
+
+/// Asks for a place until there is one. Errors: ClusterTimeout; what the driver says.
+void join_cluster(const AdmissionActor& admission,
+                  const std::shared_ptr<WorkerProcess>& process,
+                  const WorkerProcessOptions& options) {
+  const Deadline deadline = std::chrono::steady_clock::now() + options.patience;
+  const Join join{.place = options.place,
+                  .incarnation = options.incarnation,
+                  .port = process->port->address(),
+                  .process = getpid(),
+                  .host = host_name()};
+  while (true) {
+    const auto joined = std::make_shared<Promise<Joined>>();
+    const auto answer = joined->future();
+    process->host.system().spawn(worker_host, admission, process, joined, join);
+    const bool has_answered = answer.wait_until(deadline);
+    if (has_answered && !answer.get().later) {
+      if (const Joined last = answer.get(); !last.error.empty()) {
+        throw to_error(last.error);
+      }
+      return;
+    }
+    if (!has_answered || std::chrono::steady_clock::now() + kAskAgain > deadline) {
+      throw Error(
+          Errc::ClusterTimeout,
+          fmt::format("the driver has not taken this worker in within {} ms{}",
+                      options.patience.count(),
+                      has_answered ? ": it has all that it needs; start one when another is lost, "
+                                     "or give it more ranks"
+                                   : ""));
+    }
+    std::this_thread::sleep_for(kAskAgain);
+  }
+}
+
 }  // namespace
 
 std::string run_worker_process(const WorkerProcessOptions& options) {
-  if (options.lifeline >= 0) {
-    std::thread([lifeline = options.lifeline] {
-      wait_for_end(lifeline);
-      end_with_driver();
-    }).detach();
+  std::shared_ptr<const TemporaryCredentials> handed_over;
+  if (options.credentials == kCredentialsFromLifeline) {
+    handed_over = TemporaryCredentials::received(options.lifeline);
   }
-  const Credentials credentials = load_credentials(options.credentials);
-  const auto process = std::make_shared<WorkerProcess>(
-      WorkerProcess{.host = open_control_plane(credentials, options.heartbeat),
-                    .port = DataPort::open({.bind = "tcp://" + options.bind + ":*",
-                                            .when_broken = end_without_tensor}),
-                    .ended = {}});
+  if (options.lifeline >= 0) {
+    watch(options.lifeline, handed_over);
+  }
+  const Credentials credentials =
+      load_credentials(handed_over ? handed_over->dir() : options.credentials);
+  const std::string bind =
+      options.bind.empty() ? address_towards(options.host) : address_of_interface(options.bind);
+  const auto process = std::make_shared<WorkerProcess>(WorkerProcess{
+      .host = open_control_plane(credentials, options.heartbeat),
+      .port = DataPort::open({.bind = any_port_of(bind), .when_broken = end_without_tensor}),
+      .ended = {}});
   const AdmissionActor admission =
       find_admission(process->host, options.host, options.port, options.patience);
   greet(process->host, admission, options.patience);
-  const Join join{
-      .place = options.place, .incarnation = options.incarnation, .port = process->port->address()};
-  process->host.system().spawn(worker_host, admission, process, join);
-  const auto joined = process->joined.future();
-  if (!joined.wait_until(std::chrono::steady_clock::now() + options.patience)) {
-    throw Error(Errc::ClusterTimeout,
-                fmt::format("the driver has not taken this worker in within {} ms",
-                            options.patience.count()));
-  }
-  if (const Joined answer = joined.get(); !answer.error.empty()) {
-    throw to_error(answer.error);
-  }
+  join_cluster(admission, process, options);
   return process->ended.future().get();
 }
 

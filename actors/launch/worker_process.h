@@ -17,14 +17,19 @@
 
 namespace stagecraft {
 
+/// The driver hands them over on the lifeline, before anything else.
+inline constexpr const char* kCredentialsFromLifeline = "-";
+
 struct WorkerProcessOptions {
   std::string host;  ///< where the driver listens
   std::uint16_t port = 0;
-  std::string credentials;  ///< a folder with this member's files
-  std::int32_t place = 0;
-  std::int64_t incarnation = 0;
-  int lifeline = -1;               ///< a descriptor to read from; -1: none
-  std::string bind = "127.0.0.1";  ///< the address of this host at which tensors arrive
+  /// A folder with this member's files, or kCredentialsFromLifeline.
+  std::string credentials;
+  std::int32_t place = -1;        ///< -1: any that is free
+  std::int64_t incarnation = -1;  ///< -1: whatever it is
+  int lifeline = -1;              ///< a descriptor to read from; -1: none
+  std::string bind;  ///< an interface or address of this host at which tensors arrive; empty: the
+                     ///< one from which the driver is reached
   Heartbeat heartbeat;
   std::chrono::milliseconds patience{std::chrono::seconds(30)};  ///< longest time to join
 };

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/actors/launch/local_address.h"
 #include "stagecraft/base/error.h"
 
 namespace stagecraft {
@@ -73,12 +74,16 @@ Number number_in(const std::string& option, const std::string& text) {
   return number;
 }
 
+/// "HOST:PORT", "[fd00::1]:PORT".
 void take_address(const std::string& text, WorkerProcessOptions& options) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string::npos || colon == 0) {
     throw Error(Errc::UsageArgument, fmt::format("--join expects HOST:PORT, found \"{}\"", text));
   }
   options.host = text.substr(0, colon);
+  if (options.host.front() == '[' && options.host.back() == ']') {
+    options.host = options.host.substr(1, options.host.size() - 2);
+  }
   options.port = number_in<std::uint16_t>("--join HOST:PORT", text.substr(colon + 1));
 }
 
@@ -103,24 +108,31 @@ WorkerProgram find_worker_program(const std::string& wished) {
 }
 
 std::vector<std::string> worker_arguments(const WorkerProcessOptions& options) {
-  return {"--join",
-          fmt::format("{}:{}", options.host, options.port),
-          "--credentials",
-          options.credentials,
-          "--place",
-          std::to_string(options.place),
-          "--incarnation",
-          std::to_string(options.incarnation),
-          "--lifeline",
-          std::to_string(options.lifeline),
-          "--bind",
-          options.bind,
-          "--heartbeat",
-          std::to_string(options.heartbeat.interval.count()),
-          "--silence",
-          std::to_string(options.heartbeat.silence.count()),
-          "--patience",
-          std::to_string(options.patience.count())};
+  std::vector<std::string> words{"--join",
+                                 host_and_port(options.host, options.port),
+                                 "--credentials",
+                                 options.credentials,
+                                 "--lifeline",
+                                 std::to_string(options.lifeline),
+                                 "--heartbeat",
+                                 std::to_string(options.heartbeat.interval.count()),
+                                 "--silence",
+                                 std::to_string(options.heartbeat.silence.count()),
+                                 "--patience",
+                                 std::to_string(options.patience.count())};
+  const auto add = [&words](const char* option, const std::string& value) {
+    words.insert(words.end(), {option, value});
+  };
+  if (options.place >= 0) {
+    add("--place", std::to_string(options.place));
+  }
+  if (options.incarnation >= 0) {
+    add("--incarnation", std::to_string(options.incarnation));
+  }
+  if (!options.bind.empty()) {
+    add("--bind", options.bind);
+  }
+  return words;
 }
 
 WorkerProcessOptions parse_worker_arguments(const std::vector<std::string>& arguments) {

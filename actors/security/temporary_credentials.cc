@@ -1,15 +1,23 @@
 #include "stagecraft/actors/security/temporary_credentials.h"
 
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <random>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "stagecraft/actors/security/cluster_credentials.h"
+#include "stagecraft/actors/security/credentials.h"
+#include "stagecraft/actors/security/new_folder.h"
+#include "stagecraft/actors/security/small_file.h"
 #include "stagecraft/base/error.h"
 
 namespace stagecraft {
@@ -27,22 +35,21 @@ std::vector<std::string> places() {
   return found;
 }
 
-std::string make_in(const std::string& place, const CredentialsRequest& request) {
-  std::random_device random;
-  const std::string dir = fmt::format("{}/stagecraft-{:08x}{:08x}", place, random(), random());
-  make_credentials(dir, request);
-  return dir;
+void make_for_a_day(const std::string& dir, int members) {
+  make_credentials(dir,
+                   {.members = members, .valid_for = std::chrono::hours(24), .durable = false});
 }
 
-}  // namespace
-
-TemporaryCredentials::TemporaryCredentials(int members) {
-  const CredentialsRequest request{
-      .members = members, .valid_for = std::chrono::hours(24), .durable = false};
+/// Has `make` make a folder in the first of the places that takes one. Returns its name.
+template <class Make>
+std::string make_in_place(const Make& make) {
+  std::random_device random;
   const std::vector<std::string> all = places();
-  for (std::size_t i = 0; dir_.empty(); ++i) {
+  for (std::size_t i = 0;; ++i) {
     try {
-      dir_ = make_in(all[i], request);
+      const std::string dir = fmt::format("{}/stagecraft-{:08x}{:08x}", all[i], random(), random());
+      make(dir);
+      return dir;
     } catch (const Error& error) {
       if (error.code() != Errc::UsageFile || i + 1 == all.size()) {
         throw;
@@ -51,11 +58,97 @@ TemporaryCredentials::TemporaryCredentials(int members) {
   }
 }
 
+constexpr std::string_view kGreeting = "stagecraft-member ";
+/// Of a text of a member: certificates and keys are some KiB.
+constexpr std::size_t kMostBytes = 256 * 1024;
+constexpr std::array<const char*, 3> kFiles{"certificate.pem", "key.pem", "ca.pem"};
+
+[[noreturn]] void throw_no_member() {
+  throw Error(Errc::UsageFile,
+              "expected a member's credentials on this descriptor, as a driver hands them to a "
+              "worker on another host, found something else, or the driver has gone");
+}
+
+std::string read_bytes(int descriptor, std::size_t count) {
+  std::string bytes(count, '\0');
+  for (std::size_t at = 0; at < count;) {
+    const auto got = read(descriptor, bytes.data() + at, count - at);
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got <= 0) {
+      throw_no_member();
+    }
+    at += static_cast<std::size_t>(got);
+  }
+  return bytes;
+}
+
+/// A line "<word>LENGTH", and so many bytes behind it.
+std::string read_part(int descriptor, std::string_view word) {
+  if (read_bytes(descriptor, word.size()) != word) {
+    throw_no_member();
+  }
+  std::size_t length = 0;
+  for (std::string digit = read_bytes(descriptor, 1); digit != "\n";
+       digit = read_bytes(descriptor, 1)) {
+    if (digit[0] < '0' || digit[0] > '9' || length > kMostBytes) {
+      throw_no_member();
+    }
+    length = length * 10 + static_cast<std::size_t>(digit[0] - '0');
+  }
+  if (length > kMostBytes) {
+    throw_no_member();
+  }
+  return read_bytes(descriptor, length);
+}
+
+}  // namespace
+
+TemporaryCredentials::TemporaryCredentials(int members)
+    : dir_(make_in_place([&](const std::string& dir) { make_for_a_day(dir, members); })) {}
+
+TemporaryCredentials::TemporaryCredentials(int members, const std::string& dir) : dir_(dir) {
+  std::error_code ignored;  // what is wrong shows when the folder is made
+  std::filesystem::create_directories(std::filesystem::path(dir).parent_path(), ignored);
+  make_for_a_day(dir, members);
+}
+
+std::unique_ptr<TemporaryCredentials> TemporaryCredentials::received(int descriptor) {
+  std::array<std::string, kFiles.size()> texts;
+  for (std::string& text : texts) {
+    text = read_part(descriptor, kGreeting);
+  }
+  std::unique_ptr<TemporaryCredentials> made(new TemporaryCredentials());
+  made->dir_ = make_in_place([&](const std::string& dir) {
+    security::NewFolder folder(dir, false);
+    for (std::size_t i = 0; i < kFiles.size(); ++i) {
+      folder.write(kFiles[i], texts[i], 0600);
+    }
+    folder.publish();
+  });
+  return made;
+}
+
 TemporaryCredentials::~TemporaryCredentials() {
   if (home_.is_here()) {
-    std::error_code ignored;
-    std::filesystem::remove_all(dir_, ignored);
+    remove();
   }
+}
+
+void TemporaryCredentials::remove() const {
+  std::error_code ignored;
+  std::filesystem::remove_all(dir_, ignored);
+}
+
+std::string text_of_member(const std::string& dir) {
+  const Credentials files = load_credentials(dir);
+  std::string text;
+  for (const std::string& file : {files.certificate, files.key, files.authority}) {
+    const std::string bytes = security::read_small_file(file).text;
+    text += fmt::format("{}{}\n{}", kGreeting, bytes.size(), bytes);
+  }
+  return text;
 }
 
 }  // namespace stagecraft

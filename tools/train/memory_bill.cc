@@ -71,7 +71,7 @@ MemoryBill::MemoryBill(const TrainOptions& options,
       "activations of one microbatch, as module and as replay",
       2 * work.microbatch);
   add(Time::Compiling, "inputs of one step", work.batch);
-  const bool processes = options.workers == WorkerKind::Processes;
+  const bool processes = options.workers != WorkerKind::Threads;
   add(Time::Run,
       fmt::format("LibTorch and {} workers{}", ranks, processes ? ", each a process" : ""),
       (processes ? 1 + ranks : 1) * kProgram + ranks * kWorker);

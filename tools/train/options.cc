@@ -90,7 +90,10 @@ void add_pipeline(CLI::App& app,
   app.add_option("--costs-out", o.costs_out, "writes what each operator costs, as costs.json")
       ->type_name("FILE")
       ->group(group);
-  app.add_option("--ranks", o.ranks, "workers, one per row [4, or the schedule file's]")
+  app.add_option("--usual-ranks", o.usual_ranks)->envname("STAGECRAFT_RANKS")->group("");
+  app.add_option("--ranks",
+                 o.ranks,
+                 "workers, one per row [4, as many as launched hosts take, or the schedule file's]")
       ->check(whole_number(1))
       ->group(group);
   app.add_option("--stages",
@@ -140,8 +143,12 @@ void add_pipeline(CLI::App& app,
       ->type_name("MIB")
       ->check(whole_number(1))
       ->group(group);
-  app.add_option("--workers", workers, "threads of this process, or processes of this host")
-      ->type_name("threads|processes")
+  app.add_option("--workers",
+                 workers,
+                 "threads of this process, processes of this host, or workers that join by "
+                 "themselves; stagecraft launch says which")
+      ->type_name("threads|processes|joining")
+      ->envname("STAGECRAFT_WORKERS")
       ->group(group);
   app.add_option("--credentials",
                  o.credentials,
@@ -463,7 +470,8 @@ void check_together(const TrainOptions& o, const CLI::App& app) {
   check_keeping(o, app);
   if (o.credentials && o.workers == WorkerKind::Threads) {
     wrong_usage(
-        "--credentials expects --workers processes, found threads; leave one of the two out");
+        "--credentials expects --workers processes or joining, found threads; leave one of the two "
+        "out");
   }
   if (!o.all_steps && o.warmup > o.steps) {
     wrong_usage(fmt::format("--warmup expects at most --steps {}, found {}", o.steps, o.warmup));
@@ -530,10 +538,11 @@ std::variant<TrainOptions, HelpText> parse_train_options(
                                         {"linear", RateKind::Linear}});
   options.decay_on = choose<DecayKind>(
       "--decay-on", decay_on, {{"all", DecayKind::All}, {"matrices", DecayKind::Matrices}});
-  options.workers =
-      choose<WorkerKind>("--workers",
-                         workers,
-                         {{"threads", WorkerKind::Threads}, {"processes", WorkerKind::Processes}});
+  options.workers = choose<WorkerKind>("--workers",
+                                       workers,
+                                       {{"threads", WorkerKind::Threads},
+                                        {"processes", WorkerKind::Processes},
+                                        {"joining", WorkerKind::Joining}});
   options.precision = choose<Precision>(
       "--precision", precision, {{"fp32", Precision::Float32}, {"bf16", Precision::BFloat16}});
   options.recompute = recompute_of(recompute);

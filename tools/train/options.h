@@ -19,7 +19,7 @@ namespace stagecraft::tools {
 
 enum class RateKind { Constant, Cosine, Linear };
 enum class DecayKind { All, Matrices };
-enum class WorkerKind { Threads, Processes };
+enum class WorkerKind { Threads, Processes, Joining };
 /// Whose random numbers a run goes on with that loads a checkpoint; Same: they must be one.
 enum class SeedChoice { Same, Checkpoint, Option };
 /// In what operators compute; weights and optimizer are of the model's own types.
@@ -39,7 +39,8 @@ struct TrainOptions {
   std::int64_t microbatch_size = 4;
   std::optional<std::int64_t> microbatches;  ///< none: 8, or what the schedule file says
   std::optional<std::int64_t> stages;        ///< none: what the schedule makes of the ranks
-  std::optional<std::int64_t> ranks;         ///< none: 4, or --stages, or what the file says
+  std::optional<std::int64_t> ranks;         ///< none: usual_ranks, --stages, or what the file says
+  std::int64_t usual_ranks = 4;              ///< as many as hosts have places, where a launch says
   std::optional<std::int64_t> chunks;        ///< stages per rank, for builders that leave it open
   std::map<std::string, std::string> set;    ///< further parameters of the builder
   std::string schedule = "1f1b";             ///< a builder's name or a file

@@ -19,7 +19,6 @@
 namespace stagecraft::tools {
 namespace {
 
-constexpr int kDefaultRanks = 4;
 constexpr int kDefaultMicrobatches = 8;
 constexpr double kMiB = 1024.0 * 1024.0;
 
@@ -53,18 +52,17 @@ PlannedRun plan_run(const TrainOptions& options, Console& console) {
   const std::unique_ptr<Work> work = open_work(options, memory_left());
   const Program program = compile_in(options.precision, *work, whole);
   const WorkBatch batch = work->batch(0, whole);
-  const Profile found =
-      profile(program,
-              batch.inputs,
-              batch.labels,
-              {.threads = static_cast<int>(options.threads_per_worker),
-               .optimizer = make_optimizer(options),
-               .ranks = options.workers == WorkerKind::Processes ? RankHomes::Processes
-                                                                 : RankHomes::Threads,
-               .progress = [&](std::string_view what, int place, int all) {
-                 console.err << fmt::format("plan: {} of {}: {}\n", place, all, what);
-               }});
-  const int ranks = static_cast<int>(options.ranks.value_or(kDefaultRanks));
+  const Profile found = profile(
+      program,
+      batch.inputs,
+      batch.labels,
+      {.threads = static_cast<int>(options.threads_per_worker),
+       .optimizer = make_optimizer(options),
+       .ranks = options.workers == WorkerKind::Threads ? RankHomes::Threads : RankHomes::Processes,
+       .progress = [&](std::string_view what, int place, int all) {
+         console.err << fmt::format("plan: {} of {}: {}\n", place, all, what);
+       }});
+  const int ranks = static_cast<int>(options.ranks.value_or(options.usual_ranks));
   PlanningOptions how{.batch = whole.microbatches * found.costs.samples,
                       .planner = *options.plan,
                       .processors = static_cast<int>(std::thread::hardware_concurrency())};

@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <exception>
+#include <iostream>
 #include <map>
 #include <ostream>
 #include <set>
@@ -200,9 +201,14 @@ std::string stage_of(const CompiledProgram& program, const std::string& name) {
 
 Cluster make_cluster(const TrainJob& job) {
   const int ranks = job.choice.layout.ranks();
-  return job.options.workers == WorkerKind::Threads
-             ? Cluster::local(ranks)
-             : Cluster::spawn(ranks, {.credentials = job.options.credentials.value_or("")});
+  if (job.options.workers == WorkerKind::Threads) {
+    return Cluster::local(ranks);
+  }
+  SpawnOptions spawn = spawn_options_of_env();
+  spawn.workers_come = job.options.workers == WorkerKind::Joining;
+  spawn.credentials = job.options.credentials.value_or(spawn.credentials);
+  spawn.on_wait = [](const std::string& who) { std::cerr << "train: " << who << std::endl; };
+  return Cluster::spawn(ranks, spawn);
 }
 
 TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, Console& console)

@@ -22,7 +22,6 @@
 namespace stagecraft::tools {
 namespace {
 
-constexpr int kDefaultRanks = 4;
 constexpr int kDefaultMicrobatches = 8;
 
 /// Builders refuse what no machine can hold, so the largest number there is stays too large.
@@ -191,7 +190,7 @@ ScheduleChoice from_builder(const TrainOptions& options,
                             const BuilderInfo& builder) {
   // With one stage per rank, naming the stages names the ranks.
   const bool stages_are_ranks = builder.chunks == ChunkRule::One && !options.ranks;
-  const std::int64_t usual = stages_are_ranks && given ? given->size() : kDefaultRanks;
+  const std::int64_t usual = stages_are_ranks && given ? given->size() : options.usual_ranks;
   const int ranks =
       to_int(options.ranks.value_or(stages_are_ranks ? options.stages.value_or(usual) : usual));
   const int microbatches = to_int(options.microbatches.value_or(kDefaultMicrobatches));

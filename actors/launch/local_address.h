@@ -1,0 +1,23 @@
+/// Which address of this host others reach it at. Used by drivers and workers that listen.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace stagecraft {
+
+/// The address, in digits, from which this host sends to `host`; nothing is sent. Errors:
+/// ClusterMember where the name is unknown or no way leads there.
+[[nodiscard]] std::string address_towards(const std::string& host);
+
+/// `interface`: the name of one ("eth1"), of whose addresses one of IPv4 is preferred, or an
+/// address of this host in digits. Errors: UsageArgument, with the interfaces that there are.
+[[nodiscard]] std::string address_of_interface(const std::string& interface);
+
+/// "10.0.0.1:4123", "[fd00::1]:4123".
+[[nodiscard]] std::string host_and_port(const std::string& address, std::uint16_t port);
+
+/// "tcp://10.0.0.1:*", as transports bind it.
+[[nodiscard]] std::string any_port_of(const std::string& address);
+
+}  // namespace stagecraft

@@ -1,0 +1,61 @@
+/// TestHosts: hosts of a test's own on this machine: network namespaces with names and addresses of
+/// their own, joined by a bridge, in each an sshd that lets the test in.
+///
+///     host-0 10.77.0.1 ---+
+///     host-1 10.77.0.2 ---+--- bridge, in a namespace of its own
+///     host-2 10.77.0.3 ---+
+///
+/// They share this machine's files. Gone with the object, with every process in them. Made by root
+/// alone. Thread: the test's own.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stagecraft/tests/support/command.h"
+
+namespace stagecraft::tests {
+
+class TestHosts {
+ public:
+  /// Why there can be none here; nothing: there can.
+  [[nodiscard]] static std::optional<std::string> obstacle();
+
+  /// Throws std::runtime_error, with what the system said.
+  explicit TestHosts(int count);
+  ~TestHosts();
+  TestHosts(const TestHosts&) = delete;
+  TestHosts& operator=(const TestHosts&) = delete;
+
+  [[nodiscard]] int size() const { return count_; }
+  [[nodiscard]] static std::string name(int host) { return "host-" + std::to_string(host); }
+  [[nodiscard]] static std::string address(int host) {
+    return "10.77.0." + std::to_string(host + 1);
+  }
+  /// "ssh -F FILE": reaches all of them by name.
+  [[nodiscard]] std::string ssh() const { return "ssh -F " + folder_.path() + "/config"; }
+  /// A file for `launch --hosts`, of the hosts from `first` on.
+  [[nodiscard]] std::string file(int first, int slots = 1) const;
+  [[nodiscard]] const std::string& folder() const { return folder_.path(); }
+
+  /// The words that run `words` on a host.
+  [[nodiscard]] std::vector<std::string> on(int host, const std::vector<std::string>& words) const;
+  /// Ids of the processes on a host whose command line holds `text`.
+  [[nodiscard]] std::vector<int> processes(int host, const std::string& text) const;
+
+  /// The host's link goes down, or up again.
+  void set_link(int host, bool up) const;
+
+ private:
+  [[nodiscard]] std::string space(int host) const;
+  void make_bridge() const;
+  void make_host(int host) const;
+  void start_sshd(int host);
+
+  int count_;
+  std::string prefix_;  // of the names of namespaces: tests may run beside each other
+  TemporaryFolder folder_;
+};
+
+}  // namespace stagecraft::tests

@@ -1,0 +1,19 @@
+/// `stagecraft launch`: runs a program as the driver of workers on many hosts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "stagecraft/tools/console.h"
+#include "stagecraft/tools/exit_code.h"
+
+namespace stagecraft::tools {
+
+/// Sets what Cluster::from_env and `stagecraft train` read, and becomes the program; inside a step
+/// of Slurm its first process does so, and the others are its workers. Returns only where no
+/// program was run, or as a worker whose driver has gone.
+/// Errors: UsageArgument; UsageFile for hosts that cannot be read and a program that cannot be run;
+///         those of run_worker_process().
+[[nodiscard]] ExitCode launch(const std::vector<std::string>& arguments, Console& console);
+
+}  // namespace stagecraft::tools

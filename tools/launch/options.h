@@ -1,0 +1,28 @@
+/// The words after `stagecraft launch`.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace stagecraft::tools {
+
+struct LaunchRequest {
+  std::optional<std::string> hosts;  ///< a file
+  std::optional<int> per_host;
+  std::string ssh;  ///< the program that reaches them, and its options
+  std::string interface;
+  std::string log_dir;
+  std::string meeting_place;  ///< of a step of Slurm
+  int join_seconds = 60;
+  std::vector<std::string> program;  ///< with its words; at least one
+};
+
+using LaunchHelp = std::string;
+
+/// Errors: UsageArgument for words that make no sense.
+[[nodiscard]] std::variant<LaunchRequest, LaunchHelp> parse_launch_options(
+    const std::vector<std::string>& arguments);
+
+}  // namespace stagecraft::tools
