@@ -31,8 +31,9 @@ struct CostDevice {
   /// Of a microbatch's time, forward and backward: the interquartile range over the median; 0: not
   /// known.
   double noise = 0;
-  double task = 0;  ///< seconds that a task takes beside its operators
-  double step = 0;  ///< seconds that a step takes beside its tasks
+  double task = 0;   ///< seconds that a task takes beside its operators
+  double step = 0;   ///< seconds that a step takes beside its tasks
+  double split = 1;  ///< how many times as long a backward takes in halves, I and W, as whole
 
   friend bool operator==(const CostDevice&, const CostDevice&) = default;
 };

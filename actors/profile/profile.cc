@@ -13,6 +13,7 @@
 
 #include "stagecraft/actors/executor/model_times.h"
 #include "stagecraft/actors/executor/optimizer_registry.h"
+#include "stagecraft/actors/executor/split_times.h"
 #include "stagecraft/actors/profile/overhead.h"
 #include "stagecraft/actors/profile/placed_times.h"
 #include "stagecraft/actors/profile/profile_cache.h"
@@ -253,20 +254,20 @@ class Profiler {
         inputs,
         labels,
         {.repeats = kAloneRepeats, .threads = options_.threads, .fuse = program_.fuse});
-    const ModelTimes times = time_model(graph,
-                                        inputs,
-                                        labels,
-                                        {.fuse = program_.fuse,
-                                         .repeats = options_.repeats,
-                                         .threads = options_.threads,
-                                         .optimizer = options_.optimizer});
+    const ModelTiming how{.fuse = program_.fuse,
+                          .repeats = options_.repeats,
+                          .threads = options_.threads,
+                          .optimizer = options_.optimizer};
+    const ModelTimes times = time_model(graph, inputs, labels, how);
     place_times(times, costs.operators);
     costs.parameters = place_updates(graph.parameters,
                                      times.update,
                                      static_cast<int>(state_names(options_.optimizer).size()),
                                      costs.operators);
-    costs.device = {
-        .name = device_, .threads = options_.threads, .noise = noise_of(times.microbatches)};
+    costs.device = {.name = device_,
+                    .threads = options_.threads,
+                    .noise = noise_of(times.microbatches),
+                    .split = time_split(graph, inputs, labels, how)};
     costs.stages.usual.forward = median(times.microbatches);
     return costs;
   }
@@ -277,6 +278,7 @@ class Profiler {
     costs.device.noise = std::max(costs.device.noise, known.device.noise);
     if (i == 0) {
       costs.samples = known.samples;
+      costs.device.split = known.device.split;
       costs.operators = std::move(known.operators);
       costs.parameters = std::move(known.parameters);
       return;

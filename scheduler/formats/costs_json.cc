@@ -243,7 +243,8 @@ class Document {
             {"processors", [&] { device.processors = whole("processors", kLargest); }},
             {"noise", [&] { device.noise = number("noise"); }},
             {"task", [&] { device.task = number("task"); }},
-            {"step", [&] { device.step = number("step"); }}});
+            {"step", [&] { device.step = number("step"); }},
+            {"split", [&] { device.split = number("split"); }}});
   }
 
   std::vector<OperatorCost> operators() {
@@ -612,6 +613,9 @@ std::string device_text(const CostDevice& device) {
     if (value > 0) {
       text += fmt::format(R"(, "{}": {})", name, value);
     }
+  }
+  if (device.split != 1) {
+    text += fmt::format(R"(, "split": {})", device.split);
   }
   return text + '}';
 }

@@ -5,7 +5,8 @@
 ///      "device": {"name": "EPYC 7B13", "threads": 1,     what the figures were measured on,
 ///                 "noise": 0.02,                          interquartile range over median;
 ///                 "task": 2e-5, "step": 5e-4,             seconds of a task beside its operators,
-///                                                         of a step beside its tasks
+///                                                         of a step beside its tasks;
+///                 "split": 1.1,                           I and W over B, 1 if absent
 ///                 "processors": 2},                       that rows share; 0: each has its own
 ///      "operators": [{"id": 0, "name": "aten::linear",   of one microbatch; the place in the
 ///                     "stage": 0,                          forward, and the stage, if in one

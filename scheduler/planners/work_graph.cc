@@ -231,8 +231,8 @@ std::vector<int> stage_of_operator(const WorkGraph& graph, const StageOperators&
 Durations durations_of(const StageWork& work, const CostDevice& device) {
   return {.forward = work.forward + device.task,
           .backward = work.backward() + device.task,
-          .backward_input = work.backward_input + device.task,
-          .backward_weight = work.backward_weight + device.task,
+          .backward_input = device.split * work.backward_input + device.task,
+          .backward_weight = device.split * work.backward_weight + device.task,
           .update = work.update};
 }
 
@@ -290,6 +290,17 @@ Costs costs_of(const Costs& costs, const WorkGraph& graph, const StageOperators&
   for (const auto& [value, bytes] : passing) {
     made.links.edge_bytes[{std::get<0>(value), std::get<1>(value)}] += bytes;
     memory.activations[static_cast<std::size_t>(std::get<1>(value))] += bytes;
+  }
+  std::vector<bool> receives(stages.size(), false);
+  for (const auto& [value, bytes] : passing) {
+    receives[static_cast<std::size_t>(std::get<1>(value))] = true;
+  }
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    if (!receives[s]) {  // nobody waits for a gradient of its inputs: W does all
+      Durations& durations = made.stages.each[s];
+      durations.backward_input = costs.device.task;
+      durations.backward_weight = durations.backward;
+    }
   }
   return made;
 }

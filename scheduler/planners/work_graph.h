@@ -92,7 +92,7 @@ struct StageWork {
 
 [[nodiscard]] StageWork work_of(const WorkGraph& graph, std::span<const int> operators);
 
-/// What its tasks take on such a device.
+/// What its tasks take on such a device, where a gradient leaves its inputs.
 [[nodiscard]] Durations durations_of(const StageWork& work, const CostDevice& device);
 
 /// The stages' own graph: an edge where a result passes, parameters that several use tied.

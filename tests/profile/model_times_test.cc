@@ -5,6 +5,7 @@
 
 #include <torch/torch.h>
 
+#include "stagecraft/actors/executor/split_times.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/compiler/compiled_program.h"
@@ -112,6 +113,18 @@ TEST_CASE("a gradient towards a weight's transpose is a weight's", "[profile][co
     CHECK((cost.name != "aten::addmm" || cost.backward_weight > 0));
   }
   CHECK(transposes);
+}
+
+TEST_CASE(
+    "halves of a backward are told to take as long as the whole, or longer, and change nothing",
+    "[profile][executor]") {
+  const Timed timed;
+  const Graph& graph = timed.program.compiled().graph;
+  const auto weight = graph.parameters[0].tensor.clone();
+  const double split = time_split(graph, {timed.x}, {timed.x}, {.repeats = 3, .optimizer = Sgd{}});
+  CHECK(split >= 1);
+  CHECK(split < 100);
+  CHECK(torch::equal(graph.parameters[0].tensor, weight));
 }
 
 TEST_CASE("timing trains a copy (MDT-2)", "[profile][executor]") {

@@ -59,7 +59,7 @@ TEST_CASE("every field arrives where it belongs, in any order", "[scheduler][cos
     "samples": 4, "sizes": [{"operators": [{"id": 7, "forward": 2}], "samples": 8}],
     "parameters": [{"held": 4, "name": "a", "bytes": 1}],
     "device": {"threads": 2, "processors": 5, "name": "a \"box\"", "noise": 0.25, "task": 3,
-               "step": 4},
+               "step": 4, "split": 1.25},
     "version": 1})");
   CHECK(read.notes.empty());
   const StageCosts& stages = read.costs.stages;
@@ -104,10 +104,13 @@ TEST_CASE("every field arrives where it belongs, in any order", "[scheduler][cos
   CHECK(read.costs.samples == 4);
   CHECK(read.costs.operators_at.at(8) == std::vector<OperatorCost>{{.id = 7, .forward = 2}});
   CHECK(read.costs.parameters == std::vector<ParameterCost>{{"a", 1, 4}});
-  CHECK(
-      read.costs.device ==
-      CostDevice{
-          .name = "a \"box\"", .threads = 2, .processors = 5, .noise = 0.25, .task = 3, .step = 4});
+  CHECK(read.costs.device == CostDevice{.name = "a \"box\"",
+                                        .threads = 2,
+                                        .processors = 5,
+                                        .noise = 0.25,
+                                        .task = 3,
+                                        .step = 4,
+                                        .split = 1.25});
 }
 
 TEST_CASE("what is written is read back equal (CJ-1)", "[scheduler][costs]") {

@@ -163,8 +163,10 @@ void CutCost::set_weights(StepGraph& graph,
         row_->times(stage_begin(cuts, stage), stage_end(cuts, stage, row_->size()));
     graph.set_duration(StageId(s), CellKind::Forward, work.forward);
     graph.set_duration(StageId(s), CellKind::Backward, work.backward());
-    graph.set_duration(StageId(s), CellKind::BackwardInput, work.backward_input);
-    graph.set_duration(StageId(s), CellKind::BackwardWeight, work.backward_weight);
+    const bool is_first = stage == 0;  // nobody waits for a gradient of its inputs: W does all
+    graph.set_duration(StageId(s), CellKind::BackwardInput, is_first ? 0 : work.backward_input);
+    graph.set_duration(
+        StageId(s), CellKind::BackwardWeight, is_first ? work.backward() : work.backward_weight);
     graph.set_duration(StageId(s), CellKind::Update, work.update);
     if (!updates_listed_) {
       graph.add_update(placement_.row(StageId(s)).value_or(0), work.update);

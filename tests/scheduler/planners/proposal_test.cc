@@ -51,6 +51,19 @@ TEST_CASE("tasks and steps take time beside operators", "[scheduler][planners]")
   CHECK(judge(request, two_stages(2, 4)).step == without + 10 * 0.5 + 3);
 }
 
+TEST_CASE(
+    "halves of a backward take longer than the whole, but for the first stage, whose W does all",
+    "[scheduler][planners]") {
+  PlanRequest request = chain_request({1, 1, 1, 1});
+  request.costs.device.split = 1.5;
+  request.costs.device.task = 0.5;
+  const PlanProposal plan = judge(request, two_stages(2, 4));
+  const Durations &first = plan.costs.stages.each[0], &last = plan.costs.stages.each[1];
+  CHECK(first.backward_input == 0.5);
+  CHECK(first.backward_weight == first.backward);
+  CHECK(last.backward_input + last.backward_weight - 2 * 0.5 == 1.5 * (last.backward - 0.5));
+}
+
 TEST_CASE("a slow link binds where it carries most of the step", "[scheduler][planners]") {
   PlanRequest request = chain_request({1, 1, 1, 1});
   request.batch = 1;

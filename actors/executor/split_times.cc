@@ -1,0 +1,123 @@
+#include "stagecraft/actors/executor/split_times.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <future>
+#include <optional>
+
+#include <ATen/core/grad_mode.h>
+
+#include "stagecraft/actors/executor/stage_runtime.h"
+#include "stagecraft/base/error.h"
+#include "stagecraft/base/median.h"
+#include "stagecraft/compiler/gradient_flow.h"
+#include "stagecraft/compiler/partition.h"
+#include "stagecraft/compiler/probe.h"
+#include "stagecraft/compiler/thread_count.h"
+
+namespace stagecraft {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Tensors = std::vector<at::Tensor>;
+
+constexpr int kWarmUp = 2;
+/// Where the cut is tried, as parts of the operators: the stage behind it is what is timed.
+constexpr std::array kCuts{0.25, 0.125, 0.5, 0.75};
+
+/// The last of two stages, and what it reads of a microbatch.
+struct LastStage {
+  Partition partition;
+  Tensors inputs;
+};
+
+std::optional<LastStage> cut_at(const Graph& graph,
+                                std::size_t place,
+                                const Tensors& inputs,
+                                const Tensors& labels,
+                                bool fuse) {
+  std::vector<int> stage(graph.nodes.size(), 0);
+  std::fill(stage.begin() + static_cast<std::ptrdiff_t>(place), stage.end(), 1);
+  try {
+    LastStage last{partition(graph, {stage, {"first", "last"}}), {}};
+    fuse_stages(last.partition, fuse);
+    std::vector<StageRun> runs = run_stages(graph, last.partition, inputs, labels);
+    find_gradient_flow(last.partition, runs);
+    last.inputs = std::move(runs[1].leaves);
+    const bool has_halves =
+        !last.partition.stages[1].parameters.empty() &&
+        std::ranges::any_of(last.inputs, [](const at::Tensor& t) { return t.requires_grad(); });
+    return has_halves ? std::optional(std::move(last)) : std::nullopt;
+  } catch (const Error& error) {
+    if (error.code() != Errc::CompilePartition) {
+      throw;
+    }
+    return std::nullopt;  // an operator writes in place what the other stage reads
+  }
+}
+
+class SplitTiming {
+ public:
+  SplitTiming(const Graph& graph, LastStage stage, const Optimizer& optimizer)
+      : stage_(std::move(stage)), runtime_(stage_.partition.stages[1], optimizer) {
+    runtime_.load(initial_state(graph));
+  }
+
+  double run(int repeats) {
+    std::vector<double> whole, halves;
+    for (int i = 0; i < kWarmUp + repeats; ++i) {
+      const double one = seconds_of({CellKind::Backward});
+      const double two = seconds_of({CellKind::BackwardInput, CellKind::BackwardWeight});
+      if (i >= kWarmUp) {
+        whole.push_back(one);
+        halves.push_back(two);
+      }
+    }
+    const double all = median(std::move(whole));
+    return all > 0 ? std::max(1.0, median(std::move(halves)) / all) : 1;
+  }
+
+ private:
+  double seconds_of(std::initializer_list<CellKind> kinds) {
+    SavedStage saved =
+        runtime_.forward(stage_.inputs, /*keeps_graphs=*/true, {.step = ++step_}).saved;
+    const Tensors none(stage_.partition.stages[1].outputs.size());
+    const auto begun = Clock::now();
+    for (const CellKind kind : kinds) {
+      runtime_.bucket.accumulate(
+          runtime_.backward(kind, saved, none, /*accumulated=*/1.0).parameters, 1.0);
+    }
+    return std::chrono::duration<double>(Clock::now() - begun).count();
+  }
+
+  const LastStage stage_;
+  StageRuntime runtime_;
+  std::int64_t step_ = 0;
+};
+
+}  // namespace
+
+double time_split(const Graph& graph,
+                  const Tensors& inputs,
+                  const Tensors& labels,
+                  const ModelTiming& how) {
+  const auto measure = [&] {
+    set_own_thread_count(how.threads);
+    const at::AutoGradMode gradients(true);
+    for (const double part : kCuts) {
+      const auto place = static_cast<std::size_t>(part * static_cast<double>(graph.nodes.size()));
+      if (place == 0) {
+        continue;
+      }
+      if (auto stage = cut_at(graph, place, inputs, labels, how.fuse)) {
+        return SplitTiming(graph, std::move(*stage), how.optimizer).run(how.repeats);
+      }
+    }
+    return 1.0;
+  };
+  // The caller's thread may not be left with helpers of its own (thread_count.h).
+  return std::async(std::launch::async, measure).get();
+}
+
+}  // namespace stagecraft
