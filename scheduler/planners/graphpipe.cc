@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <set>
 #include <utility>
 
@@ -54,13 +53,9 @@ double reduction(const WorkGraph& graph, int op, const Link& link, int devices) 
 
 /// By operator, seconds until what others read of it is there, each result once.
 std::vector<double> sending(const WorkGraph& graph, const Link& link) {
-  std::map<std::pair<int, int>, double> results;  // by producer and output
-  for (const WorkGraph::Edge& edge : graph.edges()) {
-    results[{edge.producer, edge.output}] = edge.bytes;
-  }
   std::vector<double> made(at(graph.size()));
-  for (const auto& [result, bytes] : results) {
-    made[at(result.first)] += link.time_of(bytes);
+  for (const WorkGraph::Result& result : graph.results()) {
+    made[at(result.producer)] += link.time_of(result.bytes);
   }
   return made;
 }
@@ -92,16 +87,11 @@ double peak_with_inputs(const PlanRequest& request,
     const Variant& variant = problem.variants[at(stage.variant)];
     const WorkGraph graph = WorkGraph::of(request.costs, variant.turns.size / variant.devices);
     const StageWork work = work_of(graph, stage.operators);
-    std::map<std::pair<int, int>, double> received;
-    for (const WorkGraph::Edge& edge : graph.edges()) {
-      if (std::ranges::binary_search(stage.operators, edge.consumer) &&
-          !std::ranges::binary_search(stage.operators, edge.producer)) {
-        received[{edge.producer, edge.output}] = edge.bytes;
-      }
-    }
+    const auto holds = [&](int op) { return std::ranges::binary_search(stage.operators, op); };
     double kept = work.kept;
-    for (const auto& [result, bytes] : received) {
-      kept += bytes;
+    for (const WorkGraph::Result& result : graph.results()) {
+      const bool received = !holds(result.producer) && std::ranges::any_of(result.consumers, holds);
+      kept += received ? result.bytes : 0;
     }
     const double microbatches = static_cast<double>(stage.in_flight) / variant.turns.size;
     peak = std::max(peak, work.held + work.transient + kept * microbatches);

@@ -156,6 +156,7 @@ WorkGraph WorkGraph::of(const Costs& costs, int samples) {
   }
   std::ranges::stable_sort(
       graph.edges_, {}, [](const Edge& e) { return std::pair(e.consumer, e.producer); });
+  graph.list_results();
   return graph;
 }
 
@@ -180,6 +181,24 @@ void WorkGraph::add_edge(const Edge& edge) {
   edges_.push_back(edge);
   insert_once(preds_[static_cast<std::size_t>(edge.consumer)], edge.producer);
   insert_once(succs_[static_cast<std::size_t>(edge.producer)], edge.consumer);
+}
+
+/// Requires: edges are in their order.
+void WorkGraph::list_results() {
+  std::map<std::tuple<int, int, double>, std::size_t> place;  // by producer, output and bytes
+  for (const Edge& edge : edges_) {
+    place.try_emplace({edge.producer, edge.output, edge.bytes});
+  }
+  for (auto& [read, at] : place) {
+    at = results_.size();
+    results_.push_back({std::get<0>(read), std::get<2>(read), {}});
+  }
+  for (const Edge& edge : edges_) {
+    Result& result = results_[place.at({edge.producer, edge.output, edge.bytes})];
+    if (result.consumers.empty() || result.consumers.back() != edge.consumer) {
+      result.consumers.push_back(edge.consumer);
+    }
+  }
 }
 
 StageOperators ids_of(const WorkGraph& graph, const StageOperators& stages) {
@@ -279,17 +298,17 @@ Costs costs_of(const Costs& costs, const WorkGraph& graph, const StageOperators&
     memory.transient.push_back(work.transient);
   }
   const std::vector<int> stage = stage_of_operator(graph, stages);
-  std::map<std::tuple<int, int, int, int>, double> passing;  // from, to, result
-  for (const WorkGraph::Edge& edge : graph.edges()) {
-    const int from = stage[static_cast<std::size_t>(edge.producer)];
-    const int to = stage[static_cast<std::size_t>(edge.consumer)];
-    if (from != to) {
-      passing[{from, to, edge.producer, edge.output}] = edge.bytes;
+  for (const WorkGraph::Result& result : graph.results()) {
+    const int from = stage[static_cast<std::size_t>(result.producer)];
+    std::set<int> readers;
+    for (const int consumer : result.consumers) {
+      readers.insert(stage[static_cast<std::size_t>(consumer)]);
     }
-  }
-  for (const auto& [value, bytes] : passing) {
-    made.links.edge_bytes[{std::get<0>(value), std::get<1>(value)}] += bytes;
-    memory.activations[static_cast<std::size_t>(std::get<1>(value))] += bytes;
+    readers.erase(from);
+    for (const int to : readers) {
+      made.links.edge_bytes[{from, to}] += result.bytes;
+      memory.activations[static_cast<std::size_t>(to)] += result.bytes;
+    }
   }
   std::vector<bool> receives(stages.size(), false);
   for (const auto& [value, bytes] : passing) {

@@ -28,6 +28,13 @@ class WorkGraph {
     int consumer = 0;
     double bytes = 0;
   };
+  /// A result with all that read it. A read that says other bytes is one of its own: who waits for
+  /// an operator without taking what it made reads 0.
+  struct Result {
+    int producer = 0;
+    double bytes = 0;
+    std::vector<int> consumers;  ///< ascending, each once
+  };
 
   /// On microbatches of so many samples: measured figures where there are some, else on the line
   /// through the two nearest; in proportion where only one size was measured.
@@ -47,6 +54,8 @@ class WorkGraph {
   }
   /// By consumer, then producer.
   [[nodiscard]] std::span<const Edge> edges() const { return edges_; }
+  /// Those of edges(), by producer, then which of its results.
+  [[nodiscard]] std::span<const Result> results() const { return results_; }
   /// Places in all_parameters(), ascending.
   [[nodiscard]] std::span<const int> parameters(int op) const {
     return parameters_[static_cast<std::size_t>(op)];
@@ -64,10 +73,12 @@ class WorkGraph {
   void add_operator(const std::string& name);
   void add_figures(const OperatorCost& figures);
   void add_edge(const Edge& edge);
+  void list_results();
 
   std::vector<OperatorCost> operators_;
   std::vector<std::vector<int>> ids_;
   std::vector<Edge> edges_;
+  std::vector<Result> results_;
   std::vector<std::vector<int>> parameters_;
   std::vector<ParameterCost> all_parameters_;
   std::vector<std::vector<int>> preds_, succs_;

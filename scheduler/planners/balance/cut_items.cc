@@ -1,30 +1,18 @@
 #include "stagecraft/scheduler/planners/balance/cut_items.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <set>
-#include <utility>
 
 namespace stagecraft {
 namespace {
 
 /// Adds every result to the items from its producer to before its last reader.
 void add_crossing(const WorkGraph& graph, std::vector<CutItem>& items) {
-  struct Result {
-    int last = 0;
-    double bytes = 0;
-  };
-  std::map<std::pair<int, int>, Result> results;  // by producer and output
-  for (const WorkGraph::Edge& edge : graph.edges()) {
-    Result& result = results[{edge.producer, edge.output}];
-    result.last = std::max(result.last, edge.consumer);
-    result.bytes = edge.bytes;
-  }
   std::vector<double> change(items.size(), 0);
-  for (const auto& [key, result] : results) {
-    change[static_cast<std::size_t>(key.first)] += result.bytes;
-    change[static_cast<std::size_t>(result.last)] -= result.bytes;
+  for (const WorkGraph::Result& result : graph.results()) {
+    change[static_cast<std::size_t>(result.producer)] += result.bytes;
+    change[static_cast<std::size_t>(result.consumers.back())] -= result.bytes;
   }
   double crossing = 0;
   for (std::size_t i = 0; i < items.size(); ++i) {

@@ -1,7 +1,6 @@
 #include "stagecraft/scheduler/planners/capslog/operator_memory.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "stagecraft/base/check.h"
@@ -27,13 +26,14 @@ OperatorMemory::OperatorMemory(const WorkGraph& graph, std::vector<int> in_fligh
 }
 
 void OperatorMemory::list_results() {
-  std::map<std::pair<int, int>, int> last;  // by producer and output
   std::vector<double> handed_on(results_.size(), 0);
-  for (const WorkGraph::Edge& edge : graph_->edges()) {
-    const auto [at, is_first] = last.try_emplace({edge.producer, edge.output}, -1);
-    results_[static_cast<std::size_t>(edge.consumer)].push_back(
-        {edge.producer, std::exchange(at->second, edge.consumer), edge.bytes});
-    handed_on[static_cast<std::size_t>(edge.producer)] += is_first ? edge.bytes : 0;
+  for (const WorkGraph::Result& result : graph_->results()) {
+    int last = -1;
+    for (const int consumer : result.consumers) {
+      results_[static_cast<std::size_t>(consumer)].push_back(
+          {result.producer, std::exchange(last, consumer), result.bytes});
+    }
+    handed_on[static_cast<std::size_t>(result.producer)] += result.bytes;
   }
   for (int op = 0; op + 1 < size(); ++op) {
     const OperatorCost& cost = graph_->at(op);

@@ -1,8 +1,6 @@
 #include "stagecraft/scheduler/planners/pfeife/operator_row.h"
 
-#include <map>
 #include <numeric>
-#include <utility>
 
 namespace stagecraft {
 namespace {
@@ -42,21 +40,9 @@ OperatorRow::OperatorRow(const WorkGraph& graph)
       users_[static_cast<std::size_t>(p)].push_back(op);
     }
   }
-  std::map<std::pair<int, int>, Value> values;  // by producer and output
-  for (const WorkGraph::Edge& edge : graph.edges()) {
-    Value& value = values[{edge.producer, edge.output}];
-    value.producer = edge.producer;
-    value.bytes = edge.bytes;
-    if (value.consumers.empty() || value.consumers.back() != edge.consumer) {
-      value.consumers.push_back(edge.consumer);  // edges ascend by consumer
-    }
-  }
-  for (auto& [key, value] : values) {
-    values_.push_back(std::move(value));
-  }
-  std::ranges::stable_sort(values_, {}, &Value::producer);
-  for (std::size_t v = values_.size(); v-- > 0;) {
-    for (int op = values_[v].producer + 1; op <= values_[v].consumers.back(); ++op) {
+  for (std::size_t v = graph.results().size(); v-- > 0;) {
+    const WorkGraph::Result& value = graph.results()[v];
+    for (int op = value.producer + 1; op <= value.consumers.back(); ++op) {
       crossing_[static_cast<std::size_t>(op)].push_back(static_cast<int>(v));
     }
   }

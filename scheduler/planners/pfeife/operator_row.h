@@ -45,12 +45,6 @@ class OperatorRow {
   void for_each_crossing(std::span<const int> cuts, Visit&& visit) const;
 
  private:
-  /// A result that others read.
-  struct Value {
-    int producer = 0;
-    double bytes = 0;
-    std::vector<int> consumers;  // ascending, each once
-  };
   /// What stages up to an operator take together.
   struct Sums {
     double forward = 0, backward_input = 0, backward_weight = 0, update = 0;
@@ -59,9 +53,8 @@ class OperatorRow {
   const WorkGraph* graph_;
   std::vector<Sums> before_;                              // by operator, and one more
   std::vector<double> forward_before_, backward_before_;  // by operator
-  std::vector<Value> values_;
-  std::vector<std::vector<int>> crossing_;  // by operator: values that it or one behind it reads of
-                                            // one before it, the last producer first
+  std::vector<std::vector<int>> crossing_;  // by operator: results that it or one behind it reads
+                                            // of one before it, the last producer first
   std::vector<std::vector<int>> users_;     // by parameter: its operators, ascending
 };
 
@@ -78,10 +71,11 @@ class OperatorRow {
 
 template <class Visit>
 void OperatorRow::for_each_crossing(std::span<const int> cuts, Visit&& visit) const {
+  const std::span<const WorkGraph::Result> results = graph_->results();
   for (std::size_t stage = 0; stage < cuts.size(); ++stage) {
     const int begin = stage_begin(cuts, stage);
     for (const int v : crossing_[static_cast<std::size_t>(cuts[stage])]) {
-      const Value& value = values_[static_cast<std::size_t>(v)];
+      const WorkGraph::Result& value = results[static_cast<std::size_t>(v)];
       if (value.producer < begin) {
         break;  // it was met where its own stage ends, and so were those behind it
       }
