@@ -51,6 +51,9 @@ struct OperatorCost {
   /// It stays in the stage of the operator before it, whose memory it writes: no cut between.
   bool joined = false;
 
+  /// Forward and backward.
+  [[nodiscard]] double time() const { return forward + backward_input + backward_weight; }
+
   friend bool operator==(const OperatorCost&, const OperatorCost&) = default;
 };
 

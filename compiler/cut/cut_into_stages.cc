@@ -152,7 +152,7 @@ class Cutter {
       const std::size_t end = i + 1 < points.size() ? points[i + 1] : graph_.nodes.size();
       for (std::size_t n = points[i]; n < end; ++n) {
         const OperatorCost& cost = costs_[n];
-        items[i].time += cost.forward + cost.backward_input + cost.backward_weight;
+        items[i].time += cost.time();
         items[i].bytes += cost.kept + state_bytes(graph_.nodes[n], held);
       }
       items[i].crossing = crossing[end - 1];

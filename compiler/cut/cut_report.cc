@@ -52,7 +52,7 @@ CutReport cut_report(const Graph& graph,
     if (!report.operators.empty()) {
       OperatorCost& cost = report.operators[n];
       cost.stage = StageId(s);
-      stage.time += cost.forward + cost.backward_input + cost.backward_weight;
+      stage.time += cost.time();
     }
   }
   for (std::size_t s = 0; s < report.stages.size(); ++s) {

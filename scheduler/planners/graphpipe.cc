@@ -69,9 +69,8 @@ Variant variant_of(const PlanRequest& request,
   made.send = sending(graph, link);
   for (int op = 0; op < graph.size(); ++op) {
     const OperatorCost& cost = graph.at(op);
-    const double microbatch = cost.forward + cost.backward_input + cost.backward_weight;
     const double step = cost.update + reduction(graph, op, link, devices);
-    made.time.push_back(microbatch / turns.size + step / request.batch);
+    made.time.push_back(cost.time() / turns.size + step / request.batch);
     made.kept.push_back(cost.kept / turns.size);
     made.send[at(op)] /= turns.size;
   }

@@ -212,8 +212,7 @@ double lower_bound(const PlanRequest& request) {
     const WorkGraph graph = WorkGraph::of(request.costs, samples);
     double total = 0;
     for (int op = 0; op < graph.size(); ++op) {
-      const OperatorCost& cost = graph.at(op);
-      total += cost.forward + cost.backward_input + cost.backward_weight;
+      total += graph.at(op).time();
     }
     const double work = total * (request.batch / samples) / at_once(request);
     const double bound = std::max(work, longest_path(graph));

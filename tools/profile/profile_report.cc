@@ -40,14 +40,11 @@ double update_of(const Costs& costs) {
 }
 
 std::string largest_text(const std::vector<OperatorCost>& operators) {
-  const auto time = [](const OperatorCost& cost) {
-    return cost.forward + cost.backward_input + cost.backward_weight;
-  };
   std::vector<const OperatorCost*> sorted;
   for (const OperatorCost& cost : operators) {
     sorted.push_back(&cost);
   }
-  std::ranges::stable_sort(sorted, std::ranges::greater(), [&](const auto* c) { return time(*c); });
+  std::ranges::stable_sort(sorted, std::ranges::greater(), &OperatorCost::time);
   sorted.resize(std::min(sorted.size(), kLargest));
   std::string text = fmt::format("{:>8}  {:<36} {:>9} {:>9} {:>9} {:>10}\n",
                                  "operator",

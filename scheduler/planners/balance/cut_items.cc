@@ -29,7 +29,7 @@ std::vector<CutItem> cut_items(const WorkGraph& graph, double in_flight) {
   for (int op = 0; op < graph.size(); ++op) {
     const OperatorCost& cost = graph.at(op);
     CutItem& item = items[static_cast<std::size_t>(op)];
-    item.time = cost.forward + cost.backward_input + cost.backward_weight;
+    item.time = cost.time();
     item.bytes = in_flight * (cost.kept + cost.input);
     for (const int p : graph.parameters(op)) {
       item.bytes += parameters.insert(p).second

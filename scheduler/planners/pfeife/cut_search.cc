@@ -161,10 +161,7 @@ std::vector<int> equal_shares(const OperatorRow& row, int stages, Weight&& weigh
 
 std::vector<std::vector<int>> starting_cuts(const OperatorRow& row, int stages) {
   const WorkGraph& graph = row.graph();
-  const auto time = [&](int op) {
-    const OperatorCost& cost = graph.at(op);
-    return cost.forward + cost.backward_input + cost.backward_weight;
-  };
+  const auto time = [&](int op) { return graph.at(op).time(); };
   const auto bytes = [&](int op) {
     double held = graph.at(op).kept;
     for (const int p : graph.parameters(op)) {
