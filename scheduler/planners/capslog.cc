@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -45,21 +44,11 @@ bool is_asked_for(const PlanRequest& request, const Kind& kind) {
          *request.builder == fmt::format("dag-{}", kind.name);
 }
 
-StageOperators stages_of(const MemoryCut& cut) {
-  StageOperators stages;
-  int first = 0;
-  for (const int end : cut.ends) {
-    std::vector<int>& operators = stages.emplace_back(static_cast<std::size_t>(end - first));
-    std::iota(operators.begin(), operators.end(), std::exchange(first, end));
-  }
-  return stages;
-}
-
 Candidate candidate_of(const WorkGraph& graph,
                        const MemoryCut& cut,
                        const Kind& kind,
                        int microbatches) {
-  StageOperators stages = stages_of(cut);
+  StageOperators stages = consecutive_stages(cut.ends);
   const StageGraph stage_graph = stage_graph_of(graph, stages);
   return {.planner = "capslog",
           .stages = std::move(stages),

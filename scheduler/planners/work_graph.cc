@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -210,6 +211,16 @@ StageOperators ids_of(const WorkGraph& graph, const StageOperators& stages) {
     }
   }
   return ids;
+}
+
+StageOperators consecutive_stages(std::span<const int> ends) {
+  StageOperators stages;
+  int first = 0;
+  for (const int end : ends) {
+    std::vector<int>& operators = stages.emplace_back(static_cast<std::size_t>(end - first));
+    std::iota(operators.begin(), operators.end(), std::exchange(first, end));
+  }
+  return stages;
 }
 
 StageWork work_of(const WorkGraph& graph, std::span<const int> operators) {

@@ -98,8 +98,12 @@ struct StageWork {
 
   [[nodiscard]] double backward() const { return backward_input + backward_weight; }
 };
+
 /// The stages by the operators' ids in the costs.
 [[nodiscard]] StageOperators ids_of(const WorkGraph& graph, const StageOperators& stages);
+
+/// Stages of consecutive operators. `ends`: by stage, one beyond its last.
+[[nodiscard]] StageOperators consecutive_stages(std::span<const int> ends);
 
 [[nodiscard]] StageWork work_of(const WorkGraph& graph, std::span<const int> operators);
 

@@ -1,7 +1,6 @@
 #include "stagecraft/scheduler/planners/balance/cut_items.h"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 
 namespace stagecraft {
@@ -42,12 +41,11 @@ std::vector<CutItem> cut_items(const WorkGraph& graph, double in_flight) {
 }
 
 StageOperators stages_of(const std::vector<ItemRange>& ranges) {
-  StageOperators stages;
+  std::vector<int> ends;
   for (const auto& [first, end] : ranges) {
-    std::vector<int>& operators = stages.emplace_back(end - first);
-    std::iota(operators.begin(), operators.end(), static_cast<int>(first));
+    ends.push_back(static_cast<int>(end));
   }
-  return stages;
+  return consecutive_stages(ends);
 }
 
 }  // namespace stagecraft

@@ -1,7 +1,5 @@
 #include "stagecraft/scheduler/planners/pfeife/operator_row.h"
 
-#include <numeric>
-
 namespace stagecraft {
 namespace {
 
@@ -77,13 +75,9 @@ StageWork OperatorRow::work(int first, int last) const {
 }
 
 StageOperators stages_of_cuts(std::span<const int> cuts, int operators) {
-  StageOperators stages;
-  for (std::size_t s = 0; s <= cuts.size(); ++s) {
-    std::vector<int>& stage = stages.emplace_back(
-        static_cast<std::size_t>(stage_end(cuts, s, operators) - stage_begin(cuts, s)));
-    std::iota(stage.begin(), stage.end(), stage_begin(cuts, s));
-  }
-  return stages;
+  std::vector<int> ends(cuts.begin(), cuts.end());
+  ends.push_back(operators);
+  return consecutive_stages(ends);
 }
 
 }  // namespace stagecraft
