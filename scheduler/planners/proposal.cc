@@ -84,14 +84,13 @@ Bottleneck bottleneck_of(const PlanProposal& proposal, const Timeline& timeline)
 
 /// The longest way through the model, forward and back.
 double longest_path(const WorkGraph& graph) {
-  std::vector<double> end(index(graph.size()), 0);
+  const auto time = [](const OperatorCost& op) { return op.forward + op.backward_input; };
+  const std::vector<double> before = longest_before(graph, time);
+  double longest = 0;
   for (int op = 0; op < graph.size(); ++op) {
-    for (const int before : graph.preds(op)) {
-      end[index(op)] = std::max(end[index(op)], end[index(before)]);
-    }
-    end[index(op)] += graph.at(op).forward + graph.at(op).backward_input;
+    longest = std::max(longest, before[index(op)] + time(graph.at(op)));
   }
-  return end.empty() ? 0 : *std::ranges::max_element(end);
+  return longest;
 }
 
 /// How many devices can compute at a time.

@@ -7,6 +7,7 @@
 /// WK-1: an operator reads operators before it only.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -84,6 +85,20 @@ class WorkGraph {
   std::vector<std::vector<int>> preds_, succs_;
   int samples_ = 1;
 };
+
+/// By operator, the longest way through those before it on which what it reads depends. `time`: of
+/// an OperatorCost.
+template <class Time>
+[[nodiscard]] std::vector<double> longest_before(const WorkGraph& graph, Time&& time) {
+  std::vector<double> before(static_cast<std::size_t>(graph.size()), 0.0);
+  for (int op = 0; op < graph.size(); ++op) {
+    for (const int pred : graph.preds(op)) {
+      double& here = before[static_cast<std::size_t>(op)];
+      here = std::max(here, before[static_cast<std::size_t>(pred)] + time(graph.at(pred)));
+    }
+  }
+  return before;
+}
 
 /// What a set of operators costs as one stage.
 struct StageWork {

@@ -1,23 +1,6 @@
 #include "stagecraft/scheduler/planners/pfeife/operator_row.h"
 
 namespace stagecraft {
-namespace {
-
-/// By operator, the longest way through those before it on which what it reads depends.
-template <class Time>
-std::vector<double> longest_before(const WorkGraph& graph, Time&& time) {
-  std::vector<double> before(static_cast<std::size_t>(graph.size()), 0.0);
-  for (int op = 0; op < graph.size(); ++op) {
-    for (const int pred : graph.preds(op)) {
-      double& here = before[static_cast<std::size_t>(op)];
-      here = std::max(here, before[static_cast<std::size_t>(pred)] + time(graph.at(pred)));
-    }
-  }
-  return before;
-}
-
-}  // namespace
-
 OperatorRow::OperatorRow(const WorkGraph& graph)
     : graph_(&graph),
       before_(1),
