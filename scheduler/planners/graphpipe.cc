@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -32,23 +33,9 @@ std::size_t at(int i) {
   return static_cast<std::size_t>(i);
 }
 
-double held_by(const WorkGraph& graph, int op) {
-  double held = 0;
-  for (const int p : graph.parameters(op)) {
-    held += graph.all_parameters()[at(p)].held;
-  }
-  return held;
-}
-
-/// Seconds in which `devices` add up an operator's gradients in a ring, once a step.
-double reduction(const WorkGraph& graph, int op, const Link& link, int devices) {
-  double bytes = 0;
-  for (const int p : graph.parameters(op)) {
-    bytes += graph.all_parameters()[at(p)].bytes;
-  }
-  return bytes > 0 && devices > 1
-             ? 2 * (devices - 1) * link.time_of(bytes / static_cast<double>(devices))
-             : 0;
+/// Of a stage with this operator alone.
+StageWork work_of(const WorkGraph& graph, int op) {
+  return work_of(graph, std::span(&op, 1));
 }
 
 /// By operator, seconds until what others read of it is there, each result once.
@@ -69,7 +56,8 @@ Variant variant_of(const PlanRequest& request,
   made.send = sending(graph, link);
   for (int op = 0; op < graph.size(); ++op) {
     const OperatorCost& cost = graph.at(op);
-    const double step = cost.update + reduction(graph, op, link, devices);
+    const double step =
+        cost.update + all_reduce_seconds(work_of(graph, op).parameters, link, devices);
     made.time.push_back(cost.time() / turns.size + step / request.batch);
     made.kept.push_back(cost.kept / turns.size);
     made.send[at(op)] /= turns.size;
@@ -226,7 +214,7 @@ PartitionProblem partition_problem_of(const PlanRequest& request,
   const WorkGraph graph = WorkGraph::of(request.costs, sizes.front());
   problem.operators = graph.size();
   for (int op = 0; op < graph.size(); ++op) {
-    problem.fixed.push_back(held_by(graph, op));
+    problem.fixed.push_back(work_of(graph, op).held);
     for (const int pred : graph.preds(op)) {
       problem.edges.emplace_back(pred, op);
     }

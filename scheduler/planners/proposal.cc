@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -29,25 +27,6 @@ int replicas_of(const Candidate& candidate, std::size_t stage) {
 
 int size_of(const Candidate& candidate, std::size_t stage) {
   return candidate.stage_sizes.empty() ? candidate.microbatch_size : candidate.stage_sizes[stage];
-}
-
-/// Seconds that `devices` take to sum gradients of so many bytes around a ring.
-double all_reduce_seconds(const Costs& costs, double bytes, int devices) {
-  if (devices < 2) {
-    return 0;
-  }
-  const double rounds = 2.0 * (devices - 1);
-  return rounds * costs.links.usual.time_of(bytes / devices);
-}
-
-double parameter_bytes(const WorkGraph& graph, const std::vector<int>& operators) {
-  std::set<int> parameters;
-  for (const int op : operators) {
-    parameters.insert(graph.parameters(op).begin(), graph.parameters(op).end());
-  }
-  return std::accumulate(parameters.begin(), parameters.end(), 0.0, [&](double sum, int p) {
-    return sum + graph.all_parameters()[index(p)].bytes;
-  });
 }
 
 /// Sizes as stage graphs have them: in microbatches of the smallest size.
@@ -144,15 +123,14 @@ Costs Judge::stage_costs(const Candidate& candidate) {
   for (std::size_t s = 0; s < candidate.stages.size(); ++s) {
     const int replicas = replicas_of(candidate, s);
     const int samples = std::max(1, size_of(candidate, s) / replicas);
-    const WorkGraph& graph = graph_of(samples);
+    const StageWork work = work_of(graph_of(samples), candidate.stages[s]);
     if (samples != candidate.microbatch_size) {
-      const StageWork work = work_of(graph, candidate.stages[s]);
       made.stages.each[s] = durations_of(work, request_->costs.device);
       made.stages.memory.activations[s] *= static_cast<double>(samples) / candidate.microbatch_size;
       made.stages.memory.transient[s] = work.transient;
     }
     made.stages.each[s].update +=
-        all_reduce_seconds(request_->costs, parameter_bytes(graph, candidate.stages[s]), replicas);
+        all_reduce_seconds(work.parameters, request_->costs.links.usual, replicas);
   }
   // What crosses at a time is a microbatch of the stage whose are smaller.
   for (auto& [edge, bytes] : made.links.edge_bytes) {

@@ -239,9 +239,14 @@ StageWork work_of(const WorkGraph& graph, std::span<const int> operators) {
   }
   work.transient = std::max(0.0, work.transient - work.kept);
   for (const int p : parameters) {
+    work.parameters += graph.all_parameters()[static_cast<std::size_t>(p)].bytes;
     work.held += graph.all_parameters()[static_cast<std::size_t>(p)].held;
   }
   return work;
+}
+
+double all_reduce_seconds(double bytes, const Link& link, int devices) {
+  return bytes > 0 && devices > 1 ? 2 * (devices - 1) * link.time_of(bytes / devices) : 0;
 }
 
 namespace {

@@ -107,8 +107,9 @@ struct StageWork {
   double backward_weight = 0;
   double update = 0;
   double kept = 0;
-  double transient = 0;  ///< most at once beyond what is kept, whichever operator runs
-  double held = 0;       ///< of its parameters, each once
+  double transient = 0;   ///< most at once beyond what is kept, whichever operator runs
+  double parameters = 0;  ///< bytes, each once
+  double held = 0;        ///< of them, with gradients and what the optimizer keeps
   double input = 0;
 
   [[nodiscard]] double backward() const { return backward_input + backward_weight; }
@@ -121,6 +122,9 @@ struct StageWork {
 [[nodiscard]] StageOperators consecutive_stages(std::span<const int> ends);
 
 [[nodiscard]] StageWork work_of(const WorkGraph& graph, std::span<const int> operators);
+
+/// Seconds in which so many devices add up gradients of so many bytes around a ring of such links.
+[[nodiscard]] double all_reduce_seconds(double bytes, const Link& link, int devices);
 
 /// What its tasks take on such a device, where a gradient leaves its inputs.
 [[nodiscard]] Durations durations_of(const StageWork& work, const CostDevice& device);

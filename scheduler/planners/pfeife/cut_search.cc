@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <random>
+#include <span>
 
 namespace stagecraft {
 namespace {
@@ -163,11 +164,8 @@ std::vector<std::vector<int>> starting_cuts(const OperatorRow& row, int stages) 
   const WorkGraph& graph = row.graph();
   const auto time = [&](int op) { return graph.at(op).time(); };
   const auto bytes = [&](int op) {
-    double held = graph.at(op).kept;
-    for (const int p : graph.parameters(op)) {
-      held += graph.all_parameters()[static_cast<std::size_t>(p)].held;
-    }
-    return held;
+    const StageWork alone = work_of(graph, std::span(&op, 1));
+    return alone.kept + alone.held;
   };
   std::vector<std::vector<int>> starts{equal_shares(row, stages, [](int) { return 1.0; }),
                                        equal_shares(row, stages, time),

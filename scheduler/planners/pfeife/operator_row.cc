@@ -1,6 +1,7 @@
 #include "stagecraft/scheduler/planners/pfeife/operator_row.h"
 
 namespace stagecraft {
+
 OperatorRow::OperatorRow(const WorkGraph& graph)
     : graph_(&graph),
       before_(1),
