@@ -66,13 +66,13 @@ Variant variant_of(const PlanRequest& request,
 }
 
 /// What the fullest device holds when what stages receive counts too, until its backward.
-double peak_with_inputs(const PlanRequest& request,
+double peak_with_inputs(WorkGraphs& graphs,
                         const PartitionProblem& problem,
                         const Partition& found) {
   double peak = 0;
   for (const PartitionStage& stage : found.stages) {
     const Variant& variant = problem.variants[at(stage.variant)];
-    const WorkGraph graph = WorkGraph::of(request.costs, variant.turns.size / variant.devices);
+    const WorkGraph& graph = graphs.on(variant.turns.size / variant.devices);
     const StageWork work = work_of(graph, stage.operators);
     const auto holds = [&](int op) { return std::ranges::binary_search(stage.operators, op); };
     double kept = work.kept;
@@ -88,6 +88,7 @@ double peak_with_inputs(const PlanRequest& request,
 
 /// The search knows nothing of what stages receive, so it is asked again for less memory.
 std::optional<Partition> partition_within(const PlanRequest& request,
+                                          WorkGraphs& graphs,
                                           PartitionProblem problem,
                                           SearchMode mode) {
   constexpr int kAttempts = 4;
@@ -96,7 +97,7 @@ std::optional<Partition> partition_within(const PlanRequest& request,
     if (!found || std::isinf(request.memory)) {
       return found;
     }
-    const double lacking = peak_with_inputs(request, problem, *found) - request.memory;
+    const double lacking = peak_with_inputs(graphs, problem, *found) - request.memory;
     if (lacking <= 0) {
       return found;
     }
@@ -162,11 +163,13 @@ Rated rate(const PlanRequest& request, const PartitionProblem& problem, const Pa
   return made;
 }
 
-void add_schedules(const PlanRequest& request, std::vector<Candidate>& candidates) {
+void add_schedules(const PlanRequest& request,
+                   WorkGraphs& graphs,
+                   std::vector<Candidate>& candidates) {
   for (Candidate& candidate : candidates) {
     const int size = candidate.microbatch_size;
     const int microbatches = request.batch / size;
-    StageGraph graph = stage_graph_of(WorkGraph::of(request.costs, size), candidate.stages);
+    StageGraph graph = stage_graph_of(graphs.on(size), candidate.stages);
     if (candidate.stage_sizes.empty()) {
       candidate.schedule = one_f_one_b(graph, microbatches);
       candidate.schedule_name = graph.is_chain() ? "1f1b" : "dag-1f1b";
@@ -180,12 +183,14 @@ void add_schedules(const PlanRequest& request, std::vector<Candidate>& candidate
   }
 }
 
-[[noreturn]] void refuse(const PlanRequest& request, const PartitionProblem& problem) {
+[[noreturn]] void refuse(const PlanRequest& request,
+                         WorkGraphs& graphs,
+                         const PartitionProblem& problem) {
   PartitionProblem unlimited = problem;
   unlimited.memory = std::numeric_limits<double>::infinity();
   double least = std::numeric_limits<double>::infinity();
   if (const auto found = graphpipe::partition_graph(unlimited)) {
-    least = peak_with_inputs(request, unlimited, *found);
+    least = peak_with_inputs(graphs, unlimited, *found);
   }
   throw Error(Errc::PlanInfeasible,
               fmt::format("graphpipe finds no stages for {} devices of {} bytes; the fastest ones "
@@ -197,21 +202,20 @@ void add_schedules(const PlanRequest& request, std::vector<Candidate>& candidate
                           least - request.memory));
 }
 
-}  // namespace
-
-PartitionProblem partition_problem_of(const PlanRequest& request,
-                                      const std::vector<int>& sizes,
-                                      const GraphpipeOptions& options) {
+PartitionProblem problem_of(const PlanRequest& request,
+                            WorkGraphs& graphs,
+                            const std::vector<int>& sizes,
+                            const GraphpipeOptions& options) {
   PartitionProblem problem{.devices = request.devices, .memory = request.memory};
   for (const int size : sizes) {
     for (int turn = 1; turn <= options.longest_turn && size * turn <= request.batch; turn *= 2) {
       for (int d = 1; d <= (options.replicas ? request.devices : 1) && size % d == 0; d *= 2) {
-        const WorkGraph graph = WorkGraph::of(request.costs, size / d);
-        problem.variants.push_back(variant_of(request, graph, {.group = turn, .size = size}, d));
+        problem.variants.push_back(
+            variant_of(request, graphs.on(size / d), {.group = turn, .size = size}, d));
       }
     }
   }
-  const WorkGraph graph = WorkGraph::of(request.costs, sizes.front());
+  const WorkGraph& graph = graphs.on(sizes.front());
   problem.operators = graph.size();
   for (int op = 0; op < graph.size(); ++op) {
     problem.fixed.push_back(work_of(graph, op).held);
@@ -220,6 +224,15 @@ PartitionProblem partition_problem_of(const PlanRequest& request,
     }
   }
   return problem;
+}
+
+}  // namespace
+
+PartitionProblem partition_problem_of(const PlanRequest& request,
+                                      const std::vector<int>& sizes,
+                                      const GraphpipeOptions& options) {
+  WorkGraphs graphs(request.costs);
+  return problem_of(request, graphs, sizes, options);
 }
 
 std::optional<std::string> graphpipe_refuses(const PlanRequest& request) {
@@ -239,10 +252,11 @@ std::optional<std::string> graphpipe_refuses(const PlanRequest& request) {
 std::vector<Candidate> graphpipe_candidates(const PlanRequest& request,
                                             const GraphpipeOptions& options) {
   const std::vector<Kind> kinds = kinds_of(request, options);
+  WorkGraphs graphs(request.costs);
   std::vector<Rated> found;
   const auto search = [&](const Kind& kind, SearchMode mode) -> std::optional<Rated> {
-    const PartitionProblem problem = partition_problem_of(request, kind.sizes, kind.options);
-    const auto partition = partition_within(request, problem, mode);
+    const PartitionProblem problem = problem_of(request, graphs, kind.sizes, kind.options);
+    const auto partition = partition_within(request, graphs, problem, mode);
     return partition ? std::optional(rate(request, problem, *partition)) : std::nullopt;
   };
   const bool twice = options.mode == SearchMode::Auto;
@@ -264,14 +278,15 @@ std::vector<Candidate> graphpipe_candidates(const PlanRequest& request,
     return rated.kind->if_replicas && rated.candidate.replicas.empty();
   });
   if (found.empty()) {
-    refuse(request, partition_problem_of(request, kinds.front().sizes, kinds.front().options));
+    refuse(
+        request, graphs, problem_of(request, graphs, kinds.front().sizes, kinds.front().options));
   }
   std::ranges::stable_sort(found, {}, &Rated::seconds);
   std::vector<Candidate> candidates;
   for (std::size_t i = 0; i < std::min(kMostCandidates, found.size()); ++i) {
     candidates.push_back(std::move(found[i].candidate));
   }
-  add_schedules(request, candidates);
+  add_schedules(request, graphs, candidates);
   return candidates;
 }
 

@@ -82,6 +82,21 @@ double at_once(const PlanRequest& request) {
                         static_cast<double>(device.processors) / std::max(1, device.threads));
 }
 
+double bound_of(const PlanRequest& request, WorkGraphs& graphs) {
+  double least = 0;
+  for (const int samples : request.sizes()) {
+    const WorkGraph& graph = graphs.on(samples);
+    double total = 0;
+    for (int op = 0; op < graph.size(); ++op) {
+      total += graph.at(op).time();
+    }
+    const double work = total * (request.batch / samples) / at_once(request);
+    const double bound = std::max(work, longest_path(graph));
+    least = least == 0 ? bound : std::min(least, bound);
+  }
+  return least;
+}
+
 double most_bytes(const PlanProposal& p) {
   return p.bytes[index(p.fullest())];
 }
@@ -110,20 +125,16 @@ int PlanProposal::fullest() const {
   return static_cast<int>(std::ranges::max_element(bytes) - bytes.begin());
 }
 
-const WorkGraph& Judge::graph_of(int samples) {
-  const auto at = graphs_.find(samples);
-  return at != graphs_.end()
-             ? at->second
-             : graphs_.emplace(samples, WorkGraph::of(request_->costs, samples)).first->second;
-}
+Judge::Judge(const PlanRequest& request)
+    : request_(&request), graphs_(request.costs), bound_(bound_of(request, graphs_)) {}
 
 /// Each stage on microbatches of its own size, shared by its replicas.
 Costs Judge::stage_costs(const Candidate& candidate) {
-  Costs made = costs_of(request_->costs, graph_of(candidate.microbatch_size), candidate.stages);
+  Costs made = costs_of(request_->costs, graphs_.on(candidate.microbatch_size), candidate.stages);
   for (std::size_t s = 0; s < candidate.stages.size(); ++s) {
     const int replicas = replicas_of(candidate, s);
     const int samples = std::max(1, size_of(candidate, s) / replicas);
-    const StageWork work = work_of(graph_of(samples), candidate.stages[s]);
+    const StageWork work = work_of(graphs_.on(samples), candidate.stages[s]);
     if (samples != candidate.microbatch_size) {
       made.stages.each[s] = durations_of(work, request_->costs.device);
       made.stages.memory.activations[s] *= static_cast<double>(samples) / candidate.microbatch_size;
@@ -145,7 +156,7 @@ PlanProposal Judge::propose(const Candidate& candidate) {
   PlanProposal made;
   made.candidate = candidate;
   made.microbatches = request_->batch / candidate.microbatch_size;
-  made.graph = stage_graph_of(graph_of(candidate.microbatch_size), candidate.stages);
+  made.graph = stage_graph_of(graphs_.on(candidate.microbatch_size), candidate.stages);
   made.costs = stage_costs(candidate);
   if (!candidate.stage_sizes.empty()) {
     made.graph.set_microbatch_sizes(in_units(candidate.stage_sizes, candidate.microbatch_size));
@@ -184,18 +195,8 @@ PlanProposal Judge::propose(const Candidate& candidate) {
 }
 
 double lower_bound(const PlanRequest& request) {
-  double least = 0;
-  for (const int samples : request.sizes()) {
-    const WorkGraph graph = WorkGraph::of(request.costs, samples);
-    double total = 0;
-    for (int op = 0; op < graph.size(); ++op) {
-      total += graph.at(op).time();
-    }
-    const double work = total * (request.batch / samples) / at_once(request);
-    const double bound = std::max(work, longest_path(graph));
-    least = least == 0 ? bound : std::min(least, bound);
-  }
-  return least;
+  WorkGraphs graphs(request.costs);
+  return bound_of(request, graphs);
 }
 
 std::vector<PlanProposal> propose(const PlanRequest& request, std::string_view planner) {

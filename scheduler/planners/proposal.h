@@ -11,7 +11,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,7 +60,7 @@ struct PlanProposal {
 class Judge {
  public:
   /// Errors: UsageArgument for costs that make no graph.
-  explicit Judge(const PlanRequest& request) : request_(&request), bound_(lower_bound(request)) {}
+  explicit Judge(const PlanRequest& request);
 
   /// Requires: the candidate's stages are all operators, each once.
   /// Errors: ScheduleInvalid for a schedule that validate() refuses for these stages, with what it
@@ -69,12 +68,11 @@ class Judge {
   [[nodiscard]] PlanProposal propose(const Candidate& candidate);
 
  private:
-  [[nodiscard]] const WorkGraph& graph_of(int samples);
   [[nodiscard]] Costs stage_costs(const Candidate& candidate);
 
   const PlanRequest* request_;
+  WorkGraphs graphs_;
   double bound_;
-  std::map<int, WorkGraph> graphs_;  // by samples
 };
 
 [[nodiscard]] inline PlanProposal judge(const PlanRequest& request, const Candidate& candidate) {

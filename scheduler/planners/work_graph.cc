@@ -202,6 +202,12 @@ void WorkGraph::list_results() {
   }
 }
 
+const WorkGraph& WorkGraphs::on(int samples) {
+  const auto at = made_.find(samples);
+  return at != made_.end() ? at->second
+                           : made_.emplace(samples, WorkGraph::of(*costs_, samples)).first->second;
+}
+
 StageOperators ids_of(const WorkGraph& graph, const StageOperators& stages) {
   StageOperators ids;
   for (const std::vector<int>& operators : stages) {

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -117,6 +118,19 @@ struct StageWork {
 
 /// The stages by the operators' ids in the costs.
 [[nodiscard]] StageOperators ids_of(const WorkGraph& graph, const StageOperators& stages);
+
+/// The graphs of one model, each made once. Views the costs; one thread.
+class WorkGraphs {
+ public:
+  explicit WorkGraphs(const Costs& costs) : costs_(&costs) {}
+
+  /// On microbatches of so many samples; it stays where it is. Errors: those of WorkGraph::of().
+  [[nodiscard]] const WorkGraph& on(int samples);
+
+ private:
+  const Costs* costs_;
+  std::map<int, WorkGraph> made_;  // by samples
+};
 
 /// Stages of consecutive operators. `ends`: by stage, one beyond its last.
 [[nodiscard]] StageOperators consecutive_stages(std::span<const int> ends);
