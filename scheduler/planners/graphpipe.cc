@@ -175,8 +175,7 @@ void add_schedules(const PlanRequest& request,
       candidate.schedule_name = graph.is_chain() ? "1f1b" : "dag-1f1b";
       continue;
     }
-    std::vector<int> units = candidate.stage_sizes;
-    std::ranges::for_each(units, [&](int& of) { of /= size; });
+    const std::vector<int> units = candidate.sizes_in_units();
     graph.set_microbatch_sizes(units);
     candidate.schedule = kfkb(graph, microbatches, {1});
     candidate.schedule_name = fmt::format("kfkb sizes={}", fmt::join(units, ","));

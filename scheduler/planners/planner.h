@@ -4,9 +4,10 @@
 ///     const std::vector<Candidate> found = find_planner("pfeife").search(request);
 ///
 /// What a planner returns is judged by the one simulator, whatever it thought of it itself
-/// (judge.h). Pure: equal requests give equal answers; no I/O, clock or globals. Any thread.
+/// (proposal.h). Pure: equal requests give equal answers; no I/O, clock or globals. Any thread.
 #pragma once
 
+#include <cstddef>
 #include <limits>
 #include <optional>
 #include <span>
@@ -48,6 +49,21 @@ struct Candidate {
   Schedule schedule = Schedule(Schedule::Form::List, {});  ///< one row per device (or its replicas)
   std::string
       schedule_name;  ///< "1f1b", or what it was made of: "pfeife loops=2 block=4 extra=1,0"
+
+  [[nodiscard]] int replicas_of(std::size_t stage) const {
+    return replicas.empty() ? 1 : replicas[stage];
+  }
+  [[nodiscard]] int size_of(std::size_t stage) const {
+    return stage_sizes.empty() ? microbatch_size : stage_sizes[stage];
+  }
+  /// stage_sizes as stage graphs have them: in microbatches of the smallest.
+  [[nodiscard]] std::vector<int> sizes_in_units() const {
+    std::vector<int> units;
+    for (const int size : stage_sizes) {
+      units.push_back(size / microbatch_size);
+    }
+    return units;
+  }
 };
 
 struct PlannerInfo {

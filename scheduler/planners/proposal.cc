@@ -21,20 +21,6 @@ std::size_t index(int number) {
   return static_cast<std::size_t>(number);
 }
 
-int replicas_of(const Candidate& candidate, std::size_t stage) {
-  return candidate.replicas.empty() ? 1 : candidate.replicas[stage];
-}
-
-int size_of(const Candidate& candidate, std::size_t stage) {
-  return candidate.stage_sizes.empty() ? candidate.microbatch_size : candidate.stage_sizes[stage];
-}
-
-/// Sizes as stage graphs have them: in microbatches of the smallest size.
-std::vector<int> in_units(std::vector<int> sizes, int unit) {
-  std::ranges::for_each(sizes, [&](int& size) { size /= unit; });
-  return sizes;
-}
-
 Bottleneck bottleneck_of(const PlanProposal& proposal, const Timeline& timeline) {
   std::vector<Bottleneck> all;
   for (std::size_t row = 0; row < timeline.rows.size(); ++row) {
@@ -97,14 +83,10 @@ double bound_of(const PlanRequest& request, WorkGraphs& graphs) {
   return least;
 }
 
-double most_bytes(const PlanProposal& p) {
-  return p.bytes[index(p.fullest())];
-}
-
 /// Keeps PO-1.
 void sort_best_first(std::vector<PlanProposal>& all) {
   std::ranges::stable_sort(
-      all, {}, [](const PlanProposal& p) { return std::tuple(!p.fits, p.step, most_bytes(p)); });
+      all, {}, [](const PlanProposal& p) { return std::tuple(!p.fits, p.step, p.most_bytes()); });
   if (all.empty()) {
     return;
   }
@@ -113,8 +95,8 @@ void sort_best_first(std::vector<PlanProposal>& all) {
   const auto end = std::ranges::find_if(
       all, [&](const PlanProposal& p) { return p.fits != fits || p.step > alike; });
   const auto simplest = std::min_element(all.begin(), end, [](const auto& a, const auto& b) {
-    return std::pair(a.candidate.stages.size(), most_bytes(a)) <
-           std::pair(b.candidate.stages.size(), most_bytes(b));
+    return std::pair(a.candidate.stages.size(), a.most_bytes()) <
+           std::pair(b.candidate.stages.size(), b.most_bytes());
   });
   std::rotate(all.begin(), simplest, simplest + 1);
 }
@@ -132,8 +114,8 @@ Judge::Judge(const PlanRequest& request)
 Costs Judge::stage_costs(const Candidate& candidate) {
   Costs made = costs_of(request_->costs, graphs_.on(candidate.microbatch_size), candidate.stages);
   for (std::size_t s = 0; s < candidate.stages.size(); ++s) {
-    const int replicas = replicas_of(candidate, s);
-    const int samples = std::max(1, size_of(candidate, s) / replicas);
+    const int replicas = candidate.replicas_of(s);
+    const int samples = std::max(1, candidate.size_of(s) / replicas);
     const StageWork work = work_of(graphs_.on(samples), candidate.stages[s]);
     if (samples != candidate.microbatch_size) {
       made.stages.each[s] = durations_of(work, request_->costs.device);
@@ -146,7 +128,7 @@ Costs Judge::stage_costs(const Candidate& candidate) {
   // What crosses at a time is a microbatch of the stage whose are smaller.
   for (auto& [edge, bytes] : made.links.edge_bytes) {
     const int part =
-        std::min(size_of(candidate, index(edge.first)), size_of(candidate, index(edge.second)));
+        std::min(candidate.size_of(index(edge.first)), candidate.size_of(index(edge.second)));
     bytes *= static_cast<double>(part) / candidate.microbatch_size;
   }
   return made;
@@ -159,7 +141,7 @@ PlanProposal Judge::propose(const Candidate& candidate) {
   made.graph = stage_graph_of(graphs_.on(candidate.microbatch_size), candidate.stages);
   made.costs = stage_costs(candidate);
   if (!candidate.stage_sizes.empty()) {
-    made.graph.set_microbatch_sizes(in_units(candidate.stage_sizes, candidate.microbatch_size));
+    made.graph.set_microbatch_sizes(candidate.sizes_in_units());
   }
   const Schedule& schedule = made.candidate.schedule;
   const std::vector<Violation> wrong =
@@ -188,7 +170,7 @@ PlanProposal Judge::propose(const Candidate& candidate) {
     made.busy.push_back(row.busy);
     made.bytes.push_back(row.peak_bytes);
   }
-  made.fits = made.bytes[index(made.fullest())] <= request_->memory;
+  made.fits = made.most_bytes() <= request_->memory;
   made.binds = bottleneck_of(made, timeline);
   made.bound = bound_;
   return made;
@@ -227,16 +209,15 @@ std::vector<PlanProposal> propose(const PlanRequest& request, std::string_view p
   sort_best_first(all);
   if (all.empty() || !all.front().fits) {
     if (!all.empty()) {
-      const PlanProposal& least = *std::ranges::min_element(
-          all, {}, [](const PlanProposal& p) { return p.bytes[index(p.fullest())]; });
+      const PlanProposal& least = *std::ranges::min_element(all, {}, &PlanProposal::most_bytes);
       lacks_memory = true;
       reasons.push_back(
           fmt::format("the least that any cut found holds is {:.0f} bytes, on device "
                       "{} of {}, {:.0f} more than there are",
-                      least.bytes[index(least.fullest())],
+                      least.most_bytes(),
                       least.fullest(),
                       least.candidate.schedule_name,
-                      least.bytes[index(least.fullest())] - request.memory));
+                      least.most_bytes() - request.memory));
     }
     throw Error(lacks_memory ? Errc::PlanInfeasible : Errc::UsageArgument,
                 fmt::format("no plan {}:\n  {}\n{}",

@@ -48,8 +48,9 @@ struct PlanProposal {
 
   /// By which part the step is longer than it could possibly be.
   [[nodiscard]] double gap() const { return bound > 0 ? step / bound - 1 : 0; }
-  /// The row that holds most.
+  /// The row that holds most, and what it holds.
   [[nodiscard]] int fullest() const;
+  [[nodiscard]] double most_bytes() const { return bytes[static_cast<std::size_t>(fullest())]; }
 };
 
 /// No step of the batch is shorter on so many devices: by all there is to compute, and by the way

@@ -23,7 +23,7 @@ std::vector<PlanPage::Stage> stages_of(const PlanProposal& best) {
     stages.push_back({.name = fmt::format("stage {}", s),
                       .operators = static_cast<int>(best.candidate.stages[s].size()),
                       .device = best.devices[s],
-                      .replicas = best.candidate.replicas.empty() ? 1 : best.candidate.replicas[s],
+                      .replicas = best.candidate.replicas_of(s),
                       .forward = times.forward,
                       .backward = times.backward,
                       .bytes = memory.fixed[s] + memory.activations[s] + memory.transient[s]});
@@ -66,8 +66,7 @@ std::string plan_page(const PlanRequest& request, std::span<const PlanProposal> 
                  fmt::format("{} of {}", best.microbatches, best.candidate.microbatch_size)},
                 {"step", time_text(best.step)},
                 {"above the least", fmt::format("{:.1f} %", 100 * best.gap())},
-                {"fullest device",
-                 bytes_text(best.bytes[static_cast<std::size_t>(best.fullest())])}},
+                {"fullest device", bytes_text(best.most_bytes())}},
       .why = {fmt::format("What binds: {}.", to_string(best.binds))},
       .stages = stages_of(best),
       .edges = edges_of(best),
@@ -88,7 +87,7 @@ std::string plan_page(const PlanRequest& request, std::span<const PlanProposal> 
                                            one.microbatches,
                                            one.candidate.microbatch_size),
                                one.step,
-                               one.bytes[static_cast<std::size_t>(one.fullest())],
+                               one.most_bytes(),
                                &one == &best});
   }
   return render_plan_page(page);

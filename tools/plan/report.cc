@@ -25,10 +25,6 @@ std::string size_text(const PlanProposal& p) {
   return fmt::format("{} x {}", p.microbatches, p.candidate.microbatch_size);
 }
 
-double most_bytes(const PlanProposal& p) {
-  return p.bytes[index(p.fullest())];
-}
-
 /// Of every stage "0-11 30-35": the operators' ids.
 std::vector<std::string> ranges_of(const PlanRequest& request, const PlanProposal& p) {
   const WorkGraph graph = WorkGraph::of(request.costs, request.costs.samples);
@@ -49,16 +45,12 @@ std::vector<std::string> ranges_of(const PlanRequest& request, const PlanProposa
   return texts;
 }
 
-int replicas_of(const PlanProposal& p, std::size_t stage) {
-  return p.candidate.replicas.empty() ? 1 : p.candidate.replicas[stage];
-}
-
 std::string stages_text(const PlanRequest& request, const PlanProposal& p) {
   std::vector<std::vector<std::string>> rows;
   const std::vector<std::string> ranges = ranges_of(request, p);
   for (std::size_t s = 0; s < p.candidate.stages.size(); ++s) {
     const Durations& d = p.costs.stages.each[s];
-    const int replicas = replicas_of(p, s);
+    const int replicas = p.candidate.replicas_of(s);
     rows.push_back({fmt::format("{}", s),
                     replicas == 1 ? fmt::format("{}", p.devices[s])
                                   : fmt::format("{} (x {})", p.devices[s], replicas),
@@ -95,7 +87,7 @@ std::string others_text(std::span<const PlanProposal> best_first, int top) {
                     fmt::format("{}", p.candidate.stages.size()),
                     time_text(p.step),
                     fmt::format("{:+.1f} %", 100 * (p.step / best_first.front().step - 1)),
-                    bytes_text(most_bytes(p)) + (p.fits ? "" : ", too much")});
+                    bytes_text(p.most_bytes()) + (p.fits ? "" : ", too much")});
   }
   return table_text(
       {"", "planner", "schedule", "microbatches", "stages", "step", "", "fullest device"}, rows);
@@ -144,7 +136,7 @@ Json json_of(const PlanRequest& request, const PlanProposal& p) {
       ids.push_back(request.costs.operators[index(op)].id);
     }
     stages.push_back(
-        {{"device", p.devices[s]}, {"replicas", replicas_of(p, s)}, {"operators", ids}});
+        {{"device", p.devices[s]}, {"replicas", p.candidate.replicas_of(s)}, {"operators", ids}});
   }
   return {{"planner", p.candidate.planner},
           {"schedule", p.candidate.schedule_name},
