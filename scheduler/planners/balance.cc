@@ -34,19 +34,12 @@ double peak_of(const Timeline& timeline) {
   return std::ranges::max_element(timeline.rows, {}, &RowTimeline::peak_bytes)->peak_bytes;
 }
 
-/// A recipe's builder on a chain, or its counterpart for stage graphs.
-bool is_called(const Recipe& recipe, const std::string& name) {
-  return recipe.builder->name == name || fmt::format("dag-{}", recipe.builder->name) == name;
-}
-
 std::vector<Recipe> wanted_recipes(const PlanRequest& request) {
   std::vector<Recipe> wanted = recipes();
   if (request.schedule) {
     return {{.chunks = request.schedule->stages() / std::max(1, request.devices)}};
   }
-  if (request.builder) {
-    std::erase_if(wanted, [&](const Recipe& r) { return !is_called(r, *request.builder); });
-  }
+  std::erase_if(wanted, [&](const Recipe& r) { return !takes_builder(request, r.builder->name); });
   return wanted;
 }
 

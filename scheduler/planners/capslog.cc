@@ -39,11 +39,6 @@ const Kind kKinds[] = {
      [](const StageGraph& stages, int microbatches) { return gpipe(stages, microbatches); }},
 };
 
-bool is_asked_for(const PlanRequest& request, const Kind& kind) {
-  return !request.builder || *request.builder == kind.name ||
-         *request.builder == fmt::format("dag-{}", kind.name);
-}
-
 Candidate candidate_of(const WorkGraph& graph,
                        const MemoryCut& cut,
                        const Kind& kind,
@@ -60,8 +55,9 @@ Candidate candidate_of(const WorkGraph& graph,
 }  // namespace
 
 std::optional<std::string> capslog_refuses(const PlanRequest& request) {
-  if (request.schedule ||
-      std::ranges::none_of(kKinds, [&](const Kind& kind) { return is_asked_for(request, kind); })) {
+  if (request.schedule || std::ranges::none_of(kKinds, [&](const Kind& kind) {
+        return takes_builder(request, kind.name);
+      })) {
     return "capslog cuts for 1f1b and gpipe only; pfeife cuts for any schedule";
   }
   const auto operators = static_cast<int>(
@@ -84,7 +80,7 @@ std::vector<Candidate> capslog_candidates(const PlanRequest& request) {
     const WorkGraph graph = WorkGraph::of(request.costs, samples);
     const int microbatches = request.batch / samples;
     for (const Kind& kind : kKinds) {
-      if (!is_asked_for(request, kind)) {
+      if (!takes_builder(request, kind.name)) {
         continue;
       }
       const OperatorMemory memory(graph, kind.in_flight(request.devices, microbatches));

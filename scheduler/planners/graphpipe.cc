@@ -239,7 +239,7 @@ std::optional<std::string> graphpipe_refuses(const PlanRequest& request) {
     return "graphpipe makes the schedule of the stages that it finds; leave the schedule out, or "
            "ask pfeife for the best cut for it";
   }
-  if (request.builder && *request.builder != "1f1b" && *request.builder != "dag-1f1b") {
+  if (!takes_builder(request, "1f1b")) {
     return fmt::format(
         "graphpipe runs 1f1b and dag-1f1b, asked for is {}; ask pfeife for the best "
         "cut for it",

@@ -66,6 +66,13 @@ struct Candidate {
   }
 };
 
+/// Whether a request leaves the builder open, or asks for this one or its counterpart for stage
+/// graphs ("dag-1f1b").
+[[nodiscard]] inline bool takes_builder(const PlanRequest& request, std::string_view name) {
+  return !request.builder || *request.builder == name ||
+         (request.builder->starts_with("dag-") && request.builder->substr(4) == name);
+}
+
 struct PlannerInfo {
   std::string_view name;
   std::string_view summary;
