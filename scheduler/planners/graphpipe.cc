@@ -17,6 +17,7 @@
 namespace stagecraft {
 namespace {
 
+using graphpipe::at;
 using graphpipe::Partition;
 using graphpipe::PartitionProblem;
 using graphpipe::PartitionStage;
@@ -28,10 +29,6 @@ constexpr std::size_t kPromising = 2;
 
 /// More are not worth a look.
 constexpr std::size_t kMostCandidates = 8;
-
-std::size_t at(int i) {
-  return static_cast<std::size_t>(i);
-}
 
 /// Of a stage with this operator alone.
 StageWork work_of(const WorkGraph& graph, int op) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "stagecraft/scheduler/planners/graphpipe/contraction.h"
-#include "stagecraft/scheduler/planners/graphpipe/stage_load.h"
 
 namespace stagecraft::graphpipe {
 namespace {
@@ -14,7 +13,7 @@ std::vector<double> sums(const std::vector<double>& figures,
   for (const std::vector<int>& each : members) {
     made.push_back(0);
     for (const int op : each) {
-      made.back() += figures.empty() ? 0 : figures[static_cast<std::size_t>(op)];
+      made.back() += figures.empty() ? 0 : figures[at(op)];
     }
   }
   return made;
@@ -23,13 +22,13 @@ std::vector<double> sums(const std::vector<double>& figures,
 /// The same, without what is read among members only.
 std::vector<double> sent(std::vector<double> figures,
                          const std::vector<std::vector<int>>& members,
-                         const Consumers& consumers) {
+                         const Neighbours& graph) {
   for (const std::vector<int>& each : members) {
     for (const int op : figures.empty() ? std::vector<int>{} : each) {
-      const bool inside = std::ranges::all_of(consumers.of(op), [&](int consumer) {
+      const bool inside = std::ranges::all_of(graph.succs[at(op)], [&](int consumer) {
         return std::ranges::binary_search(each, consumer);
       });
-      figures[static_cast<std::size_t>(op)] *= inside ? 0 : 1;
+      figures[at(op)] *= inside ? 0 : 1;
     }
   }
   return figures.empty() ? figures : sums(figures, members);
@@ -44,11 +43,11 @@ CoarseProblem coarsen(const PartitionProblem& problem, double limit) {
   made.problem.operators = static_cast<int>(made.members.size());
   made.problem.edges = std::move(contraction.edges);
   made.problem.fixed = sums(problem.fixed, made.members);
-  const Consumers consumers(problem);
+  const Neighbours graph = neighbours_of(problem.operators, problem.edges);
   for (Variant& variant : made.problem.variants) {
     variant.time = sums(variant.time, made.members);
     variant.kept = sums(variant.kept, made.members);
-    variant.send = sent(std::move(variant.send), made.members, consumers);
+    variant.send = sent(std::move(variant.send), made.members, graph);
   }
   return made;
 }
@@ -60,7 +59,7 @@ Partition refine(const PartitionProblem& problem,
   for (PartitionStage& stage : stages) {
     std::vector<int> operators;
     for (const int op : stage.operators) {
-      const std::vector<int>& members = coarse.members[static_cast<std::size_t>(op)];
+      const std::vector<int>& members = coarse.members[at(op)];
       operators.insert(operators.end(), members.begin(), members.end());
     }
     stage.operators = std::move(operators);

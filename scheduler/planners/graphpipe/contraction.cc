@@ -4,43 +4,14 @@
 #include <functional>
 #include <numeric>
 #include <queue>
-#include <set>
 
 namespace stagecraft::graphpipe {
 namespace {
 
-std::size_t at(int i) {
-  return static_cast<std::size_t>(i);
-}
-
-struct Neighbours {
-  std::vector<std::vector<int>> preds, succs;
-};
-
-Neighbours neighbours_of(std::size_t size, const Edges& edges) {
-  Neighbours made{std::vector<std::vector<int>>(size), std::vector<std::vector<int>>(size)};
-  for (const auto& [from, to] : edges) {
-    made.succs[at(from)].push_back(to);
-    made.preds[at(to)].push_back(from);
-  }
-  return made;
-}
-
-/// The edges between groups, each once. `group`: by operator.
-Edges edges_between(const Edges& edges, const std::vector<int>& group) {
-  std::set<std::pair<int, int>> found;
-  for (const auto& [from, to] : edges) {
-    if (group[at(from)] != group[at(to)]) {
-      found.emplace(group[at(from)], group[at(to)]);
-    }
-  }
-  return {found.begin(), found.end()};
-}
-
 /// Pairs that become one, each operator in one pair at most. Keeps GC-1: what is asked of a pair
 /// stays true when others have become one.
 std::vector<int> pair_up(const Edges& edges, std::span<const double> times, double cheap) {
-  const Neighbours graph = neighbours_of(times.size(), edges);
+  const Neighbours graph = neighbours_of(static_cast<int>(times.size()), edges);
   std::vector<int> group(times.size());
   std::iota(group.begin(), group.end(), 0);
   std::vector<char> taken(times.size());
@@ -66,7 +37,7 @@ std::vector<int> pair_up(const Edges& edges, std::span<const double> times, doub
 /// New names for the groups, so that producers come first; of several the one with the smallest
 /// operator.
 std::vector<int> order_of(const Edges& edges, const std::vector<int>& group) {
-  const Neighbours graph = neighbours_of(group.size(), edges);
+  const Neighbours graph = neighbours_of(static_cast<int>(group.size()), edges);
   std::vector<std::size_t> missing(group.size());
   std::priority_queue<int, std::vector<int>, std::greater<>> ready;
   for (std::size_t g = 0; g < group.size(); ++g) {

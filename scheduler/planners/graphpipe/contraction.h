@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "stagecraft/scheduler/planners/graphpipe/sp_tree.h"
+#include "stagecraft/scheduler/planners/graphpipe/edges.h"
 
 namespace stagecraft::graphpipe {
 

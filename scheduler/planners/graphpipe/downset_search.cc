@@ -14,10 +14,6 @@
 namespace stagecraft::graphpipe {
 namespace {
 
-std::size_t at(int i) {
-  return static_cast<std::size_t>(i);
-}
-
 /// Counted in the tree where there is one, else one by one, until there are too many.
 double downsets_of(const SpTree& tree, int node) {
   const SpTree::Node& seen = tree.at(node);
@@ -31,15 +27,15 @@ double downsets_of(const SpTree& tree, int node) {
 
 /// Up-closed sets, which are as many; those of them without operators before `op`, given what is
 /// taken of those behind it.
-int count_upsets(const Consumers& consumers, int op, std::vector<char>& taken, int most) {
+int count_upsets(const Neighbours& graph, int op, std::vector<char>& taken, int most) {
   if (op < 0 || most <= 0) {
     return 1;
   }
-  int count = count_upsets(consumers, op - 1, taken, most);
+  int count = count_upsets(graph, op - 1, taken, most);
   if (count < most &&
-      std::ranges::all_of(consumers.of(op), [&](int c) { return taken[at(c)] != 0; })) {
+      std::ranges::all_of(graph.succs[at(op)], [&](int c) { return taken[at(c)] != 0; })) {
     taken[at(op)] = 1;
-    count += count_upsets(consumers, op - 1, taken, most - count);
+    count += count_upsets(graph, op - 1, taken, most - count);
     taken[at(op)] = 0;
   }
   return count;
@@ -74,8 +70,10 @@ bool takes_downsets(const PartitionProblem& problem) {
     return downsets_of(*tree, tree->root) <= kMostDownsets;
   }
   std::vector<char> taken(at(problem.operators));
-  return count_upsets(Consumers(problem), problem.operators - 1, taken, kMostDownsets + 1) <=
-         kMostDownsets;
+  return count_upsets(neighbours_of(problem.operators, problem.edges),
+                      problem.operators - 1,
+                      taken,
+                      kMostDownsets + 1) <= kMostDownsets;
 }
 
 class DownsetSearch::Impl {
@@ -83,17 +81,13 @@ class DownsetSearch::Impl {
   Impl(const PartitionProblem& problem, long effort)
       : problem_(&problem),
         twins_(Twins::of(problem)),
-        consumers_(problem),
+        graph_(neighbours_of(problem.operators, problem.edges)),
         effort_(effort),
-        readers_(at(problem.operators)) {
+        readers_(at(problem.operators)),
+        work_(least_work(problem)) {
     for (int op = 0; op < problem.operators; ++op) {
       everything_.set(at(op));
-      double least = std::numeric_limits<double>::infinity();
-      for (const Variant& variant : problem.variants) {
-        least = std::min(least, variant.time[at(op)] * variant.devices);
-      }
-      work_.push_back(least);
-      for (const int consumer : consumers_.of(op)) {
+      for (const int consumer : graph_.succs[at(op)]) {
         readers_[at(op)].set(at(consumer));
       }
     }
@@ -121,19 +115,17 @@ class DownsetSearch::Impl {
     std::vector<std::vector<double>> received(problem_->variants.size(),
                                               std::vector<double>(at(problem_->operators)));
     for (std::size_t v = 0; v < received.size(); ++v) {
-      const std::vector<double>& send = problem_->variants[v].send;
       for (const auto& [from, to] : problem_->edges) {
-        received[v][at(to)] += send.empty() ? 0 : send[at(from)];
+        received[v][at(to)] += problem_->variants[v].send_of(from);
       }
     }
-    for (std::size_t op = 0; op < work_.size(); ++op) {
+    for (int op = 0; op < problem_->operators; ++op) {
       bool movable = true;
       for (std::size_t v = 0; v < received.size(); ++v) {
         const Variant& variant = problem_->variants[v];
-        movable = movable && received[v][op] <=
-                                 variant.time[op] + (variant.send.empty() ? 0 : variant.send[op]);
+        movable = movable && received[v][at(op)] <= variant.time[at(op)] + variant.send_of(op);
       }
-      movable_[op] = movable;
+      movable_[at(op)] = movable;
     }
   }
 
@@ -148,7 +140,7 @@ class DownsetSearch::Impl {
     const OperatorSet candidates = left & ~stage & movable_;
     for (std::size_t op = candidates._Find_first(); op < candidates.size();
          op = candidates._Find_next(op)) {
-      const double most = variant.time[op] + (variant.send.empty() ? 0 : variant.send[op]);
+      const double most = variant.time[op] + variant.send_of(static_cast<int>(op));
       if (most <= room && (readers_[op] & left & ~stage).none()) {
         return true;
       }
@@ -196,7 +188,7 @@ class DownsetSearch::Impl {
   }
 
   void take_last_stages(const OperatorSet& left, const std::vector<Step>& ways) {
-    StageLoad load(*problem_, consumers_);
+    StageLoad load(*problem_, graph_);
     equal_.assign(at(problem_->operators), 0);
     remaining_ = 0;
     for (int op = 0; op < problem_->operators; ++op) {
@@ -355,7 +347,7 @@ class DownsetSearch::Impl {
 
   const PartitionProblem* problem_;
   Twins twins_;
-  Consumers consumers_;
+  Neighbours graph_;
   long effort_;  // stages that may still be tried
   bool gave_up_ = false;
   bool compare_ = false;

@@ -1,7 +1,6 @@
 #include "stagecraft/scheduler/planners/graphpipe/partition.h"
 
 #include <algorithm>
-#include <set>
 #include <tuple>
 
 #include "stagecraft/base/check.h"
@@ -10,10 +9,6 @@
 
 namespace stagecraft::graphpipe {
 namespace {
-
-std::size_t at(int i) {
-  return static_cast<std::size_t>(i);
-}
 
 /// Producers first, otherwise by the first operator.
 std::vector<PartitionStage> in_order(const PartitionProblem& problem,
@@ -42,13 +37,17 @@ Edges stage_edges(const PartitionProblem& problem, const std::vector<PartitionSt
       stage_of[at(op)] = static_cast<int>(s);
     }
   }
-  std::set<std::pair<int, int>> edges;
-  for (const auto& [from, to] : problem.edges) {
-    if (stage_of[at(from)] != stage_of[at(to)]) {
-      edges.emplace(stage_of[at(from)], stage_of[at(to)]);
+  return edges_between(problem.edges, stage_of);
+}
+
+std::vector<double> least_work(const PartitionProblem& problem) {
+  std::vector<double> work(at(problem.operators), std::numeric_limits<double>::infinity());
+  for (std::size_t op = 0; op < work.size(); ++op) {
+    for (const Variant& variant : problem.variants) {
+      work[op] = std::min(work[op], variant.time[op] * variant.devices);
     }
   }
-  return {edges.begin(), edges.end()};
+  return work;
 }
 
 Partition settle(const PartitionProblem& problem, std::vector<PartitionStage> stages) {
@@ -67,9 +66,9 @@ Partition settle(const PartitionProblem& problem, std::vector<PartitionStage> st
     samples = std::max(
         samples, compute_in_flight(turns(at(from)), turns(at(to)), made.stages[at(to)].in_flight));
   }
-  const Consumers consumers(problem);
+  const Neighbours graph = neighbours_of(problem.operators, problem.edges);
   for (const PartitionStage& stage : made.stages) {
-    StageLoad load(problem, consumers);
+    StageLoad load(problem, graph);
     std::for_each(stage.operators.rbegin(), stage.operators.rend(), [&](int op) { load.add(op); });
     made.time = std::max(made.time, load.time(stage.variant));
     made.peak = std::max(made.peak, load.bytes(stage.variant, stage.in_flight));

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "stagecraft/scheduler/in_flight.h"
-#include "stagecraft/scheduler/planners/graphpipe/sp_tree.h"
+#include "stagecraft/scheduler/planners/graphpipe/edges.h"
 
 namespace stagecraft::graphpipe {
 
@@ -25,6 +25,8 @@ struct Variant {
   std::vector<double> time;  ///< by operator: per sample, forward, backward and reduction
   std::vector<double> send;  ///< per sample, where a consumer is in another stage; empty: nothing
   std::vector<double> kept;  ///< bytes of a sample in flight, on each device; empty: nothing
+
+  [[nodiscard]] double send_of(int op) const { return send.empty() ? 0 : send[at(op)]; }
 };
 
 struct PartitionProblem {
@@ -55,6 +57,9 @@ struct Partition {
 /// Returns the partition in order, with the figures that follow from the graph. Keeps GW-1, GW-2.
 /// Requires: every operator in one stage, and an acyclic graph of stages.
 [[nodiscard]] Partition settle(const PartitionProblem& problem, std::vector<PartitionStage> stages);
+
+/// By operator, the least time times devices that any variant takes.
+[[nodiscard]] std::vector<double> least_work(const PartitionProblem& problem);
 
 /// Whether `a` is the better answer: faster, else with less in flight, else with less memory.
 [[nodiscard]] bool better(const Partition& a, const Partition& b);

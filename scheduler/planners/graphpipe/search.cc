@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "stagecraft/scheduler/planners/graphpipe/coarsen.h"
@@ -33,19 +34,16 @@ using Search = std::function<std::optional<Partition>(double limit, bool last)>;
 
 /// No stages keep less: every operator is in a stage, and all work is done.
 double lower_bound_of(const PartitionProblem& problem) {
-  double work = 0;
   double longest = 0;
-  for (std::size_t op = 0; op < static_cast<std::size_t>(problem.operators); ++op) {
-    double least_work = std::numeric_limits<double>::infinity();
+  for (std::size_t op = 0; op < at(problem.operators); ++op) {
     double least = std::numeric_limits<double>::infinity();
     for (const Variant& variant : problem.variants) {
-      least_work = std::min(least_work, variant.time[op] * variant.devices);
       least = std::min(least, variant.time[op]);
     }
-    work += least_work;
     longest = std::max(longest, least);
   }
-  return std::max(longest, work / problem.devices);
+  const std::vector<double> work = least_work(problem);
+  return std::max(longest, std::accumulate(work.begin(), work.end(), 0.0) / problem.devices);
 }
 
 /// `best`: stages that are known already.

@@ -13,10 +13,6 @@ namespace {
 constexpr std::size_t kAllCuts = 12;  // operators of which every cut is tried
 constexpr std::size_t kMostCuts = 512;
 
-std::size_t at(int i) {
-  return static_cast<std::size_t>(i);
-}
-
 /// A part of the graph; operators are called by their place in `ops` here.
 struct Part {
   std::vector<int> ops;  ///< ascending

@@ -7,10 +7,6 @@
 namespace stagecraft::graphpipe {
 namespace {
 
-std::size_t at(int i) {
-  return static_cast<std::size_t>(i);
-}
-
 /// An edge of the graph of junctions: a part of the tree that lies between two of them.
 struct Span {
   int from = 0;
@@ -91,20 +87,6 @@ class Reduction {
   std::map<std::pair<int, int>, int> between_;
   std::vector<int> waiting_;
 };
-
-struct Neighbours {
-  std::vector<std::vector<int>> preds, succs;
-};
-
-Neighbours neighbours_of(int operators, const Edges& edges) {
-  Neighbours made{std::vector<std::vector<int>>(at(operators)),
-                  std::vector<std::vector<int>>(at(operators))};
-  for (const auto& [from, to] : edges) {
-    made.succs[at(from)].push_back(to);
-    made.preds[at(to)].push_back(from);
-  }
-  return made;
-}
 
 /// A leaf for every operator and the junctions around it; no span where an operator has a producer
 /// whose consumers have others too, so that no junction lies between them.

@@ -15,13 +15,11 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
-namespace stagecraft::graphpipe {
+#include "stagecraft/scheduler/planners/graphpipe/edges.h"
 
-/// (producer, consumer). Operators are called 0..n-1, and a producer comes before its consumers.
-using Edges = std::vector<std::pair<int, int>>;
+namespace stagecraft::graphpipe {
 
 struct SpTree {
   enum class Kind { Leaf, Series, Parallel };

@@ -4,25 +4,17 @@
 
 namespace stagecraft::graphpipe {
 
-Consumers::Consumers(const PartitionProblem& problem)
-    : each_(static_cast<std::size_t>(problem.operators)) {
-  for (const auto& [from, to] : problem.edges) {
-    each_[static_cast<std::size_t>(from)].push_back(to);
-  }
-}
-
-StageLoad::StageLoad(const PartitionProblem& problem, const Consumers& consumers)
+StageLoad::StageLoad(const PartitionProblem& problem, const Neighbours& graph)
     : problem_(&problem),
-      consumers_(&consumers),
+      graph_(&graph),
       width_(2 * problem.variants.size() + 1),
-      in_(static_cast<std::size_t>(problem.operators)),
+      in_(at(problem.operators)),
       sums_(width_) {}
 
 void StageLoad::add(int op) {
-  const auto place = static_cast<std::size_t>(op);
-  const bool sends = std::ranges::any_of(consumers_->of(op), [&](int consumer) {
-    return in_[static_cast<std::size_t>(consumer)] == 0;
-  });
+  const std::size_t place = at(op);
+  const bool sends = std::ranges::any_of(graph_->succs[place],
+                                         [&](int consumer) { return in_[at(consumer)] == 0; });
   const std::size_t variants = problem_->variants.size();
   const std::size_t before = sums_.size() - width_;
   sums_.resize(sums_.size() + width_);
@@ -30,7 +22,7 @@ void StageLoad::add(int op) {
   std::copy_n(sums_.data() + before, width_, now);
   for (std::size_t v = 0; v < variants; ++v) {
     const Variant& variant = problem_->variants[v];
-    now[v] += variant.time[place] + (sends && !variant.send.empty() ? variant.send[place] : 0);
+    now[v] += variant.time[place] + (sends ? variant.send_of(op) : 0);
     now[variants + v] += variant.kept.empty() ? 0 : variant.kept[place];
   }
   now[width_ - 1] += problem_->fixed.empty() ? 0 : problem_->fixed[place];
@@ -40,7 +32,7 @@ void StageLoad::add(int op) {
 
 void StageLoad::shrink(std::size_t size) {
   for (; operators_.size() > size; operators_.pop_back()) {
-    in_[static_cast<std::size_t>(operators_.back())] = 0;
+    in_[at(operators_.back())] = 0;
   }
   sums_.resize((size + 1) * width_);
 }

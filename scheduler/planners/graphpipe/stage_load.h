@@ -2,8 +2,7 @@
 ///
 /// Operators are added consumers first and taken away in the opposite order; the sums before each
 /// are kept, so that a set that has shrunk costs what it cost before, to the last bit. Used by the
-/// searches, which try many stages that differ by an operator. Views problem and consumers; one
-/// thread.
+/// searches, which try many stages that differ by an operator. Views problem and graph; one thread.
 #pragma once
 
 #include <algorithm>
@@ -16,18 +15,6 @@
 #include "stagecraft/scheduler/planners/graphpipe/partition.h"
 
 namespace stagecraft::graphpipe {
-
-/// Who reads what each operator makes.
-class Consumers {
- public:
-  explicit Consumers(const PartitionProblem& problem);
-  [[nodiscard]] const std::vector<int>& of(int op) const {
-    return each_[static_cast<std::size_t>(op)];
-  }
-
- private:
-  std::vector<std::vector<int>> each_;
-};
 
 /// What a stage costs, as sums over its operators; those of sets that feed no other add up.
 class StageSums {
@@ -56,7 +43,8 @@ class StageSums {
 
 class StageLoad {
  public:
-  StageLoad(const PartitionProblem& problem, const Consumers& consumers);
+  /// `graph`: of the problem's edges.
+  StageLoad(const PartitionProblem& problem, const Neighbours& graph);
 
   /// Requires: those of its consumers that the stage is to hold have been added.
   void add(int op);
@@ -76,7 +64,7 @@ class StageLoad {
 
  private:
   const PartitionProblem* problem_;
-  const Consumers* consumers_;
+  const Neighbours* graph_;
   std::size_t width_;
   std::vector<char> in_;
   std::vector<int> operators_;

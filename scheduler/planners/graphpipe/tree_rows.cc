@@ -7,10 +7,6 @@
 namespace stagecraft::graphpipe {
 namespace {
 
-std::size_t at(int i) {
-  return static_cast<std::size_t>(i);
-}
-
 /// Makes rows, and tells branches apart by the figures of their operators.
 class RowMaker {
  public:

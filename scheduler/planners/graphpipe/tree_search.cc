@@ -19,10 +19,6 @@ namespace {
 constexpr int kMostSubsets = 6;  // branches of which every set may be a stage
 constexpr int kMostSplits = 16;  // places at which a branch may be divided by absorbing
 
-std::size_t at(int i) {
-  return static_cast<std::size_t>(i);
-}
-
 /// What comes after a part of the graph.
 struct After {
   int in_flight = 0;
@@ -70,8 +66,8 @@ class TreeSearch {
         limit_(limit),
         absorbing_(options.absorbing),
         any_in_flight_(!options.least_in_flight && std::isinf(problem.memory)),
-        consumers_(problem),
-        load_(problem, consumers_) {
+        graph_(neighbours_of(problem.operators, problem.edges)),
+        load_(problem, graph_) {
     for (const Variant& variant : problem.variants) {
       if (turns_.empty() || turns_.back() != variant.turns) {
         turns_.push_back(variant.turns);
@@ -81,12 +77,8 @@ class TreeSearch {
     // Where memory does not matter, ways differ by what is in flight after them by that alone.
     shifts_ = std::isinf(problem.memory) && turns_.size() == 1;
     work_.push_back(0);
-    for (std::size_t op = 0; op < at(problem.operators); ++op) {
-      double least = std::numeric_limits<double>::infinity();
-      for (const Variant& variant : problem.variants) {
-        least = std::min(least, variant.time[op] * variant.devices);
-      }
-      work_.push_back(work_.back() + least);
+    for (const double work : least_work(problem)) {
+      work_.push_back(work_.back() + work);
     }
   }
 
@@ -169,7 +161,7 @@ class TreeSearch {
   std::vector<StagePace> turns_;
   std::vector<int> turns_of_;  // by variant
   std::vector<double> work_;   // before every place, seconds times devices
-  Consumers consumers_;
+  Neighbours graph_;
   StageLoad load_;
   Pieces pieces_;
   std::map<std::array<int, 3>, StageSums> part_sums_;

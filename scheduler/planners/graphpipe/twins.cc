@@ -10,10 +10,6 @@
 namespace stagecraft::graphpipe {
 namespace {
 
-std::size_t at(int i) {
-  return static_cast<std::size_t>(i);
-}
-
 /// What an operator reads and feeds, where those in its own chain are called by their place in it,
 /// below 0.
 using Surroundings = std::pair<std::set<int>, std::set<int>>;
