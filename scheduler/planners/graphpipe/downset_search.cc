@@ -6,40 +6,10 @@
 #include <unordered_map>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/planners/graphpipe/stage_load.h"
 
 namespace stagecraft::graphpipe {
 namespace {
-
-/// Counted in the tree where there is one, else one by one, until there are too many.
-double downsets_of(const SpTree& tree, int node) {
-  const SpTree::Node& seen = tree.at(node);
-  double count = seen.kind == SpTree::Kind::Leaf ? 2 : 1;
-  for (const int child : seen.children) {
-    const double inside = downsets_of(tree, child);
-    count = seen.kind == SpTree::Kind::Series ? count + inside - 1 : count * inside;
-  }
-  return count;
-}
-
-/// Up-closed sets, which are as many; those of them without operators before `op`, given what is
-/// taken of those behind it.
-int count_upsets(const Neighbours& graph, int op, std::vector<char>& taken, int most) {
-  if (op < 0 || most <= 0) {
-    return 1;
-  }
-  int count = count_upsets(graph, op - 1, taken, most);
-  if (count < most &&
-      std::ranges::all_of(graph.succs[at(op)], [&](int c) { return taken[at(c)] != 0; })) {
-    taken[at(op)] = 1;
-    count += count_upsets(graph, op - 1, taken, most - count);
-    taken[at(op)] = 0;
-  }
-  return count;
-}
 
 /// Samples in flight at consumers that are in later stages, by operator.
 using Asked = std::vector<int>;
@@ -60,21 +30,6 @@ struct Step {
 using Ways = std::vector<std::unordered_map<OperatorSet, std::vector<Step>>>;
 
 }  // namespace
-
-bool takes_downsets(const PartitionProblem& problem) {
-  if (problem.operators > kMostDownsetOperators ||
-      problem.variants.front().turns != problem.variants.back().turns) {
-    return false;
-  }
-  if (const auto tree = sp_tree_of(problem.operators, problem.edges)) {
-    return downsets_of(*tree, tree->root) <= kMostDownsets;
-  }
-  std::vector<char> taken(at(problem.operators));
-  return count_upsets(neighbours_of(problem.operators, problem.edges),
-                      problem.operators - 1,
-                      taken,
-                      kMostDownsets + 1) <= kMostDownsets;
-}
 
 class DownsetSearch::Impl {
  public:
@@ -105,8 +60,6 @@ class DownsetSearch::Impl {
     }
     return compared_by_in_flight();
   }
-
-  [[nodiscard]] bool gave_up() const { return gave_up_; }
 
  private:
   /// An operator whose producers send no longer than it takes and sends itself: its stage gets no
@@ -157,14 +110,11 @@ class DownsetSearch::Impl {
     compare_ = true;
     const long before = effort_;
     effort_ = std::min(effort_, kMostCompared);
-    const bool gave_up = std::exchange(gave_up_, false);
     auto found = search();
-    const bool enough = !gave_up_;
-    gave_up_ = gave_up;
+    const bool spent = effort_ <= 0;
     effort_ = before;
-    if (!enough) {
+    if (spent) {
       // With unlimited memory the stages without the comparison are as fast.
-      gave_up_ = gave_up || std::isfinite(problem_->memory);
       return std::isinf(problem_->memory) ? fewest_devices() : std::nullopt;
     }
     return found;
@@ -180,11 +130,7 @@ class DownsetSearch::Impl {
         take_last_stages(left, ways);
       }
     }
-    if (effort_ <= 0) {
-      gave_up_ = true;
-      return std::nullopt;
-    }
-    return ways_.front().empty() ? std::nullopt : std::optional(answer());
+    return effort_ <= 0 || ways_.front().empty() ? std::nullopt : std::optional(answer());
   }
 
   void take_last_stages(const OperatorSet& left, const std::vector<Step>& ways) {
@@ -349,7 +295,6 @@ class DownsetSearch::Impl {
   Twins twins_;
   Neighbours graph_;
   long effort_;  // stages that may still be tried
-  bool gave_up_ = false;
   bool compare_ = false;
   double limit_ = 0;
   OperatorSet everything_;
@@ -361,28 +306,13 @@ class DownsetSearch::Impl {
   Ways ways_;
 };
 
-DownsetSearch::DownsetSearch(const PartitionProblem& problem, long effort) {
-  if (!takes_downsets(problem)) {
-    throw Error(
-        Errc::UsageArgument,
-        fmt::format("the exact search takes up to {} operators that have up to {} downsets, "
-                    "and one size of microbatch; use the absorbing search for this graph "
-                    "of {} operators",
-                    kMostDownsetOperators,
-                    kMostDownsets,
-                    problem.operators));
-  }
-  impl_ = std::make_unique<Impl>(problem, effort);
-}
+DownsetSearch::DownsetSearch(const PartitionProblem& problem, long effort)
+    : impl_(std::make_unique<Impl>(problem, effort)) {}
 
 DownsetSearch::~DownsetSearch() = default;
 
 std::optional<Partition> DownsetSearch::find(double limit, bool least_in_flight) {
   return impl_->find(limit, least_in_flight);
-}
-
-bool DownsetSearch::gave_up() const {
-  return impl_->gave_up();
 }
 
 }  // namespace stagecraft::graphpipe

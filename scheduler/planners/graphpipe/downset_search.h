@@ -5,11 +5,10 @@
 /// that they read. Every downset is asked how many devices what lies behind it takes, and every set
 /// of operators that may be its last stage is tried. Of chains that are equal branches of a tree
 /// only one order is tried. For small graphs; one thread.
-/// DS-1: no stages that it does not find are faster, unless it gave up.
+/// DS-1: no stages that it does not find are faster, unless its effort is spent.
 /// Source: GraphPipe (Jeon et al.) has no such mode; it is ours, to judge the others by.
 #pragma once
 
-#include <limits>
 #include <memory>
 #include <optional>
 
@@ -18,17 +17,11 @@
 
 namespace stagecraft::graphpipe {
 
-inline constexpr int kMostDownsets = 100'000;
-
-/// Whether the search takes the problem: one kind of turns, and no more downsets and operators.
-[[nodiscard]] bool takes_downsets(const PartitionProblem& problem);
-
 class DownsetSearch {
  public:
   /// `effort`: how many stages may be tried before it gives up.
-  /// Errors: UsageArgument for a problem that it does not take.
-  explicit DownsetSearch(const PartitionProblem& problem,
-                         long effort = std::numeric_limits<long>::max());
+  /// Requires: takes_downsets(problem) (downset_count.h).
+  DownsetSearch(const PartitionProblem& problem, long effort);
   ~DownsetSearch();
   DownsetSearch(const DownsetSearch&) = delete;
   DownsetSearch& operator=(const DownsetSearch&) = delete;
@@ -37,10 +30,6 @@ class DownsetSearch {
   /// where there are none; of them those with the least in flight, if they are asked for and there
   /// are not too many ways to compare.
   [[nodiscard]] std::optional<Partition> find(double limit, bool least_in_flight);
-
-  /// Whether its effort is spent, or memory is limited and there were more ways to fit it than are
-  /// compared.
-  [[nodiscard]] bool gave_up() const;
 
  private:
   class Impl;

@@ -6,7 +6,11 @@
 #include <numeric>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/planners/graphpipe/coarsen.h"
+#include "stagecraft/scheduler/planners/graphpipe/downset_count.h"
 #include "stagecraft/scheduler/planners/graphpipe/downset_search.h"
 #include "stagecraft/scheduler/planners/graphpipe/series_parallel.h"
 #include "stagecraft/scheduler/planners/graphpipe/tree_search.h"
@@ -131,19 +135,35 @@ std::optional<Partition> in_any_tree(const PartitionProblem& problem,
   return with_dependencies(problem, options);
 }
 
+/// `found`: stages that are known already. Requires: takes_downsets(problem).
+std::optional<Partition> among_all(const PartitionProblem& problem,
+                                   long effort,
+                                   double precision,
+                                   std::optional<Partition> found = std::nullopt) {
+  DownsetSearch exact(problem, effort);
+  const auto search = [&](double limit, bool last) { return exact.find(limit, last); };
+  return smallest(problem, search, precision, std::move(found));
+}
+
 std::optional<Partition> in_small_graph(const PartitionProblem& problem,
                                         const SearchOptions& options) {
-  std::optional<Partition> found;
-  if (options.mode != SearchMode::Exact) {
-    found = in_any_tree(problem, options);
-    if (options.mode != SearchMode::Auto || !takes_downsets(problem)) {
-      return found;
+  if (options.mode == SearchMode::Exact) {
+    if (!takes_downsets(problem)) {
+      throw Error(
+          Errc::UsageArgument,
+          fmt::format("the exact search takes up to {} operators that have up to {} downsets, "
+                      "and one size of microbatch; use the absorbing search for this graph "
+                      "of {} operators",
+                      kMostDownsetOperators,
+                      kMostDownsets,
+                      problem.operators));
     }
+    return among_all(problem, std::numeric_limits<long>::max(), options.precision);
   }
-  DownsetSearch exact = options.mode == SearchMode::Exact ? DownsetSearch(problem)
-                                                          : DownsetSearch(problem, kAutoEffort);
-  const auto search = [&](double limit, bool last) { return exact.find(limit, last); };
-  return smallest(problem, search, options.precision, std::move(found));
+  auto found = in_any_tree(problem, options);
+  return options.mode == SearchMode::Auto && takes_downsets(problem)
+             ? among_all(problem, kAutoEffort, options.precision, std::move(found))
+             : found;
 }
 
 }  // namespace

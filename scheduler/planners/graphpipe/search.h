@@ -27,7 +27,7 @@ struct SearchOptions {
 
 /// Returns nothing where the search finds no stages that fit the memory. Graphs of another form
 /// than a tree get one (series_parallel.h), where the mode needs it.
-/// Errors: UsageArgument for Exact where downset_search.h does not take the problem.
+/// Errors: UsageArgument for Exact where downset_count.h does not take the problem.
 [[nodiscard]] std::optional<Partition> partition_graph(const PartitionProblem& problem,
                                                        const SearchOptions& options = {});
 
