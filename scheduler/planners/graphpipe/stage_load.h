@@ -48,6 +48,12 @@ class StageLoad {
 
   /// Requires: those of its consumers that the stage is to hold have been added.
   void add(int op);
+  /// Operators [begin, end), the last first.
+  void add(int begin, int end) {
+    while (end-- > begin) {
+      add(end);
+    }
+  }
   /// Takes away what was added last, until so many are left.
   void shrink(std::size_t size);
 

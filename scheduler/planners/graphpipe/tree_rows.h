@@ -25,6 +25,10 @@ struct TreeRow {
   bool flat = true;  ///< operators only
 
   [[nodiscard]] int size() const { return static_cast<int>(items.size()); }
+  /// The place of an item's first operator; of the item behind the last: behind them all.
+  [[nodiscard]] int begin_of(int item) const {
+    return item < size() ? items[at(item)].begin : items.back().end;
+  }
 };
 
 struct TreeRows {

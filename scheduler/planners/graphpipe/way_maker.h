@@ -1,0 +1,111 @@
+/// WayMaker: how the search over trees (tree_search.h) makes ways of stages and of one another,
+/// within a limit, devices and memory.
+///
+/// Keeps what ways are made of (Pieces), and only those worth keeping (front.h). One thread.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include "stagecraft/scheduler/planners/graphpipe/front.h"
+#include "stagecraft/scheduler/planners/graphpipe/partition.h"
+#include "stagecraft/scheduler/planners/graphpipe/stage_load.h"
+
+namespace stagecraft::graphpipe {
+
+/// What comes after a part of the graph.
+struct After {
+  int in_flight = 0;
+  int turns = -1;
+};
+
+class WayMaker {
+ public:
+  /// `limit`: per sample, of every stage. `least_in_flight`: of ways with as many devices the one
+  /// is looked for that has the least in flight; with limited memory it always is.
+  WayMaker(const PartitionProblem& problem, double limit, bool least_in_flight)
+      : problem_(&problem),
+        limit_(limit),
+        any_in_flight_(!least_in_flight && std::isinf(problem.memory)) {
+    for (const Variant& variant : problem.variants) {
+      if (turns_.empty() || turns_.back() != variant.turns) {
+        turns_.push_back(variant.turns);
+      }
+      turns_of_.push_back(static_cast<int>(turns_.size()) - 1);
+    }
+    // Where memory does not matter, ways differ by what is in flight after them by that alone.
+    shifts_ = std::isinf(problem.memory) && turns_.size() == 1;
+  }
+
+  [[nodiscard]] const Pieces& pieces() const { return pieces_; }
+
+  /// The only way to run nothing before that.
+  [[nodiscard]] static Front nothing_before(const After& after) {
+    Front front;
+    front.insert({.in_flight = after.in_flight, .turns = after.turns}, false);
+    return front;
+  }
+  /// What a part before the way has to know of it; join() adds the rest.
+  [[nodiscard]] After after(const Way& way) const {
+    return shifts_ ? After{0, way.turns} : After{way.in_flight, way.turns};
+  }
+
+  /// What the load holds becomes a stage before every way of `from`; `left`: work before it.
+  void extend(const Front& from, Front& to, double left, const StageLoad& load) {
+    extend(from, to, left, load.sums(), [&] { return load.operators(); });
+  }
+  /// Likewise of sums (stage_load.h). `operators`: returns those of the stage.
+  template <class Operators>
+  void extend(const Front& from,
+              Front& to,
+              double left,
+              std::span<const double> sums,
+              const Operators& operators);
+  /// `part`, found for after(way), comes before a way whose stages it feeds.
+  void join(const Way& way, const Way& part, Front& to);
+  /// Of the parts of branches that run at the same time.
+  void beside(const Front& some, const Front& others, Front& to);
+
+ private:
+  /// Of two pieces, where there are so many devices and no other way is as good.
+  void keep(Way made, int first, int second, Front& to);
+
+  const PartitionProblem* problem_;
+  double limit_;
+  bool any_in_flight_;
+  bool shifts_ = false;
+  std::vector<StagePace> turns_;
+  std::vector<int> turns_of_;  // by variant
+  Pieces pieces_;
+};
+
+template <class Operators>
+void WayMaker::extend(const Front& from,
+                      Front& to,
+                      double left,
+                      std::span<const double> sums,
+                      const Operators& operators) {
+  for (const Way& way : from.ways()) {
+    for (int v = 0; v < static_cast<int>(problem_->variants.size()); ++v) {
+      const Variant& variant = problem_->variants[at(v)];
+      Way made{.devices = way.devices + variant.devices, .turns = turns_of_[at(v)]};
+      if (time_of(sums, v) > limit_ ||
+          made.devices + std::ceil(left / limit_ - 1e-9) > problem_->devices) {
+        continue;
+      }
+      made.in_flight = way.turns < 0
+                           ? sink_in_flight(variant.turns)
+                           : compute_in_flight(variant.turns, turns_[at(way.turns)], way.in_flight);
+      const double bytes = bytes_of(sums, v, made.in_flight);
+      made.peak = std::max(way.peak, bytes);
+      if (bytes <= problem_->memory && to.takes(made, any_in_flight_)) {
+        made.piece = pieces_.join(way.piece, pieces_.stage(operators(), v));
+        to.insert(made, any_in_flight_);
+      }
+    }
+  }
+}
+
+}  // namespace stagecraft::graphpipe
