@@ -2,7 +2,8 @@
 #
 #   cmake -DPAGE=<folder> -DSTYLES=<name;name> -DSCRIPTS=<name;name> -DNAME=<constant> -DOUTPUT=<file.cc> -P EmbedFiles.cmake
 #
-# The scripts become one, in the order given, in a scope of their own.
+# The document is shell.html beside the folder, with the folder's page.html in it. The scripts become
+# one, in the order given, in a scope of their own.
 
 function(read_source result)
   set(all "")
@@ -13,7 +14,9 @@ function(read_source result)
   set(${result} "${all}" PARENT_SCOPE)
 endfunction()
 
-read_source(page page.html)
+read_source(shell ../shell.html)
+read_source(body page.html)
+string(REPLACE "{{body}}" "${body}" page "${shell}")
 read_source(style ${STYLES})
 read_source(script ${SCRIPTS})
 

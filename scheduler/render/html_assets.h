@@ -10,8 +10,8 @@
 namespace stagecraft::render {
 
 struct HtmlAssets {
-  /// The document, with {{title}}, {{style}}, {{data}} and {{script}} where those belong, in this
-  /// order.
+  /// The document (shell.html around the page's own), with {{title}}, {{style}}, {{data}} and
+  /// {{script}} where those belong, in this order.
   std::string_view page;
   std::string_view style;
   std::string_view script;
