@@ -1,14 +1,15 @@
 #include "stagecraft/tools/train/planned.h"
 
-#include <algorithm>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/actors/planning.h"
 #include "stagecraft/actors/profile/profile.h"
+#include "stagecraft/base/median.h"
 #include "stagecraft/compiler/cut/planned_cut.h"
 #include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
@@ -19,7 +20,6 @@
 namespace stagecraft::tools {
 namespace {
 
-constexpr int kDefaultMicrobatches = 8;
 constexpr double kMiB = 1024.0 * 1024.0;
 
 ScheduleChoice uncut(const TrainOptions& options) {
@@ -39,9 +39,7 @@ double usual_step(std::vector<double> seconds) {
   if (seconds.size() > 1) {
     seconds.erase(seconds.begin());
   }
-  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
-  std::ranges::nth_element(seconds, middle);
-  return *middle;
+  return median(std::move(seconds));
 }
 
 }  // namespace

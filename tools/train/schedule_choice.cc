@@ -22,8 +22,6 @@
 namespace stagecraft::tools {
 namespace {
 
-constexpr int kDefaultMicrobatches = 8;
-
 /// Builders refuse what no machine can hold, so the largest number there is stays too large.
 int to_int(std::int64_t n) {
   return static_cast<int>(std::min<std::int64_t>(n, std::numeric_limits<int>::max()));

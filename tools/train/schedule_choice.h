@@ -18,6 +18,9 @@
 
 namespace stagecraft::tools {
 
+/// Where neither the options nor a schedule file say.
+inline constexpr int kDefaultMicrobatches = 8;
+
 struct ScheduleChoice {
   Schedule schedule;
   Layout layout;   ///< of the schedule

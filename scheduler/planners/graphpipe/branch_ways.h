@@ -1,4 +1,5 @@
-/// BranchWays: the ways to run the branches of an item, each as stages of its own or several as one.
+/// BranchWays: the ways to run the branches of an item, each as stages of its own or several as
+/// one.
 ///
 ///     a || b || c    of few branches every set may be a stage: {a} {b c}, {a c} {b} ..;
 ///                    of many, ranges of them by their work
