@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/base/byte_count.h"
+#include "stagecraft/scheduler/number_range.h"
 #include "stagecraft/scheduler/planners/what_if.h"
 #include "stagecraft/tools/schedule/table.h"
 
@@ -25,20 +26,19 @@ std::string size_text(const PlanProposal& p) {
   return fmt::format("{} x {}", p.microbatches, p.candidate.microbatch_size);
 }
 
+/// By stage.
+StageOperators ids_of(const PlanRequest& request, const PlanProposal& p) {
+  return ids_of(WorkGraph::of(request.costs, request.costs.samples), p.candidate.stages);
+}
+
 /// Of every stage "0-11 30-35": the operators' ids.
-std::vector<std::string> ranges_of(const PlanRequest& request, const PlanProposal& p) {
-  const WorkGraph graph = WorkGraph::of(request.costs, request.costs.samples);
+std::vector<std::string> id_texts(const PlanRequest& request, const PlanProposal& p) {
   std::vector<std::string> texts;
-  for (const std::vector<int>& ids : ids_of(graph, p.candidate.stages)) {
+  for (const std::vector<int>& ids : ids_of(request, p)) {
     std::vector<std::string> ranges;
-    for (std::size_t i = 0; i < ids.size();) {
-      std::size_t last = i;
-      while (last + 1 < ids.size() && ids[last + 1] == ids[last] + 1) {
-        ++last;
-      }
-      ranges.push_back(i == last ? fmt::format("{}", ids[i])
-                                 : fmt::format("{}-{}", ids[i], ids[last]));
-      i = last + 1;
+    for (const auto& [first, last] : ranges_of(ids)) {
+      ranges.push_back(first == last ? fmt::format("{}", first)
+                                     : fmt::format("{}-{}", first, last));
     }
     texts.push_back(fmt::format("{}", fmt::join(ranges, " ")));
   }
@@ -47,7 +47,7 @@ std::vector<std::string> ranges_of(const PlanRequest& request, const PlanProposa
 
 std::string stages_text(const PlanRequest& request, const PlanProposal& p) {
   std::vector<std::vector<std::string>> rows;
-  const std::vector<std::string> ranges = ranges_of(request, p);
+  const std::vector<std::string> ids = id_texts(request, p);
   for (std::size_t s = 0; s < p.candidate.stages.size(); ++s) {
     const Durations& d = p.costs.stages.each[s];
     const int replicas = p.candidate.replicas_of(s);
@@ -55,7 +55,7 @@ std::string stages_text(const PlanRequest& request, const PlanProposal& p) {
                     replicas == 1 ? fmt::format("{}", p.devices[s])
                                   : fmt::format("{} (x {})", p.devices[s], replicas),
                     fmt::format("{}", p.candidate.stages[s].size()),
-                    ranges[s],
+                    ids[s],
                     time_text(d.forward),
                     time_text(d.backward),
                     bytes_text(p.costs.stages.memory.fixed[s]),
@@ -248,8 +248,8 @@ std::string plan_json(const PlanRequest& request,
 
 std::string cut_text(const PlanRequest& request, const PlanProposal& proposal) {
   std::string text;
-  for (const std::string& ranges : ranges_of(request, proposal)) {
-    text += fmt::format("{{{}}}\n", ranges);
+  for (const std::string& ids : id_texts(request, proposal)) {
+    text += fmt::format("{{{}}}\n", ids);
   }
   return text;
 }
