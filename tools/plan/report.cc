@@ -130,13 +130,11 @@ Json json_of(const WhatIf& change) {
 
 Json json_of(const PlanRequest& request, const PlanProposal& p) {
   Json stages = Json::array();
-  for (std::size_t s = 0; s < p.candidate.stages.size(); ++s) {
-    Json ids = Json::array();
-    for (const int op : p.candidate.stages[s]) {
-      ids.push_back(request.costs.operators[index(op)].id);
-    }
-    stages.push_back(
-        {{"device", p.devices[s]}, {"replicas", p.candidate.replicas_of(s)}, {"operators", ids}});
+  const StageOperators ids = ids_of(request, p);
+  for (std::size_t s = 0; s < ids.size(); ++s) {
+    stages.push_back({{"device", p.devices[s]},
+                      {"replicas", p.candidate.replicas_of(s)},
+                      {"operators", ids[s]}});
   }
   return {{"planner", p.candidate.planner},
           {"schedule", p.candidate.schedule_name},
