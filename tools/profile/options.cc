@@ -88,16 +88,7 @@ void check_model(const CLI::App& app, ProfileRequest& r, const Words& words) {
   };
   if (!o.model_file) {
     refuse("--data", "expects --model-file, found none");
-    const ModelEntry& model = model_of(kCommand, o.model);
-    for (const std::string_view data : {"text", "images"}) {
-      if (data != model.data) {
-        refuse(fmt::format("--{}", data),
-               fmt::format("is of {}, found --model {}",
-                           names_of_models([&](const ModelEntry& m) { return m.data == data; }),
-                           model.name));
-      }
-    }
-    o.sizes = sizes_of(kCommand, model, words.sizes);
+    o.sizes = sizes_of_named(kCommand, app, o.model, words.sizes);
     return;
   }
   const std::string ours = "is of the models that have a name, found --model-file";

@@ -53,6 +53,14 @@ std::string size_text(std::string_view name) {
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
+const ModelEntry& model_of(const std::string& command, const std::string& name) {
+  try {
+    return find_model(name);
+  } catch (const Error& error) {
+    wrong_usage(command, error.message());
+  }
+}
+
 }  // namespace
 
 void add_model(CLI::App& app, std::string& name_of, std::map<std::string, double>& given) {
@@ -82,19 +90,29 @@ void add_model(CLI::App& app, std::string& name_of, std::map<std::string, double
   }
 }
 
-ModelSizes sizes_of(const std::string& command,
-                    const ModelEntry& model,
-                    const std::map<std::string, double>& given) {
-  for (const auto& [name, value] : given) {
+ModelSizes sizes_of_named(const std::string& command,
+                          const CLI::App& app,
+                          const std::string& name,
+                          const std::map<std::string, double>& given) {
+  const ModelEntry& model = model_of(command, name);
+  const auto refuse = [&](std::string_view option, const std::string& models) {
+    wrong_usage(command,
+                fmt::format("--{} is of {}, found --model {}; leave one of the two out",
+                            option,
+                            models,
+                            model.name));
+  };
+  for (const std::string_view data : {"text", "images"}) {
+    if (data != model.data && app.count(fmt::format("--{}", data)) > 0) {
+      refuse(data, names_of_models([&](const ModelEntry& m) { return m.data == data; }));
+    }
+  }
+  for (const auto& [size, value] : given) {
     const auto has = [&](const ModelEntry& m) {
-      return std::ranges::find(m.sizes, name, &ModelSize::name) != m.sizes.end();
+      return std::ranges::find(m.sizes, size, &ModelSize::name) != m.sizes.end();
     };
     if (!has(model)) {
-      wrong_usage(command,
-                  fmt::format("--{} is of {}, found --model {}; leave one of the two out",
-                              name,
-                              names_of_models(has),
-                              model.name));
+      refuse(size, names_of_models(has));
     }
   }
   ModelSizes sizes;
@@ -108,14 +126,6 @@ ModelSizes sizes_of(const std::string& command,
     wrong_usage(command, wrong);
   }
   return sizes;
-}
-
-const ModelEntry& model_of(const std::string& command, const std::string& name) {
-  try {
-    return find_model(name);
-  } catch (const Error& error) {
-    wrong_usage(command, error.message());
-  }
 }
 
 }  // namespace stagecraft::tools

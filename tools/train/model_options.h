@@ -18,13 +18,12 @@ namespace stagecraft::tools {
 /// Requires: both outlive the parsing.
 void add_model(CLI::App& app, std::string& name_of, std::map<std::string, double>& given);
 
-/// All sizes that the model has. `command`: as in wrong_usage().
-/// Errors: UsageArgument for a size that only others have, and for sizes that make no model.
-[[nodiscard]] ModelSizes sizes_of(const std::string& command,
-                                  const ModelEntry& model,
-                                  const std::map<std::string, double>& given);
-
-/// Errors: UsageArgument for an unknown name.
-[[nodiscard]] const ModelEntry& model_of(const std::string& command, const std::string& name);
+/// All sizes that the model of this name has. `command`: as in wrong_usage().
+/// Errors: UsageArgument for an unknown name, for a size or data (`--text`, `--images`) that only
+///         others have, and for sizes that make no model.
+[[nodiscard]] ModelSizes sizes_of_named(const std::string& command,
+                                        const CLI::App& app,
+                                        const std::string& name,
+                                        const std::map<std::string, double>& given);
 
 }  // namespace stagecraft::tools

@@ -416,16 +416,7 @@ void check_model(TrainOptions& o, const CLI::App& app, const std::map<std::strin
   };
   if (!o.model_file) {
     refuse({"--data"}, "expects --model-file, found none");
-    const ModelEntry& model = model_of(kCommand, o.model);
-    for (const std::string_view data : {"text", "images"}) {
-      if (data != model.data && app.count(fmt::format("--{}", data)) > 0) {
-        wrong_usage(fmt::format("--{} is of {}, found --model {}; leave one of the two out",
-                                data,
-                                names_of_models([&](const auto& m) { return m.data == data; }),
-                                model.name));
-      }
-    }
-    o.sizes = sizes_of(kCommand, model, given);
+    o.sizes = sizes_of_named(kCommand, app, o.model, given);
     return;
   }
   constexpr const char* kOfOurs = "is of the models that have a name, found --model-file";
