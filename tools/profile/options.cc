@@ -9,6 +9,7 @@
 #include "stagecraft/tools/command_line.h"
 #include "stagecraft/tools/train/model_options.h"
 #include "stagecraft/tools/train/number.h"
+#include "stagecraft/tools/word_choice.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -67,17 +68,6 @@ void add_all(CLI::App& app, ProfileRequest& r, Words& words) {
   app.footer(kFooter);
 }
 
-bool is_second(const std::string& option,
-               const std::string& word,
-               const std::string& first,
-               const std::string& second) {
-  if (word != first && word != second) {
-    wrong_usage(kCommand,
-                fmt::format("{} expects {} or {}, found '{}'", option, first, second, word));
-  }
-  return word == second;
-}
-
 /// A model is one of ours, or a file with data; an option of the one means nothing to the other.
 void check_model(const CLI::App& app, ProfileRequest& r, const Words& words) {
   TrainOptions& o = r.model;
@@ -117,11 +107,16 @@ std::variant<ProfileRequest, HelpText> parse_profile_options(
   }
   check_model(app, request, words);
   TrainOptions& model = request.model;
-  model.precision = is_second("--precision", words.precision, "fp32", "bf16") ? Precision::BFloat16
-                                                                              : Precision::Float32;
-  request.ranks = is_second("--workers", words.workers, "threads", "processes")
-                      ? RankHomes::Processes
-                      : RankHomes::Threads;
+  model.precision =
+      choose<Precision>(kCommand,
+                        "--precision",
+                        words.precision,
+                        {{"fp32", Precision::Float32}, {"bf16", Precision::BFloat16}});
+  request.ranks =
+      choose<RankHomes>(kCommand,
+                        "--workers",
+                        words.workers,
+                        {{"threads", RankHomes::Threads}, {"processes", RankHomes::Processes}});
   if (request.output == "-" && request.json) {
     wrong_usage(kCommand,
                 "--output - expects no --json, which prints too; leave one of the two out");

@@ -13,8 +13,8 @@
 #include "stagecraft/scheduler/planners/registry.h"
 #include "stagecraft/tools/command_line.h"
 #include "stagecraft/tools/train/model_options.h"
-#include "stagecraft/tools/train/models.h"
 #include "stagecraft/tools/train/number.h"
+#include "stagecraft/tools/word_choice.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -389,21 +389,6 @@ void add_run(CLI::App& app, TrainOptions& o) {
   app.add_flag("--force", o.force, "try, although memory seems not to suffice")->group(group);
 }
 
-template <class Kind>
-Kind choose(const std::string& option,
-            const std::string& word,
-            const std::map<std::string, Kind>& kinds) {
-  const auto found = kinds.find(word);
-  if (found != kinds.end()) {
-    return found->second;
-  }
-  std::vector<std::string> names;
-  for (const auto& [name, kind] : kinds) {
-    names.push_back(name);
-  }
-  wrong_usage(fmt::format("{} expects {}, found '{}'", option, fmt::join(names, " or "), word));
-}
-
 /// A model is one of ours with a text or images, or a file with data; an option of the one means
 /// nothing to the other.
 void check_model(TrainOptions& o, const CLI::App& app, const std::map<std::string, double>& given) {
@@ -522,23 +507,32 @@ std::variant<TrainOptions, HelpText> parse_train_options(
         "--optimizer expects {}, found '{}'", joined(optimizers, " or "), options.optimizer));
   }
   options.settings = settings_of(options, given, app);
-  options.rate_kind = choose<RateKind>("--lr-schedule",
+  options.rate_kind = choose<RateKind>(kCommand,
+                                       "--lr-schedule",
                                        rate_kind,
                                        {{"constant", RateKind::Constant},
                                         {"cosine", RateKind::Cosine},
                                         {"linear", RateKind::Linear}});
-  options.decay_on = choose<DecayKind>(
-      "--decay-on", decay_on, {{"all", DecayKind::All}, {"matrices", DecayKind::Matrices}});
-  options.workers = choose<WorkerKind>("--workers",
+  options.decay_on =
+      choose<DecayKind>(kCommand,
+                        "--decay-on",
+                        decay_on,
+                        {{"all", DecayKind::All}, {"matrices", DecayKind::Matrices}});
+  options.workers = choose<WorkerKind>(kCommand,
+                                       "--workers",
                                        workers,
-                                       {{"threads", WorkerKind::Threads},
+                                       {{"joining", WorkerKind::Joining},
                                         {"processes", WorkerKind::Processes},
-                                        {"joining", WorkerKind::Joining}});
-  options.precision = choose<Precision>(
-      "--precision", precision, {{"fp32", Precision::Float32}, {"bf16", Precision::BFloat16}});
+                                        {"threads", WorkerKind::Threads}});
+  options.precision =
+      choose<Precision>(kCommand,
+                        "--precision",
+                        precision,
+                        {{"bf16", Precision::BFloat16}, {"fp32", Precision::Float32}});
   options.recompute = recompute_of(recompute);
   if (!seed_from.empty()) {
     options.seed_from = choose<SeedChoice>(
+        kCommand,
         "--seed-from",
         seed_from,
         {{"checkpoint", SeedChoice::Checkpoint}, {"option", SeedChoice::Option}});
