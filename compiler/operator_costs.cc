@@ -4,15 +4,12 @@
 #include <chrono>
 #include <future>
 #include <map>
-#include <memory>
 #include <set>
 #include <unordered_map>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/ones_like.h>
-#include <c10/core/Storage.h>
-#include <c10/util/ThreadLocalDebugInfo.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/variable.h>
@@ -21,8 +18,8 @@
 #include "stagecraft/base/median.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/fuse/regions.h"
+#include "stagecraft/compiler/kept_bytes.h"
 #include "stagecraft/compiler/lone_node.h"
-#include "stagecraft/compiler/memory_meter.h"
 #include "stagecraft/compiler/operator_uses.h"
 #include "stagecraft/compiler/partition.h"
 #include "stagecraft/compiler/thread_count.h"
@@ -74,7 +71,7 @@ class Measuring {
             const Tensors& labels,
             int repeats,
             const std::vector<Region>& regions)
-      : graph_(graph), repeats_(repeats), uses_(graph.values.size()) {
+      : graph_(graph), repeats_(repeats), uses_(graph.values.size()), bytes_(graph) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       values_[graph.inputs[i]] = inputs[i];
     }
@@ -124,11 +121,10 @@ class Measuring {
     }
     {
       const LoneNode first(graph_, node, /*all=*/false);
-      const std::set<int> counted = kept_;
-      measure_bytes(first, cost);
-      if (fused) {
-        kept_ = counted;  // by the region
-      }
+      // What a region keeps is counted with the region.
+      const KeptBytes::Bytes bytes = bytes_.measure(first, arguments_of(first), /*counts=*/!fused);
+      cost.kept = bytes.kept;
+      cost.transient = bytes.transient;
       measure_forward(first, cost);
     }
     measure_backward(LoneNode(graph_, node, /*all=*/true), cost);
@@ -139,8 +135,7 @@ class Measuring {
   void measure_region(const Region& region, std::vector<OperatorCost>& costs) {
     const LoneNode passes(graph_, region);
     (void)passes.run(arguments_of(passes));  // makes the plan
-    OperatorCost whole;
-    measure_bytes(passes, whole);
+    const KeptBytes::Bytes whole = bytes_.measure(passes, arguments_of(passes), /*counts=*/true);
     double alone = 0;
     for (const std::size_t node : region.nodes) {
       alone += costs[node].kept;
@@ -174,73 +169,6 @@ class Measuring {
       arguments.push_back(values_.at(id).detach().requires_grad_(carries_gradient(id)));
     }
     return arguments;
-  }
-
-  /// Keeps OC-2. What a node's graph holds is seen when all else has let go: the node gets values
-  /// made for it, and who has outlived that is still held.
-  void measure_bytes(const LoneNode& node, OperatorCost& cost) {
-    using Weak = c10::weak_intrusive_ptr<c10::StorageImpl>;
-    struct Watched {
-      int alias_set;
-      double bytes;
-      Weak storage;
-    };
-    std::vector<Watched> watched;
-    const auto watch = [&](ValueId id, const at::Tensor& tensor) {
-      if (graph_.at(id).kind == ValueKind::Computed) {
-        watched.push_back({graph_.at(id).alias_set,
-                           static_cast<double>(tensor.storage().nbytes()),
-                           tensor.storage().getWeakStorageImpl()});
-      }
-    };
-    const Tensors leaves = arguments_of(node);
-    const std::vector<ValueId> inputs = node.inputs();
-    const auto meter = std::make_shared<MemoryMeter>();
-    const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, meter);
-    std::vector<std::shared_ptr<torch::autograd::Node>> graph;
-    {
-      Tensors arguments;
-      for (std::size_t i = 0; i < leaves.size(); ++i) {
-        // Not the leaf: its accumulator would hold it. Of the batch not a copy either.
-        const ValueId id = inputs[i];
-        const bool computed = graph_.at(id).kind == ValueKind::Computed;
-        arguments.push_back(computed ? leaves[i].clone() : leaves[i]);
-        watch(id, arguments.back());
-      }
-      meter->reset_peak();
-      const Tensors results = node.run(arguments);
-      cost.transient = static_cast<double>(meter->peak() - meter->live());
-      const std::vector<ValueId> ids = node.results();
-      for (std::size_t i = 0; i < results.size(); ++i) {
-        if (results[i].defined() && results[i].requires_grad()) {
-          graph.push_back(results[i].grad_fn());
-          watch(ids[i], results[i]);
-        }
-      }
-    }
-    cost.kept = static_cast<double>(meter->live());
-    std::set<c10::StorageImpl*> others, seen;  // others: parameters, constants and the batch
-    for (const Tensors* tensors : {&node.parameters(), &graph_.constants, &leaves}) {
-      for (const at::Tensor& tensor : *tensors) {
-        if (tensor.has_storage()) {
-          others.insert(tensor.storage().unsafeGetStorageImpl());
-        }
-      }
-    }
-    std::set<int> newly;
-    for (const Watched& value : watched) {
-      const auto held = value.storage.lock();
-      if (!held || !seen.insert(held.get()).second) {
-        continue;
-      }
-      if (others.contains(held.get())) {
-        kept_.insert(value.alias_set);  // a view of what is counted nowhere
-      } else if (kept_.contains(value.alias_set) || !newly.insert(value.alias_set).second) {
-        cost.kept -= value.bytes;
-      }
-    }
-    kept_.merge(newly);
-    cost.kept = std::max(0.0, cost.kept);
   }
 
   void measure_forward(const LoneNode& node, OperatorCost& cost) const {
@@ -317,8 +245,8 @@ class Measuring {
   const int repeats_;
   std::vector<int> uses_;  // by value: reads still to come
   std::unordered_map<ValueId, at::Tensor> values_;
+  KeptBytes bytes_;
   std::set<ValueId> of_batch_;                 // computed from the batch
-  std::set<int> kept_;                         // alias sets that are counted
   std::set<std::size_t> fused_;                // nodes of regions
   std::map<std::size_t, const Region*> ends_;  // by their last node
 };

@@ -1,0 +1,93 @@
+#include "stagecraft/compiler/kept_bytes.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include <c10/core/Storage.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include "stagecraft/compiler/memory_meter.h"
+
+namespace stagecraft {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+}  // namespace
+
+// What a node's graph holds is seen when all else has let go: the node gets values made for it, and
+// who has outlived that is still held.
+KeptBytes::Bytes KeptBytes::measure(const LoneNode& node, const Tensors& leaves, bool counts) {
+  using Weak = c10::weak_intrusive_ptr<c10::StorageImpl>;
+  struct Watched {
+    int alias_set;
+    double bytes;
+    Weak storage;
+  };
+  Bytes bytes;
+  std::vector<Watched> watched;
+  const auto watch = [&](ValueId id, const at::Tensor& tensor) {
+    if (graph_.at(id).kind == ValueKind::Computed) {
+      watched.push_back({graph_.at(id).alias_set,
+                         static_cast<double>(tensor.storage().nbytes()),
+                         tensor.storage().getWeakStorageImpl()});
+    }
+  };
+  const std::vector<ValueId> inputs = node.inputs();
+  const auto meter = std::make_shared<MemoryMeter>();
+  const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, meter);
+  std::vector<std::shared_ptr<torch::autograd::Node>> graph;
+  {
+    Tensors arguments;
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      // Not the leaf: its accumulator would hold it. Of the batch not a copy either.
+      const ValueId id = inputs[i];
+      const bool computed = graph_.at(id).kind == ValueKind::Computed;
+      arguments.push_back(computed ? leaves[i].clone() : leaves[i]);
+      watch(id, arguments.back());
+    }
+    meter->reset_peak();
+    const Tensors results = node.run(arguments);
+    bytes.transient = static_cast<double>(meter->peak() - meter->live());
+    const std::vector<ValueId> ids = node.results();
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (results[i].defined() && results[i].requires_grad()) {
+        graph.push_back(results[i].grad_fn());
+        watch(ids[i], results[i]);
+      }
+    }
+  }
+  bytes.kept = static_cast<double>(meter->live());
+  std::set<c10::StorageImpl*> others, seen;  // others: parameters, constants and the batch
+  for (const Tensors* tensors : {&node.parameters(), &graph_.constants, &leaves}) {
+    for (const at::Tensor& tensor : *tensors) {
+      if (tensor.has_storage()) {
+        others.insert(tensor.storage().unsafeGetStorageImpl());
+      }
+    }
+  }
+  std::set<int> counted = counted_;
+  std::set<int> newly;
+  for (const Watched& value : watched) {
+    const auto held = value.storage.lock();
+    if (!held || !seen.insert(held.get()).second) {
+      continue;
+    }
+    if (others.contains(held.get())) {
+      counted.insert(value.alias_set);  // a view of what is counted nowhere
+    } else if (counted.contains(value.alias_set) || !newly.insert(value.alias_set).second) {
+      bytes.kept -= value.bytes;
+    }
+  }
+  if (counts) {
+    counted_ = std::move(counted);
+    counted_.merge(newly);
+  }
+  bytes.kept = std::max(0.0, bytes.kept);
+  return bytes;
+}
+
+}  // namespace stagecraft
