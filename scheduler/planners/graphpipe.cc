@@ -72,7 +72,7 @@ double peak_with_inputs(WorkGraphs& graphs,
     const WorkGraph& graph = graphs.on(variant.turns.size / variant.devices);
     const StageWork work = work_of(graph, stage.operators);
     const auto holds = [&](int op) { return std::ranges::binary_search(stage.operators, op); };
-    double kept = work.kept;
+    double kept = work.kept + work.input;
     for (const WorkGraph::Result& result : graph.results()) {
       const bool received = !holds(result.producer) && std::ranges::any_of(result.consumers, holds);
       kept += received ? result.bytes : 0;
