@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "stagecraft/base/check.h"
+
 namespace stagecraft {
 namespace {
 
@@ -27,6 +29,23 @@ int compute_in_flight(const StagePace& x, const StagePace& y, int in_flight) {
     samples = tabled_in_flight(x, y, in_flight);
   }
   return (samples + x.size - 1) / x.size * x.size;
+}
+
+std::vector<int> samples_in_flight(const StageGraph& stages, std::span<const StagePace> paces) {
+  const auto order = stages.topological_order();
+  SC_CHECK(order.has_value(), "samples_in_flight() of a stage graph with a cycle");
+  std::vector<int> in_flight;
+  for (const StagePace& pace : paces) {
+    in_flight.push_back(sink_in_flight(pace));
+  }
+  for (auto s = order->rbegin(); s != order->rend(); ++s) {
+    int& mine = in_flight[s->index()];
+    for (const StageId c : stages.succs(*s)) {
+      mine = std::max(mine,
+                      compute_in_flight(paces[s->index()], paces[c.index()], in_flight[c.index()]));
+    }
+  }
+  return in_flight;
 }
 
 }  // namespace stagecraft

@@ -5,6 +5,11 @@
 /// Source: Jeon et al., "GraphPipe", App. A.1, rounded up to whole microbatches.
 #pragma once
 
+#include <span>
+#include <vector>
+
+#include "stagecraft/scheduler/stage_graph.h"
+
 namespace stagecraft {
 
 /// How a stage alternates: `group` forwards, then as many backwards, each of `size` samples.
@@ -29,5 +34,10 @@ struct StagePace {
 [[nodiscard]] constexpr int sink_in_flight(const StagePace& pace) {
   return pace.group * pace.size;
 }
+
+/// By stage of a graph where each has a pace: the fewest samples with which none waits for one that
+/// feeds it. Requires: acyclic.
+[[nodiscard]] std::vector<int> samples_in_flight(const StageGraph& stages,
+                                                 std::span<const StagePace> paces);
 
 }  // namespace stagecraft

@@ -61,23 +61,6 @@ std::vector<StagePace> paces_of(const StageGraph& stages, const std::vector<int>
   return paces;
 }
 
-/// By stage, in samples. Requires: acyclic.
-std::vector<int> in_flight_of(const StageGraph& stages, const std::vector<StagePace>& paces) {
-  std::vector<int> in_flight;
-  for (const StagePace& pace : paces) {
-    in_flight.push_back(pace.group * pace.size);
-  }
-  const std::vector<StageId> order = *stages.topological_order();
-  for (auto s = order.rbegin(); s != order.rend(); ++s) {
-    int& mine = in_flight[s->index()];
-    for (const StageId c : stages.succs(*s)) {
-      mine = std::max(mine,
-                      compute_in_flight(paces[s->index()], paces[c.index()], in_flight[c.index()]));
-    }
-  }
-  return in_flight;
-}
-
 }  // namespace
 
 Schedule kfkb(int ranks, int microbatches, int k) {
@@ -99,7 +82,7 @@ Schedule kfkb(const StageGraph& stages, int microbatches, const std::vector<int>
   require_positive("dag-kfkb", "microbatches", microbatches);
   require_acyclic("dag-kfkb", stages);
   const std::vector<StagePace> paces = paces_of(stages, k);
-  const std::vector<int> in_flight = in_flight_of(stages, paces);
+  const std::vector<int> in_flight = samples_in_flight(stages, paces);
   std::vector<Schedule::Row> rows;
   for (int s = 0; s < stages.size(); ++s) {
     const auto [group, size] = paces[static_cast<std::size_t>(s)];

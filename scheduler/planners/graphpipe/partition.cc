@@ -10,6 +10,10 @@
 namespace stagecraft::graphpipe {
 namespace {
 
+StageGraph graph_of(const PartitionProblem& problem, const std::vector<PartitionStage>& stages) {
+  return StageGraph::from_edges(static_cast<int>(stages.size()), stage_edges(problem, stages));
+}
+
 /// Producers first, otherwise by the first operator.
 std::vector<PartitionStage> in_order(const PartitionProblem& problem,
                                      std::vector<PartitionStage> stages) {
@@ -17,9 +21,7 @@ std::vector<PartitionStage> in_order(const PartitionProblem& problem,
     std::ranges::sort(stage.operators);
   }
   std::ranges::sort(stages, {}, [](const PartitionStage& s) { return s.operators.front(); });
-  const StageGraph graph =
-      StageGraph::from_edges(static_cast<int>(stages.size()), stage_edges(problem, stages));
-  const auto order = graph.topological_order();
+  const auto order = graph_of(problem, stages).topological_order();
   SC_CHECK(order.has_value(), "the stages of a partition wait for each other");
   std::vector<PartitionStage> sorted;
   for (const StageId stage : *order) {
@@ -52,19 +54,13 @@ std::vector<double> least_work(const PartitionProblem& problem) {
 
 Partition settle(const PartitionProblem& problem, std::vector<PartitionStage> stages) {
   Partition made{.stages = in_order(problem, std::move(stages))};
-  const auto turns = [&](std::size_t s) {
-    return problem.variants[at(made.stages[s].variant)].turns;
-  };
-  for (std::size_t s = 0; s < made.stages.size(); ++s) {
-    made.stages[s].in_flight = sink_in_flight(turns(s));
+  std::vector<StagePace> paces;
+  for (const PartitionStage& stage : made.stages) {
+    paces.push_back(problem.variants[at(stage.variant)].turns);
   }
-  // The largest producer first, so that a consumer's own figure is final when it is asked.
-  const Edges edges = stage_edges(problem, made.stages);
-  for (auto edge = edges.rbegin(); edge != edges.rend(); ++edge) {
-    const auto& [from, to] = *edge;
-    int& samples = made.stages[at(from)].in_flight;
-    samples = std::max(
-        samples, compute_in_flight(turns(at(from)), turns(at(to)), made.stages[at(to)].in_flight));
+  const std::vector<int> in_flight = samples_in_flight(graph_of(problem, made.stages), paces);
+  for (std::size_t s = 0; s < made.stages.size(); ++s) {
+    made.stages[s].in_flight = in_flight[s];
   }
   const Neighbours graph = neighbours_of(problem.operators, problem.edges);
   for (const PartitionStage& stage : made.stages) {
