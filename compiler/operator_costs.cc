@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <future>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -286,8 +285,7 @@ std::vector<OperatorCost> measure_operators(const Graph& graph,
                             how.repeats,
                             how.threads));
   }
-  const auto measure = [&] {
-    set_own_thread_count(how.threads);
+  return on_own_thread(how.threads, [&] {
     const at::AutoGradMode gradients(true);
     const std::vector<Region> regions = how.fuse ? regions_in(graph) : std::vector<Region>();
     Measuring measuring(graph, inputs, labels, how.repeats, regions);
@@ -297,9 +295,7 @@ std::vector<OperatorCost> measure_operators(const Graph& graph,
     }
     note_uses(graph, costs);
     return costs;
-  };
-  // The caller's thread may not be left with helpers of its own (thread_count.h).
-  return std::async(std::launch::async, measure).get();
+  });
 }
 
 }  // namespace stagecraft

@@ -9,10 +9,24 @@
 ///       at::set_num_threads changes the latter for the whole process.
 #pragma once
 
+#include <future>
+
 namespace stagecraft {
 
 /// Sets the calling thread's count. Cost: 0.1 ms; for the beginning of a thread.
 void set_own_thread_count(int count);
+
+/// Returns what `work` returns, done on a thread of its own with that count: the caller's is left
+/// without helpers.
+template <class Work>
+auto on_own_thread(int count, Work&& work) {
+  return std::async(std::launch::async,
+                    [&] {
+                      set_own_thread_count(count);
+                      return work();
+                    })
+      .get();
+}
 
 /// While one lives, operators of the calling thread run on it alone, so no pool comes to be.
 class SingleThreaded {

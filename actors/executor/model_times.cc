@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <future>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -262,13 +261,10 @@ ModelTimes time_model(const Graph& graph,
                             how.repeats,
                             how.threads));
   }
-  const auto measure = [&] {
-    set_own_thread_count(how.threads);
+  return on_own_thread(how.threads, [&] {
     const at::AutoGradMode gradients(true);
     return Timing(graph, inputs, labels, how).run();
-  };
-  // The caller's thread may not be left with helpers of its own (thread_count.h).
-  return std::async(std::launch::async, measure).get();
+  });
 }
 
 }  // namespace stagecraft
