@@ -13,6 +13,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/kfkb.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/scheduler/planners/graphpipe/search.h"
 
 namespace stagecraft {
 namespace {
@@ -106,23 +107,20 @@ std::optional<Partition> partition_within(const PlanRequest& request,
 /// What the candidates are made of: sizes of microbatches, and what stages may be.
 struct Kind {
   std::vector<int> sizes;
-  GraphpipeOptions options;
-  bool if_replicas = false;  ///< of no use where no stage has replicas
+  bool replicas = false;  ///< of no use then where no stage has them
 };
 
 std::vector<Kind> kinds_of(const PlanRequest& request, const GraphpipeOptions& options) {
   const std::vector<int> sizes = request.sizes();
-  GraphpipeOptions alone = options;
-  alone.replicas = false;
   std::vector<Kind> kinds;
   for (const int size : sizes) {
-    kinds.push_back({{size}, alone});
+    kinds.push_back({{size}});
     if (options.replicas && request.devices > 1 && size > 1) {
-      kinds.push_back({{size}, options, true});
+      kinds.push_back({{size}, true});
     }
   }
   if (options.stage_sizes && sizes.size() > 1) {
-    kinds.push_back({sizes, alone});
+    kinds.push_back({sizes});
   }
   return kinds;
 }
@@ -198,20 +196,15 @@ void add_schedules(const PlanRequest& request,
                           least - request.memory));
 }
 
-PartitionProblem problem_of(const PlanRequest& request,
-                            WorkGraphs& graphs,
-                            const std::vector<int>& sizes,
-                            const GraphpipeOptions& options) {
+/// Times are of forward, backward and update of a sample, transfers at the usual link.
+PartitionProblem problem_of(const PlanRequest& request, WorkGraphs& graphs, const Kind& kind) {
   PartitionProblem problem{.devices = request.devices, .memory = request.memory};
-  for (const int size : sizes) {
-    for (int turn = 1; turn <= options.longest_turn && size * turn <= request.batch; turn *= 2) {
-      for (int d = 1; d <= (options.replicas ? request.devices : 1) && size % d == 0; d *= 2) {
-        problem.variants.push_back(
-            variant_of(request, graphs.on(size / d), {.group = turn, .size = size}, d));
-      }
+  for (const int size : kind.sizes) {
+    for (int d = 1; d <= (kind.replicas ? request.devices : 1) && size % d == 0; d *= 2) {
+      problem.variants.push_back(variant_of(request, graphs.on(size / d), {.size = size}, d));
     }
   }
-  const WorkGraph& graph = graphs.on(sizes.front());
+  const WorkGraph& graph = graphs.on(kind.sizes.front());
   problem.operators = graph.size();
   for (int op = 0; op < graph.size(); ++op) {
     problem.fixed.push_back(work_of(graph, op).held);
@@ -223,13 +216,6 @@ PartitionProblem problem_of(const PlanRequest& request,
 }
 
 }  // namespace
-
-PartitionProblem partition_problem_of(const PlanRequest& request,
-                                      const std::vector<int>& sizes,
-                                      const GraphpipeOptions& options) {
-  WorkGraphs graphs(request.costs);
-  return problem_of(request, graphs, sizes, options);
-}
 
 std::optional<std::string> graphpipe_refuses(const PlanRequest& request) {
   if (request.schedule) {
@@ -251,31 +237,29 @@ std::vector<Candidate> graphpipe_candidates(const PlanRequest& request,
   WorkGraphs graphs(request.costs);
   std::vector<Rated> found;
   const auto search = [&](const Kind& kind, SearchMode mode) -> std::optional<Rated> {
-    const PartitionProblem problem = problem_of(request, graphs, kind.sizes, kind.options);
+    const PartitionProblem problem = problem_of(request, graphs, kind);
     const auto partition = partition_within(request, graphs, problem, mode);
     return partition ? std::optional(rate(request, problem, *partition)) : std::nullopt;
   };
-  const bool twice = options.mode == SearchMode::Auto;
   for (const Kind& kind : kinds) {
-    if (auto rated = search(kind, twice ? SearchMode::Absorbing : options.mode)) {
+    if (auto rated = search(kind, SearchMode::Absorbing)) {
       rated->kind = &kind;
       found.push_back(std::move(*rated));
     }
   }
   std::ranges::stable_sort(found, {}, &Rated::seconds);
   // The exact search takes its time, and is left to those that may be the answer.
-  for (std::size_t i = 0; twice && i < std::min(kPromising, found.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(kPromising, found.size()); ++i) {
     if (auto rated = search(*found[i].kind, SearchMode::Auto)) {
       rated->kind = found[i].kind;
       found[i] = std::move(*rated);
     }
   }
   std::erase_if(found, [](const Rated& rated) {
-    return rated.kind->if_replicas && rated.candidate.replicas.empty();
+    return rated.kind->replicas && rated.candidate.replicas.empty();
   });
   if (found.empty()) {
-    refuse(
-        request, graphs, problem_of(request, graphs, kinds.front().sizes, kinds.front().options));
+    refuse(request, graphs, problem_of(request, graphs, kinds.front()));
   }
   std::ranges::stable_sort(found, {}, &Rated::seconds);
   std::vector<Candidate> candidates;

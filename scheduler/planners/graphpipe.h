@@ -14,17 +14,14 @@
 #include <string>
 #include <vector>
 
-#include "stagecraft/scheduler/planners/graphpipe/search.h"
 #include "stagecraft/scheduler/planners/planner.h"
 
 namespace stagecraft {
 
 struct GraphpipeOptions {
-  graphpipe::SearchMode mode = graphpipe::SearchMode::Auto;
   bool replicas = true;  ///< stages on 2, 4, 8 .. devices that share its microbatches
   /// Each stage has a size of its own among those of the request.
   bool stage_sizes = false;
-  int longest_turn = 1;  ///< a stage does up to so many forwards in a row; 1, 2, 4 .. are tried
 };
 
 /// Why the planner cannot answer: a schedule that is given, other than 1F1B.
@@ -32,17 +29,11 @@ struct GraphpipeOptions {
 
 /// Returns the best candidates of all sizes of microbatch, eight at most: for every size one with
 /// and one without replicas, and one where stages have sizes of their own, if asked for. The
-/// fastest comes first; Auto looks for exact answers to the first two only.
+/// fastest comes first; exact answers are looked for to the first two only.
 /// Errors: PlanInfeasible where no stages fit the memory; UsageArgument for a request without
 ///         operators, devices or sizes that divide the batch.
 [[nodiscard]] std::vector<Candidate> graphpipe_candidates(const PlanRequest& request,
                                                           const GraphpipeOptions& options);
 [[nodiscard]] std::vector<Candidate> graphpipe_candidates(const PlanRequest& request);
-
-/// What the search is asked for a request: sizes of microbatches that stages may have, and turns.
-/// Times are of forward, backward and update of a sample, transfers at the usual link.
-[[nodiscard]] graphpipe::PartitionProblem partition_problem_of(const PlanRequest& request,
-                                                               const std::vector<int>& sizes,
-                                                               const GraphpipeOptions& options);
 
 }  // namespace stagecraft
