@@ -114,13 +114,13 @@ std::vector<Kind> kinds_of(const PlanRequest& request, const GraphpipeOptions& o
   const std::vector<int> sizes = request.sizes();
   std::vector<Kind> kinds;
   for (const int size : sizes) {
-    kinds.push_back({{size}});
+    kinds.push_back({.sizes = {size}});
     if (options.replicas && request.devices > 1 && size > 1) {
-      kinds.push_back({{size}, true});
+      kinds.push_back({.sizes = {size}, .replicas = true});
     }
   }
   if (options.stage_sizes && sizes.size() > 1) {
-    kinds.push_back({sizes});
+    kinds.push_back({.sizes = sizes});
   }
   return kinds;
 }
