@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/event_ends.h"
 #include "stagecraft/scheduler/placement.h"
 #include "stagecraft/scheduler/task_graph.h"
 
@@ -17,37 +18,62 @@ constexpr int kNothing = -1;
 /// The state of one run: end times by entry, and which entry each one waited for last.
 class Simulation {
  public:
-  Simulation(const TaskGraph& tasks, const Costs& costs)
+  Simulation(const TaskGraph& tasks, const Costs& costs, std::span<const StepOrder> orders)
       : tasks_(tasks),
         costs_(costs),
+        ends_(tasks, costs.links, orders),
         times_(tasks.entries().size()),
         cause_(tasks.entries().size(), kNothing) {}
 
   /// Requires: all that the entry waits for has ended.
   void run_entry(int number);
-  /// Runs all that can run, on shared processors. Returns how many entries that were.
+  /// Runs all that can run, each row on its own processors. Returns how many entries that were.
+  [[nodiscard]] std::size_t run_apart();
+  /// The same on shared processors.
   [[nodiscard]] std::size_t run_shared();
   [[nodiscard]] Timeline timeline() const;
 
  private:
-  [[nodiscard]] bool can_run(int number, const std::vector<bool>& ended) const;
-  [[nodiscard]] double arrival(const Task& task, const Task& prerequisite, int from, int to) const;
+  [[nodiscard]] bool can_run(int number) const;
+  [[nodiscard]] int awaited(int number) const;
+  [[nodiscard]] EventEnds::End arrival(const Task& task, const Task& prerequisite, int to);
   [[nodiscard]] std::vector<Task> critical_path() const;
   [[nodiscard]] Task critical_task(int number, int after) const;
   [[nodiscard]] RowTimeline row_timeline(int row, double makespan) const;
 
   const TaskGraph& tasks_;
   const Costs& costs_;
+  EventEnds ends_;
   std::vector<EntryTime> times_;
   std::vector<int> cause_;
 };
 
-double Simulation::arrival(const Task& task, const Task& prerequisite, int from, int to) const {
+/// When what the prerequisite made is with the task of entry `to`.
+EventEnds::End Simulation::arrival(const Task& task, const Task& prerequisite, int to) {
+  if (ends_.is_ordered({prerequisite, task.stage})) {
+    return ends_.end_of({prerequisite, task.stage});
+  }
+  const int from = tasks_.find(prerequisite);
   const bool gradient = prerequisite.kind != CellKind::Forward;
   const int producer = (gradient ? task : prerequisite).stage.value;
   const int consumer = (gradient ? prerequisite : task).stage.value;
-  return times_[static_cast<std::size_t>(from)].end +
-         costs_.links.transfer({producer, consumer}, tasks_.entry(from).row, tasks_.entry(to).row);
+  const double transfer =
+      costs_.links.transfer({producer, consumer}, tasks_.entry(from).row, tasks_.entry(to).row);
+  return {times_[static_cast<std::size_t>(from)].end + transfer, from, {prerequisite}};
+}
+
+/// An entry that this one waits for by an order; kNothing where all of those have ended.
+int Simulation::awaited(int number) const {
+  if (ends_.empty()) {
+    return kNothing;
+  }
+  for (const Task& task : tasks_.entry(number).cell->tasks()) {
+    const int entry = tasks_.in_range(task) ? ends_.awaited(task) : kNothing;
+    if (entry != kNothing) {
+      return entry;
+    }
+  }
+  return kNothing;
 }
 
 void Simulation::run_entry(int number) {
@@ -60,6 +86,13 @@ void Simulation::run_entry(int number) {
     time.start = times_[static_cast<std::size_t>(cause)].end;
   }
   const double free = time.start;
+  const auto wait_for = [&](const EventEnds::End& end) {
+    if (end.time > time.start) {
+      time.start = end.time;
+      time.waited_for = end.event.task;
+      cause = end.entry;
+    }
+  };
   for (const Task& task : entry.cell->tasks()) {
     if (!tasks_.in_range(task)) {
       throw Error(
@@ -77,13 +110,9 @@ void Simulation::run_entry(int number) {
                         to_string(task),
                         to_string(prerequisite)));
       }
-      const double ready = arrival(task, prerequisite, holder, number);
-      if (ready > time.start) {
-        time.start = ready;
-        time.waited_for = prerequisite;
-        cause = holder;
-      }
+      wait_for(arrival(task, prerequisite, number));
     });
+    wait_for(ends_.last_before({task}));
   }
   if (time.waited_for) {
     time.in_transfer = time.start - std::max(free, times_[static_cast<std::size_t>(cause)].end);
@@ -93,13 +122,22 @@ void Simulation::run_entry(int number) {
   cause_[static_cast<std::size_t>(number)] = cause;
 }
 
-bool Simulation::can_run(int number, const std::vector<bool>& ended) const {
-  bool can = true;
+std::size_t Simulation::run_apart() {
+  return tasks_.walk(
+      [&](int number) {
+        run_entry(number);
+        ends_.set_end(number, times_[static_cast<std::size_t>(number)].end);
+      },
+      [&](int number) { return awaited(number); });
+}
+
+bool Simulation::can_run(int number) const {
+  bool can = awaited(number) == kNothing;
   for (const Task& task : tasks_.entry(number).cell->tasks()) {
     if (tasks_.in_range(task)) {
       tasks_.for_each_prerequisite(task, [&](const Task& prerequisite) {
         const int holder = tasks_.find(prerequisite);
-        can = can && (holder == TaskGraph::kMissing || ended[static_cast<std::size_t>(holder)]);
+        can = can && (holder == TaskGraph::kMissing || ends_.has_ended(holder));
       });
     }
   }
@@ -117,7 +155,6 @@ std::size_t Simulation::run_shared() {
   for (int row = 0; row < tasks_.rows(); ++row) {
     rows.push_back({.next = tasks_.row_begin(row)});
   }
-  std::vector<bool> ended(times_.size(), false);
   std::size_t ran = 0;
   double now = 0;
   const double threads = std::max(1, costs_.device.threads);
@@ -126,7 +163,7 @@ std::size_t Simulation::run_shared() {
     double next_start = std::numeric_limits<double>::infinity();
     for (int r = 0; r < tasks_.rows(); ++r) {
       Row& row = rows[static_cast<std::size_t>(r)];
-      if (!row.placed && row.next < tasks_.row_end(r) && can_run(row.next, ended)) {
+      if (!row.placed && row.next < tasks_.row_end(r) && can_run(row.next)) {
         run_entry(row.next);
         row.placed = true;
       }
@@ -160,7 +197,7 @@ std::size_t Simulation::run_shared() {
       row.left -= (next - now) * speed;
       if (ends) {
         times_[static_cast<std::size_t>(row.next)].end = next;
-        ended[static_cast<std::size_t>(row.next)] = true;
+        ends_.set_end(row.next, next);
         ++row.next;
         ++ran;
         row.placed = row.running = false;
@@ -315,20 +352,23 @@ void add_memory(const Schedule& schedule,
 
 }  // namespace
 
-Timeline simulate(const Schedule& schedule, const StageGraph& graph, const Costs& costs) {
+Timeline simulate(const Schedule& schedule,
+                  const StageGraph& graph,
+                  const Costs& costs,
+                  std::span<const StepOrder> orders) {
   const TaskGraph tasks(schedule.rows(), graph, schedule.microbatches());
-  Simulation simulation(tasks, costs);
+  Simulation simulation(tasks, costs, orders);
   const CostDevice& device = costs.device;
   const bool shared =
       device.processors > 0 && tasks.rows() * std::max(1, device.threads) > device.processors;
-  const std::size_t ran = shared ? simulation.run_shared()
-                                 : tasks.walk([&](int number) { simulation.run_entry(number); });
+  const std::size_t ran = shared ? simulation.run_shared() : simulation.run_apart();
   if (ran != tasks.entries().size()) {
     throw Error(Errc::ScheduleInvalid,
-                fmt::format("{} of {} cells wait for each other for ever; run validate() on the "
-                            "list form for a cycle",
+                fmt::format("{} of {} cells wait for each other for ever; {}",
                             tasks.entries().size() - ran,
-                            tasks.entries().size()));
+                            tasks.entries().size(),
+                            orders.empty() ? "run validate() on the list form for a cycle"
+                                           : "leave out an order that makes them"));
   }
   Timeline timeline = simulation.timeline();
   add_memory(schedule, graph, costs.stages.memory, timeline);

@@ -3,17 +3,20 @@
 /// Rows run their lists in order. An entry starts when its row is free and all it waits for has
 /// ended, a transfer later when that ran on another row; the members of a group start and end
 /// together. Columns play no part. Where rows share fewer processors than they have threads
-/// (CostDevice), all that run at a time are slowed down alike. Pure; any thread.
+/// (CostDevice), all that run at a time are slowed down alike. Further orders may be given that
+/// tasks and transfers keep. Pure; any thread.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "stagecraft/scheduler/costs.h"
 #include "stagecraft/scheduler/schedule.h"
 #include "stagecraft/scheduler/stage_graph.h"
+#include "stagecraft/scheduler/step_order.h"
 
 namespace stagecraft {
 
@@ -22,9 +25,11 @@ struct EntryTime {
   double start = 0;
   double end = 0;
   std::optional<Task> waited_for;  ///< whose result came last, where the row stood idle for it
-  double in_transfer = 0;          ///< how much of that wait the result spent on its way
-  double bytes = 0;                ///< held by the row meanwhile, as the memory model has it
-  double bytes_after = 0;          ///< still held when it has ended
+  /// How much of that wait the result spent on its way, or, by an order, with its transfer waiting
+  /// for another.
+  double in_transfer = 0;
+  double bytes = 0;        ///< held by the row meanwhile, as the memory model has it
+  double bytes_after = 0;  ///< still held when it has ended
 };
 
 /// Why a row was idle; the parts add up to its idle time.
@@ -65,12 +70,15 @@ struct Timeline {
   }
 };
 
+/// `orders`: kept besides the schedule's own; an entry may then wait for a task of its own row.
 /// Requires: validate() finds nothing in the schedule's list form.
-/// Errors: ScheduleInvalid when a task waits for one that is missing or that waits for it.
+/// Errors: ScheduleInvalid when a task waits for one that is missing or that waits for it, also by
+///         an order, and for an order of what the schedule does not have.
 /// Cost: linear in the cells; times rows where they share processors.
 [[nodiscard]] Timeline simulate(const Schedule& schedule,
                                 const StageGraph& graph,
-                                const Costs& costs = {});
+                                const Costs& costs = {},
+                                std::span<const StepOrder> orders = {});
 
 enum class BubbleCause : std::uint8_t { WarmUp, Dependency, Transfer, Drain };
 

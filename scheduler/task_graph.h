@@ -81,7 +81,13 @@ class TaskGraph {
   /// Calls visit(entry number) once for every entry that can ever start, after all it waits for.
   /// Missing prerequisites do not hold anything up. Returns how many entries were visited.
   template <class Visit>
-  std::size_t walk(Visit&& visit) const;
+  std::size_t walk(Visit&& visit) const {
+    return walk(visit, [](int) { return kMissing; });
+  }
+  /// The same where entries wait for others besides: `awaited(entry)` is one that has not been
+  /// visited, or kMissing.
+  template <class Visit, class Awaited>
+  std::size_t walk(Visit&& visit, Awaited&& awaited) const;
 
  private:
   /// The tasks that send a gradient to the backward of `task`'s stage and microbatch.
@@ -157,14 +163,17 @@ void TaskGraph::for_each_overlapping(const Task& task, StageId other, Visit&& vi
   }
 }
 
-template <class Visit>
-std::size_t TaskGraph::walk(Visit&& visit) const {
+template <class Visit, class Awaited>
+std::size_t TaskGraph::walk(Visit&& visit, Awaited&& awaited) const {
   std::vector<bool> done(entries_.size());
   RowRun run(entries_.size(), static_cast<std::size_t>(rows()));
   return run(
       {row_begin_.begin(), row_begin_.end() - 1},
       std::span(row_begin_).subspan(1),
-      [&](int entry) { return first_unmet(entry, done); },
+      [&](int entry) {
+        const int unmet = first_unmet(entry, done);
+        return unmet == kMissing ? awaited(entry) : unmet;
+      },
       [&](int entry) {
         visit(entry);
         done[static_cast<std::size_t>(entry)] = true;

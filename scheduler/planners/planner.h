@@ -18,6 +18,7 @@
 #include "stagecraft/scheduler/costs.h"
 #include "stagecraft/scheduler/planners/work_graph.h"
 #include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/scheduler/step_order.h"
 
 namespace stagecraft {
 
@@ -30,6 +31,11 @@ struct PlanRequest {
   /// that were measured and divide it.
   std::vector<int> microbatch_sizes;
   bool stage_sizes = false;  ///< stages may take microbatches of different sizes
+  /// Rows compute and communicate by turns (pfeife/phase_barriers.h).
+  bool phases = false;
+  /// Every plan keeps them; schedules that cannot are no candidates.
+  std::vector<StepOrder> orders;
+  bool shared_channels = false;  ///< one half-duplex channel between every two devices
   /// The schedule is given, and only the cut is asked for: a builder's name, or a schedule.
   std::optional<std::string> builder;
   std::optional<Schedule> schedule;

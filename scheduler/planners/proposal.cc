@@ -10,6 +10,8 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/placement.h"
+#include "stagecraft/scheduler/planners/costs_of_copies.h"
+#include "stagecraft/scheduler/planners/kept_orders.h"
 #include "stagecraft/scheduler/planners/registry.h"
 #include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/scheduler/validate.h"
@@ -19,6 +21,19 @@ namespace {
 
 std::size_t index(int number) {
   return static_cast<std::size_t>(number);
+}
+
+/// The row to which what the entry waited for was on its way: its own, unless an order has it wait
+/// for another's transfer.
+int receiving_row(const PlanProposal& proposal, const EntryTime& entry, int row) {
+  for (const StepOrder& order : proposal.orders) {
+    if (order.before.is_transfer() && order.before.task == entry.waited_for &&
+        !order.after.is_transfer() &&
+        std::ranges::find(entry.cell->tasks(), order.after.task) != entry.cell->tasks().end()) {
+      return proposal.devices[order.before.receiver.index()];
+    }
+  }
+  return row;
 }
 
 Bottleneck bottleneck_of(const PlanProposal& proposal, const Timeline& timeline) {
@@ -35,7 +50,8 @@ Bottleneck bottleneck_of(const PlanProposal& proposal, const Timeline& timeline)
     });
     if (entry != entries.end() && entry->waited_for && entry->in_transfer > 0) {
       const int from = proposal.devices[entry->waited_for->stage.index()];
-      transfers[{std::min(from, row), std::max(from, row)}] += entry->in_transfer;
+      const int to = receiving_row(proposal, *entry, row);
+      transfers[{std::min(from, to), std::max(from, to)}] += entry->in_transfer;
     }
   }
   for (const auto& [ends, seconds] : transfers) {
@@ -110,8 +126,8 @@ int PlanProposal::fullest() const {
 Judge::Judge(const PlanRequest& request)
     : request_(&request), graphs_(request.costs), bound_(bound_of(request, graphs_)) {}
 
-/// Each stage on microbatches of its own size, shared by its replicas.
-Costs Judge::stage_costs(const Candidate& candidate) {
+/// Each stage on microbatches of its own size, shared by its replicas; copies add up gradients.
+Costs Judge::stage_costs(const Candidate& candidate, const Layout& layout) {
   Costs made = costs_of(request_->costs, graphs_.on(candidate.microbatch_size), candidate.stages);
   for (std::size_t s = 0; s < candidate.stages.size(); ++s) {
     const int replicas = candidate.replicas_of(s);
@@ -122,8 +138,8 @@ Costs Judge::stage_costs(const Candidate& candidate) {
       made.stages.memory.activations[s] *= static_cast<double>(samples) / candidate.microbatch_size;
       made.stages.memory.transient[s] = work.transient;
     }
-    made.stages.each[s].update +=
-        all_reduce_seconds(work.parameters, request_->costs.links.usual, replicas);
+    made.stages.each[s].update += all_reduce_seconds(
+        work.parameters, request_->costs.links.usual, replicas * layout.replicas());
   }
   // What crosses at a time is a microbatch of the stage whose are smaller.
   for (auto& [edge, bytes] : made.links.edge_bytes) {
@@ -131,15 +147,17 @@ Costs Judge::stage_costs(const Candidate& candidate) {
         std::min(candidate.size_of(index(edge.first)), candidate.size_of(index(edge.second)));
     bytes *= static_cast<double>(part) / candidate.microbatch_size;
   }
-  return made;
+  return costs_of_copies(made, layout);
 }
 
 PlanProposal Judge::propose(const Candidate& candidate) {
   PlanProposal made;
   made.candidate = candidate;
   made.microbatches = request_->batch / candidate.microbatch_size;
-  made.graph = stage_graph_of(graphs_.on(candidate.microbatch_size), candidate.stages);
-  made.costs = stage_costs(candidate);
+  const Layout layout = Layout::of(candidate.schedule);
+  made.graph =
+      layout.expand(stage_graph_of(graphs_.on(candidate.microbatch_size), candidate.stages));
+  made.costs = stage_costs(candidate, layout);
   if (!candidate.stage_sizes.empty()) {
     made.graph.set_microbatch_sizes(candidate.sizes_in_units());
   }
@@ -156,9 +174,11 @@ PlanProposal Judge::propose(const Candidate& candidate) {
   }
   const Placement placement = Placement::of(schedule, made.graph.size());
   for (int s = 0; s < made.graph.size(); ++s) {
+    made.stage_of_cut.push_back(layout.replicas() == 1 ? s : layout.model_stage(StageId(s)).value);
     made.devices.push_back(placement.row(StageId(s)).value_or(0));
   }
-  const Timeline timeline = simulate(schedule, made.graph, made.costs);
+  made.orders = kept_orders(*request_, schedule, made.graph, made.costs);
+  const Timeline timeline = simulate(schedule, made.graph, made.costs, made.orders);
   made.critical_path = timeline.critical_path;
   std::vector<double> update(timeline.rows.size(), 0);
   for (std::size_t s = 0; s < made.devices.size(); ++s) {
@@ -176,10 +196,45 @@ PlanProposal Judge::propose(const Candidate& candidate) {
   return made;
 }
 
+bool leads(const PlanProposal& one, const PlanProposal& other) {
+  if (one.fits != other.fits) {
+    return one.fits;
+  }
+  if (std::max(one.step, other.step) > std::min(one.step, other.step) * (1 + kAlike)) {
+    return one.step < other.step;
+  }
+  const auto rank = [](const PlanProposal& p) {
+    return std::tuple(p.candidate.stages.size(), p.most_bytes(), p.step);
+  };
+  return rank(one) <= rank(other);
+}
+
 double lower_bound(const PlanRequest& request) {
   WorkGraphs graphs(request.costs);
   return bound_of(request, graphs);
 }
+
+namespace {
+
+/// Judges those that can keep the request's orders. Returns why the first of the others cannot.
+std::optional<std::string> add_judged(Judge& judge,
+                                      const std::vector<Candidate>& candidates,
+                                      std::vector<PlanProposal>& all) {
+  std::optional<std::string> reason;
+  for (const Candidate& candidate : candidates) {
+    try {
+      all.push_back(judge.propose(candidate));
+    } catch (const Error& error) {
+      if (error.code() != Errc::UsageArgument) {
+        throw;
+      }
+      reason = reason.value_or(fmt::format("{}: {}", candidate.schedule_name, error.what()));
+    }
+  }
+  return reason;
+}
+
+}  // namespace
 
 std::vector<PlanProposal> propose(const PlanRequest& request, std::string_view planner) {
   Judge judge(request);
@@ -195,8 +250,8 @@ std::vector<PlanProposal> propose(const PlanRequest& request, std::string_view p
       continue;
     }
     try {
-      for (const Candidate& candidate : info.search(request)) {
-        all.push_back(judge.propose(candidate));
+      if (const auto reason = add_judged(judge, info.search(request), all)) {
+        reasons.push_back(fmt::format("{}: {}", info.name, *reason));
       }
     } catch (const Error& error) {
       if (error.code() != Errc::PlanInfeasible) {
@@ -219,13 +274,15 @@ std::vector<PlanProposal> propose(const PlanRequest& request, std::string_view p
                       least.candidate.schedule_name,
                       least.most_bytes() - request.memory));
     }
-    throw Error(lacks_memory ? Errc::PlanInfeasible : Errc::UsageArgument,
-                fmt::format("no plan {}:\n  {}\n{}",
-                            lacks_memory ? "fits the devices" : "was made",
-                            fmt::join(reasons, "\n  "),
-                            lacks_memory ? "use more devices, devices with more memory, or smaller "
-                                           "microbatches"
-                                         : "ask another planner, or --planner auto"));
+    throw Error(
+        lacks_memory ? Errc::PlanInfeasible : Errc::UsageArgument,
+        fmt::format("no plan {}:\n  {}\n{}",
+                    lacks_memory ? "fits the devices" : "was made",
+                    fmt::join(reasons, "\n  "),
+                    lacks_memory ? "use more devices, devices with more memory, or smaller "
+                                   "microbatches"
+                    : request.orders.empty() ? "ask another planner, or --planner auto"
+                                             : "give orders that their schedules can keep"));
   }
   return all;
 }

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "stagecraft/scheduler/layout.h"
 #include "stagecraft/scheduler/planners/planner.h"
 
 namespace stagecraft {
@@ -34,11 +35,13 @@ struct Bottleneck {
 struct PlanProposal {
   Candidate candidate;
   int microbatches = 1;
-  StageGraph graph;
-  std::vector<int> devices;  ///< of every stage: its row of the schedule
-  Costs costs;               ///< of the stages, as the simulator got them
-  double step = 0;           ///< with the update
-  double update = 0;         ///< of the device that takes longest for it
+  StageGraph graph;               ///< of the schedule's stages: the candidate's, once per replica
+  std::vector<int> stage_of_cut;  ///< of each of those: its place in the candidate's cut
+  std::vector<int> devices;       ///< likewise: its row of the schedule
+  Costs costs;                    ///< likewise, as the simulator got them
+  std::vector<StepOrder> orders;  ///< kept besides the schedule's own, as the request asks
+  double step = 0;                ///< with the update
+  double update = 0;              ///< of the device that takes longest for it
   std::vector<Task> critical_path;
   std::vector<double> busy;   ///< by row: computing before the update
   std::vector<double> bytes;  ///< by row: most at once
@@ -53,6 +56,9 @@ struct PlanProposal {
   [[nodiscard]] double most_bytes() const { return bytes[static_cast<std::size_t>(fullest())]; }
 };
 
+/// Whether `one` is the better of the two, as PO-1 has it of all.
+[[nodiscard]] bool leads(const PlanProposal& one, const PlanProposal& other);
+
 /// No step of the batch is shorter on so many devices: by all there is to compute, and by the way
 /// of one microbatch through the model.
 [[nodiscard]] double lower_bound(const PlanRequest& request);
@@ -65,11 +71,11 @@ class Judge {
 
   /// Requires: the candidate's stages are all operators, each once.
   /// Errors: ScheduleInvalid for a schedule that validate() refuses for these stages, with what it
-  ///         says: a planner's fault.
+  ///         says: a planner's fault; UsageArgument where it cannot keep the request's orders.
   [[nodiscard]] PlanProposal propose(const Candidate& candidate);
 
  private:
-  [[nodiscard]] Costs stage_costs(const Candidate& candidate);
+  [[nodiscard]] Costs stage_costs(const Candidate& candidate, const Layout& layout);
 
   const PlanRequest* request_;
   WorkGraphs graphs_;
@@ -81,9 +87,9 @@ class Judge {
 }
 
 /// The proposals of one planner, or of all that apply ("auto"), best first (PO-1).
-/// Errors: UsageArgument for an unknown planner, one that cannot answer the request (with why), and
-///         costs that make no graph; PlanInfeasible where no planner finds what fits, with each
-///         one's reason.
+/// Errors: UsageArgument for an unknown planner, one that cannot answer the request (with why),
+///         orders that no plan can keep, and costs that make no graph; PlanInfeasible where no
+///         planner finds what fits, with each one's reason.
 [[nodiscard]] std::vector<PlanProposal> propose(const PlanRequest& request,
                                                 std::string_view planner);
 

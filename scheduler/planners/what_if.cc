@@ -16,10 +16,10 @@ constexpr double kLeastFactor = 0.1;  // of a stage's times
 constexpr int kSteps = 8;
 constexpr int kHalvings = 10;
 
-/// Whether `other` is as good as `chosen` where things are so.
+/// Whether `other` would be chosen before `chosen` where things are so.
 bool wins(const PlanRequest& request, const PlanProposal& chosen, const PlanProposal& other) {
   const PlanProposal theirs = judge(request, other.candidate);
-  return theirs.fits && theirs.step <= judge(request, chosen.candidate).step;
+  return theirs.fits && leads(theirs, judge(request, chosen.candidate));
 }
 
 /// The factor nearest to 1 that is `enough`, down or up to `most`; nothing where none of those

@@ -26,10 +26,10 @@ struct WhatIf {
 /// Returns the request as it would be.
 [[nodiscard]] PlanRequest with(PlanRequest request, const WhatIf& otherwise);
 
-/// Returns the smallest change of each kind under which `other` takes no longer than `chosen` and
-/// fits: more memory where it lacks some, else links that are faster or slower, and one of its
-/// stages that is faster. Fewer where no such change is enough: links up to 100 times, stages down
-/// to a tenth.
+/// Returns the smallest change of each kind under which `other` fits and leads over `chosen`
+/// (proposal.h): more memory where it lacks some, else links that are faster or slower, and one of
+/// its stages that is faster. Fewer where no such change is enough: links up to 100 times, stages
+/// down to a tenth.
 [[nodiscard]] std::vector<WhatIf> what_it_takes(const PlanRequest& request,
                                                 const PlanProposal& chosen,
                                                 const PlanProposal& other);

@@ -17,6 +17,8 @@ namespace stagecraft::tests {
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::EndsWith;
+using Catch::Matchers::StartsWith;
 using Json = nlohmann::json;
 
 /// A chain of operators, one of them as long as four others, with 4 MiB of weights each.
@@ -132,6 +134,124 @@ TEST_CASE("a changed link or memory is planned for", "[tools][plan][json]") {
   CHECK(slow.at("plans").at(0).at("step_seconds") > usual);
   const Json tight = plan_json({"--devices", "2", "--what-if", "memory=30M"});
   CHECK(tight.at("plans").at(0).at("bytes").at(0) <= 30.0 * (1 << 20));
+}
+
+/// A file of orders, and a plan that keeps them.
+CommandResult run_with_orders(const std::string& orders, std::vector<std::string> words) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/orders.txt";
+  std::ofstream(path) << orders;
+  words.insert(words.end(), {"--barriers", path});
+  return run_plan(std::move(words));
+}
+
+TEST_CASE("barriers and shared channels count for every planner", "[tools][plan][json]") {
+  for (const char* planner : {"balance", "pfeife", "capslog"}) {
+    CAPTURE(planner);
+    const auto step_of = [&](std::vector<std::string> words) {
+      words.insert(words.end(),
+                   {"--devices",
+                    "2",
+                    "--planner",
+                    planner,
+                    "--schedule",
+                    "gpipe",
+                    "--what-if",
+                    "link=0-1:0.01x"});
+      return plan_json(std::move(words)).at("plans").at(0).at("step_seconds").get<double>();
+    };
+    const double free = step_of({});
+    CHECK(step_of({"--channels", "free"}) == free);
+    CHECK(step_of({"--barriers", "phases"}) > free);
+    CHECK(step_of({"--channels", "shared"}) >= free);
+    CHECK(step_of({"--barriers", "phases", "--channels", "shared"}) > free);
+  }
+}
+
+TEST_CASE("a user's orders are part of the prediction, and the plan says so", "[tools][plan]") {
+  const CommandResult result =
+      run_with_orders("1B7 < 0B0  # stage 0 goes back last\n",
+                      {"--devices", "2", "--batch", "16", "--microbatch-sizes", "2"});
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK_THAT(result.out, ContainsSubstring("`train` runs the schedule without them"));
+}
+
+TEST_CASE("wrong barriers are refused with what they should be", "[tools][plan][bad-input]") {
+  check_message(run_with_orders("0F0 < 0F1\n0F0 - 0F1\n", {"--devices", "2"}),
+                2,
+                {"--barriers", "orders.txt", "line 2, column 1", "0F0>1 < 0F1"});
+  check_message(run_with_orders("", {"--devices", "2"}), 2, {"has no order"});
+  const CommandResult unknown = run_with_orders("0F0 < 0F99\n", {"--devices", "2"});
+  CHECK(unknown.exit_code == 2);
+  CHECK_THAT(unknown.err, ContainsSubstring("the order 0F0 < 0F99 names 0F99"));
+  for (const char* planner : {"balance: ", "pfeife: ", "graphpipe: ", "capslog: "}) {
+    CHECK_THAT(unknown.err, ContainsSubstring(planner));
+  }
+  const CommandResult circle = run_with_orders("1F0 < 0F0\n", {"--devices", "2"});
+  CHECK(circle.exit_code == 2);
+  CHECK_THAT(circle.err,
+             ContainsSubstring("the order 1F0 < 0F0 cannot be kept: 1F0 waits for 0F0"));
+  check_message(run_plan({"--devices", "2", "--barriers", "none.txt"}), 2, {"none.txt"});
+  check_message(run_plan({"--devices", "2", "--channels", "half"}), 2, {"--channels", "shared"});
+}
+
+TEST_CASE("a schedule of two copies is cut once, and holds the weights twice",
+          "[tools][plan][json]") {
+  for (const char* name : {"chimera", "dualpipe"}) {
+    CAPTURE(name);
+    const TemporaryFolder folder;
+    const std::string schedule = folder.path() + "/s.txt", cut = folder.path() + "/c.txt";
+    const Json plan =
+        plan_json(
+            {"--devices", "2", "--schedule", name, "--schedule-out", schedule, "--cut-out", cut})
+            .at("plans")
+            .at(0);
+    REQUIRE(plan.at("stages").size() == 2);
+    CHECK(plan.at("stages").at(0).at("devices") == Json{0, 1});
+    CHECK(plan.at("stages").at(1).at("devices") == Json{1, 0});
+    for (const double bytes : plan.at("bytes")) {
+      CHECK(bytes >= 8.0 * (4 << 20));  // of all operators, on each of both
+    }
+    const Schedule read = Schedule::parse(text_of(schedule));
+    CHECK(read.stage_graph().replicas() == 2);
+    CHECK(validate(read, read.stage_graph(), {.microbatches = 8}).empty());
+    CHECK_THAT(text_of(cut), StartsWith("{0") && EndsWith("7}\n"));
+    // The file that came out is as good as the name.
+    const Json again = plan_json({"--devices", "2", "--schedule", schedule}).at("plans").at(0);
+    CHECK(again.at("step_seconds") == plan.at("step_seconds"));
+  }
+}
+
+TEST_CASE("a plan of two copies is told with both devices, and on a page", "[tools][plan]") {
+  const TemporaryFolder folder;
+  const std::string page = folder.path() + "/plan.html";
+  const CommandResult result =
+      run_plan({"--devices", "2", "--schedule", "chimera", "--html", page});
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK_THAT(result.out, ContainsSubstring("0, 1"));
+  CHECK_THAT(text_of(page), ContainsSubstring("stage 3"));
+}
+
+TEST_CASE("a schedule made for costs is made for those of the stages", "[tools][plan][json]") {
+  const auto step_of = [](const char* name) {
+    return plan_json({"--devices", "2", "--schedule", name})
+        .at("plans")
+        .at(0)
+        .at("step_seconds")
+        .get<double>();
+  };
+  CHECK(step_of("zb-auto") <= step_of("zb-h1") * 1.001);
+}
+
+TEST_CASE("a schedule for stage graphs is planned by those who know graphs",
+          "[tools][plan][json]") {
+  for (const char* name : {"dag-1f1b", "dag-gpipe"}) {
+    CAPTURE(name);
+    const Json answer = plan_json({"--devices", "2", "--schedule", name});
+    CHECK(answer.at("plans").at(0).at("fits") == true);
+  }
 }
 
 TEST_CASE("what fits nowhere is said with the bytes that lack, and ends with 1",

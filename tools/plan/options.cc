@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/formats/step_orders.h"
 #include "stagecraft/scheduler/planners/what_if.h"
 #include "stagecraft/scheduler/registry.h"
 #include "stagecraft/tools/command_line.h"
@@ -76,6 +77,16 @@ WhatIf change_of(const std::string& word, int devices) {
   return change;
 }
 
+/// The orders of a file of --barriers.
+std::vector<StepOrder> orders_of(const std::string& path, Console& console) {
+  const std::string text = read_source(path, "--barriers", console);
+  try {
+    return parse_step_orders(text);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("--barriers {}: {}", source_name(path), error.message()));
+  }
+}
+
 bool is_builder(const std::string& name) {
   return std::ranges::find(builders(), name, &BuilderInfo::name) != builders().end();
 }
@@ -120,6 +131,14 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
   app.add_option(
       "--planner", options.planner, "balance, pfeife, graphpipe, capslog or auto (auto)");
   app.add_option("--schedule", options.schedule, "the best cut for this one: a name or a file");
+  app.add_option("--barriers",
+                 options.barriers,
+                 "phases: devices compute and communicate by turns; or a file of orders, one a "
+                 "line: 0F0>1 < 0F1");
+  app.add_option("--channels",
+                 options.channels,
+                 "shared: one half-duplex channel between two devices; free: transfers never wait "
+                 "(free)");
   app.add_option("--what-if",
                  options.what_if,
                  "plans for link=0-1:10x (that link ten times as fast) or memory=2G");
@@ -151,6 +170,16 @@ PlanRequest plan_request(const PlanOptions& options, Console& console) {
       request.schedule = read_schedule(*options.schedule, {}, console).schedule;
     }
   }
+  if (options.barriers == "phases") {
+    request.phases = true;
+  } else if (options.barriers) {
+    request.orders = orders_of(*options.barriers, console);
+  }
+  if (options.channels != "shared" && options.channels != "free") {
+    wrong_usage(kCommand,
+                fmt::format("--channels wants free or shared, found '{}'", options.channels));
+  }
+  request.shared_channels = options.channels == "shared";
   for (const std::string& word : options.what_if) {
     request = with(std::move(request), change_of(word, options.devices));
   }

@@ -24,7 +24,9 @@ struct PlanOptions {
   std::vector<int> microbatch_sizes;
   bool stage_sizes = false;
   std::optional<std::string> schedule;  ///< a builder's name or a file
-  std::vector<std::string> what_if;     ///< "link=0-1:10x", "memory=2G"
+  std::optional<std::string> barriers;  ///< "phases" or a file of orders
+  std::string channels = "free";
+  std::vector<std::string> what_if;  ///< "link=0-1:10x", "memory=2G"
   int top = 5;
   bool why = false;
   bool json = false;
@@ -36,7 +38,7 @@ void add_plan_options(CLI::App& app, PlanOptions& options);
 
 /// Returns the request, with everything that --what-if changes.
 /// Errors: UsageArgument for words that are no number of bytes, no link or no factor; those of
-/// reading costs and schedule.
+/// reading costs, schedule and barriers.
 [[nodiscard]] PlanRequest plan_request(const PlanOptions& options, Console& console);
 
 /// Returns the bytes that "2G", "500M" or "1e9" say, in powers of 1024.

@@ -17,13 +17,14 @@ constexpr std::size_t kMostCandidates = 500;
 
 std::vector<PlanPage::Stage> stages_of(const PlanProposal& best) {
   std::vector<PlanPage::Stage> stages;
-  for (std::size_t s = 0; s < best.candidate.stages.size(); ++s) {
+  for (std::size_t s = 0; s < best.devices.size(); ++s) {
+    const auto of_cut = static_cast<std::size_t>(best.stage_of_cut[s]);
     const Durations& times = best.costs.stages.each[s];
     const MemoryModel& memory = best.costs.stages.memory;
     stages.push_back({.name = fmt::format("stage {}", s),
-                      .operators = static_cast<int>(best.candidate.stages[s].size()),
+                      .operators = static_cast<int>(best.candidate.stages[of_cut].size()),
                       .device = best.devices[s],
-                      .replicas = best.candidate.replicas_of(s),
+                      .replicas = best.candidate.replicas_of(of_cut),
                       .forward = times.forward,
                       .backward = times.backward,
                       .bytes = memory.fixed[s] + memory.activations[s] + memory.transient[s]});
@@ -58,7 +59,7 @@ std::vector<PlanPage::Rank> ranks_of(const PlanProposal& best) {
 
 std::string plan_page(const PlanRequest& request, std::span<const PlanProposal> best_first) {
   const PlanProposal& best = best_first.front();
-  const Timeline timeline = simulate(best.candidate.schedule, best.graph, best.costs);
+  const Timeline timeline = simulate(best.candidate.schedule, best.graph, best.costs, best.orders);
   PlanPage page{
       .title = fmt::format("{} by {}", best.candidate.schedule_name, best.candidate.planner),
       .facts = {{"devices", fmt::format("{}", request.devices)},

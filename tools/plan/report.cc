@@ -45,21 +45,39 @@ std::vector<std::string> id_texts(const PlanRequest& request, const PlanProposal
   return texts;
 }
 
+/// The devices of a stage of the cut: one for every copy of it that the schedule runs.
+std::vector<int> devices_of(const PlanProposal& p, std::size_t stage) {
+  std::vector<int> devices;
+  for (std::size_t s = 0; s < p.devices.size(); ++s) {
+    if (index(p.stage_of_cut[s]) == stage) {
+      devices.push_back(p.devices[s]);
+    }
+  }
+  return devices;
+}
+
+/// The first stage of the schedule that is a copy of it.
+std::size_t first_copy(const PlanProposal& p, std::size_t stage) {
+  return index(static_cast<int>(std::ranges::find(p.stage_of_cut, static_cast<int>(stage)) -
+                                p.stage_of_cut.begin()));
+}
+
 std::string stages_text(const PlanRequest& request, const PlanProposal& p) {
   std::vector<std::vector<std::string>> rows;
   const std::vector<std::string> ids = id_texts(request, p);
   for (std::size_t s = 0; s < p.candidate.stages.size(); ++s) {
-    const Durations& d = p.costs.stages.each[s];
+    const std::size_t copy = first_copy(p, s);
+    const Durations& d = p.costs.stages.each[copy];
     const int replicas = p.candidate.replicas_of(s);
+    const std::string devices = fmt::format("{}", fmt::join(devices_of(p, s), ", "));
     rows.push_back({fmt::format("{}", s),
-                    replicas == 1 ? fmt::format("{}", p.devices[s])
-                                  : fmt::format("{} (x {})", p.devices[s], replicas),
+                    replicas == 1 ? devices : fmt::format("{} (x {})", devices, replicas),
                     fmt::format("{}", p.candidate.stages[s].size()),
                     ids[s],
                     time_text(d.forward),
                     time_text(d.backward),
-                    bytes_text(p.costs.stages.memory.fixed[s]),
-                    bytes_text(p.costs.stages.memory.activations[s])});
+                    bytes_text(p.costs.stages.memory.fixed[copy]),
+                    bytes_text(p.costs.stages.memory.activations[copy])});
   }
   return table_text({"stage", "device", "operators", "which", "F", "B", "weights", "kept"}, rows);
 }
@@ -132,7 +150,8 @@ Json json_of(const PlanRequest& request, const PlanProposal& p) {
   Json stages = Json::array();
   const StageOperators ids = ids_of(request, p);
   for (std::size_t s = 0; s < ids.size(); ++s) {
-    stages.push_back({{"device", p.devices[s]},
+    stages.push_back({{"device", p.devices[first_copy(p, s)]},
+                      {"devices", devices_of(p, s)},
                       {"replicas", p.candidate.replicas_of(s)},
                       {"operators", ids[s]}});
   }
@@ -174,6 +193,11 @@ std::string plan_text(const PlanRequest& request,
       to_string(best.binds),
       time_text(best.bound),
       100 * best.gap());
+  if (!best.orders.empty()) {
+    text +=
+        "barriers and channels are part of what is predicted; `train` runs the schedule without "
+        "them\n";
+  }
   if (!best.candidate.replicas.empty()) {
     text +=
         "stages with replicas of their own are planned and simulated; `train` does not run them\n";

@@ -1,6 +1,7 @@
 #include "stagecraft/scheduler/planners/pfeife/channels.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -17,19 +18,24 @@ struct Overlap {
   int second = 0;
 };
 
+/// By where they begin and where they end.
+std::map<Rows, Channel> one_way_channels(const StepGraph& graph, const Placement& placement) {
+  std::map<Rows, Channel> channels;
+  for (int v = 0; v < graph.vertices(); ++v) {
+    const StepEvent& event = graph.event(v);
+    if (event.is_transfer()) {
+      const int from = placement.row(event.task.stage).value();
+      const int to = placement.row(event.receiver).value();
+      channels[{from, to}].push_back(v);
+    }
+  }
+  return channels;
+}
+
 class Channels {
  public:
   Channels(StepGraph& graph, const Placement& placement) : graph_(graph) {
-    std::map<Rows, Channel> one_way;
-    for (int v = 0; v < graph.vertices(); ++v) {
-      const StepEvent& event = graph.event(v);
-      if (event.receiver != kNoStage) {
-        const int from = placement.row(event.task.stage).value();
-        const int to = placement.row(event.receiver).value();
-        one_way[{from, to}].push_back(v);
-      }
-    }
-    for (auto& [rows, transfers] : one_way) {
+    for (auto& [rows, transfers] : one_way_channels(graph, placement)) {
       std::ranges::stable_sort(
           transfers, {}, [&](int v) { return graph_.find({graph_.event(v).task}); });
       for (std::size_t i = 1; i < transfers.size(); ++i) {
@@ -96,6 +102,24 @@ class Channels {
 
 double share_channels(StepGraph& graph, const Placement& placement) {
   return Channels(graph, placement).share();
+}
+
+std::vector<StepOrder> channel_orders(const StepGraph& graph, const Placement& placement) {
+  std::map<Rows, Channel> channels;
+  for (const auto& [rows, transfers] : one_way_channels(graph, placement)) {
+    Channel& channel = channels[std::minmax(rows.first, rows.second)];
+    std::ranges::copy_if(transfers, std::back_inserter(channel), [&](int v) {
+      return graph.end(v) > graph.start(v);  // what takes no time is in nobody's way
+    });
+  }
+  std::vector<StepOrder> orders;
+  for (auto& [rows, channel] : channels) {
+    std::ranges::sort(channel, {}, [&](int v) { return graph.start(v); });
+    for (std::size_t i = 1; i < channel.size(); ++i) {
+      orders.push_back({graph.event(channel[i - 1]), graph.event(channel[i])});
+    }
+  }
+  return orders;
 }
 
 }  // namespace stagecraft

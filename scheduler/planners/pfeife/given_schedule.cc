@@ -1,5 +1,8 @@
 #include "stagecraft/scheduler/planners/pfeife/given_schedule.h"
 
+#include <optional>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
@@ -18,8 +21,12 @@ struct Given {
   std::string name;
 };
 
-Schedule built(const std::string& name, int devices, int microbatches) {
-  BuildRequest request{.microbatches = microbatches};
+/// `costs`: of the stages, for a builder that looks at them; absent: alike.
+Schedule built(const std::string& name,
+               int devices,
+               int microbatches,
+               std::optional<Costs> costs = std::nullopt) {
+  BuildRequest request{.microbatches = microbatches, .costs = std::move(costs)};
   if (find_builder(name).takes_graph) {
     request.graph = StageGraph::chain(devices);
   } else {
@@ -64,7 +71,39 @@ Given as_given(const PlanRequest& request) {
                             microbatches,
                             request.batch));
   }
+  if (!schedule.stage_graph().microbatch_sizes().empty()) {
+    throw Error(Errc::UsageArgument,
+                "the schedule has stages with microbatches of several sizes; give one whose stages "
+                "take the same, or leave it out and ask graphpipe with --stage-sizes");
+  }
   return {request.batch / microbatches, schedule, "as given"};
+}
+
+/// Cut and schedule by turns, each for the other, while that makes the step shorter: for a builder
+/// that arranges its schedule for the costs of the stages.
+void add_by_turns(const PlanRequest& request,
+                  const OperatorRow& row,
+                  const Given& first,
+                  CutCandidates& candidates) {
+  constexpr int kMostTurns = 8;
+  Given given = first;
+  CutSearchOptions options;
+  std::optional<CutScore> best;
+  for (int turn = 0; turn < kMostTurns; ++turn) {
+    CutCost cost(row, request.costs.links, given.schedule, request.memory);
+    const ScoredCut found = find_cut(cost, options);
+    if (best && !(found.score < *best)) {
+      return;
+    }
+    candidates.add(cost, found, given.name);
+    best = found.score;
+    options.starts = {found.cuts};
+    const StageOperators stages = stages_of_cuts(found.cuts, row.size());
+    given.schedule = built(given.name,
+                           request.devices,
+                           request.batch / given.size,
+                           costs_of(request.costs, row.graph(), stages));
+  }
 }
 
 }  // namespace
@@ -76,6 +115,10 @@ std::vector<Candidate> best_cut_for_schedule(const PlanRequest& request) {
   for (const Given& given : all) {
     const WorkGraph graph = WorkGraph::of(request.costs, given.size);
     const OperatorRow row(graph);
+    if (request.builder && find_builder(*request.builder).takes_costs) {
+      add_by_turns(request, row, given, candidates);
+      continue;
+    }
     CutCost cost(row, request.costs.links, given.schedule, request.memory);
     candidates.add(cost, find_cut(cost), given.name);
   }

@@ -3,18 +3,21 @@
 ///     stage 0   F0  send 0      F1  send 1
 ///     stage 1               F0              F1
 ///
-/// For step_graph.h, where devices cannot compute and transfer at once. Pure; any thread.
+/// For devices that cannot compute and transfer at once. Pure; any thread.
 /// Source: "Pfeife: Automatic Pipeline Parallelism for PyTorch", section 3.2.
 #pragma once
 
 #include <vector>
 
-#include "stagecraft/scheduler/planners/pfeife/step_graph.h"
+#include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/scheduler/stage_graph.h"
+#include "stagecraft/scheduler/step_order.h"
 
 namespace stagecraft {
 
 /// For every edge between two rows and every microbatch but the last: the sender's next forward
-/// waits for the transfer, and the next transfer for the receiver's forward.
+/// waits for the transfer, and the next transfer for the receiver's forward, unless that needs
+/// both (SG-4).
 [[nodiscard]] std::vector<StepOrder> phase_barriers(const Schedule& schedule,
                                                     const StageGraph& stages);
 

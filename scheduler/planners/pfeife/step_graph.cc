@@ -12,12 +12,6 @@ namespace {
 
 constexpr int kNoDelay = 0;
 
-std::string text_of(const StepEvent& event) {
-  return event.receiver == kNoStage
-             ? to_string(event.task)
-             : fmt::format("{} to stage {}", to_string(event.task), event.receiver.value);
-}
-
 [[noreturn]] void refuse(const std::string& text) {
   throw Error(Errc::ScheduleInvalid, text);
 }
@@ -59,14 +53,32 @@ StepGraph::StepGraph(const Schedule& schedule,
   number_weights(tasks);
   add_entries(tasks, orders, transfers == StepTransfers::Vertices);
   for (const StepOrder& order : orders) {
-    waits_.push_back({require(order.before), require(order.after), kNoDelay});
+    waits_.push_back({require(order.before, order), require(order.after, order), kNoDelay});
   }
   if (!sort()) {
-    refuse(orders.empty()
-               ? "the schedule's tasks wait for each other; run validate() for all faults"
-               : "the schedule's tasks and the orders given wait for each other; leave "
-                 "out an order");
+    refuse_circle(orders);
   }
+}
+
+/// Names the first order that the schedule and those before it do not allow.
+void StepGraph::refuse_circle(std::span<const StepOrder> orders) {
+  const std::vector<Wait> all = waits_;
+  const auto allows = [&](std::size_t kept) {
+    waits_.assign(all.begin(), all.end() - static_cast<std::ptrdiff_t>(orders.size() - kept));
+    return sort();
+  };
+  if (!allows(0)) {
+    refuse("the schedule's tasks wait for each other; run validate() for all faults");
+  }
+  std::size_t good = 0;
+  for (std::size_t bad = orders.size(); bad - good > 1;) {
+    const std::size_t middle = good + (bad - good) / 2;
+    (allows(middle) ? good : bad) = middle;
+  }
+  refuse(fmt::format("the order {} cannot be kept: {} waits for {}; leave the order out",
+                     to_string(orders[good]),
+                     to_string(orders[good].before),
+                     to_string(orders[good].after)));
 }
 
 void StepGraph::number_weights(const TaskGraph& tasks) {
@@ -183,13 +195,14 @@ int StepGraph::find(const StepEvent& event) const {
   return found == numbers_.end() ? kMissing : found->second;
 }
 
-int StepGraph::require(const StepEvent& event) const {
+int StepGraph::require(const StepEvent& event, const StepOrder& order) const {
   const int vertex = find(event);
   if (vertex == kMissing) {
     refuse(
-        fmt::format("an order names {}, which this schedule does not have; give tasks and "
-                    "transfers between rows that it has",
-                    text_of(event)));
+        fmt::format("the order {} names {}, which this schedule does not have; give tasks, and "
+                    "transfers between rows, that it has",
+                    to_string(order),
+                    to_string(event)));
   }
   return vertex;
 }
@@ -241,19 +254,28 @@ bool StepGraph::sort() {
   return true;
 }
 
+/// Where the vertices stand in the right order already, they stay there.
 void StepGraph::add_order(int before, int after) {
   waits_.push_back({before, after, kNoDelay});
-  if (!sort()) {
+  const int from = place_[static_cast<std::size_t>(before)];
+  const int to = place_[static_cast<std::size_t>(after)];
+  if (from < to) {
+    preds_.insert(preds_.begin() + first_pred_[static_cast<std::size_t>(to) + 1], {from, kNoDelay});
+    std::for_each(first_pred_.begin() + to + 1, first_pred_.end(), [](int& first) { ++first; });
+  } else if (!sort()) {
     waits_.pop_back();
     refuse(fmt::format("{} cannot come before {}, which it waits for",
-                       text_of(event(before)),
-                       text_of(event(after))));
+                       to_string(event(before)),
+                       to_string(event(after))));
   }
 }
 
+/// It is the last that its vertex waits for, whether it was put there or sorted.
 void StepGraph::remove_last_order() {
+  const int to = place_[static_cast<std::size_t>(waits_.back().to)];
   waits_.pop_back();
-  (void)sort();  // fewer waits make no circle
+  preds_.erase(preds_.begin() + first_pred_[static_cast<std::size_t>(to) + 1] - 1);
+  std::for_each(first_pred_.begin() + to + 1, first_pred_.end(), [](int& first) { --first; });
 }
 
 double StepGraph::run() {

@@ -14,7 +14,6 @@
 #pragma once
 
 #include <algorithm>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -23,26 +22,12 @@
 #include <utility>
 #include <vector>
 
-#include "stagecraft/scheduler/operator_cost.h"
 #include "stagecraft/scheduler/schedule.h"
 #include "stagecraft/scheduler/stage_graph.h"
+#include "stagecraft/scheduler/step_order.h"
 #include "stagecraft/scheduler/task_graph.h"
 
 namespace stagecraft {
-
-/// A task, or the way of what it made to another stage.
-struct StepEvent {
-  Task task;
-  StageId receiver = kNoStage;  ///< none: the task itself
-
-  friend constexpr auto operator<=>(const StepEvent&, const StepEvent&) = default;
-};
-
-/// `after` starts when `before` has ended.
-struct StepOrder {
-  StepEvent before;
-  StepEvent after;
-};
 
 /// Which tasks' transfers are vertices of their own, and so may be ordered.
 enum class StepTransfers : std::uint8_t {
@@ -58,7 +43,8 @@ class StepGraph {
 
   /// `stages`: of the schedule, replicas apart. All weights are 0.
   /// Errors: ScheduleInvalid where a task waits for one that is missing or, also by the orders,
-  ///         for itself, and for an order of a task or transfer that does not exist.
+  ///         for itself, and for an order of a task or transfer that does not exist; it names the
+  ///         first order with which that is so.
   StepGraph(const Schedule& schedule,
             const StageGraph& stages,
             std::span<const StepOrder> orders = {},
@@ -132,7 +118,8 @@ class StepGraph {
   void add_wait(
       const TaskGraph& tasks, int entry, const Task& task, const Task& needed, bool apart);
   [[nodiscard]] int vertex_for(const StepEvent& event, int weight);
-  [[nodiscard]] int require(const StepEvent& event) const;
+  [[nodiscard]] int require(const StepEvent& event, const StepOrder& order) const;
+  [[noreturn]] void refuse_circle(std::span<const StepOrder> orders);
   [[nodiscard]] bool sort();
 
   static constexpr int kKinds = 6;

@@ -9,6 +9,7 @@
 #include "stagecraft/scheduler/builders/pfeife.h"
 #include "stagecraft/scheduler/planners/pfeife/given_schedule.h"
 #include "stagecraft/scheduler/planners/pfeife/pfeife_sets.h"
+#include "stagecraft/scheduler/registry.h"
 #include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/scheduler/validate.h"
 #include "stagecraft/tests/scheduler/planners/chain_costs.h"
@@ -181,6 +182,21 @@ TEST_CASE("a given schedule that does not suit the request is refused", "[schedu
   CHECK_THAT(text(), ContainsSubstring("6 stages and the model 3 operators"));
   request.builder = "no-such";
   CHECK_THAT(text(), ContainsSubstring("no schedule is called"));
+}
+
+TEST_CASE("a builder that looks at costs is asked for those of the cut", "[scheduler][planners]") {
+  PlanRequest request{.costs = chain_costs({3, 1, 4, 1, 5, 9, 2, 6}), .devices = 4, .batch = 8};
+  request.costs.links.usual.latency = 2;
+  request.builder = "zb-auto";
+  const std::vector<Candidate> found = best_cut_for_schedule(request);
+  const double best = simulated(request, found.front());
+  for (const Candidate& one : found) {
+    CHECK(simulated(request, one) >= best);
+  }
+  request.builder.reset();
+  // As it was when it was made for stages that are alike.
+  request.schedule = build_schedule("zb-auto", {.devices = 4, .microbatches = 8});
+  CHECK(best <= simulated(request, best_cut_for_schedule(request).front()));
 }
 
 }  // namespace

@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/builders/chimera.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/planners/registry.h"
+#include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/tests/scheduler/planners/plan_cases.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
@@ -85,6 +87,61 @@ TEST_CASE("replicas share their stage's samples and add a sum of gradients",
   CHECK(made.costs.stages.each[1].forward == 2);
   CHECK(made.costs.stages.each[0].update == 2 + 2 * 1.5);
   CHECK(made.costs.stages.memory.activations[0] == (2 * 10 + 8) / 2);
+}
+
+TEST_CASE("of a schedule of two copies each device holds both, and they add up gradients",
+          "[scheduler][planners]") {
+  PlanRequest request = chain_request({1, 1, 1, 1});
+  Candidate candidate = two_stages(2, 4);
+  candidate.schedule = chimera(2, 4);
+  const PlanProposal made = judge(request, candidate);
+  CHECK(made.graph.size() == 4);
+  CHECK(made.graph.replicas() == 2);
+  CHECK(made.stage_of_cut == std::vector{0, 1, 0, 1});
+  CHECK(made.devices == std::vector{0, 1, 1, 0});
+  Costs stages;
+  stages.stages.each.assign(4, {.forward = 2, .backward = 4});
+  const double makespan = simulate(candidate.schedule, made.graph, stages).makespan;
+  CHECK(made.step == makespan + 2 * 2);  // each device updates two stages
+  for (const double bytes : made.bytes) {
+    CHECK(bytes >= 4 * 40);
+  }
+  // 20 bytes of gradients between two: 2 rounds of 0.5 + 10 / 10 for each stage.
+  request.costs.links.usual = {.latency = 0.5, .bandwidth = 10};
+  CHECK(judge(request, candidate).update == 2 * (2 + 2 * 1.5));
+  CHECK(made.costs.links.edge_bytes.at({2, 3}) == made.costs.links.edge_bytes.at({0, 1}));
+}
+
+TEST_CASE("the best cut for a schedule of two copies is found", "[scheduler][planners]") {
+  PlanRequest request = chain_request({1, 2, 1, 3, 1, 1, 2, 1});
+  request.builder = GENERATE("chimera", "dualpipe");
+  const PlanProposal best = propose(request, "auto").front();
+  CHECK(best.candidate.planner == "pfeife");
+  for (int first = 1; first < 8; ++first) {
+    Candidate other = best.candidate;
+    other.stages = {{}, {}};
+    for (int op = 0; op < 8; ++op) {
+      other.stages[op < first ? 0 : 1].push_back(op);
+    }
+    CHECK(judge(request, other).step >= best.step);
+  }
+}
+
+TEST_CASE("which of two plans leads is said as of all (PO-1)", "[scheduler][planners]") {
+  const PlanRequest request = chain_request({1, 1, 1, 1});
+  const PlanProposal even = judge(request, two_stages(2, 4));
+  const PlanProposal uneven = judge(request, two_stages(3, 4));
+  CHECK(leads(even, uneven));
+  CHECK_FALSE(leads(uneven, even));
+  CHECK(leads(even, even));
+  PlanProposal alike = even;
+  alike.step *= 1 + kAlike / 2;
+  CHECK(leads(even, alike));
+  CHECK_FALSE(leads(alike, even));
+  alike.bytes.front() -= 1;  // it holds less
+  CHECK(leads(alike, even));
+  alike.fits = false;
+  CHECK(leads(even, alike));
 }
 
 TEST_CASE("a schedule that its stages cannot run is a planner's fault", "[scheduler][planners]") {

@@ -1,5 +1,7 @@
 #include "stagecraft/scheduler/planners/what_if.h"
 
+#include <algorithm>
+
 #include "stagecraft/tests/scheduler/planners/plan_cases.h"
 #include "stagecraft/tests/support/catch.h"
 
@@ -12,7 +14,7 @@ using test::two_stages;
 
 bool wins(const PlanRequest& request, const Candidate& one, const Candidate& other) {
   const PlanProposal theirs = judge(request, one);
-  return theirs.fits && theirs.step <= judge(request, other).step;
+  return theirs.fits && leads(theirs, judge(request, other));
 }
 
 TEST_CASE("what the runner-up needs makes it win, and less does not", "[scheduler][planners]") {
@@ -45,6 +47,81 @@ TEST_CASE("a plan that does not fit needs memory, by the byte", "[scheduler][pla
   CHECK(needs[0].bytes == faster.bytes[0]);
   CHECK(needs[0].from == 0);
   CHECK(wins(with(request, needs[0]), early, late));
+}
+
+/// Plans anew where things are as the answer says, and finds the former winner behind.
+void check_by_planning(const PlanRequest& request,
+                       const WhatIf& answer,
+                       const PlanProposal& winner,
+                       const PlanProposal& rival) {
+  CAPTURE(to_string(answer), winner.candidate.schedule_name, rival.candidate.schedule_name);
+  const PlanRequest changed = with(request, answer);
+  const PlanProposal now = judge(changed, rival.candidate);
+  const PlanProposal before = judge(changed, winner.candidate);
+  CHECK(leads(now, before));
+  const PlanProposal best = propose(changed, "auto").front();
+  CHECK(best.fits);
+  CHECK(best.step <= now.step * (1 + kAlike));
+  CHECK_FALSE((best.candidate.stages == before.candidate.stages &&
+               best.candidate.schedule == before.candidate.schedule));
+}
+
+TEST_CASE("planning anew under each answer for a runner-up finds the winner behind",
+          "[scheduler][planners]") {
+  PlanRequest request = chain_request(GENERATE(std::vector<double>{1, 2, 1, 3, 1, 1, 2, 1},
+                                               std::vector<double>{3, 1, 4, 1, 5, 9, 2, 6},
+                                               std::vector<double>{1, 1, 1, 1, 1, 1, 1, 6}));
+  request.costs.links.usual = {.latency = 0.1, .bandwidth = GENERATE(2.0, 40.0)};
+  const std::vector<PlanProposal> all = propose(request, "auto");
+  const double longer = 1.001 * all.front().step;
+  int stages = 0, rivals = 0;
+  for (const PlanProposal& rival : all) {
+    if (rival.step <= longer || ++rivals > 5) {
+      continue;
+    }
+    for (const WhatIf& answer : what_it_takes(request, all.front(), rival)) {
+      check_by_planning(request, answer, all.front(), rival);
+      stages += answer.kind == WhatIf::Kind::Operators ? 1 : 0;
+    }
+  }
+  CHECK(stages > 0);
+}
+
+TEST_CASE("a faster link alone makes the plan that hands over more the better one",
+          "[scheduler][planners]") {
+  PlanRequest request = chain_request({2, 2, 2, 2, 1, 1, 1, 1});
+  request.costs.operators[4].reads[0].bytes = 800;  // between the halves, where a cut is even
+  request.costs.links.usual = {.latency = 0.01, .bandwidth = 40};
+  request.costs.operators[3].reads[0].bytes = 800;
+  const std::vector<PlanProposal> all = propose(request, "auto");
+  bool link = false;
+  for (const PlanProposal& rival : all) {
+    if (rival.step < all.front().step * 1.001 || rival.step > all.front().step * 1.5) {
+      continue;
+    }
+    for (const WhatIf& answer : what_it_takes(request, all.front(), rival)) {
+      if (answer.kind == WhatIf::Kind::Link && !link) {
+        link = true;
+        check_by_planning(request, answer, all.front(), rival);
+      }
+    }
+  }
+  CHECK(link);
+}
+
+TEST_CASE("planning anew with the memory that a faster plan lacks finds that plan",
+          "[scheduler][planners]") {
+  PlanRequest request = chain_request({3, 1, 4, 1, 5, 9, 2, 6});
+  const PlanProposal fastest = propose(request, "auto").front();
+  request.memory = fastest.bytes[static_cast<std::size_t>(fastest.fullest())] - 1;
+  const PlanProposal chosen = propose(request, "auto").front();
+  const PlanProposal barred = judge(request, fastest.candidate);
+  REQUIRE(chosen.fits);
+  REQUIRE_FALSE(barred.fits);
+  const std::vector<WhatIf> answers = what_it_takes(request, chosen, barred);
+  REQUIRE(answers.size() == 1);
+  CHECK(answers.front().kind == WhatIf::Kind::Memory);
+  check_by_planning(request, answers.front(), chosen, barred);
 }
 
 TEST_CASE("a changed link, memory or stage is that of the request it makes",

@@ -130,8 +130,12 @@ TEST_CASE("orders that cannot be kept are refused with what is wrong", "[schedul
   const auto text_for = [&](const StepOrder& order) {
     return refusal([&] { two_stages(schedule, std::span(&order, 1)); }, Errc::ScheduleInvalid);
   };
-  CHECK_THAT(text_for({{last}, {first}}), ContainsSubstring("wait for each other"));
-  CHECK_THAT(text_for({{first, StageId(5)}, {last}}), ContainsSubstring("0F0 to stage 5"));
+  CHECK_THAT(text_for({{last}, {first}}),
+             ContainsSubstring("the order 0B1 < 0F0 cannot be kept: 0B1 waits for 0F0"));
+  CHECK_THAT(text_for({{first, StageId(5)}, {last}}), ContainsSubstring("names 0F0>5"));
+  const std::vector<StepOrder> some{{{first}, {last}}, {{last}, {first}}, {{first}, {last}}};
+  CHECK_THAT(refusal([&] { two_stages(schedule, some); }, Errc::ScheduleInvalid),
+             ContainsSubstring("the order 0B1 < 0F0 cannot be kept"));
   StepGraph graph = two_stages(schedule);
   CHECK_THAT(refusal([&] { graph.add_order(graph.find({last}), graph.find({first})); },
                      Errc::ScheduleInvalid),

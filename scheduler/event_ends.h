@@ -1,0 +1,65 @@
+/// EventEnds: what the events of a step that keeps orders wait for, and when they have ended.
+///
+/// Fed by simulate() with the end of every entry; tells it of the rest: which entry an event still
+/// waits for, and when transfers that wait for others have arrived. Made once for a run. Views
+/// tasks and links, which must outlive it. One thread.
+/// EE-1: the end of a transfer is known as soon as all entries have ended that it waits for,
+///       whether directly or by way of other transfers.
+#pragma once
+
+#include <map>
+#include <span>
+#include <vector>
+
+#include "stagecraft/scheduler/costs.h"
+#include "stagecraft/scheduler/step_order.h"
+#include "stagecraft/scheduler/task_graph.h"
+
+namespace stagecraft {
+
+class EventEnds {
+ public:
+  static constexpr int kNothing = TaskGraph::kMissing;
+
+  struct End {
+    double time = 0;
+    int entry = kNothing;  ///< the last to end of those that led to it
+    StepEvent event;       ///< that ended
+  };
+
+  /// Errors: ScheduleInvalid for an order of a task or transfer that the schedule does not have,
+  ///         and for transfers that wait for each other.
+  EventEnds(const TaskGraph& tasks, const LinkCosts& links, std::span<const StepOrder> orders);
+
+  [[nodiscard]] bool empty() const { return befores_.empty(); }
+  void set_end(int entry, double time) { ends_[static_cast<std::size_t>(entry)] = time; }
+  [[nodiscard]] bool has_ended(int entry) const {
+    return ends_[static_cast<std::size_t>(entry)] >= 0;
+  }
+
+  /// An entry that has not ended and that the task or one of the transfers to it waits for by an
+  /// order; kNothing where there is none. What the task waits for besides is not looked at.
+  [[nodiscard]] int awaited(const Task& task) const;
+
+  /// Whether the event waits for others by an order.
+  [[nodiscard]] bool is_ordered(const StepEvent& event) const { return befores_.contains(event); }
+  /// The last to end of those. Requires: awaited() finds nothing for its task.
+  [[nodiscard]] End last_before(const StepEvent& event);
+  /// Requires: the event is named by an order, and likewise.
+  [[nodiscard]] End end_of(const StepEvent& event);
+
+ private:
+  void find_receivers();
+  void refuse_circles() const;
+  void require(const StepEvent& event, const StepOrder& order) const;
+  [[nodiscard]] int awaited_by(const StepEvent& event) const;
+
+  const TaskGraph& tasks_;
+  const LinkCosts& links_;
+  std::vector<double> ends_;                             // by entry; below 0: not yet
+  std::map<StepEvent, std::vector<StepEvent>> befores_;  // by the event that waits
+  std::map<StepEvent, int> receivers_;                   // of transfers that orders name: the row
+  std::map<StepEvent, End> arrived_;                     // likewise
+};
+
+}  // namespace stagecraft
