@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -18,9 +19,23 @@ using Tensors = std::vector<at::Tensor>;
 
 }  // namespace
 
+KeptBytes::KeptBytes(const Graph& graph) : graph_(graph), kept_by_others_(graph.nodes.size()) {
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    for (const ValueId id : graph.nodes[n].results) {
+      if (id != kNoValue) {
+        const Value& value = graph.at(id);
+        makers_.emplace(value.alias_set, Maker{n, static_cast<double>(bytes_of(value))});
+      }
+    }
+  }
+}
+
 // What a node's graph holds is seen when all else has let go: the node gets values made for it, and
 // who has outlived that is still held.
-KeptBytes::Bytes KeptBytes::measure(const LoneNode& node, const Tensors& leaves, bool counts) {
+KeptBytes::Bytes KeptBytes::measure(const LoneNode& node,
+                                    const Tensors& leaves,
+                                    const std::set<std::size_t>& own,
+                                    bool counts) {
   using Weak = c10::weak_intrusive_ptr<c10::StorageImpl>;
   struct Watched {
     int alias_set;
@@ -50,8 +65,9 @@ KeptBytes::Bytes KeptBytes::measure(const LoneNode& node, const Tensors& leaves,
       watch(id, arguments.back());
     }
     meter->reset_peak();
+    const std::int64_t before = meter->live();
     const Tensors results = node.run(arguments);
-    bytes.transient = static_cast<double>(meter->peak() - meter->live());
+    bytes.transient = static_cast<double>(meter->peak() - before);
     const std::vector<ValueId> ids = node.results();
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (results[i].defined() && results[i].requires_grad()) {
@@ -80,6 +96,10 @@ KeptBytes::Bytes KeptBytes::measure(const LoneNode& node, const Tensors& leaves,
       counted.insert(value.alias_set);  // a view of what is counted nowhere
     } else if (counted.contains(value.alias_set) || !newly.insert(value.alias_set).second) {
       bytes.kept -= value.bytes;
+    } else if (const auto maker = makers_.find(value.alias_set);
+               counts && maker != makers_.end() && !own.contains(maker->second.node)) {
+      kept_by_others_[maker->second.node] += maker->second.bytes;
+      bytes.kept -= value.bytes;  // of the view that was made to see it
     }
   }
   if (counts) {

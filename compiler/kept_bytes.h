@@ -1,9 +1,11 @@
 /// KeptBytes: what the operators of a graph hold from forward to backward and while they run, each
-/// value counted with the first that keeps it.
+/// value counted once, with the operator that made its memory.
 ///
 /// Asked by measure_operators, operator by operator in the order of the graph. One thread.
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -16,21 +18,34 @@ namespace stagecraft {
 
 class KeptBytes {
  public:
-  explicit KeptBytes(const Graph& graph) : graph_(graph) {}
+  explicit KeptBytes(const Graph& graph);
 
   struct Bytes {
     double kept = 0;
-    double transient = 0;  ///< most at once while it runs
+    double transient = 0;  ///< most at once while it runs, with what it makes
   };
-  /// Runs the node on `leaves`, one for each of its inputs. `counts`: those behind it no longer
+  /// Runs the node on `leaves`, one for each of its inputs. `own`: the operators that it stands for;
+  /// what it keeps of others' memory is theirs (kept_by_others). `counts`: those behind it no longer
   /// count what it keeps.
   [[nodiscard]] Bytes measure(const LoneNode& node,
                               const std::vector<at::Tensor>& leaves,
+                              const std::set<std::size_t>& own,
                               bool counts);
 
+  /// Of what the operator made, the bytes that others were seen to keep.
+  [[nodiscard]] double kept_by_others(std::size_t node) const { return kept_by_others_[node]; }
+
  private:
+  /// Who made a piece of memory, of how many bytes.
+  struct Maker {
+    std::size_t node = 0;
+    double bytes = 0;
+  };
+
   const Graph& graph_;
-  std::set<int> counted_;  // alias sets
+  std::set<int> counted_;        // alias sets
+  std::map<int, Maker> makers_;  // by alias set
+  std::vector<double> kept_by_others_;
 };
 
 }  // namespace stagecraft

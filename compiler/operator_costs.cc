@@ -103,16 +103,22 @@ class Measuring {
   void measure_next(std::vector<OperatorCost>& costs) {
     const std::size_t number = costs.size();
     const Node& node = graph_.nodes[number];
-    costs.push_back(measure(node, fused_.contains(number)));
+    costs.push_back(measure(number, fused_.contains(number)));
     costs.back().id = static_cast<int>(number);
     if (const auto end = ends_.find(number); end != ends_.end()) {
       measure_region(*end->second, costs);
     }
     hand_on(node);
+    if (costs.size() == graph_.nodes.size()) {
+      for (std::size_t n = 0; n < costs.size(); ++n) {
+        costs[n].kept += bytes_.kept_by_others(n);
+      }
+    }
   }
 
  private:
-  OperatorCost measure(const Node& node, bool fused) {
+  OperatorCost measure(std::size_t number, bool fused) {
+    const Node& node = graph_.nodes[number];
     OperatorCost cost;
     cost.name = operator_name(node);
     for (const ValueId result : node.results) {
@@ -121,7 +127,8 @@ class Measuring {
     {
       const LoneNode first(graph_, node, /*all=*/false);
       // What a region keeps is counted with the region.
-      const KeptBytes::Bytes bytes = bytes_.measure(first, arguments_of(first), /*counts=*/!fused);
+      const KeptBytes::Bytes bytes =
+          bytes_.measure(first, arguments_of(first), {number}, /*counts=*/!fused);
       cost.kept = bytes.kept;
       cost.transient = bytes.transient;
       measure_forward(first, cost);
@@ -134,7 +141,10 @@ class Measuring {
   void measure_region(const Region& region, std::vector<OperatorCost>& costs) {
     const LoneNode passes(graph_, region);
     (void)passes.run(arguments_of(passes));  // makes the plan
-    const KeptBytes::Bytes whole = bytes_.measure(passes, arguments_of(passes), /*counts=*/true);
+    const KeptBytes::Bytes whole = bytes_.measure(passes,
+                                                  arguments_of(passes),
+                                                  {region.nodes.begin(), region.nodes.end()},
+                                                  /*counts=*/true);
     double alone = 0;
     for (const std::size_t node : region.nodes) {
       alone += costs[node].kept;

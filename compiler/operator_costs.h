@@ -6,9 +6,10 @@
 /// and differentiated alone. So no cut and no schedule plays a part.
 ///
 /// OC-1: the program, the batch and everybody's gradients stay as they were.
-/// OC-2: bytes kept add up: a value that several operators keep is counted with the first of them.
-///       What the batch, parameters and buffers hold is counted nowhere. What a fused region keeps
-///       is divided among its operators as by what they keep alone.
+/// OC-2: bytes kept add up: a value is counted once, with the operator that made its memory,
+///       whoever keeps it. So a stage keeps what its operators made, and what it received. What the
+///       batch, parameters and buffers hold is counted nowhere. What a fused region keeps of its
+///       own is divided among its operators as by what they keep alone.
 ///
 /// A node that has no mask of what to compute (of a recurrent layer) makes all its gradients at
 /// once: its `backward_weight` is nothing beside a whole backward, but where a stage's backward is

@@ -43,7 +43,7 @@ struct OperatorCost {
   double sums = 0;       ///< part of the backward: adding its gradients to those of other readers
   double update = 0;     ///< of the parameters that it is the first to use, once a step
   double kept = 0;       ///< bytes held from forward to backward
-  double transient = 0;  ///< bytes held only while it runs
+  double transient = 0;  ///< most bytes while it runs, beyond what those before it keep
   double output = 0;     ///< bytes of what it returns
   double input = 0;      ///< bytes of the batch that it reads
   std::vector<OperatorRead> reads;      ///< of operators before it

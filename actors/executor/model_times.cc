@@ -10,12 +10,14 @@
 #include <ATen/SequenceNumber.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
 #include <fmt/format.h>
 
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/median.h"
 #include "stagecraft/compiler/gradient_flow.h"
+#include "stagecraft/compiler/memory_meter.h"
 #include "stagecraft/compiler/partition.h"
 #include "stagecraft/compiler/probe.h"
 #include "stagecraft/compiler/thread_count.h"
@@ -33,6 +35,16 @@ double seconds_between(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
 }
 
+/// The most that was held since it was asked last. Without a meter nothing is.
+double peak_since(MemoryMeter* meter) {
+  if (meter == nullptr) {
+    return 0;
+  }
+  const auto peak = static_cast<double>(meter->peak());
+  meter->reset_peak();
+  return peak;
+}
+
 /// When the units of a forward began, and from which sequence number on nodes are theirs.
 class ForwardLog : public ChunkWatch {
  public:
@@ -40,16 +52,21 @@ class ForwardLog : public ChunkWatch {
     if (begun_.size() == nodes_.size()) {
       nodes_.push_back(nodes);
     }
+    peaks_.push_back(peak_since(meter_));
     begun_.push_back(Clock::now());
     first_.push_back(at::sequence_number::peek());
   }
-  void clear() {
+  void clear(MemoryMeter* meter) {
     begun_.clear();
     first_.clear();
+    peaks_.clear();
+    meter_ = meter;
   }
 
   [[nodiscard]] const std::vector<std::vector<std::size_t>>& nodes() const { return nodes_; }
   [[nodiscard]] const std::vector<Clock::time_point>& begun() const { return begun_; }
+  /// Most bytes at once before each unit, since the one before it.
+  [[nodiscard]] const std::vector<double>& peaks() const { return peaks_; }
   [[nodiscard]] std::size_t unit_of(std::uint64_t sequence) const {
     const auto behind = std::ranges::upper_bound(first_, sequence);
     return behind == first_.begin() ? 0 : static_cast<std::size_t>(behind - first_.begin()) - 1;
@@ -59,6 +76,8 @@ class ForwardLog : public ChunkWatch {
   std::vector<std::vector<std::size_t>> nodes_;  // by unit: the same in every run
   std::vector<Clock::time_point> begun_;
   std::vector<std::uint64_t> first_;
+  std::vector<double> peaks_;
+  MemoryMeter* meter_ = nullptr;
 };
 
 /// What ran in a backward of this thread: its nodes and, where asked for, operators beside them.
@@ -67,8 +86,10 @@ struct BackwardLog {
     std::uint64_t sequence = 0;
     Clock::time_point begun;
     double sums = 0;  // behind it, until the next
+    double peak = 0;  // most bytes at once, until the next
   };
   std::vector<Event> events;
+  MemoryMeter* meter = nullptr;
   int nodes_open = 0;
   int operators_open = 0;  // outside nodes
   Clock::time_point sum_begun;
@@ -84,6 +105,10 @@ std::unique_ptr<at::ObserverContext> begin_function(const at::RecordFunction& fu
   BackwardLog& log = *log_of_thread;
   if (function.scope() == at::RecordScope::BACKWARD_FUNCTION) {
     if (log.nodes_open++ == 0) {
+      const double peak = peak_since(log.meter);
+      if (!log.events.empty()) {
+        log.events.back().peak = peak;
+      }
       log.events.push_back({static_cast<std::uint64_t>(function.seqNr()), Clock::now()});
     }
   } else if (log.nodes_open == 0 && !is_engine(function) && log.operators_open++ == 0) {
@@ -173,12 +198,14 @@ class Timing {
         sums[u].push_back(one.sums[u]);
       }
     }
+    const std::vector<double> peaks = count_bytes();
     for (std::size_t u = 0; u < units; ++u) {
       const double all = median(std::move(backward[u]));
       times.units.push_back({.nodes = forward_.nodes()[u],
                              .forward = median(std::move(forward[u])),
                              .backward = all,
-                             .sums = std::min(all, median(std::move(sums[u])))});
+                             .sums = std::min(all, median(std::move(sums[u]))),
+                             .peak = peaks[u]});
     }
     times.update = median(std::move(update));
     times.saved_bytes = static_cast<double>(partition_.stages.front().saved_bytes);
@@ -187,30 +214,43 @@ class Timing {
 
  private:
   struct Run {
-    std::vector<double> forward, backward, sums;  // by unit
+    std::vector<double> forward, backward, sums, peaks;  // by unit
     double seconds = 0;
     double update = 0;
   };
 
-  Run run_once(bool operators) {
-    forward_.clear();
+  /// Of a run that nobody times: a meter takes time.
+  [[nodiscard]] std::vector<double> count_bytes() {
+    const auto meter = std::make_shared<MemoryMeter>();
+    const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, meter);
+    return run_once(/*operators=*/false, meter.get()).peaks;
+  }
+
+  Run run_once(bool operators, MemoryMeter* meter = nullptr) {
+    forward_.clear(meter);
     BackwardLog backward;
+    backward.meter = meter;
     const auto begun = Clock::now();
     SavedStage saved(1);
     ChunkResult result = runtime_.chunks.front().interpreter.run(
         inputs_, runtime_.state, {.step = ++step_}, &forward_);
     saved.front().loss = std::move(result.loss);
     saved.front().outputs = std::move(result.outputs);
+    const double behind_forward = peak_since(meter);
     const auto half = Clock::now();
     {
       const Listening listening(backward, operators);
       runtime_.bucket.accumulate(
           runtime_.backward(CellKind::Backward, saved, {}, /*accumulated=*/1.0).parameters, 1.0);
     }
+    if (!backward.events.empty()) {
+      backward.events.back().peak = peak_since(meter);
+    }
     const auto end = Clock::now();
     (void)runtime_.bucket.squared_norms(1.0);
     runtime_.bucket.update(/*learning_rate=*/0.0, {}, step_);
     Run run = parted(begun, half, backward, end);
+    run.peaks = peaks_of(behind_forward, backward);
     run.update = seconds_between(end, Clock::now());
     return run;
   }
@@ -238,6 +278,21 @@ class Timing {
       run.sums[unit] += events[e].sums;
     }
     return run;
+  }
+
+  /// By unit, the higher of forward and backward.
+  [[nodiscard]] std::vector<double> peaks_of(double behind_forward,
+                                             const BackwardLog& backward) const {
+    std::vector<double> peaks = forward_.peaks();
+    if (!peaks.empty()) {
+      peaks.erase(peaks.begin());  // what was told before a unit is of the one before
+      peaks.push_back(behind_forward);
+    }
+    for (const BackwardLog::Event& event : backward.events) {
+      double& peak = peaks[forward_.unit_of(event.sequence)];
+      peak = std::max(peak, event.peak);
+    }
+    return peaks;
   }
 
   const ModelTiming how_;

@@ -8,6 +8,8 @@
 /// the next one's is its operator's: behind it the engine hands its gradients on, and adds them to
 /// those of other readers.
 /// MDT-1: in every repetition forwards and backwards of the units add up to the microbatch's time.
+/// What is held is counted beside, in a run of its own: waiting gradients are part of it, which no
+/// operator that is measured alone sees.
 /// MDT-2: the graph's parameters and buffers stay as they are: copies are trained.
 #pragma once
 
@@ -28,12 +30,13 @@ struct ModelTiming {
   Optimizer optimizer;
 };
 
-/// Units: seconds of one microbatch; medians.
+/// Units: seconds of one microbatch, medians; bytes.
 struct UnitTimes {
   std::vector<std::size_t> nodes;  ///< of the graph: one, or those of a fused region together
   double forward = 0;
   double backward = 0;
   double sums = 0;  ///< of the backward: what was added outside nodes, to other gradients and sums
+  double peak = 0;  ///< bytes: most at once while it runs, either way, of what the microbatch takes
 };
 
 struct ModelTimes {

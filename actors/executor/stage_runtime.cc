@@ -1,14 +1,17 @@
 #include "stagecraft/actors/executor/stage_runtime.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include "stagecraft/actors/executor/backward.h"
 #include "stagecraft/actors/executor/state_names.h"
@@ -40,6 +43,17 @@ const MemoryOrder& order_of(const StageProgram& stage, const auto& border) {
 /// The result of a forward without the graph that made it; whether a gradient flows to it stays.
 at::Tensor without_graph(const at::Tensor& made) {
   return made.detach().requires_grad_(made.requires_grad());
+}
+
+/// An empty tensor with the place of the result in the graph: a backward asks for no more, and the
+/// result's memory is not held until then.
+at::Tensor place_in_graph(const at::Tensor& made) {
+  at::Tensor place;
+  if (made.requires_grad()) {
+    place = at::empty({0}, at::TensorOptions(made.scalar_type()));
+    torch::autograd::impl::set_gradient_edge(place, torch::autograd::impl::gradient_edge(made));
+  }
+  return place;
 }
 
 }  // namespace
@@ -201,8 +215,8 @@ StageForward StageRuntime::forward(const Tensors& inputs,
       std::ranges::transform(result.outputs, result.outputs.begin(), without_graph);
       between[c] = std::move(result.outputs);
     } else {
-      between[c] = result.outputs;
-      saved.outputs = std::move(result.outputs);
+      std::ranges::transform(result.outputs, std::back_inserter(saved.outputs), place_in_graph);
+      between[c] = std::move(result.outputs);
       saved.loss = std::move(result.loss);
     }
     if (keeps_graphs) {

@@ -1,5 +1,6 @@
 #include "stagecraft/actors/profile/placed_times.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <string>
@@ -46,6 +47,20 @@ void place_times(const ModelTimes& times, std::vector<OperatorCost>& costs) {
       cost.backward_weight = nodes - cost.backward_input;
       cost.sums = sums;
       (cost.backward_weight > 0 ? cost.backward_weight : cost.backward_input) += sums;
+    }
+  }
+}
+
+void place_peaks(const ModelTimes& times, std::vector<OperatorCost>& costs) {
+  std::vector<double> before;
+  double kept = 0;
+  for (const OperatorCost& cost : costs) {
+    before.push_back(kept);
+    kept += cost.kept;
+  }
+  for (const UnitTimes& unit : times.units) {
+    for (const std::size_t node : unit.nodes) {
+      costs[node].transient = std::max(0.0, unit.peak - before[node]);
     }
   }
 }

@@ -1,4 +1,4 @@
-/// placed_times: puts the times of a whole model down to its operators. Used by profile(); runs
+/// placed_times: puts what a whole model takes down to its operators. Used by profile(); runs
 /// nothing.
 ///
 /// Operators of a fused region are timed together; each gets a share in proportion to what it takes
@@ -17,6 +17,11 @@ namespace stagecraft {
 /// Ensures: forwards and backwards of a unit's operators add up to the unit's.
 /// Requires: the units' nodes are places in `costs`.
 void place_times(const ModelTimes& times, std::vector<OperatorCost>& costs);
+
+/// Puts what a unit holds at most in the place of what its operators need alone: beyond what those
+/// before them keep, gradients that wait for other operators included.
+/// Requires: likewise; `kept` of all operators is that of a step.
+void place_peaks(const ModelTimes& times, std::vector<OperatorCost>& costs);
 
 /// Returns the parameters that operators use, and puts the time of their update, in proportion to
 /// their bytes, down to the first operator that uses each.

@@ -260,6 +260,7 @@ class Profiler {
                           .optimizer = options_.optimizer};
     const ModelTimes times = time_model(graph, inputs, labels, how);
     place_times(times, costs.operators);
+    place_peaks(times, costs.operators);
     costs.parameters = place_updates(graph.parameters,
                                      times.update,
                                      static_cast<int>(state_names(options_.optimizer).size()),

@@ -123,6 +123,10 @@ int PlanProposal::fullest() const {
   return static_cast<int>(std::ranges::max_element(bytes) - bytes.begin());
 }
 
+double PlanProposal::needs() const {
+  return most_bytes() * (1 + kMemoryMargin);
+}
+
 Judge::Judge(const PlanRequest& request)
     : request_(&request), graphs_(request.costs), bound_(bound_of(request, graphs_)) {}
 
@@ -190,7 +194,7 @@ PlanProposal Judge::propose(const Candidate& candidate) {
     made.busy.push_back(row.busy);
     made.bytes.push_back(row.peak_bytes);
   }
-  made.fits = made.most_bytes() <= request_->memory;
+  made.fits = made.needs() <= request_->memory;
   made.binds = bottleneck_of(made, timeline);
   made.bound = bound_;
   return made;
@@ -238,6 +242,8 @@ std::optional<std::string> add_judged(Judge& judge,
 
 std::vector<PlanProposal> propose(const PlanRequest& request, std::string_view planner) {
   Judge judge(request);
+  PlanRequest searched = request;
+  searched.memory = usable(request.memory);
   std::vector<PlanProposal> all;
   std::vector<std::string> reasons;
   bool lacks_memory = false;
@@ -245,12 +251,12 @@ std::vector<PlanProposal> propose(const PlanRequest& request, std::string_view p
     if (planner != "auto" && info.name != find_planner(planner).name) {
       continue;
     }
-    if (const auto reason = info.refuses(request)) {
+    if (const auto reason = info.refuses(searched)) {
       reasons.push_back(fmt::format("{}: {}", info.name, *reason));
       continue;
     }
     try {
-      if (const auto reason = add_judged(judge, info.search(request), all)) {
+      if (const auto reason = add_judged(judge, info.search(searched), all)) {
         reasons.push_back(fmt::format("{}: {}", info.name, *reason));
       }
     } catch (const Error& error) {
@@ -264,20 +270,22 @@ std::vector<PlanProposal> propose(const PlanRequest& request, std::string_view p
   sort_best_first(all);
   if (all.empty() || !all.front().fits) {
     if (!all.empty()) {
-      const PlanProposal& least = *std::ranges::min_element(all, {}, &PlanProposal::most_bytes);
+      const PlanProposal& least = *std::ranges::min_element(all, {}, &PlanProposal::needs);
       lacks_memory = true;
       reasons.push_back(
           fmt::format("the least that any cut found holds is {:.0f} bytes, on device "
                       "{} of {}, {:.0f} more than there are",
-                      least.most_bytes(),
+                      least.needs(),
                       least.fullest(),
                       least.candidate.schedule_name,
-                      least.most_bytes() - request.memory));
+                      least.needs() - request.memory));
     }
     throw Error(
         lacks_memory ? Errc::PlanInfeasible : Errc::UsageArgument,
         fmt::format("no plan {}:\n  {}\n{}",
-                    lacks_memory ? "fits the devices" : "was made",
+                    lacks_memory ? fmt::format("fits the devices with a margin of {:.0f} %",
+                                               100 * kMemoryMargin)
+                                 : "was made",
                     fmt::join(reasons, "\n  "),
                     lacks_memory ? "use more devices, devices with more memory, or smaller "
                                    "microbatches"

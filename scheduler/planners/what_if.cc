@@ -103,9 +103,7 @@ std::vector<WhatIf> what_it_takes(const PlanRequest& request,
   std::vector<WhatIf> found;
   PlanRequest roomy = request;
   if (!other.fits) {
-    WhatIf more{.kind = WhatIf::Kind::Memory,
-                .from = other.fullest(),
-                .bytes = other.bytes[static_cast<std::size_t>(other.fullest())]};
+    WhatIf more{.kind = WhatIf::Kind::Memory, .from = other.fullest(), .bytes = other.needs()};
     roomy = with(request, more);
     if (wins(roomy, chosen, other)) {
       found.push_back(std::move(more));

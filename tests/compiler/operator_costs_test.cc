@@ -101,14 +101,15 @@ TEST_CASE("a backward is divided by what it flows to, and is nothing where nothi
   }
 }
 
-TEST_CASE("bytes kept are counted with the first operator that keeps them (OC-2)",
+TEST_CASE("bytes kept are counted with the operator that made them (OC-2)",
           "[compiler][operator-costs]") {
   const Measured measured;
-  CHECK(measured.cost("aten::matmul").kept == 0);      // the batch
-  CHECK(measured.cost("aten::tanh").kept == kBytes);   // its result
-  CHECK(measured.cost("aten::matmul", 1).kept == 0);   // a parameter
-  CHECK(measured.cost("aten::mul").kept == kBytes);    // of its operands, tanh keeps the one
-  CHECK(measured.cost("aten::relu_").kept == kBytes);  // its result
+  CHECK(measured.cost("aten::matmul").kept == 0);     // the batch
+  CHECK(measured.cost("aten::tanh").kept == kBytes);  // its result
+  // Its result, which the product keeps; of its operands one is the tangent's, one a parameter.
+  CHECK(measured.cost("aten::matmul", 1).kept == kBytes);
+  CHECK(measured.cost("aten::mul").kept == kBytes);  // its result, as relu_ has left it
+  CHECK(measured.cost("aten::relu_").kept == 0);
   CHECK(measured.cost("aten::tanh").output == kBytes);
   CHECK(measured.cost("aten::argmax").output == 4 * sizeof(std::int64_t));
 }

@@ -100,6 +100,24 @@ TEST_CASE("bytes that operators keep add up to those of the model in fused passe
   CHECK(kept + sizeof(float) == Approx(times.saved_bytes));  // the loss, which no operator keeps
 }
 
+TEST_CASE("what units hold at most is what is kept by then, and gradients beside it",
+          "[profile][executor]") {
+  constexpr double kActivation = 128 * kWidth * sizeof(float);
+  const Timed timed;
+  const ModelTimes times = timed.times({.fuse = false, .repeats = 1, .optimizer = Sgd{}});
+  REQUIRE(times.units.size() > 2);
+  double most = 0;
+  for (const UnitTimes& unit : times.units) {
+    most = std::max(most, unit.peak);
+  }
+  // All that is kept, and the gradient of the loss at least; no more than three of them at a time.
+  CHECK(most >= times.saved_bytes + kActivation);
+  CHECK(most <= times.saved_bytes + 3 * kActivation + 2 * kWidth * kWidth * sizeof(float));
+  // The first layer begins its backward when only h is kept, and holds h's gradient.
+  CHECK(times.units.front().peak >= kActivation);
+  CHECK(times.units.front().peak < most);
+}
+
 TEST_CASE("a gradient towards a weight's transpose is a weight's", "[profile][compiler]") {
   const Timed timed;
   bool transposes = false;

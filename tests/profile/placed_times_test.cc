@@ -40,6 +40,15 @@ TEST_CASE("a region whose operators take nothing alone shares alike", "[profile]
   CHECK(costs[0].backward_input + costs[1].backward_input == 4);
 }
 
+TEST_CASE("an operator needs what its unit holds beyond what is kept before it", "[profile]") {
+  std::vector<OperatorCost> costs{
+      {.id = 0, .kept = 10, .transient = 99}, {.id = 1, .kept = 20}, {.id = 2, .kept = 5}};
+  place_peaks({.units = {{.nodes = {0, 2}, .peak = 45}, {.nodes = {1}, .peak = 8}}}, costs);
+  CHECK(costs[0].transient == 45);
+  CHECK(costs[1].transient == 0);
+  CHECK(costs[2].transient == 15);
+}
+
 TEST_CASE("an update is put down to the first that uses a parameter, by bytes", "[profile]") {
   std::vector<OperatorCost> costs{{.id = 0, .parameters = {"a"}},
                                   {.id = 1, .parameters = {"a", "frozen", "b"}}};

@@ -72,7 +72,7 @@ std::string plan_page(const PlanRequest& request, std::span<const PlanProposal> 
       .stages = stages_of(best),
       .edges = edges_of(best),
       .ranks = ranks_of(best),
-      .budget = request.memory,
+      .budget = usable(request.memory),
       .candidates = {},
       .bound = best.bound,
       .schedule = &best.candidate.schedule,

@@ -89,7 +89,7 @@ std::string devices_text(const PlanRequest& request, const PlanProposal& p) {
         {fmt::format("{}", row),
          fmt::format("{:.1f} %", 100 * p.busy[row] / p.step),
          bytes_text(p.bytes[row]),
-         std::isfinite(request.memory) ? bytes_text(request.memory - p.bytes[row]) : "-"});
+         std::isfinite(request.memory) ? bytes_text(usable(request.memory) - p.bytes[row]) : "-"});
   }
   return table_text({"device", "computes", "holds at most", "left"}, rows);
 }
@@ -198,6 +198,9 @@ std::string plan_text(const PlanRequest& request,
         "barriers and channels are part of what is predicted; `train` runs the schedule without "
         "them\n";
   }
+  text += fmt::format("what devices hold is predicted{} a margin of {:.0f} %\n",
+                      std::isfinite(request.memory) ? "; what is left is beyond" : " and wants",
+                      100 * kMemoryMargin);
   if (!best.candidate.replicas.empty()) {
     text +=
         "stages with replicas of their own are planned and simulated; `train` does not run them\n";

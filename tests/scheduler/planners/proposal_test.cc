@@ -173,16 +173,30 @@ TEST_CASE("the simplest of the fastest leads, what does not fit comes last (PO-1
     CHECK((one.step > fastest->step * (1 + kAlike) ||
            one.candidate.stages.size() >= all.front().candidate.stages.size()));
   }
-  const auto most = [](const PlanProposal& p) {
-    return p.bytes[static_cast<std::size_t>(p.fullest())];
-  };
-  request.memory = most(*std::ranges::min_element(all, {}, most));
+  request.memory = std::ranges::min_element(all, {}, &PlanProposal::needs)->needs() + 1;
   const std::vector<PlanProposal> tight = propose(request, "auto");
   CHECK(tight.front().fits);
   CHECK(std::ranges::is_partitioned(tight, [](const PlanProposal& p) { return p.fits; }));
   request.memory /= 4;
   CHECK_THAT(refusal([&] { (void)propose(request, "auto"); }, Errc::PlanInfeasible),
              ContainsSubstring("no plan fits the devices"));
+}
+
+TEST_CASE("what fits leaves a margin beyond what is predicted", "[scheduler][planners]") {
+  PlanRequest request = chain_request({1, 2, 1, 3});
+  const PlanProposal free = propose(request, "balance").front();
+  const double predicted = free.bytes[static_cast<std::size_t>(free.fullest())];
+  CHECK(free.needs() == predicted * (1 + kMemoryMargin));
+  request.memory = free.needs();
+  CHECK(judge(request, free.candidate).fits);
+  request.memory = predicted;
+  CHECK_FALSE(judge(request, free.candidate).fits);
+  CHECK_THAT(usable(free.needs()), Catch::Matchers::WithinRel(predicted, 1e-12));
+  // Planners search for what fits with it.
+  request.memory = free.needs() * 0.999;
+  for (const PlanProposal& one : propose(request, "capslog")) {
+    CHECK(one.needs() <= request.memory);
+  }
 }
 
 TEST_CASE("what a request lacks is said", "[scheduler][planners]") {

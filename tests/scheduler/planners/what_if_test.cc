@@ -40,11 +40,11 @@ TEST_CASE("a plan that does not fit needs memory, by the byte", "[scheduler][pla
   const Candidate early = two_stages(2, 4), late = two_stages(3, 4);
   const PlanProposal faster = judge(request, early), slower = judge(request, late);
   REQUIRE(faster.step < slower.step);
-  request.memory = faster.bytes[0] - 1;
+  request.memory = faster.needs() - 1;
   const std::vector<WhatIf> needs = what_it_takes(request, slower, judge(request, early));
   REQUIRE(needs.size() == 1);
   CHECK(needs[0].kind == WhatIf::Kind::Memory);
-  CHECK(needs[0].bytes == faster.bytes[0]);
+  CHECK(needs[0].bytes == faster.bytes[0] * (1 + kMemoryMargin));
   CHECK(needs[0].from == 0);
   CHECK(wins(with(request, needs[0]), early, late));
 }

@@ -1,0 +1,106 @@
+/// Do ranks hold what is predicted? For each model of `stagecraft train`, and a Llama whose head is
+/// most of it: by 1F1B and by GPipe on an even cut, and by the plan `auto`, what the simulator says
+/// of every rank beside what was counted there.
+///
+///   plan_memory [--workers N] [MODEL...]
+#include <algorithm>
+#include <iostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/Parallel.h>
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "stagecraft/bench/hardware.h"
+#include "stagecraft/bench/planned_model.h"
+#include "stagecraft/bench/rank_bytes.h"
+#include "stagecraft/stagecraft.h"
+#include "stagecraft/tools/train/models.h"
+
+namespace sc = stagecraft;
+
+namespace {
+
+constexpr int kMicrobatches = 8;
+constexpr int kSamples = 8;
+constexpr double kMiB = 1024 * 1024;
+
+/// What a rank held more than was predicted, as a part of that, at most.
+double most_under = 0;
+double most_over = 0;
+
+void compare(const sc::bench::PlannedModel& model,
+             const std::string& way,
+             const sc::PlanRequest& request,
+             const sc::Program& program,
+             const sc::Schedule& schedule) {
+  const sc::PlanProposal predicted = sc::bench::judged(request, program, schedule);
+  const std::vector<sc::bench::RankBytes> counted =
+      sc::bench::count_bytes(program, schedule, sc::AdamW{}, model.inputs, model.labels);
+  for (std::size_t r = 0; r < counted.size(); ++r) {
+    const auto peak = static_cast<double>(counted[r].peak);
+    most_under = std::max(most_under, peak / predicted.bytes[r] - 1);
+    most_over = std::max(most_over, predicted.bytes[r] / peak - 1);
+    fmt::print(
+        "{:18} {:36} rank {}  predicted {:8.2f} MiB  counted {:8.2f}  {:+5.1f} %  of it state "
+        "{:7.2f}  waiting {:5.2f}  most at {}\n",
+        model.name,
+        way,
+        r,
+        predicted.bytes[r] / kMiB,
+        peak / kMiB,
+        100 * (predicted.bytes[r] / peak - 1),
+        static_cast<double>(counted[r].state) / kMiB,
+        static_cast<double>(counted[r].waiting) / kMiB,
+        counted[r].during ? to_string(*counted[r].during) : "-");
+  }
+}
+
+void compare_all(const sc::bench::PlannedModel& model, int workers) {
+  const sc::Program whole = model.compile(sc::At{}, 1);
+  sc::PlanRequest request{
+      .costs = sc::profile(whole, model.inputs, model.labels, {.repeats = 1}).costs,
+      .devices = workers};
+  request.batch = kMicrobatches * request.costs.samples;
+  const sc::Program even = model.compile({}, workers);
+  compare(
+      model, "even cut, 1f1b", request, even, sc::one_f_one_b(even.stage_graph(), kMicrobatches));
+  compare(model, "even cut, gpipe", request, even, sc::gpipe(even.stage_graph(), kMicrobatches));
+  const sc::PlanProposal best =
+      sc::plan(whole, request.costs, workers, {.batch = request.batch}).front();
+  compare(model,
+          fmt::format("auto: {}", best.candidate.schedule_name),
+          request,
+          model.compile(sc::planned_cut(request.costs, best), workers),
+          best.candidate.schedule);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int workers = 2;
+  std::vector<std::string> models;
+  CLI::App app("Do ranks hold what is predicted?", "plan_memory");
+  app.add_option("--workers", workers);
+  app.add_option("MODEL", models, "models of stagecraft train, or 'words'");
+  CLI11_PARSE(app, argc, argv);
+  at::set_num_threads(1);
+  fmt::print("{}\n", sc::bench::hardware());
+  if (models.empty()) {
+    for (const sc::tools::ModelEntry& model : sc::tools::models()) {
+      models.emplace_back(model.name);
+    }
+    models.emplace_back("words");
+  }
+  for (const std::string& model : models) {
+    compare_all(model == "words" ? sc::bench::large_vocabulary(kMicrobatches, kSamples)
+                                 : sc::bench::train_model(model, kMicrobatches, kSamples),
+                workers);
+  }
+  fmt::print("at most {:.1f} % more than predicted, and {:.1f} % less\n",
+             100 * most_under,
+             100 * (1 - 1 / (1 + most_over)));
+  return 0;
+}
