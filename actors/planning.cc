@@ -1,6 +1,7 @@
 #include "stagecraft/actors/planning.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include <fmt/format.h>
 
@@ -23,6 +24,14 @@ void check_costs(const Program& program, const Costs& costs) {
   }
 }
 
+/// Samples of a step; where no input is split, each microbatch counts as one.
+int batch_of(const Program& program) {
+  const std::vector<BatchSlice>& inputs = program.compiled().inputs;
+  const auto split = std::ranges::find(inputs, false, &BatchSlice::replicated);
+  const std::int64_t samples = split == inputs.end() ? 1 : split->sizes[0];
+  return program.microbatches() * static_cast<int>(samples);
+}
+
 bool runs(const PlanProposal& proposal) {
   return std::ranges::all_of(proposal.candidate.replicas, [](int n) { return n == 1; });
 }
@@ -34,8 +43,10 @@ std::vector<PlanProposal> plan(const Program& program,
                                int workers,
                                const PlanningOptions& options) {
   check_costs(program, costs);
-  PlanRequest request{
-      .costs = costs, .devices = workers, .batch = options.batch, .memory = options.memory};
+  PlanRequest request{.costs = costs,
+                      .devices = workers,
+                      .batch = options.batch != 0 ? options.batch : batch_of(program),
+                      .memory = options.memory};
   request.costs.device.processors = options.processors;
   std::vector<PlanProposal> found = propose(request, options.planner);
   std::erase_if(found, [](const PlanProposal& one) { return !runs(one); });

@@ -10,6 +10,7 @@
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/memory_meter.h"
 
 namespace stagecraft {

@@ -5,6 +5,8 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/check.h"
 #include "stagecraft/compiler/compile.h"
+#include "stagecraft/compiler/recompute.h"
+#include "stagecraft/scheduler/builders/chimera.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/scheduler/builders/kfkb.h"
 #include "stagecraft/scheduler/simulate.h"
@@ -33,7 +35,8 @@ struct Compiled {
 template <class Module>
 Compiled compiled(const std::shared_ptr<Module>& module,
                   std::vector<std::int64_t> widths = {8},
-                  int made = 8) {
+                  int made = 8,
+                  const Recompute& recompute = {}) {
   Batch inputs;
   for (const std::int64_t width : widths) {
     inputs.emplace_back(torch::randn({kRows, width}));
@@ -45,7 +48,8 @@ Compiled compiled(const std::shared_ptr<Module>& module,
                   {.inputs = inputs,
                    .labels = labels,
                    .loss = testing::mean_square,
-                   .microbatches = kMicrobatches})};
+                   .microbatches = kMicrobatches,
+                   .recompute = recompute})};
 }
 
 StageGraph sized(const Program& program, const std::vector<int>& sizes) {
@@ -194,6 +198,35 @@ TEST_CASE("random operators and running statistics are those of a stage's own mi
   check_sizes(moody, {1, 3}, /*all_alike=*/false);
 }
 
+TEST_CASE("stages of different sizes are recomputed with the bits of those that keep all",
+          "[executor][sizes][recompute]") {
+  const std::vector<int> sizes = GENERATE(std::vector{2, 1}, std::vector{1, 3});
+  const auto made = [&](const Recompute& recompute) {
+    torch::manual_seed(38);  // the same weights, inputs and random numbers each time
+    return compiled(std::make_shared<Moody>(), {8}, 8, recompute);
+  };
+  const Compiled kept = made({});
+  const Compiled again = made(Recompute::stages());
+  for (const StageProgram& stage : resize(again.program, sizes).compiled().partition.stages) {
+    CHECK(stage.recomputes());
+  }
+  check_sizes(again, sizes, /*all_alike=*/false);
+  const Schedule schedule = kfkb(sized(kept.program, sizes), kMicrobatches, {1});
+  Pipeline keeping(kept.program, schedule, {.optimizer = kOptimizer});
+  Pipeline recomputing(again.program, schedule, {.optimizer = kOptimizer});
+  for (int step = 0; step < 2; ++step) {
+    const auto expected = keeping.step(kept.inputs, kept.labels);
+    const auto found = recomputing.step(again.inputs, again.labels);
+    require_no_errors(found);
+    CHECK(found.losses == expected.losses);
+  }
+  const auto expected = keeping.state();
+  for (const auto& [name, tensor] : recomputing.state()) {
+    INFO(name);
+    CHECK(torch::equal(tensor, expected.at(name)));
+  }
+}
+
 /// A value for the whole batch beside those of its rows.
 struct Shifted : torch::nn::Module {
   torch::nn::Linear a{nullptr}, b{nullptr};
@@ -273,6 +306,13 @@ TEST_CASE("schedules with sizes that cannot run are refused", "[compiler][sizes]
                          {.microbatches = kMicrobatches, .graph = sized(chain.program, {1, 2})})),
       ContainsSubstring("both are on one row"));
   CHECK_THAT(complaint(gpipe(sized(chain.program, {1, 5}), 10)), ContainsSubstring("V34"));
+  // Two pipelines in opposite directions are replicas of each other.
+  const Schedule mirrored = chimera(2, kMicrobatches / 2);
+  Schedule::Headers headers = mirrored.headers();
+  headers.microbatches = kMicrobatches;
+  headers.graph->set_microbatch_sizes({2, 2, 2, 2});
+  CHECK_THAT(complaint(Schedule(mirrored.form(), mirrored.rows(), headers)),
+             ContainsSubstring("leave its @replicas or its @sizes out"));
   const Program again = resize(chain.program, {1, 2});
   CHECK_THAT(refusal(
                  [&] {

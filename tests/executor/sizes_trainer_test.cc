@@ -87,9 +87,13 @@ void check_weights(Trainer& trainer, const Reference& reference, double toleranc
 }
 
 /// Two updates, the second of two batches.
-void check_training(const Model& model, const std::vector<int>& sizes, bool loss_is_a_mean) {
-  CAPTURE(sizes);
-  Trainer trainer(model.program, schedule_of(model, sizes), kOptimizer, {.seed = 5});
+void check_training(const Model& model,
+                    const std::vector<int>& sizes,
+                    bool loss_is_a_mean,
+                    bool mirror = false) {
+  CAPTURE(sizes, mirror);
+  Trainer trainer(
+      model.program, schedule_of(model, sizes), kOptimizer, {.seed = 5, .mirror = mirror});
   Reference same(resize(model.program, sizes), kOptimizer, {.seed = 5});
   Reference one_size(model.program, kOptimizer, {.seed = 5});
   const auto check_step = [&](const StepResult& found, const ReferenceStep& expected) {
@@ -119,6 +123,12 @@ TEST_CASE("a Llama trains with stages of different microbatch sizes", "[executor
   check_training(model, {4, 2, 1}, true);
 }
 
+TEST_CASE("ranks whose stages have sizes mirror each other", "[executor][sizes][mirror]") {
+  const Model model = llama();
+  check_training(model, {1, 2, 4}, true, /*mirror=*/true);
+  check_training(model, {2, 1, 2}, true, /*mirror=*/true);
+}
+
 TEST_CASE("the towers of a CLIP take microbatches of other sizes than its head",
           "[executor][sizes][models]") {
   const Model model = clip();
@@ -131,9 +141,12 @@ TEST_CASE("a trainer with sizes refuses evaluations and batches of other shapes"
           "[executor][sizes]") {
   const Model model = llama();
   Trainer trainer(model.program, schedule_of(model, {1, 2, 1}), kOptimizer);
-  CHECK_THAT(refusal([&] { (void)trainer.predict(model.inputs); }, Errc::UsageArgument),
-
-             ContainsSubstring("whose schedule has no sizes"));
+  const std::vector<LabeledBatch> one_batch{{model.inputs, model.labels}};
+  const auto one_size = ContainsSubstring("an evaluation has one size") &&
+                        ContainsSubstring("whose schedule has no sizes");
+  CHECK_THAT(refusal([&] { (void)trainer.predict(model.inputs); }), one_size);
+  CHECK_THAT(refusal([&] { (void)trainer.evaluate(model.inputs, model.labels); }), one_size);
+  CHECK_THAT(refusal([&] { (void)trainer.evaluate(one_batch); }), one_size);
   const auto half = [](const Batch& batch) {
     return Batch{batch[0].tensor.slice(0, 0, batch[0].tensor.size(0) / 2).contiguous()};
   };

@@ -1,5 +1,8 @@
 /// One include is enough: this program includes stagecraft.h and nothing else of the runtime's, and
 /// uses what README.md, docs/embedding.md and the examples name.
+#include <memory>
+#include <vector>
+
 #include <torch/torch.h>
 
 #include "stagecraft/stagecraft.h"
@@ -82,7 +85,7 @@ TEST_CASE("what is planned from a profile trains with the bits of the uncut mode
   const sc::Profile found = sc::profile(whole, inputs, labels, {.repeats = 1, .cache = ""});
   const sc::Cluster cluster = sc::Cluster::local(2);
   const std::vector<sc::PlanProposal> plans =
-      sc::plan(whole, found.costs, cluster, {.batch = 4, .processors = 2});
+      sc::plan(whole, found.costs, cluster, {.processors = 2});  // of the program's batch
   REQUIRE_FALSE(plans.empty());
   const sc::PlanProposal& best = plans.front();
   CHECK(best.microbatches == 2);
@@ -103,6 +106,45 @@ TEST_CASE("what is planned from a profile trains with the bits of the uncut mode
     FAIL("costs of another model were accepted");
   } catch (const sc::Error& error) {
     CHECK(error.code() == sc::Errc::UsageArgument);
+  }
+}
+
+TEST_CASE("a plan over several sizes trains in the microbatches that it chose",
+          "[integration][umbrella][planners]") {
+  torch::manual_seed(3);
+  const auto net = std::make_shared<Net>();
+  const sc::Batch inputs = {torch::randn({4, 3}), sc::replicated(torch::ones({4}))};
+  const sc::Batch labels = {torch::randn({4, 1})};
+  sc::CompileOptions options{.inputs = inputs,
+                             .labels = labels,
+                             .loss = torch::nn::MSELoss(),
+                             .microbatches = 2,
+                             .cut = sc::At{}};
+  const sc::Program whole = sc::compile(net, options);
+  sc::Costs costs =
+      sc::profile(whole, inputs, labels, {.microbatch_sizes = {2, 1}, .repeats = 1, .cache = ""})
+          .costs;
+  for (sc::OperatorCost& of_one : costs.operators_at.at(1)) {  // as if these took next to nothing
+    of_one.forward = of_one.backward_input = of_one.backward_weight = 1e-9;
+  }
+  for (sc::OperatorCost& of_two : costs.operators) {
+    of_two.forward = 1;
+  }
+  const sc::Cluster cluster = sc::Cluster::local(2);
+  const sc::PlanProposal best = sc::plan(whole, costs, cluster, {.planner = "capslog"}).front();
+  CHECK(best.candidate.microbatch_size == 1);
+  REQUIRE(best.microbatches == 4);
+
+  options.microbatches = best.microbatches;
+  const sc::Program uncut_program = sc::compile(net, options);
+  options.cut = sc::planned_cut(costs, best);
+  const sc::Program program = sc::compile(net, options);
+  sc::Trainer planned(cluster, program, best.candidate.schedule, sc::Sgd{.lr = 0.1});
+  sc::Trainer uncut(sc::Cluster::local(1), uncut_program, sc::gpipe(1, 4), sc::Sgd{.lr = 0.1});
+  for (int step = 0; step < 2; ++step) {
+    const std::vector<double> losses = planned.step(inputs, labels).get().losses;
+    CHECK(losses.size() == 4);
+    CHECK(losses == uncut.step(inputs, labels).get().losses);
   }
 }
 

@@ -209,18 +209,28 @@ TEST_CASE("stages of different microbatch sizes train as one process does, where
   }
 }
 
+TEST_CASE("stages of different microbatch sizes recompute and are mirrored",
+          "[tools][train][sizes]") {
+  const Words kept{"--schedule", "dag-kfkb", "--ranks", "2", "--set", "sizes=1,2"};
+  const auto with = [&](Words more) {
+    more.insert(more.end(), kept.begin(), kept.end());
+    more.emplace_back("--verify");
+    return train_json(more);
+  };
+  const std::string weights = with({}).sha256();
+  for (const Words& more : {Words{"--recompute", "stage"}, Words{"--mirror"}}) {
+    const TrainOutput output = with(more);
+    CHECK(output.verify.at("bit_equal") == true);
+    CHECK(output.sha256() == weights);
+  }
+}
+
 TEST_CASE("what cannot be had with sizes of microbatches is refused", "[tools][train][sizes]") {
   const TemporaryFolder folder;
-  const CommandResult traced = run_train({"--schedule",
-                                          "dag-kfkb",
-                                          "--ranks",
-                                          "2",
-                                          "--set",
-                                          "sizes=1,2",
-                                          "--trace",
-                                          folder.path() + "/trace.json"});
-  CHECK(traced.exit_code == 2);
-  CHECK_THAT(traced.err, ContainsSubstring("leave --trace out"));
+  const CommandResult evaluated = run_train(
+      {"--schedule", "dag-kfkb", "--ranks", "2", "--set", "sizes=1,2", "--eval-every", "1"});
+  CHECK(evaluated.exit_code == 2);
+  CHECK_THAT(evaluated.err, ContainsSubstring("leave --eval-every out"));
   const std::string file = folder.write(
       "one_row", "@sizes 1,2\n@form list\n0F0 0F1 0F2 0F3 1F0 1F1 1B0 1B1 0B0 0B1 0B2 0B3\n");
   const CommandResult one_row = run_train({"--schedule", file});

@@ -16,6 +16,7 @@
 #include "stagecraft/compiler/tensor_files/weights.h"
 #include "stagecraft/tests/compiler/import/made_archive.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/own_cache.h"
 #include "stagecraft/tests/tools/command_run.h"
 #include "stagecraft/tests/tools/train_run.h"
 #include "stagecraft/tools/import/import.h"
@@ -96,6 +97,22 @@ void copy_data(const std::string& name, int from, const std::string& to) {
 }
 
 }  // namespace
+
+TEST_CASE("a plan for a model from a file keeps the microbatches of its data, and says so",
+          "[tools][train][plan]") {
+  const OwnCache cache;
+  for (const char* file : {"model.pt2", "model.pt"}) {
+    CAPTURE(file);
+    const CommandResult result = run_command(
+        training("gpt2", file, {"--plan", "capslog", "--ranks", "2", "--steps", "1", "--verify"}));
+    CAPTURE(result.out, result.err);
+    CHECK(result.exit_code == 0);
+    CHECK_THAT(result.err,
+               ContainsSubstring("plan: microbatches stay as '") &&
+                   ContainsSubstring("has them, 4 a step"));
+    CHECK_THAT(result.out, ContainsSubstring("planned: 4 microbatches of "));
+  }
+}
 
 TEST_CASE("import says what is in a file, of both kinds", "[tools][import]") {
   const json exported = import_json({archive("gpt2", "model.pt2")});
@@ -338,7 +355,8 @@ TEST_CASE("what does not fit a model from a file is wrong usage, by name",
   refused({STAGECRAFT_COMMAND, "train", "--cut", "x"}, {"no operator uses a parameter"});
   refused({STAGECRAFT_COMMAND, "train", "--plan", "auto", "--cut", "x"}, {"--plan chooses"});
   refused({STAGECRAFT_COMMAND, "train", "--model-file", "x"}, {"expects --data DIR"});
-  for (const char* option : {"--text", "--layers", "--dim", "--eval-every", "--microbatch-size"}) {
+  for (const char* option :
+       {"--text", "--layers", "--dim", "--eval-every", "--microbatch-size", "--microbatch-sizes"}) {
     refused(with({option, "2"}), {option, "of the models that have a name"});
   }
   refused(with({"--load", "x", "--load-weights", "y"}), {"--load-weights expects no --load"});

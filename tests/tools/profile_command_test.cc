@@ -1,11 +1,10 @@
 /// `stagecraft profile`: its table, its costs.json, and what it refuses.
-#include <cstdlib>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/scheduler/formats/costs_json.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/own_cache.h"
 #include "stagecraft/tests/tools/command_run.h"
 #include "stagecraft/tools/profile/profile.h"
 
@@ -14,18 +13,6 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 using nlohmann::json;
-
-/// A folder of its own for what profiles keep.
-class OwnCache {
- public:
-  OwnCache() { setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1); }
-  ~OwnCache() { unsetenv("XDG_CACHE_HOME"); }
-  OwnCache(const OwnCache&) = delete;
-  OwnCache& operator=(const OwnCache&) = delete;
-
- private:
-  TemporaryFolder folder_;
-};
 
 CommandResult run_profile(const std::vector<std::string>& words) {
   return run_in_test(&tools::profile_model, words);

@@ -2,6 +2,7 @@
 /// that add up, and the same answer from the file as from the run.
 
 #include <csignal>
+#include <fstream>
 #include <map>
 #include <set>
 #include <tuple>
@@ -10,6 +11,7 @@
 #include "stagecraft/scheduler/layout.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/tools/train_run.h"
+#include "stagecraft/tools/trace/trace_file.h"
 
 namespace stagecraft::tests {
 namespace {
@@ -17,6 +19,11 @@ namespace {
 using Catch::Approx;
 using Catch::Matchers::ContainsSubstring;
 using Json = nlohmann::json;
+
+using Words = std::vector<std::string>;
+
+// Stage 1 takes two microbatches of stage 0 as one.
+const Words kSized{"dag-kfkb", "--graph", "0-1", "--microbatches", "4", "--set", "sizes=1,2"};
 
 /// A run of three steps on a schedule that the command made, and the trace of it.
 struct TracedRun {
@@ -147,8 +154,10 @@ TEST_CASE("no rank's clock has it at work on a step before another has ended the
 TEST_CASE("every flow of a trace leads from a send into its receive, also between processes",
           "[tools][trace][processes]") {
   const std::string workers = GENERATE("threads", "processes");
-  CAPTURE(workers);
-  const TracedRun run({"1f1b", "--devices", "2", "--microbatches", "4"}, workers);
+  const bool sized = GENERATE(false, true);
+  CAPTURE(workers, sized);
+  const TracedRun run(sized ? kSized : Words{"1f1b", "--devices", "2", "--microbatches", "4"},
+                      workers);
   std::map<std::int64_t, Json> sent, received;
   std::map<std::tuple<int, int>, std::vector<Json>> slices;
   for (const Json& event : run.events()) {
@@ -171,7 +180,7 @@ TEST_CASE("every flow of a trace leads from a send into its receive, also betwee
     }
     return found;
   };
-  CHECK(sent.size() == 3 * 4 * 2);  // steps, microbatches, there and back
+  CHECK(sent.size() == 3 * 4 * 2);  // steps, microbatches of the smaller, there and back
   REQUIRE(received.size() == sent.size());
   for (const auto& [id, from] : sent) {
     REQUIRE(received.contains(id));
@@ -183,22 +192,55 @@ TEST_CASE("every flow of a trace leads from a send into its receive, also betwee
     REQUIRE(send.is_object());
     REQUIRE(receive.is_object());
     CHECK(send.at("args").at("edge") == receive.at("args").at("edge"));
-    CHECK(send.at("args").at("microbatch") == receive.at("args").at("microbatch"));
+    CHECK(send.at("args").at("part") == receive.at("args").at("part"));
+    CHECK((sized || send.at("args").at("microbatch") == receive.at("args").at("microbatch")));
     CHECK(send.at("args").at("bytes") == receive.at("args").at("bytes"));
     CHECK(number(send, "ts") <= number(receive, "ts") + number(receive, "dur"));
   }
 }
 
+TEST_CASE("a trace knows who made each part of a microbatch of another size",
+          "[tools][trace][sizes]") {
+  const TracedRun run(kSized);
+  const Layout layout = Layout::of(Schedule::parse(read_text_file(run.plan)));
+  std::ifstream file(run.trace);
+  int forwards = 0, backwards = 0;
+  (void)tools::read_trace(file, run.trace, [&](const tools::TraceStep& step) {
+    const MeasuredStep measured = tools::measured_step(step, layout);
+    for (int row = 0; row < 2; ++row) {
+      for (const MeasuredTask& task : measured.rows[static_cast<std::size_t>(row)].tasks) {
+        const bool forward = task.task.kind == CellKind::Forward;
+        int from_other = 0;
+        for (const MeasuredInput& input : task.inputs) {
+          if (input.from_row) {
+            ++from_other;
+            CHECK(*input.from_row == 1 - row);
+            CHECK(input.made <= input.arrived);
+          }
+        }
+        CAPTURE(to_string(task.task));
+        // Two forwards of stage 0 feed one of stage 1, whose backward feeds two.
+        const int expected = row == 0 ? (forward ? 0 : 1) : (forward ? 2 : 0);
+        CHECK(from_other == expected);
+        ++(forward ? forwards : backwards);
+      }
+    }
+  });
+  CHECK(forwards == 3 * (4 + 2));
+  CHECK(backwards == forwards);
+}
+
 TEST_CASE("planned against measured adds up, and the file says what the run said",
           "[tools][trace]") {
-  // Whole and split backwards, several stages per rank, overlap groups, two replicas.
-  const std::vector<std::string> make =
-      GENERATE(std::vector<std::string>{"1f1b", "--devices", "2", "--microbatches", "4"},
-               std::vector<std::string>{"zb-h1", "--devices", "2", "--microbatches", "4"},
-               std::vector<std::string>{
-                   "interleaved", "--devices", "2", "--microbatches", "4", "--chunks", "2"},
-               std::vector<std::string>{"dualpipe", "--devices", "2", "--microbatches", "8"},
-               std::vector<std::string>{"chimera", "--devices", "2", "--microbatches", "4"});
+  // Whole and split backwards, several stages per rank, overlap groups, two replicas, microbatches
+  // of two sizes.
+  const Words make =
+      GENERATE(Words{"1f1b", "--devices", "2", "--microbatches", "4"},
+               Words{"zb-h1", "--devices", "2", "--microbatches", "4"},
+               Words{"interleaved", "--devices", "2", "--microbatches", "4", "--chunks", "2"},
+               Words{"dualpipe", "--devices", "2", "--microbatches", "8"},
+               Words{"chimera", "--devices", "2", "--microbatches", "4"},
+               kSized);
   CAPTURE(make.front());
   const TracedRun run(make);
   const Json& said = run.output.timeline;

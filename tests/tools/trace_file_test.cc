@@ -47,6 +47,7 @@ TraceStep step_at(std::int64_t number, std::int64_t begin) {
        .task = forward,
        .peer = Rank(1),
        .edge = EdgeId(3),
+       .part = Microbatch(14),
        .time = {begin + 5001, begin + 5003, 0, 256, 4096, 1}},
       {.op = Op::Vote, .time = {begin + 5003, begin + 8000, 0, 0, 4096, 1}}};
   step.ranks[1] = {
@@ -54,6 +55,7 @@ TraceStep step_at(std::int64_t number, std::int64_t begin) {
        .task = next,
        .peer = Rank(0),
        .edge = EdgeId(3),
+       .part = Microbatch(14),
        .time = {begin + 1, begin + 5002, begin + 5002, 256, 256, 0}},
       {.op = Op::Run, .task = weight, .time = {begin + 5010, begin + 7000, 0, 0, 256, 0}},
       {.op = Op::Accumulate, .task = weight, .time = {begin + 7000, begin + 7001, 0, 0, 256, 0}},
@@ -135,6 +137,7 @@ TEST_CASE("a trace is read back to the nanosecond", "[tools][trace]") {
         if (event.op == Op::Send || event.op == Op::Recv) {
           CHECK((found.peer == event.peer));
           CHECK((found.edge == event.edge));
+          CHECK((found.part == event.part));
         }
       }
     }

@@ -149,6 +149,7 @@ class Reader {
     if (out.op == Op::Send || out.op == Op::Recv) {
       out.peer = Rank(args.at("peer").get<int>());
       out.edge = EdgeId(args.at("edge").get<int>());
+      out.part = Microbatch(args.value("part", out.task.microbatch.value));  // older ones had none
       out.time.bytes = args.at("bytes");
     }
     if (out.op == Op::Recv) {

@@ -28,6 +28,12 @@ Task own_number(Task task, const Plan& plan, const Layout& layout) {
   return task;
 }
 
+/// Likewise of what is transferred.
+Microbatch own_part(const Instruction& transfer, const Plan& plan, const Layout& layout) {
+  return own_number({transfer.task.kind, transfer.task.stage, transfer.transferred()}, plan, layout)
+      .microbatch;
+}
+
 TimeSpan span_of(const TraceEvent& event) {
   return {static_cast<double>(event.time.start) * kSecond,
           static_cast<double>(event.time.end) * kSecond};
@@ -37,7 +43,7 @@ MeasuredInput measured_input(const TraceEvent& receive, const Origins& origins) 
   MeasuredInput input;
   input.arrived = static_cast<double>(receive.time.arrived) * kSecond;
   input.bytes = static_cast<double>(receive.time.bytes);
-  const auto origin = origins.find({receive.edge, receive.task.microbatch});
+  const auto origin = origins.find({receive.edge, receive.part});
   if (receive.peer != kDriver && origin != origins.end()) {
     input.from_row = origin->second.row;
     input.made = origin->second.made;
@@ -54,8 +60,7 @@ Origins origins_of(const TraceStep& step, const Layout& layout) {
       if (event.op == Op::Run || event.op == Op::Accumulate) {
         ended[event.task] = span_of(event).end;
       } else if (event.op == Op::Send) {
-        origins[{event.edge, event.task.microbatch}] = {layout.row_of(Rank(rank)),
-                                                        ended[event.task]};
+        origins[{event.edge, event.part}] = {layout.row_of(Rank(rank)), ended[event.task]};
       }
     }
   }
@@ -118,10 +123,12 @@ TraceStep trace_step(std::int64_t step,
     std::vector<TraceEvent>& events = out.ranks.emplace_back();
     for (std::size_t i = 0; i < instructions.size(); ++i) {
       const Instruction& instruction = instructions[i];
+      const bool moves = instruction.op == Op::Send || instruction.op == Op::Recv;
       events.push_back({.op = instruction.op,
                         .task = own_number(instruction.task, plan, layout),
                         .peer = instruction.peer,
                         .edge = instruction.edge,
+                        .part = moves ? own_part(instruction, plan, layout) : Microbatch(),
                         .time = timelines[rank][i]});
     }
     // An overlap group may have run its tasks in another order than the plan's.

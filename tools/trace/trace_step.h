@@ -19,9 +19,11 @@ namespace stagecraft::tools {
 
 struct TraceEvent {
   Op op = Op::Run;
-  Task task;    ///< by the schedule's own numbers; a vote, a free and a sum have none
-  Rank peer;    ///< Send, Recv
-  EdgeId edge;  ///< Send, Recv
+  Task task;        ///< by the schedule's own numbers; a vote, a free and a sum have none
+  Rank peer;        ///< Send, Recv
+  EdgeId edge;      ///< Send, Recv
+  Microbatch part;  ///< Send, Recv: of the transfer's tag; between microbatches of different sizes
+                    ///< neither end's own
   InstructionTime time;
 };
 

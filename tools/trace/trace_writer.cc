@@ -60,8 +60,11 @@ std::string arguments_of(const TraceEvent& event, std::int64_t step) {
                         event.task.microbatch.value);
   }
   if (event.op == Op::Send || event.op == Op::Recv) {
-    text += fmt::format(
-        R"(,"peer":{},"edge":{},"bytes":{})", event.peer.value, event.edge.value, event.time.bytes);
+    text += fmt::format(R"(,"peer":{},"edge":{},"part":{},"bytes":{})",
+                        event.peer.value,
+                        event.edge.value,
+                        event.part.value,
+                        event.time.bytes);
   }
   if (event.op == Op::Recv) {
     text += fmt::format(",\"arrived\":{}", microseconds(event.time.arrived));
@@ -173,7 +176,7 @@ void TraceWriter::write(const TraceStep& step) {
   for (const auto& events : step.ranks) {
     for (const TraceEvent& event : events) {
       if (event.op == Op::Send) {
-        flows_[{event.edge, event.task.microbatch}] = ++last_flow_;
+        flows_[{event.edge, event.part}] = ++last_flow_;
       }
     }
   }
@@ -223,7 +226,7 @@ void TraceWriter::write_flow(int rank, const TraceEvent& event) {
       R"({{"ph":"{}",{}"name":"tensor","cat":"transfer","id":{},"ts":{},"pid":{},"tid":{}}})",
       send ? "s" : "f",
       send ? "" : R"("bp":"e",)",
-      flows_[{event.edge, event.task.microbatch}],
+      flows_[{event.edge, event.part}],
       microseconds(send ? event.time.start : inside),
       rank,
       thread_of(event.op));

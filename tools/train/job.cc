@@ -98,22 +98,13 @@ TrainOptions with_stages_of(const std::optional<Cut>& cut, TrainOptions options)
   return options;
 }
 
-/// In a trace a transfer is told by the microbatch at both of its ends, and an evaluation has
-/// microbatches of one size.
+/// An evaluation has microbatches of one size.
 void check_sizes(const TrainOptions& options, const ScheduleChoice& choice) {
-  if (choice.schedule.stage_graph().microbatch_sizes().empty()) {
-    return;
-  }
-  for (const auto& [given, flag] : {std::pair(options.trace.has_value(), "--trace"),
-                                    std::pair(options.eval_every.has_value(), "--eval-every")}) {
-    if (given) {
-      throw Error(Errc::UsageArgument,
-                  fmt::format("{} expects stages that take the same microbatches, the schedule "
-                              "'{}' has sizes; leave {} out",
-                              flag,
-                              options.schedule,
-                              flag));
-    }
+  if (options.eval_every && !choice.schedule.stage_graph().microbatch_sizes().empty()) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("--eval-every expects stages that take the same microbatches, the "
+                            "schedule '{}' has sizes; leave --eval-every out",
+                            options.schedule));
   }
 }
 
@@ -162,10 +153,14 @@ TrainJob make_job(const TrainOptions& given, Console& console) {
   check_places(given);
   std::unique_ptr<Work> work = open_work(given, memory_left());
   const std::optional<Cut> cut = cut_option(given.cut);
-  const TrainOptions options = with_stages_of(cut, work->settled(given));
+  TrainOptions options = with_stages_of(cut, work->settled(given));
   std::optional<PlannedRun> planned;
   if (options.plan) {
-    planned = plan_run(options, console);
+    planned = plan_run(options, *work, console);
+    options.microbatches = planned->best().microbatches;
+    options.microbatch_size = planned->best().candidate.microbatch_size;
+    work.reset();  // before the next takes as much
+    work = open_work(options, memory_left());
   }
   ScheduleChoice choice =
       planned ? planned->choice : choose_schedule(options, stages_of(options), console);

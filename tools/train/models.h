@@ -28,6 +28,8 @@ struct ModelEntry {
   /// Errors: as open_work.
   std::unique_ptr<Work> (*open)(const TrainOptions& options, double most) = nullptr;
   bool may_branch = false;  ///< its stages can be another graph than a chain
+  /// Its loss is no mean over samples: with other microbatches it trains on something else.
+  bool mixes_samples = false;
 };
 
 /// All of them, in the order in which people should meet them.

@@ -74,9 +74,17 @@ void add_pipeline(CLI::App& app,
       ->group(group);
   app.add_option("--plan",
                  o.plan,
-                 "auto or a planner: measures the model, then chooses cut and "
-                 "schedule (docs/planning.md)")
+                 "auto or a planner: measures the model, then chooses cut, schedule and "
+                 "microbatches (docs/planning.md)")
       ->type_name("PLANNER")
+      ->group(group);
+  app.add_option("--microbatch-sizes",
+                 o.microbatch_sizes,
+                 "of --plan: sizes to choose from, the step keeps its samples [half, as it is and "
+                 "double, where neither number nor size of microbatches is given]")
+      ->type_name("N,...")
+      ->delimiter(',')
+      ->check(whole_number(1))
       ->group(group);
   app.add_option("--cut",
                  o.cut,
@@ -405,7 +413,9 @@ void check_model(TrainOptions& o, const CLI::App& app, const std::map<std::strin
     return;
   }
   constexpr const char* kOfOurs = "is of the models that have a name, found --model-file";
-  refuse({"--model", "--text", "--images", "--microbatch-size", "--eval-every"}, kOfOurs);
+  refuse(
+      {"--model", "--text", "--images", "--microbatch-size", "--microbatch-sizes", "--eval-every"},
+      kOfOurs);
   for (const auto& [name, value] : given) {
     refuse({fmt::format("--{}", name).c_str()}, kOfOurs);
   }
@@ -461,10 +471,14 @@ void check_together(const TrainOptions& o, const CLI::App& app) {
 }
 
 /// A plan chooses what these options say.
-void check_plan(const TrainOptions& o, const CLI::App& app) {
+void check_plan(TrainOptions& o, const CLI::App& app) {
   if (!o.plan) {
+    if (!o.microbatch_sizes.empty()) {
+      wrong_usage("--microbatch-sizes expects --plan, found none; leave it out");
+    }
     return;
   }
+  o.keep_microbatches = app.count("--microbatches") > 0 || app.count("--microbatch-size") > 0;
   for (const char* name : {"--schedule", "--cut", "--graph", "--stages", "--chunks", "--set"}) {
     if (app.count(name) > 0) {
       wrong_usage(fmt::format("--plan chooses what {} says; leave one of the two out", name));

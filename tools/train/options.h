@@ -32,6 +32,8 @@ struct TrainOptions {
   std::optional<std::string> model_file;  ///< in place of `model`
   std::optional<std::string> data;        ///< folder of a model file's microbatches
   std::optional<std::string> plan;        ///< who chooses cut and schedule: a planner, or auto
+  std::vector<int> microbatch_sizes;      ///< samples, for a plan to choose from; none: its own
+  bool keep_microbatches = false;         ///< their number or size was said, a plan keeps it
   std::optional<std::string> cut;         ///< places or @FILE; none: markers, of a file balanced
   std::optional<std::string> cut_out;
   std::optional<std::string> costs_out;

@@ -1,6 +1,6 @@
 #include "stagecraft/tools/train/planned.h"
 
-#include <memory>
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -14,8 +14,7 @@
 #include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/tools/train/job.h"
-#include "stagecraft/tools/train/memory_limits.h"
-#include "stagecraft/tools/train/work.h"
+#include "stagecraft/tools/train/planned_sizes.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -44,41 +43,64 @@ double usual_step(std::vector<double> seconds) {
 
 }  // namespace
 
-PlannedRun plan_run(const TrainOptions& options, Console& console) {
+PlannedRun plan_run(const TrainOptions& options, Work& work, Console& console) {
   const SingleThreaded alone;  // what this thread computes must not leave it with a pool of helpers
   const ScheduleChoice whole = uncut(options);
-  const std::unique_ptr<Work> work = open_work(options, memory_left());
-  const Program program = compile_in(options.precision, *work, whole);
-  const WorkBatch batch = work->batch(0, whole);
-  const Profile found = profile(
-      program,
-      batch.inputs,
-      batch.labels,
-      {.threads = static_cast<int>(options.threads_per_worker),
-       .optimizer = make_optimizer(options),
-       .ranks = options.workers == WorkerKind::Threads ? RankHomes::Threads : RankHomes::Processes,
-       .progress = [&](std::string_view what, int place, int all) {
-         console.err << fmt::format("plan: {} of {}: {}\n", place, all, what);
-       }});
+  const PlannedSizes sizes = planned_sizes(options, whole.microbatches);
+  if (!sizes.note.empty()) {
+    console.err << fmt::format("plan: {}\n", sizes.note);
+  }
+  const Program program = compile_in(options.precision, work, whole);
+  const WorkBatch batch = work.batch(0, whole);
+  const Profile found =
+      profile(program,
+              batch.inputs,
+              batch.labels,
+              {.microbatch_sizes = sizes.samples,
+               .threads = static_cast<int>(options.threads_per_worker),
+               .optimizer = make_optimizer(options),
+               .ranks = options.workers == WorkerKind::Processes ? RankHomes::Processes
+                                                                 : RankHomes::Threads,
+               .progress = [&](std::string_view what, int place, int all) {
+                 console.err << fmt::format("plan: {} of {}: {}\n", place, all, what);
+               }});
+  for (const std::string& note : found.notes) {
+    console.err << fmt::format("plan: note: {}\n", note);
+  }
+  if (found.measured == 0) {
+    console.err << "plan: all was measured before\n";
+  }
   const int ranks = static_cast<int>(options.ranks.value_or(options.usual_ranks));
-  PlanningOptions how{.batch = whole.microbatches * found.costs.samples,
-                      .planner = *options.plan,
+  PlanningOptions how{.planner = *options.plan,
                       .processors = static_cast<int>(std::thread::hardware_concurrency())};
   if (options.memory_limit) {
     how.memory = static_cast<double>(*options.memory_limit) * kMiB;
   }
-  PlannedRun planned{
-      .choice = whole,
-      .request = {.costs = found.costs, .devices = ranks, .batch = how.batch, .memory = how.memory},
-      .best_first = plan(program, found.costs, ranks, how)};
-  planned.request.costs.device.processors = how.processors;
+  // Before all else: g++ 12 destroys what it has made of an aggregate wrongly when a later part
+  // of it throws.
+  std::vector<PlanProposal> best_first = plan(program, found.costs, ranks, how);
+  PlannedRun planned{.choice = whole,
+                     .request = {.costs = found.costs, .devices = ranks, .memory = how.memory},
+                     .best_first = std::move(best_first)};
   const PlanProposal& best = planned.best();
+  planned.request.batch = best.microbatches * best.candidate.microbatch_size;
+  planned.request.costs.device.processors = how.processors;
   planned.choice.schedule = best.candidate.schedule;
   planned.choice.layout = Layout::of(best.candidate.schedule);
   planned.choice.stages = planned.choice.layout.model_stages();
   planned.choice.microbatches = best.microbatches;
   planned.choice.cut = planned_cut(found.costs, best);
   return planned;
+}
+
+std::string chosen_text(const PlannedRun& planned) {
+  const Candidate& best = planned.best().candidate;
+  return fmt::format("planned: {} microbatches of {}, {} by {} on {} workers\n",
+                     planned.best().microbatches,
+                     best.microbatch_size,
+                     best.schedule_name,
+                     best.planner,
+                     planned.request.devices);
 }
 
 std::string planned_text(const PlannedRun& planned, const std::vector<double>& seconds) {
@@ -93,6 +115,8 @@ nlohmann::ordered_json planned_json(const PlannedRun& planned, const std::vector
   return {{"event", "planned"},
           {"planner", planned.best().candidate.planner},
           {"schedule", planned.best().candidate.schedule_name},
+          {"microbatches", planned.best().microbatches},
+          {"microbatch_size", planned.best().candidate.microbatch_size},
           {"predicted_seconds", planned.best().step},
           {"measured_seconds", usual_step(seconds)}};
 }

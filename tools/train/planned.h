@@ -1,5 +1,6 @@
-/// planned: what `train --plan` does before a run: it measures the uncut model, asks a planner
-/// where to cut it and by which schedule to train it, and tells afterwards how right the plan was.
+/// planned: what `train --plan` does before a run: it measures the uncut model on microbatches of
+/// several sizes, asks a planner where to cut it, by which schedule and in which microbatches to
+/// train it, and tells afterwards how right the plan was.
 #pragma once
 
 #include <string>
@@ -11,6 +12,7 @@
 #include "stagecraft/tools/console.h"
 #include "stagecraft/tools/train/options.h"
 #include "stagecraft/tools/train/schedule_choice.h"
+#include "stagecraft/tools/train/work.h"
 
 namespace stagecraft::tools {
 
@@ -22,10 +24,13 @@ struct PlannedRun {
   [[nodiscard]] const PlanProposal& best() const { return best_first.front(); }
 };
 
-/// `options`: settled, with a planner. Microbatches are those of the options: cut and schedule are
-/// chosen. Ranks share this machine's processors.
-/// Errors: those of compile, profile and propose.
-[[nodiscard]] PlannedRun plan_run(const TrainOptions& options, Console& console);
+/// `options`: settled, with a planner. The samples of a step stay theirs, and ranks share this
+/// machine's processors. `work`: of these options; it compiles its model here, a run opens another.
+/// Errors: those of planned_sizes, compile, profile and propose.
+[[nodiscard]] PlannedRun plan_run(const TrainOptions& options, Work& work, Console& console);
+
+/// "planned: 16 microbatches of 2, zb-h2 by balance on 4 workers"
+[[nodiscard]] std::string chosen_text(const PlannedRun& planned);
 
 /// "planned 12.3 ms a step, measured 12.5 (+1.6 %)". `seconds`: of every step; the first, which
 /// warms up, does not count where there are others. Requires: a step.

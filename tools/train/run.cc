@@ -282,6 +282,7 @@ ExitCode TrainRun::run() {
 /// The stages of our own models are where the options say; others may be anywhere.
 void TrainRun::tell_cut() {
   if (job_.planned) {
+    progress_->text(chosen_text(*job_.planned));
     progress_->text(plan_text(job_.planned->request, job_.planned->best_first, kPlansTold) + '\n');
   }
   if (job_.options.model_file || job_.choice.cut) {

@@ -94,7 +94,8 @@ ModelEntry clip_entry() {
           .open = [](const TrainOptions& options, double most) -> std::unique_ptr<Work> {
             return std::make_unique<ClipWork>(options, most);
           },
-          .may_branch = true};
+          .may_branch = true,
+          .mixes_samples = true};  // a text is told from those of its microbatch
 }
 
 }  // namespace stagecraft::tools

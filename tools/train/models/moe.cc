@@ -72,7 +72,8 @@ ModelEntry moe_entry() {
           .wrong = wrong_moe,
           .open = [](const TrainOptions& options, double most) -> std::unique_ptr<Work> {
             return std::make_unique<MoeWork>(options, most);
-          }};
+          },
+          .mixes_samples = true};  // experts have room for so many tokens of a microbatch
 }
 
 }  // namespace stagecraft::tools
