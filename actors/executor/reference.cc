@@ -3,7 +3,6 @@
 #include <deque>
 #include <map>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
@@ -41,24 +40,6 @@ struct Boundary : torch::autograd::Function<Boundary> {
     return {gradients[0].contiguous()};
   }
 };
-
-/// Runs `body` on a fresh thread with `threads` for LibTorch, and waits; what it throws is thrown
-/// here.
-template <class F>
-void on_own_thread(int threads, F&& body) {
-  std::exception_ptr failure;
-  std::thread([&] {
-    try {
-      set_own_thread_count(threads);
-      body();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-  }).join();
-  if (failure) {
-    std::rethrow_exception(failure);
-  }
-}
 
 }  // namespace
 
@@ -136,9 +117,7 @@ struct Reference::Impl {
   /// `updates`: it is the last batch of its update.
   ReferenceStep on_batch(const Batch& inputs, const Batch& labels, bool updates) {
     const Parts parts = parts_of(program, inputs, labels);
-    ReferenceStep result;
-    on_own_thread(options.threads, [&] { result = step(parts, updates); });
-    return result;
+    return on_own_thread(options.threads, [&] { return step(parts, updates); });
   }
 
   ReferenceStep step(const Parts& parts, bool updates) {

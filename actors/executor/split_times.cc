@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <future>
 #include <optional>
 
 #include <ATen/core/grad_mode.h>
@@ -102,8 +101,7 @@ double time_split(const Graph& graph,
                   const Tensors& inputs,
                   const Tensors& labels,
                   const ModelTiming& how) {
-  const auto measure = [&] {
-    set_own_thread_count(how.threads);
+  return on_own_thread(how.threads, [&] {
     const at::AutoGradMode gradients(true);
     for (const double part : kCuts) {
       const auto place = static_cast<std::size_t>(part * static_cast<double>(graph.nodes.size()));
@@ -115,9 +113,7 @@ double time_split(const Graph& graph,
       }
     }
     return 1.0;
-  };
-  // The caller's thread may not be left with helpers of its own (thread_count.h).
-  return std::async(std::launch::async, measure).get();
+  });
 }
 
 }  // namespace stagecraft

@@ -320,6 +320,7 @@ Costs costs_of(const Costs& costs, const WorkGraph& graph, const StageOperators&
     memory.transient.push_back(work.transient);
   }
   const std::vector<int> stage = stage_of_operator(graph, stages);
+  std::vector<bool> receives(stages.size(), false);
   for (const WorkGraph::Result& result : graph.results()) {
     const int from = stage[static_cast<std::size_t>(result.producer)];
     std::set<int> readers;
@@ -330,11 +331,8 @@ Costs costs_of(const Costs& costs, const WorkGraph& graph, const StageOperators&
     for (const int to : readers) {
       made.links.edge_bytes[{from, to}] += result.bytes;
       memory.activations[static_cast<std::size_t>(to)] += result.bytes;
+      receives[static_cast<std::size_t>(to)] = true;
     }
-  }
-  std::vector<bool> receives(stages.size(), false);
-  for (const auto& [value, bytes] : passing) {
-    receives[static_cast<std::size_t>(std::get<1>(value))] = true;
   }
   for (std::size_t s = 0; s < stages.size(); ++s) {
     if (!receives[s]) {  // nobody waits for a gradient of its inputs: W does all
