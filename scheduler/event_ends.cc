@@ -8,9 +8,9 @@ namespace stagecraft {
 
 EventEnds::EventEnds(const TaskGraph& tasks,
                      const LinkCosts& links,
-                     std::span<const StepOrder> orders)
+                     std::span<const EventOrder> orders)
     : tasks_(tasks), links_(links), ends_(tasks.entries().size(), -1.0) {
-  for (const StepOrder& order : orders) {
+  for (const EventOrder& order : orders) {
     befores_[order.after].push_back(order.before);
     for (const StepEvent& event : {order.before, order.after}) {
       if (event.is_transfer()) {
@@ -19,7 +19,7 @@ EventEnds::EventEnds(const TaskGraph& tasks,
     }
   }
   find_receivers();
-  for (const StepOrder& order : orders) {
+  for (const EventOrder& order : orders) {
     require(order.before, order);
     require(order.after, order);
   }
@@ -79,7 +79,7 @@ void EventEnds::find_receivers() {
   }
 }
 
-void EventEnds::require(const StepEvent& event, const StepOrder& order) const {
+void EventEnds::require(const StepEvent& event, const EventOrder& order) const {
   const bool exists = event.is_transfer()
                           ? receivers_.at(event) != kNothing
                           : tasks_.in_range(event.task) && tasks_.find(event.task) != kNothing;

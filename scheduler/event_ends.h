@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "stagecraft/scheduler/costs.h"
-#include "stagecraft/scheduler/step_order.h"
+#include "stagecraft/scheduler/event_order.h"
 #include "stagecraft/scheduler/task_graph.h"
 
 namespace stagecraft {
@@ -29,7 +29,7 @@ class EventEnds {
 
   /// Errors: ScheduleInvalid for an order of a task or transfer that the schedule does not have,
   ///         and for transfers that wait for each other.
-  EventEnds(const TaskGraph& tasks, const LinkCosts& links, std::span<const StepOrder> orders);
+  EventEnds(const TaskGraph& tasks, const LinkCosts& links, std::span<const EventOrder> orders);
 
   [[nodiscard]] bool empty() const { return befores_.empty(); }
   void set_end(int entry, double time) { ends_[static_cast<std::size_t>(entry)] = time; }
@@ -51,7 +51,7 @@ class EventEnds {
  private:
   void find_receivers();
   void refuse_circles() const;
-  void require(const StepEvent& event, const StepOrder& order) const;
+  void require(const StepEvent& event, const EventOrder& order) const;
   [[nodiscard]] int awaited_by(const StepEvent& event) const;
 
   const TaskGraph& tasks_;

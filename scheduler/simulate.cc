@@ -18,7 +18,7 @@ constexpr int kNothing = -1;
 /// The state of one run: end times by entry, and which entry each one waited for last.
 class Simulation {
  public:
-  Simulation(const TaskGraph& tasks, const Costs& costs, std::span<const StepOrder> orders)
+  Simulation(const TaskGraph& tasks, const Costs& costs, std::span<const EventOrder> orders)
       : tasks_(tasks),
         costs_(costs),
         ends_(tasks, costs.links, orders),
@@ -355,7 +355,7 @@ void add_memory(const Schedule& schedule,
 Timeline simulate(const Schedule& schedule,
                   const StageGraph& graph,
                   const Costs& costs,
-                  std::span<const StepOrder> orders) {
+                  std::span<const EventOrder> orders) {
   const TaskGraph tasks(schedule.rows(), graph, schedule.microbatches());
   Simulation simulation(tasks, costs, orders);
   const CostDevice& device = costs.device;

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "stagecraft/scheduler/costs.h"
+#include "stagecraft/scheduler/event_order.h"
 #include "stagecraft/scheduler/schedule.h"
 #include "stagecraft/scheduler/stage_graph.h"
-#include "stagecraft/scheduler/step_order.h"
 
 namespace stagecraft {
 
@@ -78,7 +78,7 @@ struct Timeline {
 [[nodiscard]] Timeline simulate(const Schedule& schedule,
                                 const StageGraph& graph,
                                 const Costs& costs = {},
-                                std::span<const StepOrder> orders = {});
+                                std::span<const EventOrder> orders = {});
 
 enum class BubbleCause : std::uint8_t { WarmUp, Dependency, Transfer, Drain };
 

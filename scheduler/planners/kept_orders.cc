@@ -30,12 +30,12 @@ void set_weights(StepGraph& graph, const Placement& placement, int stages, const
 
 }  // namespace
 
-std::vector<StepOrder> kept_orders(const PlanRequest& request,
-                                   const Schedule& schedule,
-                                   const StageGraph& stages,
-                                   const Costs& costs) {
-  std::vector<StepOrder> orders =
-      request.phases ? phase_barriers(schedule, stages) : std::vector<StepOrder>();
+std::vector<EventOrder> kept_orders(const PlanRequest& request,
+                                    const Schedule& schedule,
+                                    const StageGraph& stages,
+                                    const Costs& costs) {
+  std::vector<EventOrder> orders =
+      request.phases ? phase_barriers(schedule, stages) : std::vector<EventOrder>();
   orders.insert(orders.end(), request.orders.begin(), request.orders.end());
   if (orders.empty() && !request.shared_channels) {
     return orders;
@@ -49,7 +49,7 @@ std::vector<StepOrder> kept_orders(const PlanRequest& request,
       const Placement placement = Placement::of(schedule, stages.size());
       set_weights(graph, placement, stages.size(), costs);
       share_channels(graph, placement);
-      const std::vector<StepOrder> turns = channel_orders(graph, placement);
+      const std::vector<EventOrder> turns = channel_orders(graph, placement);
       orders.insert(orders.end(), turns.begin(), turns.end());
     }
   } catch (const Error& error) {

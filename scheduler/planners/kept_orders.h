@@ -6,8 +6,8 @@
 
 #include <vector>
 
+#include "stagecraft/scheduler/event_order.h"
 #include "stagecraft/scheduler/planners/planner.h"
-#include "stagecraft/scheduler/step_order.h"
 
 namespace stagecraft {
 
@@ -15,9 +15,9 @@ namespace stagecraft {
 /// if every row had its processors to itself; without an overlap nobody has a turn.
 /// Errors: UsageArgument naming the order that the schedule cannot keep.
 /// Cost: nothing where the request asks for none; shared channels as in pfeife/channels.h.
-[[nodiscard]] std::vector<StepOrder> kept_orders(const PlanRequest& request,
-                                                 const Schedule& schedule,
-                                                 const StageGraph& stages,
-                                                 const Costs& costs);
+[[nodiscard]] std::vector<EventOrder> kept_orders(const PlanRequest& request,
+                                                  const Schedule& schedule,
+                                                  const StageGraph& stages,
+                                                  const Costs& costs);
 
 }  // namespace stagecraft

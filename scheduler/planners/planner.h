@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "stagecraft/scheduler/costs.h"
+#include "stagecraft/scheduler/event_order.h"
 #include "stagecraft/scheduler/planners/work_graph.h"
 #include "stagecraft/scheduler/schedule.h"
-#include "stagecraft/scheduler/step_order.h"
 
 namespace stagecraft {
 
@@ -34,7 +34,7 @@ struct PlanRequest {
   /// Rows compute and communicate by turns (pfeife/phase_barriers.h).
   bool phases = false;
   /// Every plan keeps them; schedules that cannot are no candidates.
-  std::vector<StepOrder> orders;
+  std::vector<EventOrder> orders;
   bool shared_channels = false;  ///< one half-duplex channel between every two devices
   /// The schedule is given, and only the cut is asked for: a builder's name, or a schedule.
   std::optional<std::string> builder;

@@ -26,7 +26,7 @@ std::size_t index(int number) {
 /// The row to which what the entry waited for was on its way: its own, unless an order has it wait
 /// for another's transfer.
 int receiving_row(const PlanProposal& proposal, const EntryTime& entry, int row) {
-  for (const StepOrder& order : proposal.orders) {
+  for (const EventOrder& order : proposal.orders) {
     if (order.before.is_transfer() && order.before.task == entry.waited_for &&
         !order.after.is_transfer() &&
         std::ranges::find(entry.cell->tasks(), order.after.task) != entry.cell->tasks().end()) {

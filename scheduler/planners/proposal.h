@@ -46,13 +46,13 @@ struct Bottleneck {
 struct PlanProposal {
   Candidate candidate;
   int microbatches = 1;
-  StageGraph graph;               ///< of the schedule's stages: the candidate's, once per replica
-  std::vector<int> stage_of_cut;  ///< of each of those: its place in the candidate's cut
-  std::vector<int> devices;       ///< likewise: its row of the schedule
-  Costs costs;                    ///< likewise, as the simulator got them
-  std::vector<StepOrder> orders;  ///< kept besides the schedule's own, as the request asks
-  double step = 0;                ///< with the update
-  double update = 0;              ///< of the device that takes longest for it
+  StageGraph graph;                ///< of the schedule's stages: the candidate's, once per replica
+  std::vector<int> stage_of_cut;   ///< of each of those: its place in the candidate's cut
+  std::vector<int> devices;        ///< likewise: its row of the schedule
+  Costs costs;                     ///< likewise, as the simulator got them
+  std::vector<EventOrder> orders;  ///< kept besides the schedule's own, as the request asks
+  double step = 0;                 ///< with the update
+  double update = 0;               ///< of the device that takes longest for it
   std::vector<Task> critical_path;
   std::vector<double> busy;   ///< by row: computing before the update
   std::vector<double> bytes;  ///< by row: most at once, as predicted

@@ -3,7 +3,7 @@
 #include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/scheduler/builders/kfkb.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
-#include "stagecraft/scheduler/formats/step_orders.h"
+#include "stagecraft/scheduler/formats/event_orders.h"
 #include "stagecraft/scheduler/planners/pfeife/phase_barriers.h"
 #include "stagecraft/scheduler/planners/pfeife/step_graph.h"
 #include "stagecraft/scheduler/registry.h"
@@ -25,7 +25,7 @@ Costs two_stages(double link) {
 }
 
 Timeline run(const Schedule& schedule, const Costs& costs, const std::string& orders) {
-  return simulate(schedule, schedule.stage_graph(), costs, parse_step_orders(orders));
+  return simulate(schedule, schedule.stage_graph(), costs, parse_event_orders(orders));
 }
 
 std::string path_text(const Timeline& timeline) {
@@ -85,7 +85,7 @@ TEST_CASE("with phases every builder's step takes what its graph of waits says",
     const Schedule schedule =
         build_schedule(builder.name, {.devices = 4, .microbatches = 8, .chunks = {}});
     const StageGraph stages = schedule.stage_graph();
-    const std::vector<StepOrder> phases = phase_barriers(schedule, stages);
+    const std::vector<EventOrder> phases = phase_barriers(schedule, stages);
     Costs costs;
     costs.links.usual.latency = 2;
     StepGraph graph(schedule, stages, phases);
@@ -117,7 +117,7 @@ TEST_CASE("stages of different sizes take turns by their own microbatches",
   stages.set_microbatch_sizes({1, 2});
   const Schedule schedule = kfkb(stages, 4, {1});
   std::string text;
-  for (const StepOrder& order : phase_barriers(schedule, stages)) {
+  for (const EventOrder& order : phase_barriers(schedule, stages)) {
     text += to_string(order) + "; ";
   }
   CHECK(text == "0F0>1 < 0F1; 0F1>1 < 0F2; 1F0 < 0F2>1; 0F2>1 < 0F3; ");

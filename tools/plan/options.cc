@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/formats/step_orders.h"
+#include "stagecraft/scheduler/formats/event_orders.h"
 #include "stagecraft/scheduler/planners/what_if.h"
 #include "stagecraft/scheduler/registry.h"
 #include "stagecraft/tools/command_line.h"
@@ -78,10 +78,10 @@ WhatIf change_of(const std::string& word, int devices) {
 }
 
 /// The orders of a file of --barriers.
-std::vector<StepOrder> orders_of(const std::string& path, Console& console) {
+std::vector<EventOrder> orders_of(const std::string& path, Console& console) {
   const std::string text = read_source(path, "--barriers", console);
   try {
-    return parse_step_orders(text);
+    return parse_event_orders(text);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("--barriers {}: {}", source_name(path), error.message()));
   }

@@ -104,7 +104,7 @@ double share_channels(StepGraph& graph, const Placement& placement) {
   return Channels(graph, placement).share();
 }
 
-std::vector<StepOrder> channel_orders(const StepGraph& graph, const Placement& placement) {
+std::vector<EventOrder> channel_orders(const StepGraph& graph, const Placement& placement) {
   std::map<Rows, Channel> channels;
   for (const auto& [rows, transfers] : one_way_channels(graph, placement)) {
     Channel& channel = channels[std::minmax(rows.first, rows.second)];
@@ -112,7 +112,7 @@ std::vector<StepOrder> channel_orders(const StepGraph& graph, const Placement& p
       return graph.end(v) > graph.start(v);  // what takes no time is in nobody's way
     });
   }
-  std::vector<StepOrder> orders;
+  std::vector<EventOrder> orders;
   for (auto& [rows, channel] : channels) {
     std::ranges::sort(channel, {}, [&](int v) { return graph.start(v); });
     for (std::size_t i = 1; i < channel.size(); ++i) {

@@ -25,7 +25,7 @@ double share_channels(StepGraph& graph, const Placement& placement);
 
 /// Who goes after whom on every channel, as share_channels() has left the graph: with these orders
 /// no two transfers of a channel overlap, however long tasks take.
-[[nodiscard]] std::vector<StepOrder> channel_orders(const StepGraph& graph,
-                                                    const Placement& placement);
+[[nodiscard]] std::vector<EventOrder> channel_orders(const StepGraph& graph,
+                                                     const Placement& placement);
 
 }  // namespace stagecraft

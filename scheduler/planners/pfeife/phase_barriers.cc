@@ -5,9 +5,9 @@
 
 namespace stagecraft {
 
-std::vector<StepOrder> phase_barriers(const Schedule& schedule, const StageGraph& stages) {
+std::vector<EventOrder> phase_barriers(const Schedule& schedule, const StageGraph& stages) {
   const Placement placement = Placement::of(schedule, stages.size());
-  std::vector<StepOrder> orders;
+  std::vector<EventOrder> orders;
   for (const auto& [from, to] : stages.edges()) {
     const StageId sender(from);
     const StageId receiver(to);

@@ -9,16 +9,16 @@
 
 #include <vector>
 
+#include "stagecraft/scheduler/event_order.h"
 #include "stagecraft/scheduler/schedule.h"
 #include "stagecraft/scheduler/stage_graph.h"
-#include "stagecraft/scheduler/step_order.h"
 
 namespace stagecraft {
 
 /// For every edge between two rows and every microbatch but the last: the sender's next forward
 /// waits for the transfer, and the next transfer for the receiver's forward, unless that needs
 /// both (SG-4).
-[[nodiscard]] std::vector<StepOrder> phase_barriers(const Schedule& schedule,
-                                                    const StageGraph& stages);
+[[nodiscard]] std::vector<EventOrder> phase_barriers(const Schedule& schedule,
+                                                     const StageGraph& stages);
 
 }  // namespace stagecraft

@@ -46,13 +46,13 @@ ByEnd by_end(const std::vector<Wait>& waits, int Wait::*end, std::size_t vertice
 
 StepGraph::StepGraph(const Schedule& schedule,
                      const StageGraph& stages,
-                     std::span<const StepOrder> orders,
+                     std::span<const EventOrder> orders,
                      StepTransfers transfers)
     : edges_(stages.edges()) {
   const TaskGraph tasks(schedule.rows(), stages, schedule.microbatches());
   number_weights(tasks);
   add_entries(tasks, orders, transfers == StepTransfers::Vertices);
-  for (const StepOrder& order : orders) {
+  for (const EventOrder& order : orders) {
     waits_.push_back({require(order.before, order), require(order.after, order), kNoDelay});
   }
   if (!sort()) {
@@ -61,7 +61,7 @@ StepGraph::StepGraph(const Schedule& schedule,
 }
 
 /// Names the first order that the schedule and those before it do not allow.
-void StepGraph::refuse_circle(std::span<const StepOrder> orders) {
+void StepGraph::refuse_circle(std::span<const EventOrder> orders) {
   const std::vector<Wait> all = waits_;
   const auto allows = [&](std::size_t kept) {
     waits_.assign(all.begin(), all.end() - static_cast<std::ptrdiff_t>(orders.size() - kept));
@@ -123,8 +123,10 @@ int StepGraph::vertex_for(const StepEvent& event, int weight) {
   return found->second;
 }
 
-void StepGraph::add_entries(const TaskGraph& tasks, std::span<const StepOrder> orders, bool apart) {
-  for (const StepOrder& order : orders) {
+void StepGraph::add_entries(const TaskGraph& tasks,
+                            std::span<const EventOrder> orders,
+                            bool apart) {
+  for (const EventOrder& order : orders) {
     ordered_[order.before] = true;
     ordered_[order.after] = true;
   }
@@ -195,7 +197,7 @@ int StepGraph::find(const StepEvent& event) const {
   return found == numbers_.end() ? kMissing : found->second;
 }
 
-int StepGraph::require(const StepEvent& event, const StepOrder& order) const {
+int StepGraph::require(const StepEvent& event, const EventOrder& order) const {
   const int vertex = find(event);
   if (vertex == kMissing) {
     refuse(

@@ -22,9 +22,9 @@
 #include <utility>
 #include <vector>
 
+#include "stagecraft/scheduler/event_order.h"
 #include "stagecraft/scheduler/schedule.h"
 #include "stagecraft/scheduler/stage_graph.h"
-#include "stagecraft/scheduler/step_order.h"
 #include "stagecraft/scheduler/task_graph.h"
 
 namespace stagecraft {
@@ -47,7 +47,7 @@ class StepGraph {
   ///         first order with which that is so.
   StepGraph(const Schedule& schedule,
             const StageGraph& stages,
-            std::span<const StepOrder> orders = {},
+            std::span<const EventOrder> orders = {},
             StepTransfers transfers = StepTransfers::Delays);
 
   // Weights. Units: any one of time.
@@ -114,12 +114,12 @@ class StepGraph {
   }
   [[nodiscard]] int weight_of(const Cell& cell, const StageGraph& stages);
   void number_weights(const TaskGraph& tasks);
-  void add_entries(const TaskGraph& tasks, std::span<const StepOrder> orders, bool apart);
+  void add_entries(const TaskGraph& tasks, std::span<const EventOrder> orders, bool apart);
   void add_wait(
       const TaskGraph& tasks, int entry, const Task& task, const Task& needed, bool apart);
   [[nodiscard]] int vertex_for(const StepEvent& event, int weight);
-  [[nodiscard]] int require(const StepEvent& event, const StepOrder& order) const;
-  [[noreturn]] void refuse_circle(std::span<const StepOrder> orders);
+  [[nodiscard]] int require(const StepEvent& event, const EventOrder& order) const;
+  [[noreturn]] void refuse_circle(std::span<const EventOrder> orders);
   [[nodiscard]] bool sort();
 
   static constexpr int kKinds = 6;

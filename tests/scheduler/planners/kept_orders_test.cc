@@ -7,7 +7,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/scheduler/builders/pfeife.h"
-#include "stagecraft/scheduler/formats/step_orders.h"
+#include "stagecraft/scheduler/formats/event_orders.h"
 #include "stagecraft/scheduler/planners/proposal.h"
 #include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/tests/scheduler/planners/chain_costs.h"
@@ -77,7 +77,7 @@ TEST_CASE("transfers of a channel never overlap, also where rows share processor
   const PlanProposal plan = propose(request, "pfeife").front();
   REQUIRE(plan.orders.size() == 2 * 4 - 1);
   // Each transfer begins when the one before it on the channel has ended, or later.
-  for (const StepOrder& order : plan.orders) {
+  for (const EventOrder& order : plan.orders) {
     CHECK(order.before.is_transfer());
     CHECK(order.after.is_transfer());
   }
@@ -98,13 +98,13 @@ TEST_CASE("with phases computing and communicating take turns", "[scheduler][pla
   CHECK(free.step == 160);
   // 0F1 begins at 35, its transfer at 50, so 1F1 ends at 80.
   CHECK(turns.step == 180);
-  CHECK(turns.orders == parse_step_orders("0F0>1 < 0F1\n1F0 < 0F1>1"));
+  CHECK(turns.orders == parse_event_orders("0F0>1 < 0F1\n1F0 < 0F1>1"));
 }
 
 TEST_CASE("an order of the user's is kept by every plan, and no other plan is made",
           "[scheduler][planners]") {
   PlanRequest request = chain_request({1, 1, 1, 1});
-  request.orders = parse_step_orders("1B3 < 0B0");  // stage 0 goes back when stage 1 has ended
+  request.orders = parse_event_orders("1B3 < 0B0");  // stage 0 goes back when stage 1 has ended
   const std::vector<PlanProposal> all = propose(request, "auto");
   for (const PlanProposal& one : all) {
     CAPTURE(one.candidate.planner, one.candidate.schedule_name);
@@ -122,7 +122,7 @@ TEST_CASE("orders that no schedule can keep are refused with the first of them",
           "[scheduler][planners][bad-input]") {
   PlanRequest request = chain_request({1, 1, 1, 1});
   const auto failure_of = [&](const std::string& orders, std::string_view planner) {
-    request.orders = parse_step_orders(orders);
+    request.orders = parse_event_orders(orders);
     return refusal([&] { (void)propose(request, planner); });
   };
   CHECK_THAT(failure_of("0F0 < 9F0", "auto"),

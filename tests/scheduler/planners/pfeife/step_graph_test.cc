@@ -17,7 +17,7 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 
 /// Two stages, forward 15 and 10, backward 30 and 20, link 1.
-StepGraph two_stages(const Schedule& schedule, std::span<const StepOrder> orders = {}) {
+StepGraph two_stages(const Schedule& schedule, std::span<const EventOrder> orders = {}) {
   StepGraph graph(schedule, schedule.stage_graph(), orders);
   graph.set_duration(StageId(0), CellKind::Forward, 15);
   graph.set_duration(StageId(0), CellKind::Backward, 30);
@@ -127,13 +127,13 @@ TEST_CASE("orders that cannot be kept are refused with what is wrong", "[schedul
   const Schedule schedule = one_f_one_b(2, 2);
   const Task first{CellKind::Forward, StageId(0), Microbatch(0)};
   const Task last{CellKind::Backward, StageId(0), Microbatch(1)};
-  const auto text_for = [&](const StepOrder& order) {
+  const auto text_for = [&](const EventOrder& order) {
     return refusal([&] { two_stages(schedule, std::span(&order, 1)); }, Errc::ScheduleInvalid);
   };
   CHECK_THAT(text_for({{last}, {first}}),
              ContainsSubstring("the order 0B1 < 0F0 cannot be kept: 0B1 waits for 0F0"));
   CHECK_THAT(text_for({{first, StageId(5)}, {last}}), ContainsSubstring("names 0F0>5"));
-  const std::vector<StepOrder> some{{{first}, {last}}, {{last}, {first}}, {{first}, {last}}};
+  const std::vector<EventOrder> some{{{first}, {last}}, {{last}, {first}}, {{first}, {last}}};
   CHECK_THAT(refusal([&] { two_stages(schedule, some); }, Errc::ScheduleInvalid),
              ContainsSubstring("the order 0B1 < 0F0 cannot be kept"));
   StepGraph graph = two_stages(schedule);

@@ -1,4 +1,4 @@
-/// StepOrder: something in a step comes before something else, besides what the schedule and the
+/// EventOrder: something in a step comes before something else, besides what the schedule and the
 /// data ask for: a barrier.
 ///
 ///     0F0>1 < 0F1      stage 0 computes no further until what it made has reached stage 1
@@ -28,16 +28,16 @@ struct StepEvent {
 };
 
 /// `after` starts when `before` has ended.
-struct StepOrder {
+struct EventOrder {
   StepEvent before;
   StepEvent after;
 
-  friend constexpr bool operator==(const StepOrder&, const StepOrder&) = default;
+  friend constexpr bool operator==(const EventOrder&, const EventOrder&) = default;
 };
 
 /// Returns "0F1", or "0F1>2" for its way to stage 2.
 [[nodiscard]] std::string to_string(const StepEvent& event);
 /// Returns "0F0>1 < 0F1".
-[[nodiscard]] std::string to_string(const StepOrder& order);
+[[nodiscard]] std::string to_string(const EventOrder& order);
 
 }  // namespace stagecraft

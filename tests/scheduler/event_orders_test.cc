@@ -1,4 +1,4 @@
-#include "stagecraft/scheduler/formats/step_orders.h"
+#include "stagecraft/scheduler/formats/event_orders.h"
 
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
@@ -9,8 +9,8 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 
 TEST_CASE("orders are read line by line, and written as they are read", "[scheduler][text]") {
-  const std::vector<StepOrder> orders =
-      parse_step_orders("# by turns\n0F0>1 < 0F1\n\n  1F0<0F1 > 1   # and back\r\n12I3 < 0U");
+  const std::vector<EventOrder> orders =
+      parse_event_orders("# by turns\n0F0>1 < 0F1\n\n  1F0<0F1 > 1   # and back\r\n12I3 < 0U");
   REQUIRE(orders.size() == 3);
   CHECK(to_string(orders[0]) == "0F0>1 < 0F1");
   CHECK(to_string(orders[1]) == "1F0 < 0F1>1");
@@ -23,7 +23,7 @@ TEST_CASE("orders are read line by line, and written as they are read", "[schedu
 
 TEST_CASE("what is no order is refused with its place", "[scheduler][text][bad-input]") {
   const auto failure_of = [](const std::string& text) {
-    return refusal([&] { (void)parse_step_orders(text); }, Errc::ScheduleParse);
+    return refusal([&] { (void)parse_event_orders(text); }, Errc::ScheduleParse);
   };
   CHECK_THAT(failure_of(""), ContainsSubstring("has no order"));
   CHECK_THAT(failure_of("# nothing\n"), ContainsSubstring("e.g. 0F0>1 < 0F1"));

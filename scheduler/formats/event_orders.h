@@ -11,12 +11,12 @@
 #include <string_view>
 #include <vector>
 
-#include "stagecraft/scheduler/step_order.h"
+#include "stagecraft/scheduler/event_order.h"
 
 namespace stagecraft {
 
 /// Whether a schedule has what they name is for those to say who keep them.
 /// Errors: ScheduleParse with line and column, also for a text without an order.
-[[nodiscard]] std::vector<StepOrder> parse_step_orders(std::string_view text);
+[[nodiscard]] std::vector<EventOrder> parse_event_orders(std::string_view text);
 
 }  // namespace stagecraft

@@ -1,4 +1,4 @@
-#include "stagecraft/scheduler/formats/step_orders.h"
+#include "stagecraft/scheduler/formats/event_orders.h"
 
 #include <fmt/format.h>
 
@@ -37,9 +37,9 @@ StepEvent parse_event(std::string_view text, Location at) {
 
 }  // namespace
 
-std::vector<StepOrder> parse_step_orders(std::string_view text) {
+std::vector<EventOrder> parse_event_orders(std::string_view text) {
   formats::require_size(text);
-  std::vector<StepOrder> orders;
+  std::vector<EventOrder> orders;
   for (std::size_t line = 1; !text.empty(); ++line) {
     const std::size_t newline = text.find('\n');
     const std::string_view whole = text.substr(0, newline);

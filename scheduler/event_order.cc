@@ -1,4 +1,4 @@
-#include "stagecraft/scheduler/step_order.h"
+#include "stagecraft/scheduler/event_order.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@ std::string to_string(const StepEvent& event) {
                              : to_string(event.task);
 }
 
-std::string to_string(const StepOrder& order) {
+std::string to_string(const EventOrder& order) {
   return fmt::format("{} < {}", to_string(order.before), to_string(order.after));
 }
 
