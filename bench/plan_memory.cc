@@ -14,24 +14,22 @@
 #include <fmt/format.h>
 
 #include "stagecraft/bench/hardware.h"
-#include "stagecraft/bench/planned_model.h"
+#include "stagecraft/bench/judged.h"
+#include "stagecraft/bench/plans_subject.h"
 #include "stagecraft/bench/rank_bytes.h"
 #include "stagecraft/stagecraft.h"
-#include "stagecraft/tools/train/models.h"
 
 namespace sc = stagecraft;
 
 namespace {
 
-constexpr int kMicrobatches = 8;
-constexpr int kSamples = 8;
 constexpr double kMiB = 1024 * 1024;
 
 /// What a rank held more than was predicted, as a part of that, at most.
 double most_under = 0;
 double most_over = 0;
 
-void compare(const sc::bench::PlannedModel& model,
+void compare(const sc::bench::Subject& model,
              const std::string& way,
              const sc::PlanRequest& request,
              const sc::Program& program,
@@ -58,16 +56,20 @@ void compare(const sc::bench::PlannedModel& model,
   }
 }
 
-void compare_all(const sc::bench::PlannedModel& model, int workers) {
+void compare_all(const sc::bench::Subject& model, int workers) {
   const sc::Program whole = model.compile(sc::At{}, 1);
   sc::PlanRequest request{
       .costs = sc::profile(whole, model.inputs, model.labels, {.repeats = 1}).costs,
       .devices = workers};
-  request.batch = kMicrobatches * request.costs.samples;
+  request.batch = model.microbatches * request.costs.samples;
   const sc::Program even = model.compile({}, workers);
+  compare(model,
+          "even cut, 1f1b",
+          request,
+          even,
+          sc::one_f_one_b(even.stage_graph(), model.microbatches));
   compare(
-      model, "even cut, 1f1b", request, even, sc::one_f_one_b(even.stage_graph(), kMicrobatches));
-  compare(model, "even cut, gpipe", request, even, sc::gpipe(even.stage_graph(), kMicrobatches));
+      model, "even cut, gpipe", request, even, sc::gpipe(even.stage_graph(), model.microbatches));
   const sc::PlanProposal best =
       sc::plan(whole, request.costs, workers, {.batch = request.batch}).front();
   compare(model,
@@ -84,20 +86,15 @@ int main(int argc, char** argv) {
   std::vector<std::string> models;
   CLI::App app("Do ranks hold what is predicted?", "plan_memory");
   app.add_option("--workers", workers);
-  app.add_option("MODEL", models, "models of stagecraft train, or 'words'");
+  app.add_option("MODEL", models, "models of stagecraft train, words, or towers");
   CLI11_PARSE(app, argc, argv);
   at::set_num_threads(1);
   fmt::print("{}\n", sc::bench::hardware());
   if (models.empty()) {
-    for (const sc::tools::ModelEntry& model : sc::tools::models()) {
-      models.emplace_back(model.name);
-    }
-    models.emplace_back("words");
+    models = sc::bench::subject_names();
   }
   for (const std::string& model : models) {
-    compare_all(model == "words" ? sc::bench::large_vocabulary(kMicrobatches, kSamples)
-                                 : sc::bench::train_model(model, kMicrobatches, kSamples),
-                workers);
+    compare_all(sc::bench::subject_named(model), workers);
   }
   fmt::print("at most {:.1f} % more than predicted, and {:.1f} % less\n",
              100 * most_under,

@@ -92,11 +92,15 @@ Subject subject_named(const std::string& name) {
     return large_vocabulary();
   }
   if (name == "towers") {
-    return subject_of("clip, 64 patches, 16 bytes",
-                      "even cut",
-                      train_options("clip", {"--layers", "4", "--patch", "4", "--seq", "16"}));
+    Subject towers = subject_of_model("clip", {"--layers", "4", "--patch", "4", "--seq", "16"});
+    towers.name = "clip, 64 patches, 16 bytes";
+    return towers;
   }
-  return subject_of(name, "even cut", train_options(name));
+  return subject_of_model(name, {});
+}
+
+Subject subject_of_model(const std::string& model, const std::vector<std::string>& options) {
+  return subject_of(model, "even cut", train_options(model, options));
 }
 
 Subject subject_of_file(const std::string& model, const std::string& data) {

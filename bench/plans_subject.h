@@ -30,6 +30,10 @@ struct Subject {
 /// Errors: UsageArgument for another name.
 [[nodiscard]] Subject subject_named(const std::string& name);
 
+/// A model of `stagecraft train` with these options beside its usual ones.
+[[nodiscard]] Subject subject_of_model(const std::string& model,
+                                       const std::vector<std::string>& options);
+
 /// A model from a file, with the microbatches of a folder. Errors: those of FileWork.
 [[nodiscard]] Subject subject_of_file(const std::string& model, const std::string& data);
 

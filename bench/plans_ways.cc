@@ -3,6 +3,7 @@
 #include <thread>
 #include <utility>
 
+#include "stagecraft/bench/judged.h"
 #include "stagecraft/bench/seconds_of.h"
 #include "stagecraft/compiler/compiled_program.h"
 
@@ -34,19 +35,7 @@ PlanRequest Ways::request() const {
 
 /// What the simulator says of the cut that was made.
 PlanProposal Ways::predict(const Program& program, const Schedule& schedule) const {
-  const WorkGraph graph = WorkGraph::of(costs_, costs_.samples);
-  Candidate candidate{
-      .planner = "given",
-      .stages = StageOperators(static_cast<std::size_t>(program.stage_graph().size())),
-      .microbatch_size = costs_.samples,
-      .schedule = schedule,
-      .schedule_name = "given"};
-  for (int op = 0; op < graph.size(); ++op) {
-    const int node = graph.ids(op).front();
-    const int stage = program.compiled().assignment.stage_of[static_cast<std::size_t>(node)];
-    candidate.stages[static_cast<std::size_t>(stage)].push_back(op);
-  }
-  return judge(request(), candidate);
+  return judged(request(), program, schedule);
 }
 
 void Ways::add(const std::string& name,

@@ -11,6 +11,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/median.h"
 #include "stagecraft/compiler/gradient_flow.h"
+#include "stagecraft/compiler/memory_order.h"
 #include "stagecraft/compiler/partition.h"
 #include "stagecraft/compiler/probe.h"
 #include "stagecraft/compiler/thread_count.h"
@@ -43,9 +44,17 @@ std::optional<LastStage> cut_at(const Graph& graph,
     fuse_stages(last.partition, fuse);
     std::vector<StageRun> runs = run_stages(graph, last.partition, inputs, labels);
     find_gradient_flow(last.partition, runs);
-    last.inputs = std::move(runs[1].leaves);
+    const StageProgram& stage_behind = last.partition.stages[1];
+    for (std::size_t i = 0; i < stage_behind.inputs.size(); ++i) {  // as they would arrive
+      const at::Tensor& leaf = runs[1].leaves[i];
+      const MemoryOrder& order = stage_behind.at(stage_behind.inputs[i].value).order;
+      last.inputs.push_back(
+          stage_behind.inputs[i].source == StageInput::Source::Stage
+              ? to_memory_order(leaf.detach(), order).requires_grad_(leaf.requires_grad())
+              : leaf);
+    }
     const bool has_halves =
-        !last.partition.stages[1].parameters.empty() &&
+        !stage_behind.parameters.empty() &&
         std::ranges::any_of(last.inputs, [](const at::Tensor& t) { return t.requires_grad(); });
     return has_halves ? std::optional(std::move(last)) : std::nullopt;
   } catch (const Error& error) {
@@ -84,8 +93,10 @@ class SplitTiming {
     const Tensors none(stage_.partition.stages[1].outputs.size());
     const auto begun = Clock::now();
     for (const CellKind kind : kinds) {
-      runtime_.bucket.accumulate(
-          runtime_.backward(kind, saved, none, /*accumulated=*/1.0).parameters, 1.0);
+      const StageGradients made = runtime_.backward(kind, saved, none, /*accumulated=*/1.0);
+      if (kind != CellKind::BackwardInput) {
+        runtime_.bucket.accumulate(made.parameters, 1.0);
+      }
     }
     return std::chrono::duration<double>(Clock::now() - begun).count();
   }

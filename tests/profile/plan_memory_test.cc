@@ -3,7 +3,8 @@
 #include <vector>
 
 #include "stagecraft/actors/profile/profile.h"
-#include "stagecraft/bench/planned_model.h"
+#include "stagecraft/bench/judged.h"
+#include "stagecraft/bench/plans_subject.h"
 #include "stagecraft/bench/rank_bytes.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
@@ -13,25 +14,24 @@ namespace stagecraft {
 namespace {
 
 constexpr int kRanks = 2;
-constexpr int kMicrobatches = 4;
 constexpr double kMostOver = 0.1;
 
-bench::PlannedModel small(const std::string& model) {
-  return bench::train_model(
-      model, kMicrobatches, 4, {"--dim", "64", "--heads", "2", "--ffn", "96", "--layers", "4"});
+bench::Subject small(const std::string& model) {
+  return bench::subject_of_model(model,
+                                 {"--dim", "64", "--heads", "2", "--ffn", "96", "--layers", "4"});
 }
 
 TEST_CASE("ranks hold what is predicted, and no more than the margin beyond", "[profile][memory]") {
   const std::string name = GENERATE("llama", "vit");
-  const bench::PlannedModel model = small(name);
+  const bench::Subject model = small(name);
   const Program whole = model.compile(At{}, 1);
   PlanRequest request{
       .costs = profile(whole, model.inputs, model.labels, {.repeats = 1, .cache = ""}).costs,
       .devices = kRanks};
-  request.batch = kMicrobatches * request.costs.samples;
+  request.batch = model.microbatches * request.costs.samples;
   const Program cut = model.compile({}, kRanks);
-  for (const Schedule& schedule :
-       {one_f_one_b(cut.stage_graph(), kMicrobatches), gpipe(cut.stage_graph(), kMicrobatches)}) {
+  for (const Schedule& schedule : {one_f_one_b(cut.stage_graph(), model.microbatches),
+                                   gpipe(cut.stage_graph(), model.microbatches)}) {
     const std::vector<double> predicted = bench::judged(request, cut, schedule).bytes;
     const std::vector<bench::RankBytes> counted =
         bench::count_bytes(cut, schedule, AdamW{}, model.inputs, model.labels);

@@ -1,0 +1,18 @@
+/// judged: what the simulator says of a program as it was cut. For those who hold predictions
+/// against a run.
+#pragma once
+
+#include "stagecraft/compiler/program.h"
+#include "stagecraft/scheduler/planners/proposal.h"
+#include "stagecraft/scheduler/schedule.h"
+
+namespace stagecraft::bench {
+
+/// The program as a proposal: its own cut, by this schedule.
+/// Requires: the costs are of the same model, on microbatches of the program's.
+/// Errors: those of Judge::propose.
+[[nodiscard]] PlanProposal judged(const PlanRequest& request,
+                                  const Program& program,
+                                  const Schedule& schedule);
+
+}  // namespace stagecraft::bench
