@@ -142,14 +142,14 @@ TEST_CASE("a trainer with sizes refuses evaluations and batches of other shapes"
   const Model model = llama();
   Trainer trainer(model.program, schedule_of(model, {1, 2, 1}), kOptimizer);
   const std::vector<LabeledBatch> one_batch{{model.inputs, model.labels}};
-  const auto check_one_size = [](const std::string& message) {
-    CHECK_THAT(message,
+  const auto check_refused = [](auto&& evaluation) {
+    CHECK_THAT(refusal(evaluation),
                ContainsSubstring("an evaluation has one size") &&
                    ContainsSubstring("whose schedule has no sizes"));
   };
-  check_one_size(refusal([&] { (void)trainer.predict(model.inputs); }));
-  check_one_size(refusal([&] { (void)trainer.evaluate(model.inputs, model.labels); }));
-  check_one_size(refusal([&] { (void)trainer.evaluate(one_batch); }));
+  check_refused([&] { (void)trainer.predict(model.inputs); });
+  check_refused([&] { (void)trainer.evaluate(model.inputs, model.labels); });
+  check_refused([&] { (void)trainer.evaluate(one_batch); });
   const auto half = [](const Batch& batch) {
     return Batch{batch[0].tensor.slice(0, 0, batch[0].tensor.size(0) / 2).contiguous()};
   };

@@ -127,13 +127,13 @@ TEST_CASE("where only small microbatches fit into memory, the plan takes them",
                                        "--ranks",
                                        "2",
                                        "--seq",
-                                       "512",
+                                       "256",
                                        "--microbatch-size",
                                        "8",
                                        "--microbatches",
                                        "2",
                                        "--memory-limit",
-                                       "16",
+                                       "8",
                                        "--steps",
                                        "1",
                                        "--verify",
@@ -147,7 +147,7 @@ TEST_CASE("where only small microbatches fit into memory, the plan takes them",
   CHECK(output.verify.at("bit_equal") == true);
   CHECK(planned_of(output).at("microbatch_size") == 1);
 
-  const CommandResult large = run_train(from("8"));  // 21 MiB on the fullest worker, at the least
+  const CommandResult large = run_train(from("8"));  // 10 MiB on the fullest worker, at the least
   CAPTURE(large.out, large.err);
   CHECK(large.exit_code == 1);
   CHECK_THAT(large.err, ContainsSubstring("no plan fits the devices"));
