@@ -112,7 +112,7 @@ TEST_CASE("where ranks run is an option too, as threads unless said", "[actors][
 TEST_CASE("what is no place for ranks is refused", "[actors][cluster][refusals]") {
   const auto text = GENERATE("Threads", "process", "3", "");
   CHECK_THROWS_WITH(cluster_of({"--workers", text}),
-                    ContainsSubstring("--workers expects threads or processes, found \""));
+                    ContainsSubstring("--workers expects threads, processes or joining, found \""));
   CHECK_THROWS_WITH(cluster_of({"--workers=processes", "--credentials", "/nowhere/at/all"}),
                     ContainsSubstring("/nowhere/at/all"));
 }
@@ -144,7 +144,7 @@ TEST_CASE("a variable that makes no sense is refused by its name", "[actors][clu
   }
   const Variable workers("STAGECRAFT_WORKERS", text);
   CHECK_THROWS_WITH(Cluster::from_env(),
-                    ContainsSubstring("STAGECRAFT_WORKERS expects threads or processes"));
+                    ContainsSubstring("STAGECRAFT_WORKERS expects threads, processes or joining"));
 }
 
 }  // namespace

@@ -1,0 +1,81 @@
+#include "stagecraft/actors/hosts.h"
+
+#include "stagecraft/actors/launch/local_address.h"
+#include "stagecraft/actors/launch/ssh.h"
+#include "stagecraft/base/error.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+TEST_CASE("a hosts' file has a line for each host", "[actors][hosts]") {
+  const std::vector<Host> hosts = parse_hosts(
+      "# all\nnode-a\n\n  me@node-b slots=3 addr=10.0.0.2 worker=/opt/w A=b=c OMP=1 # two\n", "f");
+  REQUIRE(hosts.size() == 2);
+  CHECK(hosts[0] == Host{.name = "node-a"});
+  CHECK(hosts[1] == Host{.name = "me@node-b",
+                         .slots = 3,
+                         .address = "10.0.0.2",
+                         .worker = "/opt/w",
+                         .environment = {{"A", "b=c"}, {"OMP", "1"}}});
+  CHECK(slots_of(hosts) == 4);
+  CHECK(host_of_place(hosts, 0) == &hosts[0]);
+  CHECK(host_of_place(hosts, 1) == &hosts[1]);
+  CHECK(host_of_place(hosts, 3) == &hosts[1]);
+  CHECK(host_of_place(hosts, 4) == nullptr);
+}
+
+TEST_CASE("a line that is no host is refused with its number", "[actors][hosts][bad-input]") {
+  const auto [text, message] = GENERATE(
+      table<std::string, std::string>({{"", "names no host"},
+                                       {"# nobody\n", "names no host"},
+                                       {"a\na\n", "f:2: a stands there twice"},
+                                       {"a\nb slots=0\n", "f:2: expected slots=N"},
+                                       {"a slots=2x\n", "f:1: expected slots=N"},
+                                       {"slots=2\n", "f:1: expected a host's name first"},
+                                       {"-oProxyCommand=x\n", "f:1: expected a host's name first"},
+                                       {"a b\n", "f:1: expected slots=N, addr=ADDRESS"},
+                                       {"a 1X=2\n", "f:1: expected slots=N, addr=ADDRESS"}}));
+  CAPTURE(text);
+  CHECK_THROWS_WITH(parse_hosts(text, "f"), ContainsSubstring(message));
+  CHECK_THROWS_WITH(read_hosts("/nowhere/hosts"), ContainsSubstring("/nowhere/hosts"));
+}
+
+TEST_CASE("words of a worker reach another host's shell as they are", "[actors][hosts]") {
+  const ChildProgram program = ssh_worker({"myssh", "-p", "22"},
+                                          {.name = "b", .environment = {{"A", "it's"}}},
+                                          {"/w x", "--join", "$h"});
+  CHECK(program.path == "myssh");
+  const std::vector<std::string>& words = program.arguments;
+  REQUIRE(words.size() >= 4);
+  CHECK(words[words.size() - 4] == "-p");
+  CHECK(words[words.size() - 2] == "b");
+  CHECK(words.back() == R"(env A='it'\''s' '/w x' '--join' '$h'; exit $?)");
+}
+
+TEST_CASE("how a worker behind ssh ended is told by what ssh hands on", "[actors][hosts]") {
+  CHECK(end_behind_ssh("ended with exit status 137", "b") == "was killed by signal 9 (Killed)");
+  CHECK(end_behind_ssh("ended with exit status 1", "b") == "ended with exit status 1");
+  CHECK_THAT(end_behind_ssh("ended with exit status 255", "b"),
+             ContainsSubstring("ssh could not connect to b, or lost it"));
+  CHECK_THAT(end_behind_ssh("was killed by signal 9 (Killed)", "b"),
+             ContainsSubstring("the ssh to b was killed"));
+}
+
+TEST_CASE("addresses of this host are found by interface and by whom they reach",
+          "[actors][hosts]") {
+  CHECK(address_towards("127.0.0.1") == "127.0.0.1");
+  CHECK(address_of_interface("lo") == "127.0.0.1");
+  CHECK(address_of_interface("127.0.0.1") == "127.0.0.1");
+  CHECK_THROWS_WITH(address_of_interface("none0"),
+                    ContainsSubstring("it has") && ContainsSubstring("lo (127.0.0.1)"));
+  CHECK_THROWS_WITH(address_towards("no.such.host.invalid"),
+                    ContainsSubstring("no.such.host.invalid"));
+  CHECK(host_and_port("fd00::1", 7) == "[fd00::1]:7");
+  CHECK(any_port_of("10.0.0.1") == "tcp://10.0.0.1:*");
+}
+
+}  // namespace
+}  // namespace stagecraft
