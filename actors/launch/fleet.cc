@@ -369,16 +369,22 @@ void Fleet::throw_missing(const std::vector<int>& missing) const {
                               : "; is that a program that calls worker_main?"));
 }
 
+/// On its host; 0 while that is not known. Of a child of ours nobody else has to tell.
+std::int64_t Fleet::process_id(const Place& place) const {
+  if (place.child && options_.hosts.empty()) {
+    return place.child->id();
+  }
+  return place.member ? place.member->process : 0;
+}
+
 /// "process 4711", "process 4711 on node-b", "of rank 2 on node-b" while it has none.
 std::string Fleet::process_text(int place) const {
   const Place& there = places_[static_cast<std::size_t>(place)];
   const std::string host = options_.workers_come && there.member ? " on " + there.member->host_name
                                                                  : host_text(options_, place);
-  if (there.member) {
-    return fmt::format("process {}{}", there.member->process, host);
-  }
-  return there.child && host.empty() ? fmt::format("process {}", there.child->id())
-                                     : "of " + ranks_text(options_, place) + host;
+  const std::int64_t process = process_id(there);
+  return process == 0 ? "of " + ranks_text(options_, place) + host
+                      : fmt::format("process {}{}", process, host);
 }
 
 std::string Fleet::end_text(int place, const std::string& end) const {
@@ -410,12 +416,10 @@ WorkerPlace Fleet::who(int place) const {
   }
   const Place& there = places_[static_cast<std::size_t>(place)];
   WorkerPlace who{.incarnation = there.incarnation};
+  who.process = process_id(there);
   if (there.member) {
-    who.process = there.member->process;
     who.address = there.member->port.endpoint;
-    who.host = there.member->host_name;
-  } else if (there.child && options_.hosts.empty()) {
-    who.process = there.child->id();
+    who.host = is_elsewhere() ? there.member->host_name : "";
   }
   return who;
 }

@@ -101,6 +101,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   [[nodiscard]] bool is_elsewhere() const {
     return options_.workers_come || !options_.hosts.empty();
   }
+  [[nodiscard]] std::int64_t process_id(const Place& place) const;
   [[nodiscard]] std::string process_text(int place) const;
   [[nodiscard]] std::string end_text(int place, const std::string& end) const;
   [[nodiscard]] std::vector<int> missing_of(const std::vector<int>& places) const;

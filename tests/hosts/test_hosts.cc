@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <sstream>
 #include <stdexcept>
 
@@ -144,8 +145,9 @@ std::vector<int> TestHosts::processes(int host, const std::string& text) const {
   std::istringstream ids(run({"ip", "netns", "pids", space(host)}).out);
   std::vector<int> found;
   for (int id = 0; ids >> id;) {
-    const std::string line = read_text_file("/proc/" + std::to_string(id) + "/cmdline");
-    if (text.empty() || line.find(text) != std::string::npos) {
+    std::ostringstream line;  // stays empty where the process has just gone
+    line << std::ifstream("/proc/" + std::to_string(id) + "/cmdline").rdbuf();
+    if (text.empty() || line.str().find(text) != std::string::npos) {
       found.push_back(id);
     }
   }
