@@ -297,7 +297,7 @@ class Profiler {
     const std::string key = fmt::format("overhead on {}\nLibTorch {}\n", device_, TORCH_VERSION);
     std::optional<Costs> known;
     if (!options_.fresh) {
-      known = cache_.find(key, [](const Costs& costs) { return costs.device.step > 0; });
+      known = cache_.find(key, [&](const Costs& costs) { return costs.device.name == device_; });
     }
     if (!known) {
       const Overhead overhead = measure_overhead();
@@ -318,10 +318,11 @@ class Profiler {
                     device_);
     std::optional<Costs> known;
     if (!options_.fresh) {
-      known = cache_.find(key, [](const Costs& costs) { return costs.links.usual.latency > 0; });
+      known = cache_.find(key, [&](const Costs& costs) { return costs.device.name == device_; });
     }
     if (!known) {
       known.emplace();
+      known->device.name = device_;
       known->links.usual = measure_link(options_.ranks);
       cache_.keep(key, *known);
       ++profile_.measured;
