@@ -1,6 +1,6 @@
 /// Do ranks hold what is predicted? For each model of `stagecraft train`, and a Llama whose head is
-/// most of it: by 1F1B and by GPipe on an even cut, and by the plan `auto`, what the simulator says
-/// of every rank beside what was counted there.
+/// most of it: by 1F1B, by GPipe and by ZB-H1 on an even cut, and by the plan `auto`, what the
+/// simulator says of every rank beside what was counted there.
 ///
 ///   plan_memory [--workers N] [MODEL...]
 #include <algorithm>
@@ -17,6 +17,7 @@
 #include "stagecraft/bench/judged.h"
 #include "stagecraft/bench/plans_subject.h"
 #include "stagecraft/bench/rank_bytes.h"
+#include "stagecraft/scheduler/builders/zb_h1.h"
 #include "stagecraft/stagecraft.h"
 
 namespace sc = stagecraft;
@@ -70,6 +71,7 @@ void compare_all(const sc::bench::Subject& model, int workers) {
           sc::one_f_one_b(even.stage_graph(), model.microbatches));
   compare(
       model, "even cut, gpipe", request, even, sc::gpipe(even.stage_graph(), model.microbatches));
+  compare(model, "even cut, zb-h1", request, even, sc::zb_h1(workers, model.microbatches));
   const sc::PlanProposal best =
       sc::plan(whole, request.costs, workers, {.batch = request.batch}).front();
   compare(model,

@@ -37,10 +37,10 @@ PlanProposal best_plan(const Ways& ways, double memory) {
       .front();
 }
 
-/// The fastest of the first ones, which are not `auto`, that fit; none where no other fits.
+/// The fastest that fits, but for one worker and `auto`; none where no other fits.
 const MeasuredWay* best_other(const std::vector<MeasuredWay>& ways, double memory) {
   const MeasuredWay* best = nullptr;
-  for (const MeasuredWay& way : std::span(ways).first(ways.size() - 1)) {
+  for (const MeasuredWay& way : std::span(ways).subspan(1, ways.size() - 2)) {
     const bool faster = best == nullptr || way.seconds.median < best->seconds.median;
     best = way.bytes <= memory && faster ? &way : best;
   }
@@ -90,17 +90,17 @@ std::string text_of(const Comparison& comparison, double memory) {
   const std::string where = fmt::format("{:26} {} workers  ", comparison.name, comparison.workers);
   std::string text;
   for (const MeasuredWay& way : comparison.ways) {
-    text += fmt::format(
-        "{}{:40} {:8.1f} ms  ({:.1f} to {:.1f})  predicted {:8.1f}  {:+.1f} %  holds {}{}\n",
-        where,
-        way.name,
-        way.seconds.median * 1e3,
-        way.seconds.first * 1e3,
-        way.seconds.third * 1e3,
-        way.predicted * 1e3,
-        100 * (way.seconds.median / way.predicted - 1),
-        bytes_text(way.bytes),
-        way.bytes <= memory ? "" : ", too much");
+    text +=
+        fmt::format("{}{:40} {:8.1f} ms  ({:.1f} to {:.1f})  predicted {:8.1f}  {}  holds {}{}\n",
+                    where,
+                    way.name,
+                    way.seconds.median * 1e3,
+                    way.seconds.first * 1e3,
+                    way.seconds.third * 1e3,
+                    way.predicted * 1e3,
+                    miss_text(way.missed_by(), comparison.ways.front().missed_by()),
+                    bytes_text(way.bytes),
+                    way.bytes <= memory ? "" : ", too much");
   }
   const MeasuredWay* other = best_other(comparison.ways, memory);
   return text + fmt::format("{}auto: {}, {}\n",

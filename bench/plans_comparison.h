@@ -25,7 +25,7 @@ enum class Verdict : std::uint8_t {
 struct Comparison {
   std::string name;  ///< of the subject
   int workers = 0;
-  std::vector<MeasuredWay> ways;  ///< the last is `auto`
+  std::vector<MeasuredWay> ways;  ///< the first is one worker, the last is `auto`
   /// By ways that fit the memory alone.
   Verdict verdict = Verdict::Wins;
 };

@@ -30,9 +30,10 @@ Sweep sweep(const Subject& subject, const WaysOptions& options, int splits) {
     }
   }
   const std::vector<MeasuredWay> measured = ways.measure();
-  for (std::size_t i = 0; i < measured.size(); ++i) {
-    made.points[i].predicted = measured[i].predicted;
-    made.points[i].measured = measured[i].seconds;
+  made.one_worker_by = measured.front().missed_by();
+  for (std::size_t i = 0; i < made.points.size(); ++i) {
+    made.points[i].predicted = measured[i + 1].predicted;
+    made.points[i].measured = measured[i + 1].seconds;
   }
   return made;
 }
@@ -42,13 +43,13 @@ std::string text_of(const Sweep& sweep) {
   for (const SplitPoint& point : sweep.points) {
     text += fmt::format(
         "split before operator {:4}  predicted {:8.1f} ms  measured {:8.1f} ({:.1f} to {:.1f})  "
-        "{:+.1f} %\n",
+        "{}\n",
         point.at,
         point.predicted * 1e3,
         point.measured.median * 1e3,
         point.measured.first * 1e3,
         point.measured.third * 1e3,
-        100 * (point.measured.median / point.predicted - 1));
+        miss_text(point.measured.median / point.predicted, sweep.one_worker_by));
   }
   return text;
 }

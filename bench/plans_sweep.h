@@ -20,6 +20,7 @@ struct SplitPoint {
 struct Sweep {
   std::string name;  ///< of the subject
   int operators = 0;
+  double one_worker_by = 1;        ///< how many times as long as predicted one worker takes, uncut
   std::vector<SplitPoint> points;  ///< ascending
 };
 

@@ -3,23 +3,34 @@
 #include <thread>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "stagecraft/bench/judged.h"
 #include "stagecraft/bench/seconds_of.h"
 #include "stagecraft/compiler/compiled_program.h"
 
 namespace stagecraft::bench {
 
+std::string miss_text(double missed_by, double one_worker_by) {
+  return fmt::format("{:+.1f} %, {:+.1f} % beside one worker",
+                     100 * (missed_by - 1),
+                     100 * (missed_by / one_worker_by - 1));
+}
+
 Ways::Ways(Subject subject, const WaysOptions& options)
     : subject_(std::move(subject)),
       options_(options),
       cluster_(options.processes ? Cluster::spawn(options.workers)
                                  : Cluster::local(options.workers)),
+      one_worker_(options.processes ? Cluster::spawn(1) : Cluster::local(1)),
       whole_(subject_.compile(At{}, 1)),
       costs_(profile(whole_,
                      subject_.inputs,
                      subject_.labels,
                      {.ranks = options.processes ? RankHomes::Processes : RankHomes::Threads})
-                 .costs) {}
+                 .costs) {
+  add_to(one_worker_, "uncut on one worker", whole_, std::nullopt);
+}
 
 int Ways::operators() const {
   return static_cast<int>(whole_.compiled().graph.nodes.size());
@@ -33,18 +44,22 @@ PlanRequest Ways::request() const {
   return made;
 }
 
-/// What the simulator says of the cut that was made.
-PlanProposal Ways::predict(const Program& program, const Schedule& schedule) const {
-  return judged(request(), program, schedule);
-}
-
 void Ways::add(const std::string& name,
                const Program& program,
                const std::optional<Schedule>& schedule) {
+  add_to(cluster_, name, program, schedule);
+}
+
+void Ways::add_to(const Cluster& cluster,
+                  const std::string& name,
+                  const Program& program,
+                  const std::optional<Schedule>& schedule) {
   const Schedule by = schedule.value_or(one_f_one_b(program.stage_graph(), subject_.microbatches));
+  PlanRequest request = this->request();
+  request.devices = cluster.ranks();
   ways_.push_back({.name = name,
-                   .predicted = predict(program, by),
-                   .trainer = std::make_unique<Trainer>(cluster_, program, by, AdamW{}),
+                   .predicted = judged(request, program, by),
+                   .trainer = std::make_unique<Trainer>(cluster, program, by, AdamW{}),
                    .seconds = {}});
 }
 

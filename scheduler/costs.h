@@ -34,6 +34,9 @@ struct CostDevice {
   double task = 0;   ///< seconds that a task takes beside its operators
   double step = 0;   ///< seconds that a step takes beside its tasks
   double split = 1;  ///< how many times as long a backward takes in halves, I and W, as whole
+  /// How many times as many bytes a microbatch keeps between I and W as before: I frees what it
+  /// alone needs, and gradients wait for W.
+  double split_bytes = 1;
 
   friend bool operator==(const CostDevice&, const CostDevice&) = default;
 };

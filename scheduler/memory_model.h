@@ -18,8 +18,10 @@ struct MemoryModel {
   std::vector<double> activations;  ///< by stage: kept from F to B, or to W when split
   std::vector<double> transient;    ///< by stage: only while one of its tasks runs, a replay too
   std::vector<double> replayed;     ///< by stage: made anew by I where it recomputes, kept until W
-  double input_release = 0;         ///< share of the activation and replay that I frees before W
-  double budget = 0;                ///< of each row
+  /// Share of the activation and replay that I frees before W; below 0, what it adds to them as
+  /// gradients wait for W.
+  double input_release = 0;
+  double budget = 0;  ///< of each row
 
   friend bool operator==(const MemoryModel&, const MemoryModel&) = default;
 };

@@ -13,7 +13,7 @@
 
 #include "stagecraft/actors/executor/model_times.h"
 #include "stagecraft/actors/executor/optimizer_registry.h"
-#include "stagecraft/actors/executor/split_times.h"
+#include "stagecraft/actors/executor/split_cost.h"
 #include "stagecraft/actors/profile/overhead.h"
 #include "stagecraft/actors/profile/placed_times.h"
 #include "stagecraft/actors/profile/profile_cache.h"
@@ -265,10 +265,12 @@ class Profiler {
                                      times.update,
                                      static_cast<int>(state_names(options_.optimizer).size()),
                                      costs.operators);
+    const SplitCost split = measure_split(graph, inputs, labels, how);
     costs.device = {.name = device_,
                     .threads = options_.threads,
                     .noise = noise_of(times.microbatches),
-                    .split = time_split(graph, inputs, labels, how)};
+                    .split = split.time,
+                    .split_bytes = split.bytes};
     costs.stages.usual.forward = median(times.microbatches);
     return costs;
   }
@@ -280,6 +282,7 @@ class Profiler {
     if (i == 0) {
       costs.samples = known.samples;
       costs.device.split = known.device.split;
+      costs.device.split_bytes = known.device.split_bytes;
       costs.operators = std::move(known.operators);
       costs.parameters = std::move(known.parameters);
       return;

@@ -244,7 +244,8 @@ class Document {
             {"noise", [&] { device.noise = number("noise"); }},
             {"task", [&] { device.task = number("task"); }},
             {"step", [&] { device.step = number("step"); }},
-            {"split", [&] { device.split = number("split"); }}});
+            {"split", [&] { device.split = number("split"); }},
+            {"split_bytes", [&] { device.split_bytes = number("split_bytes"); }}});
   }
 
   std::vector<OperatorCost> operators() {
@@ -614,8 +615,11 @@ std::string device_text(const CostDevice& device) {
       text += fmt::format(R"(, "{}": {})", name, value);
     }
   }
-  if (device.split != 1) {
-    text += fmt::format(R"(, "split": {})", device.split);
+  for (const auto& [name, times] :
+       {std::pair{"split", device.split}, std::pair{"split_bytes", device.split_bytes}}) {
+    if (times != 1) {
+      text += fmt::format(R"(, "{}": {})", name, times);
+    }
   }
   return text + '}';
 }

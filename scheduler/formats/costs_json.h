@@ -6,7 +6,8 @@
 ///                 "noise": 0.02,                          interquartile range over median;
 ///                 "task": 2e-5, "step": 5e-4,             seconds of a task beside its operators,
 ///                                                         of a step beside its tasks;
-///                 "split": 1.1,                           I and W over B, 1 if absent
+///                 "split": 1.1,                           I and W over B, 1 if absent;
+///                 "split_bytes": 1.2,                     bytes kept between them over before I
 ///                 "processors": 2},                       that rows share; 0: each has its own
 ///      "operators": [{"id": 0, "name": "aten::linear",   of one microbatch; the place in the
 ///                     "stage": 0,                          forward, and the stage, if in one

@@ -24,9 +24,8 @@ namespace stagecraft {
 inline constexpr double kAlike = 0.01;
 
 /// By which part a rank may hold more than is predicted of it: added before a plan is said to fit.
-/// The most that was counted beyond is 18 %, between the halves of split backwards, whose waiting
-/// gradients nobody predicts; of very small models it is more (bench/plan_memory; docs/planning.md
-/// has the figures).
+/// The most that was counted beyond is 17 %, between the halves of split backwards, of which a
+/// profile knows one stage (bench/plan_memory; docs/planning.md has the figures).
 inline constexpr double kMemoryMargin = 0.2;
 
 /// What predictions may fill of so much memory.

@@ -312,6 +312,7 @@ Costs costs_of(const Costs& costs, const WorkGraph& graph, const StageOperators&
   made.links.usual = costs.links.usual;
   made.links.each = costs.links.each;
   MemoryModel& memory = made.stages.memory;
+  memory.input_release = 1 - costs.device.split_bytes;
   for (const std::vector<int>& operators : stages) {
     const StageWork work = work_of(graph, operators);
     made.stages.each.push_back(durations_of(work, costs.device));

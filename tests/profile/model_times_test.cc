@@ -5,7 +5,7 @@
 
 #include <torch/torch.h>
 
-#include "stagecraft/actors/executor/split_times.h"
+#include "stagecraft/actors/executor/split_cost.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/compiler/compiled_program.h"
@@ -134,14 +134,18 @@ TEST_CASE("a gradient towards a weight's transpose is a weight's", "[profile][co
 }
 
 TEST_CASE(
-    "halves of a backward are told to take as long as the whole, or longer, and change nothing",
+    "halves of a backward are told to take as long as the whole, or longer, and to keep bytes "
+    "between them; measuring changes nothing",
     "[profile][executor]") {
   const Timed timed;
   const Graph& graph = timed.program.compiled().graph;
   const auto weight = graph.parameters[0].tensor.clone();
-  const double split = time_split(graph, {timed.x}, {timed.x}, {.repeats = 3, .optimizer = Sgd{}});
-  CHECK(split >= 1);
-  CHECK(split < 100);
+  const SplitCost split =
+      measure_split(graph, {timed.x}, {timed.x}, {.repeats = 3, .optimizer = Sgd{}});
+  CHECK(split.time >= 1);
+  CHECK(split.time < 100);
+  CHECK(split.bytes > 0);
+  CHECK(split.bytes < 10);
   CHECK(torch::equal(graph.parameters[0].tensor, weight));
 }
 

@@ -59,7 +59,7 @@ TEST_CASE("every field arrives where it belongs, in any order", "[scheduler][cos
     "samples": 4, "sizes": [{"operators": [{"id": 7, "forward": 2}], "samples": 8}],
     "parameters": [{"held": 4, "name": "a", "bytes": 1}],
     "device": {"threads": 2, "processors": 5, "name": "a \"box\"", "noise": 0.25, "task": 3,
-               "step": 4, "split": 1.25},
+               "step": 4, "split": 1.25, "split_bytes": 1.5},
     "version": 1})");
   CHECK(read.notes.empty());
   const StageCosts& stages = read.costs.stages;
@@ -110,7 +110,8 @@ TEST_CASE("every field arrives where it belongs, in any order", "[scheduler][cos
                                         .noise = 0.25,
                                         .task = 3,
                                         .step = 4,
-                                        .split = 1.25});
+                                        .split = 1.25,
+                                        .split_bytes = 1.5});
 }
 
 TEST_CASE("what is written is read back equal (CJ-1)", "[scheduler][costs]") {

@@ -136,11 +136,11 @@ std::string to_text(const std::string& model, const Profile& profile, RankHomes 
   text += fmt::format("a transfer between {}: {}\n", name_of(ranks), link_text(costs.links.usual));
   text += fmt::format(
       "beside operators: {:.3f} ms a task, {:.3f} ms a step; a backward in halves takes {:.2f} "
-      "times "
-      "as long\n",
+      "times as long and keeps {:.2f} times as many bytes between them\n",
       costs.device.task * kMilli,
       costs.device.step * kMilli,
-      costs.device.split);
+      costs.device.split,
+      costs.device.split_bytes);
   text += fmt::format("noise: {:.1f} % of a microbatch (interquartile range); {}\n",
                       costs.device.noise * 100,
                       profile.measured == 0 ? std::string("all was known, nothing was measured")

@@ -6,6 +6,7 @@
 #include "stagecraft/scheduler/builders/chimera.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/scheduler/builders/zb_h1.h"
 #include "stagecraft/scheduler/planners/registry.h"
 #include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/tests/scheduler/planners/plan_cases.h"
@@ -64,6 +65,18 @@ TEST_CASE(
   CHECK(first.backward_input == 0.5);
   CHECK(first.backward_weight == first.backward);
   CHECK(last.backward_input + last.backward_weight - 2 * 0.5 == 1.5 * (last.backward - 0.5));
+}
+
+TEST_CASE("gradients that wait between halves of a backward are held", "[scheduler][planners]") {
+  PlanRequest request = chain_request({1, 1, 1, 1});
+  Candidate halves = two_stages(2, 4);
+  const std::vector<double> whole = judge(request, halves).bytes;
+  halves.schedule = zb_h1(2, 4);
+  const double released = judge(request, halves).bytes[1];
+  request.costs.device.split_bytes = 1.5;
+  // Two microbatches at a time are between their halves: each half as much again as 2 x 10 + 8.
+  CHECK(judge(request, halves).bytes[1] == released + 2 * 14);
+  CHECK(judge(request, two_stages(2, 4)).bytes == whole);
 }
 
 TEST_CASE("a slow link binds where it carries most of the step", "[scheduler][planners]") {

@@ -1,4 +1,4 @@
-#include "stagecraft/actors/executor/split_times.h"
+#include "stagecraft/actors/executor/split_cost.h"
 
 #include <algorithm>
 #include <array>
@@ -6,11 +6,13 @@
 #include <optional>
 
 #include <ATen/core/grad_mode.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
 
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/median.h"
 #include "stagecraft/compiler/gradient_flow.h"
+#include "stagecraft/compiler/memory_meter.h"
 #include "stagecraft/compiler/memory_order.h"
 #include "stagecraft/compiler/partition.h"
 #include "stagecraft/compiler/probe.h"
@@ -72,7 +74,10 @@ class SplitTiming {
     runtime_.load(initial_state(graph));
   }
 
-  double run(int repeats) {
+  SplitCost run(int repeats) { return {.time = time(repeats), .bytes = bytes()}; }
+
+ private:
+  double time(int repeats) {
     std::vector<double> whole, halves;
     for (int i = 0; i < kWarmUp + repeats; ++i) {
       const double one = seconds_of({CellKind::Backward});
@@ -86,19 +91,40 @@ class SplitTiming {
     return all > 0 ? std::max(1.0, median(std::move(halves)) / all) : 1;
   }
 
- private:
+  /// Of a run that nobody times: a meter takes time. What the stage has received is kept as well.
+  double bytes() {
+    const auto meter = std::make_shared<MemoryMeter>();
+    const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, meter);
+    std::int64_t received = 0;
+    for (const at::Tensor& input : stage_.inputs) {
+      received += static_cast<std::int64_t>(input.nbytes());
+    }
+    SavedStage saved = forward();
+    const auto before = static_cast<double>(meter->live() + received);
+    StageGradients inputs = backward(CellKind::BackwardInput, saved);
+    inputs = {};  // sent off
+    return static_cast<double>(meter->live() + received) / before;
+  }
+
   double seconds_of(std::initializer_list<CellKind> kinds) {
-    SavedStage saved =
-        runtime_.forward(stage_.inputs, /*keeps_graphs=*/true, {.step = ++step_}).saved;
-    const Tensors none(stage_.partition.stages[1].outputs.size());
+    SavedStage saved = forward();
     const auto begun = Clock::now();
     for (const CellKind kind : kinds) {
-      const StageGradients made = runtime_.backward(kind, saved, none, /*accumulated=*/1.0);
+      const StageGradients made = backward(kind, saved);
       if (kind != CellKind::BackwardInput) {
         runtime_.bucket.accumulate(made.parameters, 1.0);
       }
     }
     return std::chrono::duration<double>(Clock::now() - begun).count();
+  }
+
+  SavedStage forward() {
+    return runtime_.forward(stage_.inputs, /*keeps_graphs=*/true, {.step = ++step_}).saved;
+  }
+
+  StageGradients backward(CellKind kind, SavedStage& saved) {
+    const Tensors none(stage_.partition.stages[1].outputs.size());
+    return runtime_.backward(kind, saved, none, /*accumulated=*/1.0);
   }
 
   const LastStage stage_;
@@ -108,10 +134,10 @@ class SplitTiming {
 
 }  // namespace
 
-double time_split(const Graph& graph,
-                  const Tensors& inputs,
-                  const Tensors& labels,
-                  const ModelTiming& how) {
+SplitCost measure_split(const Graph& graph,
+                        const Tensors& inputs,
+                        const Tensors& labels,
+                        const ModelTiming& how) {
   return on_own_thread(how.threads, [&] {
     const at::AutoGradMode gradients(true);
     for (const double part : kCuts) {
@@ -123,7 +149,7 @@ double time_split(const Graph& graph,
         return SplitTiming(graph, std::move(*stage), how.optimizer).run(how.repeats);
       }
     }
-    return 1.0;
+    return SplitCost();
   });
 }
 
