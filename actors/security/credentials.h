@@ -7,7 +7,7 @@
 ///
 /// CE-1: what load_credentials returns, TLS takes, as server and as client, and by the modes of
 ///       folder and files nobody but their owner and root could have read the key or changed what
-///       is believed.
+///       is believed; of a key that root lends to a group, nobody but who is in it.
 #pragma once
 
 #include <string>
@@ -22,9 +22,10 @@ struct Credentials {
 /// Returns the credentials in `dir`, the folder of one member. Keeps CE-1.
 /// Errors: UsageFile for each of: no folder, the folder of a whole cluster, a folder others may
 /// write to; a file that is missing, unreadable, no file, empty, no PEM, cut short or damaged; a
-/// key under a passphrase, or open to others; certificate or authority that others may write to,
-/// expired or not yet valid; a key of another certificate; a certificate of another authority. The
-/// first that is found is told, and how many more there are.
+/// key under a passphrase, or open to others (one of root's may be lent by its group to a process
+/// that is not root); certificate or authority that others may write to, expired or not yet
+/// valid; a key of another certificate; a certificate of another authority. The first that is found
+/// is told, and how many more there are.
 [[nodiscard]] Credentials load_credentials(const std::string& dir);
 
 }  // namespace stagecraft

@@ -16,6 +16,7 @@ namespace stagecraft::security {
 namespace {
 
 constexpr mode_t kOfOthers = 0077;
+constexpr mode_t kReadableByGroup = 0040;
 constexpr mode_t kWritableByOthers = 0022;
 constexpr int kStrength = 2;  // of OpenSSL's levels: 112 bits, what Debian asks of both ends of TLS
 
@@ -35,6 +36,13 @@ void check_owner(const std::string& dir, const std::string& path, const SmallFil
                     file.owner,
                     geteuid()));
   }
+}
+
+/// Of a key. A process that is not root may be lent one of root's by its group, as Kubernetes lends
+/// a secret (fsGroup). Source: PostgreSQL, which judges the key of its server so.
+mode_t forbidden_to_others(const SmallFile& key) {
+  const bool is_lent = key.owner == 0 && geteuid() != 0;
+  return is_lent ? kOfOthers & ~kReadableByGroup : kOfOthers;
 }
 
 /// What holds for each of the files.
@@ -233,7 +241,7 @@ PrivateKey read_key(const std::string& dir, const std::string& name, std::vector
   SmallFile file = read_small_file(path);
   const SecretText text(std::move(file.text));
   admit(dir, name, file, modes);
-  if ((file.mode & kOfOthers) != 0) {
+  if ((file.mode & forbidden_to_others(file)) != 0) {
     unusable(
         fmt::format("'{0}' is open to others than its owner (mode {1}), and whoever has it can "
                     "act in the whole cluster; if nobody can have read it: chmod 600 '{0}', "

@@ -227,14 +227,16 @@ std::string load_refusal(const std::string& dir) {
   return refusal([&] { (void)load_credentials(dir); }, Errc::UsageFile);
 }
 
-/// Acts as another user while it lives, where this one may: root reads everything.
+/// Acts as another user while it lives, where this one may: root reads everything. The tree is that
+/// user's, but for a file that stays root's.
 class AnotherUser {
  public:
-  explicit AnotherUser(const std::string& tree) {
+  explicit AnotherUser(const std::string& tree, const std::string& of_root = "") {
     if (geteuid() == 0) {
       for (const auto& entry : fs::recursive_directory_iterator(tree)) {
         REQUIRE(lchown(entry.path().c_str(), kNobody, kNobody) == 0);
       }
+      REQUIRE((of_root.empty() || lchown(of_root.c_str(), 0, getegid()) == 0));
       REQUIRE(chmod(fs::path(tree).c_str(), 0755) == 0);
       is_ = seteuid(kNobody) == 0;
     }
@@ -347,6 +349,32 @@ TEST_CASE("files that may not be read are told as that", "[security]") {
                ContainsSubstring("worker-0' cannot be read: Permission denied"));
     chmod(place.worker.c_str(), 0700);
   }
+}
+
+TEST_CASE("a key of root's may be lent by its group, to read alone", "[security]") {
+  if (geteuid() != 0) {
+    SKIP("only root has a key to lend");
+  }
+  const auto [mode, is_taken] = GENERATE(table<mode_t, bool>(
+      {{0440, true}, {0640, true}, {0444, false}, {0460, false}, {0450, false}, {0442, false}}));
+  CAPTURE(mode);
+  const Place place;
+  chmod(place.file("key.pem").c_str(), mode);
+  {
+    const AnotherUser user(place.folder.path(), place.file("key.pem"));
+    if (geteuid() == 0) {
+      SKIP("root may not become another user here");
+    }
+    if (is_taken) {
+      CHECK_NOTHROW(load_credentials(place.worker));
+    } else {
+      CHECK_THAT(load_refusal(place.worker),
+                 ContainsSubstring("key.pem' is open to others than its owner"));
+    }
+  }
+  chmod(place.file("key.pem").c_str(), 0440);
+  CHECK_THAT(load_refusal(place.worker),  // root has nobody to be lent it by
+             ContainsSubstring("key.pem' is open to others than its owner (mode 0440)"));
 }
 
 TEST_CASE("a folder that everybody may write to needs the sticky bit and files of our own",
