@@ -23,6 +23,8 @@ namespace {
 
 /// Between two times that a worker without a place asks for one.
 constexpr std::chrono::milliseconds kAskAgain{200};
+/// Between two looks for the name of a driver.
+constexpr std::chrono::milliseconds kLookAgain{500};
 
 /// What the actor and the main thread of a worker process share.
 struct WorkerProcess {
@@ -138,6 +140,26 @@ void greet(ActorHost& host, const AdmissionActor& admission, std::chrono::millis
   }
 }
 
+/// Of this host. The driver's name, or the way there, may come later than this worker does: the
+/// name of a pod comes with the pod. Errors: as address_towards, once patience is at its end.
+std::string address_towards_driver(const WorkerProcessOptions& options) {
+  const Deadline deadline = std::chrono::steady_clock::now() + options.patience;
+  bool is_told = false;
+  while (true) {
+    try {
+      return address_towards(options.host);
+    } catch (const Error& error) {
+      if (std::chrono::steady_clock::now() + kLookAgain > deadline) {
+        throw;
+      }
+      if (!std::exchange(is_told, true)) {
+        log(Level::Warning, "driver is waited for", {{"why", error.message()}});
+      }
+    }
+    std::this_thread::sleep_for(kLookAgain);
+  }
+}
+
 std::string host_name() {
   std::array<char, 256> name{};
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "a host without a name";
@@ -190,7 +212,7 @@ std::string run_worker_process(const WorkerProcessOptions& options) {
   const Credentials credentials =
       load_credentials(handed_over ? handed_over->dir() : options.credentials);
   const std::string bind =
-      options.bind.empty() ? address_towards(options.host) : address_of_interface(options.bind);
+      options.bind.empty() ? address_towards_driver(options) : address_of_interface(options.bind);
   const auto process = std::make_shared<WorkerProcess>(WorkerProcess{
       .host = open_control_plane(credentials, options.heartbeat),
       .port = DataPort::open({.bind = any_port_of(bind), .when_broken = end_without_tensor}),
