@@ -1,0 +1,114 @@
+/// The example for Kubernetes does what docs/kubernetes.md says, as far as that goes without one.
+#include <csignal>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stagecraft/tests/hosts/pods.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft::tests {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+/// What the example trains with, and for how long it trains where a test ends it.
+const std::pair<std::string, std::string> kForLong{"--steps 20 --verify", "--steps 100000 --json"};
+
+using Started = std::vector<std::unique_ptr<RunningCommand>>;
+
+/// All pods of a run that is under way.
+Started start_all(const Pods& pods) {
+  pods.publish_names();
+  Started all;
+  for (int index = 0; index < pods.size(); ++index) {
+    all.push_back(pods.start(index, kForLong));
+  }
+  if (!all.front()->wait_for_output("\"step\"")) {
+    all.front()->send_signal(SIGKILL);
+    FAIL("no step was made: " << all.front()->wait().err);
+  }
+  return all;
+}
+
+TEST_CASE("the Job of the examples trains in pods with the bits of one process", "[hosts][pods]") {
+  if (const auto why = Pods::obstacle()) {
+    SKIP(*why);
+  }
+  const Pods pods(STAGECRAFT_COMMAND);
+  Started workers;
+  for (int index = 1; index < pods.size(); ++index) {
+    workers.push_back(pods.start(index));
+  }
+  // A pod's name comes with its address, which may be after all the others.
+  for (const auto& worker : workers) {
+    REQUIRE(worker->wait_for_error("driver is waited for"));
+  }
+  pods.publish_names();
+  const CommandResult driver = pods.start(0)->wait();
+  INFO(driver.out << driver.err);
+  CHECK(driver.exit_code == 0);
+  CHECK_THAT(driver.out, ContainsSubstring("equal"));
+  for (const auto& worker : workers) {
+    const CommandResult end = worker->wait();
+    INFO(end.err);
+    CHECK(end.exit_code == 0);  // else the Job would not be complete
+  }
+}
+
+TEST_CASE("a Job that is deleted ends after its driver's step", "[hosts][pods]") {
+  if (const auto why = Pods::obstacle()) {
+    SKIP(*why);
+  }
+  const Pods pods(STAGECRAFT_COMMAND);
+  const Started all = start_all(pods);
+  for (auto pod = all.rbegin(); pod != all.rend(); ++pod) {
+    (*pod)->send_signal(SIGTERM);
+  }
+  const CommandResult driver = all.front()->wait();
+  INFO(driver.err);
+  CHECK(driver.exit_code == 128 + SIGTERM);
+  CHECK_THAT(driver.out, ContainsSubstring("\"interrupted\""));
+  CHECK(pods.fails_job(driver.exit_code));
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    CHECK(all[i]->wait().exit_code == 0);
+  }
+}
+
+TEST_CASE("a pod that is killed is named before the Job fails", "[hosts][pods][faults]") {
+  if (const auto why = Pods::obstacle()) {
+    SKIP(*why);
+  }
+  const Pods pods(STAGECRAFT_COMMAND);
+  const Started all = start_all(pods);
+  all.back()->send_signal(SIGKILL);
+  const int killed = all.back()->wait().exit_code;
+  CHECK_FALSE(pods.fails_job(killed));  // the driver has the word
+  const CommandResult driver = all.front()->wait();
+  INFO(driver.err);
+  CHECK(driver.exit_code == 1);
+  CHECK(pods.fails_job(driver.exit_code));
+  CHECK_THAT(driver.err, ContainsSubstring("rank 2") && ContainsSubstring("on train-2"));
+}
+
+TEST_CASE("a worker waits for the name of its driver no longer than it is told to", "[hosts]") {
+  const TemporaryFolder folder;
+  const std::string cluster = folder.path() + "/cluster";
+  REQUIRE(run_command({STAGECRAFT_COMMAND, "credentials", "make", cluster, "--members", "1"})
+              .exit_code == 0);
+  const CommandResult run = run_command({STAGECRAFT_COMMAND,
+                                         "worker",
+                                         "--join",
+                                         "no.such.host.invalid:7077",
+                                         "--credentials",
+                                         cluster + "/worker-0",
+                                         "--patience",
+                                         "1200"});
+  CHECK(run.exit_code == 1);
+  CHECK_THAT(run.err,
+             ContainsSubstring("driver is waited for") &&
+                 ContainsSubstring("no.such.host.invalid is no name of a host"));
+}
+
+}  // namespace
+}  // namespace stagecraft::tests
