@@ -36,6 +36,7 @@ TEST_CASE("the Job of the examples trains in pods with the bits of one process",
     SKIP(*why);
   }
   const Pods pods(STAGECRAFT_COMMAND);
+  CHECK(pods.is_confined());
   Started workers;
   for (int index = 1; index < pods.size(); ++index) {
     workers.push_back(pods.start(index));
@@ -89,6 +90,7 @@ TEST_CASE("a pod that is killed is named before the Job fails", "[hosts][pods][f
   CHECK(driver.exit_code == 1);
   CHECK(pods.fails_job(driver.exit_code));
   CHECK_THAT(driver.err, ContainsSubstring("rank 2") && ContainsSubstring("on train-2"));
+  CHECK(all[1]->wait().exit_code == 0);
 }
 
 TEST_CASE("a worker waits for the name of its driver no longer than it is told to", "[hosts]") {

@@ -174,6 +174,14 @@ std::unique_ptr<RunningCommand> Pods::start(
   return std::make_unique<RunningCommand>(hosts_.on(index, words));
 }
 
+bool Pods::is_confined() const {
+  const json& confined = container_.at("securityContext");
+  return pod_.at("securityContext").at("runAsNonRoot") == true &&
+         confined.at("allowPrivilegeEscalation") == false &&
+         confined.at("readOnlyRootFilesystem") == true &&
+         confined.at("capabilities") == json{{"drop", {"ALL"}}};
+}
+
 bool Pods::fails_job(int exit_code) const {
   for (const json& rule : job_.at("spec").at("podFailurePolicy").at("rules")) {
     if (rule.at("action") == "FailJob" &&

@@ -36,6 +36,8 @@ class Pods {
   [[nodiscard]] std::unique_ptr<RunningCommand> start(
       int index, const std::pair<std::string, std::string>& replaced = {}) const;
 
+  /// Whether the manifest asks for what a pod gets here: no root, no privilege, no writing.
+  [[nodiscard]] bool is_confined() const;
   /// Whether a container that ends so fails the Job at once.
   [[nodiscard]] bool fails_job(int exit_code) const;
 
