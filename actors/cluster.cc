@@ -139,6 +139,9 @@ SpawnOptions spawn_options_of_env() {
   if (const auto ranks = variable("STAGECRAFT_LOCAL_RANKS")) {
     options.local_ranks = number_from(*ranks, 0);
   }
+  if (const auto coming = variable("STAGECRAFT_WORKERS_COMING")) {
+    options.workers_coming = number_from(*coming, 0);
+  }
   if (const auto seconds = variable("STAGECRAFT_JOIN_SECONDS")) {
     options.join_deadline = std::chrono::seconds(number_from(*seconds, 1));
   }

@@ -34,6 +34,7 @@ struct SpawnOptions {
   std::vector<std::string> ssh;  ///< the program that reaches them, and its options; empty: "ssh"
   /// Nobody is started: workers come by themselves (`stagecraft worker --join`), from anywhere.
   bool workers_come = false;
+  int workers_coming = -1;  ///< so many and no more, where that is known; -1: it is not
   /// Where workers reach this process: one of its interfaces, or an address of it. Empty: the
   /// address from which the first host is reached; loopback where there is no host.
   std::string interface;
@@ -53,6 +54,7 @@ struct SpawnOptions {
 
 /// As these say, of which none has to be there:
 ///   STAGECRAFT_WORKERS        "joining": workers_come
+///   STAGECRAFT_WORKERS_COMING how many
 ///   STAGECRAFT_CREDENTIALS    a folder
 ///   STAGECRAFT_HOSTS          a file of hosts, each with STAGECRAFT_PER_HOST slots where set
 ///   STAGECRAFT_SSH            the program that reaches them, and its options

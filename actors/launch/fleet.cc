@@ -161,6 +161,14 @@ void Fleet::require(int places) {
                               places,
                               slots_of(options_.hosts)));
     }
+    if (options_.workers_come && options_.workers_coming >= 0 && places > options_.workers_coming) {
+      throw Error(
+          Errc::UsageArgument,
+          fmt::format("{} worker processes are needed, and {} come: start more of them (in a "
+                      "step of Slurm srun --ntasks), or use fewer ranks",
+                      places,
+                      options_.workers_coming));
+    }
     const bool is_first = !admission_;
     if (is_first) {
       admission_ = host_.system().spawn(admission, weak_from_this());

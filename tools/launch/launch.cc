@@ -1,13 +1,6 @@
 #include "stagecraft/tools/launch/launch.h"
 
-#include <unistd.h>
-
-#include <cerrno>
-#include <chrono>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -17,37 +10,18 @@
 #include "stagecraft/actors/security/cluster_credentials.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/tools/launch/options.h"
+#include "stagecraft/tools/launch/program.h"
 #include "stagecraft/tools/launch/slurm.h"
+#include "stagecraft/tools/launch/step_folder.h"
 #include "stagecraft/tools/output.h"
 
 namespace stagecraft::tools {
 namespace {
 
-/// Between two looks whether the driver of a step is there.
-constexpr std::chrono::milliseconds kLookAgain{100};
-
 void set(const char* name, const std::string& value) {
   if (!value.empty()) {
     setenv(name, value.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): no thread was made yet
   }
-}
-
-/// `train` is ours; anything else is found as a shell would. Returns only by an error.
-[[noreturn]] void become(std::vector<std::string> program) {
-  std::string path = program.front();
-  if (path == "train") {
-    path = "/proc/self/exe";
-    program.insert(program.begin(), "stagecraft");
-  }
-  std::vector<char*> words;
-  for (std::string& word : program) {
-    words.push_back(word.data());
-  }
-  words.push_back(nullptr);
-  execvp(path.c_str(), words.data());
-  throw Error(
-      Errc::UsageFile,
-      fmt::format("{} cannot be run: {}; expected train, or a program", path, strerror(errno)));
 }
 
 [[noreturn]] void launch_by_ssh(const LaunchRequest& request) {
@@ -60,56 +34,72 @@ void set(const char* name, const std::string& value) {
   set("STAGECRAFT_HOSTS", *request.hosts);
   set("STAGECRAFT_PER_HOST", request.per_host ? std::to_string(*request.per_host) : "");
   set("STAGECRAFT_SSH", request.ssh);
-  become(request.program);
+  become_program(request.program);
 }
 
-/// Where the driver of the step listens, once it does.
-std::string driver_of(const std::string& meeting_place, std::chrono::seconds patience) {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  std::string address;
-  while (!std::getline(std::ifstream(meeting_place + "/address"), address)) {
-    if (std::chrono::steady_clock::now() > deadline) {
-      throw Error(
-          Errc::ClusterTimeout,
-          fmt::format("process 0 of this step has not said within {} s where it listens: is "
-                      "{} a folder that all hosts see? --meeting-place names another",
-                      patience.count(),
-                      meeting_place));
-    }
-    std::this_thread::sleep_for(kLookAgain);
+/// What would be passed over without a word.
+void check_words(const LaunchRequest& request) {
+  if (!request.log_dir.empty()) {
+    throw Error(Errc::UsageArgument,
+                "--log-dir is for workers that are started by ssh; in a step of Slurm say "
+                "srun --output=rank-%t.log");
   }
-  return address;
 }
 
-ExitCode launch_in_step(const LaunchRequest& request, const SlurmStep& step) {
-  const std::string meeting_place = request.meeting_place.empty()
-                                        ? fmt::format("{}/stagecraft-{}", step.folder, step.name)
-                                        : request.meeting_place;
-  if (step.process == 0) {
-    set("STAGECRAFT_WORKERS", "joining");
-    set("STAGECRAFT_MEETING_PLACE", meeting_place);
-    set("STAGECRAFT_LOCAL_RANKS", "1");
-    set("STAGECRAFT_RANKS", std::to_string(step.processes));
-    if (request.interface.empty()) {
-      set("STAGECRAFT_INTERFACE", address_towards(step.node));
-    }
-    become(request.program);
+/// Of this host, at which the other nodes of the step reach it.
+std::string address_in(const SlurmStep& step) {
+  try {
+    return address_towards(step.other_node);
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                error.message() +
+                    "; or --interface NAME says at which interface the nodes reach each other");
   }
+}
+
+ExitCode drive(const LaunchRequest& request, const SlurmStep& step, const std::string& folder) {
+  const int workers = step.processes - 1;
+  const StepFolder meeting(folder, workers, std::chrono::seconds(request.join_seconds));
+  set("STAGECRAFT_WORKERS", "joining");
+  set("STAGECRAFT_WORKERS_COMING", std::to_string(workers));
+  set("STAGECRAFT_MEETING_PLACE", folder);
+  set("STAGECRAFT_LOCAL_RANKS", "1");
+  set("STAGECRAFT_RANKS", std::to_string(step.processes));
+  if (request.interface.empty() && !step.other_node.empty()) {
+    set("STAGECRAFT_INTERFACE", address_in(step));
+  }
+  return run_program(request.program);
+}
+
+ExitCode work(const LaunchRequest& request, const SlurmStep& step, const std::string& folder) {
+  leave_signals();  // Slurm sends them to all processes of the step, the driver's among them
+  const std::string name = worker_name(step.process - 1);
   const std::chrono::seconds patience(request.join_seconds);
-  std::vector<std::string> words{
-      "--join",
-      driver_of(meeting_place, patience),
-      "--credentials",
-      fmt::format("{}/credentials/{}", meeting_place, worker_name(step.process - 1)),
-      "--place",
-      std::to_string(step.process - 1),
-      "--patience",
-      std::to_string(std::chrono::milliseconds(patience).count())};
+  const auto driver = await_driver(folder, name, patience);
+  if (!driver) {
+    return ExitCode::Good;  // how it ended is process 0's to say
+  }
+  std::vector<std::string> words{"--join",
+                                 *driver,
+                                 "--credentials",
+                                 fmt::format("{}/credentials/{}", folder, name),
+                                 "--place",
+                                 std::to_string(step.process - 1),
+                                 "--patience",
+                                 std::to_string(std::chrono::milliseconds(patience).count())};
   if (!request.interface.empty()) {
     words.insert(words.end(), {"--bind", request.interface});
   }
   static_cast<void>(run_worker_process(parse_worker_arguments(words)));
   return ExitCode::Good;
+}
+
+ExitCode launch_in_step(const LaunchRequest& request, const SlurmStep& step) {
+  check_words(request);
+  const std::string place = request.meeting_place.empty() ? step.folder : request.meeting_place;
+  check_meeting_place(place);
+  const std::string folder = fmt::format("{}/stagecraft-{}", place, step.name);
+  return step.process == 0 ? drive(request, step, folder) : work(request, step, folder);
 }
 
 }  // namespace

@@ -62,6 +62,9 @@ std::variant<LaunchRequest, LaunchHelp> parse_launch_options(
   if (request.program.empty()) {
     wrong_usage(kCommand, "expected -- and a program behind it, e.g. -- train --steps 20");
   }
+  if (!request.ssh.empty() && !request.hosts) {
+    wrong_usage(kCommand, "--ssh expects --hosts FILE, found none");
+  }
   if (request.per_host && !request.hosts) {
     wrong_usage(kCommand, "--per-host expects --hosts FILE, found none");
   }

@@ -1,7 +1,9 @@
 #include "stagecraft/tools/launch/slurm.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -27,18 +29,55 @@ int number_in(const char* name) {
   return number;
 }
 
+enum class End { First, Last };
+
+/// A node of a list as Slurm writes it, "rack[1-2]-node[01-03,07],login".
+std::string node_at(End end, std::string_view list) {
+  std::string node;
+  for (std::size_t at = 0; at < list.size(); ++at) {
+    if (list[at] == '[') {
+      const std::size_t close = std::min(list.find(']', at), list.size());
+      const std::string_view numbers = list.substr(at + 1, close - at - 1);
+      node += end == End::First ? numbers.substr(0, numbers.find_first_of(",-"))
+                                : numbers.substr(numbers.find_last_of(",-") + 1);
+      at = close;
+    } else if (list[at] != ',') {
+      node += list[at];
+    } else if (end == End::First) {
+      break;
+    } else {
+      node.clear();
+    }
+  }
+  return node;
+}
+
+std::string other_node() {
+  const std::string here = variable("SLURMD_NODENAME"), all = variable("SLURM_STEP_NODELIST");
+  for (const End end : {End::First, End::Last}) {
+    if (std::string node = node_at(end, all); node != here) {
+      return node;
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 std::optional<SlurmStep> slurm_step() {
   if (variable("SLURM_PROCID").empty() || variable("SLURM_STEP_ID").empty()) {
     return std::nullopt;
   }
-  return SlurmStep{
-      .process = number_in("SLURM_PROCID"),
-      .processes = number_in("SLURM_NTASKS"),
-      .name = fmt::format("{}.{}", variable("SLURM_JOB_ID"), variable("SLURM_STEP_ID")),
-      .folder = variable("SLURM_SUBMIT_DIR"),
-      .node = variable("SLURMD_NODENAME")};
+  const std::string again = variable("SLURM_RESTART_COUNT");
+  return SlurmStep{.process = number_in("SLURM_PROCID"),
+                   .processes = number_in("SLURM_STEP_NUM_TASKS"),
+                   .name = fmt::format("{}.{}{}{}",
+                                       variable("SLURM_JOB_ID"),
+                                       variable("SLURM_STEP_ID"),
+                                       again.empty() ? "" : "-",
+                                       again),
+                   .folder = variable("SLURM_SUBMIT_DIR"),
+                   .other_node = other_node()};
 }
 
 }  // namespace stagecraft::tools

@@ -207,6 +207,15 @@ Cluster make_cluster(const TrainJob& job) {
   SpawnOptions spawn = spawn_options_of_env();
   spawn.workers_come = job.options.workers == WorkerKind::Joining;
   spawn.credentials = job.options.credentials.value_or(spawn.credentials);
+  if (const int most = ranks - spawn.local_ranks;
+      spawn.workers_come && spawn.workers_coming > most) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("the schedule has {} ranks, and {} processes were started for them: "
+                            "start as many (in a step of Slurm srun --ntasks {}), or give --ranks",
+                            ranks,
+                            spawn.local_ranks + spawn.workers_coming,
+                            ranks));
+  }
   spawn.on_wait = [](const std::string& who) { std::cerr << "train: " << who << std::endl; };
   return Cluster::spawn(ranks, spawn);
 }

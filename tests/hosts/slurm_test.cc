@@ -1,0 +1,218 @@
+/// Steps of a real Slurm: their processes find each other, train the bits of one process, and end
+/// together; what fails is named.
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+
+#include "stagecraft/tests/hosts/test_slurm.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using Catch::Matchers::ContainsSubstring;
+using Words = std::vector<std::string>;
+
+constexpr const char* kJobFile = STAGECRAFT_SOURCE_DIR "/examples/slurm/train.sbatch";
+
+void skip_without_slurm() {
+  if (const auto why = TestSlurm::obstacle()) {
+    SKIP(*why);
+  }
+}
+
+Words operator+(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+/// A step that trains, with options of srun and of train.
+Words step(const Words& srun, const Words& train) {
+  return Words{"srun"} + srun + Words{STAGECRAFT_COMMAND, "launch", "--", "train"} + train;
+}
+
+/// With `stagecraft` in PATH, as after an installation.
+Words installed(const Words& words) {
+  const std::string bin = fs::path(STAGECRAFT_COMMAND).parent_path().string();
+  return Words{"env", "PATH=" + bin + ":/usr/bin:/bin:/usr/sbin:/sbin"} + words;
+}
+
+/// Processes of steps that are still there when `limit` has passed, on any node.
+std::size_t left_processes(const TestSlurm& slurm, std::chrono::seconds limit) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  std::size_t left = 0;
+  do {
+    left = 0;
+    for (int node = 0; node < slurm.hosts().size(); ++node) {
+      left += slurm.processes(node, "--steps").size();
+    }
+  } while (left > 0 && std::chrono::steady_clock::now() < deadline);
+  return left;
+}
+
+/// Files of folder() in which processes of steps met.
+std::size_t meeting_places(const TestSlurm& slurm) {
+  std::size_t count = 0;
+  for (const auto& entry : fs::directory_iterator(slurm.folder())) {
+    count += entry.is_directory() ? 1 : 0;
+  }
+  return count;
+}
+
+/// The one process of the step's program, the driver; 0: there is none.
+int driver_of(const TestSlurm& slurm) {
+  const std::vector<int> found = slurm.processes(0, std::string("stagecraft\0train", 16));
+  return found.size() == 1 ? found.front() : 0;
+}
+
+/// Nothing of any step is left: no process on any node, and no folder.
+void check_nothing_left(const TestSlurm& slurm) {
+  CHECK(left_processes(slurm, std::chrono::seconds(20)) == 0);
+  CHECK(meeting_places(slurm) == 0);
+}
+
+TEST_CASE("a step of Slurm trains with the bits of one process", "[hosts][slurm]") {
+  skip_without_slurm();
+  const TestSlurm slurm(3);
+  const Words train{"--layers", "3", "--steps", "3", "--verify"};
+  SECTION("on three nodes") {
+    const CommandResult run = slurm.run(step({"--nodes=3", "--ntasks=3"}, train));
+    INFO(run.out << run.err);
+    CHECK(run.exit_code == 0);
+    CHECK_THAT(run.out, ContainsSubstring("equal"));
+  }
+  SECTION("on one node, which has fewer processors than processes") {
+    const CommandResult run =
+        slurm.run(step({"--nodes=1", "--ntasks=3", "--overcommit", "--cpus-per-task=16"}, train));
+    INFO(run.out << run.err);
+    CHECK(run.exit_code == 0);
+    CHECK_THAT(run.out, ContainsSubstring("equal"));
+  }
+  check_nothing_left(slurm);
+}
+
+TEST_CASE("the job file of docs/slurm.md trains", "[hosts][slurm][docs]") {
+  skip_without_slurm();
+  const TestSlurm slurm(2);
+  const CommandResult run = slurm.run(
+      installed({"sbatch", "--wait", kJobFile, "--steps", "3", "--verify", "--save", "a.ckpt"}));
+  INFO(run.out << run.err);
+  CHECK(run.exit_code == 0);
+  const std::string output = read_text_file(slurm.folder() + "/stagecraft-1.out");
+  INFO(output);
+  CHECK_THAT(output, ContainsSubstring("equal"));
+  CHECK_THAT(output, ContainsSubstring("0: "));  // --label
+  CHECK(fs::exists(slurm.folder() + "/a.ckpt"));
+  check_nothing_left(slurm);
+}
+
+TEST_CASE("docs/slurm.md shows the job file as it is", "[hosts][docs]") {
+  CHECK_THAT(read_text_file(STAGECRAFT_SOURCE_DIR "/docs/slurm.md"),
+             ContainsSubstring("```sh\n" + read_text_file(kJobFile) + "```\n"));
+}
+
+TEST_CASE("two steps of a job run beside each other", "[hosts][slurm]") {
+  skip_without_slurm();
+  const TestSlurm slurm(2);
+  const std::string one = "srun --exact --nodes=2 --ntasks=2 " STAGECRAFT_COMMAND
+                          " launch -- train --layers 2 --steps 3 --verify";
+  const CommandResult run =
+      slurm.run({"salloc",
+                 "--nodes=2",
+                 "--ntasks-per-node=2",
+                 "sh",
+                 "-c",
+                 one + " >first & first=$!; " + one + " >second && wait $first"});
+  INFO(run.out << run.err);
+  CHECK(run.exit_code == 0);
+  for (const char* output : {"/first", "/second"}) {
+    CHECK_THAT(read_text_file(slurm.folder() + output), ContainsSubstring("equal"));
+  }
+  check_nothing_left(slurm);
+}
+
+TEST_CASE("a process of a step that is killed is named with its node", "[hosts][slurm][faults]") {
+  skip_without_slurm();
+  const TestSlurm slurm(3);
+  RunningCommand run(slurm.call(step({"--nodes=3", "--ntasks=3", "--chdir=" + slurm.folder()},
+                                     {"--layers", "3", "--steps", "100000", "--json"})),
+                     slurm.folder());
+  REQUIRE(run.wait_for_output("\"step\""));
+  for (const int process : slurm.processes(2, "--steps")) {
+    kill(process, SIGKILL);
+  }
+  const CommandResult end = run.wait();
+  INFO(end.err);
+  CHECK(end.exit_code != 0);
+  CHECK_THAT(end.err, ContainsSubstring("rank 2") && ContainsSubstring("on host-2"));
+  check_nothing_left(slurm);
+}
+
+TEST_CASE("a step ends when its driver is killed", "[hosts][slurm][faults]") {
+  skip_without_slurm();
+  const TestSlurm slurm(2);
+  RunningCommand run(slurm.call(step({"--nodes=2", "--ntasks=2", "--kill-on-bad-exit=0"},
+                                     {"--layers", "2", "--steps", "100000", "--json"})),
+                     slurm.folder());
+  REQUIRE(run.wait_for_output("\"step\""));
+  const int driver = driver_of(slurm);
+  REQUIRE(driver != 0);
+  kill(driver, SIGKILL);
+  CHECK(run.wait().exit_code == 128 + SIGKILL);
+  check_nothing_left(slurm);
+}
+
+TEST_CASE("a job that is to end saves first", "[hosts][slurm]") {
+  skip_without_slurm();
+  const TestSlurm slurm(2);
+  RunningCommand run(
+      slurm.call(step({"--nodes=2", "--ntasks=2"},
+                      {"--layers", "2", "--steps", "100000", "--save", "a.ckpt", "--json"})),
+      slurm.folder());
+  REQUIRE(run.wait_for_output("\"step\""));
+  REQUIRE(slurm.run({"scancel", "--signal=TERM", "1"}).exit_code == 0);
+  const CommandResult end = run.wait();
+  INFO(end.err);
+  CHECK(end.exit_code == 128 + SIGTERM);
+  CHECK_THAT(end.out, ContainsSubstring("\"interrupted\""));
+  CHECK(fs::exists(slurm.folder() + "/a.ckpt"));
+  check_nothing_left(slurm);
+}
+
+TEST_CASE("a step that cannot train says why, and ends", "[hosts][slurm][bad-input]") {
+  skip_without_slurm();
+  const TestSlurm slurm(2);
+  const std::vector<std::pair<Words, std::string>> cases{
+      {step({"--nodes=2", "--ntasks=2"}, {"--ranks", "3", "--layers", "3"}),
+       "2 worker processes are needed, and 1 come"},
+      {step({"--nodes=2", "--ntasks=3"}, {"--ranks", "2"}),
+       "the schedule has 2 ranks, and 3 processes were started"},
+      {step({"--nodes=2", "--ntasks=2"}, {"--no-such-option"}), "--no-such-option"},
+      {{"srun", "--ntasks=2", STAGECRAFT_COMMAND, "launch", "--", "no-such-program"},
+       "no-such-program cannot be run"},
+      {{"srun",
+        "--ntasks=2",
+        STAGECRAFT_COMMAND,
+        "launch",
+        "--meeting-place",
+        "/nowhere",
+        "--",
+        "train"},
+       "cannot meet in '/nowhere'"},
+      {{"srun", "--ntasks=2", STAGECRAFT_COMMAND, "launch", "--log-dir", "l", "--", "train"},
+       "srun --output"},
+      {{"salloc", "--ntasks=2", STAGECRAFT_COMMAND, "launch", "--", "train"},
+       "expected --hosts FILE, or to be run by srun"}};
+  for (const auto& [words, message] : cases) {
+    CAPTURE(words);
+    const CommandResult run = slurm.run(words);
+    INFO(run.err);
+    CHECK(run.exit_code == 2);
+    CHECK_THAT(run.err, ContainsSubstring(message));
+    check_nothing_left(slurm);
+  }
+}
+
+}  // namespace
+}  // namespace stagecraft::tests

@@ -1,0 +1,116 @@
+#include "stagecraft/tools/launch/step_folder.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stagecraft/actors/security/cluster_credentials.h"
+#include "stagecraft/base/error.h"
+
+namespace stagecraft::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+/// Between two looks at what other processes do.
+constexpr std::chrono::milliseconds kLookAgain{100};
+constexpr std::chrono::seconds kLongestStart = std::chrono::hours(1);
+
+/// A network file system remembers what is not there. It asks again when the folder above is
+/// opened.
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  static_cast<void>(fs::directory_iterator(path.parent_path(), ignored));
+  return fs::exists(path, ignored);
+}
+
+[[noreturn]] void throw_late(const std::string& what, std::chrono::seconds patience) {
+  throw Error(Errc::ClusterTimeout, fmt::format("within {} s {}", patience.count(), what));
+}
+
+}  // namespace
+
+void check_meeting_place(const std::string& place) {
+  std::error_code fault;
+  const bool is_folder = fs::is_directory(place, fault);
+  if (!is_folder || access(place.c_str(), W_OK | X_OK) != 0) {
+    throw Error(Errc::UsageFile,
+                fmt::format("the processes of this step cannot meet in '{}': {}; --meeting-place "
+                            "names a folder that is there, can be written and is seen by all hosts",
+                            place,
+                            is_folder ? std::strerror(errno) : "it is no folder on this host"));
+  }
+}
+
+StepFolder::StepFolder(std::string path, int workers, std::chrono::seconds patience)
+    : path_(std::move(path)), workers_(workers), deadline_(Clock::now() + patience) {
+  if (mkdir(path_.c_str(), mode_t{0700}) != 0) {
+    throw Error(Errc::UsageFile,
+                fmt::format("the folder '{}', where the processes of this step are to meet, cannot "
+                            "be made: {}; {}",
+                            path_,
+                            std::strerror(errno),
+                            errno == EEXIST ? "remove it, or name another --meeting-place"
+                                            : "name another --meeting-place"));
+  }
+}
+
+StepFolder::~StepFolder() {
+  while (!all_have_been_here() && Clock::now() < deadline_) {  // keeps STP-2
+    std::this_thread::sleep_for(kLookAgain);
+  }
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+bool StepFolder::all_have_been_here() const {
+  for (int worker = 0; worker < workers_; ++worker) {
+    if (!is_there(path_ + "/" + worker_name(worker))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::optional<std::string> await_driver(const std::string& folder,
+                                        const std::string& worker,
+                                        std::chrono::seconds patience) {
+  const auto started = Clock::now();
+  bool has_been_there = false;
+  while (true) {
+    const auto waited = Clock::now() - started;
+    if (is_there(folder)) {
+      if (!std::exchange(has_been_there, true)) {
+        std::ofstream(folder + "/" + worker).flush();
+      }
+      std::string address;
+      if (is_there(folder + "/address") &&
+          std::getline(std::ifstream(folder + "/address"), address)) {
+        return address;
+      }
+      if (waited > kLongestStart) {
+        throw_late("process 0 of this step has not said where it listens", kLongestStart);
+      }
+    } else if (has_been_there) {
+      return std::nullopt;
+    } else if (waited > patience) {
+      throw_late(fmt::format("process 0 of this step has not made '{}': is that in a folder that "
+                             "all hosts see? --meeting-place names another",
+                             folder),
+                 patience);
+    }
+    std::this_thread::sleep_for(kLookAgain);
+  }
+}
+
+}  // namespace stagecraft::tools
