@@ -1,5 +1,6 @@
 /// Steps of a real Slurm: their processes find each other, train the bits of one process, and end
 /// together; what fails is named.
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -51,13 +52,42 @@ std::size_t left_processes(const TestSlurm& slurm, std::chrono::seconds limit) {
   return left;
 }
 
-/// Files of folder() in which processes of steps met.
+/// Folders in which processes of steps meet, or met.
 std::size_t meeting_places(const TestSlurm& slurm) {
   std::size_t count = 0;
   for (const auto& entry : fs::directory_iterator(slurm.folder())) {
-    count += entry.is_directory() ? 1 : 0;
+    const bool is_one = entry.path().filename().string().starts_with("stagecraft-");
+    count += is_one && entry.is_directory() ? 1 : 0;
   }
   return count;
+}
+
+/// Whether it has come true before the usual limit of a command.
+template <class Condition>
+bool comes(const Condition& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + kCommandLimit;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// What scontrol says of the first job.
+std::string first_job(const TestSlurm& slurm) {
+  return slurm.run({"scontrol", "show", "job", "1"}).out;
+}
+
+bool has_ended(const std::string& job) {
+  return job.find("JobState=COMPLETED") != std::string::npos ||
+         job.find("JobState=FAILED") != std::string::npos;
+}
+
+/// Of its processes, as the job file names it; empty: there is none yet.
+std::string output_of(const TestSlurm& slurm) {
+  const std::string file = slurm.folder() + "/stagecraft-1.out";
+  return fs::exists(file) ? read_text_file(file) : "";
 }
 
 /// The one process of the step's program, the driver; 0: there is none.
@@ -95,15 +125,43 @@ TEST_CASE("a step of Slurm trains with the bits of one process", "[hosts][slurm]
 TEST_CASE("the job file of docs/slurm.md trains", "[hosts][slurm][docs]") {
   skip_without_slurm();
   const TestSlurm slurm(2);
-  const CommandResult run = slurm.run(
-      installed({"sbatch", "--wait", kJobFile, "--steps", "3", "--verify", "--save", "a.ckpt"}));
+  const CommandResult run =
+      slurm.run(installed({"sbatch", kJobFile, "--steps", "3", "--verify", "--save", "a.ckpt"}));
   INFO(run.out << run.err);
-  CHECK(run.exit_code == 0);
-  const std::string output = read_text_file(slurm.folder() + "/stagecraft-1.out");
+  REQUIRE(run.exit_code == 0);
+  REQUIRE(comes([&] { return has_ended(first_job(slurm)); }));
+  const std::string output = output_of(slurm);
   INFO(output);
+  CHECK_THAT(first_job(slurm), ContainsSubstring("ExitCode=0:0"));
   CHECK_THAT(output, ContainsSubstring("equal"));
   CHECK_THAT(output, ContainsSubstring("0: "));  // --label
   CHECK(fs::exists(slurm.folder() + "/a.ckpt"));
+  check_nothing_left(slurm);
+}
+
+TEST_CASE("a job that is queued again goes on from its last checkpoint", "[hosts][slurm]") {
+  skip_without_slurm();
+  const TestSlurm slurm(2);
+  const CommandResult run = slurm.run(installed(
+      {"sbatch", kJobFile, "--steps", "100000", "--resume", "runs", "--save-every", "1"}));
+  REQUIRE(run.exit_code == 0);
+  const fs::path runs = slurm.folder() + "/runs";
+  const auto has_checkpoint = [&] {
+    return fs::exists(runs) &&
+           std::ranges::any_of(fs::directory_iterator(runs),
+                               [](const auto& file) { return file.path().extension() == ".ckpt"; });
+  };
+  REQUIRE(comes(has_checkpoint));
+  CHECK_THAT(output_of(slurm), ContainsSubstring("starts from nothing"));
+  REQUIRE(slurm.run({"scontrol", "requeue", "1"}).exit_code == 0);
+  // Slurm lets it wait for two minutes, in which all nodes hear of its end.
+  REQUIRE(comes([&] { return first_job(slurm).find("JobState=PENDING") != std::string::npos; }));
+  fs::remove(slurm.folder() + "/stagecraft-1.out");
+  REQUIRE(slurm.run({"scontrol", "update", "JobId=1", "StartTime=now"}).exit_code == 0);
+  REQUIRE(comes([&] { return output_of(slurm).find(" loss ") != std::string::npos; }));
+  CHECK_THAT(first_job(slurm), ContainsSubstring("Restarts=1"));
+  CHECK_THAT(output_of(slurm), !ContainsSubstring("starts from nothing"));
+  REQUIRE(slurm.run({"scancel", "--signal=TERM", "1"}).exit_code == 0);
   check_nothing_left(slurm);
 }
 
