@@ -14,6 +14,7 @@
 #include "stagecraft/compiler/lack_of_memory.h"
 #include "stagecraft/tools/console.h"
 #include "stagecraft/tools/credentials/credentials.h"
+#include "stagecraft/tools/doctor/doctor.h"
 #include "stagecraft/tools/exit_code.h"
 #include "stagecraft/tools/import/import.h"
 #include "stagecraft/tools/launch/launch.h"
@@ -93,6 +94,10 @@ ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
             "",
             "make, renew and show what the processes of a cluster know each other by",
             thrifty(&credentials, "--members")},
+           {"doctor",
+            "",
+            "check what commonly fails, on this machine and between hosts, and say how to mend it",
+            thrifty(&doctor, "--hosts")},
            {"launch",
             "",
             "run a program with workers on many hosts: by ssh, or in a step of Slurm",

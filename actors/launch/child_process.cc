@@ -207,10 +207,8 @@ ChildProcess::ChildProcess(const ChildProgram& program, std::function<void()> on
         Errc::UsageFile,
         fmt::format("{} cannot be run as a worker: {}", program.path, std::strerror(fault)));
   }
-  // One that has ended does not read; how it ended says more than that.
-  static_cast<void>(
-      send(lifeline.ours.get(), program.input.data(), program.input.size(), MSG_NOSIGNAL));
   lifeline_ = lifeline.ours.release();
+  say(program.input);
   try {
     if (program.on_line) {
       std::thread(read_lines, output.ours.release(), program.on_line).detach();
@@ -245,6 +243,11 @@ void ChildProcess::kill() const {
   if (!fate_->text) {  // else its number may be another's by now
     ::kill(id_, SIGKILL);
   }
+}
+
+/// One that has ended does not read; how it ended says more than that.
+void ChildProcess::say(std::string_view text) const {
+  static_cast<void>(send(lifeline_, text.data(), text.size(), MSG_NOSIGNAL));
 }
 
 }  // namespace stagecraft

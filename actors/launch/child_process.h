@@ -52,6 +52,9 @@ class ChildProcess {
 
   void kill() const;
 
+  /// More for it to read from its lifeline: a few KiB. Without effect where it has ended.
+  void say(std::string_view text) const;
+
  private:
   struct Fate;
   static void wait_for(pid_t id,

@@ -74,15 +74,9 @@ AdmissionActor::behavior_type admission(AdmissionActor::stateful_pointer<Admissi
 
 /// Of this host, at which workers reach it.
 std::string address_for(const SpawnOptions& options) {
-  if (!options.interface.empty()) {
-    return address_of_interface(options.interface);
-  }
-  if (options.hosts.empty()) {
-    return kLoopback;
-  }
-  const Host& first = options.hosts.front();
-  const std::string name = first.name.substr(first.name.find('@') + 1);
-  return address_towards(first.address.empty() ? name : first.address);
+  return options.interface.empty() && options.hosts.empty()
+             ? kLoopback
+             : address_for_hosts(options.interface, options.hosts);
 }
 
 std::string ranks_text(const SpawnOptions& options, int place) {

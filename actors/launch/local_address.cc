@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <vector>
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -110,6 +109,18 @@ std::string address_of_interface(const std::string& interface) {
             "this host has no interface \"{}\"; it has {}", interface, fmt::join(known, ", ")));
   }
   return later;
+}
+
+std::string host_name(const Host& host) {
+  return host.name.substr(host.name.find('@') + 1);
+}
+
+std::string address_for_hosts(const std::string& interface, const std::vector<Host>& hosts) {
+  if (!interface.empty()) {
+    return address_of_interface(interface);
+  }
+  const Host& first = hosts.front();
+  return address_towards(first.address.empty() ? host_name(first) : first.address);
 }
 
 std::string host_and_port(const std::string& address, std::uint16_t port) {

@@ -3,6 +3,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
+
+#include "stagecraft/actors/hosts.h"
 
 namespace stagecraft {
 
@@ -13,6 +16,15 @@ namespace stagecraft {
 /// `interface`: the name of one ("eth1"), of whose addresses one of IPv4 is preferred, or an
 /// address of this host in digits. Errors: UsageArgument, with the interfaces that there are.
 [[nodiscard]] std::string address_of_interface(const std::string& interface);
+
+/// As resolvers take it: without the "user@" of ssh.
+[[nodiscard]] std::string host_name(const Host& host);
+
+/// Where workers on `hosts` reach this host: at `interface`, as above, or where it is empty at the
+/// address from which the first of them is reached.
+/// Requires: an interface, or a host. Errors: those of the two above.
+[[nodiscard]] std::string address_for_hosts(const std::string& interface,
+                                            const std::vector<Host>& hosts);
 
 /// "10.0.0.1:4123", "[fd00::1]:4123".
 [[nodiscard]] std::string host_and_port(const std::string& address, std::uint16_t port);

@@ -1,0 +1,14 @@
+/// The helper that the doctor starts on another host: `stagecraft doctor --answer`.
+#pragma once
+
+#include "stagecraft/tools/console.h"
+#include "stagecraft/tools/exit_code.h"
+
+namespace stagecraft::tools {
+
+/// Answers the questions of standard input (talk.h) until it ends, and after some minutes in any
+/// case, so that nothing is left where a link fell silent.
+/// Errors: UsageArgument for a line that is no question.
+[[nodiscard]] ExitCode answer(Console& console);
+
+}  // namespace stagecraft::tools

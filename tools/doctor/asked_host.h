@@ -1,0 +1,54 @@
+/// AskedHost: one host that the doctor talks to, by a helper that ssh starts there (answer.h).
+///
+/// Everything it says arrives on a thread of the child's; the rest is the doctor's own thread.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "stagecraft/actors/hosts.h"
+#include "stagecraft/actors/launch/child_process.h"
+#include "stagecraft/tools/doctor/talk.h"
+
+namespace stagecraft::tools {
+
+using WallTime = std::chrono::system_clock::time_point;
+
+struct HostAnswer {
+  Json content;  ///< null: none came
+  WallTime arrived;
+};
+
+class AskedHost {
+ public:
+  /// Starts ssh. `program`: the stagecraft there.
+  AskedHost(const std::vector<std::string>& ssh, const Host& host, const std::string& program);
+
+  void ask(const std::string& line);
+  /// The next answer; without one when the deadline passes or ssh ends.
+  [[nodiscard]] HostAnswer answer(std::chrono::steady_clock::time_point deadline);
+  /// Why none came, as a clause about the host.
+  [[nodiscard]] std::string silence() const;
+
+ private:
+  /// What came from there, shared with the thread that reads it.
+  struct Inbox {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::deque<HostAnswer> answers;
+    std::string said;  ///< lines that are no answers: of ssh, the shell or the program
+    bool ended = false;
+  };
+  static void take(Inbox& inbox, std::string_view line);
+
+  const std::string name_;
+  const std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
+  std::unique_ptr<ChildProcess> child_;
+};
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,75 @@
+#include "stagecraft/tools/doctor/doctor.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <sstream>
+#include <variant>
+
+#include "stagecraft/actors/hosts.h"
+#include "stagecraft/actors/launch/control_port.h"
+#include "stagecraft/actors/security/credentials_report.h"
+#include "stagecraft/tools/doctor/answer.h"
+#include "stagecraft/tools/doctor/ask_hosts.h"
+#include "stagecraft/tools/doctor/credential_checks.h"
+#include "stagecraft/tools/doctor/machine_checks.h"
+#include "stagecraft/tools/doctor/options.h"
+#include "stagecraft/tools/doctor/pair_checks.h"
+#include "stagecraft/tools/doctor/report.h"
+#include "stagecraft/tools/output.h"
+
+namespace stagecraft::tools {
+namespace {
+
+Round round_of(const DoctorRequest& request) {
+  Round round{.hosts = {}, .ssh = {}, .interface = request.interface};
+  if (request.hosts) {
+    round.hosts = read_hosts(*request.hosts);
+  }
+  std::istringstream words(request.ssh);
+  for (std::string word; words >> word;) {
+    round.ssh.push_back(word);
+  }
+  return round;
+}
+
+/// Of a machine alone: as many as it has processors.
+int workers_of(const Round& round, const std::vector<HostExam>& exams) {
+  return round.hosts.empty() ? exams.front().facts->processors : slots_of(round.hosts);
+}
+
+void append(std::vector<Finding>& findings, std::vector<Finding> more) {
+  std::ranges::move(more, std::back_inserter(findings));
+}
+
+}  // namespace
+
+ExitCode doctor(const std::vector<std::string>& arguments, Console& console) {
+  const auto parsed = parse_doctor_options(arguments);
+  if (const auto* help = std::get_if<DoctorHelp>(&parsed)) {
+    write_output("", *help, console);
+    return ExitCode::Good;
+  }
+  const auto& request = std::get<DoctorRequest>(parsed);
+  if (request.answer) {
+    return answer(console);
+  }
+  raise_file_limit();
+  std::vector<Finding> findings;
+  const Round round = round_of(request);
+  if (request.credentials) {
+    findings = check_credentials(security::inspect_credentials(*request.credentials),
+                                 *request.credentials,
+                                 std::chrono::system_clock::now());
+  }
+  const std::vector<HostExam> exams = ask_hosts(round);
+  for (const HostExam& exam : exams) {
+    append(findings, check_machine(exam, workers_of(round, exams)));
+  }
+  append(findings, check_pairs(exams));
+  write_output(
+      "", request.json ? findings_json(findings, exams) : findings_text(findings), console);
+  return has_problem(findings) ? ExitCode::Failed : ExitCode::Good;
+}
+
+}  // namespace stagecraft::tools

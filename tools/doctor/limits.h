@@ -1,0 +1,33 @@
+/// How long the doctor waits for what, and what it takes for enough.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace stagecraft::tools {
+
+// ssh gives up after 10 s (ssh_worker); the rest is for starting the program there.
+inline constexpr std::chrono::seconds kFactsPatience{40};
+inline constexpr std::chrono::seconds kTimePatience{10};
+inline constexpr std::chrono::seconds kWayPatience{5};
+inline constexpr std::chrono::seconds kNamePatience{5};
+inline constexpr std::chrono::seconds kWaysPatience{20};  // both, and the way there and back
+/// All of the above; a helper that hears nothing more ends then.
+inline constexpr std::chrono::seconds kLongestTalk{120};
+
+/// Certificates begin five minutes early (CredentialsRequest): beyond that clocks refuse new ones.
+inline constexpr double kClockProblem = 300;
+/// Beyond that, lines of logs and traces of several hosts are out of order.
+inline constexpr double kClockNote = 1;
+
+/// Descriptors as docs/security.md counts them, and those that a control port keeps free.
+inline constexpr std::int64_t kDriverFiles = 15;
+inline constexpr std::int64_t kDriverFilesPerWorker = 6;
+inline constexpr std::int64_t kWorkerFiles = 17;
+inline constexpr std::int64_t kWorkerFilesPerOther = 3;
+inline constexpr std::int64_t kSpareFiles = 64;
+
+/// Resident, of a worker that holds nothing yet: mostly LibTorch.
+inline constexpr double kWorkerBytes = 256.0 * 1024 * 1024;
+
+}  // namespace stagecraft::tools
