@@ -103,7 +103,7 @@ TEST_CASE("limits are held against what the cluster needs", "[tools][doctor]") {
              ContainsSubstring("89 may be open, a worker of 3 workers needs 90"));
   exam.facts->open_files = -1;
   CHECK(of_machine(exam, "open files", 100000).level == Level::Ok);
-  exam.facts->memory = {{"the control group /job", 300e6}, {"this machine", 8e9}};
+  exam.facts->memory = {{"the control group /job", 200e6}, {"this machine", 8e9}};
   CHECK(of_machine(exam, "memory").level == Level::Problem);
   CHECK_THAT(of_machine(exam, "memory").what, ContainsSubstring("the control group /job"));
   CHECK_THAT(of_machine(exam, "memory").mend, ContainsSubstring("memory.max"));

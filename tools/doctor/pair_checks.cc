@@ -14,6 +14,8 @@
 namespace stagecraft::tools {
 namespace {
 
+constexpr double kMilliseconds = 1e3;
+
 using Findings = std::vector<Finding>;
 /// By what is said, who says it.
 using Groups = std::map<std::string, std::vector<std::string>>;
@@ -122,7 +124,7 @@ void check_clock(const HostExam& exam, Findings& findings) {
     findings.push_back({exam.name,
                         "clock",
                         Level::Ok,
-                        fmt::format("within {:.3f} s of this machine's", most),
+                        fmt::format("within {:.1f} ms of this machine's", most * kMilliseconds),
                         ""});
     return;
   }
