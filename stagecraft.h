@@ -9,6 +9,7 @@
 #include "stagecraft/actors/executor/optimizer.h"
 #include "stagecraft/actors/executor/parameter_groups.h"
 #include "stagecraft/actors/fit.h"
+#include "stagecraft/actors/local_source.h"
 #include "stagecraft/actors/planning.h"
 #include "stagecraft/actors/profile/profile.h"
 #include "stagecraft/actors/step_future.h"

@@ -148,6 +148,7 @@ Ready StageWorker::load(const LoadPlan& m) {
     RankSetup setup = source_(*desk_, m);
     plan_ = setup.plan_id;
     state_deadline_ = setup.options.state_deadline;
+    feed_ = std::make_unique<LocalFeed>(setup);
     executor_ =
         std::make_unique<StageExecutor>(std::move(setup), desk_->transport, desk_->progress);
     phase_ = Phase::Loaded;
@@ -167,7 +168,12 @@ VariantLoaded StageWorker::load_variant(const LoadVariant& m) {
 StepReport StageWorker::run(const StepOrder& m) {
   return answer(StepReport{.submission = m.submission}, [&](StepReport& report) {
     check_phase("StepOrder");
-    report = executor_->run(m);
+    LocalRead local;
+    if (!m.local.source.empty()) {
+      feed_->begin(m.local);
+      local = [this](EdgeId edge, Microbatch microbatch) { return feed_->take(edge, microbatch); };
+    }
+    report = executor_->run(m, local);
     report.timeline_rows = send_timeline(m);
   });
 }

@@ -27,6 +27,7 @@
 
 #include "stagecraft/actors/caf_types.h"
 #include "stagecraft/actors/executor/stage_executor.h"
+#include "stagecraft/actors/local_feed.h"
 #include "stagecraft/futures/transport/transport.h"
 
 namespace stagecraft {
@@ -88,6 +89,7 @@ class StageWorker {
   PlanId plan_;  ///< of the last LoadPlan, as is the next
   std::chrono::milliseconds state_deadline_{0};
   std::unique_ptr<StageExecutor> executor_;
+  std::unique_ptr<LocalFeed> feed_;  ///< of its plan
   Phase phase_ = Phase::Idle;
 };
 

@@ -21,6 +21,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "stagecraft/actors/executor/local_batch.h"
 #include "stagecraft/actors/executor/step_parts.h"
 #include "stagecraft/actors/step_result.h"
 #include "stagecraft/base/error.h"
@@ -35,6 +36,7 @@ struct StepInput {
   std::shared_ptr<const Plan> plan;                     ///< its, by which the step runs
   std::uint64_t seed = 0;                               ///< StepOrder::seed
   std::vector<std::vector<at::Tensor>> inputs, labels;  ///< per microbatch
+  LocalBatch local;                                     ///< in their place, where it has a source
   PartRuns parts;                                       ///< what these are
   std::optional<double> learning_rate;                  ///< none: what the options say
   // Of training: a batch of which update, counted from 0 each.

@@ -180,12 +180,29 @@ struct Trainer::Impl {
   /// `updates`: it is the last batch of its update.
   StepFuture train_on(const Batch& inputs, const Batch& labels, bool updates) {
     const OnCallersThread scope;
-    Parts parts = parts_of(program, inputs, labels);
+    return train_on(parts_of(program, inputs, labels), {}, updates);
+  }
+
+  StepFuture train_on(const LocalBatch& batch, bool updates) {
+    if (batch.source.empty() || batch.number < 0) {
+      throw Error(
+          Errc::UsageArgument,
+          fmt::format("a batch that ranks read needs the name of a source and a number from "
+                      "0 on, found \"{}\" and {}",
+                      batch.source,
+                      batch.number));
+    }
+    return train_on(parts_as_compiled(program), batch, updates);
+  }
+
+  /// `parts` has tensors, or they are read from `local`.
+  StepFuture train_on(Parts parts, const LocalBatch& local, bool updates) {
     const ToldPrograms::Told& told = programs->told(*crew, program, parts);
     if (update.batches == 0) {
       update.first_samples = parts.first_samples;
     }
     StepInput input = input_of(told, parts, scale_of(parts, update.first_samples));
+    input.local = local;
     input.learning_rate = rate;
     input.update = update.number;
     input.batch = update.batches;
@@ -529,6 +546,14 @@ StepFuture Trainer::step(const Batch& inputs, const Batch& labels) {
 
 StepFuture Trainer::accumulate(const Batch& inputs, const Batch& labels) {
   return impl().train_on(inputs, labels, false);
+}
+
+StepFuture Trainer::step(const LocalBatch& batch) {
+  return impl().train_on(batch, true);
+}
+
+StepFuture Trainer::accumulate(const LocalBatch& batch) {
+  return impl().train_on(batch, false);
 }
 
 void Trainer::drop_accumulated() {

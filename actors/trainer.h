@@ -31,6 +31,7 @@
 
 #include "stagecraft/actors/cluster.h"
 #include "stagecraft/actors/evaluation.h"
+#include "stagecraft/actors/executor/local_batch.h"
 #include "stagecraft/actors/executor/optimizer.h"
 #include "stagecraft/actors/executor/trainer_options.h"
 #include "stagecraft/actors/fit.h"
@@ -108,6 +109,13 @@ class Trainer {
   /// and state_dict() the state behind it. When a batch fails before the vote, nothing is changed
   /// and the update's batches are dropped; load() and recover() drop them too.
   StepFuture accumulate(const Batch& inputs, const Batch& labels);
+
+  /// The same on a batch that the ranks read where they run (local_source.h): no tensor of it is
+  /// sent from here. Errors: UsageArgument for no name or a number below 0. All else is in the
+  /// future, also a rank that does not know the source or cannot read from it: then nothing is
+  /// changed.
+  [[nodiscard]] StepFuture step(const LocalBatch& batch);
+  StepFuture accumulate(const LocalBatch& batch);
 
   /// The next batch begins an update, whatever was accumulated.
   void drop_accumulated();

@@ -166,6 +166,25 @@ FirstPart first_part(const CompiledProgram& program, const Batch& inputs, const 
   return first;
 }
 
+Parts parts_as_compiled(const Program& program) {
+  const CompiledProgram& compiled = program.compiled();
+  const auto microbatches = static_cast<std::size_t>(compiled.microbatches);
+  std::int64_t samples = 0;
+  for (const std::vector<BatchSlice>* side : {&compiled.inputs, &compiled.labels}) {
+    for (const BatchSlice& slice : *side) {
+      samples = slice.replicated
+                    ? samples
+                    : std::gcd(samples, slice.sizes[0] * std::int64_t{compiled.microbatches});
+    }
+  }
+  Parts parts;
+  parts.inputs.resize(microbatches);
+  parts.labels.resize(microbatches);
+  parts.samples = first_of(samples);
+  parts.first_samples = first_of(parts.samples / compiled.microbatches);
+  return parts;
+}
+
 Parts parts_of(const Program& program, const Batch& inputs, const Batch& labels) {
   const CompiledProgram& compiled = program.compiled();
   const int microbatches = compiled.microbatches;

@@ -51,4 +51,7 @@ struct Parts {
 ///         samples than microbatches.
 [[nodiscard]] Parts parts_of(const Program& program, const Batch& inputs, const Batch& labels);
 
+/// Of a batch of the shape compiled for, which is not here: without tensors.
+[[nodiscard]] Parts parts_as_compiled(const Program& program);
+
 }  // namespace stagecraft

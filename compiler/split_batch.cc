@@ -71,10 +71,10 @@ std::vector<BatchSlice> slices_of(const Batch& batch, int microbatches, std::str
   return slices;
 }
 
-std::vector<std::vector<at::Tensor>> split_batch(const Batch& batch,
-                                                 const std::vector<BatchSlice>& expected,
-                                                 int microbatches,
-                                                 std::string_view what) {
+void check_batch(const Batch& batch,
+                 const std::vector<BatchSlice>& expected,
+                 int microbatches,
+                 std::string_view what) {
   if (batch.size() != expected.size()) {
     throw Error(Errc::UsageArgument,
                 fmt::format("the program was compiled with {} {} tensors, this batch has {}; pass "
@@ -83,9 +83,6 @@ std::vector<std::vector<at::Tensor>> split_batch(const Batch& batch,
                             what,
                             batch.size()));
   }
-  // Copies made in inference mode could not be differentiated through.
-  const c10::InferenceMode no_inference(false);
-  std::vector<std::vector<at::Tensor>> parts(static_cast<std::size_t>(microbatches));
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const BatchSlice& slice = expected[i];
     const at::Tensor& tensor = batch[i].tensor;
@@ -110,13 +107,28 @@ std::vector<std::vector<at::Tensor>> split_batch(const Batch& batch,
                               fmt::join(tensor.sizes(), ", "),
                               batch[i].replicated ? " (replicated)" : ""));
     }
-    const auto copy = [](const at::Tensor& t) { return t.clone(at::MemoryFormat::Contiguous); };
-    const at::Tensor shared = slice.replicated ? copy(tensor) : at::Tensor();
-    const std::int64_t rows = slice.replicated ? 0 : slice.sizes[0];
+  }
+}
+
+at::Tensor microbatch_of(const BatchTensor& given, const BatchSlice& slice, std::size_t m) {
+  // Copies made in inference mode could not be differentiated through.
+  const c10::InferenceMode no_inference(false);
+  const std::int64_t rows = slice.replicated ? 0 : slice.sizes[0];
+  return (slice.replicated ? given.tensor
+                           : given.tensor.narrow(0, static_cast<std::int64_t>(m) * rows, rows))
+      .clone(at::MemoryFormat::Contiguous);
+}
+
+std::vector<std::vector<at::Tensor>> split_batch(const Batch& batch,
+                                                 const std::vector<BatchSlice>& expected,
+                                                 int microbatches,
+                                                 std::string_view what) {
+  check_batch(batch, expected, microbatches, what);
+  std::vector<std::vector<at::Tensor>> parts(static_cast<std::size_t>(microbatches));
+  for (std::size_t i = 0; i < batch.size(); ++i) {
     for (std::size_t m = 0; m < parts.size(); ++m) {
-      parts[m].push_back(slice.replicated
-                             ? shared
-                             : copy(tensor.narrow(0, static_cast<std::int64_t>(m) * rows, rows)));
+      const bool shared = m > 0 && expected[i].replicated;
+      parts[m].push_back(shared ? parts[0].back() : microbatch_of(batch[i], expected[i], m));
     }
   }
   return parts;

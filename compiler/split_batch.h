@@ -31,11 +31,21 @@ struct BatchSlice {
                                                 int microbatches,
                                                 std::string_view what);
 
-/// Splits a batch into microbatches: result[m] holds every tensor's part m. The parts are copies,
-/// so that the batch may be written to afterwards; only microbatches share those of a replicated
-/// tensor.
 /// Errors: UsageArgument for another number of tensors, and for tensors that slices_of refuses;
 ///         CompileShape for another shape or dtype than compiled.
+void check_batch(const Batch& batch,
+                 const std::vector<BatchSlice>& expected,
+                 int microbatches,
+                 std::string_view what);
+
+/// What microbatch `m` gets of a tensor that was checked: a copy, contiguous.
+[[nodiscard]] at::Tensor microbatch_of(const BatchTensor& given,
+                                       const BatchSlice& slice,
+                                       std::size_t m);
+
+/// Splits a batch into microbatches: result[m] holds every tensor's part m. The parts are copies,
+/// so that the batch may be written to afterwards; only microbatches share those of a replicated
+/// tensor. Errors: those of check_batch.
 [[nodiscard]] std::vector<std::vector<at::Tensor>> split_batch(
     const Batch& batch,
     const std::vector<BatchSlice>& expected,
@@ -45,5 +55,10 @@ struct BatchSlice {
 /// What keeps a program from computing with a tensor, as the end of a sentence ("is sparse"); empty
 /// when nothing does.
 [[nodiscard]] std::string why_unusable(const at::Tensor& tensor);
+
+template <class V>
+decltype(auto) visit_fields(BatchSlice& m, V&& v) {
+  return v(m.sizes, m.dtype, m.replicated);
+}
 
 }  // namespace stagecraft

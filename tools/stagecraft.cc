@@ -23,6 +23,7 @@
 #include "stagecraft/tools/schedule/schedule.h"
 #include "stagecraft/tools/sub_command.h"
 #include "stagecraft/tools/trace/trace.h"
+#include "stagecraft/tools/train/local_work.h"
 #include "stagecraft/tools/train/train.h"
 #include "stagecraft/tools/worker/worker.h"
 
@@ -134,6 +135,7 @@ ExitCode run(const std::vector<std::string>& words, Console& console) {
 
 int main(int argc, char** argv) {
   using namespace stagecraft::tools;
+  register_local_work();  // for workers, too
   Console console = process_console();
   return static_cast<int>(run(std::vector<std::string>(argv + 1, argv + argc), console));
 }

@@ -27,6 +27,8 @@ RankSetup rank_setup(const Job& job, Rank rank) {
       .microbatches = job.train->microbatches,
       .losses = job.train->losses,
       .model_parameters = static_cast<std::int64_t>(job.program->graph.parameters.size()),
+      .inputs = job.program->inputs,
+      .labels = job.program->labels,
       .optimizer = job.optimizer,
       .options = job.options};
   for (const StageId stage : setup.train.stages) {

@@ -20,6 +20,7 @@
 #include "stagecraft/base/ids.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/plan/plan.h"
+#include "stagecraft/compiler/split_batch.h"
 #include "stagecraft/compiler/stage_program.h"
 
 namespace stagecraft {
@@ -44,6 +45,8 @@ struct RankSetup {
   int microbatches = 1;               ///< Plan::microbatches
   int losses = 1;                     ///< Plan::losses: by how many gradients are divided
   std::int64_t model_parameters = 0;  ///< how many the whole model has
+  /// What a microbatch gets of every tensor of a batch, for ranks that read theirs (LocalBatch).
+  std::vector<BatchSlice> inputs, labels;
   Optimizer optimizer;
   TrainerOptions options;
 };
@@ -66,6 +69,8 @@ decltype(auto) visit_fields(RankSetup& m, V&& v) {
            m.microbatches,
            m.losses,
            m.model_parameters,
+           m.inputs,
+           m.labels,
            m.optimizer,
            m.options);
 }

@@ -222,7 +222,7 @@ struct StageExecutor::Impl {
     return shape_of(bound).stages[bound.stage];
   }
 
-  StepReport run(const StepOrder& step) {
+  StepReport run(const StepOrder& step, const LocalRead& local) {
     check_order(step);
     if (step.accumulated == 0) {
       drop_accumulated();
@@ -236,7 +236,7 @@ struct StageExecutor::Impl {
     try {
       {
         const auto wall = times.pass(&RankTimes::wall);
-        begin();
+        begin(local);
         for (std::size_t i = 0; i < plan->bound.list.size();) {
           i = plan->bound.list[i].instruction->overlap < 0 ? issue(i) : issue_group(i);
         }
@@ -267,7 +267,7 @@ struct StageExecutor::Impl {
     }
   }
 
-  void begin() {
+  void begin(const LocalRead& local) {
     losses.clear();
     unread_losses.clear();
     plan->slots.begin_step();
@@ -277,7 +277,7 @@ struct StageExecutor::Impl {
     recording = setup.options.record_timeline && order.program == kTraining;
     progress->program.store(order.program, std::memory_order_relaxed);
     plan->transfers.begin(
-        {.plan = setup.plan_id, .epoch = order.epoch, .submission = order.submission});
+        {.plan = setup.plan_id, .epoch = order.epoch, .submission = order.submission}, local);
     if (recording) {
       recorder.begin_step();
       for (const std::size_t position : plan->bound.receives) {
@@ -568,8 +568,8 @@ void StageExecutor::add_variant(RankVariant variant) {
   impl_->add(std::move(variant));
 }
 
-StepReport StageExecutor::run(const StepOrder& order) {
-  return impl_->run(order);
+StepReport StageExecutor::run(const StepOrder& order, const LocalRead& local) {
+  return impl_->run(order, local);
 }
 
 std::vector<InstructionTime> StageExecutor::take_timeline() {

@@ -29,6 +29,7 @@
 #include "stagecraft/actors/executor/rank_variant.h"
 #include "stagecraft/actors/executor/step_record.h"
 #include "stagecraft/actors/executor/timeline.h"
+#include "stagecraft/actors/executor/transfers.h"
 #include "stagecraft/futures/transport/transport.h"
 
 namespace stagecraft {
@@ -52,11 +53,11 @@ class StageExecutor {
   /// Errors: PlanInvalid for stages or a list that do not fit this rank's.
   void add_variant(RankVariant variant);
 
-  /// Runs one step of the plan.
+  /// Runs one step of the plan. `local`: reads what the driver would send; empty: it sends it.
   /// Errors: thrown with rank, stage, microbatch, step and task. WorkerAborted when the transport's
   ///         epoch was advanced, TransportClosed when it was closed; WorkerLost when the failure
   ///         came after the vote: this rank's weights are undefined until loaded.
-  StepReport run(const StepOrder& order);
+  StepReport run(const StepOrder& order, const LocalRead& local = {});
 
   /// When each instruction of the last step ran, by its position in the rank's plan; empty unless
   /// it was recorded and taken by nobody yet.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "stagecraft/actors/executor/local_batch.h"
 #include "stagecraft/actors/executor/rank_times.h"
 #include "stagecraft/actors/executor/step_parts.h"
 #include "stagecraft/base/error_value.h"
@@ -31,6 +32,7 @@ struct StepOrder {
   std::int32_t accumulated = 0;
   /// False: a batch that others of its update follow. It ends before sums, vote and update.
   bool updates = true;
+  LocalBatch local;  ///< that ranks read themselves; where it has no source, inputs are sent
 };
 
 struct MicrobatchLoss {
@@ -62,7 +64,8 @@ decltype(auto) visit_fields(StepOrder& m, V&& v) {
            m.program,
            m.parts,
            m.accumulated,
-           m.updates);
+           m.updates,
+           m.local);
 }
 template <class V>
 decltype(auto) visit_fields(RankMemory& m, V&& v) {

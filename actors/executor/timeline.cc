@@ -13,6 +13,9 @@ void TimelineRecorder::begin_step() {
 
 void TimelineRecorder::expect(std::size_t position, const Future<at::Tensor>& receive) {
   expected_.push_back(position);
+  if (!receive.valid()) {
+    return;  // it is read when it is taken
+  }
   receive.on_ready(
       [arrivals = arrivals_, position] {  // keeps TL-2: the callback owns where it writes
         (*arrivals)[position].store(std::chrono::steady_clock::now().time_since_epoch().count(),

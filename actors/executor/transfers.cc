@@ -19,10 +19,13 @@ Transfers::Transfers(const BoundPlan& plan,
       patience_(patience),
       received_(plan.list.size()) {}
 
-void Transfers::begin(const Tag& step) {
+void Transfers::begin(const Tag& step, LocalRead local) {
   step_ = step;
+  local_ = std::move(local);
   for (const std::size_t position : plan_->receives) {
-    received_[position] = transport_->receive(instruction(position).peer, tag_of(position));
+    if (!is_read_here(position)) {
+      received_[position] = transport_->receive(instruction(position).peer, tag_of(position));
+    }
   }
 }
 
@@ -34,6 +37,9 @@ bool Transfers::have_arrived(std::size_t begin, std::size_t end) const {
 }
 
 at::Tensor Transfers::take(std::size_t position) {
+  if (is_read_here(position)) {
+    return local_(instruction(position).edge, instruction(position).transferred());
+  }
   const Rank peer = instruction(position).peer;
   const Future<at::Tensor> future = std::exchange(received_[position], {});
   if (!future.ready() &&

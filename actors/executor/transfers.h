@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -19,6 +20,9 @@
 
 namespace stagecraft {
 
+/// Reads an input or label of the step: that of an edge and a microbatch, once.
+using LocalRead = std::function<at::Tensor(EdgeId, Microbatch)>;
+
 class Transfers {
  public:
   /// Views the plan.
@@ -28,9 +32,11 @@ class Transfers {
             std::chrono::milliseconds patience);
 
   /// Posts the receives of a step, whose tags are `step` with each transfer's edge and microbatch.
-  void begin(const Tag& step);
+  /// `local`: reads here what the driver would send, when it is taken; empty: the driver sends it.
+  void begin(const Tag& step, LocalRead local = {});
 
-  /// What the instruction at `position` receives, for whoever wants to know when it is here.
+  /// What the instruction at `position` receives, for whoever wants to know when it is here; not
+  /// valid where it is read here.
   [[nodiscard]] const Future<at::Tensor>& arrival(std::size_t position) const {
     return received_[position];
   }
@@ -39,7 +45,7 @@ class Transfers {
   [[nodiscard]] bool have_arrived(std::size_t begin, std::size_t end) const;
 
   /// Waits for what the instruction at `position` receives.
-  /// Errors: ClusterTimeout when nothing has come in time; the transport's own.
+  /// Errors: ClusterTimeout when nothing has come in time; the transport's own; those of `local`.
   [[nodiscard]] at::Tensor take(std::size_t position);
 
   void send(std::size_t position, at::Tensor tensor);
@@ -52,12 +58,16 @@ class Transfers {
     return *plan_->list[position].instruction;
   }
   [[nodiscard]] Tag tag_of(std::size_t position) const;
+  [[nodiscard]] bool is_read_here(std::size_t position) const {
+    return local_ && instruction(position).peer == kDriver;
+  }
 
   const BoundPlan* plan_;
   std::shared_ptr<Transport> transport_;
   std::shared_ptr<WaitBoard> board_;
   std::chrono::milliseconds patience_;
   Tag step_;
+  LocalRead local_;
   std::vector<Future<at::Tensor>> received_;  // by position
 };
 

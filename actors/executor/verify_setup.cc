@@ -11,6 +11,7 @@
 
 #include "stagecraft/actors/executor/optimizer_registry.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/lower/feeds.h"
 #include "stagecraft/compiler/verify_stage.h"
 
 namespace stagecraft {
@@ -52,6 +53,7 @@ class SetupCheck {
         check_tie(setup_.ties[t], t);
       }
       check_list(setup_.train, "training");
+      check_feeds();
     }
     check_settings();
     return std::move(faults_);
@@ -210,6 +212,34 @@ class SetupCheck {
               what,
               i.edge.value,
               i.peer.value);
+      }
+    }
+  }
+
+  /// What the rank may have to read of a batch is in it.
+  void check_feeds() {
+    for (const std::vector<BatchSlice>* side : {&setup_.inputs, &setup_.labels}) {
+      for (const BatchSlice& slice : *side) {
+        const bool split = !slice.replicated;
+        if (std::ranges::any_of(slice.sizes, [](std::int64_t size) { return size < 0; }) ||
+            (split &&
+             (slice.sizes.empty() ||
+              slice.sizes[0] > std::numeric_limits<std::int64_t>::max() / setup_.microbatches))) {
+          fault("a tensor of a batch has sizes that cannot be");
+        }
+      }
+    }
+    for (const Feed& feed : feeds_of(setup_.train, setup_.stages)) {
+      const std::vector<BatchSlice>& side = feed.label ? setup_.labels : setup_.inputs;
+      if (!std::in_range<std::size_t>(feed.position) ||
+          static_cast<std::size_t>(feed.position) >= side.size() || feed.microbatch.value < 0 ||
+          feed.microbatch.value >= setup_.microbatches) {
+        fault("its list for training receives {} {} of microbatch {}, of {} and {}",
+              feed.label ? "label" : "input",
+              feed.position,
+              feed.microbatch.value,
+              side.size(),
+              setup_.microbatches);
       }
     }
   }

@@ -27,7 +27,7 @@ namespace stagecraft {
 
 /// What these messages and those of actors/messages.h are, as a number. Raised with every change of
 /// what is said and what it means.
-inline constexpr std::uint32_t kProtocol = 5;
+inline constexpr std::uint32_t kProtocol = 6;
 
 struct Hello {
   std::uint32_t protocol = kProtocol;

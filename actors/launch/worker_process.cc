@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <map>
 #include <memory>
@@ -15,6 +14,7 @@
 #include "stagecraft/actors/launch/threads.h"
 #include "stagecraft/actors/security/temporary_credentials.h"
 #include "stagecraft/base/check.h"
+#include "stagecraft/base/host_name.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process_end.h"
 
@@ -158,11 +158,6 @@ std::string address_towards_driver(const WorkerProcessOptions& options) {
     }
     std::this_thread::sleep_for(kLookAgain);
   }
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "a host without a name";
 }
 
 /// Asks for a place until there is one. Errors: ClusterTimeout; what the driver says.

@@ -1,6 +1,7 @@
 #include "stagecraft/compiler/lower/lower.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <span>
@@ -11,6 +12,7 @@
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/lower/feeds.h"
 #include "stagecraft/compiler/lower/lifetimes.h"
 #include "stagecraft/compiler/lower/waits.h"
 
@@ -258,28 +260,6 @@ class RankLowering {
   std::vector<std::vector<std::size_t>> incoming_, outgoing_;
 };
 
-std::vector<Feed> feeds_of(const Plan& plan, const CompiledProgram& program) {
-  std::vector<Feed> feeds;
-  for (const RankPlan& rank : plan.ranks) {
-    for (const Instruction& i : rank.instructions) {
-      if (i.op != Op::Recv || i.peer != kDriver) {
-        continue;
-      }
-      const PlanEdge& edge = plan.edges[i.edge.index()];
-      for (const StageInput& input : program.partition.stages[edge.to.index()].inputs) {
-        if (input.value == edge.value) {
-          feeds.push_back({rank.rank,
-                           i.edge,
-                           i.transferred(),
-                           input.source == StageInput::Source::Label,
-                           input.position});
-        }
-      }
-    }
-  }
-  return feeds;
-}
-
 std::vector<PlanResult> results_of(const Plan& plan) {
   std::vector<PlanResult> results;
   for (const RankPlan& rank : plan.ranks) {
@@ -309,7 +289,9 @@ Plan lower(const TrainingDag& dag, const CompiledProgram& program) {
   for (const Rank rank : ranks) {
     plan.ranks.push_back(RankLowering(dag, program, rank).run());
   }
-  plan.feeds = feeds_of(plan, program);
+  for (const RankPlan& rank : plan.ranks) {
+    std::ranges::copy(feeds_of(rank, program.partition.stages), std::back_inserter(plan.feeds));
+  }
   plan.results = results_of(plan);
   const std::vector<std::string> faults = verify(plan);
   if (!faults.empty()) {

@@ -247,6 +247,21 @@ class Stage {
   DriverActor driver;
 };
 
+TEST_CASE("a batch that ranks read is named in the order, and nothing is sent",
+          "[actors][driver]") {
+  Stage stage;
+  const LocalBatch batch{.source = "text", .argument = "file", .number = 7};
+  const auto waiting = [&] { return stage.desks[0]->transport->bytes_waiting(); };
+  const Future<StepResult> read = stage.submit({.local = batch});
+  REQUIRE(read.wait_until(patience()));
+  CHECK(waiting() == 0);
+  const Future<StepResult> sent = stage.submit();
+  REQUIRE(sent.wait_until(patience()));
+  CHECK(waiting() > 0);  // this rank takes nothing
+  CHECK(stage.asked(0).at(0).local == batch);
+  CHECK(stage.asked(0).at(1).local == LocalBatch());
+}
+
 TEST_CASE("a step is one StepOrder and one StepReport per rank", "[actors][driver]") {
   Stage stage;
   const Future<StepResult> step = stage.submit();

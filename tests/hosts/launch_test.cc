@@ -63,6 +63,16 @@ TEST_CASE("a launch over ssh trains on three hosts with the bits of one process"
   }
 }
 
+TEST_CASE("hosts read a text themselves, with the bits of one process", "[hosts]") {
+  skip_without_hosts();
+  const TestHosts hosts(3);
+  const CommandResult run = run_command(launch_words(
+      hosts, hosts.file(1), {"--layers", "2", "--steps", "3", "--read-on-workers", "--verify"}));
+  INFO(run.out << run.err);
+  CHECK(run.exit_code == 0);
+  CHECK_THAT(run.out, ContainsSubstring("equal"));
+}
+
 TEST_CASE("so does a schedule of one's own, by two hosts", "[hosts]") {
   skip_without_hosts();
   const TestHosts hosts(3);

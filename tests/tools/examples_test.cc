@@ -25,7 +25,7 @@ std::vector<double> losses_of(const std::string& output) {
 }  // namespace
 
 TEST_CASE("a small program ends well and its loss falls", "[tools][examples]") {
-  const std::string program = GENERATE("two_stages", "two_encoders");
+  const std::string program = GENERATE("two_stages", "two_encoders", "local_data");
   const CommandResult result = run_command({STAGECRAFT_BUILD_DIR "/bin/examples/" + program});
   CAPTURE(result.out, result.err);
   REQUIRE(result.exit_code == 0);

@@ -297,6 +297,10 @@ void add_training(CLI::App& app,
                  "[a few drawn shapes]")
       ->type_name("DIR")
       ->group(group);
+  app.add_flag("--read-on-workers",
+               o.read_on_workers,
+               "workers read text, images or data themselves, at the same place on every host")
+      ->group(group);
   app.add_option("--steps", o.steps, "the step at which the run ends [of --data: all]")
       ->check(whole_number(1))
       ->group(group);

@@ -38,6 +38,7 @@ struct TrainOptions {
   std::optional<std::string> cut_out;
   std::optional<std::string> costs_out;
   std::string text = "/usr/share/common-licenses/GPL-3";
+  bool read_on_workers = false;  ///< text, images or data, at the same place on every host
   std::int64_t microbatch_size = 4;
   std::optional<std::int64_t> microbatches;  ///< none: 8, or what the schedule file says
   std::optional<std::int64_t> stages;        ///< none: what the schedule makes of the ranks

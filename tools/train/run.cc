@@ -25,6 +25,7 @@
 #include "stagecraft/scheduler/accumulation.h"
 #include "stagecraft/tools/cut_option.h"
 #include "stagecraft/tools/plan/report.h"
+#include "stagecraft/tools/train/local_work.h"
 #include "stagecraft/tools/train/weights_hash.h"
 
 namespace stagecraft::tools {
@@ -226,6 +227,8 @@ TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, Console& console
       output_(console),
       form_(progress_form(job.options.json)),
       progress_(make_progress(form_, output_)),
+      local_(job.options.read_on_workers ? std::optional(first_local_batch(job)) : std::nullopt),
+      rows_(sample_rows(job.work->batch(0, job.choice).inputs)),
       trainer_(cluster,
                job.program,
                job.choice.schedule,
@@ -379,12 +382,14 @@ bool TrainRun::close(Interrupt& interrupt) {
 StepResult TrainRun::step() {
   const std::int64_t index = trainer_.steps();
   const std::int64_t batches = job_.options.accumulate;
-  std::int64_t samples = 0;
   for (std::int64_t b = 0;; ++b) {
     const bool updates = b + 1 == batches;
-    const WorkBatch batch = job_.work->batch(index * batches + b, job_.choice);
-    samples += sample_rows(batch.inputs);
-    StepResult result = pipeline_step(batch, updates);
+    const std::int64_t number = index * batches + b;
+    WorkBatch batch;
+    if (!local_ || reference_) {
+      batch = job_.work->batch(number, job_.choice);
+    }
+    StepResult result = pipeline_step(number, batch, updates);
     ReferenceStep one_process;
     if (reference_) {
       one_process = updates ? reference_->step(batch.inputs, batch.labels)
@@ -393,7 +398,7 @@ StepResult TrainRun::step() {
     if (!updates) {
       continue;
     }
-    metrics_->step(result, tokens().value_or(samples));
+    metrics_->step(result, tokens().value_or(rows_ * batches));
     if (reference_) {
       verifier_.step(
           index + 1, result.losses, one_process.losses, result.mean_loss, one_process.mean_loss);
@@ -407,12 +412,21 @@ std::optional<std::int64_t> TrainRun::tokens() const {
   return of_batch ? std::optional(*of_batch * job_.options.accumulate) : std::nullopt;
 }
 
+StepFuture TrainRun::enter(std::int64_t number, const WorkBatch& batch, bool updates) {
+  if (local_) {
+    LocalBatch local = *local_;
+    local.number = number;
+    return updates ? trainer_.step(local) : trainer_.accumulate(local);
+  }
+  return updates ? trainer_.step(batch.inputs, batch.labels)
+                 : trainer_.accumulate(batch.inputs, batch.labels);
+}
+
 /// The runtime counts updates made and names its own fields, a user counts steps from 1 and has
 /// options: the message says the user's.
-StepResult TrainRun::pipeline_step(const WorkBatch& batch, bool updates) {
+StepResult TrainRun::pipeline_step(std::int64_t number, const WorkBatch& batch, bool updates) {
   try {
-    return updates ? trainer_.step(batch.inputs, batch.labels).get()
-                   : trainer_.accumulate(batch.inputs, batch.labels).get();
+    return enter(number, batch, updates).get();
   } catch (const Error& error) {
     ErrorContext where = error.context();
     where.step.reset();

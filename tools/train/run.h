@@ -53,7 +53,8 @@ class TrainRun {
   void tell_cut();
   void train(const Interrupt& interrupt);
   StepResult step();
-  StepResult pipeline_step(const WorkBatch& batch, bool updates);
+  StepFuture enter(std::int64_t number, const WorkBatch& batch, bool updates);
+  StepResult pipeline_step(std::int64_t number, const WorkBatch& batch, bool updates);
   [[nodiscard]] std::optional<std::int64_t> tokens() const;
   void report(const StepResult& result);
   void evaluate();
@@ -71,6 +72,8 @@ class TrainRun {
   RunOutput output_;
   const ProgressForm form_;
   std::unique_ptr<Progress> progress_;
+  const std::optional<LocalBatch> local_;  ///< the first, where ranks read them
+  const std::int64_t rows_;                ///< samples of each batch
   Trainer trainer_;
   std::optional<Reference> reference_;
   Verifier verifier_;
