@@ -1,19 +1,15 @@
 #include "stagecraft/actors/launch/fleet.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "stagecraft/actors/launch/local_address.h"
-#include "stagecraft/actors/launch/ssh.h"
-#include "stagecraft/actors/launch/worker_output.h"
+#include "stagecraft/actors/launch/place_program.h"
+#include "stagecraft/actors/launch/place_text.h"
 #include "stagecraft/actors/security/cluster_credentials.h"
 #include "stagecraft/base/log.h"
-#include "stagecraft/base/whole_file.h"
 
 namespace stagecraft {
 namespace {
@@ -21,56 +17,8 @@ namespace {
 constexpr const char* kLoopback = "127.0.0.1";
 /// Waiting that takes longer is told, and told again so often.
 constexpr std::chrono::seconds kPatienceOfPeople{1}, kTellAgain{5};
-/// Made with the credentials of a cluster; further ones when they are needed.
-constexpr int kMembers = 4;
-constexpr std::chrono::hours kMemberLife{24};
 /// A process's exit is known to the system a moment later than its connections are closed.
 constexpr std::chrono::milliseconds kMoment{100}, kMomentOfSsh{500};
-
-struct AdmissionState {
-  static inline const char* name = "admission";
-  std::set<caf::node_id> agreed;  ///< processes whose Hello matched and that have not joined
-};
-
-AdmissionActor::behavior_type admission(AdmissionActor::stateful_pointer<AdmissionState> self,
-                                        const std::weak_ptr<Fleet>& fleet) {
-  self->set_down_handler([fleet](const caf::down_msg& m) {
-    if (const auto there = fleet.lock()) {
-      there->lost(m.source);
-    }
-  });
-  return {[self, fleet](const Hello& m) {
-            Welcome welcome{.fingerprint = build_fingerprint(), .refusal = {}};
-            welcome.refusal = refusal_of(m, welcome);
-            const auto there = fleet.lock();
-            if (there && !welcome.refusal.empty()) {
-              there->refused(refusal_text(m, welcome));
-            }
-            if (const auto& sender = self->current_sender(); sender && welcome.refusal.empty()) {
-              self->state.agreed.insert(sender->node());
-            }
-            return welcome;
-          },
-          [self, fleet](const Join& m) {
-            Joined joined;
-            try {
-              const auto& sender = self->current_sender();
-              if (!sender || self->state.agreed.erase(sender->node()) == 0) {  // keeps HE-1
-                throw Error(Errc::ClusterMember,
-                            "a worker joins after it has said which build it is, and was answered "
-                            "that this is the driver's: this one has not");
-              }
-              const auto host = caf::actor_cast<WorkerHostActor>(sender);
-              self->monitor(host);
-              if (const auto there = fleet.lock()) {
-                joined.later = !there->joined(m, host);
-              }
-            } catch (const Error& error) {
-              joined.error = to_chain(error);
-            }
-            return joined;
-          }};
-}
 
 /// Of this host, at which workers reach it.
 std::string address_for(const SpawnOptions& options) {
@@ -79,46 +27,14 @@ std::string address_for(const SpawnOptions& options) {
              : address_for_hosts(options.interface, options.hosts);
 }
 
-std::string ranks_text(const SpawnOptions& options, int place) {
-  const int first = options.local_ranks + place * options.ranks_per_process;
-  return options.ranks_per_process == 1
-             ? fmt::format("rank {}", first)
-             : fmt::format("ranks {}-{}", first, first + options.ranks_per_process - 1);
-}
-
-/// Where the place is, for people; empty: on this host.
-std::string host_text(const SpawnOptions& options, int place) {
-  const Host* host = host_of_place(options.hosts, place);
-  return host == nullptr ? "" : " on " + host->name;
-}
-
-std::string address_file(const SpawnOptions& options) {
-  return options.meeting_place + "/address";
-}
-
-/// Null where they are given.
-std::unique_ptr<TemporaryCredentials> made_for(const SpawnOptions& options) {
-  if (!options.credentials.empty()) {
-    return nullptr;
-  }
-  return options.meeting_place.empty() ? std::make_unique<TemporaryCredentials>(kMembers)
-                                       : std::make_unique<TemporaryCredentials>(
-                                             kMembers, options.meeting_place + "/credentials");
-}
-
-std::string member_folder(const std::string& credentials, int place) {
-  return credentials + "/" + worker_name(place);
-}
-
 }  // namespace
 
 Fleet::Fleet(const SpawnOptions& options)
     : options_(options),
       program_(find_worker_program(options.program)),
-      made_(made_for(options)),
-      credentials_(made_ ? made_->dir() : options.credentials),
+      credentials_(options),
       address_(address_for(options)),
-      host_(open_control_plane(load_credentials(credentials_ + "/driver"),
+      host_(open_control_plane(load_credentials(credentials_.of_driver()),
                                {.interval = options.heartbeat, .silence = options.silence})) {}
 
 std::shared_ptr<Fleet> Fleet::open(const SpawnOptions& options) {
@@ -131,17 +47,6 @@ std::shared_ptr<Fleet> Fleet::open(const SpawnOptions& options) {
          }
        }});
   return fleet;
-}
-
-Fleet::~Fleet() {
-  if (admission_) {
-    unpublish(host_, admission_, listening_);
-    caf::anon_send_exit(admission_, caf::exit_reason::user_shutdown);
-  }
-  if (!options_.meeting_place.empty()) {
-    std::error_code ignored;  // it is a courtesy: the next one writes over it
-    std::filesystem::remove(address_file(options_), ignored);
-  }
 }
 
 void Fleet::require(int places) {
@@ -163,10 +68,9 @@ void Fleet::require(int places) {
                       places,
                       options_.workers_coming));
     }
-    const bool is_first = !admission_;
+    const bool is_first = admission_ == nullptr;
     if (is_first) {
-      admission_ = host_.system().spawn(admission, weak_from_this());
-      listening_ = publish(host_, admission_, address_, options_.port);
+      admission_ = std::make_unique<Admission>(host_, options_, address_, weak_from_this());
     }
     places_.resize(std::max(places_.size(), static_cast<std::size_t>(places)));
     for (int place = 0; place < places; ++place) {
@@ -182,16 +86,12 @@ void Fleet::require(int places) {
   wait_for(all);
 }
 
-void Fleet::tell_address() const {
-  const std::string address = host_and_port(address_, listening_);
-  log(is_elsewhere() ? Level::Info : Level::Debug,
+void Fleet::tell_address() {
+  const std::string address = host_and_port(address_, admission_->port());
+  log(is_elsewhere(options_) ? Level::Info : Level::Debug,
       "workers join here",
       {{"control", address}, {"data", port_->address().endpoint}});
-  if (!options_.meeting_place.empty()) {
-    WholeFile file(address_file(options_));
-    file.write(address + "\n");
-    file.publish();
-  }
+  admission_->tell(address);
 }
 
 void Fleet::replace(int place) {
@@ -231,61 +131,22 @@ void Fleet::end_process(Place& place) {
   }
 }
 
-/// The worker of a place, told where to join.
-ChildProgram Fleet::program_for(int place) {
-  const Place& there = places_[static_cast<std::size_t>(place)];
-  const Host* host = host_of_place(options_.hosts, place);
-  const std::string folder = member_folder(credentials_, place);
-  std::vector<std::string> words = program_.arguments;
-  for (std::string& word :
-       worker_arguments({.host = address_,
-       .port = listening_,
-       .credentials = host == nullptr ? folder : kCredentialsFromLifeline,
-       .place = place,
-       .incarnation = there.incarnation,
-       .lifeline = kLifeline,
-       .bind = host == nullptr ? address_ : host->address,
-       .heartbeat = {.interval = options_.heartbeat, .silence = options_.silence},
-       .patience = options_.join_deadline})) {
-    words.push_back(std::move(word));
-  }
-  ChildProgram program{.path = program_.path, .arguments = words, .input = {}, .on_line = {}};
-  if (host != nullptr) {
-    words.insert(words.begin(), host->worker.empty() ? program_.path : host->worker);
-    program = ssh_worker(options_.ssh, *host, words);
-    program.input = text_of_member(folder);
-  }
-  if (host != nullptr || !options_.log_dir.empty()) {
-    const std::string ranks = ranks_text(options_, place);
-    std::string file = options_.log_dir;
-    if (!file.empty()) {
-      file += "/" + ranks + ".log";
-      std::ranges::replace(file.begin() + static_cast<std::ptrdiff_t>(options_.log_dir.size()),
-                           file.end(),
-                           ' ',
-                           '-');
-    }
-    const std::string who = ranks + (host == nullptr ? "" : " " + host->name);
-    program.on_line = [output = WorkerOutput(who, file)](std::string_view line) {
-      output.line(line);
-    };
-  }
-  return program;
-}
-
 /// Requires: the mutex.
 void Fleet::start(int place) {
   Place& there = places_[static_cast<std::size_t>(place)];
   there.awaited = true;
-  if (made_ &&
-      (there.incarnation > 0 || !std::filesystem::exists(member_folder(credentials_, place)))) {
-    issue_member(credentials_, worker_name(place), kMemberLife);
-    issue_member(credentials_, "driver", kMemberLife);  // both are looked at when one joins
-  }
+  credentials_.renew(place, there.incarnation == 0);
   if (options_.workers_come) {
     return;
   }
-  there.child = std::make_unique<ChildProcess>(program_for(place), [fleet = weak_from_this()] {
+  const ChildProgram program = place_program(options_,
+                                             program_,
+                                             {.host = address_,
+                                              .port = admission_->port(),
+                                              .credentials = credentials_.of_place(place),
+                                              .place = place,
+                                              .incarnation = there.incarnation});
+  there.child = std::make_unique<ChildProcess>(program, [fleet = weak_from_this()] {
     if (const auto here = fleet.lock()) {
       const std::scoped_lock lock(here->mutex_);
       here->changed_.notify_all();
@@ -304,16 +165,9 @@ std::vector<int> Fleet::missing_of(const std::vector<int>& places) const {
   return missing;
 }
 
-std::string Fleet::missing_text(const std::vector<int>& missing) const {
-  std::vector<std::string> who;
-  for (const int place : missing) {
-    who.push_back(ranks_text(options_, place) + host_text(options_, place));
-  }
+std::string Fleet::tell_missing(const std::vector<int>& missing) const {
   const auto awaited = std::ranges::count(places_, true, &Place::awaited);
-  return fmt::format("{} of {} workers; missing {}",
-                     awaited - static_cast<std::ptrdiff_t>(missing.size()),
-                     awaited,
-                     fmt::join(who, ", "));
+  return missing_text(options_, static_cast<std::size_t>(awaited), missing);
 }
 
 void Fleet::wait_for(const std::vector<int>& places) {
@@ -332,8 +186,8 @@ void Fleet::wait_for(const std::vector<int>& places) {
     if (ended || now >= deadline) {
       throw_missing(missing);
     }
-    if (now >= tell && is_elsewhere() && options_.on_wait) {
-      options_.on_wait(missing_text(missing));
+    if (now >= tell && is_elsewhere(options_) && options_.on_wait) {
+      options_.on_wait(tell_missing(missing));
       tell = now + kTellAgain;
     }
     changed_.wait_until(lock, std::min(deadline, std::max(tell, now)));
@@ -355,19 +209,19 @@ void Fleet::throw_missing(const std::vector<int>& missing) const {
       throw Error(Errc::ClusterMember,
                   fmt::format("worker {} {} before it had joined{}; it has said why on standard "
                               "error",
-                              process_text(place),
-                              end_text(place, *end),
+                              tell_process(place),
+                              end_text(options_, place, *end),
                               why));
     }
   }
   throw Error(Errc::ClusterTimeout,
               fmt::format("not all workers have joined within {} ms: {}{}{}",
                           options_.join_deadline.count(),
-                          missing_text(missing),
+                          tell_missing(missing),
                           why,
                           options_.workers_come
                               ? fmt::format("; start them with stagecraft worker --join {}",
-                                            host_and_port(address_, listening_))
+                                            host_and_port(address_, admission_->port()))
                               : "; is that a program that calls worker_main?"));
 }
 
@@ -379,24 +233,15 @@ std::int64_t Fleet::process_id(const Place& place) const {
   return place.member ? place.member->process : 0;
 }
 
-/// "process 4711", "process 4711 on node-b", "of rank 2 on node-b" while it has none.
-std::string Fleet::process_text(int place) const {
+std::string Fleet::tell_process(int place) const {
   const Place& there = places_[static_cast<std::size_t>(place)];
-  const std::string host = options_.workers_come && there.member ? " on " + there.member->host_name
-                                                                 : host_text(options_, place);
-  const std::int64_t process = process_id(there);
-  return process == 0 ? "of " + ranks_text(options_, place) + host
-                      : fmt::format("process {}{}", process, host);
-}
-
-std::string Fleet::end_text(int place, const std::string& end) const {
-  const Host* host = host_of_place(options_.hosts, place);
-  return host == nullptr ? end : end_behind_ssh(end, host->name);
+  return process_text(
+      options_, place, process_id(there), there.member ? there.member->host_name : "");
 }
 
 std::string Fleet::name_of(int place) const {
   const std::scoped_lock lock(mutex_);
-  return "worker " + process_text(place);
+  return "worker " + tell_process(place);
 }
 
 FleetMember Fleet::member(int place) const {
@@ -421,7 +266,7 @@ WorkerPlace Fleet::who(int place) const {
   who.process = process_id(there);
   if (there.member) {
     who.address = there.member->port.endpoint;
-    who.host = is_elsewhere() ? there.member->host_name : "";
+    who.host = is_elsewhere(options_) ? there.member->host_name : "";
   }
   return who;
 }
@@ -442,26 +287,18 @@ std::string Fleet::cause_of_end(int place, std::int64_t incarnation) const {
     return {};
   }
   if (!there.condemned.empty()) {
-    return fmt::format("{} was ended by the driver: {}", process_text(place), there.condemned);
+    return fmt::format("{} was ended by the driver: {}", tell_process(place), there.condemned);
   }
   if (there.lost && there.child) {
     static_cast<void>(there.child->end(options_.hosts.empty() ? kMoment : kMomentOfSsh));
   }
   if (const auto how = end()) {
-    return fmt::format("{} {}", process_text(place), end_text(place, *how));
+    return fmt::format("{} {}", tell_process(place), end_text(options_, place, *how));
   }
   if (!there.lost) {
     return "";
   }
-  return is_elsewhere()
-             ? fmt::format(
-                   "{} is out of reach after at most {} ms of silence: it has ended, or its host "
-                   "or the way there is down",
-                   process_text(place),
-                   options_.silence.count())
-             : fmt::format("{} is there and has been silent for {} ms",
-                           process_text(place),
-                           options_.silence.count());
+  return silence_text(options_, tell_process(place));
 }
 
 void Fleet::refused(const std::string& why) {

@@ -4,10 +4,10 @@
 /// A launcher and its bindings share it. A place is a position among the processes; who stands in
 /// it may be replaced, which counts its incarnation up.
 /// FL-1: processes are started when they are required first, and all end with the fleet.
-/// FL-3: one that comes by itself takes the first place that is awaited; where none is, it is told
-///       to ask again (Joined::later).
 /// FL-2: a process from which a tensor was lost on its way here is ended, so that it is named
 ///       instead of waited for.
+/// FL-3: one that comes by itself takes the first place that is awaited; where none is, it is told
+///       to ask again (Joined::later).
 /// Any thread may use it; its mutex guards the places, and is not held while anybody is waited for.
 #pragma once
 
@@ -22,10 +22,11 @@
 #include <vector>
 
 #include "stagecraft/actors/cluster.h"
+#include "stagecraft/actors/launch/admission.h"
 #include "stagecraft/actors/launch/child_process.h"
 #include "stagecraft/actors/launch/control_port.h"
+#include "stagecraft/actors/launch/fleet_credentials.h"
 #include "stagecraft/actors/launch/worker_program.h"
-#include "stagecraft/actors/security/temporary_credentials.h"
 #include "stagecraft/futures/transport/data_port.h"
 
 namespace stagecraft {
@@ -45,7 +46,6 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   /// Opens the port. Errors: those of the credentials; UsageFile where no worker program is found;
   ///         ClusterMember when no port can be opened.
   [[nodiscard]] static std::shared_ptr<Fleet> open(const SpawnOptions& options);
-  ~Fleet();
   Fleet(const Fleet&) = delete;
   Fleet& operator=(const Fleet&) = delete;
 
@@ -95,34 +95,28 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   void end_process(Place& place);
   void wait_for(const std::vector<int>& places);
   // These require the mutex.
-  void tell_address() const;
+  void tell_address();
   [[noreturn]] void throw_missing(const std::vector<int>& missing) const;
-  [[nodiscard]] std::string missing_text(const std::vector<int>& missing) const;
-  [[nodiscard]] bool is_elsewhere() const {
-    return options_.workers_come || !options_.hosts.empty();
-  }
+  [[nodiscard]] std::string tell_missing(const std::vector<int>& missing) const;
   [[nodiscard]] std::int64_t process_id(const Place& place) const;
-  [[nodiscard]] std::string process_text(int place) const;
-  [[nodiscard]] std::string end_text(int place, const std::string& end) const;
+  [[nodiscard]] std::string tell_process(int place) const;
   [[nodiscard]] std::vector<int> missing_of(const std::vector<int>& places) const;
-  [[nodiscard]] ChildProgram program_for(int place);
   [[nodiscard]] int free_place() const;
 
   const SpawnOptions options_;
   const WorkerProgram program_;
-  std::unique_ptr<const TemporaryCredentials> made_;  ///< null where they were given
-  const std::string credentials_;
+  FleetCredentials credentials_;
   const std::string address_;  ///< of this host, where workers reach it
   ActorHost& host_;
   std::shared_ptr<DataPort> port_;  ///< opened last, as it tells this fleet of broken links
-  AdmissionActor admission_;
-  std::uint16_t listening_ = 0;
   std::atomic<std::uint64_t> networks_{0};
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::deque<Place> places_;  ///< which stay where they are when there are more
   std::string refusal_;       ///< why the last one was not taken in
+  /// Once workers were required. Closed first: nobody joins who would be kept no more.
+  std::unique_ptr<Admission> admission_;
 };
 
 }  // namespace stagecraft

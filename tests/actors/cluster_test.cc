@@ -2,19 +2,19 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/environment_variable.h"
 
 namespace stagecraft {
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
+using tests::EnvironmentVariable;
 
 /// The arguments of a program, as main() gets them.
 struct Arguments {
@@ -38,30 +38,6 @@ Cluster cluster_of(std::vector<std::string> words) {
   Arguments arguments(std::move(words));
   return Cluster::from_args(arguments.argc, arguments.argv.data());
 }
-
-/// An environment variable that is as it was before when this ends.
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) {
-    if (const char* before = std::getenv(name); before != nullptr) {
-      before_ = before;
-    }
-    setenv(name, value.c_str(), 1);
-  }
-  ~Variable() {
-    if (before_) {
-      setenv(name_, before_->c_str(), 1);
-    } else {
-      unsetenv(name_);
-    }
-  }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-  std::optional<std::string> before_;
-};
 
 bool are_threads(const Cluster& cluster) {
   return cluster.workers().front().process == getpid();
@@ -118,31 +94,31 @@ TEST_CASE("what is no place for ranks is refused", "[actors][cluster][refusals]"
 }
 
 TEST_CASE("the environment says what the arguments do not", "[actors][cluster]") {
-  const Variable ranks("STAGECRAFT_RANKS", "3");
+  const EnvironmentVariable ranks("STAGECRAFT_RANKS", "3");
   CHECK(Cluster::from_env().ranks() == 3);
   CHECK(are_threads(Cluster::from_env()));
   CHECK(cluster_of({}).ranks() == 3);
   CHECK(cluster_of({"--ranks", "2"}).ranks() == 2);
   {
-    const Variable workers("STAGECRAFT_WORKERS", "processes");
+    const EnvironmentVariable workers("STAGECRAFT_WORKERS", "processes");
     CHECK_FALSE(are_threads(Cluster::from_env()));
     CHECK(are_threads(cluster_of({"--workers", "threads"})));
-    const Variable credentials("STAGECRAFT_CREDENTIALS", "/nowhere/at/all");
+    const EnvironmentVariable credentials("STAGECRAFT_CREDENTIALS", "/nowhere/at/all");
     CHECK_THROWS_WITH(Cluster::from_env(), ContainsSubstring("/nowhere/at/all"));
   }
-  const Variable empty("STAGECRAFT_WORKERS", "");
+  const EnvironmentVariable empty("STAGECRAFT_WORKERS", "");
   CHECK(are_threads(Cluster::from_env()));  // as if it were not there
 }
 
 TEST_CASE("a variable that makes no sense is refused by its name", "[actors][cluster][refusals]") {
   const auto text = GENERATE("0", "-1", "two", "2x", "99999999999");
   {
-    const Variable ranks("STAGECRAFT_RANKS", text);
+    const EnvironmentVariable ranks("STAGECRAFT_RANKS", text);
     CHECK_THROWS_WITH(
         Cluster::from_env(),
         ContainsSubstring("STAGECRAFT_RANKS expects a whole number of at least 1, found \""));
   }
-  const Variable workers("STAGECRAFT_WORKERS", text);
+  const EnvironmentVariable workers("STAGECRAFT_WORKERS", text);
   CHECK_THROWS_WITH(Cluster::from_env(),
                     ContainsSubstring("STAGECRAFT_WORKERS expects threads, processes or joining"));
 }

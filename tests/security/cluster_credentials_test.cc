@@ -11,7 +11,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <optional>
 #include <set>
 #include <string>
 
@@ -20,6 +19,7 @@
 #include "stagecraft/actors/security/temporary_credentials.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
+#include "stagecraft/tests/support/environment_variable.h"
 #include "stagecraft/tests/support/refusal.h"
 
 namespace stagecraft::tests {
@@ -93,21 +93,6 @@ struct FileLimit {
   FileLimit& operator=(const FileLimit&) = delete;
   rlimit old{};
   sighandler_t handler;
-};
-
-/// An environment variable, until it goes.
-struct Variable {
-  Variable(std::string which, const std::string& value) : name(std::move(which)) {
-    if (const char* const found = getenv(name.c_str())) {
-      old = found;
-    }
-    setenv(name.c_str(), value.c_str(), 1);
-  }
-  ~Variable() { old ? setenv(name.c_str(), old->c_str(), 1) : unsetenv(name.c_str()); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-  std::string name;
-  std::optional<std::string> old;
 };
 
 }  // namespace
@@ -314,8 +299,8 @@ TEST_CASE("nothing is issued by an authority that is not whole", "[security]") {
 TEST_CASE("temporary credentials go with their object, and not with its copy in a child",
           "[security]") {
   const TemporaryFolder folder;
-  const Variable runtime("XDG_RUNTIME_DIR", folder.path() + "/none");
-  const Variable temporary("TMPDIR", folder.path());
+  const EnvironmentVariable runtime("XDG_RUNTIME_DIR", folder.path() + "/none");
+  const EnvironmentVariable temporary("TMPDIR", folder.path());
   std::string dir;
   {
     const TemporaryCredentials credentials(2);

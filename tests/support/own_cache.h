@@ -2,37 +2,15 @@
 /// use it too.
 #pragma once
 
-#include <cstdlib>
-#include <optional>
-#include <string>
-
 #include "stagecraft/tests/support/command.h"
+#include "stagecraft/tests/support/environment_variable.h"
 
 namespace stagecraft::tests {
 
 class OwnCache {
- public:
-  OwnCache() {
-    if (const char* before = std::getenv(kName)) {
-      before_ = before;
-    }
-    setenv(kName, folder_.path().c_str(), 1);
-  }
-  ~OwnCache() {
-    if (before_) {
-      setenv(kName, before_->c_str(), 1);
-    } else {
-      unsetenv(kName);
-    }
-  }
-  OwnCache(const OwnCache&) = delete;
-  OwnCache& operator=(const OwnCache&) = delete;
-
  private:
-  static constexpr const char* kName = "XDG_CACHE_HOME";
-
   TemporaryFolder folder_;
-  std::optional<std::string> before_;
+  EnvironmentVariable variable_{"XDG_CACHE_HOME", folder_.path()};
 };
 
 }  // namespace stagecraft::tests

@@ -1,0 +1,67 @@
+#include "stagecraft/actors/launch/place_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "stagecraft/actors/launch/ssh.h"
+
+namespace stagecraft {
+namespace {
+
+/// Where the place is; empty: on this host, or nobody knows yet.
+std::string host_text(const SpawnOptions& options, int place) {
+  const Host* host = host_of_place(options.hosts, place);
+  return host == nullptr ? "" : " on " + host->name;
+}
+
+}  // namespace
+
+bool is_elsewhere(const SpawnOptions& options) {
+  return options.workers_come || !options.hosts.empty();
+}
+
+std::string ranks_text(const SpawnOptions& options, int place) {
+  const int first = options.local_ranks + place * options.ranks_per_process;
+  return options.ranks_per_process == 1
+             ? fmt::format("rank {}", first)
+             : fmt::format("ranks {}-{}", first, first + options.ranks_per_process - 1);
+}
+
+std::string missing_text(const SpawnOptions& options,
+                         std::size_t awaited,
+                         const std::vector<int>& missing) {
+  std::vector<std::string> who;
+  for (const int place : missing) {
+    who.push_back(ranks_text(options, place) + host_text(options, place));
+  }
+  return fmt::format(
+      "{} of {} workers; missing {}", awaited - missing.size(), awaited, fmt::join(who, ", "));
+}
+
+std::string process_text(const SpawnOptions& options,
+                         int place,
+                         std::int64_t process,
+                         const std::string& host_name) {
+  const std::string host =
+      options.workers_come && !host_name.empty() ? " on " + host_name : host_text(options, place);
+  return process == 0 ? "of " + ranks_text(options, place) + host
+                      : fmt::format("process {}{}", process, host);
+}
+
+std::string end_text(const SpawnOptions& options, int place, const std::string& end) {
+  const Host* host = host_of_place(options.hosts, place);
+  return host == nullptr ? end : end_behind_ssh(end, host->name);
+}
+
+std::string silence_text(const SpawnOptions& options, const std::string& process) {
+  return is_elsewhere(options)
+             ? fmt::format(
+                   "{} is out of reach after at most {} ms of silence: it has ended, or its host "
+                   "or the way there is down",
+                   process,
+                   options.silence.count())
+             : fmt::format(
+                   "{} is there and has been silent for {} ms", process, options.silence.count());
+}
+
+}  // namespace stagecraft
