@@ -16,6 +16,8 @@
 ///       That waits until it is forgotten or the port closes.
 /// DP-4: close does not linger: what has not left is dropped. So whoever ends a process first makes
 ///       sure, by an answer, that what it sent was received.
+/// DP-5: a peer is connected to when something is first sent to it, and so ports are joined only
+///       where tensors go, however many were admitted.
 #pragma once
 
 #include <cstdint>
@@ -83,7 +85,7 @@ class DataPort {
 
   [[nodiscard]] const PortAddress& address() const;
 
-  /// The peer may connect from now on, and is connected to. A second time changes nothing.
+  /// The peer may connect from now on, and be sent to. A second time changes nothing.
   /// Errors: TransportRefused for an address or a key that is none.
   void admit(const PortAddress& peer);
   /// The opposite: its key is refused, its tensors that are half here and those that wait for it
@@ -92,7 +94,8 @@ class DataPort {
 
   /// Hands a tensor over for `to`, a rank in the process of `peer`; dropped and counted when the
   /// peer is not admitted. Order: T-1.
-  /// Errors: TransportRefused for a tensor that no frame can hold.
+  /// Errors: TransportRefused for a tensor that no frame can hold, and where no connection can be
+  ///         begun: for want of open files, or to an address that is none after all.
   void send(const PortAddress& peer,
             NetworkId network,
             Rank from,

@@ -39,18 +39,19 @@ struct PortLoop::Order {
 
 /// Another process as far as this one sends to it and takes from it.
 struct PortLoop::Peer {
-  Peer(std::string name, zmq::socket_t to, std::uint64_t number, const DataPortOptions& options)
-      : key(std::move(name)),
+  Peer(PortAddress where, std::uint64_t number, const DataPortOptions& options)
+      : key(where.key),
+        endpoint(std::move(where.endpoint)),
         link(number),
-        socket(std::move(to)),
         outbox(options.chunk_bytes),
         arriving(options.largest_tensor) {}
 
   const std::string key;
+  const std::string endpoint;
   const std::uint64_t link;
 
-  std::mutex sending;  ///< guards what follows; taken before the loop's mutex, if both are
-  zmq::socket_t socket;
+  std::mutex sending;    ///< guards what follows; taken before the loop's mutex, if both are
+  zmq::socket_t socket;  ///< made with the first tensor (DP-5)
   std::uint64_t sequence = 0;
   Outbox outbox;
   bool blocked = false;  ///< the socket takes no more for now
@@ -106,11 +107,31 @@ constexpr int kTurn = 32;
 constexpr std::size_t kMostKnocks = 1024;
 /// For how long one may last, be it for a key that is admitted late.
 constexpr int kHandshakeMs = 10'000;
+constexpr const char* kExpected = "expected an address that a port gave";
 /// Up to this size a copy costs less than keeping the tensor until it has left.
 constexpr std::int64_t kCopied = 4096;
 
 std::string foreign(const zmq::error_t& error) {
   return error.what();
+}
+
+/// As far as can be seen without asking for it.
+bool names_a_port(std::string_view endpoint) {
+  constexpr std::string_view kTcp = "tcp://", kLocal = "ipc://";
+  if (endpoint.starts_with(kTcp)) {
+    const std::size_t colon = endpoint.rfind(':');
+    const std::string_view port = endpoint.substr(colon + 1);
+    return colon > kTcp.size() && !port.empty() &&
+           port.find_first_not_of("0123456789") == std::string_view::npos;
+  }
+  return endpoint.starts_with(kLocal) && endpoint.size() > kLocal.size();
+}
+
+[[noreturn]] void throw_no_way(const std::string& endpoint,
+                               const std::string& why,
+                               const std::string& what_to_do) {
+  throw Error(Errc::TransportRefused,
+              fmt::format("cannot connect to {}: {}; {}", endpoint, why, what_to_do));
 }
 
 std::string random_name() {
@@ -201,12 +222,6 @@ PortLoop::PortLoop(DataPortOptions options)
 PortLoop::~PortLoop() = default;
 
 void PortLoop::admit(const PortAddress& peer) {
-  {
-    const std::scoped_lock lock(mutex_);
-    if (stopped_ || peers_.contains(peer.key)) {
-      return;
-    }
-  }
   std::array<std::uint8_t, 32> binary{};
   std::array<char, 41> again{};
   if (peer.key.size() != 40 || zmq_z85_decode(binary.data(), peer.key.c_str()) == nullptr ||
@@ -216,6 +231,21 @@ void PortLoop::admit(const PortAddress& peer) {
                             "its port gives",
                             peer.endpoint));
   }
+  if (!names_a_port(peer.endpoint)) {
+    throw_no_way(peer.endpoint, "it is neither tcp://ADDRESS:PORT nor ipc://NAME", kExpected);
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    if (stopped_ || peers_.contains(peer.key)) {
+      return;
+    }
+    peers_[peer.key] = std::make_shared<Peer>(peer, ++links_, options_);
+  }
+  post({Order::LetIn{peer.key}});
+}
+
+/// Needs the peer's mutex.
+void PortLoop::connect(Peer& peer) {
   try {
     zmq::socket_t socket(sockets_->context, zmq::socket_type::push);
     keep_quiet(socket, peer.endpoint);
@@ -226,19 +256,11 @@ void PortLoop::admit(const PortAddress& peer) {
     socket.set(zmq::sockopt::reconnect_ivl, 10);
     socket.set(zmq::sockopt::reconnect_ivl_max, 1000);
     socket.connect(peer.endpoint);
-    {
-      const std::scoped_lock lock(mutex_);
-      if (stopped_ || peers_.contains(peer.key)) {
-        return;
-      }
-      peers_[peer.key] = std::make_shared<Peer>(peer.key, std::move(socket), ++links_, options_);
-    }
-    post({Order::LetIn{peer.key}});
+    peer.socket = std::move(socket);
   } catch (const zmq::error_t& error) {
-    throw Error(Errc::TransportRefused,
-                fmt::format("cannot connect to {}: {}; expected an address that a port gave",
-                            peer.endpoint,
-                            foreign(error)));
+    throw_no_way(peer.endpoint,
+                 foreign(error),
+                 error.num() == EMFILE ? "raise what limits open files (ulimit -n)" : kExpected);
   }
 }
 
@@ -275,6 +297,9 @@ void PortLoop::send(const std::string& key, Outgoing outgoing) {
     const std::scoped_lock lock(peer->sending);
     is_dropped = peer->gone;
     if (!is_dropped) {
+      if (!peer->socket) {
+        connect(*peer);
+      }
       const bool waits = !peer->outbox.empty();
       peer->outbox.push(std::move(outgoing));
       is_rest = !waits && !send_pieces_to(*peer, spent);

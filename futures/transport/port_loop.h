@@ -70,6 +70,7 @@ class PortLoop {
   [[nodiscard]] std::shared_ptr<Peer> find_peer(const std::string& key) const;
   [[nodiscard]] std::vector<std::shared_ptr<Peer>> all_peers() const;
   [[nodiscard]] Outbox give_up(Peer& peer);
+  void connect(Peer& peer);
   /// Some of what waits for the peer; whether nothing is left. Needs the peer's mutex.
   [[nodiscard]] bool send_pieces_to(Peer& peer, Spent& spent);
   template <class Change>

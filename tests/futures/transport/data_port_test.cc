@@ -16,6 +16,7 @@
 #include <ATen/ops/quantize_per_tensor.h>
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <zmq.hpp>
 
 #include "stagecraft/futures/transport/routed.h"
@@ -105,6 +106,35 @@ class Connection {
 
  private:
   int socket_;
+};
+
+/// A plain socket that sees whether somebody connects.
+class Listener {
+ public:
+  Listener() {
+    sockaddr_in here{};
+    here.sin_family = AF_INET;
+    here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    REQUIRE(::bind(socket_, reinterpret_cast<const sockaddr*>(&here), sizeof here) == 0);
+    REQUIRE(::listen(socket_, 8) == 0);
+  }
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+  ~Listener() { ::close(socket_); }
+
+  [[nodiscard]] std::string endpoint() const {
+    sockaddr_in here{};
+    socklen_t size = sizeof here;
+    REQUIRE(::getsockname(socket_, reinterpret_cast<sockaddr*>(&here), &size) == 0);
+    return "tcp://127.0.0.1:" + std::to_string(ntohs(here.sin_port));
+  }
+  [[nodiscard]] bool is_asked(int milliseconds) const {
+    pollfd knock{.fd = socket_, .events = POLLIN, .revents = 0};
+    return ::poll(&knock, 1, milliseconds) == 1;
+  }
+
+ private:
+  const int socket_ = ::socket(AF_INET, SOCK_STREAM, 0);
 };
 
 TEST_CASE("garbage on a port's socket harms nobody (DP-1)", "[futures][port]") {
@@ -273,6 +303,17 @@ TEST_CASE("a network is no more when its last end goes", "[futures][port]") {
   CHECK(thrown_by([&] { const RoutedNetwork again(port, kNetwork, 1); }) == Errc::UsageArgument);
   end.reset();
   CHECK_FALSE(thrown_by([&] { const RoutedNetwork again(port, kNetwork, 1); }));
+}
+
+TEST_CASE("a port connects to those that something was sent to (DP-5)", "[futures][port]") {
+  const Listener listener;
+  TwoPorts two;
+  const PortAddress peer{listener.endpoint(), RawPeer().address().key};
+  two.port->admit(peer);
+  two.require_work(1);  // by then it has connected to somebody else
+  CHECK_FALSE(listener.is_asked(0));
+  two.port->send(peer, kNetwork, Rank{0}, Rank{2}, kTag, number(3));
+  CHECK(listener.is_asked(30'000));
 }
 
 TEST_CASE("a peer that does not read holds up nobody else, and what waits can be dropped (DP-3)",
