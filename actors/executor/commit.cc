@@ -120,7 +120,7 @@ void Commit::refuse_non_finite_losses(const std::vector<MicrobatchLoss>& losses)
 
 Ballot Commit::make_ballot() {
   const auto computing = times_.compute(&RankTimes::update);
-  Ballot ballot{.model_parameters = setup_.model_parameters};
+  Ballot ballot{.model_parameters = setup_.model_parameters, .rank = setup_.rank};
   const double weight = total_weight(parts_, setup_.losses);
   for (StageRuntime& stage : stages_) {
     if (stage.program->replica == 0) {  // the others have the same gradients

@@ -1,13 +1,17 @@
 #include "stagecraft/futures/collective/vote.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "stagecraft/futures/collective/over_transport.h"
 #include "stagecraft/futures/transport/inproc.h"
@@ -25,22 +29,61 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr std::int64_t kParameters = 12;  // of the model
 constexpr Sequence kSequence{.epoch = Epoch{0}, .submission = Submission{1}, .number = 0};
 
-/// The result on every rank, with ballots[r] cast by rank r.
-std::vector<VoteResult> vote_of(const std::vector<Ballot>& ballots) {
+/// A rank's collectives, with everybody it has gathered from.
+class Gatherings final : public Collective {
+ public:
+  explicit Gatherings(std::shared_ptr<Transport> transport) : over_(std::move(transport)) {}
+
+  std::unique_ptr<PendingResult> all_gather(const Group& group,
+                                            const Sequence& sequence,
+                                            at::Tensor contribution) override {
+    heard_.insert(group.ranks.begin(), group.ranks.end());
+    return over_.all_gather(group, sequence, std::move(contribution));
+  }
+  std::unique_ptr<PendingResult> all_reduce(const Group&, const Sequence&, at::Tensor) override {
+    return nullptr;
+  }
+  std::unique_ptr<PendingResult> reduce_scatter(const Group&,
+                                                const Sequence&,
+                                                at::Tensor) override {
+    return nullptr;
+  }
+  std::unique_ptr<PendingResult> all_to_all(const Group&, const Sequence&, at::Tensor) override {
+    return nullptr;
+  }
+
+  [[nodiscard]] std::size_t others() const { return heard_.size() - 1; }
+
+ private:
+  TransportCollective over_;
+  std::set<Rank> heard_;
+};
+
+/// The result on every rank, with ballots[r] cast by rank r. `most_heard`: how many others a rank
+/// has heard from, at most.
+std::vector<VoteResult> vote_of(std::vector<Ballot> ballots, std::size_t* most_heard = nullptr) {
   const InprocNetwork network(static_cast<int>(ballots.size()));
   Group group;
   for (std::size_t rank = 0; rank < ballots.size(); ++rank) {
     group.ranks.emplace_back(rank);
   }
+  for (std::size_t rank = 0; rank < ballots.size(); ++rank) {
+    ballots[rank].rank = Rank{rank};
+  }
+  std::vector<std::size_t> heard(ballots.size());
   std::vector<VoteResult> results(ballots.size());
   {
     std::vector<std::jthread> threads;
     for (std::size_t rank = 0; rank < ballots.size(); ++rank) {
       threads.emplace_back([&, rank] {
-        TransportCollective collective(network.endpoint(Rank{rank}));
+        Gatherings collective(network.endpoint(Rank{rank}));
         results[rank] = vote(collective, group, kSequence, ballots[rank], patience());
+        heard[rank] = collective.others();
       });
     }
+  }
+  if (most_heard != nullptr) {
+    *most_heard = std::ranges::max(heard);
   }
   return results;
 }
@@ -59,7 +102,7 @@ TEST_CASE("all ranks learn the same norm, bit-equal for any cut and order of bal
   }
   const auto expected = std::bit_cast<std::uint64_t>(std::sqrt(sum));
 
-  const int ranks = GENERATE(1, 2, 3, 4);
+  const int ranks = GENERATE(1, 2, 3, 4, 16, 17, 23, 36, 43);
   const bool interleaved = GENERATE(false, true);
   std::vector<Ballot> ballots(static_cast<std::size_t>(ranks), {.model_parameters = kParameters});
   for (std::int64_t p = kParameters - 1; p >= 0; --p) {
@@ -87,6 +130,33 @@ TEST_CASE("a gradient that is not finite is named by model order on every rank",
     CHECK(result.first_non_finite_parameter == 1);
     CHECK(result.first_non_finite_rank == Rank{1});
     CHECK_FALSE(std::isfinite(result.total_norm));
+  }
+}
+
+TEST_CASE("of many ranks each hears from a few, and learns of all (VO-2)", "[futures][vote]") {
+  const std::size_t ranks = GENERATE(17, 19, 25, 31, 37);
+  const std::size_t bad = GENERATE_COPY(std::size_t{0}, ranks / 2, ranks - 1);
+  std::vector<Ballot> ballots(ranks, {.model_parameters = 1, .mirrored = 7});
+  ballots[bad].finite = false;
+  ballots[ranks - 1 - bad].mirrored = 3;
+  ballots[(bad + 5) % ranks].squared_norms = {{0, 16.0}};
+  std::size_t heard = 0;
+  for (const VoteResult& result : vote_of(ballots, &heard)) {
+    CHECK(result.first_non_finite_rank == Rank{bad});
+    CHECK(result.total_norm == 4.0);
+    CHECK(result.mirrored == 3);
+  }
+  CHECK(heard <= 3 * static_cast<std::size_t>(std::ceil(std::sqrt(ranks))));
+}
+
+TEST_CASE("of several that found something, the lowest rank is named", "[futures][vote]") {
+  const std::size_t ranks = GENERATE(3, 20);
+  std::vector<Ballot> ballots(ranks, {.model_parameters = 1});
+  ballots[1].finite = false;
+  ballots[ranks - 1].squared_norms = {{0, kInf}};
+  for (const VoteResult& result : vote_of(ballots)) {
+    CHECK(result.first_non_finite_rank == Rank{1});
+    CHECK(result.first_non_finite_parameter == 0);
   }
 }
 
