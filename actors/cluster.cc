@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <iostream>
 #include <limits>
 #include <optional>
 #include <sstream>
@@ -112,6 +113,7 @@ Cluster made_as(const Said& said) {
 
 SpawnOptions spawn_options_of_env() {
   SpawnOptions options;
+  options.tell = [](const std::string& line) { std::cerr << "stagecraft: " + line + "\n"; };
   const auto text = [](const char* name) {
     const auto word = variable(name);
     return word ? word->text : "";

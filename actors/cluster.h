@@ -36,7 +36,7 @@ struct SpawnOptions {
   bool workers_come = false;
   int workers_coming = -1;  ///< so many and no more, where that is known; -1: it is not
   /// Where workers reach this process: one of its interfaces, or an address of it. Empty: the
-  /// address from which the first host is reached; loopback where there is no host.
+  /// address from which the first other host is reached; loopback where there is none.
   std::string interface;
   std::uint16_t port = 0;  ///< where they join; 0: any that is free
   /// A folder that all hosts see, where workers that come find whom to join: its file `address`,
@@ -44,8 +44,9 @@ struct SpawnOptions {
   /// cluster.
   std::string meeting_place;
   std::string log_dir;  ///< a file for what each worker writes; empty: none
-  /// Told in a line who is missing, while workers of other hosts are waited for. Must not block.
-  std::function<void(const std::string& who)> on_wait;
+  /// Told in lines for people where workers of other hosts join, where each is bound that has come,
+  /// and who is missing while they are waited for. On any thread; must not block.
+  std::function<void(const std::string& line)> tell;
   /// A process that is idle says so every `heartbeat`; one that says nothing for `silence` is lost.
   std::chrono::milliseconds heartbeat{1000};
   std::chrono::milliseconds silence{5000};
@@ -60,6 +61,7 @@ struct SpawnOptions {
 ///   STAGECRAFT_SSH            the program that reaches them, and its options
 ///   STAGECRAFT_INTERFACE, STAGECRAFT_PORT, STAGECRAFT_MEETING_PLACE, STAGECRAFT_LOG_DIR
 ///   STAGECRAFT_LOCAL_RANKS, STAGECRAFT_JOIN_SECONDS
+/// What there is to tell goes to standard error.
 /// Errors: UsageArgument for a value that makes no sense; those of read_hosts.
 [[nodiscard]] SpawnOptions spawn_options_of_env();
 

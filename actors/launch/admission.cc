@@ -39,7 +39,7 @@ AdmissionActor::behavior_type admission(AdmissionActor::stateful_pointer<Admissi
             Joined joined;
             try {
               const auto& sender = self->current_sender();
-              if (!sender || self->state.agreed.erase(sender->node()) == 0) {  // keeps HE-1
+              if (!sender || !self->state.agreed.contains(sender->node())) {  // keeps HE-1
                 throw Error(Errc::ClusterMember,
                             "a worker joins after it has said which build it is, and was answered "
                             "that this is the driver's: this one has not");
@@ -48,6 +48,9 @@ AdmissionActor::behavior_type admission(AdmissionActor::stateful_pointer<Admissi
               self->monitor(host);
               if (const auto there = fleet.lock()) {
                 joined.later = !there->joined(m, host);
+              }
+              if (!joined.later) {  // else it asks again
+                self->state.agreed.erase(sender->node());
               }
             } catch (const Error& error) {
               joined.error = to_chain(error);

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <torch/headeronly/version.h>
 
+#include "stagecraft/actors/launch/local_address.h"
 #include "stagecraft/actors/launch/tls_door.h"
 #include "stagecraft/base/log.h"
 
@@ -117,10 +118,9 @@ std::uint16_t publish(ActorHost& host,
   const auto door = open_tls_door(system, address, port);
   if (!door) {
     throw Error(Errc::ClusterMember,
-                fmt::format("cannot listen for workers at {}:{} ({}): name an address of this host "
+                fmt::format("cannot listen for workers at {} ({}): name an address of this host "
                             "and a port that is free",
-                            address,
-                            port,
+                            host_and_port(address, port),
                             system.render(door.error())));
   }
   const std::uint16_t opened = (*door)->port();
@@ -146,7 +146,7 @@ AdmissionActor find_admission(ActorHost& host,
                               std::uint16_t port,
                               std::chrono::milliseconds patience) {
   const Deadline deadline = std::chrono::steady_clock::now() + patience;
-  const std::string where = fmt::format("{}:{}", address, port);
+  const std::string where = host_and_port(address, port);
   using Found = caf::expected<AdmissionActor>;
   // remote_actor waits for as long as the system likes: it does so on a thread that is left behind.
   const auto promise = std::make_shared<Promise<std::shared_ptr<Found>>>();
@@ -160,11 +160,11 @@ AdmissionActor find_admission(ActorHost& host,
     }
     promise->set_value(std::make_shared<Found>(std::move(answer)));
   }).detach();
-  if (!found.wait_until(deadline)) {
+  const auto answer = found.wait_until(deadline) ? found.get() : nullptr;
+  if (!answer || (!*answer && answer->error() == caf::sec::cannot_connect_to_node)) {
     throw Error(Errc::ClusterTimeout,
                 fmt::format("nobody has answered at {} within {} ms", where, patience.count()));
   }
-  const std::shared_ptr<Found> answer = found.get();
   if (!*answer) {
     throw_not_found(where, answer->error(), host);
   }

@@ -14,18 +14,13 @@
 namespace stagecraft {
 namespace {
 
-constexpr const char* kLoopback = "127.0.0.1";
 /// Waiting that takes longer is told, and told again so often.
 constexpr std::chrono::seconds kPatienceOfPeople{1}, kTellAgain{5};
 /// A process's exit is known to the system a moment later than its connections are closed.
 constexpr std::chrono::milliseconds kMoment{100}, kMomentOfSsh{500};
-
-/// Of this host, at which workers reach it.
-std::string address_for(const SpawnOptions& options) {
-  return options.interface.empty() && options.hosts.empty()
-             ? kLoopback
-             : address_for_hosts(options.interface, options.hosts);
-}
+constexpr const char* kThisHostAlone =
+    ", on this host alone: for others say at which interface or address they reach it "
+    "(STAGECRAFT_INTERFACE, SpawnOptions::interface)";
 
 }  // namespace
 
@@ -33,7 +28,7 @@ Fleet::Fleet(const SpawnOptions& options)
     : options_(options),
       program_(find_worker_program(options.program)),
       credentials_(options),
-      address_(address_for(options)),
+      address_(address_for_hosts(options.interface, options.hosts)),
       host_(open_control_plane(load_credentials(credentials_.of_driver()),
                                {.interval = options.heartbeat, .silence = options.silence})) {}
 
@@ -88,10 +83,16 @@ void Fleet::require(int places) {
 
 void Fleet::tell_address() {
   const std::string address = host_and_port(address_, admission_->port());
-  log(is_elsewhere(options_) ? Level::Info : Level::Debug,
-      "workers join here",
-      {{"control", address}, {"data", port_->address().endpoint}});
+  tell(fmt::format("workers join at {}; tensors for this process arrive at {}",
+                   address,
+                   port_->address().endpoint));
   admission_->tell(address);
+}
+
+void Fleet::tell(const std::string& line) const {
+  if (is_elsewhere(options_) && options_.tell) {
+    options_.tell(line);
+  }
 }
 
 void Fleet::replace(int place) {
@@ -173,7 +174,7 @@ std::string Fleet::tell_missing(const std::vector<int>& missing) const {
 void Fleet::wait_for(const std::vector<int>& places) {
   const auto started = std::chrono::steady_clock::now();
   const Deadline deadline = started + options_.join_deadline;
-  Deadline tell = started + kPatienceOfPeople;
+  Deadline next_word = started + kPatienceOfPeople;
   std::unique_lock lock(mutex_);
   const auto has_ended = [&](int place) {
     const auto& child = places_[static_cast<std::size_t>(place)].child;
@@ -186,14 +187,14 @@ void Fleet::wait_for(const std::vector<int>& places) {
     if (ended || now >= deadline) {
       throw_missing(missing);
     }
-    if (now >= tell && is_elsewhere(options_) && options_.on_wait) {
-      options_.on_wait(tell_missing(missing));
-      tell = now + kTellAgain;
+    if (now >= next_word) {
+      tell(tell_missing(missing));
+      next_word = now + kTellAgain;
     }
-    changed_.wait_until(lock, std::min(deadline, std::max(tell, now)));
+    changed_.wait_until(lock, std::min(deadline, std::max(next_word, now)));
     const std::vector<int> before = std::exchange(missing, missing_of(places));
-    if (before != missing && tell > started + kPatienceOfPeople) {
-      tell = std::chrono::steady_clock::now();
+    if (before != missing && next_word > started + kPatienceOfPeople) {
+      next_word = std::chrono::steady_clock::now();
     }
   }
 }
@@ -220,8 +221,9 @@ void Fleet::throw_missing(const std::vector<int>& missing) const {
                           tell_missing(missing),
                           why,
                           options_.workers_come
-                              ? fmt::format("; start them with stagecraft worker --join {}",
-                                            host_and_port(address_, admission_->port()))
+                              ? fmt::format("; start them with stagecraft worker --join {}{}",
+                                            host_and_port(address_, admission_->port()),
+                                            is_loopback(address_) ? kThisHostAlone : "")
                               : "; is that a program that calls worker_main?"));
 }
 
@@ -335,6 +337,10 @@ bool Fleet::joined(const Join& join, const WorkerHostActor& host) {
                                         .port = join.port,
                                         .process = join.process,
                                         .host_name = join.host};
+    tell(fmt::format("{}: {}, tensors arrive at {}",
+                     ranks_text(options_, wished),
+                     process_text(wished),
+                     join.port.endpoint));
   }
   changed_.notify_all();
   return true;

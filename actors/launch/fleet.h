@@ -95,6 +95,8 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   void end_process(Place& place);
   void wait_for(const std::vector<int>& places);
   // These require the mutex.
+  /// To people, where workers are elsewhere.
+  void tell(const std::string& line) const;
   void tell_address();
   [[noreturn]] void throw_missing(const std::vector<int>& missing) const;
   [[nodiscard]] std::string tell_missing(const std::vector<int>& missing) const;

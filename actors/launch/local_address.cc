@@ -7,36 +7,63 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <ifaddrs.h>
-#include <netdb.h>
 #include <netinet/in.h>
 
+#include "stagecraft/actors/launch/resolve.h"
 #include "stagecraft/base/error.h"
 
 namespace stagecraft {
 namespace {
 
 /// Connecting a socket of datagrams sends nothing, but has to be to some port.
-constexpr const char* kAnyPort = "9";
+constexpr std::uint16_t kAnyPort = 9;
+constexpr const char* kLoopback = "127.0.0.1";
 
-std::string in_digits(const sockaddr* address, socklen_t size) {
-  std::array<char, NI_MAXHOST> text{};
-  const int fault =
-      getnameinfo(address, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
-  return fault == 0 ? text.data() : "";
+struct InterfaceAddress {
+  std::string interface;
+  std::string address;
+  int distance = 0;  ///< the smaller it is, the better others reach it
+};
+
+int distance_of(const sockaddr& address) {
+  if (address.sa_family == AF_INET) {
+    return 0;
+  }
+  const auto& six = reinterpret_cast<const sockaddr_in6&>(address);
+  return IN6_IS_ADDR_LINKLOCAL(&six.sin6_addr) ? 2 : 1;
 }
 
-socklen_t size_of(const sockaddr& address) {
-  return address.sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+std::vector<InterfaceAddress> own_addresses() {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) {
+    throw Error(
+        Errc::ClusterMember,
+        fmt::format("the interfaces of this host cannot be read: {}", std::strerror(errno)));
+  }
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owned(all, &freeifaddrs);
+  std::vector<InterfaceAddress> found;
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr != nullptr &&
+        (one->ifa_addr->sa_family == AF_INET || one->ifa_addr->sa_family == AF_INET6)) {
+      found.push_back({one->ifa_name, in_digits(*one->ifa_addr), distance_of(*one->ifa_addr)});
+    }
+  }
+  return found;
 }
 
-bool is_internet(const ifaddrs& one) {
-  return one.ifa_addr != nullptr &&
-         (one.ifa_addr->sa_family == AF_INET || one.ifa_addr->sa_family == AF_INET6);
+/// An address of IPv6 as the system writes it; all else as it is.
+std::string as_written(const std::string& text) {
+  in6_addr six{};
+  std::array<char, INET6_ADDRSTRLEN> written{};
+  const bool is_six = inet_pton(AF_INET6, text.c_str(), &six) == 1 &&
+                      inet_ntop(AF_INET6, &six, written.data(), written.size()) != nullptr;
+  return is_six ? written.data() : text;
 }
 
 /// Empty where none is to be had.
@@ -47,7 +74,7 @@ std::string source_towards(const addrinfo& there) {
   std::string found;
   if (fd >= 0 && connect(fd, there.ai_addr, there.ai_addrlen) == 0 &&
       getsockname(fd, reinterpret_cast<sockaddr*>(&here), &size) == 0) {
-    found = in_digits(reinterpret_cast<const sockaddr*>(&here), size);
+    found = in_digits(reinterpret_cast<const sockaddr&>(here));
   }
   if (fd >= 0) {
     close(fd);
@@ -55,21 +82,16 @@ std::string source_towards(const addrinfo& there) {
   return found;
 }
 
+/// As others are to reach it, not as ssh is given it.
+std::string name_of(const Host& host) {
+  return host.address.empty() ? host_name(host) : host.address;
+}
+
 }  // namespace
 
 std::string address_towards(const std::string& host) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_DGRAM;
-  addrinfo* all = nullptr;
-  const int fault = getaddrinfo(host.c_str(), kAnyPort, &hints, &all);
-  if (fault != 0) {
-    throw Error(Errc::ClusterMember,
-                fmt::format("{} is no name of a host that this one knows ({}): give its address",
-                            host,
-                            gai_strerror(fault)));
-  }
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(all, &freeaddrinfo);
-  for (const addrinfo* one = all; one != nullptr; one = one->ai_next) {
+  const Addresses all = resolve(host, kAnyPort);
+  for (const addrinfo* one = all.get(); one != nullptr; one = one->ai_next) {
     if (std::string found = source_towards(*one); !found.empty()) {
       return found;
     }
@@ -78,37 +100,46 @@ std::string address_towards(const std::string& host) {
               fmt::format("no way leads from this host to {} ({})", host, std::strerror(errno)));
 }
 
+std::string address_towards(const std::vector<Host>& hosts) {
+  std::optional<Error> unknown;
+  for (const Host& host : hosts) {
+    try {
+      if (std::string found = address_towards(name_of(host)); !is_loopback(found)) {
+        return found;
+      }
+    } catch (const Error& error) {  // ssh may know it by another way
+      unknown = unknown.value_or(error);
+    }
+  }
+  if (unknown) {
+    throw Error(*unknown);
+  }
+  return kLoopback;
+}
+
 std::string address_of_interface(const std::string& interface) {
-  ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) {
-    throw Error(
-        Errc::ClusterMember,
-        fmt::format("the interfaces of this host cannot be read: {}", std::strerror(errno)));
-  }
-  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owned(all, &freeifaddrs);
-  std::string later;  // of IPv6
+  const std::vector<InterfaceAddress> own = own_addresses();
+  const std::string address = as_written(interface);
   std::vector<std::string> known;
-  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
-    if (!is_internet(*one)) {
-      continue;
-    }
-    const std::string address = in_digits(one->ifa_addr, size_of(*one->ifa_addr));
-    known.push_back(fmt::format("{} ({})", one->ifa_name, address));
-    if (address == interface ||
-        (interface == one->ifa_name && one->ifa_addr->sa_family == AF_INET)) {
-      return address;
-    }
-    if (interface == one->ifa_name && later.empty()) {
-      later = address;
+  const InterfaceAddress* best = nullptr;
+  for (const InterfaceAddress& one : own) {
+    known.push_back(fmt::format("{} ({})", one.interface, one.address));
+    const bool is_meant = one.interface == interface || one.address == address;
+    if (is_meant && (best == nullptr || one.distance < best->distance)) {
+      best = &one;
     }
   }
-  if (later.empty()) {
-    throw Error(
-        Errc::UsageArgument,
-        fmt::format(
-            "this host has no interface \"{}\"; it has {}", interface, fmt::join(known, ", ")));
+  if (best == nullptr) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("this host has neither an interface nor an address \"{}\"; it has {}",
+                            interface,
+                            fmt::join(known, ", ")));
   }
-  return later;
+  return best->address;
+}
+
+bool is_loopback(const std::string& address) {
+  return address.starts_with("127.") || address == "::1";
 }
 
 std::string host_name(const Host& host) {
@@ -116,11 +147,7 @@ std::string host_name(const Host& host) {
 }
 
 std::string address_for_hosts(const std::string& interface, const std::vector<Host>& hosts) {
-  if (!interface.empty()) {
-    return address_of_interface(interface);
-  }
-  const Host& first = hosts.front();
-  return address_towards(first.address.empty() ? host_name(first) : first.address);
+  return interface.empty() ? address_towards(hosts) : address_of_interface(interface);
 }
 
 std::string host_and_port(const std::string& address, std::uint16_t port) {

@@ -13,16 +13,23 @@ namespace stagecraft {
 /// ClusterMember where the name is unknown or no way leads there.
 [[nodiscard]] std::string address_towards(const std::string& host);
 
+/// The same towards the first of some hosts that is another one: this host may be among them, and
+/// its own name stand for loopback. Loopback where there is no other.
+/// Errors: as above, where no other host is known.
+[[nodiscard]] std::string address_towards(const std::vector<Host>& hosts);
+
 /// `interface`: the name of one ("eth1"), of whose addresses one of IPv4 is preferred, or an
 /// address of this host in digits. Errors: UsageArgument, with the interfaces that there are.
 [[nodiscard]] std::string address_of_interface(const std::string& interface);
 
+/// Whether no other host reaches it.
+[[nodiscard]] bool is_loopback(const std::string& address);
+
 /// As resolvers take it: without the "user@" of ssh.
 [[nodiscard]] std::string host_name(const Host& host);
 
-/// Where workers on `hosts` reach this host: at `interface`, as above, or where it is empty at the
-/// address from which the first of them is reached.
-/// Requires: an interface, or a host. Errors: those of the two above.
+/// Where workers on `hosts` reach this host: at `interface`, as above, or where it is empty as
+/// address_towards says. Errors: those of the two above.
 [[nodiscard]] std::string address_for_hosts(const std::string& interface,
                                             const std::vector<Host>& hosts);
 

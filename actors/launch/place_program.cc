@@ -25,9 +25,11 @@ std::string log_file(const SpawnOptions& options, std::string ranks) {
 }  // namespace
 
 ChildProgram place_program(const SpawnOptions& options,
-                           const WorkerProgram& program,
+                           const WorkerProgram& usual,
                            WorkerProcessOptions join) {
   const Host* host = host_of_place(options.hosts, join.place);
+  const bool is_named = host != nullptr && !host->worker.empty();
+  const WorkerProgram program = is_named ? worker_program_at(host->worker) : usual;
   const std::string folder = join.credentials;
   join.lifeline = kLifeline;
   join.bind = join.host;
@@ -43,7 +45,7 @@ ChildProgram place_program(const SpawnOptions& options,
   }
   ChildProgram child{.path = program.path, .arguments = words, .input = {}, .on_line = {}};
   if (host != nullptr) {
-    words.insert(words.begin(), host->worker.empty() ? program.path : host->worker);
+    words.insert(words.begin(), program.path);
     child = ssh_worker(options.ssh, *host, words);
     child.input = text_of_member(folder);
   }

@@ -8,11 +8,11 @@
 
 namespace stagecraft {
 
-/// `program`: the worker on this host. `join`: whom the worker joins (host, port), its place and
+/// `usual`: the worker program where a host names none. `join`: whom the worker joins (host, port), its place and
 /// incarnation, and `credentials`, a folder on this host; the rest follows from `options`.
 /// Errors: those of text_of_member and of WorkerOutput.
 [[nodiscard]] ChildProgram place_program(const SpawnOptions& options,
-                                         const WorkerProgram& program,
+                                         const WorkerProgram& usual,
                                          WorkerProcessOptions join);
 
 }  // namespace stagecraft

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <map>
 #include <memory>
@@ -10,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/actors/launch/find_listener.h"
 #include "stagecraft/actors/launch/local_address.h"
 #include "stagecraft/actors/launch/threads.h"
 #include "stagecraft/actors/security/temporary_credentials.h"
@@ -23,8 +25,6 @@ namespace {
 
 /// Between two times that a worker without a place asks for one.
 constexpr std::chrono::milliseconds kAskAgain{200};
-/// Between two looks for the name of a driver.
-constexpr std::chrono::milliseconds kLookAgain{500};
 
 /// What the actor and the main thread of a worker process share.
 struct WorkerProcess {
@@ -140,31 +140,17 @@ void greet(ActorHost& host, const AdmissionActor& admission, std::chrono::millis
   }
 }
 
-/// Of this host. The driver's name, or the way there, may come later than this worker does: the
-/// name of a pod comes with the pod. Errors: as address_towards, once patience is at its end.
-std::string address_towards_driver(const WorkerProcessOptions& options) {
-  const Deadline deadline = std::chrono::steady_clock::now() + options.patience;
-  bool is_told = false;
-  while (true) {
-    try {
-      return address_towards(options.host);
-    } catch (const Error& error) {
-      if (std::chrono::steady_clock::now() + kLookAgain > deadline) {
-        throw;
-      }
-      if (!std::exchange(is_told, true)) {
-        log(Level::Warning, "driver is waited for", {{"why", error.message()}});
-      }
-    }
-    std::this_thread::sleep_for(kLookAgain);
-  }
+std::chrono::milliseconds left(Deadline deadline) {
+  return std::max(std::chrono::milliseconds(0),
+                  std::chrono::duration_cast<std::chrono::milliseconds>(
+                      deadline - std::chrono::steady_clock::now()));
 }
 
 /// Asks for a place until there is one. Errors: ClusterTimeout; what the driver says.
 void join_cluster(const AdmissionActor& admission,
                   const std::shared_ptr<WorkerProcess>& process,
-                  const WorkerProcessOptions& options) {
-  const Deadline deadline = std::chrono::steady_clock::now() + options.patience;
+                  const WorkerProcessOptions& options,
+                  Deadline deadline) {
   const Join join{.place = options.place,
                   .incarnation = options.incarnation,
                   .port = process->port->address(),
@@ -184,7 +170,8 @@ void join_cluster(const AdmissionActor& admission,
     if (!has_answered || std::chrono::steady_clock::now() + kAskAgain > deadline) {
       throw Error(
           Errc::ClusterTimeout,
-          fmt::format("the driver has not taken this worker in within {} ms{}",
+          fmt::format("the driver at {} has not taken this worker in within {} ms{}",
+                      host_and_port(options.host, options.port),
                       options.patience.count(),
                       has_answered ? ": it has all that it needs; start one when another is lost, "
                                      "or give it more ranks"
@@ -206,16 +193,18 @@ std::string run_worker_process(const WorkerProcessOptions& options) {
   }
   const Credentials credentials =
       load_credentials(handed_over ? handed_over->dir() : options.credentials);
-  const std::string bind =
-      options.bind.empty() ? address_towards_driver(options) : address_of_interface(options.bind);
+  const std::string told = options.bind.empty() ? "" : address_of_interface(options.bind);
+  const Deadline deadline = std::chrono::steady_clock::now() + options.patience;
+  const std::string driver = find_listener(options.host, options.port, options.patience);
+  const std::string bind = told.empty() ? address_towards(driver) : told;
   const auto process = std::make_shared<WorkerProcess>(WorkerProcess{
       .host = open_control_plane(credentials, options.heartbeat),
       .port = DataPort::open({.bind = any_port_of(bind), .when_broken = end_without_tensor}),
       .ended = {}});
   const AdmissionActor admission =
-      find_admission(process->host, options.host, options.port, options.patience);
-  greet(process->host, admission, options.patience);
-  join_cluster(admission, process, options);
+      find_admission(process->host, driver, options.port, left(deadline));
+  greet(process->host, admission, left(deadline));
+  join_cluster(admission, process, options, deadline);
   return process->ended.future().get();
 }
 

@@ -25,11 +25,6 @@ bool is_program(const fs::path& path) {
   return fs::is_regular_file(path, none) && access(path.c_str(), X_OK) == 0;
 }
 
-WorkerProgram program_at(const fs::path& path) {
-  return {.path = path.string(),
-          .arguments = {path.filename() == kProgram ? "worker" : kWorkerWord}};
-}
-
 /// Where the generic worker may be, most likely first.
 std::vector<fs::path> places_to_look() {
   std::vector<fs::path> places;
@@ -60,7 +55,7 @@ WorkerProgram program_said(const std::string& said, const std::string& said_by) 
                             path.string(),
                             said_by));
   }
-  return program_at(path);
+  return worker_program_at(path.string());
 }
 
 template <class Number>
@@ -77,17 +72,27 @@ Number number_in(const std::string& option, const std::string& text) {
 /// "HOST:PORT", "[fd00::1]:PORT".
 void take_address(const std::string& text, WorkerProcessOptions& options) {
   const std::size_t colon = text.rfind(':');
-  if (colon == std::string::npos || colon == 0) {
-    throw Error(Errc::UsageArgument, fmt::format("--join expects HOST:PORT, found \"{}\"", text));
+  std::string host = text.substr(0, colon);
+  const bool in_brackets = host.starts_with('[') && host.ends_with(']');
+  if (in_brackets) {
+    host = host.substr(1, host.size() - 2);
   }
-  options.host = text.substr(0, colon);
-  if (options.host.front() == '[' && options.host.back() == ']') {
-    options.host = options.host.substr(1, options.host.size() - 2);
+  if (colon == std::string::npos || host.empty() ||
+      (!in_brackets && host.find(':') != std::string::npos)) {
+    throw Error(
+        Errc::UsageArgument,
+        fmt::format("--join expects HOST:PORT, or [ADDRESS]:PORT of IPv6, found \"{}\"", text));
   }
+  options.host = std::move(host);
   options.port = number_in<std::uint16_t>("--join HOST:PORT", text.substr(colon + 1));
 }
 
 }  // namespace
+
+WorkerProgram worker_program_at(const std::string& path) {
+  const bool is_generic = fs::path(path).filename() == kProgram;
+  return {.path = path, .arguments = {is_generic ? "worker" : kWorkerWord}};
+}
 
 WorkerProgram find_worker_program(const std::string& wished) {
   if (!wished.empty()) {
@@ -99,7 +104,7 @@ WorkerProgram find_worker_program(const std::string& wished) {
   std::string looked;
   for (const fs::path& place : places_to_look()) {
     if (is_program(place)) {
-      return program_at(place);
+      return worker_program_at(place.string());
     }
     looked += fmt::format("{}{}", looked.empty() ? "" : ", ", place.string());
   }

@@ -25,6 +25,9 @@ inline constexpr const char* kWorkerWord = "--stagecraft-worker";
 /// Errors: UsageFile, with every place that was looked at.
 [[nodiscard]] WorkerProgram find_worker_program(const std::string& wished);
 
+/// A program at a path, which may be another host's: nothing is looked for.
+[[nodiscard]] WorkerProgram worker_program_at(const std::string& path);
+
 /// The options of `stagecraft worker`, and what they were.
 [[nodiscard]] std::vector<std::string> worker_arguments(const WorkerProcessOptions& options);
 /// Errors: UsageArgument, naming the option, what it expects and what was found.

@@ -1,7 +1,9 @@
 #include "stagecraft/actors/hosts.h"
 
+#include "stagecraft/actors/launch/find_listener.h"
 #include "stagecraft/actors/launch/local_address.h"
 #include "stagecraft/actors/launch/ssh.h"
+#include "stagecraft/actors/launch/worker_program.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/tests/support/catch.h"
 
@@ -69,12 +71,46 @@ TEST_CASE("addresses of this host are found by interface and by whom they reach"
   CHECK(address_towards("127.0.0.1") == "127.0.0.1");
   CHECK(address_of_interface("lo") == "127.0.0.1");
   CHECK(address_of_interface("127.0.0.1") == "127.0.0.1");
+  CHECK(address_towards(std::vector<Host>{}) == "127.0.0.1");
+  CHECK(address_towards({Host{.name = "me@localhost"}}) == "127.0.0.1");
+  CHECK_THROWS_WITH(
+      address_towards({Host{.name = "localhost"}, Host{.name = "no.such.host.invalid"}}),
+      ContainsSubstring("no.such.host.invalid"));
   CHECK_THROWS_WITH(address_of_interface("none0"),
                     ContainsSubstring("it has") && ContainsSubstring("lo (127.0.0.1)"));
   CHECK_THROWS_WITH(address_towards("no.such.host.invalid"),
                     ContainsSubstring("no.such.host.invalid"));
   CHECK(host_and_port("fd00::1", 7) == "[fd00::1]:7");
   CHECK(any_port_of("10.0.0.1") == "tcp://10.0.0.1:*");
+}
+
+TEST_CASE("where a driver listens is said as HOST:PORT, with brackets around IPv6",
+          "[actors][hosts][bad-input]") {
+  const auto said = [](const std::string& text) {
+    const WorkerProcessOptions options =
+        parse_worker_arguments({"--join", text, "--credentials", "c"});
+    return options.host + " " + std::to_string(options.port);
+  };
+  CHECK(said("node-a:7") == "node-a 7");
+  CHECK(said("10.0.0.1:7") == "10.0.0.1 7");
+  CHECK(said("[fd77::1]:7") == "fd77::1 7");
+  for (const char* text : {"node-a", ":7", "fd77::1:7", "[]:7", "fd77::1"}) {
+    CAPTURE(text);
+    CHECK_THROWS_WITH(said(text), ContainsSubstring("[ADDRESS]:PORT of IPv6, found"));
+  }
+  for (const char* text : {"node-a:", "node-a:x", "node-a:70000", "[fd77::1]"}) {
+    CAPTURE(text);
+    CHECK_THROWS_WITH(said(text), ContainsSubstring("--join"));
+  }
+}
+
+TEST_CASE("a listener that does not come is told with what each address said", "[actors][hosts]") {
+  const auto look = [](const std::string& host) {
+    return find_listener(host, 1, std::chrono::milliseconds(300));  // nobody has port 1
+  };
+  CHECK_THROWS_WITH(look("127.0.0.1"),
+                    ContainsSubstring("127.0.0.1:1 within 300 ms (127.0.0.1: Connection refused)"));
+  CHECK_THROWS_WITH(look("no.such.host.invalid"), ContainsSubstring("no.such.host.invalid"));
 }
 
 }  // namespace

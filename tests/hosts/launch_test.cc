@@ -4,8 +4,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "stagecraft/tests/hosts/test_hosts.h"
-#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/hosts/skip.h"
 
 namespace stagecraft::tests {
 namespace {
@@ -13,12 +12,6 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 
 constexpr const char* kWorker = "worker";
-
-void skip_without_hosts() {
-  if (const auto why = TestHosts::obstacle()) {
-    SKIP(*why);
-  }
-}
 
 /// The words that train on the first host with workers on the others.
 std::vector<std::string> launch_words(const TestHosts& hosts,

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
@@ -56,16 +57,9 @@ TestHosts::TestHosts(int count)
   make_bridge();
   for (int host = 0; host < count_; ++host) {
     make_host(host);
-    start_sshd(host);
+    start_sshd(host, address(host));
   }
-  std::string config;
-  for (int host = 0; host < count_; ++host) {
-    config += "Host " + name(host) + "\n  HostName " + address(host) + "\n";
-  }
-  config += "Host *\n  User root\n  IdentityFile " + folder_.path() +
-            "/user_key\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n"
-            "  LogLevel ERROR\n";
-  folder_.write("config", config);
+  write_ssh_config(&TestHosts::address);
 }
 
 TestHosts::~TestHosts() {
@@ -74,6 +68,8 @@ TestHosts::~TestHosts() {
       kill(process, SIGKILL);
     }
     static_cast<void>(run({"ip", "netns", "delete", space(host)}));
+    std::error_code ignored;  // most have none
+    std::filesystem::remove_all(names_folder(host), ignored);
   }
   static_cast<void>(run({"ip", "netns", "delete", prefix_ + "bridge"}));
 }
@@ -89,16 +85,14 @@ void TestHosts::make_bridge() const {
   require({"ip", "-n", space, "link", "set", "bridge", "up"});
 }
 
-void TestHosts::make_host(int host) const {
+void TestHosts::add_link(int host, const std::string& interface, const std::string& port) const {
   const std::string here = space(host), there = prefix_ + "bridge";
-  const std::string port = "port" + std::to_string(host);
-  require({"ip", "netns", "add", here});
   require({"ip",
            "-n",
            here,
            "link",
            "add",
-           "eth0",
+           interface,
            "type",
            "veth",
            "peer",
@@ -107,24 +101,35 @@ void TestHosts::make_host(int host) const {
            "netns",
            there});
   require({"ip", "-n", there, "link", "set", port, "master", "bridge", "up"});
-  require({"ip", "-n", here, "address", "add", address(host) + "/24", "dev", "eth0"});
-  require({"ip", "-n", here, "link", "set", "eth0", "up"});
-  require({"ip", "-n", here, "link", "set", "lo", "up"});
 }
 
-void TestHosts::start_sshd(int host) {
+void TestHosts::make_host(int host) const {
+  require({"ip", "netns", "add", space(host)});
+  add_link(host, "eth0", "port" + std::to_string(host));
+  require({"ip", "-n", space(host), "address", "add", address(host) + "/24", "dev", "eth0"});
+  require({"ip", "-n", space(host), "link", "set", "eth0", "up"});
+  require({"ip", "-n", space(host), "link", "set", "lo", "up"});
+}
+
+void TestHosts::start_sshd(int host, const std::string& address) const {
   const std::string config =
       folder_.write("sshd_config_" + std::to_string(host),
-                    "ListenAddress " + address(host) + "\nHostKey " + folder_.path() +
+                    "ListenAddress " + address + "\nHostKey " + folder_.path() +
                         "/host_key\nAuthorizedKeysFile " + folder_.path() +
                         "/user_key.pub\nPermitRootLogin yes\nStrictModes no\nUsePAM no\n"
                         "PidFile none\nMaxStartups 100\n");
-  require(on(host,
-             {"unshare",
-              "--uts",
-              "sh",
-              "-c",
-              "hostname " + name(host) + " && exec " + kSshd + " -f " + config}));
+  require(named_on(host, {kSshd, "-f", config}));
+}
+
+void TestHosts::write_ssh_config(std::string (*address_of)(int)) const {
+  std::string config;
+  for (int host = 0; host < count_; ++host) {
+    config += "Host " + name(host) + "\n  HostName " + address_of(host) + "\n";
+  }
+  config += "Host *\n  User root\n  IdentityFile " + folder_.path() +
+            "/user_key\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n"
+            "  LogLevel ERROR\n";
+  folder_.write("config", config);
 }
 
 std::string TestHosts::file(int first, int slots) const {
@@ -139,6 +144,14 @@ std::vector<std::string> TestHosts::on(int host, const std::vector<std::string>&
   std::vector<std::string> all{"ip", "netns", "exec", space(host)};
   all.insert(all.end(), words.begin(), words.end());
   return all;
+}
+
+std::vector<std::string> TestHosts::named_on(int host,
+                                             const std::vector<std::string>& words) const {
+  std::vector<std::string> all{
+      "unshare", "--uts", "sh", "-c", "hostname " + name(host) + " && exec \"$@\"", "sh"};
+  all.insert(all.end(), words.begin(), words.end());
+  return on(host, all);
 }
 
 std::vector<int> TestHosts::processes(int host, const std::string& text) const {
@@ -162,6 +175,39 @@ void TestHosts::set_link(int host, bool up) const {
            "set",
            "port" + std::to_string(host),
            up ? "up" : "down"});
+}
+
+void TestHosts::add_interface(int host,
+                              const std::string& interface,
+                              const std::string& address) const {
+  add_link(host, interface, interface + "port" + std::to_string(host));
+  require({"ip", "-n", space(host), "address", "add", address, "dev", interface});
+  require({"ip", "-n", space(host), "link", "set", interface, "up"});
+}
+
+/// Where `ip netns exec` looks for files that stand for those of /etc.
+std::string TestHosts::names_folder(int host) const {
+  return "/etc/netns/" + space(host);
+}
+
+void TestHosts::set_names(int host, const std::string& lines) const {
+  std::filesystem::create_directories(names_folder(host));
+  std::ofstream(names_folder(host) + "/hosts") << lines;
+}
+
+void TestHosts::change_to_ipv6() const {
+  for (int host = 0; host < count_; ++host) {
+    const std::vector<std::string> ip{"ip", "-n", space(host)};
+    const auto with = [&](std::vector<std::string> words) {
+      words.insert(words.begin(), ip.begin(), ip.end());
+      return words;
+    };
+    require(with({"-4", "address", "flush", "dev", "eth0"}));
+    // No waiting for whether another host has the address.
+    require(with({"address", "add", address6(host) + "/64", "dev", "eth0", "nodad"}));
+    start_sshd(host, address6(host));
+  }
+  write_ssh_config(&TestHosts::address6);
 }
 
 }  // namespace stagecraft::tests

@@ -41,17 +41,32 @@ class TestHosts {
 
   /// The words that run `words` on a host.
   [[nodiscard]] std::vector<std::string> on(int host, const std::vector<std::string>& words) const;
+  /// The same, and they see the host's name as their own machine's.
+  [[nodiscard]] std::vector<std::string> named_on(int host,
+                                                  const std::vector<std::string>& words) const;
   /// Ids of the processes on a host whose command line holds `text`.
   [[nodiscard]] std::vector<int> processes(int host, const std::string& text) const;
 
   /// The host's link goes down, or up again.
   void set_link(int host, bool up) const;
+  /// One more interface of a host on the bridge, with an address such as "10.78.0.1/24".
+  void add_interface(int host, const std::string& interface, const std::string& address) const;
+  /// What names mean to programs that on() starts from now on: lines of an /etc/hosts.
+  void set_names(int host, const std::string& lines) const;
+  /// Hosts have addresses of IPv6 alone from now on, by which ssh() reaches them too.
+  void change_to_ipv6() const;
+  [[nodiscard]] static std::string address6(int host) {
+    return "fd77::" + std::to_string(host + 1);
+  }
 
  private:
   [[nodiscard]] std::string space(int host) const;
   void make_bridge() const;
   void make_host(int host) const;
-  void start_sshd(int host);
+  void add_link(int host, const std::string& interface, const std::string& port) const;
+  void start_sshd(int host, const std::string& address) const;
+  void write_ssh_config(std::string (*address_of)(int)) const;
+  [[nodiscard]] std::string names_folder(int host) const;
 
   int count_;
   std::string prefix_;  // of the names of namespaces: tests may run beside each other

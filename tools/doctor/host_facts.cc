@@ -18,6 +18,7 @@
 #include <ATen/Version.h>
 
 #include "stagecraft/actors/launch/control_port.h"
+#include "stagecraft/base/host_name.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -77,9 +78,7 @@ std::int64_t as_number(rlim_t limit) {
 
 HostFacts facts_of_this_machine() {
   HostFacts facts;
-  std::array<char, HOST_NAME_MAX + 1> name{};
-  gethostname(name.data(), name.size() - 1);
-  facts.name = name.data();
+  facts.name = host_name();
   facts.protocol = kProtocol;
   facts.build = build_fingerprint();
   add_processor(facts);

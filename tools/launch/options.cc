@@ -45,7 +45,7 @@ std::variant<LaunchRequest, LaunchHelp> parse_launch_options(
          "--interface",
          request.interface,
          "where workers reach this host: an interface or an address [the one from which the "
-         "first host is reached]")
+         "first other host is reached]")
       ->type_name("NAME|ADDRESS");
   app.add_option("--log-dir", request.log_dir, "a file for what each worker writes")
       ->type_name("DIR");

@@ -217,7 +217,7 @@ Cluster make_cluster(const TrainJob& job) {
                             spawn.local_ranks + spawn.workers_coming,
                             ranks));
   }
-  spawn.on_wait = [](const std::string& who) { std::cerr << "train: " << who << std::endl; };
+  spawn.tell = [](const std::string& line) { std::cerr << "train: " + line + "\n"; };
   return Cluster::spawn(ranks, spawn);
 }
 

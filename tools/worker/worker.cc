@@ -17,7 +17,7 @@ constexpr std::string_view kHelp =
     "or "
     "after,\nand takes a place that is missing, also that of a worker that was lost.\n\n"
     "Options:\n"
-    "  --join HOST:PORT   where the driver listens\n"
+    "  --join HOST:PORT   where the driver listens; [ADDRESS]:PORT of IPv6\n"
     "  --credentials DIR  this member's folder of those that stagecraft credentials make has made\n"
     "  --place N          which of the cluster's workers it is [any that is missing]\n"
     "  --incarnation N    how often that one was replaced [however often]\n"
