@@ -98,7 +98,7 @@ int driver_of(const TestSlurm& slurm) {
 
 /// Nothing of any step is left: no process on any node, and no folder.
 void check_nothing_left(const TestSlurm& slurm) {
-  CHECK(left_processes(slurm, std::chrono::seconds(20)) == 0);
+  CHECK(left_processes(slurm, kCommandLimit) == 0);
   CHECK(meeting_places(slurm) == 0);
 }
 
@@ -142,8 +142,18 @@ TEST_CASE("the job file of docs/slurm.md trains", "[hosts][slurm][docs]") {
 TEST_CASE("a job that is queued again goes on from its last checkpoint", "[hosts][slurm]") {
   skip_without_slurm();
   const TestSlurm slurm(2);
-  const CommandResult run = slurm.run(installed(
-      {"sbatch", kJobFile, "--steps", "100000", "--resume", "runs", "--save-every", "1"}));
+  const CommandResult run = slurm.run(installed({"sbatch",
+                                                 "--ntasks-per-node=1",
+                                                 "--cpus-per-task=1",
+                                                 kJobFile,
+                                                 "--layers",
+                                                 "2",
+                                                 "--steps",
+                                                 "100000",
+                                                 "--resume",
+                                                 "runs",
+                                                 "--save-every",
+                                                 "1"}));
   REQUIRE(run.exit_code == 0);
   const fs::path runs = slurm.folder() + "/runs";
   const auto has_checkpoint = [&] {
