@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "stagecraft/actors/launch/fleet.h"
+#include "stagecraft/actors/launch/local_address.h"
 #include "stagecraft/base/whole_file.h"
 
 namespace stagecraft {

@@ -2,6 +2,8 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
+#include <random>
 #include <thread>
 #include <typeinfo>
 
@@ -20,6 +22,38 @@ namespace {
 
 /// Between two attempts to find a driver that is not there yet.
 constexpr std::chrono::milliseconds kRetry{100};
+/// Heartbeats, at most, after which a driver that had no time for this worker is asked again.
+constexpr int kLongestPause = 8;
+
+/// How long to wait before another attempt. CAF gives a connection up with the first heartbeat that
+/// finds its handshake not done, which a driver may be too busy for when many come at once: they
+/// come again at different times, ever later, and each right after a heartbeat.
+class Pauses {
+ public:
+  explicit Pauses(caf::actor_system& system)
+      : heartbeat_(caf::get_or(system.config(), "middleman.heartbeat-interval", caf::timespan(0))) {
+  }
+
+  [[nodiscard]] static bool may_pass(const caf::error& why) {
+    return why == caf::sec::cannot_connect_to_node || why == caf::sec::connection_timeout;
+  }
+  [[nodiscard]] caf::timespan next(const caf::error& why) {
+    if (why == caf::sec::cannot_connect_to_node) {
+      return kRetry;
+    }
+    longest_ = std::min(2 * longest_, kLongestPause);
+    return heartbeat_ * std::uniform_int_distribution(0, longest_)(random_);
+  }
+
+ private:
+  const caf::timespan heartbeat_;
+  int longest_ = 1;
+  std::minstd_rand random_{std::random_device{}()};
+};
+
+/// That one worker process takes in the driver: its two connections of the data plane, with one for
+/// the socket, its connection of the control plane, its lifeline and what it writes.
+constexpr rlim_t kFilesOfWorker = 6;
 
 /// What a record looks like: the types of its fields, down to those that have none.
 class LayoutHash {
@@ -153,9 +187,13 @@ AdmissionActor find_admission(ActorHost& host,
   const auto found = promise->future();
   std::thread([&system = host.system(), promise, address, port, deadline] {
     Found answer = caf::openssl::remote_actor<AdmissionActor>(system, address, port);
-    while (!answer && answer.error() == caf::sec::cannot_connect_to_node &&
-           std::chrono::steady_clock::now() + kRetry < deadline) {
-      std::this_thread::sleep_for(kRetry);
+    Pauses pauses(system);
+    while (!answer && Pauses::may_pass(answer.error())) {
+      const caf::timespan pause = pauses.next(answer.error());
+      if (std::chrono::steady_clock::now() + pause >= deadline) {
+        break;
+      }
+      std::this_thread::sleep_for(pause);
       answer = caf::openssl::remote_actor<AdmissionActor>(system, address, port);
     }
     promise->set_value(std::make_shared<Found>(std::move(answer)));
@@ -201,6 +239,21 @@ void raise_file_limit() {
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
     limit.rlim_cur = limit.rlim_max;
     static_cast<void>(setrlimit(RLIMIT_NOFILE, &limit));
+  }
+}
+
+void require_files(int workers) {
+  struct rlimit limit {};
+  const auto needed = static_cast<rlim_t>(workers) * kFilesOfWorker + kSpareDescriptors;
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < needed) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("{} worker processes need about {} open files, and this process may "
+                            "have {}: raise its hard limit (ulimit -Hn {}, LimitNOFILE= of a "
+                            "systemd service), or use fewer worker processes",
+                            workers,
+                            needed,
+                            limit.rlim_cur,
+                            needed));
   }
 }
 

@@ -83,4 +83,7 @@ void unpublish(ActorHost& host, const AdmissionActor& actor, std::uint16_t port)
 /// connections uses them up soon.
 void raise_file_limit();
 
+/// Errors: UsageArgument where this process may not open the files that so many workers need.
+void require_files(int workers);
+
 }  // namespace stagecraft

@@ -8,6 +8,7 @@
 #include "stagecraft/actors/launch/local_address.h"
 #include "stagecraft/actors/launch/place_program.h"
 #include "stagecraft/actors/launch/place_text.h"
+#include "stagecraft/actors/launch/start_turns.h"
 #include "stagecraft/actors/security/cluster_credentials.h"
 #include "stagecraft/base/log.h"
 
@@ -18,9 +19,6 @@ namespace {
 constexpr std::chrono::seconds kPatienceOfPeople{1}, kTellAgain{5};
 /// A process's exit is known to the system a moment later than its connections are closed.
 constexpr std::chrono::milliseconds kMoment{100}, kMomentOfSsh{500};
-constexpr const char* kThisHostAlone =
-    ", on this host alone: for others say at which interface or address they reach it "
-    "(STAGECRAFT_INTERFACE, SpawnOptions::interface)";
 
 }  // namespace
 
@@ -63,6 +61,7 @@ void Fleet::require(int places) {
                       places,
                       options_.workers_coming));
     }
+    require_files(places);
     const bool is_first = admission_ == nullptr;
     if (is_first) {
       admission_ = std::make_unique<Admission>(host_, options_, address_, weak_from_this());
@@ -71,7 +70,7 @@ void Fleet::require(int places) {
     for (int place = 0; place < places; ++place) {
       all.push_back(place);
       if (!places_[static_cast<std::size_t>(place)].awaited) {
-        start(place);
+        call_for(place);
       }
     }
     if (is_first) {
@@ -111,6 +110,8 @@ void Fleet::replace(int place) {
     }
     there.member.reset();
     there.awaited = false;
+    there.queued = false;
+    there.let_in = false;
     there.lost = false;
     there.condemned.clear();
     ++there.incarnation;
@@ -118,7 +119,7 @@ void Fleet::replace(int place) {
   old.reset();  // gone before its successor comes
   {
     const std::scoped_lock lock(mutex_);
-    start(place);
+    call_for(place);
   }
   wait_for({place});
 }
@@ -133,26 +134,65 @@ void Fleet::end_process(Place& place) {
 }
 
 /// Requires: the mutex.
-void Fleet::start(int place) {
+void Fleet::call_for(int place) {
   Place& there = places_[static_cast<std::size_t>(place)];
   there.awaited = true;
   credentials_.renew(place, there.incarnation == 0);
-  if (options_.workers_come) {
-    return;
-  }
-  const ChildProgram program = place_program(options_,
-                                             program_,
-                                             {.host = address_,
-                                              .port = admission_->port(),
-                                              .credentials = credentials_.of_place(place),
-                                              .place = place,
-                                              .incarnation = there.incarnation});
+  there.queued = !options_.workers_come;
+}
+
+void Fleet::start(int place) {
+  Place& there = places_[static_cast<std::size_t>(place)];
+  const ChildProgram program =
+      place_program(options_,
+                    program_,
+                    {.host = address_,
+                     .port = admission_->port(),
+                     .credentials = credentials_.of_place(place),
+                     .place = place,
+                     .incarnation = there.incarnation},
+                    [fleet = weak_from_this(), place, incarnation = there.incarnation] {
+                      if (const auto here = fleet.lock()) {
+                        here->was_let_in(place, incarnation);
+                      }
+                    });
   there.child = std::make_unique<ChildProcess>(program, [fleet = weak_from_this()] {
     if (const auto here = fleet.lock()) {
       const std::scoped_lock lock(here->mutex_);
       here->changed_.notify_all();
     }
   });
+  there.queued = false;
+}
+
+/// Keeps FL-4.
+void Fleet::start_those_in_turn() {
+  if (std::ranges::none_of(places_, &Place::queued)) {
+    return;
+  }
+  std::vector<StartState> states;
+  for (const Place& place : places_) {
+    const bool knocks = place.child && !place.let_in && !place.member && !has_ended(place);
+    states.push_back(place.queued ? StartState::Queued
+                     : knocks     ? StartState::Knocking
+                                  : StartState::Settled);
+  }
+  for (const int place : start_turns(options_.hosts, states)) {
+    start(place);
+  }
+}
+
+void Fleet::was_let_in(int place, std::int64_t incarnation) {
+  {
+    const std::scoped_lock lock(mutex_);
+    Place& there = places_[static_cast<std::size_t>(place)];
+    there.let_in = there.let_in || there.incarnation == incarnation;
+  }
+  changed_.notify_all();
+}
+
+bool Fleet::has_ended(const Place& place) {
+  return place.child && place.child->end(std::chrono::milliseconds(0)).has_value();
 }
 
 /// Those that have not joined.
@@ -176,13 +216,11 @@ void Fleet::wait_for(const std::vector<int>& places) {
   const Deadline deadline = started + options_.join_deadline;
   Deadline next_word = started + kPatienceOfPeople;
   std::unique_lock lock(mutex_);
-  const auto has_ended = [&](int place) {
-    const auto& child = places_[static_cast<std::size_t>(place)].child;
-    return child && child->end(std::chrono::milliseconds(0)).has_value();
-  };
   std::vector<int> missing = missing_of(places);
   while (!missing.empty()) {
-    const bool ended = std::ranges::any_of(missing, has_ended);
+    start_those_in_turn();
+    const bool ended = std::ranges::any_of(
+        missing, [this](int place) { return has_ended(places_[static_cast<std::size_t>(place)]); });
     const auto now = std::chrono::steady_clock::now();
     if (ended || now >= deadline) {
       throw_missing(missing);
@@ -216,15 +254,7 @@ void Fleet::throw_missing(const std::vector<int>& missing) const {
     }
   }
   throw Error(Errc::ClusterTimeout,
-              fmt::format("not all workers have joined within {} ms: {}{}{}",
-                          options_.join_deadline.count(),
-                          tell_missing(missing),
-                          why,
-                          options_.workers_come
-                              ? fmt::format("; start them with stagecraft worker --join {}{}",
-                                            host_and_port(address_, admission_->port()),
-                                            is_loopback(address_) ? kThisHostAlone : "")
-                              : "; is that a program that calls worker_main?"));
+              late_text(options_, tell_missing(missing) + why, address_, admission_->port()));
 }
 
 /// On its host; 0 while that is not known. Of a child of ours nobody else has to tell.
@@ -339,7 +369,7 @@ bool Fleet::joined(const Join& join, const WorkerHostActor& host) {
                                         .host_name = join.host};
     tell(fmt::format("{}: {}, tensors arrive at {}",
                      ranks_text(options_, wished),
-                     process_text(wished),
+                     tell_process(wished),
                      join.port.endpoint));
   }
   changed_.notify_all();

@@ -8,6 +8,7 @@
 ///       instead of waited for.
 /// FL-3: one that comes by itself takes the first place that is awaited; where none is, it is told
 ///       to ask again (Joined::later).
+/// FL-4: workers are started in their turn (start_turns.h).
 /// Any thread may use it; its mutex guards the places, and is not held while anybody is waited for.
 #pragma once
 
@@ -84,6 +85,8 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
     std::unique_ptr<ChildProcess> child;
     std::optional<FleetMember> member;
     bool awaited = false;   ///< a worker is there, or is to come
+    bool queued = false;    ///< it is to be started when its turn comes (FL-4)
+    bool let_in = false;    ///< it was started, and ssh is through
     bool lost = false;      ///< it had joined and its connection has ended
     std::string condemned;  ///< why its process was ended, if it was (FL-2)
   };
@@ -91,15 +94,19 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   explicit Fleet(const SpawnOptions& options);
   /// Keeps FL-2.
   void link_broke(const std::string& key, const Error& why);
-  void start(int place);
   void end_process(Place& place);
   void wait_for(const std::vector<int>& places);
+  void was_let_in(int place, std::int64_t incarnation);
   // These require the mutex.
   /// To people, where workers are elsewhere.
   void tell(const std::string& line) const;
+  void call_for(int place);
+  void start(int place);
+  void start_those_in_turn();
   void tell_address();
   [[noreturn]] void throw_missing(const std::vector<int>& missing) const;
   [[nodiscard]] std::string tell_missing(const std::vector<int>& missing) const;
+  [[nodiscard]] static bool has_ended(const Place& place);
   [[nodiscard]] std::int64_t process_id(const Place& place) const;
   [[nodiscard]] std::string tell_process(int place) const;
   [[nodiscard]] std::vector<int> missing_of(const std::vector<int>& places) const;

@@ -1,6 +1,5 @@
 #include "stagecraft/actors/launch/fleet_credentials.h"
 
-#include <chrono>
 #include <filesystem>
 
 #include "stagecraft/actors/security/cluster_credentials.h"
@@ -40,7 +39,11 @@ void FleetCredentials::renew(int place, bool is_first) {
     return;
   }
   issue_member(dir_, worker_name(place), kMemberLife);
-  issue_member(dir_, kDriverMember, kMemberLife);  // both are looked at when one joins
+  const auto now = std::chrono::steady_clock::now();
+  if (now > driver_issued_ + kMemberLife / 24) {  // both are looked at when one joins
+    issue_member(dir_, kDriverMember, kMemberLife);
+    driver_issued_ = now;
+  }
 }
 
 }  // namespace stagecraft

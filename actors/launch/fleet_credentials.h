@@ -4,6 +4,7 @@
 /// Owned by the fleet, whose mutex guards renew().
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -22,13 +23,14 @@ class FleetCredentials {
   [[nodiscard]] std::string of_driver() const;
   [[nodiscard]] std::string of_place(int place) const;
 
-  /// Before a worker is started in a place: has it credentials there that last for a day. Given
-  /// ones are left as they are. Errors: those of issue_member.
+  /// Before a worker is started in a place: has it, and the driver, credentials that last for most
+  /// of a day. Given ones are left as they are. Errors: those of issue_member.
   void renew(int place, bool is_first);
 
  private:
   std::unique_ptr<const TemporaryCredentials> made_;  ///< null where they were given
   std::string dir_;
+  std::chrono::steady_clock::time_point driver_issued_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace stagecraft

@@ -26,7 +26,8 @@ std::string log_file(const SpawnOptions& options, std::string ranks) {
 
 ChildProgram place_program(const SpawnOptions& options,
                            const WorkerProgram& usual,
-                           WorkerProcessOptions join) {
+                           WorkerProcessOptions join,
+                           std::function<void()> on_let_in) {
   const Host* host = host_of_place(options.hosts, join.place);
   const bool is_named = host != nullptr && !host->worker.empty();
   const WorkerProgram program = is_named ? worker_program_at(host->worker) : usual;
@@ -36,7 +37,7 @@ ChildProgram place_program(const SpawnOptions& options,
   join.heartbeat = {.interval = options.heartbeat, .silence = options.silence};
   join.patience = options.join_deadline;
   if (host != nullptr) {
-    join.credentials = kCredentialsFromLifeline;
+    join.credentials = std::string(kCredentialsFromLifeline);
     join.bind = host->address;
   }
   std::vector<std::string> words = program.arguments;
@@ -52,8 +53,9 @@ ChildProgram place_program(const SpawnOptions& options,
   if (host != nullptr || !options.log_dir.empty()) {
     const std::string ranks = ranks_text(options, join.place);
     child.on_line = [output = WorkerOutput(host == nullptr ? ranks : ranks + " " + host->name,
-                                           log_file(options, ranks))](std::string_view line) {
-      output.line(line);
+                                           log_file(options, ranks)),
+                     on_let_in = std::move(on_let_in)](std::string_view line) {
+      line.ends_with(kLetInBySsh) ? on_let_in() : output.line(line);
     };
   }
   return child;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stagecraft/actors/launch/local_address.h"
 #include "stagecraft/actors/launch/ssh.h"
 
 namespace stagecraft {
@@ -62,6 +63,23 @@ std::string silence_text(const SpawnOptions& options, const std::string& process
                    options.silence.count())
              : fmt::format(
                    "{} is there and has been silent for {} ms", process, options.silence.count());
+}
+
+std::string late_text(const SpawnOptions& options,
+                      const std::string& missing,
+                      const std::string& address,
+                      std::uint16_t port) {
+  constexpr const char* kThisHostAlone =
+      ", on this host alone: for others say at which interface or address they reach it "
+      "(STAGECRAFT_INTERFACE, SpawnOptions::interface)";
+  return fmt::format("not all workers have joined within {} ms: {}{}",
+                     options.join_deadline.count(),
+                     missing,
+                     options.workers_come
+                         ? fmt::format("; start them with stagecraft worker --join {}{}",
+                                       host_and_port(address, port),
+                                       is_loopback(address) ? kThisHostAlone : "")
+                         : "; is that a program that calls worker_main?");
 }
 
 }  // namespace stagecraft

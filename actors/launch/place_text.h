@@ -36,4 +36,11 @@ namespace stagecraft {
 /// Of one whose connection has ended without that its process is known to have.
 [[nodiscard]] std::string silence_text(const SpawnOptions& options, const std::string& process);
 
+/// Of workers that have not joined in time: `missing`, and what can be done. `address` and
+/// `port`: where they could have.
+[[nodiscard]] std::string late_text(const SpawnOptions& options,
+                                    const std::string& missing,
+                                    const std::string& address,
+                                    std::uint16_t port);
+
 }  // namespace stagecraft

@@ -29,7 +29,7 @@ ChildProgram ssh_worker(const std::vector<std::string>& ssh,
     words.erase(words.begin());
   }
   words.insert(words.begin(), {"-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"});
-  std::string command = "env";
+  std::string command = fmt::format("echo {}; env", shell_word(kLetInBySsh));
   for (const auto& [name, value] : host.environment) {
     command += fmt::format(" {}={}", name, shell_word(value));
   }

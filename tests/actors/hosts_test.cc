@@ -3,6 +3,7 @@
 #include "stagecraft/actors/launch/find_listener.h"
 #include "stagecraft/actors/launch/local_address.h"
 #include "stagecraft/actors/launch/ssh.h"
+#include "stagecraft/actors/launch/start_turns.h"
 #include "stagecraft/actors/launch/worker_program.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/tests/support/catch.h"
@@ -54,7 +55,26 @@ TEST_CASE("words of a worker reach another host's shell as they are", "[actors][
   REQUIRE(words.size() >= 4);
   CHECK(words[words.size() - 4] == "-p");
   CHECK(words[words.size() - 2] == "b");
-  CHECK(words.back() == R"(env A='it'\''s' '/w x' '--join' '$h'; exit $?)");
+  CHECK(words.back() ==
+        R"(echo 'stagecraft: ssh is through'; env A='it'\''s' '/w x' '--join' '$h'; exit $?)");
+}
+
+TEST_CASE("of one host a few workers start at a time, of all hosts at once", "[actors][hosts]") {
+  constexpr auto kQueued = StartState::Queued, kKnocks = StartState::Knocking,
+                 kSettled = StartState::Settled;
+  const std::vector<Host> hosts{
+      {.name = "a", .slots = 24}, {.name = "b"}, {.name = "c", .slots = 9}};
+  std::vector<StartState> places(34, kQueued);
+  const auto turns = [&] { return start_turns(hosts, places); };
+  CHECK(turns() == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 24, 25, 26, 27, 28, 29, 30, 31, 32});
+  for (const int place : turns()) {
+    places[static_cast<std::size_t>(place)] = kKnocks;
+  }
+  CHECK(turns().empty());
+  places[3] = places[7] = places[32] = kSettled;
+  CHECK(turns() == std::vector<int>{8, 9, 33});
+  CHECK(start_turns(hosts, std::vector(3, kQueued)) == std::vector<int>{0, 1, 2});
+  CHECK(start_turns({}, std::vector(40, kQueued)).size() == 40);  // on this host
 }
 
 TEST_CASE("how a worker behind ssh ended is told by what ssh hands on", "[actors][hosts]") {

@@ -87,6 +87,44 @@ TEST_CASE("so does a schedule of one's own, by two hosts", "[hosts]") {
   CHECK(run.exit_code == 0);
 }
 
+TEST_CASE("a host takes more workers than its sshd lets in at once", "[hosts][scale]") {
+  skip_without_hosts();
+  constexpr int kSlots = 24;
+  const TestHosts hosts(2);
+  const CommandResult run =
+      run_command(launch_words(hosts,
+                               hosts.file(1, kSlots),
+                               {"--layers", "24", "--dim", "16", "--heads", "2", "--steps", "1"}));
+  INFO(run.out << run.err);
+  CHECK(run.exit_code == 0);
+  CHECK(std::filesystem::exists(hosts.folder() + "/logs/rank-" + std::to_string(kSlots - 1) +
+                                ".log"));
+}
+
+TEST_CASE("more workers than open files allow are refused before any is started",
+          "[hosts][scale][refusals]") {
+  const CommandResult run = run_command({"bash",
+                                         "-c",
+                                         "ulimit -n 100; exec "
+                                         "",
+                                         "bash",
+                                         STAGECRAFT_COMMAND,
+                                         "train",
+                                         "--workers",
+                                         "processes",
+                                         "--ranks",
+                                         "24",
+                                         "--layers",
+                                         "24",
+                                         "--steps",
+                                         "1"});
+  INFO(run.out << run.err);
+  CHECK(run.exit_code != 0);
+  CHECK_THAT(run.err,
+             ContainsSubstring("24 worker processes need about 208 open files") &&
+                 ContainsSubstring("may have 100") && ContainsSubstring("ulimit -Hn 208"));
+}
+
 TEST_CASE("workers on other hosts end when their driver is killed", "[hosts][faults]") {
   skip_without_hosts();
   const TestHosts hosts(3);

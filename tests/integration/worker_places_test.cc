@@ -1,8 +1,12 @@
 /// What a rank's place changes: what may run there, and what goes through the driver. The bits are
 /// compared for every builder by tests/tools/every_schedule_test.cc.
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
+#include <set>
+#include <sstream>
 #include <string>
 
 #include <torch/torch.h>
@@ -128,6 +132,62 @@ std::int64_t driver_bytes(const Cluster& cluster) {
     bytes += link.bytes_sent + link.bytes_received;
   }
   return bytes;
+}
+
+/// Ports of TCP at the other ends of a process's connections.
+std::set<int> remote_ports(std::int64_t process) {
+  namespace fs = std::filesystem;
+  const fs::path here = "/proc/" + std::to_string(process);
+  std::set<std::string> sockets;
+  for (const auto& entry : fs::directory_iterator(here / "fd")) {
+    std::error_code gone;
+    sockets.insert(fs::read_symlink(entry.path(), gone).string());
+  }
+  std::set<int> ports;
+  std::ifstream table(here / "net/tcp");
+  for (std::string line; std::getline(table, line);) {
+    std::istringstream words(line);
+    std::string number, local, remote, state, skipped, inode;
+    words >> number >> local >> remote >> state;
+    for (int i = 0; i < 5; ++i) {
+      words >> skipped;
+    }
+    words >> inode;
+    if (state == "01" && sockets.contains("socket:[" + inode + "]")) {  // established
+      ports.insert(std::stoi(remote.substr(remote.find(':') + 1), nullptr, 16));
+    }
+  }
+  return ports;
+}
+
+/// By rank, the workers to whose data ports its worker has connected.
+std::map<int, std::set<int>> data_links(const Cluster& cluster) {
+  std::map<int, int> rank_of;  // by port
+  for (const WorkerPlace& worker : cluster.workers()) {
+    rank_of[std::stoi(worker.address.substr(worker.address.rfind(':') + 1))] = worker.rank.value;
+  }
+  std::map<int, std::set<int>> links;
+  for (const WorkerPlace& worker : cluster.workers()) {
+    for (const int port : remote_ports(worker.process)) {
+      if (rank_of.contains(port)) {
+        links[worker.rank.value].insert(rank_of[port]);
+      }
+    }
+  }
+  return links;
+}
+
+TEST_CASE("workers connect to those that they send tensors to, and to no others (DP-5)",
+          "[integration][processes]") {
+  const Cluster cluster = Cluster::spawn(3);
+  Wide module(4);
+  const Program program = compiled(module);
+  Trainer trainer = trainer_on(cluster, program);
+  CHECK(data_links(cluster).empty());
+  (void)trainer.evaluate({column()}, {column()});
+  CHECK(data_links(cluster) == std::map<int, std::set<int>>{{0, {1}}, {1, {2}}});
+  (void)trainer.step({column()}, {column()}).get();  // gradients go back, and all vote (VO-2)
+  CHECK(data_links(cluster) == std::map<int, std::set<int>>{{0, {1, 2}}, {1, {0, 2}}, {2, {0, 1}}});
 }
 
 TEST_CASE("tensors between two workers do not go through the driver", "[integration][processes]") {
