@@ -15,6 +15,7 @@
 #include "stagecraft/compiler/tensor_files/microbatch_files.h"
 #include "stagecraft/tools/train/memory_limits.h"
 #include "stagecraft/tools/train/models.h"
+#include "stagecraft/tools/train/planned.h"
 #include "stagecraft/tools/train/weights_hash.h"
 
 namespace stagecraft::tools {
@@ -52,9 +53,8 @@ class ModelSource final : public StepSource {
  public:
   explicit ModelSource(const std::vector<std::string>& words)
       : options_(std::get<TrainOptions>(parse_train_options(words))),
-        work_(open_work(options_, memory_left())) {
-    choice_.microbatches = static_cast<int>(*options_.microbatches);
-  }
+        work_(open_work(options_, memory_left())),
+        choice_(uncut(options_)) {}
 
   LabeledBatch batch(std::int64_t number) override {
     WorkBatch drawn = work_->batch(number, choice_);
@@ -64,7 +64,7 @@ class ModelSource final : public StepSource {
  private:
   const TrainOptions options_;
   const std::unique_ptr<Work> work_;
-  ScheduleChoice choice_;
+  const ScheduleChoice choice_;  ///< a batch follows from its microbatches alone
 };
 
 std::string hash_of(const Batch& inputs, const Batch& labels) {

@@ -21,6 +21,16 @@ namespace {
 
 constexpr double kMiB = 1024.0 * 1024.0;
 
+/// The median of all but the first, which warms up.
+double usual_step(std::vector<double> seconds) {
+  if (seconds.size() > 1) {
+    seconds.erase(seconds.begin());
+  }
+  return median(std::move(seconds));
+}
+
+}  // namespace
+
 ScheduleChoice uncut(const TrainOptions& options) {
   const int microbatches = static_cast<int>(options.microbatches.value_or(kDefaultMicrobatches));
   Schedule schedule = gpipe(1, microbatches);
@@ -32,16 +42,6 @@ ScheduleChoice uncut(const TrainOptions& options) {
           .given = {},
           .cut = At()};
 }
-
-/// The median of all but the first, which warms up.
-double usual_step(std::vector<double> seconds) {
-  if (seconds.size() > 1) {
-    seconds.erase(seconds.begin());
-  }
-  return median(std::move(seconds));
-}
-
-}  // namespace
 
 PlannedRun plan_run(const TrainOptions& options, Work& work, Console& console) {
   const SingleThreaded alone;  // what this thread computes must not leave it with a pool of helpers

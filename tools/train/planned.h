@@ -24,6 +24,9 @@ struct PlannedRun {
   [[nodiscard]] const PlanProposal& best() const { return best_first.front(); }
 };
 
+/// The model as one stage on one rank, in the microbatches that the options say.
+[[nodiscard]] ScheduleChoice uncut(const TrainOptions& options);
+
 /// `options`: settled, with a planner. The samples of a step stay theirs, and ranks share this
 /// machine's processors. `work`: of these options; it compiles its model here, a run opens another.
 /// Errors: those of planned_sizes, compile, profile and propose.
