@@ -105,8 +105,7 @@ TEST_CASE("more workers than open files allow are refused before any is started"
           "[hosts][scale][refusals]") {
   const CommandResult run = run_command({"bash",
                                          "-c",
-                                         "ulimit -n 100; exec "
-                                         "",
+                                         "ulimit -n 100; exec \"$@\"",
                                          "bash",
                                          STAGECRAFT_COMMAND,
                                          "train",
