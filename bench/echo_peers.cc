@@ -46,7 +46,8 @@ AdmissionActor::behavior_type admission(AdmissionActor::pointer self,
               desk->complete.set_value();
             }
             return Joined{};
-          }};
+          },
+          [](const PeerCut&) {}};
 }
 
 caf::behavior echo(caf::event_based_actor* self, const AdmissionActor& door, Rank rank) {

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "stagecraft/actors/launch/fleet.h"
-#include "stagecraft/actors/launch/local_address.h"
 #include "stagecraft/base/whole_file.h"
 
 namespace stagecraft {
@@ -57,6 +56,12 @@ AdmissionActor::behavior_type admission(AdmissionActor::stateful_pointer<Admissi
               joined.error = to_chain(error);
             }
             return joined;
+          },
+          [self, fleet](const PeerCut& m) {
+            const auto there = fleet.lock();
+            if (const auto& sender = self->current_sender(); sender && there) {
+              there->cut(sender->node(), m.key, to_error(m.why));
+            }
           }};
 }
 

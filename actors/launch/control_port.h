@@ -31,13 +31,15 @@ decltype(auto) visit_fields(RankStarted& m, V&& v) {
 }
 
 /// In the driver's process: takes worker processes in.
-using AdmissionActor =
-    caf::typed_actor<caf::replies_to<Hello>::with<Welcome>, caf::replies_to<Join>::with<Joined>>;
+using AdmissionActor = caf::typed_actor<caf::replies_to<Hello>::with<Welcome>,
+                                        caf::replies_to<Join>::with<Joined>,
+                                        caf::reacts_to<PeerCut>>;
 
 /// In a worker process: opens networks and starts ranks.
 using WorkerHostActor = caf::typed_actor<caf::replies_to<OpenNetwork>::with<NetworkOpened>,
                                          caf::replies_to<StartRank>::with<RankStarted>,
-                                         caf::reacts_to<CloseNetwork>>;
+                                         caf::reacts_to<CloseNetwork>,
+                                         caf::replies_to<AreYouThere>::with<Here>>;
 
 /// An end that says nothing for `silence` is given up; one that is idle says that it is there every
 /// `interval`. Both ends of a connection need the same.

@@ -9,6 +9,7 @@
 #include "stagecraft/actors/launch/place_program.h"
 #include "stagecraft/actors/launch/place_text.h"
 #include "stagecraft/actors/launch/start_turns.h"
+#include "stagecraft/actors/launch/worker_process.h"
 #include "stagecraft/actors/security/cluster_credentials.h"
 #include "stagecraft/base/log.h"
 
@@ -34,11 +35,19 @@ std::shared_ptr<Fleet> Fleet::open(const SpawnOptions& options) {
   std::shared_ptr<Fleet> fleet(new Fleet(options));
   fleet->port_ = DataPort::open(
       {.bind = any_port_of(fleet->address_),
-       .when_broken = [there = fleet->weak_from_this()](const std::string& key, const Error& why) {
-         if (const auto here = there.lock()) {
-           here->link_broke(key, why);
-         }
-       }});
+       .when_broken =
+           [there = fleet->weak_from_this()](const std::string& key, const Error& why) {
+             if (const auto here = there.lock()) {
+               here->link_broke(key, why);
+             }
+           },
+       .silence = options.silence,
+       .when_cut =
+           [there = fleet->weak_from_this()](const std::string& key, const Error& why) {
+             if (const auto here = there.lock()) {
+               here->cut_from_here(key, why);
+             }
+           }});
   return fleet;
 }
 
@@ -322,7 +331,9 @@ std::string Fleet::cause_of_end(int place, std::int64_t incarnation) const {
     return fmt::format("{} was ended by the driver: {}", tell_process(place), there.condemned);
   }
   if (there.lost && there.child) {
-    static_cast<void>(there.child->end(options_.hosts.empty() ? kMoment : kMomentOfSsh));
+    const Deadline known = there.lost_at + (options_.hosts.empty() ? kMoment : kMomentOfSsh);
+    static_cast<void>(there.child->end(std::chrono::duration_cast<std::chrono::milliseconds>(
+        std::max(known - std::chrono::steady_clock::now(), Deadline::duration(0)))));
   }
   if (const auto how = end()) {
     return fmt::format("{} {}", tell_process(place), end_text(options_, place, *how));
@@ -387,12 +398,85 @@ void Fleet::link_broke(const std::string& key, const Error& why) {
   }
 }
 
+template <class Condition>
+const FleetMember* Fleet::find_member(Condition condition) const {
+  for (const Place& place : places_) {
+    if (place.member && !place.lost && condition(*place.member)) {
+      return &*place.member;
+    }
+  }
+  return nullptr;
+}
+
+void Fleet::cut(const caf::node_id& from, const std::string& key, const Error& why) {
+  std::unique_lock lock(mutex_);
+  const FleetMember* sender =
+      find_member([&](const FleetMember& m) { return m.host.node() == from; });
+  const FleetMember* receiver =
+      find_member([&](const FleetMember& m) { return m.port.key == key; });
+  const bool is_to_here = key == port_->address().key;
+  if (sender == nullptr || (receiver == nullptr && !is_to_here)) {
+    return;
+  }
+  const Turn turn{sender->place, sender->incarnation};
+  const std::string text = fmt::format("its tensors do not reach {}: {}",
+                                       is_to_here ? "the driver" : process_text(receiver->place),
+                                       why.what());
+  if (is_to_here) {
+    lock.unlock();
+    condemn(turn, text);
+    return;
+  }
+  const FleetMember other = *receiver;
+  lock.unlock();
+  condemn_if_there(turn, text, other);
+}
+
+void Fleet::cut_from_here(const std::string& key, const Error& why) {
+  std::unique_lock lock(mutex_);
+  const FleetMember* found = find_member([&](const FleetMember& m) { return m.port.key == key; });
+  if (found == nullptr) {
+    return;
+  }
+  const FleetMember other = *found;
+  lock.unlock();
+  condemn_if_there({other.place, other.incarnation},
+                   fmt::format("the driver's tensors do not reach it: {}", why.what()),
+                   other);
+}
+
+void Fleet::condemn_if_there(const Turn& turn, const std::string& why, const FleetMember& other) {
+  const Future<Here> answer =
+      ask<Here>(host_, other.host, "a worker process", options_.join_deadline, AreYouThere{});
+  answer.on_ready([answer, fleet = weak_from_this(), turn, why] {
+    try {
+      static_cast<void>(answer.get());
+    } catch (const Error&) {
+      return;
+    }
+    if (const auto here = fleet.lock()) {
+      here->condemn(turn, why);
+    }
+  });
+}
+
+void Fleet::condemn(const Turn& turn, const std::string& why) {
+  const std::scoped_lock lock(mutex_);
+  Place& place = places_.at(static_cast<std::size_t>(turn.place));
+  if (place.incarnation == turn.incarnation && place.member && place.condemned.empty()) {
+    log(Level::Error, "worker process is ended", {{"place", turn.place}, {"why", why}});
+    place.condemned = why;
+    end_process(place);
+  }
+}
+
 void Fleet::lost(const caf::actor_addr& host) {
   {
     const std::scoped_lock lock(mutex_);
     for (Place& place : places_) {
       if (place.member && place.member->host.address() == host) {
         place.lost = true;
+        place.lost_at = std::chrono::steady_clock::now();
       }
     }
   }

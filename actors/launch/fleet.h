@@ -9,6 +9,8 @@
 /// FL-3: one that comes by itself takes the first place that is awaited; where none is, it is told
 ///       to ask again (Joined::later).
 /// FL-4: workers are started in their turn (start_turns.h).
+/// FL-5: a process whose tensors do not reach another that is alive, or that the driver's do not
+///       reach, is ended likewise.
 /// Any thread may use it; its mutex guards the places, and is not held while anybody is waited for.
 #pragma once
 
@@ -78,6 +80,8 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   /// one of a place where nobody waits for it.
   [[nodiscard]] bool joined(const Join& join, const WorkerHostActor& host);
   void lost(const caf::actor_addr& host);
+  /// Tensors from the worker of a process do not reach the port of a key (keeps FL-5).
+  void cut(const caf::node_id& from, const std::string& key, const Error& why);
 
  private:
   struct Place {
@@ -88,12 +92,24 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
     bool queued = false;    ///< it is to be started when its turn comes (FL-4)
     bool let_in = false;    ///< it was started, and ssh is through
     bool lost = false;      ///< it had joined and its connection has ended
+    Deadline lost_at{};     ///< when
     std::string condemned;  ///< why its process was ended, if it was (FL-2)
   };
 
   explicit Fleet(const SpawnOptions& options);
+  /// Who is to be ended, as long as nobody else has come in the place.
+  struct Turn {
+    int place = 0;
+    std::int64_t incarnation = 0;
+  };
+
   /// Keeps FL-2.
   void link_broke(const std::string& key, const Error& why);
+  /// Tensors from here do not (keeps FL-5).
+  void cut_from_here(const std::string& key, const Error& why);
+  /// Ends one when another answers that it is there: one that is dead is named by its own end.
+  void condemn_if_there(const Turn& turn, const std::string& why, const FleetMember& other);
+  void condemn(const Turn& turn, const std::string& why);
   void end_process(Place& place);
   void wait_for(const std::vector<int>& places);
   void was_let_in(int place, std::int64_t incarnation);
@@ -111,6 +127,9 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   [[nodiscard]] std::string tell_process(int place) const;
   [[nodiscard]] std::vector<int> missing_of(const std::vector<int>& places) const;
   [[nodiscard]] int free_place() const;
+  /// Null where nobody of whom it is true is there.
+  template <class Condition>
+  [[nodiscard]] const FleetMember* find_member(Condition condition) const;
 
   const SpawnOptions options_;
   const WorkerProgram program_;

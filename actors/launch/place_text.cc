@@ -5,6 +5,7 @@
 
 #include "stagecraft/actors/launch/local_address.h"
 #include "stagecraft/actors/launch/ssh.h"
+#include "stagecraft/actors/launch/worker_process.h"
 
 namespace stagecraft {
 namespace {
@@ -50,6 +51,11 @@ std::string process_text(const SpawnOptions& options,
 }
 
 std::string end_text(const SpawnOptions& options, int place, const std::string& end) {
+  if (end == fmt::format("ended with exit status {}", kDriverLost)) {
+    return fmt::format(
+        "has ended, as the driver did not reach it for {} ms: is the way there down?",
+        options.silence.count());
+  }
   const Host* host = host_of_place(options.hosts, place);
   return host == nullptr ? end : end_behind_ssh(end, host->name);
 }

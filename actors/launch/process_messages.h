@@ -2,9 +2,11 @@
 /// ranks.
 ///
 ///   worker process -> admission      Hello, Join       answered by Welcome, Joined
+///   worker process -> admission      PeerCut
 ///   launcher       -> worker host    OpenNetwork       answered by NetworkOpened
 ///   launcher       -> worker host    StartRank         answered by RankStarted (control_port.h)
 ///   launcher       -> worker host    CloseNetwork
+///   fleet          -> worker host    AreYouThere       answered by Here
 ///
 /// HE-1: Hello and Welcome never change: they are how two builds find out that they differ. Nothing
 ///       else is said before both have agreed.
@@ -80,6 +82,17 @@ struct CloseNetwork {
   NetworkId network;
 };
 
+/// The way for tensors from this process to a peer is cut (DP-6): what was on it may be lost.
+struct PeerCut {
+  std::string key;  ///< of the peer's port
+  ErrorChain why;
+};
+
+/// Said to a process that another one does not reach.
+struct AreYouThere {};
+
+struct Here {};
+
 template <class V>
 decltype(auto) visit_fields(Hello& m, V&& v) {
   return v(m.protocol, m.fingerprint);
@@ -117,9 +130,31 @@ decltype(auto) visit_fields(CloseNetwork& m, V&& v) {
   return v(m.network);
 }
 
+template <class V>
+decltype(auto) visit_fields(PeerCut& m, V&& v) {
+  return v(m.key, m.why);
+}
+template <class V>
+decltype(auto) visit_fields(AreYouThere&, V&& v) {
+  return v();
+}
+template <class V>
+decltype(auto) visit_fields(Here&, V&& v) {
+  return v();
+}
+
 /// All of these: registered from this list, and looked through by the test of MS-1.
-using ProcessMessageTypes =
-    std::tuple<Hello, Welcome, Join, Joined, OpenNetwork, NetworkOpened, StartRank, CloseNetwork>;
+using ProcessMessageTypes = std::tuple<Hello,
+                                       Welcome,
+                                       Join,
+                                       Joined,
+                                       OpenNetwork,
+                                       NetworkOpened,
+                                       StartRank,
+                                       CloseNetwork,
+                                       PeerCut,
+                                       AreYouThere,
+                                       Here>;
 
 template <>
 inline constexpr std::string_view kWireName<Hello> = "stagecraft.Hello";
@@ -137,5 +172,11 @@ template <>
 inline constexpr std::string_view kWireName<StartRank> = "stagecraft.StartRank";
 template <>
 inline constexpr std::string_view kWireName<CloseNetwork> = "stagecraft.CloseNetwork";
+template <>
+inline constexpr std::string_view kWireName<PeerCut> = "stagecraft.PeerCut";
+template <>
+inline constexpr std::string_view kWireName<AreYouThere> = "stagecraft.AreYouThere";
+template <>
+inline constexpr std::string_view kWireName<Here> = "stagecraft.Here";
 
 }  // namespace stagecraft

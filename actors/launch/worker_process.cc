@@ -26,6 +26,8 @@ namespace {
 /// Between two times that a worker without a place asks for one.
 constexpr std::chrono::milliseconds kAskAgain{200};
 
+constexpr const char* kConnectionLost = "the connection to the driver is lost";
+
 /// What the actor and the main thread of a worker process share.
 struct WorkerProcess {
   ActorHost& host;
@@ -47,9 +49,8 @@ WorkerHostActor::behavior_type worker_host(HostSelf self,
                                            const std::shared_ptr<Promise<Joined>>& joined,
                                            const Join& join) {
   self->monitor(admission);
-  self->set_down_handler([process](const caf::down_msg&) {
-    process->ended.set_value("the connection to the driver is lost");
-  });
+  self->set_down_handler(
+      [process](const caf::down_msg&) { process->ended.set_value(kConnectionLost); });
   self->request(admission, caf::infinite, join)
       .then(
           [self, process, joined](Joined& answer) {
@@ -96,7 +97,8 @@ WorkerHostActor::behavior_type worker_host(HostSelf self,
       [self](const CloseNetwork& m) {
         const process_end::AtWork at_work;  // tensors that nobody asked for are dropped
         self->state.networks.erase(m.network);
-      }};
+      },
+      [](const AreYouThere&) { return Here{}; }};
 }
 
 /// Reads until the other end is closed, which is when nobody has it any more.
@@ -125,6 +127,18 @@ void watch(int lifeline, const std::shared_ptr<const TemporaryCredentials>& hand
 void end_without_tensor(const std::string& key, const Error& why) {
   log(Level::Error, "worker ends", {{"key", key}, {"why", why.what()}});
   ::_exit(1);
+}
+
+/// Keeps WP-3.
+void tell_cut(ActorHost& host,
+              const AdmissionActor& admission,
+              const std::string& key,
+              const Error& why) {
+  log(Level::Info, "peer out of reach", {{"key", key}, {"why", why.what()}});
+  // By an actor, so that the driver knows whose word it is.
+  host.system().spawn([admission, cut = PeerCut{key, to_chain(why)}](caf::event_based_actor* self) {
+    self->send(admission, cut);
+  });
 }
 
 /// Errors: ClusterMember when the driver is another build.
@@ -197,15 +211,29 @@ std::string run_worker_process(const WorkerProcessOptions& options) {
   const Deadline deadline = std::chrono::steady_clock::now() + options.patience;
   const std::string driver = find_listener(options.host, options.port, options.patience);
   const std::string bind = told.empty() ? address_towards(driver) : told;
+  ActorHost& host = open_control_plane(credentials, options.heartbeat);
+  const AdmissionActor admission = find_admission(host, driver, options.port, left(deadline));
+  greet(host, admission, left(deadline));
   const auto process = std::make_shared<WorkerProcess>(WorkerProcess{
-      .host = open_control_plane(credentials, options.heartbeat),
-      .port = DataPort::open({.bind = any_port_of(bind), .when_broken = end_without_tensor}),
+      .host = host,
+      .port = DataPort::open({.bind = any_port_of(bind),
+                              .when_broken = end_without_tensor,
+                              .silence = options.heartbeat.silence,
+                              .when_cut =
+                                  [&host, admission](const std::string& key, const Error& why) {
+                                    tell_cut(host, admission, key, why);
+                                  }}),
       .ended = {}});
-  const AdmissionActor admission =
-      find_admission(process->host, driver, options.port, left(deadline));
-  greet(process->host, admission, left(deadline));
   join_cluster(admission, process, options, deadline);
-  return process->ended.future().get();
+  const std::string why = process->ended.future().get();
+  if (why == kConnectionLost && options.lifeline >= 0) {
+    log(Level::Info, "worker ends", {{"why", why}});
+    if (handed_over) {
+      handed_over->remove();
+    }
+    ::_exit(kDriverLost);
+  }
+  return why;
 }
 
 }  // namespace stagecraft

@@ -7,6 +7,7 @@
 ///       process holds the other end of, closes; or the connection to the driver is lost.
 /// WP-2: it ends when it has lost a tensor that was sent to it, for lack of memory as a rule: its
 ///       loss is told by name, where waiting for the tensor would be a hang.
+/// WP-3: a peer that does not get its tensors is told to the driver, who knows whether it is alive.
 #pragma once
 
 #include <chrono>
@@ -33,6 +34,10 @@ struct WorkerProcessOptions {
   Heartbeat heartbeat;
   std::chrono::milliseconds patience{std::chrono::seconds(30)};  ///< longest time to join
 };
+
+/// The exit status of a worker whose connection to the driver is lost while its lifeline is not:
+/// the driver may be there, and is told so.
+inline constexpr int kDriverLost = 4;
 
 /// Returns when the driver has gone, why.
 /// Errors: those of the credentials; ClusterMember, ClusterTimeout when it cannot join.

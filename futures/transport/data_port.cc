@@ -60,6 +60,8 @@ void check(const DataPortOptions& options) {
           fmt::format("largest_tensor is {}: expected 1 or more bytes", options.largest_tensor));
   require(options.io_threads > 0,
           fmt::format("io_threads is {}: expected 1 or more", options.io_threads));
+  require(options.silence.count() >= 0,
+          fmt::format("silence is {} ms: expected 0 or more", options.silence.count()));
 }
 
 }  // namespace

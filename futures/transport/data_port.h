@@ -18,8 +18,12 @@
 ///       sure, by an answer, that what it sent was received.
 /// DP-5: a peer is connected to when something is first sent to it, and so ports are joined only
 ///       where tensors go, however many were admitted.
+/// DP-6: where a `silence` is given, a peer that does not get what is sent to it, though it may be
+///       there, is told of (PeerWatch): its connection has ended, or nothing got through for so
+///       long.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -50,6 +54,10 @@ struct DataPortOptions {
   int io_threads = 1;                                    ///< of ZeroMQ: they encrypt
   /// A link broke (DP-2): told once, with the peer's key, on the progress thread. Must not block.
   std::function<void(const std::string& key, const Error& why)> when_broken;
+  /// How long nothing may get through to a peer before it is out of reach (DP-6); 0: for ever.
+  std::chrono::milliseconds silence{0};
+  /// A peer is out of reach: told once, likewise.
+  std::function<void(const std::string& key, const Error& why)> when_cut;
 };
 
 /// What went to and came from one peer, by its key.

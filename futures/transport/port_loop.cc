@@ -3,6 +3,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -19,6 +20,7 @@
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process_end.h"
+#include "stagecraft/futures/transport/peer_watch.h"
 
 namespace stagecraft {
 
@@ -54,8 +56,9 @@ struct PortLoop::Peer {
   zmq::socket_t socket;  ///< made with the first tensor (DP-5)
   std::uint64_t sequence = 0;
   Outbox outbox;
-  bool blocked = false;  ///< the socket takes no more for now
-  bool gone = false;     ///< forgotten: nothing goes there any more
+  bool blocked = false;            ///< the socket takes no more for now
+  bool gone = false;               ///< forgotten: nothing goes there any more
+  std::optional<PeerWatch> watch;  ///< made with the socket, and from then on the loop's
 
   // The rest belongs to the thread of the loop.
   Reassembly arriving;
@@ -108,6 +111,10 @@ constexpr std::size_t kMostKnocks = 1024;
 /// For how long one may last, be it for a key that is admitted late.
 constexpr int kHandshakeMs = 10'000;
 constexpr const char* kExpected = "expected an address that a port gave";
+/// Between two looks after peers: a part of the time for which they may be silent, and no more than
+/// that.
+constexpr int kLooks = 10;
+constexpr std::chrono::milliseconds kLongestLook{500};
 /// Up to this size a copy costs less than keeping the tensor until it has left.
 constexpr std::int64_t kCopied = 4096;
 
@@ -255,6 +262,9 @@ void PortLoop::connect(Peer& peer) {
     // A peer that does not answer is asked again soon, then ever later.
     socket.set(zmq::sockopt::reconnect_ivl, 10);
     socket.set(zmq::sockopt::reconnect_ivl_max, 1000);
+    if (options_.silence.count() > 0) {
+      peer.watch.emplace(sockets_->context.handle(), socket.handle(), peer.link, options_.silence);
+    }
     socket.connect(peer.endpoint);
     peer.socket = std::move(socket);
   } catch (const zmq::error_t& error) {
@@ -397,6 +407,7 @@ void PortLoop::turns() {
     if (!carry_out_orders()) {
       return;
     }
+    look_after_peers();
     judge_connections();
     more = take_messages();
     more = send_pieces() || more;
@@ -419,7 +430,8 @@ void PortLoop::wait(bool more) {
       poll.push_back({peer->socket.handle(), 0, ZMQ_POLLOUT, 0});
     }
   }
-  const int events = zmq_poll(poll.data(), static_cast<int>(poll.size()), more ? 0 : -1);
+  const long look = options_.silence.count() == 0 ? -1 : look_interval().count();
+  const int events = zmq_poll(poll.data(), static_cast<int>(poll.size()), more ? 0 : look);
   if (events < 0 && zmq_errno() != EINTR) {
     throw zmq::error_t();
   }
@@ -499,6 +511,35 @@ std::shared_ptr<const Mailboxes> PortLoop::mailboxes_of(NetworkId network) const
   const std::scoped_lock lock(mutex_);
   const auto found = networks_.find(network);
   return found == networks_.end() ? nullptr : found->second.lock();
+}
+
+std::chrono::milliseconds PortLoop::look_interval() const {
+  return std::min(options_.silence / kLooks, kLongestLook);
+}
+
+/// Keeps DP-6.
+void PortLoop::look_after_peers() {
+  const auto now = std::chrono::steady_clock::now();
+  if (options_.silence.count() == 0 || now < look_at_) {
+    return;
+  }
+  look_at_ = now + look_interval();
+  for (const auto& peer : all_peers()) {
+    bool used = false;
+    {
+      const std::scoped_lock lock(peer->sending);
+      if (!peer->watch) {
+        continue;  // nothing was sent to it yet (DP-5)
+      }
+      used = peer->sequence > 0 || !peer->outbox.empty();
+    }
+    const std::optional<std::string> why = peer->watch->look(now, used);
+    if (why && options_.when_cut) {
+      options_.when_cut(peer->key,
+                        Error(Errc::TransportClosed,
+                              fmt::format("nothing gets through to {}: {}", peer->endpoint, *why)));
+    }
+  }
 }
 
 /// Requests are as RFC 27 has them: version, number, domain, address, identity, mechanism, key.

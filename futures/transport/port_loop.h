@@ -13,6 +13,7 @@
 ///       the loop touches its socket until the outbox is empty.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -81,6 +82,8 @@ class PortLoop {
   void wait(bool more);
   [[nodiscard]] bool carry_out_orders();
   void carry_out(Order& order);
+  [[nodiscard]] std::chrono::milliseconds look_interval() const;
+  void look_after_peers();
   void judge_connections();
   void let_in(const Knock& knock);
   /// Each returns whether there is more to do at once.
@@ -98,6 +101,7 @@ class PortLoop {
   std::unique_ptr<Sockets> sockets_;
   std::vector<std::shared_ptr<Peer>> busy_;  ///< with something to send
   std::deque<Knock> knocks_;
+  std::chrono::steady_clock::time_point look_at_{};  ///< after peers, next
 
   mutable std::mutex mutex_;
   std::vector<Order> orders_;

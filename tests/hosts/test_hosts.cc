@@ -1,14 +1,20 @@
 #include "stagecraft/tests/hosts/test_hosts.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <sstream>
 #include <stdexcept>
+
+#include <sched.h>
 
 namespace stagecraft::tests {
 namespace {
@@ -39,6 +45,9 @@ std::optional<std::string> TestHosts::obstacle() {
   if (access(kSshd, X_OK) != 0) {
     return "there is no sshd: install openssh-server";
   }
+  if (run({"sh", "-c", "command -v nft"}).exit_code != 0) {
+    return "there is no nft: install nftables";
+  }
   const std::string name = "sc-try-" + std::to_string(getpid());
   const CommandResult made = run({"ip", "netns", "add", name});
   if (made.exit_code != 0) {
@@ -64,9 +73,7 @@ TestHosts::TestHosts(int count)
 
 TestHosts::~TestHosts() {
   for (int host = 0; host < count_; ++host) {
-    for (const int process : processes(host, "")) {
-      kill(process, SIGKILL);
-    }
+    end_processes(host);
     static_cast<void>(run({"ip", "netns", "delete", space(host)}));
     std::error_code ignored;  // most have none
     std::filesystem::remove_all(names_folder(host), ignored);
@@ -74,19 +81,28 @@ TestHosts::~TestHosts() {
   static_cast<void>(run({"ip", "netns", "delete", prefix_ + "bridge"}));
 }
 
+/// All but this one, which may be on a host too.
+void TestHosts::end_processes(int host) const {
+  for (const int process : processes(host, "")) {
+    if (process != getpid()) {
+      kill(process, SIGKILL);
+    }
+  }
+}
+
 std::string TestHosts::space(int host) const {
   return prefix_ + std::to_string(host);
 }
 
 void TestHosts::make_bridge() const {
-  const std::string space = prefix_ + "bridge";
+  const std::string space = bridge();
   require({"ip", "netns", "add", space});
   require({"ip", "-n", space, "link", "add", "bridge", "type", "bridge"});
   require({"ip", "-n", space, "link", "set", "bridge", "up"});
 }
 
 void TestHosts::add_link(int host, const std::string& interface, const std::string& port) const {
-  const std::string here = space(host), there = prefix_ + "bridge";
+  const std::string here = space(host), there = bridge();
   require({"ip",
            "-n",
            here,
@@ -105,7 +121,7 @@ void TestHosts::add_link(int host, const std::string& interface, const std::stri
 
 void TestHosts::make_host(int host) const {
   require({"ip", "netns", "add", space(host)});
-  add_link(host, "eth0", "port" + std::to_string(host));
+  add_link(host, "eth0", port_of(host));
   require({"ip", "-n", space(host), "address", "add", address(host) + "/24", "dev", "eth0"});
   require({"ip", "-n", space(host), "link", "set", "eth0", "up"});
   require({"ip", "-n", space(host), "link", "set", "lo", "up"});
@@ -168,13 +184,48 @@ std::vector<int> TestHosts::processes(int host, const std::string& text) const {
 }
 
 void TestHosts::set_link(int host, bool up) const {
-  require({"ip",
-           "-n",
-           prefix_ + "bridge",
-           "link",
-           "set",
-           "port" + std::to_string(host),
-           up ? "up" : "down"});
+  require({"ip", "-n", bridge(), "link", "set", port_of(host), up ? "up" : "down"});
+}
+
+void TestHosts::drop(int from, int to) const {
+  require(on(to,
+             {"nft",
+              "add table ip faults; "
+              "add chain ip faults input { type filter hook input priority 0; }; "
+              "add rule ip faults input ip saddr " +
+                  address(from) + " drop"}));
+}
+
+void TestHosts::heal() const {
+  for (int host = 0; host < count_; ++host) {
+    set_link(host, true);
+    require(on(host, {"nft", "flush", "ruleset"}));
+  }
+}
+
+void TestHosts::lose(int host) const {
+  set_link(host, false);  // first: nothing that ends has a last word
+  end_processes(host);
+}
+
+void TestHosts::restore(int host) {
+  set_link(host, true);
+  start_sshd(host, address(host));
+}
+
+void TestHosts::enter_space(const std::string& space) {
+  const int there = open(("/run/netns/" + space).c_str(), O_RDONLY | O_CLOEXEC);
+  if (there < 0 || setns(there, CLONE_NEWNET) != 0) {
+    throw std::runtime_error("cannot go to " + space + ": " + std::strerror(errno));
+  }
+  close(there);
+}
+
+void TestHosts::work_at(const std::string& space, const std::function<void()>& work) {
+  std::async(std::launch::async, [&] {
+    enter_space(space);
+    work();
+  }).get();
 }
 
 void TestHosts::add_interface(int host,

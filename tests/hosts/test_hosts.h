@@ -9,6 +9,7 @@
 /// alone. Thread: the test's own.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,6 +48,9 @@ class TestHosts {
   /// Ids of the processes on a host whose command line holds `text`.
   [[nodiscard]] std::vector<int> processes(int host, const std::string& text) const;
 
+  /// This thread, and what it starts from now on, is on the host.
+  void enter(int host) const { enter_space(space(host)); }
+
   /// The host's link goes down, or up again.
   void set_link(int host, bool up) const;
   /// One more interface of a host on the bridge, with an address such as "10.78.0.1/24".
@@ -58,15 +62,34 @@ class TestHosts {
   [[nodiscard]] static std::string address6(int host) {
     return "fd77::" + std::to_string(host + 1);
   }
+  /// Nothing that one host sends reaches the other any more. Needs nft (Debian: nftables).
+  void drop(int from, int to) const;
+  /// All links are up, and nothing is dropped any more.
+  void heal() const;
+  /// The host is gone, with whatever ran on it and without a word to anybody; or it is there again.
+  void lose(int host) const;
+  void restore(int host);
+
+  /// Does this on the host, in a thread of its own, and waits for it. Rethrows what it throws.
+  void at(int host, const std::function<void()>& work) const { work_at(space(host), work); }
+
+  // For what listens in or stands between.
+  /// The same where the bridge is, and the end of each host's link: port_of().
+  void at_bridge(const std::function<void()>& work) const { work_at(bridge(), work); }
+  [[nodiscard]] static std::string port_of(int host) { return "port" + std::to_string(host); }
+  [[nodiscard]] std::string bridge() const { return prefix_ + "bridge"; }
 
  private:
   [[nodiscard]] std::string space(int host) const;
+  static void enter_space(const std::string& space);
+  static void work_at(const std::string& space, const std::function<void()>& work);
   void make_bridge() const;
   void make_host(int host) const;
   void add_link(int host, const std::string& interface, const std::string& port) const;
   void start_sshd(int host, const std::string& address) const;
   void write_ssh_config(std::string (*address_of)(int)) const;
   [[nodiscard]] std::string names_folder(int host) const;
+  void end_processes(int host) const;
 
   int count_;
   std::string prefix_;  // of the names of namespaces: tests may run beside each other

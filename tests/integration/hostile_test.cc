@@ -485,7 +485,8 @@ TEST_CASE("a worker leaves a driver of another build, and says why",
                   [](const Join&) {
                     FAIL_CHECK("joined");
                     return Joined{};
-                  }};
+                  },
+                  [](const PeerCut&) {}};
         });
     const std::uint16_t port = publish(host, admission, "127.0.0.1");
     CHECK_THROWS_WITH(

@@ -54,24 +54,27 @@ Noise::~Noise() {
   }
 }
 
-void Noise::make(std::uint16_t port, std::mt19937_64& random) {
-  const std::string text = something_to_say(random);
+void Noise::make(std::uint16_t port, std::mt19937_64& random, const std::string& address) {
+  say(something_to_say(random), port, address);
+  if (!open_.empty() && random() % 4 == 0) {
+    close(open_.back());  // at once, whatever was said
+    open_.pop_back();
+  }
+}
+
+void Noise::say(const std::string& bytes, std::uint16_t port, const std::string& address) {
   const int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (connection < 0) {
     return;
   }
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (connect(connection, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
-    static_cast<void>(send(connection, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+  sockaddr_in there{};
+  there.sin_family = AF_INET;
+  there.sin_port = htons(port);
+  inet_pton(AF_INET, address.c_str(), &there.sin_addr);
+  if (connect(connection, reinterpret_cast<const sockaddr*>(&there), sizeof there) == 0) {
+    static_cast<void>(send(connection, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
   }
-  if (random() % 4 == 0) {
-    close(connection);  // at once, whatever was said
-  } else {
-    open_.push_back(connection);
-  }
+  open_.push_back(connection);
 }
 
 }  // namespace stagecraft::tests

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <random>
+#include <string>
 #include <vector>
 
 namespace stagecraft::tests {
@@ -17,9 +18,11 @@ class Noise {
   Noise(const Noise&) = delete;
   Noise& operator=(const Noise&) = delete;
 
-  /// Opens one more connection to a port of this host. What cannot be opened or said is let be:
-  /// being refused is the right answer.
-  void make(std::uint16_t port, std::mt19937_64& random);
+  /// Opens one more connection to a port, of this host unless an address is named. What cannot be
+  /// opened or said is let be: being refused is the right answer.
+  void make(std::uint16_t port, std::mt19937_64& random, const std::string& address = "127.0.0.1");
+  /// ... and says these bytes.
+  void say(const std::string& bytes, std::uint16_t port, const std::string& address);
 
  private:
   std::vector<int> open_;

@@ -1,0 +1,91 @@
+/// CheckedTraining: a training run that faults may happen to; every step that succeeds, and the
+/// state after every fault, is compared with a run that nothing happened to.
+///
+/// A broken promise is thrown as a Violation. Thread: the one that made it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "stagecraft/tests/soak/course.h"
+#include "stagecraft/tests/support/command.h"
+
+namespace stagecraft::tests {
+
+/// A promise is measured and printed; a machine that is busy with other things may take so many
+/// times as long before it counts as broken.
+inline constexpr int kPatience = 10;
+/// From the end of a connection to the failure of a step.
+inline constexpr std::chrono::milliseconds kClosedPromise{2000};
+/// From the end of a driver to that of its workers.
+inline constexpr std::chrono::milliseconds kOrphanPromise{10'000};
+
+struct Violation : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Throws a Violation unless the promise was kept.
+void require(bool kept, const std::string& promise);
+/// ... unless the error is of this code and blames this rank.
+void require_blamed(const Error& error, Errc code, Rank rank);
+
+[[nodiscard]] double seconds_since(std::chrono::steady_clock::time_point begin);
+
+/// Rows wide enough for weights and gradients to be memory of their own to the allocator.
+[[nodiscard]] Program make_wide_program(int stages);
+
+struct Failure {
+  Error error;
+  double seconds = 0.0;  ///< from the strike on
+};
+
+class CheckedTraining {
+ public:
+  /// By "1f1b", a stage for each rank. Errors: as Trainer.
+  CheckedTraining(const Cluster& cluster, int stages);
+
+  [[nodiscard]] const Cluster& cluster() const { return cluster_; }
+  [[nodiscard]] Trainer& trainer() { return trainer_; }
+  [[nodiscard]] std::int64_t steps() const { return steps_; }  ///< that were compared
+  [[nodiscard]] double step_seconds() const { return step_seconds_; }
+
+  [[nodiscard]] StepFuture begin_step();
+  void check(const StepResult& result);
+  void train_step() { check(begin_step().get()); }
+  /// Of all ranks, as they are now.
+  void check_state(const std::string& when);
+  void save();
+
+  /// Strikes, so long after a step began (nothing: between two), and trains on until one fails,
+  /// `steps` of them at most. Violation when one takes longer than `limit`.
+  [[nodiscard]] std::optional<Failure> strike_and_train(
+      std::optional<std::chrono::microseconds> delay,
+      const std::function<void()>& strike,
+      std::chrono::milliseconds limit,
+      int steps);
+
+  /// New workers, the last state that is kept (in neighbours' memory, or the file), and a step.
+  /// Returns the seconds until it was done.
+  double mend(const std::vector<Rank>& lost, bool recover);
+  /// Nobody was lost: all ranks have the weights from after `steps` of them, and train on. Returns
+  /// the seconds until a step was done.
+  double go_on(std::int64_t steps);
+
+ private:
+  const TemporaryFolder folder_;
+  const Program program_;
+  Course course_{program_};
+  const Cluster cluster_;
+  Trainer trainer_;
+  const std::string file_ = folder_.path() + "/weights.ckpt";
+  std::int64_t saved_ = 0;
+  std::int64_t steps_ = 0;
+  double step_seconds_ = 0.01;
+};
+
+}  // namespace stagecraft::tests

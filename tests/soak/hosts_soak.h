@@ -1,0 +1,33 @@
+/// HostsSoak: faults between hosts: links that are down, drop or are slow, hosts that are gone, and
+/// strangers' bytes; beside what happens to processes there.
+///
+///   host-0 driver    host-1 to host-4 a worker each    host-5 somebody else
+///
+/// On network namespaces of this machine (TestHosts). The thread that makes it is on host-0 from
+/// then on.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "stagecraft/tests/soak/fault.h"
+
+namespace stagecraft::tests {
+
+inline constexpr std::array<const char*, 12> kHostFaults{"kill",
+                                                         "stop",
+                                                         "link",
+                                                         "driver-link",
+                                                         "deaf",
+                                                         "mute",
+                                                         "between",
+                                                         "slow",
+                                                         "gone",
+                                                         "garbage",
+                                                         "replay",
+                                                         "driver"};
+
+/// Throws std::runtime_error where this machine has no hosts of a test's own, and says why.
+[[nodiscard]] std::unique_ptr<Soak> make_hosts_soak(const SoakOptions& options);
+
+}  // namespace stagecraft::tests

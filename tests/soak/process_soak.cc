@@ -1,0 +1,214 @@
+#include "stagecraft/tests/soak/process_soak.h"
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <functional>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stagecraft/tests/soak/noise.h"
+#include "stagecraft/tests/soak/process_view.h"
+
+namespace stagecraft::tests {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+class ProcessSoak final : public Soak {
+ public:
+  explicit ProcessSoak(const SoakOptions& options)
+      : options_(options),
+        training_(Cluster::spawn(kSoakRanks, soak_spawn_options(options)), kSoakRanks) {}
+
+  [[nodiscard]] CheckedTraining& training() override { return training_; }
+
+  [[nodiscard]] Outcome suffer(Fault& fault) override {
+    Outcome outcome;
+    if (fault.kind == "kill") {
+      lose_workers(fault, {fault.rank}, SIGKILL, "was killed by signal 9", kClosedPromise, outcome);
+    } else if (fault.kind == "several") {
+      // A mirror is in the next rank's memory: who is to recover may not lose both.
+      const Rank other((fault.rank.value + (fault.recover ? 2 : 1)) % kSoakRanks);
+      lose_workers(
+          fault, {fault.rank, other}, SIGKILL, "was killed by signal 9", kClosedPromise, outcome);
+    } else if (fault.kind == "stop") {
+      lose_workers(
+          fault, {fault.rank}, SIGSTOP, "silent", options_.silence + milliseconds(1000), outcome);
+    } else if (fault.kind == "exception") {
+      throw_in_stage(fault, outcome);
+    } else if (fault.kind == "memory") {
+      run_out_of_memory(fault, outcome);
+    } else if (fault.kind == "garbage") {
+      listen_to_noise(fault, outcome);
+    } else {
+      kill_driver(fault, outcome);
+    }
+    return outcome;
+  }
+
+ private:
+  [[nodiscard]] pid_t process(Rank rank) const {
+    return static_cast<pid_t>(training_.cluster().workers()[rank.index()].process);
+  }
+
+  // ---- what may happen ------------------------------------------------------------------------
+
+  /// One of those that are struck is named; the others are found when they are replaced.
+  void lose_workers(const Fault& fault,
+                    const std::vector<Rank>& victims,
+                    int signal,
+                    const std::string& cause,
+                    milliseconds promise,
+                    Outcome& outcome) {
+    const auto failure = training_.strike_and_train(
+        fault.delay,
+        [&] {
+          for (const Rank victim : victims) {
+            ::kill(process(victim), signal);
+          }
+        },
+        kPatience * promise,
+        /*steps=*/4);
+    require(failure.has_value(), "no step failed");
+    outcome.failed(failure->seconds, promise);
+    const auto named =
+        std::ranges::find(victims, failure->error.context().rank.value_or(victims.front()));
+    require_blamed(
+        failure->error, Errc::WorkerLost, named == victims.end() ? victims.front() : *named);
+    const std::string text = failure->error.what();
+    require(text.find(cause) != std::string::npos, "the error does not say what happened: " + text);
+    require(text.find(std::to_string(process(*named))) != std::string::npos,
+            fmt::format("the error does not name process {}: {}", process(*named), text));
+    outcome.went_on(training_.mend(victims, fault.recover));
+  }
+
+  /// The first stage finds no embedding, or the last no class: no rank is any the worse for it.
+  void throw_in_stage(const Fault& fault, Outcome& outcome) {
+    const bool first = fault.recover;
+    Data batch = data_with_bad_token();
+    if (!first) {
+      batch = data(0);
+      batch.labels[0].tensor[0] = 77;
+    }
+    const std::int64_t before = training_.trainer().steps();
+    const auto begun = Clock::now();
+    const StepFuture step = training_.trainer().step(batch.inputs, batch.labels);
+    require(step.wait_until(begun + kPatience * kClosedPromise),
+            "a step whose stage throws does not end");
+    try {
+      (void)step.get();
+      throw Violation("a step whose stage throws succeeded");
+    } catch (const Error& error) {
+      outcome.failed(seconds_since(begun), kClosedPromise);
+      require_blamed(error, error.code(), first ? Rank(0) : Rank(kSoakRanks - 1));
+      require(error.code() != Errc::WorkerLost, std::string("a rank is lost: ") + error.what());
+    }
+    outcome.survived = true;
+    outcome.went_on(training_.go_on(before));
+  }
+
+  /// Its worker says so and stays, or ends; or it gets by with what it has.
+  void run_out_of_memory(Fault& fault, Outcome& outcome) {
+    const pid_t victim = process(fault.rank);
+    // Around what it has: mapped memory may be freed and be asked for anew within a step.
+    constexpr std::uint64_t kAround = 1U << 20U;
+    const std::uint64_t spare = fault.random() % (2 * kAround);
+    const milliseconds promise = options_.silence + milliseconds(1000);
+    const auto failure = training_.strike_and_train(
+        fault.delay,
+        [&] { limit_address_space(victim, address_space(victim) + spare - kAround); },
+        kPatience * promise,
+        /*steps=*/4);
+    lift_address_limit(victim);
+    if (!failure) {
+      outcome.unfelt = true;
+      training_.check_state("without memory");
+      return;
+    }
+    outcome.failed(failure->seconds, promise);
+    if (failure->error.code() == Errc::WorkerLost) {
+      require_blamed(failure->error, Errc::WorkerLost, fault.rank);
+      outcome.went_on(training_.mend({fault.rank}, fault.recover));
+      return;
+    }
+    require_blamed(failure->error, Errc::DeviceOutOfMemory, fault.rank);
+    try {
+      outcome.went_on(training_.go_on(training_.trainer().steps()));
+      outcome.survived = true;
+    } catch (const Error&) {
+      // Behind its answer, and before the limit was lifted, another of its threads had no memory.
+      if (is_running(victim)) {
+        throw;
+      }
+      outcome.went_on(training_.mend({fault.rank}, fault.recover));
+    }
+  }
+
+  void listen_to_noise(Fault& fault, Outcome& outcome) {
+    std::vector<std::uint16_t> ports = listening_ports(getpid());
+    require(ports.size() >= 2, "the driver's ports were not found");
+    for (const WorkerPlace& worker : training_.cluster().workers()) {
+      const auto more = listening_ports(static_cast<pid_t>(worker.process));
+      require(!more.empty(), fmt::format("the ports of {} were not found", worker.process));
+      ports.insert(ports.end(), more.begin(), more.end());
+    }
+    Noise noise;
+    const std::uint64_t rounds = 2 + fault.random() % 4;
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+      const StepFuture step = training_.begin_step();
+      for (const std::uint16_t port : ports) {
+        noise.make(port, fault.random);
+      }
+      require(step.wait_until(Clock::now() + kPatience * kClosedPromise),
+              "a step does not end while others speak to our ports");
+      training_.check(step.get());
+    }
+    outcome.unfelt = true;
+    training_.check_state("under noise");
+  }
+
+  /// Of another cluster, which is a program of its own: this one, started as a driver.
+  void kill_driver(Fault& fault, Outcome& outcome) {
+    RunningCommand driver({"/proc/self/exe", "--driver"});
+    if (fault.recover) {  // while it starts
+      std::this_thread::sleep_for(milliseconds(fault.random() % 1500));
+    } else {
+      require(driver.wait_for_output("training\n"), "the other driver did not begin to train");
+      std::this_thread::sleep_for(instant(fault.random));
+    }
+    const auto begun = Clock::now();
+    driver.send_signal(SIGKILL);
+    // Its workers have its standard output: the end of that is theirs.
+    const CommandResult result =
+        driver.wait(std::chrono::duration_cast<std::chrono::seconds>(kPatience * kOrphanPromise));
+    outcome.failed(seconds_since(begun), kOrphanPromise);
+    require(!result.timed_out, "workers outlive their driver");
+    std::istringstream words(result.out);
+    for (pid_t worker = 0; words >> worker;) {
+      while (is_running(worker)) {
+        require(Clock::now() < begun + kPatience * kOrphanPromise,
+                fmt::format("worker {} outlives its driver", worker));
+        std::this_thread::sleep_for(milliseconds(1));
+      }
+    }
+    require(fault.recover || result.out.find(' ') != std::string::npos, "it had no workers");
+  }
+
+  const SoakOptions options_;
+  CheckedTraining training_;
+};
+
+}  // namespace
+
+std::unique_ptr<Soak> make_process_soak(const SoakOptions& options) {
+  return std::make_unique<ProcessSoak>(options);
+}
+
+}  // namespace stagecraft::tests

@@ -1,0 +1,17 @@
+/// ProcessSoak: faults of worker processes of this host: killed, stopped, starved, spoken to.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "stagecraft/tests/soak/fault.h"
+
+namespace stagecraft::tests {
+
+inline constexpr int kSoakRanks = 4;
+inline constexpr std::array<const char*, 7> kProcessFaults{
+    "kill", "several", "stop", "exception", "memory", "garbage", "driver"};
+
+[[nodiscard]] std::unique_ptr<Soak> make_process_soak(const SoakOptions& options);
+
+}  // namespace stagecraft::tests
