@@ -10,10 +10,10 @@
 
 namespace stagecraft {
 
-/// `usual`: the worker program where a host names none. `join`: whom the worker joins (host,
-/// port), its place and incarnation, and `credentials`, a folder on this host; the rest follows from `options`.
-/// `on_let_in`: told when ssh is through, on a thread of its own; never where there is none.
-/// Errors: those of text_of_member and of WorkerOutput.
+/// `usual`: the worker program where a host names none. `join`: whom the worker joins (host, port),
+/// its place and incarnation, and `credentials`, a folder on this host; the rest follows from
+/// `options`. `on_let_in`: told when ssh is through, on a thread of its own; never where there is
+/// none. Errors: those of text_of_member and of WorkerOutput.
 [[nodiscard]] ChildProgram place_program(const SpawnOptions& options,
                                          const WorkerProgram& usual,
                                          WorkerProcessOptions join,
