@@ -420,7 +420,7 @@ void Fleet::cut(const caf::node_id& from, const std::string& key, const Error& w
   }
   const Turn turn{sender->place, sender->incarnation};
   const std::string text = fmt::format("its tensors do not reach {}: {}",
-                                       is_to_here ? "the driver" : process_text(receiver->place),
+                                       is_to_here ? "the driver" : tell_process(receiver->place),
                                        why.what());
   if (is_to_here) {
     lock.unlock();
