@@ -66,7 +66,8 @@ WorkerHostActor::behavior_type worker_host(WorkerHostActor::pointer self,
                 .worker = {self->spawn(plan_thread, m.rank), self->spawn(agent, m.rank)},
                 .error = {}};
           },
-          [](const CloseNetwork&) {}};
+          [](const CloseNetwork&) {},
+          [](const AreYouThere&) { return Here{}; }};
 }
 
 /// As a worker process joins, once the port is known.

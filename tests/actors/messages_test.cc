@@ -146,6 +146,7 @@ TEST_CASE("every message has a name of its own on the wire, which stays what it 
   CHECK(names.size() == std::tuple_size_v<AllMessageTypes>);
   CHECK((names ==
          std::set<std::string_view>{
+             "stagecraft.PeerCut",      "stagecraft.AreYouThere",   "stagecraft.Here",
              "stagecraft.Abort",        "stagecraft.CloseNetwork",  "stagecraft.EndWorker",
              "stagecraft.Hello",        "stagecraft.Join",          "stagecraft.Joined",
              "stagecraft.LoadPlan",     "stagecraft.LoadVariant",   "stagecraft.NetworkOpened",

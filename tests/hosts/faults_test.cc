@@ -129,9 +129,14 @@ struct LaunchedRun : Run {
   }
 };
 
-auto tells(const std::string& rank, const std::string& host, const std::string& cause) {
-  return ContainsSubstring(rank) && ContainsSubstring("on " + host) && ContainsSubstring(cause) &&
-         ContainsSubstring("waits for");
+/// Who is lost, where and why, and who waits for whom.
+void check_tells(const Error& error,
+                 const std::string& rank,
+                 const std::string& host,
+                 const std::string& cause) {
+  for (const std::string& part : {rank, "on " + host, cause, std::string("waits for")}) {
+    CHECK_THAT(error.what(), ContainsSubstring(part));
+  }
 }
 
 // ---- links --------------------------------------------------------------------------------------
@@ -140,7 +145,7 @@ TEST_CASE("a link that is down is told with the host, which comes back", "[hosts
   LaunchedRun run;
   const Error error = run.error_of([&] { run.hosts.set_link(2, false); });
   CHECK(error.context().rank == Rank(1));
-  CHECK_THAT(error.what(), tells("rank 1 is lost", "host-2", "out of reach"));
+  check_tells(error, "rank 1 is lost", "host-2", "out of reach");
   SECTION("replaced when it is up again") {
     run.go_on({Rank(1)});
   }
@@ -164,7 +169,7 @@ TEST_CASE("a worker of which nothing is heard is told", "[hosts][faults]") {
   LaunchedRun run;
   const Error error = run.error_of([&] { run.hosts.drop(1, 0); });
   CHECK(error.context().rank == Rank(0));
-  CHECK_THAT(error.what(), tells("rank 0 is lost", "host-1", "out of reach"));
+  check_tells(error, "rank 0 is lost", "host-1", "out of reach");
   run.go_on({Rank(0)});
 }
 
@@ -172,7 +177,7 @@ TEST_CASE("a worker that hears nothing is told", "[hosts][faults]") {
   LaunchedRun run;
   const Error error = run.error_of([&] { run.hosts.drop(0, 1); });
   CHECK(error.context().rank == Rank(0));
-  CHECK_THAT(error.what(), tells("rank 0 is lost", "host-1", "reach"));
+  check_tells(error, "rank 0 is lost", "host-1", "reach");
   run.go_on({Rank(0)});
 }
 
@@ -182,7 +187,7 @@ TEST_CASE("a way between two workers that is cut is told with both (FL-5)", "[ho
   const int to = 3 - from;
   const Error error = run.error_of([&] { run.hosts.drop(from, to); });
   REQUIRE(error.context().rank.has_value());
-  CHECK_THAT(error.what(), tells("is lost", "host-1", "do not reach"));
+  check_tells(error, "is lost", "host-1", "do not reach");
   CHECK_THAT(error.what(), ContainsSubstring("on host-2"));
   run.go_on({*error.context().rank});
 }
@@ -209,7 +214,7 @@ TEST_CASE("a worker that is stopped on its host is told, and ends when it goes o
   const pid_t stopped = run.process(1);
   const Error error = run.error_of([&] { kill(stopped, SIGSTOP); });
   CHECK(error.context().rank == Rank(1));
-  CHECK_THAT(error.what(), tells("rank 1 is lost", "host-2", "silence"));
+  check_tells(error, "rank 1 is lost", "host-2", "silence");
   kill(stopped, SIGCONT);
   run.go_on({Rank(1)});
 }

@@ -344,7 +344,8 @@ TEST_CASE(
     crowd.reset();
     CHECK(comes_true([&] { return run.lets_members_in(); }));
   }
-  SECTION("at a worker's") {
+  SECTION("at a worker's, whose ways to others have been used") {
+    run.during_a_step([] {});
     const WorkerPlace worker = run.cluster.workers()[0];
     const FileLimit limit(static_cast<pid_t>(worker.process), 40);
     crowd.emplace(port_of(worker.address), 300);
