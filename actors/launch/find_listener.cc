@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -14,6 +15,7 @@
 #include "stagecraft/actors/launch/local_address.h"
 #include "stagecraft/actors/launch/resolve.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/base/log.h"
 
 namespace stagecraft {
 namespace {
@@ -80,6 +82,7 @@ Round look_around(const std::string& host, std::uint16_t port, Clock::time_point
 
 std::string find_listener(const std::string& host, std::uint16_t port, milliseconds patience) {
   const auto deadline = Clock::now() + patience;
+  bool is_told = false;
   while (true) {
     const Round round = look_around(host, port, deadline);
     if (!round.found.empty()) {
@@ -92,6 +95,9 @@ std::string find_listener(const std::string& host, std::uint16_t port, milliseco
                               host_and_port(host, port),
                               patience.count(),
                               round.faults));
+    }
+    if (!std::exchange(is_told, true)) {
+      log(Level::Warning, "driver is waited for", {{"why", round.faults}});
     }
     std::this_thread::sleep_for(kAgain);
   }

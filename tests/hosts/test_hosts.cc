@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -200,6 +201,20 @@ void TestHosts::heal() const {
   for (int host = 0; host < count_; ++host) {
     set_link(host, true);
     require(on(host, {"nft", "flush", "ruleset"}));
+  }
+  for (int host = 0; host < count_; ++host) {
+    wait_for_link(host);
+  }
+}
+
+/// The system brings a link up some time after it is told to; until then nobody is reached.
+void TestHosts::wait_for_link(int host) const {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (run({"ip", "-n", space(host), "link", "show", "eth0"}).out.find("state UP") ==
+         std::string::npos) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      throw std::runtime_error("the link of " + name(host) + " does not come up");
+    }
   }
 }
 

@@ -90,6 +90,7 @@ class TestHosts {
   void write_ssh_config(std::string (*address_of)(int)) const;
   [[nodiscard]] std::string names_folder(int host) const;
   void end_processes(int host) const;
+  void wait_for_link(int host) const;
 
   int count_;
   std::string prefix_;  // of the names of namespaces: tests may run beside each other
