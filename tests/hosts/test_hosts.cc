@@ -202,18 +202,23 @@ void TestHosts::heal() const {
     set_link(host, true);
     require(on(host, {"nft", "flush", "ruleset"}));
   }
-  for (int host = 0; host < count_; ++host) {
-    wait_for_link(host);
+  for (int host = 1; host < count_; ++host) {
+    wait_for_way(0, host);
   }
 }
 
-/// The system brings a link up some time after it is told to; until then nobody is reached.
-void TestHosts::wait_for_link(int host) const {
+/// The system brings a link up, and asks for neighbours again, some time after it is told to.
+void TestHosts::wait_for_way(int from, int to) const {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (run({"ip", "-n", space(host), "link", "show", "eth0"}).out.find("state UP") ==
-         std::string::npos) {
+  const std::vector<std::string> knock =
+      on(from, {"timeout", "1", "bash", "-c", "exec 3<> /dev/tcp/" + address(to) + "/22"});
+  while (true) {
+    const CommandResult end = run(knock);
+    if (end.exit_code == 0 || end.err.find("refused") != std::string::npos) {
+      return;
+    }
     if (std::chrono::steady_clock::now() > deadline) {
-      throw std::runtime_error("the link of " + name(host) + " does not come up");
+      throw std::runtime_error(name(from) + " does not reach " + name(to) + ": " + end.err);
     }
   }
 }

@@ -64,7 +64,7 @@ class TestHosts {
   }
   /// Nothing that one host sends reaches the other any more. Needs nft (Debian: nftables).
   void drop(int from, int to) const;
-  /// All links are up, and nothing is dropped any more.
+  /// All links are up, nothing is dropped any more, and the first host reaches the others.
   void heal() const;
   /// The host is gone, with whatever ran on it and without a word to anybody; or it is there again.
   void lose(int host) const;
@@ -90,7 +90,7 @@ class TestHosts {
   void write_ssh_config(std::string (*address_of)(int)) const;
   [[nodiscard]] std::string names_folder(int host) const;
   void end_processes(int host) const;
-  void wait_for_link(int host) const;
+  void wait_for_way(int from, int to) const;
 
   int count_;
   std::string prefix_;  // of the names of namespaces: tests may run beside each other
