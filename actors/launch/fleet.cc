@@ -424,7 +424,7 @@ void Fleet::cut(const caf::node_id& from, const std::string& key, const Error& w
                                        why.what());
   if (is_to_here) {
     lock.unlock();
-    condemn(turn, text);
+    condemn(turn, turn, text);
     return;
   }
   const FleetMember other = *receiver;
@@ -448,20 +448,25 @@ void Fleet::cut_from_here(const std::string& key, const Error& why) {
 void Fleet::condemn_if_there(const Turn& turn, const std::string& why, const FleetMember& other) {
   const Future<Here> answer =
       ask<Here>(host_, other.host, "a worker process", options_.join_deadline, AreYouThere{});
-  answer.on_ready([answer, fleet = weak_from_this(), turn, why] {
+  const Turn towards{other.place, other.incarnation};
+  answer.on_ready([answer, fleet = weak_from_this(), turn, towards, why] {
     try {
       static_cast<void>(answer.get());
     } catch (const Error&) {
       return;
     }
     if (const auto here = fleet.lock()) {
-      here->condemn(turn, why);
+      here->condemn(turn, towards, why);
     }
   });
 }
 
-void Fleet::condemn(const Turn& turn, const std::string& why) {
+void Fleet::condemn(const Turn& turn, const Turn& towards, const std::string& why) {
   const std::scoped_lock lock(mutex_);
+  const Place& peer = places_.at(static_cast<std::size_t>(towards.place));
+  if (peer.incarnation != towards.incarnation || !peer.condemned.empty()) {
+    return;  // both ends of a way that is cut tell of it
+  }
   Place& place = places_.at(static_cast<std::size_t>(turn.place));
   if (place.incarnation == turn.incarnation && place.member && place.condemned.empty()) {
     log(Level::Error, "worker process is ended", {{"place", turn.place}, {"why", why}});

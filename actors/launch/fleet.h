@@ -109,7 +109,8 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   void cut_from_here(const std::string& key, const Error& why);
   /// Ends one when another answers that it is there: one that is dead is named by its own end.
   void condemn_if_there(const Turn& turn, const std::string& why, const FleetMember& other);
-  void condemn(const Turn& turn, const std::string& why);
+  /// Unless the one that it does not reach is ended already: one of the two is enough.
+  void condemn(const Turn& turn, const Turn& towards, const std::string& why);
   void end_process(Place& place);
   void wait_for(const std::vector<int>& places);
   void was_let_in(int place, std::int64_t incarnation);
