@@ -14,6 +14,8 @@ void ip(const TestHosts& hosts, std::vector<std::string> words) {
   }
 }
 
+constexpr std::chrono::seconds kTimeToDrain{2};
+
 std::string slow_end(int host) {
   return "slow" + std::to_string(host);
 }
@@ -37,6 +39,7 @@ SlowLink::SlowLink(const TestHosts& hosts, int host, double bytes_per_second)
 }
 
 SlowLink::~SlowLink() {
+  last_ = std::chrono::steady_clock::now() + kTimeToDrain;
   over_ = true;
   there_.join();
   back_.join();
@@ -47,10 +50,16 @@ SlowLink::~SlowLink() {
 void SlowLink::relay(PacketSocket& from, const PacketSocket& to) const {
   using Clock = std::chrono::steady_clock;
   auto free = Clock::now();  // when the wire has taken what was sent
-  while (!over_) {
+  while (true) {
     const auto frame = from.receive();
+    if (frame.empty() && over_) {
+      return;  // what was on its way gets there, unless it never ends
+    }
     if (frame.empty()) {
       continue;
+    }
+    if (Clock::now() >= last_.load()) {
+      return;
     }
     const std::chrono::duration<double> taken(static_cast<double>(frame.size()) /
                                               bytes_per_second_);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <thread>
 
@@ -31,6 +32,9 @@ class SlowLink {
   const double bytes_per_second_;
   std::unique_ptr<PacketSocket> of_host_, of_rest_;
   std::atomic<bool> over_{false};
+  /// Nothing is relayed from then on.
+  std::atomic<std::chrono::steady_clock::time_point> last_{
+      std::chrono::steady_clock::time_point::max()};
   std::thread there_, back_;
 };
 
