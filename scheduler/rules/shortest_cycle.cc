@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -18,14 +17,14 @@ class CycleSearch {
 
  private:
   void remove(int vertex);
-  [[nodiscard]] std::vector<int> any_cycle() const;
+  void take_any_cycle();
   std::size_t search_through(int root);
   [[nodiscard]] int next_root();
   [[nodiscard]] std::vector<int> measure_to(int landmark);
   void forget_landmark();
   /// The length of a cycle that is worth finding.
-  [[nodiscard]] int length_limit() const { return static_cast<int>(best_.size()) - 1; }
-  /// The least number of edges from `vertex` to `root`, as far as the landmark tells.
+  [[nodiscard]] int length_limit() const { return best_length_ - 1; }
+  /// The least length from `vertex` to `root`, as far as the landmark tells.
   [[nodiscard]] int least_between(int vertex, int root) const {
     const int from_vertex = to_landmark_[index(vertex)];
     return (from_vertex == kNone ? beyond_ : from_vertex) - to_landmark_[index(root)];
@@ -34,7 +33,7 @@ class CycleSearch {
   template <class Visit>
   void for_each(const Digraph& edges, int vertex, Visit&& visit) const {
     for (int i = edges.begin[index(vertex)]; i < edges.begin[index(vertex) + 1]; ++i) {
-      visit(edges.targets[index(i)]);
+      visit(edges.targets[index(i)], edges.lengths[index(i)]);
     }
   }
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
@@ -45,12 +44,14 @@ class CycleSearch {
   Digraph in_;
   std::vector<int> out_degree_, in_degree_;
   std::vector<bool> alive_;
-  std::vector<int> distance_, parent_,
-      frontier_;  // of the current search; distances are reset after it
+  std::vector<int> distance_, parent_;  // of the current search; distances are reset after it
+  std::vector<int> reached_;
+  std::vector<int> level_, next_level_;  // vertices at one distance, and at the next
   std::vector<int> best_;
+  int best_length_ = 0;
   std::vector<int> undrawn_;
   std::vector<bool> given_;       // by vertex: among the given roots
-  std::vector<int> to_landmark_;  // edges to it; kNone where there are beyond_ or more
+  std::vector<int> to_landmark_;  // length to it; kNone where there are beyond_ or more
   std::vector<int> measured_;     // the vertices that are nearer
   int beyond_ = 0;
   std::uint64_t random_ = 1;
@@ -73,7 +74,7 @@ CycleSearch::CycleSearch(const Digraph& graph, const std::vector<int>& roots)
     given_[index(v)] = true;
   }
   for (int v = 0; v < n; ++v) {
-    for_each(out_, v, [&](int to) {
+    for_each(out_, v, [&](int to, int) {
       ++out_degree_[index(v)];
       ++in_degree_[index(to)];
     });
@@ -83,9 +84,14 @@ CycleSearch::CycleSearch(const Digraph& graph, const std::vector<int>& roots)
     in_.begin[index(v) + 1] = in_.begin[index(v)] + in_degree_[index(v)];
   }
   in_.targets.resize(out_.targets.size());
+  in_.lengths.resize(out_.targets.size());
   std::vector<int> fill(in_.begin.begin(), in_.begin.end() - 1);
   for (int v = 0; v < n; ++v) {
-    for_each(out_, v, [&](int to) { in_.targets[index(fill[index(to)]++)] = v; });
+    for_each(out_, v, [&](int to, std::uint8_t length) {
+      const auto place = index(fill[index(to)]++);
+      in_.targets[place] = v;
+      in_.lengths[place] = length;
+    });
   }
   undrawn_.resize(index(n));
   std::iota(undrawn_.begin(), undrawn_.end(), 0);
@@ -110,54 +116,79 @@ void CycleSearch::remove(int vertex) {
         dead.push_back(other);
       }
     };
-    for_each(out_, v, [&](int to) { lost(in_degree_, to); });
-    for_each(in_, v, [&](int from) { lost(out_degree_, from); });
+    for_each(out_, v, [&](int to, int) { lost(in_degree_, to); });
+    for_each(in_, v, [&](int from, int) { lost(out_degree_, from); });
   }
 }
 
 /// Whoever is left has somebody before it, so walking backwards must come round.
-std::vector<int> CycleSearch::any_cycle() const {
+void CycleSearch::take_any_cycle() {
   const auto start = std::ranges::find(alive_, true);
   if (start == alive_.end()) {
-    return {};
+    return;
   }
   std::vector<int> walk;
+  std::vector<int> lengths;  // from the vertex before, as the walk goes back
   std::vector<int> step(alive_.size(), kNone);
   int v = static_cast<int>(start - alive_.begin());
   while (step[index(v)] == kNone) {
     step[index(v)] = static_cast<int>(walk.size());
     walk.push_back(v);
     int before = kNone;
-    for_each(in_, v, [&](int from) { before = alive_[index(from)] ? from : before; });
+    int length = 0;
+    for_each(in_, v, [&](int from, int far) {
+      if (alive_[index(from)]) {
+        before = from;
+        length = far;
+      }
+    });
     v = before;
+    lengths.push_back(length);
   }
-  std::vector<int> cycle(walk.begin() + step[index(v)], walk.end());
-  std::ranges::reverse(cycle);
-  return cycle;
+  best_.assign(walk.begin() + step[index(v)], walk.end());
+  std::ranges::reverse(best_);
+  best_length_ = std::accumulate(lengths.begin() + step[index(v)], lengths.end(), 0);
 }
 
 /// Looks for a shorter cycle through `root` and returns how many vertices that took.
 std::size_t CycleSearch::search_through(int root) {
-  const int limit = length_limit();
-  frontier_.assign(1, root);
-  distance_[index(root)] = 0;
+  int limit = length_limit();
   int last = kNone;
-  for (std::size_t next = 0; next < frontier_.size() && last == kNone; ++next) {
-    const int v = frontier_[next];
-    if (distance_[index(v)] >= limit) {
-      break;  // a cycle from here on would not be shorter
-    }
-    for_each(out_, v, [&](int to) {
-      if (to == root && last == kNone) {
-        last = v;
-      } else if (alive_[index(to)] && distance_[index(to)] == kNone &&
-                 least_between(to, root) <= limit - distance_[index(v)] - 1) {
-        distance_[index(to)] = distance_[index(v)] + 1;
-        parent_[index(to)] = v;
-        frontier_.push_back(to);
+  reached_.assign(1, root);
+  distance_[index(root)] = 0;
+  level_.assign(1, root);
+  for (int far = 0; far <= limit && !level_.empty(); ++far) {
+    while (!level_.empty()) {
+      const int v = level_.back();
+      level_.pop_back();
+      if (distance_[index(v)] < far) {
+        continue;  // reached by a shorter way since
       }
-    });
+      for_each(out_, v, [&](int to, int length) {
+        const int there = far + length;
+        if (to == root && there <= limit) {
+          last = v;
+          limit = there - 1;
+          best_length_ = there;
+          return;
+        }
+        int& known = distance_[index(to)];
+        if (!alive_[index(to)] || (known != kNone && known <= there) ||
+            least_between(to, root) > limit - there) {
+          return;
+        }
+        if (known == kNone) {
+          reached_.push_back(to);
+        }
+        known = there;
+        parent_[index(to)] = v;
+        (length == 0 ? level_ : next_level_).push_back(to);
+      });
+    }
+    level_.swap(next_level_);
   }
+  level_.clear();
+  next_level_.clear();
   if (last != kNone) {
     best_.clear();
     for (int v = last; v != root; v = parent_[index(v)]) {
@@ -166,10 +197,10 @@ std::size_t CycleSearch::search_through(int root) {
     best_.push_back(root);
     std::ranges::reverse(best_);
   }
-  for (const int v : frontier_) {
+  for (const int v : reached_) {
     distance_[index(v)] = kNone;
   }
-  return frontier_.size();
+  return reached_.size();
 }
 
 /// By turns a root the caller gave, the last first (others are upstream of it, which is what a
@@ -195,31 +226,42 @@ int CycleSearch::next_root() {
   return kNone;
 }
 
-/// Counts the edges from every vertex nearby to `landmark` and returns the roots among the nearest,
+/// Measures the way from every vertex nearby to `landmark` and returns the roots among the nearest,
 /// nearest first, itself before all.
 std::vector<int> CycleSearch::measure_to(int landmark) {
   const int near = length_limit() / 2 + 1;
   beyond_ = length_limit() + near;
   measured_.assign(1, landmark);
   to_landmark_[index(landmark)] = 0;
+  level_.assign(1, landmark);
   std::vector<int> roots{landmark};
   const bool any = given_left_ == 0;
-  for (std::size_t next = 0; next < measured_.size(); ++next) {
-    const int v = measured_[next];
-    const int distance = to_landmark_[index(v)];
-    if (v != landmark && distance <= near && (any || given_[index(v)])) {
-      roots.push_back(v);
-    }
-    if (distance + 1 >= beyond_) {
-      continue;
-    }
-    for_each(in_, v, [&](int from) {
-      if (alive_[index(from)] && to_landmark_[index(from)] == kNone) {
-        to_landmark_[index(from)] = distance + 1;
-        measured_.push_back(from);
+  for (int far = 0; far < beyond_ && !level_.empty(); ++far) {
+    for (std::size_t next = 0; next < level_.size(); ++next) {  // which grows meanwhile
+      const int v = level_[next];
+      if (to_landmark_[index(v)] < far) {
+        continue;  // reached by a shorter way since
       }
-    });
+      if (v != landmark && far <= near && (any || given_[index(v)])) {
+        roots.push_back(v);
+      }
+      for_each(in_, v, [&](int from, int length) {
+        int& known = to_landmark_[index(from)];
+        const int there = far + length;
+        if (!alive_[index(from)] || there >= beyond_ || (known != kNone && known <= there)) {
+          return;
+        }
+        if (known == kNone) {
+          measured_.push_back(from);
+        }
+        known = there;
+        (length == 0 ? level_ : next_level_).push_back(from);
+      });
+    }
+    level_.clear();
+    level_.swap(next_level_);
   }
+  level_.clear();
   return roots;
 }
 
@@ -231,7 +273,7 @@ void CycleSearch::forget_landmark() {
 }
 
 std::vector<int> CycleSearch::run(std::size_t max_landmarks) {
-  best_ = any_cycle();
+  take_any_cycle();
   for (std::size_t n = 0; n < max_landmarks; ++n) {
     const int landmark = next_root();
     if (landmark == kNone) {
@@ -255,28 +297,20 @@ std::vector<int> CycleSearch::run(std::size_t max_landmarks) {
 
 }  // namespace
 
-Digraph digraph(int size, const std::vector<std::pair<int, int>>& edges) {
-  const auto index = [](int i) { return static_cast<std::size_t>(i); };
-  std::vector<int> end(index(size) + 1, 0);
-  for (const auto& [from, to] : edges) {
-    ++end[index(from) + 1];
-  }
-  std::partial_sum(end.begin(), end.end(), end.begin());
-  std::vector<int> targets(edges.size());
-  for (const auto& [from, to] : edges) {
-    targets[index(end[index(from)]++)] = to;  // afterwards end[v] is where v's targets end
-  }
+Digraph digraph(int size, const std::vector<Edge>& edges) {
+  std::vector<Edge> sorted = edges;
+  std::ranges::sort(sorted);  // of two vertices the shortest edge first
+  const auto [end, rest] = std::ranges::unique(
+      sorted, [](const Edge& a, const Edge& b) { return a.from == b.from && a.to == b.to; });
+  sorted.erase(end, rest);
   Digraph graph;
-  graph.begin.reserve(index(size) + 1);
-  graph.targets.reserve(edges.size());
-  auto first = targets.begin();
-  for (int v = 0; v < size; ++v) {
-    const auto last = targets.begin() + end[index(v)];
-    std::sort(first, last);
-    std::unique_copy(first, last, std::back_inserter(graph.targets));
-    graph.begin.push_back(static_cast<int>(graph.targets.size()));
-    first = last;
+  graph.begin.assign(static_cast<std::size_t>(size) + 1, 0);
+  for (const Edge& edge : sorted) {
+    ++graph.begin[static_cast<std::size_t>(edge.from) + 1];
+    graph.targets.push_back(edge.to);
+    graph.lengths.push_back(edge.length);
   }
+  std::partial_sum(graph.begin.begin(), graph.begin.end(), graph.begin.begin());
   return graph;
 }
 

@@ -3,19 +3,24 @@
 ///     row 0:  0F0 0B0 0F1     0B0 needs 1B0, which stands behind 1F1 in its row, which needs 0F1,
 ///     row 1:  1F0 1F1 1B0     which stands behind 0B0 in its row: a cycle of four
 ///
+/// A cycle is told by its turns. A row's own order needs no word, so of those that follow each other
+/// in a row only the first, which waits for another row, and the last, for which another row waits,
+/// are told and counted.
+///
 /// 1. The rows are run (TaskGraph::walk), each until it must wait. That is linear, as each entry
 ///    runs once and is looked at once for each result it needs; where all of them run, it is all.
 /// 2. Else the entries that never ran are stuck. Their graph has an edge from each to whatever
 ///    waits for it: the next entry of its row, and the entries that need its result. Each has an
 ///    edge from another, so there is a cycle. What updates wait for is left out, as V24 judges it.
 /// 3. The shortest cycle is searched for, as it is the easiest to understand. Searching through
-///    every entry would be quadratic; out_of_turn() names few that lie on all cycles.
+///    every entry would be quadratic; out_of_turn() names few that lie on all cycles. Each entry is
+///    two vertices of the graph that is searched, as it was reached for its result or by the order
+///    of its row; going on along a row costs nothing.
 /// 4. find_exchange() looks for two cells of a row whose exchange lets every row run.
 ///
 /// There is one report, however many cycles there are: `cycle` and `cells` have the tasks and cells
 /// of the shortest, `missing` has it as text, the message says which result each of its rows waits
-/// for (where two entries of a row follow each other, that needs no word), and `repair` is the
-/// exchange, if one was found.
+/// for, and `repair` is the exchange, if one was found.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -42,7 +47,16 @@ struct Stuck {
   /// its results; else kNone.
   std::vector<int> neighbour;
   Digraph graph;  ///< edges from who is waited for to who waits
+  Digraph turns;  ///< of by_result() and by_order() of each vertex; lengths count who is told
 };
+
+int by_result(int vertex) {
+  return 2 * vertex;
+}
+
+int by_order(int vertex) {
+  return 2 * vertex + 1;
+}
 
 /// Calls visit(holder, prerequisite, waiting) for each result that a member of `entry` needs and
 /// another entry makes: `holder` is that entry.
@@ -71,23 +85,35 @@ Stuck stuck_entries(const Input& in, const std::vector<bool>& done) {
     }
   }
   stuck.neighbour.assign(stuck.entries.size(), kNone);
-  std::vector<std::pair<int, int>> edges;
+  std::vector<Edge> edges;
+  std::vector<Edge> turns;
   for (const int e : stuck.entries) {
-    const auto to = static_cast<std::size_t>(vertex[static_cast<std::size_t>(e)]);
+    const int vertex_of_e = vertex[static_cast<std::size_t>(e)];
+    const auto to = static_cast<std::size_t>(vertex_of_e);
     if (e > in.tasks.row_begin(in.tasks.entry(e).row) && !done[static_cast<std::size_t>(e - 1)]) {
       stuck.neighbour[to] = vertex[static_cast<std::size_t>(e - 1)];
-      edges.emplace_back(stuck.neighbour[to], to);
+      const int before = stuck.neighbour[to];
+      edges.push_back({before, vertex_of_e});
+      turns.push_back({by_result(before), by_order(vertex_of_e), 1});
+      turns.push_back({by_order(before), by_order(vertex_of_e), 0});
     }
     for_each_awaited(in, e, [&](int holder, const Task&, const Task&) {
       if (!done[static_cast<std::size_t>(holder)]) {
-        edges.emplace_back(vertex[static_cast<std::size_t>(holder)], to);
+        const int from = vertex[static_cast<std::size_t>(holder)];
+        edges.push_back({from, vertex_of_e});
+        if (in.tasks.entry(holder).row != in.tasks.entry(e).row || holder > e) {
+          turns.push_back({by_result(from), by_result(vertex_of_e), 1});
+          turns.push_back({by_order(from), by_result(vertex_of_e), 1});
+        }
       }
       if (holder == e - 1) {
         stuck.neighbour[to] = kNone;  // data links them too
       }
     });
   }
-  stuck.graph = digraph(static_cast<int>(stuck.entries.size()), edges);
+  const int vertices = static_cast<int>(stuck.entries.size());
+  stuck.graph = digraph(vertices, edges);
+  stuck.turns = digraph(2 * vertices, turns);
   return stuck;
 }
 
@@ -144,10 +170,29 @@ std::vector<int> out_of_turn(const Stuck& stuck) {
   return forced;
 }
 
+/// Returns the entries of the shortest cycle that are told, or nothing.
+std::vector<int> cycle_by_turns(const Stuck& stuck, std::size_t searches) {
+  std::vector<int> roots = out_of_turn(stuck);
+  std::ranges::transform(roots, roots.begin(), by_order);  // each waits for its turn
+  const std::vector<int> cycle = shortest_cycle(stuck.turns, roots, searches);
+  std::vector<int> told;
+  for (std::size_t i = 0; i < cycle.size(); ++i) {
+    const int next = cycle[(i + 1) % cycle.size()];
+    const bool inside_row = cycle[i] % 2 == 1 && next % 2 == 1;
+    if (!inside_row) {
+      told.push_back(stuck.entries[static_cast<std::size_t>(cycle[i] / 2)]);
+    }
+  }
+  return told;
+}
+
 /// The member of entry `from` whose result entry `to` needs, and the member of `to` that needs it;
-/// nothing where `to` only stands behind `from` in its row.
+/// nothing where `to` stands behind `from` in its row, which is enough.
 std::optional<std::pair<Task, Task>> data_link(const Input& in, int from, int to) {
   std::optional<std::pair<Task, Task>> link;
+  if (in.tasks.entry(from).row == in.tasks.entry(to).row && from < to) {
+    return link;
+  }
   for_each_awaited(in, to, [&](int holder, const Task& prerequisite, const Task& waiting) {
     if (holder == from && !link) {
       link = {prerequisite, waiting};
@@ -198,13 +243,9 @@ void check_deadlock(const Input& in, Violations& out) {
     return;
   }
   const Stuck stuck = stuck_entries(in, done);
-  std::vector<int> cycle = shortest_cycle(
-      stuck.graph, out_of_turn(stuck), cells <= kExactUpTo ? cells : kSearchesBeyond);
+  std::vector<int> cycle = cycle_by_turns(stuck, cells <= kExactUpTo ? 2 * cells : kSearchesBeyond);
   if (cycle.empty()) {
     return;  // only updates are stuck: V24 has said so
-  }
-  for (int& vertex : cycle) {
-    vertex = stuck.entries[static_cast<std::size_t>(vertex)];
   }
   Violation v = describe(in, cycle);
   v.repair = find_exchange(in, cycle, done);

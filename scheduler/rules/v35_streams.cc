@@ -10,7 +10,7 @@
 namespace stagecraft::rules {
 namespace {
 
-using Edges = std::vector<std::pair<int, int>>;
+using Edges = std::vector<Edge>;
 
 /// One end of a transfer in the queue of a row's stream.
 struct Queued {
@@ -21,7 +21,7 @@ struct Queued {
 void add_rows(const Input& in, Edges& edges) {
   for (int e = 1; e < static_cast<int>(in.tasks.entries().size()); ++e) {
     if (in.tasks.entry(e).row == in.tasks.entry(e - 1).row) {
-      edges.emplace_back(e - 1, e);
+      edges.push_back({e - 1, e});
     }
   }
 }
@@ -30,7 +30,7 @@ void add_queues(std::vector<Queued> queues, Edges& edges) {
   std::ranges::sort(queues);
   for (std::size_t i = 1; i < queues.size(); ++i) {
     if (queues[i].row == queues[i - 1].row && queues[i].stream == queues[i - 1].stream) {
-      edges.emplace_back(queues[i - 1].vertex, queues[i].vertex);
+      edges.push_back({queues[i - 1].vertex, queues[i].vertex});
     }
   }
 }
@@ -49,10 +49,10 @@ Digraph rendezvous_graph(const Input& in,
     const int vertex = entries + static_cast<int>(i);
     for (const int before : {r.sent_after, r.received_after}) {
       if (before != TaskGraph::kMissing) {
-        edges.emplace_back(before, vertex);
+        edges.push_back({before, vertex});
       }
     }
-    edges.emplace_back(vertex, r.transfer.to);
+    edges.push_back({vertex, r.transfer.to});
     const int from_row = in.tasks.entry(r.transfer.from).row;
     const int to_row = in.tasks.entry(r.transfer.to).row;
     queues.push_back({from_row, shared ? 0 : 2 * to_row, r.send_place, vertex});

@@ -12,11 +12,11 @@ namespace {
 constexpr std::size_t kExact = std::numeric_limits<std::size_t>::max();
 
 /// Length of the shortest cycle by powers of reachability; 0 when there is none.
-std::size_t brute_force(int size, const std::vector<std::pair<int, int>>& edges) {
+std::size_t brute_force(int size, const std::vector<Edge>& edges) {
   const auto n = static_cast<std::size_t>(size);
   std::vector<std::vector<std::size_t>> far(n, std::vector<std::size_t>(n, kExact / 4));
-  for (const auto& [a, b] : edges) {
-    far[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)] = 1;
+  for (const auto& [a, b, length] : edges) {
+    far[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)] = length;
   }
   for (std::size_t k = 0; k < n; ++k) {
     for (std::size_t i = 0; i < n; ++i) {
@@ -48,12 +48,12 @@ TEST_CASE("the shortest cycle is exact on random graphs", "[scheduler][deadlock]
   std::mt19937 random(7);
   for (int round = 0; round < 300; ++round) {
     const int size = 2 + static_cast<int>(random() % 12);
-    std::vector<std::pair<int, int>> edges;
+    std::vector<Edge> edges;
     const auto count = random() % 20;
     for (std::size_t e = 0; e < count; ++e) {
       const int from = static_cast<int>(random() % static_cast<unsigned>(size));
       const int to = static_cast<int>(random() % static_cast<unsigned>(size));
-      if (from != to && std::ranges::find(edges, std::pair(from, to)) == edges.end()) {
+      if (from != to && std::ranges::find(edges, Edge{from, to}) == edges.end()) {
         edges.emplace_back(from, to);
       }
     }
@@ -61,7 +61,7 @@ TEST_CASE("the shortest cycle is exact on random graphs", "[scheduler][deadlock]
     const auto cycle = shortest_cycle(digraph(size, edges), roots, kExact);
     REQUIRE(cycle.size() == brute_force(size, edges));
     for (std::size_t i = 0; i < cycle.size(); ++i) {
-      REQUIRE(std::ranges::find(edges, std::pair(cycle[i], cycle[(i + 1) % cycle.size()])) !=
+      REQUIRE(std::ranges::find(edges, Edge{cycle[i], cycle[(i + 1) % cycle.size()]}) !=
               edges.end());
     }
   }
@@ -75,7 +75,7 @@ TEST_CASE("the shortest cycle is exact among many long ones", "[scheduler][deadl
     const int rows = 1 + below(4);
     const int length = 8 + below(22);
     const int back = 2 + below(length - 2);
-    std::vector<std::pair<int, int>> edges;
+    std::vector<Edge> edges;
     for (int r = 0; r < rows; ++r) {
       for (int i = 0; i + 1 < length; ++i) {
         edges.emplace_back(r * length + i, r * length + i + 1);
@@ -86,7 +86,7 @@ TEST_CASE("the shortest cycle is exact among many long ones", "[scheduler][deadl
       const int to = std::clamp(from - back + below(5), 0, length - 1);
       edges.emplace_back(below(rows) * length + from, below(rows) * length + to);
     }
-    std::erase_if(edges, [](const auto& edge) { return edge.first == edge.second; });
+    std::erase_if(edges, [](const Edge& edge) { return edge.from == edge.to; });
     std::ranges::sort(edges);
     edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
     std::vector<int> roots;
@@ -99,11 +99,50 @@ TEST_CASE("the shortest cycle is exact among many long ones", "[scheduler][deadl
   }
 }
 
+TEST_CASE("edges of no length cost nothing", "[scheduler][deadlock]") {
+  // Along a row for nothing beside a shorter way that counts each step.
+  const std::vector<Edge> edges{{0, 1, 0}, {1, 2, 0}, {2, 3, 0}, {3, 0, 1}, {0, 4, 1}, {4, 0, 1}};
+  CHECK(shortest_cycle(digraph(5, edges), {}, kExact).size() == 4);
+
+  // Rows as chains of no length, with edges that count between them.
+  std::mt19937 random(5);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  for (int round = 0; round < 200; ++round) {
+    const int rows = 2 + below(3);
+    const int length = 3 + below(12);
+    std::vector<Edge> all;
+    for (int r = 0; r < rows; ++r) {
+      for (int i = 0; i + 1 < length; ++i) {
+        all.push_back({r * length + i, r * length + i + 1, 0});
+      }
+    }
+    for (int i = below(16); i > 0; --i) {
+      const int from = below(rows), to = (from + 1 + below(rows - 1)) % rows;
+      all.push_back({from * length + below(length), to * length + below(length), 1});
+    }
+    std::vector<int> roots;
+    for (int i = below(4); i > 0; --i) {
+      roots.push_back(below(rows * length));
+    }
+    const auto cycle = shortest_cycle(digraph(rows * length, all), roots, kExact);
+    std::size_t counted = 0;
+    for (std::size_t i = 0; i < cycle.size(); ++i) {
+      const int here = cycle[i], next = cycle[(i + 1) % cycle.size()];
+      const auto edge =
+          std::ranges::find_if(all, [&](const Edge& e) { return e.from == here && e.to == next; });
+      REQUIRE(edge != all.end());
+      counted += edge->length;
+    }
+    CAPTURE(round, rows, length);
+    REQUIRE(counted == brute_force(rows * length, all));
+  }
+}
+
 TEST_CASE("many overlapping long cycles take few searches", "[scheduler][deadlock]") {
   // A line there and an edge back from each vertex half a line later: every cycle has the same
   // length.
   constexpr int kHalf = 50'000;
-  std::vector<std::pair<int, int>> edges;
+  std::vector<Edge> edges;
   for (int v = 0; v + 1 < 2 * kHalf; ++v) {
     edges.emplace_back(v, v + 1);
   }

@@ -142,6 +142,21 @@ TEST_CASE("lists that wait for each other break V29 with a shortest cycle",
   CHECK_THAT(found[0].message, ContainsSubstring("exchange"));
 }
 
+TEST_CASE("a cycle is told by its turns: of a row's run the first and the last",
+          "[scheduler][validate][deadlock]") {
+  const auto found = check(
+      "@form list\n0F0 0F1 0F2 0B0 0F3 0F4 0F5 0F6 0B1 0B2 0B3 0B4 0B5 0B6\n"
+      "1F0 1F1 1F2 1F3 1F4 1F5 1F6 1B0 1B1 1B2 1B3 1B4 1B5 1B6");
+  REQUIRE(codes(found) == Rules{"V29"});
+  CHECK(found[0].cycle.size() == 4);
+  CHECK(to_string(found[0].cycle[0]) == "0B0");
+  CHECK(to_string(found[0].cycle[3]) == "1B0");
+
+  const auto other = check("@form list\n0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1\n2F1 2B1 2F0 2B0");
+  REQUIRE(codes(other) == Rules{"V29"});
+  CHECK(other[0].missing == "1B0 -> 1F1 -> 2F1 -> 2B0 -> 1B0");
+}
+
 TEST_CASE("the proposed exchange repairs the deadlock", "[scheduler][validate][deadlock]") {
   const Schedule stuck = Schedule::parse("@form list\n0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1");
   const auto repair = check(stuck)[0].repair;
@@ -615,7 +630,7 @@ TEST_CASE("updates cost what they wait for, not what a microbatch is numbered",
 }
 
 TEST_CASE("a deadlock of long rows is found and explained", "[scheduler][validate][deadlock]") {
-  // All backwards before all forwards: every cycle is as long as the row.
+  // All backwards before all forwards.
   constexpr int kMany = 20'000;
   Schedule::Row row;
   for (int m = 0; m < kMany; ++m) {
@@ -626,9 +641,8 @@ TEST_CASE("a deadlock of long rows is found and explained", "[scheduler][validat
   }
   const auto found = check(Schedule(Schedule::Form::List, {row}));
   REQUIRE(codes(found) == Rules{"V29"});
-  CHECK(found[0].cycle.size() == kMany + 1);
+  CHECK(found[0].missing == "0B0 -> 0F0 -> 0B0");
   CHECK(found[0].message.size() < 2000);
-  CHECK_THAT(found[0].message, ContainsSubstring("(20001 in all)"));
 }
 
 }  // namespace

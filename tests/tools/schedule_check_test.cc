@@ -54,6 +54,42 @@ TEST_CASE("a valid schedule is good, and says its size", "[tools][schedule]") {
         "valid: 1 device, 1 stage, 1 microbatch\n");
 }
 
+TEST_CASE("a CSV whose columns are no times is read as an order, which is noted",
+          "[tools][schedule]") {
+  const TemporaryFolder folder;
+  // Stage 1 beside stage 0; rows of different lengths.
+  const std::string beside = folder.write("beside.csv", "0F0,0F1,,0B0,0B1\n1F0,1F1,1B0,1B1\n");
+  const CommandResult lax = run_schedule({"check", beside});
+  CHECK(lax.exit_code == 0);
+  CHECK(lax.out == "valid: 2 devices, 2 stages, 2 microbatches\n");
+  CHECK_THAT(lax.err,
+             ContainsSubstring("columns show no times: 2 cells stand before what they need; read "
+                               "as an order"));
+  CHECK(run_schedule({"convert", beside, "--to", "text"}).out ==
+        "0F0 0F1 .   .   0B0 0B1\n.   1F0 1F1 1B0 1B1 .\n");
+  const CommandResult strict = run_schedule({"check", beside, "--strict"});
+  CHECK(strict.exit_code == 1);
+  CHECK(strict.err.empty());
+  CHECK_THAT(strict.out, ContainsSubstring("V20"));
+
+  // An order that cannot run has its cycle and repair, not one complaint for each column.
+  const std::string stuck = folder.write("stuck.csv", "0F0,0B0,,0F1,0B1\n1F0,1F1,1B0,1B1\n");
+  const CommandResult deadlock = run_schedule({"check", stuck, "--json"});
+  CHECK(deadlock.exit_code == 1);
+  const Json violations = Json::parse(deadlock.out).at("violations");
+  REQUIRE(violations.size() == 1);
+  CHECK(violations[0].at("rule") == "V29");
+  CHECK(violations[0].at("cycle") == Json({"0B0", "0F1", "1F1", "1B0"}));
+  CHECK(violations[0].at("repair").size() == 2);
+
+  // Columns that are times stay an array, and text always is.
+  const std::string timed = folder.write("timed.csv", "0F0,0F1,,0B0,,0B1\n,1F0,1B0,1F1,1B1,\n");
+  CHECK(run_schedule({"check", timed}).err.empty());
+  CHECK(run_schedule({"convert", timed, "--to", "pytorch"}).out ==
+        "0F0,0F1,,0B0,,0B1\n,1F0,1B0,1F1,1B1,\n");
+  CHECK(run_schedule({"check", "-"}, "0F0 0F1 . 0B0 0B1\n1F0 1F1 1B0 1B1 .\n").exit_code == 1);
+}
+
 TEST_CASE("violations are a grid, a message and exit status 1", "[tools][schedule]") {
   const TemporaryFolder folder;
   const CommandResult result = run_schedule({"check", folder.write("x", kLate)});

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/column_order.h"
 #include "stagecraft/scheduler/formats/cell_text.h"
 #include "stagecraft/scheduler/formats/json.h"
 #include "stagecraft/scheduler/formats/pytorch_csv.h"
@@ -95,6 +96,24 @@ PytorchSchedule parse(const std::string& text, ScheduleFormat format) {
   return {Schedule::parse(text), {}};
 }
 
+/// The order of a CSV's rows where its columns show no times, and that it was read so.
+void read_by_order(Schedule& schedule,
+                   const StageGraph& graph,
+                   const std::string& name,
+                   Console& console) {
+  const std::size_t early = count_early_cells(schedule, graph);
+  if (early == 0) {
+    return;
+  }
+  schedule = schedule.to_list();
+  console.err << fmt::format(
+      "note: {}: columns show no times: {} before what {}; read as an order (--strict takes them "
+      "for times)\n",
+      name,
+      early == 1 ? "a cell stands" : fmt::format("{} cells stand", early),
+      early == 1 ? "it needs" : "they need");
+}
+
 /// Edges one per line or joined by commas; `#` begins a comment.
 std::string edges_of_lines(const std::string& text) {
   std::istringstream lines(text);
@@ -126,6 +145,7 @@ void add_read_options(CLI::App& app, ReadOptions& options) {
                  options.graph,
                  "which stage feeds which, e.g. 0-2,1-2 [the file's own, or one chain]")
       ->type_name("EDGES|@FILE");
+  app.add_flag("--strict", options.strict, "take the columns of a PyTorch CSV for times");
 }
 
 std::string source_name(const std::string& path) {
@@ -188,6 +208,10 @@ ScheduleFile read_schedule(const std::string& path, const ReadOptions& options, 
                                  over_stages_of(read.schedule, read_graph(options.graph, console)));
     }
     StageGraph graph = read.schedule.stage_graph();
+    const bool csv = format == ScheduleFormat::Pytorch || format == ScheduleFormat::PytorchComms;
+    if (csv && !options.strict && read.schedule.form() == Schedule::Form::Array) {
+      read_by_order(read.schedule, graph, name, console);
+    }
     return {name,
             std::move(text),
             std::move(read.schedule),

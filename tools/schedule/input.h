@@ -20,6 +20,8 @@ namespace stagecraft::tools {
 struct ReadOptions {
   std::string from;   ///< the format's name; empty: seen from the file
   std::string graph;  ///< "0-1,1-2" or "@FILE"; empty: the file's own, or one chain
+  bool strict =
+      false;  ///< the columns of a CSV are times; else its order counts where they are not
 };
 
 struct ScheduleFile {
@@ -32,7 +34,7 @@ struct ScheduleFile {
 
 /// Adds the argument FILE. `path` must outlive the parse.
 void add_file_argument(CLI::App& app, std::string& path);
-/// Adds --from and --graph.
+/// Adds --from, --graph and --strict.
 void add_read_options(CLI::App& app, ReadOptions& options);
 
 /// Returns the content of a file, or of standard input for "-", up to the size that parsers take.
@@ -49,6 +51,7 @@ void add_read_options(CLI::App& app, ReadOptions& options);
 /// Errors: UsageFile for an unreadable file, UsageArgument for what is no edges.
 [[nodiscard]] StageGraph read_graph(const std::string& option, Console& console);
 
+/// A CSV whose columns are no times is read as a list, which is noted on standard error.
 /// Errors: UsageFile; ScheduleParse with file, line, column and cell.
 [[nodiscard]] ScheduleFile read_schedule(const std::string& path,
                                          const ReadOptions& options,

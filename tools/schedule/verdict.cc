@@ -14,50 +14,30 @@ namespace stagecraft::tools {
 namespace {
 
 constexpr std::size_t kCyclesShown = 3;
-constexpr std::size_t kCycleRunsShown = 20;
-constexpr std::size_t kLongRun = 4;
+constexpr std::size_t kStepsShown = 40;
 
 std::string place_text(const Schedule& schedule, const std::pair<int, int>& place) {
   const bool list = schedule.form() == Schedule::Form::List;
   return fmt::format("row {}, {} {}", place.first, list ? "position" : "column", place.second);
 }
 
-/// How many cells of the cycle from `begin` on are of one row: only the first of them waits for
-/// another row.
-std::size_t run_length(const Violation& v, std::size_t begin) {
-  std::size_t end = begin + 1;
-  while (end < v.cells.size() && v.cells[end].first == v.cells[begin].first) {
-    ++end;
-  }
-  return end - begin;
-}
-
-/// One line per task: what it waits for is the one before it, the first waits for the last. Of a
-/// long run within one row both ends are enough.
+/// One line per task: the first waits for the last, and each other for the one before it, for its
+/// result or for its turn in the row.
 std::string cycle_text(const Schedule& schedule, const Violation& v) {
   std::string text = fmt::format(
       "\n{}: {} that wait for each other\n", v.rule, count_text(v.cycle.size(), "task"));
-  const auto line = [&](std::size_t i) {
-    const Task& before = v.cycle[i == 0 ? v.cycle.size() - 1 : i - 1];
-    text += fmt::format("  {} ({}) waits for {}\n",
-                        to_string(v.cycle[i]),
-                        place_text(schedule, v.cells[i]),
-                        to_string(before));
-  };
-  std::size_t runs = 0;
-  for (std::size_t i = 0; i < v.cells.size(); ++runs) {
-    if (runs == kCycleRunsShown) {
+  for (std::size_t i = 0; i < v.cells.size(); ++i) {
+    if (i == kStepsShown) {
       return text + fmt::format("  ... and {} more\n", v.cells.size() - i);
     }
-    const std::size_t run = run_length(v, i);
-    line(i);
-    if (run > kLongRun) {
-      text += fmt::format(
-          "  ... {} more of row {}, each for the one before\n", run - 2, v.cells[i].first);
-      i += run - 1;
-      line(i);
-    }
-    ++i;
+    const std::size_t before = i == 0 ? v.cells.size() - 1 : i - 1;
+    const bool in_row =
+        v.cells[before].first == v.cells[i].first && v.cells[before].second < v.cells[i].second;
+    text += fmt::format("  {} ({}) {} {}\n",
+                        to_string(v.cycle[i]),
+                        place_text(schedule, v.cells[i]),
+                        in_row ? "stands behind" : "waits for",
+                        to_string(v.cycle[before]));
   }
   return text;
 }

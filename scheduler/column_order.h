@@ -1,0 +1,18 @@
+/// column_order: whether the columns of an array are times.
+///
+/// In some files only the order of a row counts and columns are decoration: PyTorch's own dumps put a
+/// cell beside what it needs, and run, as ranks wait for data. Pure; any thread.
+#pragma once
+
+#include <cstddef>
+
+#include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/scheduler/stage_graph.h"
+
+namespace stagecraft {
+
+/// Returns how many cells stand in or before the column of something they need, which V20 to V23
+/// forbid in an array. What is missing counts for nothing.
+[[nodiscard]] std::size_t count_early_cells(const Schedule& array, const StageGraph& graph);
+
+}  // namespace stagecraft
