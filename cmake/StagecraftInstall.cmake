@@ -24,6 +24,19 @@ install(DIRECTORY base scheduler futures compiler actors
 install(FILES stagecraft.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/stagecraft")
 install(TARGETS stagecraft)
 
+# The command serves everybody who may read the prefix, which the folder that LibTorch was fetched into may not be:
+# what the runtime's program links of it comes along, in the folders in which these libraries look for each other.
+set(runtime_dir "libexec/stagecraft")
+set_target_properties(stagecraft_runtime_program PROPERTIES
+  INSTALL_RPATH "$ORIGIN/torch/lib" INSTALL_RPATH_USE_LINK_PATH OFF)
+install(TARGETS stagecraft_runtime_program DESTINATION ${runtime_dir})
+cmake_path(GET LibTorch_INCLUDE_DIR PARENT_PATH libtorch_home)
+cmake_path(GET libtorch_home PARENT_PATH libtorch_site)
+install(DIRECTORY "${libtorch_home}/lib/" DESTINATION "${runtime_dir}/torch/lib"
+  USE_SOURCE_PERMISSIONS FILES_MATCHING REGEX "/lib(c10|torch_cpu)\\.so$" REGEX "/libgomp[^/]*\\.so\\.[0-9]+$")
+install(DIRECTORY "${libtorch_site}/nvidia" DESTINATION ${runtime_dir}
+  OPTIONAL FILES_MATCHING REGEX "/lib(cupti|cudart)\\.so\\.[0-9]+$")
+
 configure_package_config_file(cmake/stagecraftConfig.cmake.in
   "${PROJECT_BINARY_DIR}/stagecraftConfig.cmake" INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/stagecraftConfigVersion.cmake"

@@ -19,20 +19,10 @@
 #include <ATen/core/Tensor.h>
 
 #include "stagecraft/actors/executor/device.h"
+#include "stagecraft/actors/executor/instruction_time.h"
 #include "stagecraft/futures/future.h"
 
 namespace stagecraft {
-
-/// Units: nanoseconds of the rank's steady clock, in a StepResult of the driver's; bytes.
-struct InstructionTime {
-  std::int64_t start = 0;
-  std::int64_t end = 0;
-  std::int64_t arrived = 0;  ///< Recv: when its tensor was there; 0 for all others
-  std::int64_t bytes = 0;    ///< Send, Recv: of the tensor
-  std::int64_t held =
-      0;  ///< by the rank, when the instruction had ended: slots and what autograd keeps
-  std::int64_t in_flight = 0;  ///< (stage, microbatch) pairs kept for a backward, then
-};
 
 class TimelineRecorder {
  public:

@@ -8,21 +8,10 @@
 
 #include "stagecraft/base/ids.h"
 #include "stagecraft/compiler/graph.h"
+#include "stagecraft/compiler/plan/op.h"
 #include "stagecraft/scheduler/cell.h"
 
 namespace stagecraft {
-
-enum class Op : std::uint8_t {
-  Run,         ///< a stage's forward or backward of one microbatch
-  Send,        ///< hands a slot's tensor to a peer
-  Recv,        ///< fills a slot from a peer
-  Collective,  ///< what the ranks of a group do together, with the gradients of a stage
-  Free,        ///< empties a slot
-  Accumulate,  ///< adds a microbatch's parameter gradients into a stage's bucket
-  Vote,        ///< finite? norms? the commit point of the step
-  Update,      ///< the optimizer on a stage's bucket
-  Regroup,     ///< makes one tensor of rows of others, for a stage of another microbatch size
-};
 
 /// A queue of a rank (P-2). Transfers have the stream of their name; everything else computes, but
 /// a Free may stand on any.

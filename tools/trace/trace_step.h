@@ -1,8 +1,8 @@
 /// TraceStep: everything the ranks recorded in one step, instruction by instruction, in plain
 /// words.
 ///
-/// Made from a plan and the timelines of a step, or by reading a trace file; written to one, and
-/// turned into the scheduler's MeasuredStep. A value.
+/// Made from a plan and the timelines of a step (trace_of_plan.h), or by reading a trace file;
+/// written to one, and turned into the scheduler's MeasuredStep. A value.
 /// TS-1: the events of a rank are in the order in which they ran; one thread ran them, so they do
 /// not overlap.
 #pragma once
@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "stagecraft/actors/executor/timeline.h"
-#include "stagecraft/compiler/plan/plan.h"
+#include "stagecraft/actors/executor/instruction_time.h"
+#include "stagecraft/compiler/plan/op.h"
 #include "stagecraft/scheduler/layout.h"
 #include "stagecraft/scheduler/measured_step.h"
 
@@ -31,12 +31,6 @@ struct TraceStep {
   std::int64_t step = 0;  ///< the number of updates made with it
   std::vector<std::vector<TraceEvent>> ranks;
 };
-
-/// Requires: `timelines` has a list per rank of the plan, each with a time per instruction.
-[[nodiscard]] TraceStep trace_step(std::int64_t step,
-                                   const Plan& plan,
-                                   const Layout& layout,
-                                   const std::vector<std::vector<InstructionTime>>& timelines);
 
 /// By the schedule's rows, each as the first of its ranks measured it. A task lasts from the start
 /// of its run until its gradients are added up.

@@ -5,7 +5,7 @@
 #include "stagecraft/base/log.h"
 #include "stagecraft/scheduler/comparison.h"
 #include "stagecraft/tools/trace/report.h"
-#include "stagecraft/tools/trace/trace_step.h"
+#include "stagecraft/tools/trace/trace_of_plan.h"
 
 namespace stagecraft::tools {
 

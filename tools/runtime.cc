@@ -1,0 +1,58 @@
+/// The commands that need LibTorch or the cluster: a program of its own, which `stagecraft` becomes
+/// when it is given one of their words, so that all else starts without them. Workers run it
+/// directly.
+
+#include <string>
+#include <vector>
+
+#include "stagecraft/compiler/lack_of_memory.h"
+#include "stagecraft/tools/console.h"
+#include "stagecraft/tools/doctor/doctor.h"
+#include "stagecraft/tools/exit_code.h"
+#include "stagecraft/tools/guarded.h"
+#include "stagecraft/tools/import/import.h"
+#include "stagecraft/tools/launch/launch.h"
+#include "stagecraft/tools/profile/profile.h"
+#include "stagecraft/tools/runtime_words.h"
+#include "stagecraft/tools/sub_command.h"
+#include "stagecraft/tools/train/local_work.h"
+#include "stagecraft/tools/train/train.h"
+#include "stagecraft/tools/worker/worker.h"
+
+namespace stagecraft::tools {
+namespace {
+
+SubCommand command(std::string_view word, decltype(SubCommand::run) run, const char* appetite) {
+  return {word, "", about(word), thrifty(std::move(run), appetite, &lack_of_memory)};
+}
+
+ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
+  const CommandGroup group{
+      .command = "stagecraft",
+      .about = "The commands of stagecraft that train; `stagecraft --help` has all.",
+      .column = 12,
+      .commands =
+          {command("train",
+                   &train,
+                   "--dim, --ffn or --layers (its weights), --microbatch-size, --microbatches or "
+                   "--seq (what a step holds), or leave out --verify; of a model from a file, its "
+                   "microbatches; --force tries what seems too large"),
+           command("import", &import_model, "the model, or the data of --inputs"),
+           command("profile", &profile_model, "--microbatch-sizes, or the model"),
+           command("doctor", &doctor, "--hosts"),
+           command("launch", &launch, "its program"),
+           command("worker", &worker, "its driver's program")},
+      .notes = ""};
+  return run_sub_command(group, words, console);
+}
+
+}  // namespace
+}  // namespace stagecraft::tools
+
+int main(int argc, char** argv) {
+  using namespace stagecraft::tools;
+  register_local_work();  // for workers, too
+  Console console = process_console();
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  return static_cast<int>(guarded([&] { return dispatch(words, console); }, console));
+}

@@ -1,0 +1,20 @@
+/// trace_step: the TraceStep of a plan whose ranks recorded their timelines.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "stagecraft/actors/executor/timeline.h"
+#include "stagecraft/compiler/plan/plan.h"
+#include "stagecraft/scheduler/layout.h"
+#include "stagecraft/tools/trace/trace_step.h"
+
+namespace stagecraft::tools {
+
+/// Requires: `timelines` has a list per rank of the plan, each with a time per instruction.
+[[nodiscard]] TraceStep trace_step(std::int64_t step,
+                                   const Plan& plan,
+                                   const Layout& layout,
+                                   const std::vector<std::vector<InstructionTime>>& timelines);
+
+}  // namespace stagecraft::tools
