@@ -1,7 +1,7 @@
 /// column_order: whether the columns of an array are times.
 ///
-/// In some files only the order of a row counts and columns are decoration: PyTorch's own dumps put a
-/// cell beside what it needs, and run, as ranks wait for data. Pure; any thread.
+/// In some files only the order of a row counts and columns are decoration: PyTorch's own dumps put
+/// a cell beside what it needs, and run, as ranks wait for data. Pure; any thread.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-/// InstructionTime: when one instruction ran, and what its rank held then. Made by TimelineRecorder.
+/// InstructionTime: when one instruction ran, and what its rank held then. See TimelineRecorder.
 #pragma once
 
 #include <cstdint>

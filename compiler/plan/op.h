@@ -1,5 +1,5 @@
-/// Op: what kind of thing an instruction of a plan is. Apart from Instruction, as traces of a run are
-/// read where LibTorch is not.
+/// Op: what kind of thing an instruction of a plan is. Apart from Instruction, as traces of a run
+/// are read where LibTorch is not.
 #pragma once
 
 #include <cstdint>

@@ -3,9 +3,9 @@
 ///     row 0:  0F0 0B0 0F1     0B0 needs 1B0, which stands behind 1F1 in its row, which needs 0F1,
 ///     row 1:  1F0 1F1 1B0     which stands behind 0B0 in its row: a cycle of four
 ///
-/// A cycle is told by its turns. A row's own order needs no word, so of those that follow each other
-/// in a row only the first, which waits for another row, and the last, for which another row waits,
-/// are told and counted.
+/// A cycle is told by its turns. A row's own order needs no word, so of those that follow each
+/// other in a row only the first, which waits for another row, and the last, for which another row
+/// waits, are told and counted.
 ///
 /// 1. The rows are run (TaskGraph::walk), each until it must wait. That is linear, as each entry
 ///    runs once and is looked at once for each result it needs; where all of them run, it is all.

@@ -174,7 +174,7 @@ TEST_CASE("a source that a rank's program does not know is named with it",
   CHECK(error.code() == Errc::UsageArgument);
   CHECK_THAT(error.what(),
              ContainsSubstring("no source \"numbered\" is registered") &&
-                 ContainsSubstring("bin/stagecraft on "));
+                 ContainsSubstring("/stagecraft on "));
   CHECK(sent(there, 0).get().step == 1);
 }
 

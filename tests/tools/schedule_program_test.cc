@@ -1,5 +1,7 @@
 /// `stagecraft schedule` as a shell runs it: pipes, exit statuses, terminals and full disks.
 
+#include <filesystem>
+
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/tests/support/catch.h"
@@ -41,6 +43,24 @@ TEST_CASE("make, check and simulate can be piped", "[tools][schedule]") {
   CHECK(answer.at("columns") == 22);
   CHECK(answer.at("makespan") == 33);
   CHECK(answer.at("hash") == "e668f443e2c0cd9d");
+}
+
+TEST_CASE("the command without its runtime plans, and says what it lacks to train",
+          "[tools][schedule]") {
+  const TemporaryFolder folder;
+  const std::string alone = folder.path() + "/bin/stagecraft";
+  std::filesystem::create_directory(folder.path() + "/bin");
+  std::filesystem::copy_file(STAGECRAFT_COMMAND, alone);
+  CHECK(run_command({alone, "schedule", "list"}).exit_code == 0);
+  for (const char* word : {"train", "import", "profile", "doctor", "launch", "worker"}) {
+    const CommandResult result = run_command({alone, word, "--help"});
+    CAPTURE(word, result.err);
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    CHECK_THAT(result.err,
+               ContainsSubstring(folder.path() + "/libexec/stagecraft/stagecraft") &&
+                   ContainsSubstring("No such file") && ContainsSubstring("whole"));
+  }
 }
 
 TEST_CASE("a pipe with a broken schedule fails, and says why", "[tools][schedule]") {
