@@ -141,9 +141,9 @@ TEST_CASE("a deadlock is drawn, listed task by task, and repaired", "[tools][sch
   for (const char* part : {"d0  0F0 [0B0] [0F1] 0B1\n",
                            "d1  1F0 [1F1] [1B0] 1B1\n",
                            "0B0 (row 0, position 1) waits for 1B0\n",
-                           "0F1 (row 0, position 2) waits for 0B0\n",
+                           "0F1 (row 0, position 2) stands behind 0B0\n",
                            "1F1 (row 1, position 1) waits for 0F1\n",
-                           "1B0 (row 1, position 2) waits for 1F1\n",
+                           "1B0 (row 1, position 2) stands behind 1F1\n",
                            "repair: exchange 0B0 and 0F1 of row 0 (positions 1 and 2)"}) {
     CHECK_THAT(result.out, ContainsSubstring(part));
   }
@@ -167,9 +167,9 @@ TEST_CASE("of a long cycle both ends of each row's part are told", "[tools][sche
   CHECK(result.exit_code == 1);
   CHECK_THAT(result.out,
              ContainsSubstring("  0B0 (row 0, position 1) waits for 1B0\n"
-                               "  ... 7 more of row 0, each for the one before\n"
-                               "  0F8 (row 0, position 9) waits for 0F7\n"));
-  CHECK_THAT(result.out, !ContainsSubstring("0F5 (row 0"));
+                               "  0F9 (row 0, position 10) stands behind 0B0\n"
+                               "  1F9 (row 1, position 0) waits for 0F9\n"
+                               "  1B0 (row 1, position 10) stands behind 1F9\n"));
 }
 
 TEST_CASE("check for programs says rule, place, task, message, cycle and repair",
@@ -270,8 +270,8 @@ TEST_CASE("edges of an option replace the chain", "[tools][schedule]") {
 TEST_CASE("a CSV is a chain unless edges are given, and keeps its own placement",
           "[tools][schedule]") {
   const std::string csv = "0F0,,,0B0\n1F0,,,1B0\n,2F0,2B0,\n";
-  CHECK(check_json(csv, 1).at("violations")[0].at("rule") == "V20");
-  CHECK(check_json(csv, 0, {"--graph", "0-2,1-2"}).at("valid") == true);
+  CHECK(check_json(csv, 1, {"--strict"}).at("violations")[0].at("rule") == "V20");
+  CHECK(check_json(csv, 0, {"--strict", "--graph", "0-2,1-2"}).at("valid") == true);
   // A V: stages 0 and 3 on the first rank.
   CHECK(check_json("0F0,,,3F0,3B0,,,0B0\n,1F0,2F0,,,2B0,1B0,\n", 0).at("valid") == true);
 }

@@ -27,6 +27,10 @@ using Words = std::vector<std::string>;
 [[nodiscard]] ExitCode show_schedule(const Words& words, Console& console);
 /// `convert FILE --to FORMAT`.
 [[nodiscard]] ExitCode convert_schedule(const Words& words, Console& console);
+/// `fmt FILE`: in its own format, as it is usually written.
+[[nodiscard]] ExitCode format_schedule(const Words& words, Console& console);
+/// `lint FILE`: what is legal but odd.
+[[nodiscard]] ExitCode lint_schedule(const Words& words, Console& console);
 /// `diff A B`: where two schedules part, and what it does to time and memory.
 [[nodiscard]] ExitCode diff_schedules(const Words& words, Console& console);
 /// `fix FILE`: the exchange that check proposes, made.

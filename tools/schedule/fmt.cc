@@ -1,0 +1,99 @@
+/// `stagecraft schedule fmt`
+#include <map>
+#include <sstream>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/output.h"
+#include "stagecraft/tools/schedule/commands.h"
+#include "stagecraft/tools/schedule/format.h"
+#include "stagecraft/tools/schedule/input.h"
+
+namespace stagecraft::tools {
+namespace {
+
+/// Of a text: what stands before each row, and behind it.
+struct Comments {
+  std::map<std::size_t, std::string> before;
+  std::map<std::size_t, std::string> behind;
+};
+
+Comments comments_of(const std::string& text) {
+  Comments comments;
+  std::istringstream lines(text);
+  std::size_t row = 0;
+  for (std::string line; std::getline(lines, line);) {
+    line.erase(line.find_last_not_of(" \t\r") + 1);
+    const std::size_t first = line.find_first_not_of(" \t");
+    const std::size_t hash = line.find('#');
+    const bool is_row = first != std::string::npos && line[first] != '#' && line[first] != '@';
+    if (hash != std::string::npos) {
+      (is_row ? comments.behind[row] = "  " : comments.before[row]) +=
+          line.substr(hash) + (is_row ? "" : "\n");
+    }
+    row += is_row ? 1 : 0;
+  }
+  return comments;
+}
+
+/// The text with the comments of the one that it was made of: first those before all rows, then the
+/// headers, then rows with theirs.
+std::string with_comments(const std::string& text, Comments comments) {
+  std::string out = comments.before[0];
+  comments.before.erase(0);
+  std::istringstream lines(text);
+  std::size_t row = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('@')) {
+      out += line + '\n';
+      continue;
+    }
+    out += comments.before[row] + line + comments.behind[row] + '\n';
+    ++row;
+  }
+  return out + comments.before[row];
+}
+
+std::string canonical(const ScheduleFile& file, ScheduleFormat format) {
+  if (!file.communication.empty()) {
+    throw Error(Errc::UsageFile,
+                fmt::format("{} lists communication, whose order is its own; convert --to "
+                            "pytorch-comms lays it out anew",
+                            file.name));
+  }
+  return format == ScheduleFormat::Text || format == ScheduleFormat::List
+             ? with_comments(to_string(file.schedule), comments_of(file.text))
+             : write_schedule(file.schedule, file.graph, format);
+}
+
+}  // namespace
+
+ExitCode format_schedule(const Words& words, Console& console) {
+  std::string path;
+  ReadOptions read;
+  std::string output;
+  CLI::App app("Writes a schedule in its own format, as it is usually written.",
+               "stagecraft schedule fmt");
+  app.footer(
+      "Cells stand in columns, headers that say nothing new are left out, comments stay. The "
+      "result may replace the\nfile: fmt x.txt -o x.txt.");
+  add_file_argument(app, path);
+  app.add_option("-o,--output", output, "where to write [standard output]")->type_name("FILE");
+  add_read_options(app, read);
+  if (const auto help = parse_command_line(app, words)) {
+    write_output("", *help, console);
+    return ExitCode::Good;
+  }
+  read.strict = true;  // nothing becomes a list here
+  const ScheduleFile file = read_schedule(path, read, console);
+  const ScheduleFormat format =
+      read.from.empty() ? detect_format(file.text, path) : format_of("--from", read.from);
+  write_output(output, canonical(file, format), console);
+  return ExitCode::Good;
+}
+
+}  // namespace stagecraft::tools

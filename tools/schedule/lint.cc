@@ -1,0 +1,64 @@
+/// `stagecraft schedule lint`
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "stagecraft/scheduler/oddities.h"
+#include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/output.h"
+#include "stagecraft/tools/schedule/commands.h"
+#include "stagecraft/tools/schedule/input.h"
+#include "stagecraft/tools/schedule/verdict.h"
+
+namespace stagecraft::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string as_json(const std::vector<Oddity>& oddities) {
+  Json list = Json::array();
+  for (const Oddity& oddity : oddities) {
+    list.push_back({{"kind", oddity.kind}, {"message", oddity.message}});
+  }
+  return Json{{"oddities", list}}.dump() + '\n';
+}
+
+std::string as_text(const ScheduleFile& file, const std::vector<Oddity>& oddities) {
+  if (oddities.empty()) {
+    return fmt::format("nothing odd: {}\n", size_text(file));
+  }
+  std::string text;
+  for (const Oddity& oddity : oddities) {
+    text += fmt::format("{}: {}\n", oddity.kind, oddity.message);
+  }
+  return text;
+}
+
+}  // namespace
+
+ExitCode lint_schedule(const Words& words, Console& console) {
+  std::string path;
+  ReadOptions read;
+  bool json = false;
+  CLI::App app("Says what of a valid schedule is legal but odd.", "stagecraft schedule lint");
+  app.footer(
+      "Exit status: 0 nothing is odd, 1 something is, or a rule is broken, 2 unreadable or wrong "
+      "usage.");
+  add_file_argument(app, path);
+  app.add_flag("--json", json, "as one JSON object");
+  add_read_options(app, read);
+  if (const auto help = parse_command_line(app, words)) {
+    write_output("", *help, console);
+    return ExitCode::Good;
+  }
+  const ScheduleFile file = read_schedule(path, read, console);
+  require_valid(file);
+  const std::vector<Oddity> oddities = find_oddities(file.schedule, file.graph);
+  write_output("", json ? as_json(oddities) : as_text(file, oddities), console);
+  return oddities.empty() ? ExitCode::Good : ExitCode::Failed;
+}
+
+}  // namespace stagecraft::tools
