@@ -88,4 +88,22 @@ std::string task_colour(const Task& task, ColourScheme scheme, int stages) {
   return fmt::format("#{:02x}{:02x}{:02x}", to_byte(rgb[0]), to_byte(rgb[1]), to_byte(rgb[2]));
 }
 
+std::string kind_colour(CellKind kind, ColourScheme scheme) {
+  const auto coloured = [&](CellKind shade, int hue) {
+    return task_colour({.kind = shade, .stage = StageId(hue)}, scheme);
+  };
+  switch (kind) {
+    case CellKind::Forward:
+      return coloured(CellKind::BackwardInput, 0);  // blue
+    case CellKind::Backward:
+      return coloured(CellKind::BackwardInput, 1);  // orange
+    case CellKind::BackwardInput:
+      return coloured(CellKind::BackwardInput, 2);  // green
+    case CellKind::BackwardWeight:
+      return coloured(CellKind::BackwardInput, 3);  // violet
+    default:
+      return coloured(CellKind::Update, 0);
+  }
+}
+
 }  // namespace stagecraft

@@ -29,4 +29,7 @@ inline constexpr int kRampColours = 256;
                                       ColourScheme scheme = ColourScheme::Light,
                                       int stages = kStageColours);
 
+/// The same where hue says the kind.
+[[nodiscard]] std::string kind_colour(CellKind kind, ColourScheme scheme = ColourScheme::Light);
+
 }  // namespace stagecraft

@@ -20,20 +20,6 @@ constexpr std::array<std::pair<CellKind, std::string_view>, 5> kKinds{
 /// A legend has so many samples of colours that are too many to name one by one.
 constexpr std::size_t kSamples = 32;
 
-/// Where kinds have colours, which: hues far apart.
-int hue_of(CellKind kind) {
-  switch (kind) {
-    case CellKind::Backward:
-      return 1;  // orange
-    case CellKind::BackwardInput:
-      return 2;  // green
-    case CellKind::BackwardWeight:
-      return 3;  // violet
-    default:
-      return 0;  // blue
-  }
-}
-
 std::vector<int> chunks_of(const Schedule& schedule) {
   std::vector<int> chunks;
   std::set<int> seen;
@@ -154,9 +140,7 @@ int TaskColours::position(const Task& task) const {
 
 std::string TaskColours::of(const Task& task, ColourScheme scheme) const {
   if (by_ == ColourBy::Kind) {
-    const CellKind shade =
-        task.kind == CellKind::Update ? CellKind::Update : CellKind::BackwardInput;
-    return task_colour({.kind = shade, .stage = StageId(hue_of(task.kind))}, scheme);
+    return kind_colour(task.kind, scheme);
   }
   return task_colour({.kind = task.kind, .stage = StageId(position(task))}, scheme, count_);
 }
