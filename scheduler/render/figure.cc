@@ -210,11 +210,14 @@ Figure::Figure(const Schedule& schedule,
     : boxes(boxes_of(schedule, graph, timeline)),
       colours(schedule, options.colour_by),
       timed(timeline != nullptr),
+      axis_name(timed                                      ? "time"
+                : schedule.form() == Schedule::Form::Array ? "column"
+                                                           : "place"),
       length(timed ? timeline->makespan : static_cast<double>(schedule.columns())) {
   const bool groups = std::ranges::any_of(boxes, [](const Box& box) { return box.member > 0; });
   row_height = stretch * (groups ? kRowOfGroups : kRow);
-  left = 2 * kMargin + std::max(text_width(timed ? "time" : "column"),
-                                text_width(fmt::format("d{}", schedule.rows().size())));
+  left = 2 * kMargin +
+         std::max(text_width(axis_name), text_width(fmt::format("d{}", schedule.rows().size())));
   const double right = timed ? kIdleNote : kMargin;
   if (options.width) {
     width = *options.width;

@@ -82,6 +82,7 @@ struct Figure {
   std::vector<Box> boxes;
   TaskColours colours;
   bool timed = false;
+  std::string axis_name;  ///< what its numbers count
   double length = 0;      ///< of the axis
   double scale = 1;       ///< pixels per unit of it
   double left = 0;        ///< where the axis begins

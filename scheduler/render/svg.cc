@@ -78,12 +78,10 @@ class Picture {
 
 std::string Picture::draw_axis() const {
   const double base = figure_.top - 2;
-  std::string text = fmt::format(
-      R"(<text x="{:.1f}" y="{:.1f}" class="label">{}</text>)",
-      figure_.left - kMargin,
-      base - 8,
-      timeline_ != nullptr ? "time"
-                           : (schedule_.form() == Schedule::Form::Array ? "column" : "place"));
+  std::string text = fmt::format(R"(<text x="{:.1f}" y="{:.1f}" class="label">{}</text>)",
+                                 figure_.left - kMargin,
+                                 base - 8,
+                                 figure_.axis_name);
   text += fmt::format(R"(<path d="M{:.1f} {:.1f}H{:.1f}" class="mark"/>)",
                       figure_.x(0),
                       base,

@@ -387,44 +387,6 @@ TEST_CASE("show writes a picture and a page", "[tools][schedule][show]") {
   CHECK_THAT(run_schedule({"show", "-", "--html", "-"}, kDeadlock).out, ContainsSubstring("V29"));
 }
 
-TEST_CASE("show draws a picture at its durations, width, title and colours",
-          "[tools][schedule][show]") {
-  const auto drawn = [](std::vector<std::string> words) {
-    words.insert(words.begin(), {"show", "-", "--svg", "-"});
-    const CommandResult result = run_schedule(words, kValid);
-    CHECK(result.exit_code == 0);
-    return result.out;
-  };
-  const std::string usual = drawn({});
-  CHECK_THAT(usual,
-             ContainsSubstring(">2 devices, 2 stages, 2 microbatches</text>") &&
-                 ContainsSubstring("0B0 on row 0, 4 to 6"));
-  CHECK_THAT(drawn({"--f", "3", "--b", "5"}), ContainsSubstring("0B0 on row 0, 11 to 16"));
-  CHECK_THAT(drawn({"--latency", "1"}), ContainsSubstring("0B0 on row 0, 6 to 8"));
-  CHECK_THAT(drawn({"--title", "A <b>"}), ContainsSubstring(">A &lt;b&gt;</text>"));
-  CHECK_THAT(drawn({"--width", "605"}), ContainsSubstring("width=\"605\""));
-  for (const char* by : {"kind", "chunk", "microbatch"}) {
-    CHECK(drawn({"--colour-by", by}) != usual);
-  }
-  CHECK(drawn({"--colour-by", "stage"}) == usual);
-  CHECK_THAT(run_schedule({"show", "-", "--html", "-", "--title", "Mine"}, kValid).out,
-             ContainsSubstring("<title>Mine</title>"));
-}
-
-TEST_CASE("options of pictures say what they expect", "[tools][schedule][show]") {
-  const auto shown = [](std::vector<std::string> words) {
-    words.insert(words.begin(), {"show", "-"});
-    return run_schedule(words, kValid);
-  };
-  check_message(shown({"--svg", "-", "--width", "10"}), 2, {"--width expects 320 to 16000 pixels"});
-  check_message(shown({"--svg", "-", "--width", "wide"}), 2, {"--width", "wide"});
-  check_message(shown({"--svg", "-", "--colour-by", "taste"}),
-                2,
-                {"--colour-by expects stage or kind or chunk or microbatch, found 'taste'"});
-  check_message(shown({"--width", "605"}), 2, {"--width is for a picture"});
-  check_message(shown({"--svg", "-", "--f", "-1"}), 2, {"--f"});
-}
-
 TEST_CASE("a picture and a page cannot be one file", "[tools][schedule][show]") {
   const TemporaryFolder folder;
   const std::string file = folder.path() + "/x";

@@ -1,4 +1,5 @@
 /// `stagecraft schedule show`
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,9 +10,11 @@
 
 #include "stagecraft/scheduler/render/html.h"
 #include "stagecraft/scheduler/render/svg.h"
+#include "stagecraft/scheduler/render/tikz.h"
 #include "stagecraft/tools/command_line.h"
 #include "stagecraft/tools/output.h"
 #include "stagecraft/tools/schedule/commands.h"
+#include "stagecraft/tools/schedule/converter.h"
 #include "stagecraft/tools/schedule/cost_options.h"
 #include "stagecraft/tools/schedule/format.h"
 #include "stagecraft/tools/schedule/input.h"
@@ -42,15 +45,21 @@ Drawing drawing_of(ScheduleFile file) {
 /// What is written instead of the terminal's grid.
 struct Outputs {
   std::string svg;
+  std::string tikz;
+  std::string pdf;
+  std::string png;
   std::string html;
   std::string title;
   std::string colour_by = "stage";
   double width = 0;
 
   [[nodiscard]] std::vector<std::pair<const char*, const std::string*>> files() const {
-    return {{"--svg", &svg}, {"--html", &html}};
+    return {
+        {"--svg", &svg}, {"--tikz", &tikz}, {"--pdf", &pdf}, {"--png", &png}, {"--html", &html}};
   }
-  [[nodiscard]] bool any() const { return !svg.empty() || !html.empty(); }
+  [[nodiscard]] bool any() const {
+    return std::ranges::any_of(files(), [](const auto& file) { return !file.second->empty(); });
+  }
 };
 
 void add_outputs(CLI::App& app, Outputs& outputs) {
@@ -58,6 +67,9 @@ void add_outputs(CLI::App& app, Outputs& outputs) {
     app.add_option(name, file, meaning)->type_name("FILE");
   };
   add_file("--svg", outputs.svg, "write a picture instead");
+  add_file("--tikz", outputs.tikz, "the picture for a paper's source, 12 cm wide");
+  add_file("--pdf", outputs.pdf, "the picture as PDF, by a program that converts SVG");
+  add_file("--png", outputs.png, "the same as PNG");
   add_file("--html", outputs.html, "write a page instead, to look around in with a browser");
   app.add_option("--title", outputs.title, "of picture and page [a picture's: the size]")
       ->type_name("TEXT");
@@ -72,7 +84,7 @@ void add_outputs(CLI::App& app, Outputs& outputs) {
 }
 
 /// Errors: UsageArgument for two outputs in one file and for options of pictures that say nothing.
-PictureOptions picture_of(const CLI::App& app, const Outputs& outputs) {
+PictureOptions picture_options(const CLI::App& app, const Outputs& outputs) {
   const auto files = outputs.files();
   for (std::size_t i = 0; i < files.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
@@ -110,16 +122,39 @@ PictureOptions picture_of(const CLI::App& app, const Outputs& outputs) {
   return options;
 }
 
-std::string svg_of(const Drawing& drawing, PictureOptions options) {
-  const ScheduleFile& file = drawing.file;
+/// `render`: render_svg or render_tikz.
+template <class Render>
+std::string picture_of(const Drawing& drawing, const PictureOptions& options, Render render) {
+  return render(drawing.file.schedule,
+                drawing.file.graph,
+                drawing.timeline ? &*drawing.timeline : nullptr,
+                drawing.violations,
+                options);
+}
+
+void write_pictures(const Drawing& drawing,
+                    PictureOptions options,
+                    const Outputs& outputs,
+                    Console& console) {
   if (options.title.empty()) {
-    options.title = size_text(file);
+    options.title = size_text(drawing.file);
   }
-  return render_svg(file.schedule,
-                    file.graph,
-                    drawing.timeline ? &*drawing.timeline : nullptr,
-                    drawing.violations,
-                    options);
+  if (!outputs.tikz.empty()) {
+    write_output(outputs.tikz, picture_of(drawing, options, render_tikz), console);
+  }
+  if (outputs.svg.empty() && outputs.pdf.empty() && outputs.png.empty()) {
+    return;
+  }
+  const std::string svg = picture_of(drawing, options, render_svg);
+  if (!outputs.svg.empty()) {
+    write_output(outputs.svg, svg, console);
+  }
+  if (!outputs.pdf.empty()) {
+    write_output(outputs.pdf, convert_svg(svg, PictureFormat::Pdf), console);
+  }
+  if (!outputs.png.empty()) {
+    write_output(outputs.png, convert_svg(svg, PictureFormat::Png), console);
+  }
 }
 
 std::string html_of(const Drawing& drawing, const std::string& title) {
@@ -149,7 +184,7 @@ ExitCode show_schedule(const Words& words, Console& console) {
     write_output("", *help, console);
     return ExitCode::Good;
   }
-  const PictureOptions picture = picture_of(app, outputs);
+  const PictureOptions picture = picture_options(app, outputs);
   Drawing drawing = drawing_of(read_schedule(path, read, console));
   const Costs costs = costs_of(app, cost_options, console);
   if (!outputs.any()) {
@@ -159,9 +194,7 @@ ExitCode show_schedule(const Words& words, Console& console) {
   if (drawing.violations.empty()) {
     drawing.timeline = timeline_of(drawing.file.schedule, drawing.file.graph, costs);
   }
-  if (!outputs.svg.empty()) {
-    write_output(outputs.svg, svg_of(drawing, picture), console);
-  }
+  write_pictures(drawing, picture, outputs, console);
   if (!outputs.html.empty()) {
     const std::string name = path == "-" ? "Schedule" : path;
     write_output(
