@@ -208,11 +208,11 @@ Figure::Figure(const Schedule& schedule,
                const PictureOptions& options,
                double stretch)
     : boxes(boxes_of(schedule, graph, timeline)),
-      colours(schedule, options.colour_by),
+      colours(schedule, graph, options.colour_by),
       timed(timeline != nullptr),
       axis_name(timed                                      ? "time"
                 : schedule.form() == Schedule::Form::Array ? "column"
-                                                           : "place"),
+                                                           : "position"),
       length(timed ? timeline->makespan : static_cast<double>(schedule.columns())) {
   const bool groups = std::ranges::any_of(boxes, [](const Box& box) { return box.member > 0; });
   row_height = stretch * (groups ? kRowOfGroups : kRow);

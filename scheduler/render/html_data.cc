@@ -113,12 +113,12 @@ std::string colours_by(ColourBy by, int count, ColourScheme scheme) {
   return json_list(colours, json_text);
 }
 
-std::string colours(const Schedule& schedule) {
+std::string colours(const Schedule& schedule, const StageGraph& graph) {
   std::string light;
   std::string dark;
   std::string counts;
   for (const ColourBy by : kColourBys) {
-    const int count = TaskColours(schedule, by).count();
+    const int count = TaskColours(schedule, graph, by).count();
     const auto add = [&](std::string& list, const std::string& value) {
       list += fmt::format("{}\"{}\":{}", list.empty() ? "" : ",", name(by), value);
     };
@@ -130,8 +130,8 @@ std::string colours(const Schedule& schedule) {
 }
 
 /// By stage, which of its device's.
-std::string chunks(const Schedule& schedule) {
-  const TaskColours colours(schedule);
+std::string chunks(const Schedule& schedule, const StageGraph& graph) {
+  const TaskColours colours(schedule, graph);
   std::vector<int> chunks;
   for (int s = 0; s < std::min(schedule.stages(), kMaxStages); ++s) {
     chunks.push_back(colours.chunk(StageId(s)));
@@ -227,7 +227,8 @@ std::string html_data(const Schedule& schedule,
                      keeping_stages(graph));
   out += fmt::format(
       "\"surplus\":{},\"surplusText\":{},\n", surplus_kinds(graph), surplus_text(schedule, graph));
-  out += "\"colours\":" + colours(schedule) + ",\"chunks\":" + chunks(schedule) + ",\n";
+  out +=
+      "\"colours\":" + colours(schedule, graph) + ",\"chunks\":" + chunks(schedule, graph) + ",\n";
   out += "\"rows\":" + json_list(schedule.rows(), row_cells) + ",\n";
   out += "\"times\":" + times(timeline) + ",\n";
   std::size_t marks = kMaxHtmlMarks;

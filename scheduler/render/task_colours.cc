@@ -106,17 +106,19 @@ std::string_view name(ColourBy by) {
   }
 }
 
-TaskColours::TaskColours(const Schedule& schedule, ColourBy by)
+TaskColours::TaskColours(const Schedule& schedule, const StageGraph& graph, ColourBy by)
     : by_(by), chunks_(chunks_of(schedule)) {
   std::map<int, TasksOfKinds> drawn;
   for (const Schedule::Row& row : schedule.rows()) {
     for (const Cell& cell : row) {
       for (const Task& task : cell.tasks()) {
-        drawn[position(task)].try_emplace(task.kind, task);
+        count_ = std::max(count_, position(task) + 1);
+        if (!graph.is_surplus(task)) {
+          drawn[position(task)].try_emplace(task.kind, task);
+        }
       }
     }
   }
-  count_ = drawn.empty() ? 1 : std::max(1, drawn.rbegin()->first + 1);
   legend_ = legend_of(by, drawn);
 }
 

@@ -1,7 +1,7 @@
 /// TaskColours: what the colours of one schedule's drawing say, and the legend that explains them.
 ///
 /// One place for all drawings, so that a legend's swatches are the colours drawn: a swatch is a
-/// task of the schedule. A value; any thread.
+/// task of the schedule that does something (one that does nothing is drawn as an empty box). A value; any thread.
 #pragma once
 
 #include <array>
@@ -13,6 +13,7 @@
 #include "stagecraft/scheduler/cell.h"
 #include "stagecraft/scheduler/render/palette.h"
 #include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/scheduler/stage_graph.h"
 
 namespace stagecraft {
 
@@ -34,7 +35,7 @@ struct LegendEntry {
 
 class TaskColours {
  public:
-  explicit TaskColours(const Schedule& schedule, ColourBy by = ColourBy::Stage);
+  TaskColours(const Schedule& schedule, const StageGraph& graph, ColourBy by = ColourBy::Stage);
 
   /// Returns "#rrggbb".
   [[nodiscard]] std::string of(const Task& task, ColourScheme scheme = ColourScheme::Light) const;

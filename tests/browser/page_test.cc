@@ -171,6 +171,9 @@ TEST_CASE("a task that does nothing says so, and what waits for it does not wait
   CHECK_THAT(page.text("#selection"), !ContainsSubstring("2I0"));
   CHECK_THAT(std::string(page.evaluate("document.getElementById('memory').ariaLabel")),
              ContainsSubstring("rank 0 peak 0"));
+  graph.freeze({0, 1, 2});
+  Page idle = pages.open_html(html_of(schedule, graph), "#view=columns");
+  CHECK_THAT(idle.text("#legend"), !ContainsSubstring("W weight gradient"));
   save(page.screenshot(), "frozen");
   CHECK(page.complaints() == std::vector<std::string>());
 }

@@ -121,7 +121,7 @@ TEST_CASE("colours say stage, kind, chunk or microbatch", "[scheduler][render]")
   const Task other_kind = task(CellKind::Backward, 3, 4);
   const Task other_microbatch = task(CellKind::Forward, 3, 9);
   const auto differ = [&](ColourBy by, const Task& other) {
-    const TaskColours colours(schedule, by);
+    const TaskColours colours(schedule, schedule.stage_graph(), by);
     return colours.of(first) != colours.of(other);
   };
   for (const ColourBy by : kColourBys) {
@@ -131,8 +131,9 @@ TEST_CASE("colours say stage, kind, chunk or microbatch", "[scheduler][render]")
     CHECK(differ(by, other_device) == (by == ColourBy::Stage));
     CHECK(differ(by, other_microbatch) == (by == ColourBy::Number));
   }
-  CHECK(TaskColours(schedule).chunk(StageId(11)) == 1);
-  CHECK(TaskColours(schedule).chunk(StageId(99)) == 0);
+  const TaskColours colours(schedule, schedule.stage_graph());
+  CHECK(colours.chunk(StageId(11)) == 1);
+  CHECK(colours.chunk(StageId(99)) == 0);
 }
 
 TEST_CASE("a legend names what there is", "[scheduler][render]") {
@@ -141,7 +142,8 @@ TEST_CASE("a legend names what there is", "[scheduler][render]") {
   request.microbatches = 20;
   const auto texts = [&](const char* builder, ColourBy by) {
     std::vector<std::string> names;
-    const TaskColours colours(build_schedule(builder, request), by);
+    const Schedule schedule = build_schedule(builder, request);
+    const TaskColours colours(schedule, schedule.stage_graph(), by);
     for (const LegendEntry& entry : colours.legend()) {
       names.push_back(entry.text);
     }
@@ -154,7 +156,8 @@ TEST_CASE("a legend names what there is", "[scheduler][render]") {
       Names{
           "chunk 0", "shades, of chunk 0:", "F forward", "I input gradient", "W weight gradient"});
   CHECK(texts("1f1b", ColourBy::Number).front() == "microbatches 0 to 19");
-  CHECK(TaskColours(Schedule(Schedule::Form::Array, {})).legend().empty());
+  const Schedule empty(Schedule::Form::Array, {});
+  CHECK(TaskColours(empty, empty.stage_graph()).legend().empty());
 }
 
 }  // namespace

@@ -175,6 +175,14 @@ TEST_CASE("a legend has exactly the colours that are drawn", "[scheduler][render
   }
 }
 
+TEST_CASE("a legend leaves out what is drawn as an empty box", "[scheduler][render][surplus]") {
+  StageGraph graph = StageGraph::chain(2);
+  graph.freeze({0, 1});
+  const std::string svg = render_svg(one_f_one_b(2, 2), graph, nullptr);
+  CHECK(count(svg, "class=\"surplus\"") == 4);
+  CHECK_THAT(svg, !ContainsSubstring("B backward"));
+}
+
 TEST_CASE("a picture is as wide as asked for, and no text leaves its cell", "[scheduler][render]") {
   const std::regex named_box(R"re(<rect x="([0-9.]*)"[^>]* width="([0-9.]*)"[^>]*/>)re"
                              R"re(<text [^>]*font-size:([0-9.]*)px[^>]*>([^<]*)<)re");

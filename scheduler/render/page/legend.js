@@ -9,6 +9,9 @@ function tasksByColour() {
   if (!drawnTasks.has(state.colourBy)) {
     const drawn = new Map();
     for (let task = 0; task < model.kind.length; ++task) {
+      if (isSurplus(task)) {
+        continue;  // has the swatch of such tasks
+      }
       const position = positionOf(task);
       if (!drawn.has(position)) {
         drawn.set(position, new Map());
