@@ -1,7 +1,8 @@
 /// TaskColours: what the colours of one schedule's drawing say, and the legend that explains them.
 ///
 /// One place for all drawings, so that a legend's swatches are the colours drawn: a swatch is a
-/// task of the schedule that does something (one that does nothing is drawn as an empty box). A value; any thread.
+/// task of the schedule that does something (one that does nothing is drawn as an empty box). A
+/// value; any thread.
 #pragma once
 
 #include <array>
