@@ -3,8 +3,8 @@
 ///
 /// Self-contained: the page's parts (render/page/) are built into the library, the schedule is
 /// embedded as JSON, and the page forbids itself all network. A fragment of the address chooses
-/// what it shows first: `#select=1F3`, `#view=columns`, `#violation=0`, `#theme=dark`, joined by
-/// `&`. Pure.
+/// what it shows first: `#select=1F3`, `#view=columns`, `#colour=kind`, `#violation=0`,
+/// `#theme=dark`, joined by `&`. Pure.
 /// H-1: no text of the schedule, its stages or its title can end the element it is embedded in.
 #pragma once
 

@@ -11,6 +11,7 @@
 #include "stagecraft/scheduler/render/html.h"
 #include "stagecraft/scheduler/render/json_text.h"
 #include "stagecraft/scheduler/render/palette.h"
+#include "stagecraft/scheduler/render/task_colours.h"
 #include "stagecraft/scheduler/surplus.h"
 
 namespace stagecraft::render {
@@ -93,19 +94,49 @@ std::string surplus_text(const Schedule& schedule, const StageGraph& graph) {
   return json_text(surplus.empty() ? "" : to_string(surplus, graph));
 }
 
-std::string colours(ColourScheme scheme) {
+/// By place and kind; of so many places that they share colours, each colour once.
+std::string colours_by(ColourBy by, int count, ColourScheme scheme) {
   constexpr std::array kKinds{CellKind::Forward,
                               CellKind::Backward,
                               CellKind::BackwardInput,
                               CellKind::BackwardWeight,
                               CellKind::Update};
-  std::vector<Task> tasks;
-  for (int s = 0; s < kStageColours; ++s) {
+  std::vector<std::string> colours;
+  const int places = std::min(count, kRampColours);
+  for (int place = 0; place < places; ++place) {
     for (const CellKind kind : kKinds) {
-      tasks.push_back({.kind = kind, .stage = StageId(s)});
+      colours.push_back(by == ColourBy::Kind
+                            ? kind_colour(kind, scheme)
+                            : task_colour({.kind = kind, .stage = StageId(place)}, scheme, places));
     }
   }
-  return json_list(tasks, [&](const Task& task) { return json_text(task_colour(task, scheme)); });
+  return json_list(colours, json_text);
+}
+
+std::string colours(const Schedule& schedule, const StageGraph& graph) {
+  std::string light;
+  std::string dark;
+  std::string counts;
+  for (const ColourBy by : kColourBys) {
+    const int count = TaskColours(schedule, graph, by).count();
+    const auto add = [&](std::string& list, const std::string& value) {
+      list += fmt::format("{}\"{}\":{}", list.empty() ? "" : ",", name(by), value);
+    };
+    add(light, colours_by(by, count, ColourScheme::Light));
+    add(dark, colours_by(by, count, ColourScheme::Dark));
+    add(counts, fmt::to_string(count));
+  }
+  return fmt::format(R"({{"light":{{{}}},"dark":{{{}}},"counts":{{{}}}}})", light, dark, counts);
+}
+
+/// By stage, which of its device's.
+std::string chunks(const Schedule& schedule, const StageGraph& graph) {
+  const TaskColours colours(schedule, graph);
+  std::vector<int> chunks;
+  for (int s = 0; s < std::min(schedule.stages(), kMaxStages); ++s) {
+    chunks.push_back(colours.chunk(StageId(s)));
+  }
+  return json_list(chunks, [](int chunk) { return fmt::to_string(chunk); });
 }
 
 std::string row_times(const RowTimeline& row) {
@@ -196,9 +227,8 @@ std::string html_data(const Schedule& schedule,
                      keeping_stages(graph));
   out += fmt::format(
       "\"surplus\":{},\"surplusText\":{},\n", surplus_kinds(graph), surplus_text(schedule, graph));
-  out += fmt::format("\"colours\":{{\"light\":{},\"dark\":{}}},\n",
-                     colours(ColourScheme::Light),
-                     colours(ColourScheme::Dark));
+  out +=
+      "\"colours\":" + colours(schedule, graph) + ",\"chunks\":" + chunks(schedule, graph) + ",\n";
   out += "\"rows\":" + json_list(schedule.rows(), row_cells) + ",\n";
   out += "\"times\":" + times(timeline) + ",\n";
   std::size_t marks = kMaxHtmlMarks;

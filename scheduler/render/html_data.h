@@ -3,7 +3,9 @@
 ///     {"title", "hash", "form", "stages", "microbatches", "share", "columns",
 ///      "names": {stage: name}, "edges": [[producer, consumer, owes a gradient]], "keeps": [stage],
 ///      "surplus": {stage: "BIW"}, "surplusText",                  // its backwards that do nothing
-///      "colours": {"light": ["#..."], "dark": ["#..."]},          // by stage colour, then FBIWU
+///      "colours": {"light": {"stage": ["#..."], "kind", "chunk", "microbatch"}, "dark", "counts"},
+///                                                              // by place, then FBIWU
+///      "chunks": [which of its device's stages],             // by stage
 ///      "rows": ["0F0 0F1 3 0B0"],                                 // a bare number: idle cells
 ///      "times": {"makespan", "rows": [{"starts", "ends", "waits", "transfers", "bytes",
 ///      "bytesAfter", ...}]}, "violations": [{"rule", "row", "column", "task", "message", "cycle",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <numbers>
 
 #include <fmt/format.h>
@@ -13,6 +14,12 @@ namespace {
 /// Degrees.
 constexpr std::array<double, kStageColours> kHues{
     250, 62, 150, 312, 98, 205, 350, 125, 282, 45, 175, 228};
+
+/// The ramp, from orange over green and blue to pink; in degrees.
+constexpr double kFirstHue = 45;
+constexpr double kLastHue = 352;
+/// In turn along the ramp; kinds lie at least 0.06 apart.
+constexpr std::array<double, 3> kLightnessSteps{0, 0.025, -0.025};
 
 struct Shade {
   double lightness = 0;
@@ -60,15 +67,43 @@ int to_byte(double linear) {
 
 }  // namespace
 
-std::string task_colour(const Task& task, ColourScheme scheme) {
-  const int stages = std::max(task.stage.value, 0) % kStageColours;
+std::string task_colour(const Task& task, ColourScheme scheme, int stages) {
   Shade wanted = shade(task.kind, scheme);
-  Rgb rgb = linear_rgb(wanted, kHues[static_cast<std::size_t>(stages)]);
+  double hue = 0;
+  const int stage = std::max(task.stage.value, 0);
+  if (stages <= kStageColours) {
+    hue = kHues[static_cast<std::size_t>(stage % kStageColours)];
+  } else {
+    const int colours = std::min(stages, kRampColours);
+    const auto place =
+        static_cast<int>(static_cast<std::int64_t>(stage % stages) * colours / stages);
+    hue = kFirstHue + (kLastHue - kFirstHue) * place / (colours - 1);
+    wanted.lightness += kLightnessSteps[static_cast<std::size_t>(place) % kLightnessSteps.size()];
+  }
+  Rgb rgb = linear_rgb(wanted, hue);
   while (!displayable(rgb) && wanted.chroma > 0) {  // paler, but of the same hue and lightness
     wanted.chroma = std::max(0.0, wanted.chroma - 0.005);
-    rgb = linear_rgb(wanted, kHues[static_cast<std::size_t>(stages)]);
+    rgb = linear_rgb(wanted, hue);
   }
   return fmt::format("#{:02x}{:02x}{:02x}", to_byte(rgb[0]), to_byte(rgb[1]), to_byte(rgb[2]));
+}
+
+std::string kind_colour(CellKind kind, ColourScheme scheme) {
+  const auto coloured = [&](CellKind shade, int hue) {
+    return task_colour({.kind = shade, .stage = StageId(hue)}, scheme);
+  };
+  switch (kind) {
+    case CellKind::Forward:
+      return coloured(CellKind::BackwardInput, 0);  // blue
+    case CellKind::Backward:
+      return coloured(CellKind::BackwardInput, 1);  // orange
+    case CellKind::BackwardInput:
+      return coloured(CellKind::BackwardInput, 2);  // green
+    case CellKind::BackwardWeight:
+      return coloured(CellKind::BackwardInput, 3);  // violet
+    default:
+      return coloured(CellKind::Update, 0);
+  }
 }
 
 }  // namespace stagecraft

@@ -1,5 +1,6 @@
 #include "stagecraft/scheduler/render/plan_page.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -60,10 +61,12 @@ std::string edges_json(const PlanPage& page) {
   });
 }
 
-std::string stage_colours(ColourScheme scheme) {
+/// As the timeline below has them.
+std::string stage_colours(int stages, ColourScheme scheme) {
   std::vector<std::string> colours;
-  for (int s = 0; s < kStageColours; ++s) {
-    colours.push_back(task_colour({.kind = CellKind::Forward, .stage = StageId(s)}, scheme));
+  for (int s = 0; s < std::max(stages, kStageColours); ++s) {
+    colours.push_back(
+        task_colour({.kind = CellKind::Forward, .stage = StageId(s)}, scheme, stages));
   }
   return json_list(colours, json_text);
 }
@@ -95,8 +98,8 @@ std::string render_plan_page(const PlanPage& page) {
                       json_number(page.bound),
                       json_list(page.candidates, candidate_json));
   data += fmt::format("\"colours\":{{\"light\":{},\"dark\":{}}},\n\"timeline\":{}}}",
-                      stage_colours(ColourScheme::Light),
-                      stage_colours(ColourScheme::Dark),
+                      stage_colours(static_cast<int>(page.stages.size()), ColourScheme::Light),
+                      stage_colours(static_cast<int>(page.stages.size()), ColourScheme::Dark),
                       timeline_json(page));
   return render::kPlanPage.document(page.title, data);
 }

@@ -3,6 +3,7 @@
 #include "stagecraft/tests/browser/page.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -170,6 +171,9 @@ TEST_CASE("a task that does nothing says so, and what waits for it does not wait
   CHECK_THAT(page.text("#selection"), !ContainsSubstring("2I0"));
   CHECK_THAT(std::string(page.evaluate("document.getElementById('memory').ariaLabel")),
              ContainsSubstring("rank 0 peak 0"));
+  graph.freeze({0, 1, 2});
+  Page idle = pages.open_html(html_of(schedule, graph), "#view=columns");
+  CHECK_THAT(idle.text("#legend"), !ContainsSubstring("W weight gradient"));
   save(page.screenshot(), "frozen");
   CHECK(page.complaints() == std::vector<std::string>());
 }
@@ -316,6 +320,112 @@ TEST_CASE("a task is found by its name", "[browser]") {
   CHECK(x > 0);
   CHECK(x < 900);
   CHECK_THAT(std::string(page.text("#chain")), ContainsSubstring("before"));
+}
+
+/// The swatches' computed colours, and those that the grid's canvas has most of where their tasks
+/// are.
+nlohmann::json legend_colours(Page& page) {
+  return page.evaluate(
+      "(() => { const canvas = document.getElementById('grid');"
+      "const context = canvas.getContext('2d'); const corner = canvas.getBoundingClientRect();"
+      "const ratio = canvas.width / corner.width;"
+      "const drawn = (task) => { const at = locateTask(task); const seen = new Map();"
+      "const p = context.getImageData(Math.round((at.x - corner.x) * ratio) - 3,"
+      "  Math.round((at.y - corner.y) * ratio) - 10, 6, 20).data;"
+      "for (let i = 0; i < p.length; i += 4) {"
+      "  const rgb = `rgb(${p[i]}, ${p[i + 1]}, ${p[i + 2]})`;"
+      "  seen.set(rgb, (seen.get(rgb) || 0) + 1); }"
+      "return [...seen].reduce((a, b) => (b[1] > a[1] ? b : a))[0]; };"
+      "return [...document.querySelectorAll('#legend [data-example]')].map((swatch) =>"
+      "  [getComputedStyle(swatch).backgroundColor, drawn(swatch.dataset.example)]); })()");
+}
+
+TEST_CASE("the legend's swatches have the colours that are drawn, whatever colours say",
+          "[browser]") {
+  Pages pages;
+  for (const bool dark : {false, true}) {
+    for (const char* by : {"stage", "kind", "chunk", "microbatch"}) {
+      CAPTURE(dark, by);
+      Page page = pages.open(built("interleaved", 8, 16, 2),
+                             std::string("#colour=") + by,
+                             {.width = 2400, .height = 900, .dark = dark});
+      save(page.screenshot(), std::string("by-") + by + (dark ? "-dark" : ""));
+      CHECK(page.complaints() == std::vector<std::string>());
+      const auto colours = legend_colours(page);
+      REQUIRE(colours.size() >= 2);
+      std::set<std::string> swatches;
+      for (const auto& pair : colours) {
+        CHECK(pair[0] == pair[1]);
+        swatches.insert(pair[0]);
+      }
+      CHECK(swatches.size() >= colours.size() - 1);  // the first shade comes twice
+    }
+  }
+}
+
+TEST_CASE("both chunks of a device differ, be there ever so many stages", "[browser]") {
+  Pages pages;
+  Page page = pages.open(built("interleaved", 16, 16, 2));
+  CHECK_THAT(page.text("#legend"), ContainsSubstring("stages 0 to 31"));
+  const auto swatches = page.evaluate(
+      "[...document.querySelectorAll('#legend .samples .swatch')].map((swatch) =>"
+      "getComputedStyle(swatch).backgroundColor)");
+  REQUIRE(swatches.size() == 32);
+  CHECK(std::set<std::string>(swatches.begin(), swatches.end()).size() == 32);
+}
+
+TEST_CASE("what colours say is switched by list, key and address", "[browser]") {
+  Pages pages;
+  Page page = pages.open(built("zb-v", 4, 8));
+  CHECK_THAT(page.text("#legend"), ContainsSubstring("stage 7"));
+  (void)page.evaluate(
+      "(() => { const list = document.getElementById('colour-by'); list.value = 'kind';"
+      "list.dispatchEvent(new Event('change')); })()");
+  CHECK(page.evaluate("location.hash") == "#colour=kind");
+  CHECK_THAT(page.text("#legend"),
+             !ContainsSubstring("stage") && ContainsSubstring("W weight gradient"));
+  (void)page.evaluate("document.getElementById('grid').focus()");
+  page.press("c");
+  CHECK(page.evaluate("document.getElementById('colour-by').value") == "chunk");
+  CHECK_THAT(page.text("#legend"), ContainsSubstring("chunk 1") && !ContainsSubstring("chunk 2"));
+  CHECK(page.evaluate("location.hash") == "#colour=chunk");
+  page.press("c");
+  page.press("c");
+  CHECK(page.evaluate("location.hash") == "");
+}
+
+TEST_CASE("a page says what it leaves out of narrow cells", "[browser]") {
+  Pages pages;
+  Page wide = pages.open(built("1f1b", 2, 2));
+  CHECK(wide.text("#narrow").empty());
+  Page page = pages.open(built("1f1b", 4, 60));
+  CHECK_THAT(page.text("#narrow"), ContainsSubstring("bear no name"));
+  for (int i = 0; i < 12; ++i) {
+    page.press("+");
+  }
+  CHECK(page.text("#narrow").empty());
+  Page crowded = pages.open(built("1f1b", 4, 2000));
+  CHECK_THAT(crowded.text("#narrow"), ContainsSubstring("mean colours"));
+}
+
+TEST_CASE("a search that finds nothing says so", "[browser]") {
+  Pages pages;
+  Page page = pages.open(built("1f1b", 4, 8));
+  const auto search = [&](const std::vector<const char*>& keys) {
+    page.press("/");
+    (void)page.evaluate("document.getElementById('find-task').select()");
+    for (const char* key : keys) {
+      page.press(key);
+    }
+    page.press("Enter");
+    return page.text("#find-miss");
+  };
+  CHECK(search({"9", "f", "9"}) == "no task 9F9 in this schedule");
+  CHECK(page.count("#selection h2") == 0);
+  CHECK(search({"x"}) == "write a task as 1F3");
+  save(page.screenshot(), "search-miss");
+  CHECK(search({"1", "f", "3"}).empty());
+  CHECK(page.text("#selection h2") == "1F3");
 }
 
 TEST_CASE("a deadlock is shown in positions, with its cycle in red", "[browser]") {

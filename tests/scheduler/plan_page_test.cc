@@ -1,8 +1,11 @@
 #include "stagecraft/scheduler/render/plan_page.h"
 
 #include <limits>
+#include <set>
+#include <string>
 
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/scheduler/render/html.h"
 #include "stagecraft/tests/scheduler/html_page.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
@@ -39,6 +42,19 @@ TEST_CASE("a plan's page knows stages, ranks and candidates", "[scheduler][rende
   CHECK(data["candidates"][0]["chosen"] == true);
   CHECK(data["candidates"][1]["seconds"] == 4);
   CHECK(data["timeline"].is_null());
+}
+
+TEST_CASE("a plan's page has a colour for each stage, the schedule's own", "[scheduler][render]") {
+  PlanPage page = two_stages();
+  page.stages.resize(32, page.stages.front());
+  page.edges.clear();
+  const auto colours = data_of(render_plan_page(page))["colours"]["light"];
+  CHECK(std::set<std::string>(colours.begin(), colours.end()).size() == 32);
+  const Schedule schedule = one_f_one_b(32, 2);
+  const auto drawn = data_of(render_html(schedule, schedule.stage_graph(), nullptr))["colours"];
+  for (std::size_t stage = 0; stage < 32; ++stage) {
+    CHECK(colours[stage] == drawn["light"]["stage"][5 * stage]);  // by kind, F first
+  }
 }
 
 TEST_CASE("a plan's page holds its schedule's page, and no text ends an element (H-1)",

@@ -1,6 +1,8 @@
 /// `stagecraft schedule show`
+#include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -8,13 +10,17 @@
 
 #include "stagecraft/scheduler/render/html.h"
 #include "stagecraft/scheduler/render/svg.h"
+#include "stagecraft/scheduler/render/tikz.h"
 #include "stagecraft/tools/command_line.h"
 #include "stagecraft/tools/output.h"
 #include "stagecraft/tools/schedule/commands.h"
+#include "stagecraft/tools/schedule/converter.h"
 #include "stagecraft/tools/schedule/cost_options.h"
 #include "stagecraft/tools/schedule/format.h"
 #include "stagecraft/tools/schedule/input.h"
 #include "stagecraft/tools/schedule/verdict.h"
+#include "stagecraft/tools/train/number.h"
+#include "stagecraft/tools/word_choice.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -22,11 +28,12 @@ namespace {
 struct Drawing {
   ScheduleFile file;
   std::vector<Violation> violations;
+  std::optional<Timeline> timeline;  ///< of a valid schedule
 };
 
 /// A valid list is drawn in columns, where its bubbles can be seen.
 Drawing drawing_of(ScheduleFile file) {
-  Drawing drawing{std::move(file), {}};
+  Drawing drawing{std::move(file), {}, {}};
   drawing.violations = violations_of(drawing.file);
   const bool list = drawing.file.schedule.form() == Schedule::Form::List;
   if (list && drawing.violations.empty() && fits_array(drawing.file.schedule, drawing.file.graph)) {
@@ -35,17 +42,127 @@ Drawing drawing_of(ScheduleFile file) {
   return drawing;
 }
 
-std::string html_of(const Drawing& drawing, const Costs& costs, const std::string& path) {
-  const ScheduleFile& file = drawing.file;
-  std::optional<Timeline> timeline;
-  if (drawing.violations.empty()) {
-    timeline = timeline_of(file.schedule, file.graph, costs);
+/// What is written instead of the terminal's grid.
+struct Outputs {
+  std::string svg;
+  std::string tikz;
+  std::string pdf;
+  std::string png;
+  std::string html;
+  std::string title;
+  std::string colour_by = "stage";
+  double width = 0;
+
+  [[nodiscard]] std::vector<std::pair<const char*, const std::string*>> files() const {
+    return {
+        {"--svg", &svg}, {"--tikz", &tikz}, {"--pdf", &pdf}, {"--png", &png}, {"--html", &html}};
   }
-  return render_html(file.schedule,
-                     file.graph,
-                     timeline ? &*timeline : nullptr,
+  [[nodiscard]] bool any() const {
+    return std::ranges::any_of(files(), [](const auto& file) { return !file.second->empty(); });
+  }
+};
+
+void add_outputs(CLI::App& app, Outputs& outputs) {
+  const auto add_file = [&](const char* name, std::string& file, const char* meaning) {
+    app.add_option(name, file, meaning)->type_name("FILE");
+  };
+  add_file("--svg", outputs.svg, "write a picture instead");
+  add_file("--tikz", outputs.tikz, "the picture for a paper's source, 12 cm wide");
+  add_file("--pdf", outputs.pdf, "the picture as PDF, by a program that converts SVG");
+  add_file("--png", outputs.png, "the same as PNG");
+  add_file("--html", outputs.html, "write a page instead, to look around in with a browser");
+  app.add_option("--title", outputs.title, "of picture and page [a picture's: the size]")
+      ->type_name("TEXT");
+  app.add_option("--colour-by",
+                 outputs.colour_by,
+                 "what a picture's colours say: stage, kind, chunk (which of a device's stages) or "
+                 "microbatch [stage]")
+      ->type_name("WHAT");
+  app.add_option("--width", outputs.width, "of a picture in pixels, 96 to the inch [as names need]")
+      ->check(positive_number())
+      ->type_name("PIXELS");
+}
+
+/// Errors: UsageArgument for two outputs in one file and for options of pictures that say nothing.
+PictureOptions picture_options(const CLI::App& app, const Outputs& outputs) {
+  const auto files = outputs.files();
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (!files[i].second->empty() && *files[i].second == *files[j].second) {
+        wrong_usage(app.get_name(),
+                    fmt::format("{} and {} expect two files, found '{}' twice",
+                                files[j].first,
+                                files[i].first,
+                                *files[i].second));
+      }
+    }
+  }
+  for (const char* option : {"--title", "--colour-by", "--width"}) {
+    if (app.count(option) > 0 && !outputs.any()) {
+      wrong_usage(app.get_name(), fmt::format("{} is for a picture; add --svg FILE", option));
+    }
+  }
+  PictureOptions options{.title = outputs.title};
+  std::vector<std::pair<std::string, ColourBy>> words;
+  for (const ColourBy by : kColourBys) {
+    words.emplace_back(name(by), by);
+  }
+  options.colour_by = choose(app.get_name(), "--colour-by", outputs.colour_by, words);
+  if (app.count("--width") > 0) {
+    if (outputs.width < kNarrowestPicture || outputs.width > kWidestPicture) {
+      wrong_usage(app.get_name(),
+                  fmt::format("--width expects {} to {} pixels, found {:g}; a page of A4 has 605 "
+                              "between margins of 2.5 cm",
+                              kNarrowestPicture,
+                              kWidestPicture,
+                              outputs.width));
+    }
+    options.width = outputs.width;
+  }
+  return options;
+}
+
+/// `render`: render_svg or render_tikz.
+template <class Render>
+std::string picture_of(const Drawing& drawing, const PictureOptions& options, Render render) {
+  return render(drawing.file.schedule,
+                drawing.file.graph,
+                drawing.timeline ? &*drawing.timeline : nullptr,
+                drawing.violations,
+                options);
+}
+
+void write_pictures(const Drawing& drawing,
+                    PictureOptions options,
+                    const Outputs& outputs,
+                    Console& console) {
+  if (options.title.empty()) {
+    options.title = size_text(drawing.file);
+  }
+  if (!outputs.tikz.empty()) {
+    write_output(outputs.tikz, picture_of(drawing, options, render_tikz), console);
+  }
+  if (outputs.svg.empty() && outputs.pdf.empty() && outputs.png.empty()) {
+    return;
+  }
+  const std::string svg = picture_of(drawing, options, render_svg);
+  if (!outputs.svg.empty()) {
+    write_output(outputs.svg, svg, console);
+  }
+  if (!outputs.pdf.empty()) {
+    write_output(outputs.pdf, convert_svg(svg, PictureFormat::Pdf), console);
+  }
+  if (!outputs.png.empty()) {
+    write_output(outputs.png, convert_svg(svg, PictureFormat::Png), console);
+  }
+}
+
+std::string html_of(const Drawing& drawing, const std::string& title) {
+  return render_html(drawing.file.schedule,
+                     drawing.file.graph,
+                     drawing.timeline ? &*drawing.timeline : nullptr,
                      drawing.violations,
-                     path == "-" ? "Schedule" : path);
+                     title);
 }
 
 }  // namespace
@@ -53,38 +170,35 @@ std::string html_of(const Drawing& drawing, const Costs& costs, const std::strin
 ExitCode show_schedule(const Words& words, Console& console) {
   std::string path;
   ReadOptions read;
-  std::string svg;
-  std::string html;
-  CostOptions options;
+  Outputs outputs;
+  CostOptions cost_options;
   CLI::App app("Draws a schedule, with what is wrong marked on it.", "stagecraft schedule show");
   app.footer(
-      "Colour says the stage; it is left out where NO_COLOR is set. Durations and costs are for "
-      "the page.");
+      "In the terminal colour says the stage; it is left out where NO_COLOR is set. Durations and "
+      "costs are for pictures and the page, which draw a valid schedule in time.");
   add_file_argument(app, path);
-  app.add_option("--svg", svg, "write a picture instead")->type_name("FILE");
-  app.add_option("--html", html, "write a page instead, to look around in with a browser")
-      ->type_name("FILE");
-  add_cost_options(app, options);
+  add_outputs(app, outputs);
+  add_cost_options(app, cost_options);
   add_read_options(app, read);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;
   }
-  if (!svg.empty() && svg == html) {
-    wrong_usage(app.get_name(),
-                fmt::format("--svg and --html expect two files, found '{}' twice", svg));
-  }
-  const Drawing drawing = drawing_of(read_schedule(path, read, console));
-  const Costs costs = costs_of(app, options, console);
-  if (!svg.empty()) {
-    const ScheduleFile& file = drawing.file;
-    write_output(svg, render_svg(file.schedule, file.graph, nullptr, drawing.violations), console);
-  }
-  if (!html.empty()) {
-    write_output(html, html_of(drawing, costs, path), console);
-  }
-  if (svg.empty() && html.empty()) {
+  const PictureOptions picture = picture_options(app, outputs);
+  Drawing drawing = drawing_of(read_schedule(path, read, console));
+  const Costs costs = costs_of(app, cost_options, console);
+  if (!outputs.any()) {
     write_output("", report_text(drawing.file, drawing.violations, console), console);
+    return ExitCode::Good;
+  }
+  if (drawing.violations.empty()) {
+    drawing.timeline = timeline_of(drawing.file.schedule, drawing.file.graph, costs);
+  }
+  write_pictures(drawing, picture, outputs, console);
+  if (!outputs.html.empty()) {
+    const std::string name = path == "-" ? "Schedule" : path;
+    write_output(
+        outputs.html, html_of(drawing, outputs.title.empty() ? name : outputs.title), console);
   }
   return ExitCode::Good;
 }

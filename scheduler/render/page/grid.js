@@ -23,6 +23,7 @@ function drawGrid() {
       const shown = Math.min(last + 1, model.rowBegin[row + 1]);
       if ((shown - first) * kPixelsPerBox > layout.plotWidth) {
         drawMeans(context, row, first, shown);
+        noteNarrow(kMeans);
         drawGaps(context, row, first, shown, 3);
       } else {
         drawGaps(context, row, first, shown);
@@ -40,6 +41,7 @@ function drawGrid() {
   drawScrollMark(context, state.top, height - layout.axis, model.rows * layout.row, layout.axis);
   context.restore();
   drawOverlay(context);
+  showNarrowNote();
 }
 
 function visibleRows(height) {
@@ -90,14 +92,16 @@ function drawBox(context, entry) {
       frame(context, {x, y: y + i * part, width, height: part}, theme.dim, 1);
       context.setLineDash([]);
     }
-    if (part >= 10 && width >= 9) {
-      const name = nameOf(from + i);
-      const whole = name.length * 6.4 + 4 <= width;
-      if (whole || kMicrobatchDigits * 6.4 + 2 <= width) {
-        const text = whole ? name : String(model.microbatch[from + i]);
-        context.fillStyle = surplus ? theme.dim : theme.texts[colour];
-        context.fillText(text, x + (width - gap) / 2, y + (i + 0.5) * part + 0.5);
-      }
+    const name = nameOf(from + i);
+    const whole = name.length * 6.4 + 4 <= width;
+    const tall = part >= 10 && width >= 9;
+    if (tall && (whole || kMicrobatchDigits * 6.4 + 2 <= width)) {
+      const text = whole ? name : String(model.microbatch[from + i]);
+      context.fillStyle = surplus ? theme.dim : theme.texts[colour];
+      context.fillText(text, x + (width - gap) / 2, y + (i + 0.5) * part + 0.5);
+      noteNarrow(whole ? kAllNamed : kMicrobatchAlone);
+    } else {
+      noteNarrow(kUnnamed);
     }
   }
   if (members > 1 && width > 6) {

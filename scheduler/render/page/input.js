@@ -125,7 +125,23 @@ function setTheme(chosen = state.scheme) {
   redraw();
 }
 
-// ---- the address: #select=1F3&view=columns ---------------------------------------------------
+function setColourBy(by) {
+  state.colourBy = by;
+  byId("colour-by").value = by;
+  setTheme();
+  onResize();  // legends differ in height
+  rememberInAddress();
+}
+
+function findByName(typed) {
+  const name = typed.trim().toUpperCase();
+  const found = selectTask(name);
+  byId("find-task").setAttribute("aria-invalid", String(!found));
+  byId("find-miss").textContent = found ? ""
+      : parseTask(name) ? `no task ${name} in this schedule` : "write a task as 1F3";
+}
+
+// ---- the address: #select=1F3&view=columns&colour=kind ---------------------------------------------------
 
 function rememberInAddress() {
   const words = [];
@@ -137,6 +153,9 @@ function rememberInAddress() {
   }
   if (state.view !== kUsualView) {
     words.push(`view=${state.view}`);
+  }
+  if (state.colourBy !== kColourBys[0]) {
+    words.push(`colour=${state.colourBy}`);
   }
   if (state.scheme) {
     words.push(`theme=${state.scheme}`);
@@ -151,6 +170,9 @@ function followAddress(fragment) {
   const wanted = new URLSearchParams(fragment.slice(1));
   if (["light", "dark"].includes(wanted.get("theme"))) {
     setTheme(wanted.get("theme"));
+  }
+  if (kColourBys.includes(wanted.get("colour"))) {
+    setColourBy(wanted.get("colour"));
   }
   if (wanted.has("view") && wanted.get("view") !== state.view) {
     setView(wanted.get("view"));
@@ -270,6 +292,7 @@ const kKeys = {
   "w": () => { state.top -= 3 * layout.row; },
   "s": () => { state.top += 3 * layout.row; },
   "t": () => setView(state.view === "time" ? "columns" : "time"),
+  "c": () => setColourBy(kColourBys[(kColourBys.indexOf(state.colourBy) + 1) % kColourBys.length]),
   "v": () => data.violations.length > 0 && showViolation((state.violation + 1) % data.violations.length),
   "/": () => byId("find-task").focus(),
   "?": () => byId("keys").showModal(),
@@ -280,7 +303,7 @@ function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || byId("keys").open) {
     return;
   }
-  if (event.target.matches("input")) {
+  if (event.target.matches("input, select")) {
     if (event.key === "Escape") {
       byId("grid").focus();
     }

@@ -7,7 +7,7 @@ function resize() {
   layout.plotLeft = 12 + 7 * String(model.rows).length + 14;
   layout.plotWidth = Math.max(60, width - layout.plotLeft - layout.noteWidth);
   const fixed = layout.overviewHeight + byId("memory-title").offsetHeight
-      + byId("legend").offsetHeight + 40;
+      + byId("legend").offsetHeight + byId("narrow").offsetHeight + 40;
   const tall = Math.max(320, byId("picture").clientHeight - fixed);
   const rows = Math.max(1, model.rows);
   layout.row = Math.min(52, Math.max(6, Math.floor((tall * 0.62 - layout.axis) / rows)));
@@ -78,9 +78,13 @@ function listen() {
   press("help", () => byId("keys").showModal());
   byId("find").addEventListener("submit", (event) => {
     event.preventDefault();
-    const found = selectTask(byId("find-task").value.trim().toUpperCase());
-    byId("find-task").setAttribute("aria-invalid", String(!found));
+    findByName(byId("find-task").value);
   });
+  byId("find-task").addEventListener("input", () => {
+    byId("find-task").setAttribute("aria-invalid", "false");
+    byId("find-miss").textContent = "";
+  });
+  byId("colour-by").addEventListener("change", (event) => setColourBy(event.target.value));
   window.addEventListener("resize", onResize);
   window.addEventListener("hashchange", () => followAddress(location.hash));
   prefersDark.addEventListener("change", () => setTheme());

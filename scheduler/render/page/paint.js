@@ -2,7 +2,8 @@
 
 const surfaces = {};  // id -> {canvas, context, width, height}
 const theme = {};     // colours by name, from the style sheet
-const kStageColours = data.colours.light.length / kKinds.length;
+// By what they say: how many stages, chunks or microbatches share them.
+const kColourCounts = data.colours.counts;
 
 function resizeSurface(id, width, height) {
   const canvas = byId(id);
@@ -23,7 +24,7 @@ function readTheme() {
   }
   theme.dark = document.documentElement.dataset.theme === "dark";
   theme.font = "11px system-ui, sans-serif";
-  theme.tasks = data.colours[theme.dark ? "dark" : "light"];
+  theme.tasks = data.colours[theme.dark ? "dark" : "light"][state.colourBy];
   theme.taskRgb = theme.tasks.map(toRgb);
   theme.plotRgb = toRgb(theme.plot);
   theme.texts = theme.taskRgb.map((rgb) => (luminance(rgb) > 0.18 ? "#14181d" : "#ffffff"));
@@ -39,10 +40,27 @@ function luminance(rgb) {
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 }
 
-// Position of the task's colour in the theme's lists.
+// Which of those that colours tell apart.
+function positionOf(task) {
+  switch (state.colourBy) {
+    case "stage":
+      return Math.max(0, model.stage[task]);
+    case "chunk":
+      return data.chunks[model.stage[task]] || 0;
+    case "microbatch":
+      return Math.max(0, model.microbatch[task]);
+    default:
+      return 0;
+  }
+}
+
+// Position of the task's colour in the theme's lists; neighbours share one where there are very many.
 function colourOf(task) {
-  const stage = Math.max(0, model.stage[task]) % kStageColours;
-  return stage * kKinds.length + Math.min(model.kind[task], kUpdate);
+  const colours = theme.tasks.length / kKinds.length;
+  const count = kColourCounts[state.colourBy];
+  const position = Math.min(positionOf(task), count - 1);
+  const place = count <= colours ? position : Math.floor(position * colours / count);
+  return place * kKinds.length + Math.min(model.kind[task], kUpdate);
 }
 
 // Diagonal lines for idle time of a cause.

@@ -3,9 +3,7 @@
 const kListed = 200;  // of a chain; the rest is counted
 
 function taskButton(task) {
-  const swatch = make("span", {class: "swatch"});
-  swatch.style.background = theme.tasks[colourOf(task)];
-  return make("button", {class: "task", "data-task": nameOf(task)}, swatch, nameOf(task));
+  return make("button", {class: "task", "data-task": nameOf(task)}, taskSwatch(task), nameOf(task));
 }
 
 function placeOf(entry) {
@@ -213,30 +211,7 @@ function rankTable(rows) {
       make("tbody", {}, ...body)));
 }
 
-// ---- legend and tooltips ---------------------------------------------------------------------
-
-function showLegend() {
-  const swatch = (colour) => {
-    const element = make("span", {class: "swatch"});
-    element.style.background = colour;
-    return element;
-  };
-  const stages = Array.from({length: Math.min(data.stages, kStageColours)}, (unused, stage) =>
-      make("span", {class: "item"}, swatch(theme.tasks[stage * kKinds.length]),
-           data.names[stage] || `stage ${stage}`));
-  if (data.stages > kStageColours) {
-    stages.push(make("span", {class: "item"}, `and so on, ${kStageColours} colours in turn`));
-  }
-  const used = new Set(model.kind);
-  const kinds = kKindNames.map((name, kind) => !used.has(kind) ? null
-      : make("span", {class: "item"}, swatch(theme.tasks[kind]), `${kKinds[kind]} ${name.toLowerCase()}`));
-  const causes = !data.times ? [] : kCauses.map((cause) =>
-      make("span", {class: "item"}, make("span", {class: `swatch ${cause.id}`}), `idle: ${cause.name}`));
-  const surplus = !data.surplusText ? [] : [make("span", {class: "item wraps"},
-      make("span", {class: "swatch surplus"}), data.surplusText)];
-  byId("legend").replaceChildren(make("div", {}, ...stages), make("div", {}, ...kinds.filter(Boolean)),
-                                 make("div", {}, ...causes), make("div", {}, ...surplus));
-}
+// ---- tooltips ---------------------------------------------------------------------------------
 
 function entryLines(entry) {
   const lines = [entryName(entry), ...tasksOf(entry).map(describeTask), `rank ${model.row[entry]}`];

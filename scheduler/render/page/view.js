@@ -10,6 +10,8 @@ const kCauses = [
 // Most faults are about columns, and show there.
 const kUsualView = data.times && data.violations.length === 0 ? "time" : "columns";
 
+const kColourBys = ["stage", "kind", "chunk", "microbatch"];
+
 const state = {
   view: kUsualView,
   left: 0,       // at the plot's left edge, in columns or units of time
@@ -21,6 +23,7 @@ const state = {
   chain: [],
   violation: kNone,
   hovered: kNone,
+  colourBy: "stage",
   scheme: null,  // "light" or "dark" where the user chose
 };
 

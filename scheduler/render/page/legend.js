@@ -1,0 +1,113 @@
+;// What colours mean: every swatch is in the colour of a task that is drawn.
+
+const kNamedColours = 12;  // of more there are samples instead of names
+const kSamples = 32;
+
+// By what colours say: position -> kind -> a task that is drawn so.
+const drawnTasks = new Map();
+function tasksByColour() {
+  if (!drawnTasks.has(state.colourBy)) {
+    const drawn = new Map();
+    for (let task = 0; task < model.kind.length; ++task) {
+      if (isSurplus(task)) {
+        continue;  // has the swatch of such tasks
+      }
+      const position = positionOf(task);
+      if (!drawn.has(position)) {
+        drawn.set(position, new Map());
+      }
+      const kinds = drawn.get(position);
+      if (!kinds.has(model.kind[task])) {
+        kinds.set(model.kind[task], task);
+      }
+    }
+    const sorted = [...drawn].sort(([a], [b]) => a - b).map(([position, kinds]) =>
+        [position, [...kinds].sort(([a], [b]) => a - b)]);
+    drawnTasks.set(state.colourBy, sorted);
+  }
+  return drawnTasks.get(state.colourBy);
+}
+
+function taskSwatch(task) {
+  const element = make("span", {class: "swatch"});
+  element.style.background = theme.tasks[colourOf(task)];
+  element.dataset.example = nameOf(task);
+  return element;
+}
+
+// As idle time is drawn.
+function causeSwatch({id}) {
+  const canvas = make("canvas", {class: "swatch", width: 11, height: 11});
+  const context = canvas.getContext("2d");
+  for (const fill of [theme.plot, hatch(id)]) {
+    context.fillStyle = fill;
+    context.fillRect(0, 0, 11, 11);
+  }
+  return canvas;
+}
+
+const legendItem = (...parts) => make("span", {class: "item"}, ...parts);
+
+function colourItems(drawn) {
+  const by = state.colourBy;
+  if (by === "kind") {
+    return [];
+  }
+  const first = ([, kinds]) => kinds[0][1];
+  if (drawn.length <= kNamedColours) {
+    return drawn.map((entry) => legendItem(taskSwatch(first(entry)),
+        (by === "stage" && data.names[entry[0]]) || `${by} ${entry[0]}`));
+  }
+  const samples = Math.min(kSamples, drawn.length);
+  const swatches = Array.from({length: samples}, (unused, i) =>
+      taskSwatch(first(drawn[Math.floor(i * (drawn.length - 1) / (samples - 1))])));
+  const plural = by === "microbatch" ? "microbatches" : `${by}s`;
+  return [legendItem(make("span", {class: "samples"}, ...swatches),
+                     `${plural} ${drawn[0][0]} to ${drawn[drawn.length - 1][0]}`)];
+}
+
+// The shades of what has most of them.
+function shadeItems(drawn) {
+  const most = drawn.reduce((a, b) => (b[1].length > a[1].length ? b : a), [0, []]);
+  const [position, kinds] = most;
+  const by = state.colourBy;
+  if (by !== "kind" && kinds.length < 2) {
+    return [];
+  }
+  const words = by === "kind" ? [] : [legendItem(`shades, of ${by} ${position}:`)];
+  return [...words, ...kinds.map(([kind, task]) => legendItem(taskSwatch(task),
+      kind === kUnknownKind ? "unknown kind" : `${kKinds[kind]} ${kKindNames[kind].toLowerCase()}`))];
+}
+
+function causeItems() {
+  const causes = !data.times ? [] : kCauses.filter((cause, i) =>
+      data.times.rows.some((row) => row.bubbles[i] > 0));
+  return causes.map((cause) => legendItem(causeSwatch(cause), `idle: ${cause.name}`));
+}
+
+function showLegend() {
+  const drawn = tasksByColour();
+  const surplus = !data.surplusText ? [] : [make("span", {class: "item wraps"},
+      make("span", {class: "swatch surplus"}), data.surplusText)];
+  byId("legend").replaceChildren(...[colourItems(drawn), shadeItems(drawn), causeItems(), surplus]
+      .map((items) => make("div", {}, ...items)));
+}
+
+// What the grid leaves out of cells that are too narrow.
+const kNarrowNotes = [
+  "",
+  "Narrow cells show the microbatch alone.",
+  "Narrow cells bear no name: zoom in, or point at one.",
+  "Too narrow to tell cells apart: mean colours; zoom in.",
+];
+const [kAllNamed, kMicrobatchAlone, kUnnamed, kMeans] = [0, 1, 2, 3];
+let narrowest = kAllNamed;
+
+function noteNarrow(what) {
+  narrowest = Math.max(narrowest, what);
+}
+
+function showNarrowNote() {
+  byId("narrow").textContent = kNarrowNotes[narrowest];
+  narrowest = kAllNamed;
+}

@@ -1,0 +1,292 @@
+#include "stagecraft/scheduler/render/tikz.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stagecraft/scheduler/render/figure.h"
+
+namespace stagecraft {
+namespace {
+
+using render::Box;
+using render::Figure;
+using render::kLine;
+using render::kMargin;
+
+constexpr std::size_t kMaxListed = 20;
+
+/// Pixels as cm.
+std::string cm(double pixels) {
+  return fmt::format("{:.3f}", pixels * 2.54 / 96);
+}
+
+std::string at(double x, double y) {
+  return fmt::format("({},{})", cm(x), cm(y));
+}
+
+/// As TeX sets it letter by letter.
+std::string tex(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\\') {
+      out += "\\textbackslash{}";
+    } else if (c == '~' || c == '^') {
+      out += fmt::format("\\{}{{}}", c);
+    } else if (std::string_view("{}$&#_%").find(c) != std::string_view::npos) {
+      out += fmt::format("\\{}", c);
+    } else {
+      out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    }
+  }
+  return out;
+}
+
+class Picture {
+ public:
+  Picture(const Schedule& schedule,
+          const StageGraph& graph,
+          const Timeline* timeline,
+          const std::vector<Violation>& violations,
+          const PictureOptions& options)
+      : schedule_(schedule),
+        timeline_(timeline),
+        violations_(violations),
+        figure_(schedule, graph, timeline, options) {}
+
+  [[nodiscard]] std::string draw() {
+    std::string drawn = draw_rows();  // one after the other: each may define colours
+    drawn += draw_axis();
+    drawn += draw_boxes();
+    drawn += draw_marks();
+    drawn += draw_texts();
+    return head() +
+           "\\begin{tikzpicture}[x=1cm,y=-1cm,line width=0.4pt,"
+           "every node/.style={inner sep=0pt,outer sep=0pt}]\n" +
+           definitions() +
+           fmt::format("\\useasboundingbox (0,0) rectangle {};\n", at(figure_.width, height())) +
+           drawn + "\\end{tikzpicture}%\n";
+  }
+
+ private:
+  [[nodiscard]] double bottom() const { return figure_.y(schedule_.rows().size()); }
+
+  [[nodiscard]] double height() const {
+    return bottom() + kMargin +
+           kLine * static_cast<double>(figure_.legend_lines() + figure_.notes.size());
+  }
+
+  /// The name of a colour, which is defined when the picture begins.
+  std::string colour(const std::string& hex) {
+    return colours_.try_emplace(hex, fmt::format("stagecraft{}", colours_.size())).first->second;
+  }
+
+  [[nodiscard]] std::string definitions() const {
+    std::map<std::string, std::string> by_name;
+    for (const auto& [hex, name] : colours_) {
+      by_name[name] = hex;
+    }
+    std::string text;
+    for (const auto& [name, hex] : by_name) {
+      std::string digits = hex.substr(1);
+      std::ranges::transform(
+          digits, digits.begin(), [](unsigned char c) { return std::toupper(c); });
+      text += fmt::format("\\definecolor{{{}}}{{HTML}}{{{}}}\n", name, digits);
+    }
+    return text;
+  }
+
+  /// `anchor`: which of the text's points lies at x and y, the baseline's left, middle or right.
+  std::string text(double x,
+                   double y,
+                   std::string_view words,
+                   std::string_view anchor,
+                   double size = render::kTextSize,
+                   const std::string& hex = "#14181d") {
+    const double points = size * 0.75;
+    return fmt::format(
+        "\\node[anchor={},text={},font=\\sffamily\\fontsize{{{:.2f}}}{{{:.2f}}}\\selectfont] at {} "
+        "{{{}}};\n",
+        anchor,
+        colour(hex),
+        points,
+        points * 1.2,
+        at(x, y),
+        tex(words));
+  }
+
+  std::string fill(double x, double y, double wide, double high, const std::string& hex) {
+    return fmt::format(
+        "\\fill[{}] {} rectangle {};\n", colour(hex), at(x, y), at(x + wide, y + high));
+  }
+
+  std::string outline(
+      double x, double y, double wide, double high, const std::string& hex, std::string_view look) {
+    return fmt::format(
+        "\\draw[{}{}] {} rectangle {};\n", colour(hex), look, at(x, y), at(x + wide, y + high));
+  }
+
+  [[nodiscard]] std::string head() const;
+  std::string draw_rows();
+  std::string draw_axis();
+  std::string draw_boxes();
+  std::string draw_marks();
+  std::string draw_texts();
+
+  const Schedule& schedule_;
+  const Timeline* timeline_;
+  const std::vector<Violation>& violations_;
+  Figure figure_;
+  std::map<std::string, std::string> colours_;  ///< "#rrggbb" -> its name
+};
+
+constexpr const char* kGrey = "#5c6773";
+
+std::string Picture::head() const {
+  std::string text = fmt::format(
+      "% A schedule of {} rows, {} stages and {} microbatches, drawn by stagecraft; {} cm wide.\n"
+      "% Needs \\usepackage{{tikz}}. \\input this file where the picture is to be.\n",
+      schedule_.rows().size(),
+      schedule_.stages(),
+      schedule_.microbatches(),
+      cm(figure_.width));
+  const std::size_t listed = std::min(violations_.size(), kMaxListed);
+  for (const Violation& v : std::span(violations_).first(listed)) {
+    std::string words = to_string(v);
+    std::ranges::replace(words, '\n', ' ');
+    text += "% " + words + '\n';
+  }
+  return text;
+}
+
+std::string Picture::draw_rows() {
+  std::string text_of_rows;
+  for (std::size_t row = 0; row < schedule_.rows().size(); ++row) {
+    const double middle = figure_.y(row) + figure_.row_height / 2 + 4;
+    text_of_rows += fill(figure_.x(0),
+                         figure_.y(row) + 2,
+                         figure_.length * figure_.scale,
+                         figure_.row_height - 4,
+                         std::string(render::kIdleColour));
+    text_of_rows += text(figure_.left - kMargin,
+                         middle,
+                         fmt::format("d{}", row),
+                         "base east",
+                         render::kTextSize,
+                         kGrey);
+    if (timeline_ != nullptr) {
+      text_of_rows += text(figure_.x(figure_.length) + 8,
+                           middle,
+                           fmt::format("{:.1f}% idle", 100 * timeline_->bubble_fraction(row)),
+                           "base west");
+    }
+  }
+  return text_of_rows;
+}
+
+std::string Picture::draw_axis() {
+  const double base = figure_.top - 2;
+  const std::string grey = colour(kGrey);
+  std::string drawn = fmt::format(
+      "\\draw[{}] {} -- {};\n", grey, at(figure_.x(0), base), at(figure_.x(figure_.length), base));
+  drawn += text(
+      figure_.left - kMargin, base - 8, figure_.axis_name, "base east", render::kTextSize, kGrey);
+  for (const render::Tick& tick : figure_.ticks) {
+    const double x = figure_.x(tick.at) + (figure_.timed ? 0 : figure_.scale / 2);
+    drawn += fmt::format("\\draw[{}] {} -- {};\n", grey, at(x, base - 4), at(x, base));
+    drawn += text(x, base - 8, tick.label, "base", render::kTextSize, kGrey);
+  }
+  return drawn;
+}
+
+std::string Picture::draw_boxes() {
+  std::string drawn;
+  for (const Box& box : figure_.boxes) {
+    const double x = figure_.x(box.begin);
+    const double y = figure_.top_of(box);
+    const double wide = figure_.width_of(box);
+    const double high = figure_.height_of(box);
+    drawn += box.surplus ? outline(x, y, wide, high, kGrey, ",dashed")
+                         : fill(x, y, wide, high, figure_.colours.of(box.task));
+    if (figure_.bears_name(box)) {
+      drawn += text(x + wide / 2,
+                    y + high / 2 + 0.36 * figure_.name_size,
+                    to_string(box.task),
+                    "base",
+                    figure_.name_size,
+                    box.surplus ? kGrey : "#14181d");
+    }
+    if (box.member + 1 == box.cell->tasks().size() && box.member > 0) {
+      drawn += outline(x, figure_.y(box.row) + 2, wide, figure_.row_height - 4, "#14181d", "");
+    }
+  }
+  return drawn;
+}
+
+/// Above all boxes, so that no neighbour hides a frame.
+std::string Picture::draw_marks() {
+  std::set<std::pair<int, int>> marked;
+  for (const Violation& v : violations_) {
+    marked.insert(v.cells.begin(), v.cells.end());
+  }
+  std::string drawn;
+  for (const Box& box : figure_.boxes) {
+    if (box.member == 0 &&
+        marked.contains({static_cast<int>(box.row), static_cast<int>(box.column)})) {
+      drawn += outline(figure_.x(box.begin),
+                       figure_.y(box.row) + 2,
+                       figure_.width_of(box),
+                       figure_.row_height - 4,
+                       "#d3122a",
+                       ",line width=1.5pt");
+    }
+  }
+  return drawn;
+}
+
+/// Title, legend and notes.
+std::string Picture::draw_texts() {
+  std::string drawn;
+  double line = 2;
+  for (const std::string& words : figure_.title) {
+    line += render::kTitleGrowth * kLine;
+    drawn += text(kMargin, line, words, "base west", render::kTitleGrowth * render::kTextSize);
+  }
+  for (const render::LegendItem& item : figure_.legend) {
+    line = bottom() + kLine * static_cast<double>(item.line + 1) + 2;
+    for (std::size_t i = 0; i < item.colours.size(); ++i) {
+      drawn += fill(item.x + render::kSwatch * static_cast<double>(i),
+                    line - 9.5,
+                    render::kSwatch,
+                    render::kSwatch,
+                    item.colours[i]);
+    }
+    drawn += text(item.text_x(), line, item.text, "base west");
+  }
+  line = bottom() + kLine * static_cast<double>(figure_.legend_lines()) + 2;
+  for (const std::string& words : figure_.notes) {
+    line += kLine;
+    drawn += text(kMargin, line, words, "base west", render::kTextSize, kGrey);
+  }
+  return drawn;
+}
+
+}  // namespace
+
+std::string render_tikz(const Schedule& schedule,
+                        const StageGraph& graph,
+                        const Timeline* timeline,
+                        const std::vector<Violation>& violations,
+                        const PictureOptions& options) {
+  PictureOptions sized = options;
+  sized.width = options.width.value_or(kTikzWidth);
+  return Picture(schedule, graph, timeline, violations, sized).draw();
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,96 @@
+#include "stagecraft/scheduler/render/tikz.h"
+
+#include <algorithm>
+#include <cctype>
+#include <regex>
+#include <set>
+#include <string>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/builders/dualpipev.h"
+#include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/tests/scheduler/golden.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+std::string timed(const Schedule& schedule, const PictureOptions& options = {}) {
+  const StageGraph graph = schedule.stage_graph();
+  const Timeline timeline = simulate(schedule, graph);
+  return render_tikz(schedule, graph, &timeline, {}, options);
+}
+
+/// What the expression's group matches, each once, as SVG writes colours.
+std::set<std::string> colours_in(const std::string& text, const std::string& pattern) {
+  std::set<std::string> found;
+  const std::regex wanted(pattern);
+  for (std::sregex_iterator at(text.begin(), text.end(), wanted), end; at != end; ++at) {
+    std::string digits = (*at)[1];
+    std::ranges::transform(digits, digits.begin(), [](unsigned char c) { return std::tolower(c); });
+    found.insert('#' + digits);
+  }
+  return found;
+}
+
+TEST_CASE("a schedule is drawn in TikZ", "[scheduler][render]") {
+  const std::string tikz = timed(one_f_one_b(2, 2), {.title = "1F1B"});
+  CHECK_THAT(tikz, ContainsSubstring("\\usepackage{tikz}") && !ContainsSubstring("documentclass"));
+  check_golden("one_f_one_b_2_2.tex", tikz);
+}
+
+TEST_CASE("TikZ has the colours of the SVG", "[scheduler][render]") {
+  for (const ColourBy by : kColourBys) {
+    CAPTURE(name(by));
+    const Schedule schedule = dualpipev(4, 10);
+    const StageGraph graph = schedule.stage_graph();
+    const Timeline timeline = simulate(schedule, graph);
+    const PictureOptions options{.colour_by = by};
+    const auto defined = colours_in(timed(schedule, options),
+                                    R"re(\\definecolor\{[a-z0-9]*\}\{HTML\}\{([0-9A-F]*)\})re");
+    for (const std::string& colour : colours_in(render_svg(schedule, graph, &timeline, {}, options),
+                                                R"re(fill="#([0-9a-f]{6})")re")) {
+      if (colour != "#d3122a") {  // the heads of arrows, of which there are none
+        CHECK(defined.contains(colour));
+      }
+    }
+  }
+}
+
+TEST_CASE("nothing in a TikZ picture is wider than asked for", "[scheduler][render]") {
+  const std::string tikz = timed(one_f_one_b(4, 8), {.width = 96 * 10 / 2.54});
+  CHECK_THAT(tikz, ContainsSubstring("10.000 cm wide"));
+  const std::regex right("rectangle \\(([0-9.]*),");
+  std::size_t boxes = 0;
+  for (std::sregex_iterator at(tikz.begin(), tikz.end(), right), end; at != end; ++at) {
+    CHECK(std::stod((*at)[1]) <= 10);
+    ++boxes;
+  }
+  CHECK(boxes >= 64);
+  CHECK_THAT(timed(one_f_one_b(4, 8)), ContainsSubstring("12.000 cm wide"));
+}
+
+TEST_CASE("TeX reads titles as text", "[scheduler][render]") {
+  CHECK_THAT(
+      timed(one_f_one_b(2, 1), {.title = "50% of $x_1^2$ & {#} \\end ~"}),
+      ContainsSubstring("{50\\% of \\$x\\_1\\^{}2\\$ \\& \\{\\#\\} \\textbackslash{}end \\~{}}"));
+}
+
+TEST_CASE("TikZ frames what is wrong and names it in comments", "[scheduler][render]") {
+  const Schedule bad = Schedule::parse("0F0 0B0 . .\n. 1F0 1B0 .");
+  const StageGraph graph = bad.stage_graph();
+  const std::string tikz = render_tikz(bad, graph, nullptr, validate(bad, graph));
+  CHECK_THAT(tikz,
+             ContainsSubstring("\n% V22") && ContainsSubstring("line width=1.5pt") &&
+                 ContainsSubstring("{column}"));
+}
+
+TEST_CASE("a TikZ picture of a million cells is refused", "[scheduler][render]") {
+  const Schedule large = one_f_one_b(4, 20'000);
+  CHECK_THROWS_AS(render_tikz(large, large.stage_graph(), nullptr), Error);
+}
+
+}  // namespace
+}  // namespace stagecraft
