@@ -32,4 +32,7 @@ using Words = std::vector<std::string>;
 /// `fix FILE`: the exchange that check proposes, made.
 [[nodiscard]] ExitCode fix_schedule(const Words& words, Console& console);
 
+/// `compare NAMES`: the figures of schedules that do the same work, side by side.
+[[nodiscard]] ExitCode compare_schedules(const Words& words, Console& console);
+
 }  // namespace stagecraft::tools

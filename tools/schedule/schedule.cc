@@ -21,6 +21,10 @@ ExitCode schedule(const std::vector<std::string>& arguments, Console& console) {
            {"show", "FILE", "draw it: in the terminal, as SVG, as HTML", &show_schedule},
            {"convert", "FILE", "write it in another format", &convert_schedule},
            {"diff", "A B", "where two schedules part, and what that costs", &diff_schedules},
+           {"compare",
+            "NAMES",
+            "figures of builders and files that do the same work, side by side",
+            &compare_schedules},
            {"fix", "FILE", "make the exchange of two cells that check proposes", &fix_schedule}},
       .notes =
           "\nFILE is text, JSON or PyTorch's CSV; - is standard input. So they can be piped:\n"
