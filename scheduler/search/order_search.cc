@@ -99,6 +99,27 @@ bool OrderSearch::may_fill_gap(int lane) const {
   return device.in_flight + 1 + others <= problem_.cap || others == 0;
 }
 
+bool OrderSearch::is_stuck(int d) const {
+  if (devices_[index(d)].in_flight < problem_.cap) {
+    return false;
+  }
+  // From the last stage back: what is released next there must have run forward on all behind it.
+  int ran_behind = microbatches_;
+  const std::vector<int>& lanes = problem_.of_device[index(d)];
+  for (auto lane = lanes.rbegin(); lane != lanes.rend(); ++lane) {
+    if (release_[index(*lane)] < 0) {
+      continue;
+    }
+    const int ran = done_[index(*lane)];
+    const int released = done_[index(release_[index(*lane)])];
+    if (released < std::min(ran, ran_behind)) {
+      return false;
+    }
+    ran_behind = std::min(ran_behind, ran);
+  }
+  return true;
+}
+
 Ticks OrderSearch::decides(std::size_t d) const {
   const Device& device = devices_[d];
   if (device.left == 0) {
@@ -173,7 +194,7 @@ bool OrderSearch::explore_starts(std::size_t d, Ticks now) {
       }
       const Device before = devices_[d];
       start(*lane, now);
-      const bool found = explore();
+      const bool found = !is_stuck(static_cast<int>(d)) && explore();
       undo_start(*lane, before);
       if (found || stopped_) {
         return found;

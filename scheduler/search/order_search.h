@@ -81,6 +81,8 @@ class OrderSearch {
   [[nodiscard]] Ticks arrival(int lane) const;
   [[nodiscard]] bool fits_cap(int lane) const;
   [[nodiscard]] bool may_fill_gap(int lane) const;
+  /// Whether the device is at its cap and releases nothing before another forward of its own.
+  [[nodiscard]] bool is_stuck(int device) const;
   /// When the device next decides.
   [[nodiscard]] Ticks decides(std::size_t device) const;
   [[nodiscard]] bool can_end_in_time(Ticks now);

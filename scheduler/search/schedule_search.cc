@@ -93,6 +93,9 @@ class Narrowing {
 
   void run() {
     constexpr std::size_t kFirstShare = 20'000;
+    if (lower_ < upper_ && may_go_on()) {
+      (void)ask(upper_ - 1, kFirstShare);  // the first order there is may be far better
+    }
     for (std::size_t share = kFirstShare; lower_ < upper_ && may_go_on(); share *= 4) {
       round(share);
     }
