@@ -201,7 +201,17 @@ TEST_CASE("what make needs and lacks is named", "[tools][schedule][bad-input]") 
 }
 
 TEST_CASE("help is good everywhere, an unknown command is not", "[tools][schedule]") {
-  for (const char* name : {"list", "make", "check", "simulate", "show", "convert", "diff", "fix"}) {
+  for (const char* name : {"list",
+                           "make",
+                           "check",
+                           "simulate",
+                           "show",
+                           "convert",
+                           "diff",
+                           "fix",
+                           "compare",
+                           "search",
+                           "sweep"}) {
     CAPTURE(name);
     const CommandResult help = run_schedule({name, "--help"});
     CHECK(help.exit_code == 0);

@@ -36,4 +36,12 @@ using Words = std::vector<std::string>;
 /// `fix FILE`: the exchange that check proposes, made.
 [[nodiscard]] ExitCode fix_schedule(const Words& words, Console& console);
 
+/// `compare NAMES`: the figures of schedules that do the same work, side by side.
+[[nodiscard]] ExitCode compare_schedules(const Words& words, Console& console);
+
+/// `search`: the schedule of least makespan under a cap on what is in flight.
+[[nodiscard]] ExitCode search_schedules(const Words& words, Console& console);
+/// `sweep NAMES`: the figures of builders over devices, microbatches and chunks.
+[[nodiscard]] ExitCode sweep_schedules(const Words& words, Console& console);
+
 }  // namespace stagecraft::tools

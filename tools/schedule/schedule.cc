@@ -26,6 +26,18 @@ ExitCode schedule(const std::vector<std::string>& arguments, Console& console) {
             "write it in its own format, as it is usually written",
             &format_schedule},
            {"lint", "FILE", "what is legal but odd", &lint_schedule},
+           {"compare",
+            "NAMES",
+            "figures of builders and files that do the same work, side by side",
+            &compare_schedules},
+           {"search",
+            "",
+            "the best schedule for a number of devices and microbatches, and a cap",
+            &search_schedules},
+           {"sweep",
+            "NAMES",
+            "figures of builders over devices, microbatches and chunks",
+            &sweep_schedules},
            {"fix", "FILE", "make the exchange of two cells that check proposes", &fix_schedule}},
       .notes =
           "\nFILE is text, JSON or PyTorch's CSV; - is standard input. So they can be piped:\n"

@@ -1,0 +1,126 @@
+#include "stagecraft/scheduler/search/first_schedule.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/builders/row_list.h"
+#include "stagecraft/scheduler/placement.h"
+#include "stagecraft/scheduler/registry.h"
+#include "stagecraft/scheduler/simulate.h"
+
+namespace stagecraft {
+namespace {
+
+Schedule one_by_one(const SearchRequest& request, const std::vector<int>& row_of) {
+  std::vector<RowList> lists(static_cast<std::size_t>(request.devices));
+  const int stages = static_cast<int>(row_of.size());
+  const auto list_of = [&](int s) -> RowList& {
+    return lists[static_cast<std::size_t>(row_of[static_cast<std::size_t>(s)])];
+  };
+  for (int m = 0; m < request.microbatches; ++m) {
+    for (int s = 0; s < stages; ++s) {
+      list_of(s).forward(s, m);
+    }
+    for (int s = stages - 1; s >= 0; --s) {
+      if (request.split) {
+        list_of(s).backward_input(s, m);
+        list_of(s).backward_weight(s, m);
+      } else {
+        list_of(s).backward(s, m);
+      }
+    }
+  }
+  std::vector<Schedule::Row> rows;
+  for (RowList& list : lists) {
+    rows.push_back(list.take());
+  }
+  return {Schedule::Form::List,
+          std::move(rows),
+          {.stages = stages, .microbatches = request.microbatches}};
+}
+
+BuildRequest request_to(const BuilderInfo& builder,
+                        const SearchRequest& request,
+                        const Costs& costs) {
+  BuildRequest built{.devices = request.devices, .microbatches = request.microbatches};
+  if (builder.chunks == ChunkRule::Open) {
+    built.chunks = request.chunks;
+  }
+  if (builder.takes_costs && request.chunks == 1) {
+    built.costs = costs;
+    built.set["cap"] = std::to_string(request.cap);
+  }
+  return built;
+}
+
+bool has_kinds(const Schedule& schedule, bool split) {
+  for (const Schedule::Row& row : schedule.rows()) {
+    for (const Cell& cell : row) {
+      for (const Task& task : cell.tasks()) {
+        if (cell.is_group() ||
+            (task.kind != CellKind::Forward && (task.kind == CellKind::Backward) == split)) {
+          return false;
+        }
+      }
+    }
+  }
+  return true;
+}
+
+bool suits(const Schedule& schedule, const SearchRequest& request, const std::vector<int>& row_of) {
+  const StageGraph graph = schedule.stage_graph();
+  if (graph.size() != static_cast<int>(row_of.size()) || graph.replicas() != 1 ||
+      !has_kinds(schedule, request.split)) {
+    return false;
+  }
+  const Placement placement = Placement::of(schedule, graph.size());
+  for (int s = 0; s < graph.size(); ++s) {
+    if (placement.row(StageId(s)) != row_of[static_cast<std::size_t>(s)]) {
+      return false;
+    }
+  }
+  return std::ranges::all_of(schedule.rows(), [&](const Schedule::Row& row) {
+    return peak_in_flight(row, graph) <= request.cap;
+  });
+}
+
+std::optional<Schedule> built(const BuilderInfo& builder,
+                              const SearchRequest& request,
+                              const std::vector<int>& row_of,
+                              const Costs& costs) {
+  try {
+    Schedule schedule = build_schedule(builder.name, request_to(builder, request, costs)).to_list();
+    return suits(schedule, request, row_of) ? std::optional(std::move(schedule)) : std::nullopt;
+  } catch (const Error& error) {
+    if (error.code() != Errc::ScheduleParameter) {
+      throw;
+    }
+    return std::nullopt;  // the builder does not take such counts
+  }
+}
+
+}  // namespace
+
+FirstSchedule first_schedule(const SearchRequest& request,
+                             const std::vector<int>& row_of,
+                             const Costs& costs) {
+  FirstSchedule best{one_by_one(request, row_of), "", 0};
+  const StageGraph chain = StageGraph::chain(static_cast<int>(row_of.size()));
+  best.makespan = simulate(best.schedule, chain, costs).makespan;
+  for (const BuilderInfo& builder : builders()) {
+    if (builder.takes_graph) {
+      continue;  // of a chain they make what the others make
+    }
+    if (std::optional<Schedule> schedule = built(builder, request, row_of, costs)) {
+      const double makespan = simulate(*schedule, chain, costs).makespan;
+      if (makespan < best.makespan) {
+        best = {std::move(*schedule), std::string(builder.name), makespan};
+      }
+    }
+  }
+  return best;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,28 @@
+/// first_schedule: what a search begins with: the best that any builder makes within the request.
+///
+/// A builder counts where it puts every stage where the request does, splits backwards or leaves
+/// them whole as it says, and keeps to the cap. Where none does, microbatches go one by one, which
+/// needs the least memory. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "stagecraft/scheduler/costs.h"
+#include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/scheduler/search/schedule_search.h"
+
+namespace stagecraft {
+
+struct FirstSchedule {
+  Schedule schedule;    ///< a list
+  std::string builder;  ///< empty: microbatches one by one
+  double makespan = 0;
+};
+
+/// `row_of`: by stage. `costs`: of these stages. Requires: a request that search_schedule() takes.
+[[nodiscard]] FirstSchedule first_schedule(const SearchRequest& request,
+                                           const std::vector<int>& row_of,
+                                           const Costs& costs);
+
+}  // namespace stagecraft

@@ -1,0 +1,57 @@
+/// SearchProblem: what the search for the best schedule decides about, as lanes of tasks.
+///
+/// A lane is the tasks of one kind of one stage. All microbatches are alike, so a lane takes them
+/// in order: exchanging the names of two of them makes any schedule such a one, no later and with
+/// no more in flight. So what a lane has done is a number.
+///
+///     lane F0  0F0 0F1 0F2 ...      each task waits for the one before it in its lane, and for the
+///     lane F1  1F0 1F1 1F2 ...      task of its microbatch in the lanes it is fed by
+///
+/// LQ-1: heads and tails hold in every schedule within the cap: no task starts before its head, and
+///       its tail passes between its end and the end of all.
+/// Made for a request, read by OrderSearch. A value; any thread may read.
+#pragma once
+
+#include <vector>
+
+#include "stagecraft/scheduler/costs.h"
+#include "stagecraft/scheduler/search/one_machine.h"
+#include "stagecraft/scheduler/stage_graph.h"
+
+namespace stagecraft {
+
+struct Lane {
+  struct Feed {
+    int lane = 0;
+    Ticks transfer = 0;
+  };
+
+  CellKind kind = CellKind::Forward;
+  int stage = 0;
+  int device = 0;
+  Ticks time = 0;             ///< of one task; at least 1
+  std::vector<Feed> feeds;    ///< a task waits for the same microbatch of these
+  bool takes = false;         ///< one more in flight at the start of a task
+  bool releases = false;      ///< one less at its end
+  bool feeds_nobody = false;  ///< no task waits for it but those of its lane
+};
+
+struct SearchProblem {
+  int devices = 0;
+  int microbatches = 0;
+  int cap = 0;              ///< most in flight on a device, in stages x microbatches
+  double tick = 1;          ///< time units of one tick
+  std::vector<Lane> lanes;  ///< a lane stands behind those that feed it
+  std::vector<std::vector<int>> of_device;  ///< lanes by device
+  std::vector<std::vector<Ticks>> heads;    ///< by lane and microbatch
+  std::vector<std::vector<Ticks>> tails;
+  Ticks bound = 0;  ///< no schedule takes less
+};
+
+/// `row_of`: which device runs each stage of the chain. `split`: backwards in halves. Durations
+/// that are no multiples of one tick of some size are rounded down to millionths of the longest.
+/// Requires: cap >= the stages of a device; positive durations.
+[[nodiscard]] SearchProblem search_problem(
+    const std::vector<int>& row_of, int microbatches, bool split, int cap, const Costs& costs);
+
+}  // namespace stagecraft

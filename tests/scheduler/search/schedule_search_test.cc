@@ -1,0 +1,287 @@
+#include "stagecraft/scheduler/search/schedule_search.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/cut_costs.h"
+#include "stagecraft/scheduler/simulate.h"
+#include "stagecraft/scheduler/validate.h"
+#include "stagecraft/tests/support/catch.h"
+
+namespace stagecraft {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+/// All orders of one device's tasks, from the orders in which each of its lanes must keep.
+void all_rows(const std::vector<std::vector<Cell>>& chains,
+              std::vector<std::size_t>& taken,
+              Schedule::Row& row,
+              std::vector<Schedule::Row>& rows) {
+  bool end = true;
+  for (std::size_t c = 0; c < chains.size(); ++c) {
+    if (taken[c] == chains[c].size()) {
+      continue;
+    }
+    end = false;
+    row.push_back(chains[c][taken[c]++]);
+    all_rows(chains, taken, row, rows);
+    --taken[c];
+    row.pop_back();
+  }
+  if (end) {
+    rows.push_back(row);
+  }
+}
+
+/// Every order of a device in which a microbatch's own tasks follow each other, within the cap.
+std::vector<Schedule::Row> rows_within(const SearchRequest& request,
+                                       const std::vector<int>& stages,
+                                       const StageGraph& graph) {
+  std::vector<std::vector<Cell>> chains;
+  for (const int s : stages) {
+    for (int m = 0; m < request.microbatches; ++m) {
+      chains.push_back(request.split ? std::vector{cells::F(s, m), cells::I(s, m), cells::W(s, m)}
+                                     : std::vector{cells::F(s, m), cells::B(s, m)});
+    }
+  }
+  std::vector<std::size_t> taken(chains.size(), 0);
+  Schedule::Row row;
+  std::vector<Schedule::Row> rows;
+  all_rows(chains, taken, row, rows);
+  std::erase_if(rows,
+                [&](const Schedule::Row& r) { return peak_in_flight(r, graph) > request.cap; });
+  return rows;
+}
+
+/// Keeps those in which every stage takes the microbatches of a kind in order.
+void keep_ordered(std::vector<Schedule::Row>& rows, const StageGraph& graph) {
+  std::erase_if(rows, [&](const Schedule::Row& row) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      for (std::size_t j = i + 1; j < row.size(); ++j) {
+        const Task& a = row[i].tasks().front();
+        const Task& b = row[j].tasks().front();
+        if (a.kind == b.kind && a.stage == b.stage && b.microbatch < a.microbatch) {
+          return true;
+        }
+      }
+    }
+    return graph.size() == 0;
+  });
+}
+
+/// The least makespan of all combinations of rows: no bound, no rule, only the simulator.
+double by_brute_force(const SearchRequest& request, bool ordered) {
+  const int stages = request.devices * request.chunks;
+  const StageGraph graph = StageGraph::chain(stages);
+  const Costs costs = cut_costs(request.costs, stages_of(request.costs, request.devices), graph);
+  const std::vector<int> row_of =
+      rows_of_stages(request.devices, request.chunks, request.placement);
+  std::vector<std::vector<Schedule::Row>> choices;
+  for (int d = 0; d < request.devices; ++d) {
+    std::vector<int> own;
+    for (int s = 0; s < stages; ++s) {
+      if (row_of[static_cast<std::size_t>(s)] == d) {
+        own.push_back(s);
+      }
+    }
+    choices.push_back(rows_within(request, own, graph));
+    if (ordered) {
+      keep_ordered(choices.back(), graph);
+    }
+  }
+  double best = std::numeric_limits<double>::infinity();
+  std::vector<std::size_t> at(choices.size(), 0);
+  while (at.back() < choices.back().size()) {
+    std::vector<Schedule::Row> rows;
+    for (std::size_t d = 0; d < choices.size(); ++d) {
+      rows.push_back(choices[d][at[d]]);
+    }
+    const Schedule schedule(Schedule::Form::List, std::move(rows));
+    try {
+      best = std::min(best, simulate(schedule, graph, costs).makespan);
+    } catch (const Error&) {  // its rows wait for each other for ever
+    }
+    for (std::size_t d = 0; d < at.size() && ++at[d] == choices[d].size() && d + 1 < at.size();
+         ++d) {
+      at[d] = 0;
+    }
+  }
+  return best;
+}
+
+Costs with_times(double f, double i, double w, double latency = 0) {
+  Costs costs;
+  costs.stages.usual = {.forward = f, .backward = i + w, .backward_input = i, .backward_weight = w};
+  costs.links.usual.latency = latency;
+  return costs;
+}
+
+std::vector<Costs> several_costs() {
+  std::vector<Costs> all{with_times(1, 1, 1), with_times(4, 5, 3, 0.5), with_times(2, 1, 6, 3)};
+  Costs uneven = with_times(1, 1, 1);
+  uneven.stages.each = {{3, 5, 4, 1}, {1, 2, 2, 7}, {2, 9, 1, 3}};
+  all.push_back(uneven);
+  return all;
+}
+
+SearchResult checked(const SearchRequest& request) {
+  const SearchResult result = search_schedule(request);
+  const StageGraph graph = StageGraph::chain(request.devices * request.chunks);
+  REQUIRE(validate(result.schedule,
+                   graph,
+                   {.microbatches = request.microbatches,
+                    .devices = request.devices,
+                    .microbatch_order = true})
+              .empty());
+  for (const Schedule::Row& row : result.schedule.rows()) {
+    REQUIRE(peak_in_flight(row, graph) <= request.cap);
+  }
+  REQUIRE(result.bound <= result.makespan * (1 + 1e-9));
+  REQUIRE(result.makespan <= result.builder_makespan * (1 + 1e-9));
+  return result;
+}
+
+void check_against_brute_force(SearchRequest request,
+                               bool ordered,
+                               const std::vector<Costs>& all_costs = several_costs()) {
+  for (const Costs& costs : all_costs) {
+    request.costs = costs;
+    for (request.cap = request.chunks; request.cap <= request.microbatches * request.chunks;
+         ++request.cap) {
+      CAPTURE(request.devices, request.microbatches, request.chunks, request.split, request.cap);
+      CAPTURE(costs.stages.of_stage(StageId(1)).forward, costs.links.usual.latency);
+      const SearchResult result = checked(request);
+      CHECK(result.optimal);
+      CHECK(result.makespan == Catch::Approx(by_brute_force(request, ordered)));
+      CHECK(result.bound == Catch::Approx(result.makespan));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the search finds what trying every order finds", "[scheduler][search]") {
+  check_against_brute_force({.devices = 2, .microbatches = 2}, false);
+  check_against_brute_force({.devices = 2, .microbatches = 2, .split = true}, false);
+  check_against_brute_force({.devices = 2, .microbatches = 3}, false);
+}
+
+TEST_CASE("the search finds what trying every order of ordered microbatches finds",
+          "[scheduler][search]") {
+  check_against_brute_force({.devices = 3, .microbatches = 3}, true);
+  check_against_brute_force({.devices = 2, .microbatches = 3, .split = true}, true);
+  check_against_brute_force({.devices = 2, .microbatches = 4}, true);
+}
+
+TEST_CASE("the search finds what trying every order of two stages per device finds",
+          "[scheduler][search]") {
+  SearchRequest request{.devices = 2, .microbatches = 2, .chunks = 2};
+  check_against_brute_force(request, true, {with_times(4, 5, 3, 0.5)});
+  request.placement = StagePlacement::Wave;
+  check_against_brute_force(request, true, {several_costs().back()});
+}
+
+TEST_CASE("1F1B is the optimum at its own memory", "[scheduler][search]") {
+  for (int devices = 1; devices <= 4; ++devices) {
+    for (int microbatches = 1; microbatches <= 6; ++microbatches) {
+      CAPTURE(devices, microbatches);
+      const SearchResult result =
+          checked({.devices = devices, .microbatches = microbatches, .cap = devices});
+      CHECK(result.optimal);
+      CHECK(result.makespan == 3 * (microbatches + devices - 1));
+    }
+  }
+}
+
+TEST_CASE("no schedule with split backwards beats ZB-H1 and ZB-V at their memory",
+          "[scheduler][search]") {
+  const SearchResult h1 = checked({.devices = 4, .microbatches = 6, .split = true, .cap = 4});
+  CHECK(h1.optimal);
+  CHECK(h1.makespan == 3 * 6 + 3);
+  CHECK(h1.builder == "zb-h1");
+  const SearchResult v = checked({.devices = 4,
+                                  .microbatches = 6,
+                                  .chunks = 2,
+                                  .placement = StagePlacement::Wave,
+                                  .split = true,
+                                  .cap = 8});
+  CHECK(v.optimal);
+  CHECK(v.makespan == 3 * 6 + 3 * 0.5);
+  CHECK(v.builder == "zb-v");
+}
+
+TEST_CASE("less memory takes longer, and builders are beaten where they can be",
+          "[scheduler][search]") {
+  double before = std::numeric_limits<double>::infinity();
+  for (int cap = 1; cap <= 4; ++cap) {
+    const SearchResult result =
+        checked({.devices = 4, .microbatches = 6, .split = true, .cap = cap});
+    CHECK(result.optimal);
+    CHECK(result.makespan <= before);
+    before = result.makespan;
+    if (cap == 3) {
+      CHECK(result.makespan < result.builder_makespan);
+    }
+  }
+}
+
+TEST_CASE("4 devices, 6 microbatches and 2 chunks are searched to the end", "[scheduler][search]") {
+  // The hardest caps of this size, of each placement.
+  const SearchResult loop =
+      checked({.devices = 4, .microbatches = 6, .chunks = 2, .split = true, .cap = 5});
+  CHECK(loop.optimal);
+  CHECK(loop.makespan == 22);
+  const SearchResult wave = checked(
+      {.devices = 4, .microbatches = 6, .chunks = 2, .placement = StagePlacement::Wave, .cap = 4});
+  CHECK(wave.optimal);
+  CHECK(wave.makespan == 32.5);
+}
+
+TEST_CASE("a search that is stopped says what it has and how far that may be from the best",
+          "[scheduler][search]") {
+  SearchRequest request{.devices = 4, .microbatches = 6, .chunks = 2, .cap = 4};
+  request.states = 100;
+  const SearchResult few = checked(request);
+  CHECK_FALSE(few.optimal);
+  CHECK(few.states <= 100);
+  CHECK(few.bound < few.makespan);
+  request.states = std::numeric_limits<std::size_t>::max();
+  request.keep_going = [] { return false; };
+  const SearchResult none = checked(request);
+  CHECK_FALSE(none.optimal);
+  CHECK(none.makespan == none.builder_makespan);
+  request.keep_going = nullptr;
+  const SearchResult all = checked(request);
+  CHECK(all.optimal);
+  CHECK(few.bound <= all.makespan);
+  CHECK(all.makespan <= few.makespan);
+}
+
+TEST_CASE("times that are multiples of nothing are searched to a millionth",
+          "[scheduler][search]") {
+  const SearchResult result = checked({.devices = 3,
+                                       .microbatches = 3,
+                                       .split = true,
+                                       .cap = 2,
+                                       .costs = with_times(0.3141592653, 0.2718281828, 0.1414213)});
+  CHECK(result.optimal);
+  CHECK(result.bound == Catch::Approx(result.makespan).epsilon(1e-4));
+}
+
+TEST_CASE("what cannot be searched is refused with what can", "[scheduler][search][bad-input]") {
+  const auto refused = [](const SearchRequest& request, const std::string& part) {
+    CHECK_THROWS_WITH(search_schedule(request), ContainsSubstring(part));
+  };
+  refused({.devices = 0, .microbatches = 1, .cap = 1}, "devices");
+  refused({.devices = 1, .microbatches = 0, .cap = 1}, "microbatches");
+  refused({.devices = 1, .microbatches = 1, .chunks = 0, .cap = 1}, "chunks");
+  refused({.devices = 2, .microbatches = 2, .chunks = 2, .cap = 1}, "nearest: 2");
+  refused({.devices = 2, .microbatches = 2, .chunks = 40, .cap = 40}, "at most 32 chunks");
+  refused({.devices = 60000, .microbatches = 60000, .cap = 1}, "smaller numbers");
+  refused({.devices = 2, .microbatches = 2, .cap = 2, .costs = with_times(0, 1, 1)}, "take time");
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,256 @@
+/// `stagecraft schedule compare`
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "stagecraft/base/byte_count.h"
+#include "stagecraft/scheduler/registry.h"
+#include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/output.h"
+#include "stagecraft/tools/schedule/candidates.h"
+#include "stagecraft/tools/schedule/commands.h"
+#include "stagecraft/tools/schedule/cost_options.h"
+#include "stagecraft/tools/schedule/input.h"
+#include "stagecraft/tools/schedule/number_text.h"
+#include "stagecraft/tools/schedule/table.h"
+#include "stagecraft/tools/schedule/verdict.h"
+#include "stagecraft/tools/train/number.h"
+
+namespace stagecraft::tools {
+namespace {
+
+constexpr const char* kCommand = "stagecraft schedule compare";
+
+struct CompareOptions {
+  std::vector<std::string> words;
+  int devices = 0;
+  int microbatches = 0;
+  int chunks = 0;
+  std::string costs;
+  bool json = false;
+  bool csv = false;
+};
+
+void add_options(CLI::App& app, CompareOptions& o) {
+  app.add_option("NAMES", o.words, "builders, files, or all: every builder")
+      ->required()
+      ->type_name("");
+  app.add_option(
+         "--devices", o.devices, "rows of the schedules; of files alone, those of the first")
+      ->check(whole_number(1))
+      ->type_name("P");
+  app.add_option("--microbatches", o.microbatches, "microbatches of one step; likewise")
+      ->check(whole_number(1))
+      ->type_name("M");
+  app.add_option("--chunks", o.chunks, "stages per device, where a builder leaves it open")
+      ->check(whole_number(1))
+      ->type_name("V");
+  app.add_option("--costs", o.costs, "a costs.json: of one stage per device, or of those it lists")
+      ->type_name("FILE");
+  app.add_flag("--json", o.json, "as one JSON array");
+  app.add_flag("--csv", o.csv, "as CSV");
+}
+
+/// Whether a word is a file: there is one, and no builder is called so.
+bool is_file(const std::string& word) {
+  const auto named = std::ranges::find(builders(), word, &BuilderInfo::name);
+  return word == "-" ||
+         (word != "all" && named == builders().end() && std::filesystem::exists(word));
+}
+
+Candidate file_candidate(const ScheduleFile& file, const std::string& word, const CommonJob& job) {
+  Candidate candidate{.name = word};
+  const std::size_t rows = file.schedule.rows().size();
+  if (rows != static_cast<std::size_t>(job.devices) ||
+      file.schedule.microbatches() != job.microbatches) {
+    candidate.reason = fmt::format(
+        "has devices and microbatches {} x {}, expected {} x {}: only schedules of the same work "
+        "can be compared",
+        rows,
+        file.schedule.microbatches(),
+        job.devices,
+        job.microbatches);
+    return candidate;
+  }
+  if (const auto violations = violations_of(file); !violations.empty()) {
+    candidate.reason = fmt::format("{}, the first: {}; stagecraft schedule check shows all",
+                                   count_text(violations.size(), "violation"),
+                                   to_string(violations.front()));
+    return candidate;
+  }
+  candidate.figures = schedule_figures(file.schedule, file.graph, job.costs);
+  return candidate;
+}
+
+std::vector<Candidate> candidates_of(const CompareOptions& o, Console& console) {
+  CommonJob job{.devices = o.devices, .microbatches = o.microbatches};
+  if (o.chunks > 0) {
+    job.chunks = o.chunks;
+  }
+  if (!o.costs.empty()) {
+    job.costs = read_costs(o.costs, console);
+  }
+  std::vector<Candidate> candidates;
+  for (const std::string& word : o.words) {
+    if (is_file(word)) {
+      const ScheduleFile file = read_schedule(word, {}, console);
+      if (job.devices == 0) {
+        job.devices = static_cast<int>(file.schedule.rows().size());
+      }
+      if (job.microbatches == 0) {
+        job.microbatches = file.schedule.microbatches();
+      }
+      candidates.push_back(file_candidate(file, word, job));
+      continue;
+    }
+    const std::vector<const BuilderInfo*> named = named_builders({word});
+    if (job.devices == 0 || job.microbatches == 0) {
+      wrong_usage(kCommand,
+                  fmt::format("expected {} before '{}' can be made, found none",
+                              job.devices == 0 ? "--devices P" : "--microbatches M",
+                              word));
+    }
+    for (const BuilderInfo* builder : named) {
+      candidates.push_back(built_candidate(*builder, job));
+    }
+  }
+  return candidates;
+}
+
+std::string reasons_text(const std::vector<Candidate>& candidates) {
+  std::string text;
+  for (const Candidate& c : candidates) {
+    if (!c.figures) {
+      text +=
+          fmt::format("{}{}: {}\n", text.empty() ? "\nnot compared\n  " : "  ", c.name, c.reason);
+    }
+  }
+  return text;
+}
+
+std::string as_text(const std::vector<Candidate>& candidates, bool bytes) {
+  std::vector<std::string> head{
+      "schedule", "stages", "makespan", "bubble", "in flight", "memory", "messages"};
+  if (bytes) {
+    head.emplace_back("peak bytes");
+  }
+  std::vector<std::vector<std::string>> lines;
+  for (const Candidate& c : candidates) {
+    if (!c.figures) {
+      continue;
+    }
+    const ScheduleFigures& f = *c.figures;
+    lines.push_back({c.name,
+                     std::to_string(f.stages),
+                     number_text(f.makespan),
+                     percent_text(f.bubble),
+                     std::to_string(f.peak_in_flight),
+                     number_text(f.peak_microbatches),
+                     std::to_string(f.messages)});
+    if (bytes) {
+      lines.back().push_back(bytes_text(f.peak_bytes));
+    }
+  }
+  const std::string table = lines.empty() ? "" : table_text(head, lines);
+  return table + reasons_text(candidates);
+}
+
+std::string as_json(const std::vector<Candidate>& candidates, bool bytes) {
+  using Json = nlohmann::ordered_json;
+  Json list = Json::array();
+  for (const Candidate& c : candidates) {
+    Json line{{"schedule", c.name}};
+    if (!c.figures) {
+      line["reason"] = c.reason;
+    } else {
+      const ScheduleFigures& f = *c.figures;
+      line.update({{"stages", f.stages},
+                   {"makespan", number_json(f.makespan)},
+                   {"bubble_fraction", number_json(f.bubble)},
+                   {"peak_in_flight", f.peak_in_flight},
+                   {"peak_microbatches", number_json(f.peak_microbatches)},
+                   {"messages", f.messages}});
+      if (bytes) {
+        line["peak_bytes"] = number_json(f.peak_bytes);
+      }
+    }
+    list.push_back(line);
+  }
+  return list.dump() + '\n';
+}
+
+/// The name as one field: files may be called anything.
+std::string in_csv(std::string name) {
+  if (name.find_first_of(",\"\n\r") == std::string::npos) {
+    return name;
+  }
+  for (std::size_t at = 0; (at = name.find('"', at)) != std::string::npos; at += 2) {
+    name.insert(at, 1, '"');
+  }
+  return '"' + name + '"';
+}
+
+std::string as_csv(const std::vector<Candidate>& candidates) {
+  std::string text =
+      "schedule,stages,makespan,bubble_fraction,peak_in_flight,peak_microbatches,messages,"
+      "peak_bytes\n";
+  for (const Candidate& c : candidates) {
+    if (!c.figures) {
+      text += in_csv(c.name) + ",,,,,,,\n";
+      continue;
+    }
+    const ScheduleFigures& f = *c.figures;
+    text += fmt::format("{},{},{},{},{},{},{},{}\n",
+                        in_csv(c.name),
+                        f.stages,
+                        f.makespan,
+                        f.bubble,
+                        f.peak_in_flight,
+                        f.peak_microbatches,
+                        f.messages,
+                        f.peak_bytes);
+  }
+  return text;
+}
+
+}  // namespace
+
+ExitCode compare_schedules(const Words& words, Console& console) {
+  CompareOptions options;
+  CLI::App app("Puts the figures of schedules that do the same work side by side.", kCommand);
+  app.option_defaults()->always_capture_default(false);
+  app.footer(
+      "Times are of one device's share of the model: its forward takes 1, however many stages it "
+      "is\ncut into. In flight counts stages x microbatches, memory the same in shares. What a "
+      "builder\ndoes not take is listed with the reason. Exit status 1: nothing could be "
+      "compared.\nExample: stagecraft schedule compare all --devices 4 --microbatches 8");
+  add_options(app, options);
+  if (const auto help = parse_command_line(app, words)) {
+    write_output("", *help, console);
+    return ExitCode::Good;
+  }
+  if (options.json && options.csv) {
+    wrong_usage(kCommand, "expected --json or --csv, found both");
+  }
+  const std::vector<Candidate> candidates = candidates_of(options, console);
+  const bool bytes = std::ranges::any_of(
+      candidates, [](const Candidate& c) { return c.figures && c.figures->peak_bytes > 0; });
+  write_output("",
+               options.json  ? as_json(candidates, bytes)
+               : options.csv ? as_csv(candidates)
+                             : as_text(candidates, bytes),
+               console);
+  if (options.csv) {
+    console.err << reasons_text(candidates);
+  }
+  const bool any =
+      std::ranges::any_of(candidates, [](const Candidate& c) { return c.figures.has_value(); });
+  return any ? ExitCode::Good : ExitCode::Failed;
+}
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,159 @@
+/// `stagecraft schedule search`
+#include <algorithm>
+#include <chrono>
+#include <ostream>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "stagecraft/scheduler/schedule_figures.h"
+#include "stagecraft/scheduler/search/schedule_search.h"
+#include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/output.h"
+#include "stagecraft/tools/schedule/commands.h"
+#include "stagecraft/tools/schedule/cost_options.h"
+#include "stagecraft/tools/schedule/format.h"
+#include "stagecraft/tools/schedule/number_text.h"
+#include "stagecraft/tools/train/number.h"
+
+namespace stagecraft::tools {
+namespace {
+
+constexpr const char* kCommand = "stagecraft schedule search";
+
+struct SearchOptions {
+  SearchRequest request;
+  std::string placement = "loop";
+  std::string costs;
+  double seconds = 30;
+  std::string output;
+  bool json = false;
+};
+
+void add_options(CLI::App& app, SearchOptions& o) {
+  SearchRequest& r = o.request;
+  app.add_option("--devices", r.devices, "rows of the schedule")
+      ->required()
+      ->check(whole_number(1))
+      ->type_name("P");
+  app.add_option("--microbatches", r.microbatches, "microbatches of one step")
+      ->required()
+      ->check(whole_number(1))
+      ->type_name("M");
+  app.add_option("--cap", r.cap, "most in flight on each device, in stages x microbatches")
+      ->required()
+      ->check(whole_number(1))
+      ->type_name("N");
+  app.add_option("--chunks", r.chunks, "stages per device [1]")
+      ->check(whole_number(1))
+      ->type_name("V");
+  app.add_option("--placement", o.placement, "of chunks: loop (0 1 0 1) or wave (0 1 1 0) [loop]")
+      ->type_name("WORD");
+  app.add_flag("--split", r.split, "backwards in halves, I and W");
+  app.add_option("--costs", o.costs, "a costs.json: of one stage per device, or of those it lists")
+      ->type_name("FILE");
+  app.add_option("--seconds", o.seconds, "how long it may take [30]")
+      ->check(positive_number())
+      ->type_name("S");
+  app.add_option("-o,--output", o.output, "where to write the schedule [standard output]")
+      ->type_name("FILE");
+  app.add_flag("--json", o.json, "as one JSON object; the schedule is in it");
+}
+
+StagePlacement placement_of(const std::string& word) {
+  if (word == "loop") {
+    return StagePlacement::Loop;
+  }
+  if (word == "wave") {
+    return StagePlacement::Wave;
+  }
+  wrong_usage(kCommand,
+              fmt::format("--placement expects loop or wave, found '{}'", word.substr(0, 40)));
+}
+
+/// What of the bound is missing, in parts of the makespan.
+double gap_of(const SearchResult& result) {
+  return result.optimal ? 0 : (result.makespan - result.bound) / result.makespan;
+}
+
+std::string verdict_text(const SearchResult& result, const ScheduleFigures& f, double seconds) {
+  const std::string found =
+      fmt::format("makespan {}, bubble {}, in flight {}, {}",
+                  number_text(f.makespan),
+                  percent_text(f.bubble),
+                  f.peak_in_flight,
+                  result.builder.empty() ? std::string("no builder is within the cap")
+                                         : fmt::format("the best builder {} {}",
+                                                       result.builder,
+                                                       number_text(result.builder_makespan)));
+  if (result.optimal) {
+    return fmt::format("optimum: {}\n", found);
+  }
+  return fmt::format(
+      "best found in {} s: {}\nbound {}, gap {}; --seconds gives the search longer\n",
+      number_text(seconds),
+      found,
+      number_text(result.bound),
+      percent_text(gap_of(result)));
+}
+
+std::string as_json(const SearchResult& result, const ScheduleFigures& f, const std::string& text) {
+  nlohmann::ordered_json answer{{"makespan", number_json(f.makespan)},
+                                {"bound", number_json(result.bound)},
+                                {"gap", number_json(gap_of(result))},
+                                {"optimal", result.optimal},
+                                {"bubble_fraction", number_json(f.bubble)},
+                                {"peak_in_flight", f.peak_in_flight},
+                                {"builder", nullptr},
+                                {"states", result.states},
+                                {"schedule", text}};
+  if (!result.builder.empty()) {
+    answer["builder"] = {{"name", result.builder},
+                         {"makespan", number_json(result.builder_makespan)}};
+  }
+  return answer.dump() + '\n';
+}
+
+}  // namespace
+
+ExitCode search_schedules(const Words& words, Console& console) {
+  SearchOptions options;
+  CLI::App app("Finds the schedule of least makespan with at most N in flight on each device.",
+               kCommand);
+  app.option_defaults()->always_capture_default(false);
+  app.footer(
+      "Up to 4 devices, 6 microbatches and 2 chunks the answer is mostly the optimum within "
+      "seconds;\nelse it is the best found, with a bound that no schedule can go below. Times are "
+      "of one device's\nshare of the model, as in compare.\n"
+      "Example: stagecraft schedule search --devices 4 --microbatches 6 --cap 3 --split");
+  add_options(app, options);
+  if (const auto help = parse_command_line(app, words)) {
+    write_output("", *help, console);
+    return ExitCode::Good;
+  }
+  SearchRequest& request = options.request;
+  request.placement = placement_of(options.placement);
+  if (!options.costs.empty()) {
+    request.costs = read_costs(options.costs, console);
+  }
+  const auto end = std::chrono::steady_clock::now() +
+                   std::chrono::duration<double>(std::min(options.seconds, 1e8));
+  request.keep_going = [end] { return std::chrono::steady_clock::now() < end; };
+  const SearchResult result = search_schedule(request);
+  const StageGraph graph = result.schedule.stage_graph();
+  const ScheduleFigures figures = schedule_figures(result.schedule, graph, request.costs);
+  const std::string text = write_schedule(result.schedule, graph, ScheduleFormat::Text);
+  if (!options.output.empty() || !options.json) {
+    write_output(options.output, text, console);
+  }
+  if (options.json) {
+    write_output("", as_json(result, figures, text), console);
+  } else {
+    console.err << verdict_text(result, figures, options.seconds);
+  }
+  return ExitCode::Good;
+}
+
+}  // namespace stagecraft::tools

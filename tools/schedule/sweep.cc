@@ -1,0 +1,235 @@
+/// `stagecraft schedule sweep`
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "stagecraft/base/byte_count.h"
+#include "stagecraft/tools/command_line.h"
+#include "stagecraft/tools/output.h"
+#include "stagecraft/tools/schedule/candidates.h"
+#include "stagecraft/tools/schedule/commands.h"
+#include "stagecraft/tools/schedule/cost_options.h"
+#include "stagecraft/tools/schedule/number_text.h"
+#include "stagecraft/tools/schedule/sweep_plot.h"
+#include "stagecraft/tools/schedule/table.h"
+
+namespace stagecraft::tools {
+namespace {
+
+constexpr const char* kCommand = "stagecraft schedule sweep";
+
+struct SweepOptions {
+  std::vector<std::string> names;
+  std::string devices;
+  std::string microbatches;
+  std::string chunks;
+  std::string costs;
+  bool csv = false;
+  std::string svg;
+};
+
+void add_options(CLI::App& app, SweepOptions& o) {
+  app.add_option("NAMES", o.names, "builders, or all")->required()->type_name("");
+  app.add_option("--devices", o.devices, "e.g. 4,8")->required()->type_name("P1,P2,..");
+  app.add_option("--microbatches", o.microbatches, "e.g. 8,16,32")
+      ->required()
+      ->type_name("M1,M2,..");
+  app.add_option("--chunks", o.chunks, "stages per device, where a builder leaves it open [2]")
+      ->type_name("V1,V2,..");
+  app.add_option("--costs", o.costs, "a costs.json: of one stage per device, or of those it lists")
+      ->type_name("FILE");
+  app.add_flag("--csv", o.csv, "as CSV");
+  app.add_option("--svg", o.svg, "also draw bubble against microbatches")->type_name("FILE");
+}
+
+/// The numbers of an option, ascending, each once.
+std::vector<int> numbers_of(const std::string& option, const std::string& text) {
+  std::vector<int> numbers;
+  const char* const end = text.data() + text.size();
+  for (const char* at = text.data(); at <= end;) {
+    int number = 0;
+    const auto [stop, error] = std::from_chars(at, end, number);
+    if (error != std::errc() || number < 1 || (stop != end && *stop != ',')) {
+      wrong_usage(kCommand,
+                  fmt::format("{} expects whole numbers from 1 on, separated by commas, found '{}'",
+                              option,
+                              text.substr(0, 40)));
+    }
+    numbers.push_back(number);
+    at = stop + 1;
+  }
+  std::ranges::sort(numbers);
+  const auto repeated = std::ranges::unique(numbers);
+  numbers.erase(repeated.begin(), repeated.end());
+  return numbers;
+}
+
+/// One job of one builder.
+struct Point {
+  int devices = 0;
+  int microbatches = 0;
+  std::optional<int> chunks;  ///< where the builder leaves them open
+  Candidate candidate;
+};
+
+/// All microbatches of one builder, devices and chunks follow each other.
+std::vector<Point> points_of(const SweepOptions& o, Console& console) {
+  Costs costs;
+  if (!o.costs.empty()) {
+    costs = read_costs(o.costs, console);
+  }
+  const std::vector<int> devices = numbers_of("--devices", o.devices);
+  const std::vector<int> microbatches = numbers_of("--microbatches", o.microbatches);
+  std::vector<std::optional<int>> open;
+  for (const int chunks : numbers_of("--chunks", o.chunks.empty() ? "2" : o.chunks)) {
+    open.emplace_back(chunks);
+  }
+  std::vector<Point> points;
+  for (const BuilderInfo* builder : named_builders(o.names)) {
+    const bool is_open = builder->chunks == ChunkRule::Open;
+    for (const int p : devices) {
+      for (const auto& v : is_open ? open : std::vector<std::optional<int>>{std::nullopt}) {
+        for (const int m : microbatches) {
+          const CommonJob job{.devices = p, .microbatches = m, .chunks = v, .costs = costs};
+          points.push_back({p, m, v, built_candidate(*builder, job)});
+        }
+      }
+    }
+  }
+  return points;
+}
+
+/// How many jobs each builder did not take, and the first reason.
+std::string reasons_text(const std::vector<Point>& points) {
+  std::vector<std::pair<const Candidate*, std::size_t>> refused;
+  for (const Point& point : points) {
+    if (point.candidate.figures) {
+      continue;
+    }
+    if (refused.empty() || refused.back().first->name != point.candidate.name) {
+      refused.emplace_back(&point.candidate, 0);
+    }
+    ++refused.back().second;
+  }
+  std::string text = refused.empty() ? "" : "\nnot built\n";
+  for (const auto& [candidate, count] : refused) {
+    text += fmt::format("  {}, {}: {}\n",
+                        candidate->name,
+                        count == 1 ? "once" : fmt::format("{} times, the first", count),
+                        candidate->reason);
+  }
+  return text;
+}
+
+std::string as_text(const std::vector<Point>& points, bool bytes) {
+  std::vector<std::string> head{"schedule",
+                                "devices",
+                                "stages",
+                                "microbatches",
+                                "makespan",
+                                "bubble",
+                                "in flight",
+                                "memory",
+                                "messages"};
+  if (bytes) {
+    head.emplace_back("peak bytes");
+  }
+  std::vector<std::vector<std::string>> lines;
+  for (const Point& point : points) {
+    if (const auto& f = point.candidate.figures) {
+      lines.push_back({point.candidate.name,
+                       std::to_string(point.devices),
+                       std::to_string(f->stages),
+                       std::to_string(point.microbatches),
+                       number_text(f->makespan),
+                       percent_text(f->bubble),
+                       std::to_string(f->peak_in_flight),
+                       number_text(f->peak_microbatches),
+                       std::to_string(f->messages)});
+      if (bytes) {
+        lines.back().push_back(bytes_text(f->peak_bytes));
+      }
+    }
+  }
+  return lines.empty() ? "" : table_text(head, lines);
+}
+
+std::string as_csv(const std::vector<Point>& points) {
+  std::string text =
+      "schedule,devices,stages,microbatches,makespan,bubble_fraction,peak_in_flight,"
+      "peak_microbatches,messages,peak_bytes\n";
+  for (const Point& point : points) {
+    if (const auto& f = point.candidate.figures) {
+      text += fmt::format("{},{},{},{},{},{},{},{},{},{}\n",
+                          point.candidate.name,
+                          point.devices,
+                          f->stages,
+                          point.microbatches,
+                          f->makespan,
+                          f->bubble,
+                          f->peak_in_flight,
+                          f->peak_microbatches,
+                          f->messages,
+                          f->peak_bytes);
+    }
+  }
+  return text;
+}
+
+std::vector<PlotLine> lines_of(const std::vector<Point>& points) {
+  std::vector<PlotLine> lines;
+  for (const Point& point : points) {
+    if (const auto& f = point.candidate.figures) {
+      std::string name = fmt::format("{}, P = {}", point.candidate.name, point.devices);
+      if (point.chunks) {
+        name += fmt::format(", V = {}", *point.chunks);
+      }
+      if (lines.empty() || lines.back().name != name) {
+        lines.push_back({std::move(name), {}});
+      }
+      lines.back().points.emplace_back(point.microbatches, f->bubble);
+    }
+  }
+  return lines;
+}
+
+}  // namespace
+
+ExitCode sweep_schedules(const Words& words, Console& console) {
+  SweepOptions options;
+  CLI::App app("Puts the figures of builders over devices, microbatches and chunks in one table.",
+               kCommand);
+  app.option_defaults()->always_capture_default(false);
+  app.footer(
+      "Units are those of compare. Exit status 1: nothing could be built.\n"
+      "Example: stagecraft schedule sweep 1f1b zb-h1 --devices 4,8 --microbatches 8,16,32 --svg "
+      "plot.svg");
+  add_options(app, options);
+  if (const auto help = parse_command_line(app, words)) {
+    write_output("", *help, console);
+    return ExitCode::Good;
+  }
+  const std::vector<Point> points = points_of(options, console);
+  const bool any =
+      std::ranges::any_of(points, [](const Point& p) { return p.candidate.figures.has_value(); });
+  const bool bytes = std::ranges::any_of(points, [](const Point& p) {
+    return p.candidate.figures && p.candidate.figures->peak_bytes > 0;
+  });
+  if (!options.svg.empty() && any) {
+    write_output(options.svg, plot_svg(lines_of(points)), console);
+  }
+  if (options.svg != "-") {
+    write_output("", options.csv ? as_csv(points) : as_text(points, bytes), console);
+  }
+  console.err << reasons_text(points);
+  return any ? ExitCode::Good : ExitCode::Failed;
+}
+
+}  // namespace stagecraft::tools
