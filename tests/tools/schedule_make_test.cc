@@ -52,6 +52,26 @@ TEST_CASE("list names every builder with its constraint and parameters", "[tools
   }
 }
 
+TEST_CASE("what list says of bubbles is so", "[tools][schedule]") {
+  constexpr std::string_view kClaim =
+      "no bubble between a device's first and last task (M >= 2P - 1)";
+  std::size_t claims = 0;
+  for (const BuilderInfo& builder : builders()) {
+    CAPTURE(builder.name);
+    if (builder.summary.find(kClaim) == std::string_view::npos) {
+      CHECK(builder.summary.find("no bubble") == std::string_view::npos);
+      continue;
+    }
+    ++claims;
+    const CommandResult result = run_schedule_line(
+        "make " + std::string(builder.name) + " --devices 4 --microbatches 7 | simulate - --json");
+    const auto figures = nlohmann::json::parse(result.out);
+    CHECK(figures.at("span_idle") == nlohmann::json{0, 0, 0, 0});
+    CHECK(figures.at("idle") != nlohmann::json{0, 0, 0, 0});  // there are ramps
+  }
+  CHECK(claims == 2);
+}
+
 TEST_CASE("what make prints, check takes and simulate reads, for every builder",
           "[tools][schedule]") {
   for (const BuilderInfo& builder : builders()) {
