@@ -21,7 +21,10 @@ ExitCode schedule(const std::vector<std::string>& arguments, Console& console) {
            {"show", "FILE", "draw it: in the terminal, as SVG, as HTML", &show_schedule},
            {"convert", "FILE", "write it in another format", &convert_schedule},
            {"diff", "A B", "where two schedules part, and what that costs", &diff_schedules},
-           {"fix", "FILE", "make the exchange of two cells that check proposes", &fix_schedule}},
+           {"fix",
+            "FILE",
+            "repair mistyped numbers, orders and columns, step by step",
+            &fix_schedule}},
       .notes =
           "\nFILE is text, JSON or PyTorch's CSV; - is standard input. So they can be piped:\n"
           "  stagecraft schedule make 1f1b --devices 4 --microbatches 8 |\n"
