@@ -43,6 +43,10 @@ std::string converted(const std::string& text, const std::string& format) {
 }  // namespace
 
 TEST_CASE("times that add up to no number are refused", "[tools][schedule]") {
+  // One of them is a number, but not what all rows idle.
+  check_message(run_schedule({"simulate", "-", "--b", "8e307"}, "0F0 . . 0B0\n. 1F0 1B0 .\n"),
+                2,
+                {"more than any number holds"});
   for (const char* command : {"simulate", "show"}) {
     std::vector<std::string> words{command, "-", "--f", "1e308", "--b", "1e308"};
     if (command == std::string("show")) {

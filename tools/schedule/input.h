@@ -18,8 +18,9 @@ namespace stagecraft::tools {
 
 /// How a schedule file is to be read.
 struct ReadOptions {
-  std::string from;   ///< the format's name; empty: seen from the file
-  std::string graph;  ///< "0-1,1-2" or "@FILE"; empty: the file's own, or one chain
+  std::string command;  ///< that reads, for messages
+  std::string from;     ///< the format's name; empty: seen from the file
+  std::string graph;    ///< "0-1,1-2" or "@FILE"; empty: the file's own, or one chain
 };
 
 struct ScheduleFile {
