@@ -84,7 +84,9 @@ const std::vector<BuilderInfo>& table() {
                   "twice the memory",
        .build = [](R r) { return zb_h2(r.devices, r.microbatches); }},
       {.name = "zb-v",
-       .summary = "split backward over two chunks in a V, no bubbles (M >= 2P - 1), memory as 1F1B",
+       .summary = "split backward over two chunks in a V, no bubble between a device's first and "
+                  "last task "
+                  "(M >= 2P - 1), memory as 1F1B",
        .chunks = ChunkRule::Two,
        .build = [](R r) { return zb_v(r.devices, r.microbatches); }},
       {.name = "interleaved-zb",

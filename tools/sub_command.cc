@@ -6,7 +6,6 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
-#include "stagecraft/tools/command_line.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -46,7 +45,8 @@ ExitCode run_sub_command(const CommandGroup& group,
                          const std::vector<std::string>& words,
                          Console& console) {
   if (words.empty()) {
-    wrong_usage(std::string(group.command), "expected a command, found none");
+    console.err << "stagecraft: expected a command, found none\n\n" << help(group);
+    return ExitCode::WrongUsage;
   }
   const std::string& name = words.front();
   if (name == "--help" || name == "-h" || name == "help") {

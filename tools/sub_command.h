@@ -29,7 +29,8 @@ struct CommandGroup {
 };
 
 /// Runs the command of the first word with those behind it, or prints the help that it asks for.
-/// Errors: UsageArgument for no word and for one that no command has; those of the command.
+/// Without a word the help goes to standard error, as wrong usage.
+/// Errors: UsageArgument for a word that no command has; those of the command.
 [[nodiscard]] ExitCode run_sub_command(const CommandGroup& group,
                                        const std::vector<std::string>& words,
                                        Console& console);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -45,8 +46,11 @@ std::string_view trim(std::string_view text) {
 std::optional<int> leading_number(std::string_view& text) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || text.front() == '-') {
+  if (error == std::errc::invalid_argument || text.front() == '-') {
     return std::nullopt;
+  }
+  if (error == std::errc::result_out_of_range) {
+    value = std::numeric_limits<int>::max();
   }
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
   return value;
@@ -77,10 +81,11 @@ std::optional<CellKind> kind_of(char c) {
 void require_sane(const Task& task, std::string_view text, Location at) {
   if (task.stage.value >= kMaxStages || task.microbatch.value >= kMaxMicrobatches) {
     fail(at,
-         fmt::format("{}: stages go up to {}, microbatches up to {}; correct the number",
-                     quoted(text),
-                     kMaxStages - 1,
-                     kMaxMicrobatches - 1));
+         fmt::format(
+             "{} is too large: stages go up to {}, microbatches up to {}; correct the number",
+             quoted(text),
+             kMaxStages - 1,
+             kMaxMicrobatches - 1));
   }
 }
 

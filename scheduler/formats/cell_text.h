@@ -40,7 +40,8 @@ inline constexpr std::string_view kNoRoom =
 /// Returns the text without blanks, tabs and carriage returns at its ends.
 [[nodiscard]] std::string_view trim(std::string_view text);
 
-/// Returns the number the text starts with and removes it; nothing when there is none that fits.
+/// Returns the number the text starts with and removes it, the largest int for what is larger;
+/// nothing when there is none.
 [[nodiscard]] std::optional<int> leading_number(std::string_view& text);
 /// Returns the number the text is.
 [[nodiscard]] std::optional<int> whole_number(std::string_view text);

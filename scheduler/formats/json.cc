@@ -23,6 +23,14 @@ using Pairs = std::vector<StageGraph::Edge>;
 /// What no kind is: validate() answers it with V06.
 constexpr auto kUnknownKind = static_cast<CellKind>(255);
 
+/// A letter that is no kind is kept, so that V06 can name it.
+CellKind kind_named(const std::string& letters) {
+  if (letters.size() != 1 || letters.front() <= ' ' || letters.front() > '~') {
+    return kUnknownKind;
+  }
+  return formats::kind_of(letters.front()).value_or(static_cast<CellKind>(letters.front()));
+}
+
 /// Reads one schedule; its fields may come in any order.
 class Document {
  public:
@@ -209,9 +217,9 @@ Task Document::task_elements(std::size_t begin) {
                              kMaxStages - 1,
                              kMaxMicrobatches - 1));
   }
-  const auto kind = letters->size() == 1 ? formats::kind_of(letters->front()) : std::nullopt;
+  const CellKind kind = kind_named(*letters);
   const bool update = kind == CellKind::Update;
-  return {kind.value_or(kUnknownKind), StageId(*stage), Microbatch(update ? 0 : *microbatch)};
+  return {kind, StageId(*stage), Microbatch(update ? 0 : *microbatch)};
 }
 
 Task Document::task() {

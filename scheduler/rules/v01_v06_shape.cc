@@ -68,13 +68,20 @@ bool known_kind(CellKind kind) {
   return kind >= CellKind::Forward && kind <= CellKind::Update;
 }
 
+/// A reader keeps the letter that it did not know as the kind.
+std::string kind_text(CellKind kind) {
+  const auto number = static_cast<unsigned char>(kind);
+  return number > ' ' && number <= '~' ? fmt::format("kind '{}'", static_cast<char>(number))
+         : number == 255               ? "its kind"
+                                       : fmt::format("kind number {}", number);
+}
+
 void check_task(const Input& in, const Entry& entry, const Task& task, Violations& out) {
   if (!known_kind(task.kind)) {
     Violation v = at("V06", entry, task);
     v.cause = std::to_string(static_cast<int>(task.kind));
-    v.message = fmt::format("{}: kind number {} is none of F, B, I, W, U; replace it",
-                            where(in, entry),
-                            static_cast<int>(task.kind));
+    v.message = fmt::format(
+        "{}: {} is none of F, B, I, W, U; replace it", where(in, entry), kind_text(task.kind));
     out.push_back(std::move(v));
     return;
   }

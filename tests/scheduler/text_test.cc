@@ -89,6 +89,33 @@ TEST_CASE("a cell outside the grammar is named with its line and column", "[sche
   CHECK_THAT(complaint(bad), ContainsSubstring("line 1, column"));
 }
 
+TEST_CASE("all cells outside the grammar are told at once, and what to do once",
+          "[scheduler][text]") {
+  const std::string all = complaint("@pages 3\n0F0 what 0B0\n1F0 1X0 1b0\n");
+  CHECK_THAT(all, ContainsSubstring("4 faults\nline 1, column 1: unknown header '@pages'"));
+  CHECK_THAT(all, ContainsSubstring("\nline 2, column 5: 'what'"));
+  CHECK_THAT(all, ContainsSubstring("\nline 3, column 5: '1X0' is no cell\n"));
+  CHECK_THAT(all, ContainsSubstring("\nline 3, column 9: '1b0'"));
+  CHECK(all.find("a cell is '.'") == all.rfind("a cell is '.'"));
+  std::string many;
+  for (int i = 0; i < 1000; ++i) {
+    many += "what ";
+  }
+  CHECK_THAT(complaint(many),
+             ContainsSubstring("the first 20 faults\n") &&
+                 ContainsSubstring("line 1, column 96:") && !ContainsSubstring("column 101:"));
+}
+
+TEST_CASE("numbers that no schedule has are too large, and the limit is said",
+          "[scheduler][text]") {
+  for (const char* large : {"0F999999999999999999", "99999999999F0", "65536F0", "0F16777216"}) {
+    CAPTURE(large);
+    CHECK_THAT(complaint(large),
+               ContainsSubstring("is too large") && ContainsSubstring("up to 65535") &&
+                   ContainsSubstring("up to 16777215"));
+  }
+}
+
 TEST_CASE("@frozen says which stages do not train", "[scheduler][text][surplus]") {
   const char* text = "@frozen 0,2\n0F0 . . . . 0B0\n. 1F0 . . 1B0 .\n. . 2F0 2B0 . .\n";
   const Schedule schedule = Schedule::parse(text);

@@ -39,7 +39,8 @@ void check_schedule_refused(const std::string& text,
 }  // namespace
 
 TEST_CASE("no command, or one that is unknown, is wrong usage", "[tools][bad-input]") {
-  check_refused(run_command({STAGECRAFT_COMMAND}), 2, {"expected a command", "--help"});
+  check_refused(
+      run_command({STAGECRAFT_COMMAND}), 2, {"expected a command", "  schedule ", "--help"});
   check_refused(run_command({STAGECRAFT_COMMAND, "trian"}), 2, {"'trian'", "did you mean train?"});
 }
 

@@ -52,6 +52,26 @@ TEST_CASE("list names every builder with its constraint and parameters", "[tools
   }
 }
 
+TEST_CASE("what list says of bubbles is so", "[tools][schedule]") {
+  constexpr std::string_view kClaim =
+      "no bubble between a device's first and last task (M >= 2P - 1)";
+  std::size_t claims = 0;
+  for (const BuilderInfo& builder : builders()) {
+    CAPTURE(builder.name);
+    if (builder.summary.find(kClaim) == std::string_view::npos) {
+      CHECK(builder.summary.find("no bubble") == std::string_view::npos);
+      continue;
+    }
+    ++claims;
+    const CommandResult result = run_schedule_line(
+        "make " + std::string(builder.name) + " --devices 4 --microbatches 7 | simulate - --json");
+    const auto figures = nlohmann::json::parse(result.out);
+    CHECK(figures.at("span_idle") == nlohmann::json{0, 0, 0, 0});
+    CHECK(figures.at("idle") != nlohmann::json{0, 0, 0, 0});  // there are ramps
+  }
+  CHECK(claims == 2);
+}
+
 TEST_CASE("what make prints, check takes and simulate reads, for every builder",
           "[tools][schedule]") {
   for (const BuilderInfo& builder : builders()) {
@@ -193,11 +213,52 @@ TEST_CASE("what make needs and lacks is named", "[tools][schedule][bad-input]") 
   check_message(run_schedule({"make"}), 2, {"NAME"});
   check_message(run_schedule_line("make gpipe --devices 4"), 2, {"--microbatches M"});
   check_message(run_schedule_line("make gpipe --microbatches 4"), 2, {"--devices P"});
-  check_message(run_schedule_line("make dag-1f1b --microbatches 4"), 2, {"stage graph"});
+  check_message(run_schedule_line("make dag-1f1b --microbatches 4"), 2, {"--graph EDGES"});
   check_message(run_schedule_line("make gpipe --devices 4 --microbatches"), 2, {"found none"});
   check_message(
       run_schedule_line("make gpipe --devices 4 --microbatches -1"), 2, {"--microbatches", "'-1'"});
   check_message(run_schedule_line("make dag-1f1b --graph 0-1,1-0 --microbatches 4"), 2, {"cycle"});
+}
+
+TEST_CASE("numbers beyond what schedules have are too large", "[tools][schedule][bad-input]") {
+  check_message(run_schedule_line("make 1f1b --devices 99999999999 --microbatches 2"),
+                2,
+                {"--devices", "1 to 65536", "too large"});
+  check_message(run_schedule_line("make 1f1b --devices 99999999999999999999 --microbatches 2"),
+                2,
+                {"too large"});
+  check_message(run_schedule_line("make 1f1b --devices 2 --microbatches 16777217"),
+                2,
+                {"1 to 16777216", "too large"});
+  const CommandResult none = run_schedule_line("make 1f1b --devices none --microbatches 2");
+  CHECK_THAT(none.err, ContainsSubstring("found 'none'") && !ContainsSubstring("too large"));
+}
+
+TEST_CASE("a builder of graphs without one names the option", "[tools][schedule][bad-input]") {
+  for (const char* name : {"dag-1f1b", "dag-gpipe", "dag-kfkb"}) {
+    check_message(run_schedule({"make", name, "--microbatches", "2"}),
+                  2,
+                  {name, "--graph 0-2,1-2", "make --help"});
+  }
+}
+
+TEST_CASE("an unknown format is answered with the nearest and the command's own help",
+          "[tools][schedule][bad-input]") {
+  check_message(run_schedule_line("make 1f1b --devices 2 --microbatches 2 --format jsn"),
+                2,
+                {"did you mean json?", "see stagecraft schedule make --help"});
+  check_message(run_schedule({"check", "-", "--from", "jsn"}, "0F0 0B0\n"),
+                2,
+                {"did you mean json?", "see stagecraft schedule check --help"});
+}
+
+TEST_CASE("without a word the command shows what there is", "[tools][schedule][bad-input]") {
+  const CommandResult bare = run_schedule({});
+  CHECK(bare.exit_code == 2);
+  CHECK(bare.out.empty());
+  CHECK_THAT(bare.err,
+             ContainsSubstring("simulate FILE") && ContainsSubstring("Usage:") &&
+                 ContainsSubstring("expected a command"));
 }
 
 TEST_CASE("help is good everywhere, an unknown command is not", "[tools][schedule]") {
@@ -219,7 +280,6 @@ TEST_CASE("help is good everywhere, an unknown command is not", "[tools][schedul
     CHECK_THAT(run_schedule({"--help"}).out, ContainsSubstring(std::string("  ") + name));
     check_message(run_schedule({name, "--halp"}), 2, {"'--halp'", std::string(name) + " --help"});
   }
-  check_message(run_schedule({}), 2, {"expected a command"});
   check_message(run_schedule({"chekc"}), 2, {"'chekc'", "did you mean check?"});
 }
 

@@ -43,6 +43,10 @@ std::string converted(const std::string& text, const std::string& format) {
 }  // namespace
 
 TEST_CASE("times that add up to no number are refused", "[tools][schedule]") {
+  // One of them is a number, but not what all rows idle.
+  check_message(run_schedule({"simulate", "-", "--b", "8e307"}, "0F0 . . 0B0\n. 1F0 1B0 .\n"),
+                2,
+                {"more than any number holds"});
   for (const char* command : {"simulate", "show"}) {
     std::vector<std::string> words{command, "-", "--f", "1e308", "--b", "1e308"};
     if (command == std::string("show")) {
@@ -52,7 +56,8 @@ TEST_CASE("times that add up to no number are refused", "[tools][schedule]") {
   }
 }
 
-TEST_CASE("simulate for programs: eleven fields, whole numbers whole", "[tools][schedule][json]") {
+TEST_CASE("simulate for programs: fields in their order, whole numbers whole",
+          "[tools][schedule][json]") {
   const CommandResult result =
       run_schedule({"simulate", "-", "--json"}, make("1f1b --devices 4 --microbatches 8"));
   CHECK(result.exit_code == 0);
@@ -60,8 +65,42 @@ TEST_CASE("simulate for programs: eleven fields, whole numbers whole", "[tools][
         R"({"devices":4,"stages":4,"microbatches":8,"columns":22,"makespan":33,"idle":[9,9,9,9],)"
         R"("span_idle":[9,6,3,0],"bubble_fraction":[0.2727272727272727,0.2727272727272727,)"
         R"(0.2727272727272727,0.2727272727272727],"peak_in_flight":[4,3,2,1],"replicas":1,)"
-        R"("hash":"e668f443e2c0cd9d"})"
+        R"("hash":"e668f443e2c0cd9d",)"
+        R"("causes":[{"warm_up":0,"dependency":9,"communication":0,"drain":0},)"
+        R"({"warm_up":1,"dependency":6,"communication":0,"drain":2},)"
+        R"({"warm_up":2,"dependency":3,"communication":0,"drain":4},)"
+        R"({"warm_up":3,"dependency":0,"communication":0,"drain":6}],)"
+        R"("largest_bubbles":[{"row":0,"start":4,"end":10,"cause":"dependency","before":"0B0",)"
+        R"("waited_for":"1B0"},{"row":3,"start":27,"end":33,"cause":"drain"},)"
+        R"({"row":1,"start":4,"end":8,"cause":"dependency","before":"1B0","waited_for":"2B0"},)"
+        R"({"row":2,"start":29,"end":33,"cause":"drain"},)"
+        R"({"row":3,"start":0,"end":3,"cause":"warm-up","before":"3F0","waited_for":"2F0"}],)"
+        R"("critical_path":["0F0","1F0","2F0","3F0","3B0","3F1","3B1","3F2","3B2","3F3","3B3",)"
+        R"("3F4","3B4","3F5","3B5","3F6","3B6","3F7","3B7","2B7","1B7","0B7"]})"
         "\n");
+}
+
+TEST_CASE("simulate tells programs why who waits, and what decides the end",
+          "[tools][schedule][json]") {
+  const Json found = simulate_json(kValid, {"--latency", "0.5"});
+  CHECK(found.at("causes")[0] ==
+        Json{{"warm_up", 0}, {"dependency", 3}, {"communication", 1}, {"drain", 0}});
+  CHECK(found.at("largest_bubbles")[0] == Json{{"row", 0},
+                                               {"start", 2},
+                                               {"end", 4.5},
+                                               {"cause", "dependency"},
+                                               {"before", "0B0"},
+                                               {"waited_for", "1B0"}});
+  bool waits = false;
+  for (const Json& bubble : found.at("largest_bubbles")) {
+    waits = waits || (bubble.at("cause") == "communication" && bubble.at("before") == "0B0" &&
+                      bubble.at("waited_for") == "1B0");
+  }
+  CHECK(waits);
+  CHECK(found.at("critical_path").front() == "0F0");
+  CHECK(found.at("critical_path").back() == "0B1");
+  // As many as people are shown, though this has more.
+  CHECK(simulate_json(make("1f1b --devices 8 --microbatches 8")).at("largest_bubbles").size() == 5);
 }
 
 TEST_CASE("two replicas share the microbatches", "[tools][schedule][json]") {
@@ -165,7 +204,7 @@ TEST_CASE("a costs file gives times by stage, transfers by bytes, and peaks in b
   // 3, half a unit on the way, 1, 2, half a unit back, 2.
   CHECK(answer.at("makespan") == 9);
   CHECK(answer.at("peak_bytes") == Json{1510, 2048});
-  CHECK(answer.size() == 12);
+  CHECK(answer.size() == 15);
   const CommandResult people = run_schedule({"simulate", "-", "--costs", costs}, one);
   CHECK_THAT(people.out, ContainsSubstring("peak bytes") && ContainsSubstring("2.0 KiB"));
   const CommandResult page = run_schedule({"show", "-", "--html", "-", "--costs", costs}, one);

@@ -33,7 +33,7 @@ using Words = std::vector<std::string>;
 [[nodiscard]] ExitCode lint_schedule(const Words& words, Console& console);
 /// `diff A B`: where two schedules part, and what it does to time and memory.
 [[nodiscard]] ExitCode diff_schedules(const Words& words, Console& console);
-/// `fix FILE`: the exchange that check proposes, made.
+/// `fix FILE`: wrong numbers, orders and columns repaired step by step.
 [[nodiscard]] ExitCode fix_schedule(const Words& words, Console& console);
 
 /// `compare NAMES`: the figures of schedules that do the same work, side by side.

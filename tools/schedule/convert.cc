@@ -28,7 +28,7 @@ ExitCode convert_schedule(const Words& words, Console& console) {
     write_output("", *help, console);
     return ExitCode::Good;
   }
-  const ScheduleFormat format = format_of("--to", to);
+  const ScheduleFormat format = format_of(app.get_name(), "--to", to);
   const ScheduleFile file = read_schedule(path, read, console);
   write_output(output, write_schedule(file.schedule, file.graph, format), console);
   return ExitCode::Good;

@@ -72,7 +72,8 @@ bool knows_memory(const Costs& costs) {
 
 Timeline timeline_of(const Schedule& schedule, const StageGraph& graph, const Costs& costs) {
   Timeline timeline = simulate(schedule, graph, costs);
-  if (!std::isfinite(timeline.makespan)) {
+  // Idle times of all rows are added up, too.
+  if (!std::isfinite(timeline.makespan * static_cast<double>(timeline.rows.size()))) {
     throw Error(Errc::UsageArgument,
                 "the durations add up to more than any number holds; give them in a larger unit");
   }

@@ -1,9 +1,5 @@
 /// `stagecraft schedule fix`
-#include <algorithm>
-#include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -15,7 +11,7 @@
 #include "stagecraft/tools/schedule/commands.h"
 #include "stagecraft/tools/schedule/input.h"
 #include "stagecraft/tools/schedule/number_text.h"
-#include "stagecraft/tools/schedule/verdict.h"
+#include "stagecraft/tools/schedule/repair_steps.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -26,44 +22,27 @@ std::string other_help(const ScheduleFile& file) {
     return "the tasks are right and only their communication is not: stagecraft schedule convert "
            "--to pytorch-comms lays it out anew";
   }
-  const bool array = file.schedule.form() == Schedule::Form::Array;
-  if (array && validate(file.schedule.to_list(), file.graph).empty()) {
-    return "every row has the right order and only columns are too early: stagecraft schedule "
-           "convert --to list drops them";
-  }
   return "stagecraft schedule check shows all";
 }
 
-[[noreturn]] void not_enough(const ScheduleFile& file, const std::vector<Violation>& left) {
-  throw Error(Errc::ScheduleInvalid,
-              fmt::format("no single exchange repairs {}: {} {}, the first: {}; {}",
-                          file.name,
-                          count_text(left.size(), "violation"),
-                          left.size() == 1 ? "remains" : "remain",
-                          to_string(left.front()),
-                          other_help(file)));
+std::string tried_text(const Repaired& repaired) {
+  return repaired.steps.empty()
+             ? "no repair is known for"
+             : fmt::format("{} not enough for",
+                           repaired.steps.size() == 1
+                               ? "one step is"
+                               : fmt::format("{} steps are", repaired.steps.size()));
 }
 
-struct Fixed {
-  Schedule schedule;
-  std::string what_was_done;
-};
-
-Fixed fixed(const ScheduleFile& file) {
-  const std::vector<Violation> violations = violations_of(file);
-  if (violations.empty()) {
-    return {file.schedule, "valid already: nothing to repair\n"};
-  }
-  const auto exchange = proposed_exchange(violations);
-  if (!exchange) {
-    not_enough(file, violations);
-  }
-  Schedule repaired = apply(file.schedule, *exchange);
-  const std::vector<Violation> left = validate(repaired, file.graph);
-  if (!left.empty()) {
-    not_enough(file, left);
-  }
-  return {std::move(repaired), fmt::format("exchanged {}\n", to_string(*exchange, file.schedule))};
+[[noreturn]] void not_enough(const ScheduleFile& file, const Repaired& repaired) {
+  throw Error(Errc::ScheduleInvalid,
+              fmt::format("{} {}: {} {}, the first: {}; {}",
+                          tried_text(repaired),
+                          file.name,
+                          count_text(repaired.left.size(), "violation"),
+                          repaired.left.size() == 1 ? "remains" : "remain",
+                          to_string(repaired.left.front()),
+                          other_help(file)));
 }
 
 }  // namespace
@@ -72,11 +51,13 @@ ExitCode fix_schedule(const Words& words, Console& console) {
   std::string path;
   ReadOptions read;
   std::string output;
-  CLI::App app("Makes the exchange of two cells that `stagecraft schedule check` proposes.",
-               "stagecraft schedule fix");
+  CLI::App app(
+      "Repairs what small changes repair, and says each: a number that was mistyped, cells to "
+      "exchange,\ncolumns that are too early.",
+      "stagecraft schedule fix");
   app.footer(
-      "Exit status: 0 the result is valid, 1 one exchange is not enough, 2 unreadable or "
-      "wrong usage.");
+      "Exit status: 0 the result is valid, 1 that is not enough and nothing is written, 2 "
+      "unreadable or\nwrong usage.");
   add_file_argument(app, path);
   app.add_option("-o,--output", output, "where to write, as text [standard output]")
       ->type_name("FILE");
@@ -86,9 +67,17 @@ ExitCode fix_schedule(const Words& words, Console& console) {
     return ExitCode::Good;
   }
   const ScheduleFile file = read_schedule(path, read, console);
-  const Fixed result = fixed(file);
-  write_output(output, to_string(result.schedule), console);
-  console.err << result.what_was_done;
+  const Repaired repaired = repair_steps(file);
+  for (const std::string& step : repaired.steps) {
+    console.err << step << '\n';
+  }
+  if (!repaired.left.empty()) {
+    not_enough(file, repaired);
+  }
+  write_output(output, to_string(repaired.schedule), console);
+  if (repaired.steps.empty()) {
+    console.err << "valid already: nothing to repair\n";
+  }
   return ExitCode::Good;
 }
 

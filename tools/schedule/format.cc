@@ -154,7 +154,7 @@ std::string_view first_row(std::string_view text) {
 
 }  // namespace
 
-ScheduleFormat format_of(std::string_view option, std::string_view name) {
+ScheduleFormat format_of(std::string_view command, std::string_view option, std::string_view name) {
   const auto* const found =
       std::ranges::find(kFormats, name, [](const auto& entry) { return entry.first; });
   if (found != kFormats.end()) {
@@ -166,11 +166,12 @@ ScheduleFormat format_of(std::string_view option, std::string_view name) {
     names.emplace_back(known);
   }
   throw Error(Errc::UsageArgument,
-              fmt::format("{} expects {}, found '{}'; {}see stagecraft schedule --help",
+              fmt::format("{} expects {}, found '{}'; {}see {} --help",
                           option,
                           kFormatNames,
                           name,
-                          did_you_mean(name, names)));
+                          did_you_mean(name, names),
+                          command));
 }
 
 ScheduleFormat detect_format(std::string_view text, std::string_view path) {

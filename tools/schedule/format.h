@@ -21,8 +21,10 @@ enum class ScheduleFormat : std::uint8_t {
 /// For help texts and messages.
 inline constexpr std::string_view kFormatNames = "text, list, json, pytorch or pytorch-comms";
 
-/// Errors: UsageArgument naming `option`, with a suggestion.
-[[nodiscard]] ScheduleFormat format_of(std::string_view option, std::string_view name);
+/// Errors: UsageArgument naming `option`, with a suggestion and where `command` says more.
+[[nodiscard]] ScheduleFormat format_of(std::string_view command,
+                                       std::string_view option,
+                                       std::string_view name);
 
 /// Returns the format a file seems to have: JSON begins with a brace; CSV is called .csv or has a
 /// comma in its first row; all else is text.

@@ -136,6 +136,7 @@ void add_file_argument(CLI::App& app, std::string& path) {
 }
 
 void add_read_options(CLI::App& app, ReadOptions& options) {
+  options.command = app.get_name();
   app.add_option(
          "--from",
          options.from,
@@ -199,8 +200,9 @@ ScheduleFile read_schedule(const std::string& path, const ReadOptions& options, 
                             "e.g. \"0F0 0B0\"",
                             name));
   }
-  const ScheduleFormat format =
-      options.from.empty() ? detect_format(text, path) : format_of("--from", options.from);
+  const ScheduleFormat format = options.from.empty()
+                                    ? detect_format(text, path)
+                                    : format_of(options.command, "--from", options.from);
   try {
     PytorchSchedule read = parse(text, format);
     if (!options.graph.empty()) {

@@ -18,10 +18,11 @@ namespace stagecraft::tools {
 
 /// How a schedule file is to be read.
 struct ReadOptions {
-  std::string from;   ///< the format's name; empty: seen from the file
-  std::string graph;  ///< "0-1,1-2" or "@FILE"; empty: the file's own, or one chain
-  bool strict =
-      false;  ///< the columns of a CSV are times; else its order counts where they are not
+  std::string command;  ///< that reads, for messages
+  std::string from;     ///< the format's name; empty: seen from the file
+  std::string graph;    ///< "0-1,1-2" or "@FILE"; empty: the file's own, or one chain
+  /// The columns of a CSV are times; else its order counts where they are not.
+  bool strict = false;
 };
 
 struct ScheduleFile {

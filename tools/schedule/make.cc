@@ -37,10 +37,10 @@ void add_options(CLI::App& app, MakeOptions& o) {
       ->required()
       ->type_name("");
   app.add_option("--devices", o.devices, "rows of the schedule; of dag-..., one per stage")
-      ->check(whole_number(1))
+      ->check(whole_number(1, kMaxStages))
       ->type_name("P");
   app.add_option("--microbatches", o.microbatches, "microbatches of one step")
-      ->check(whole_number(1))
+      ->check(whole_number(1, kMaxMicrobatches))
       ->type_name("M");
   app.add_option("--chunks", o.chunks, "stages per device")->check(whole_number(1))->type_name("V");
   app.add_option("--graph", o.graph, "which stage feeds which, e.g. 0-2,1-2")
@@ -58,6 +58,10 @@ BuildRequest request_of(const MakeOptions& o, const CLI::App& app, Console& cons
   const BuilderInfo& builder = find_builder(o.name);
   if (o.microbatches == 0) {
     wrong_usage(kCommand, "expected --microbatches M, found none");
+  }
+  if (o.graph.empty() && builder.takes_graph) {
+    wrong_usage(kCommand,
+                fmt::format("{} expects --graph EDGES, e.g. --graph 0-2,1-2, found none", o.name));
   }
   if (o.devices == 0 && !builder.takes_graph) {
     wrong_usage(kCommand, "expected --devices P, found none");
@@ -100,7 +104,7 @@ ExitCode make_schedule(const Words& words, Console& console) {
     write_output("", *help, console);
     return ExitCode::Good;
   }
-  const ScheduleFormat format = format_of("--format", options.format);
+  const ScheduleFormat format = format_of(kCommand, "--format", options.format);
   const Schedule schedule = build(options, request_of(options, app, console));
   write_output(options.output, write_schedule(schedule, schedule.stage_graph(), format), console);
   return ExitCode::Good;

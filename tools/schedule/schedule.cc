@@ -38,7 +38,10 @@ ExitCode schedule(const std::vector<std::string>& arguments, Console& console) {
             "NAMES",
             "figures of builders over devices, microbatches and chunks",
             &sweep_schedules},
-           {"fix", "FILE", "make the exchange of two cells that check proposes", &fix_schedule}},
+           {"fix",
+            "FILE",
+            "repair mistyped numbers, orders and columns, step by step",
+            &fix_schedule}},
       .notes =
           "\nFILE is text, JSON or PyTorch's CSV; - is standard input. So they can be piped:\n"
           "  stagecraft schedule make 1f1b --devices 4 --microbatches 8 |\n"

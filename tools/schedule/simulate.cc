@@ -17,6 +17,7 @@
 #include "stagecraft/tools/schedule/input.h"
 #include "stagecraft/tools/schedule/number_text.h"
 #include "stagecraft/tools/schedule/surplus_json.h"
+#include "stagecraft/tools/schedule/timeline_json.h"
 #include "stagecraft/tools/schedule/timeline_text.h"
 #include "stagecraft/tools/schedule/verdict.h"
 
@@ -50,7 +51,10 @@ std::string as_json(const ScheduleFile& file, const Timeline& timeline, bool byt
               {"bubble_fraction", bubble},
               {"peak_in_flight", peak},
               {"replicas", file.graph.replicas()},
-              {"hash", fmt::format("{:016x}", schedule_hash(file.schedule))}};
+              {"hash", fmt::format("{:016x}", schedule_hash(file.schedule))},
+              {"causes", causes_json(timeline)},
+              {"largest_bubbles", bubbles_json(timeline)},
+              {"critical_path", path_json(timeline)}};
   if (bytes) {
     answer["peak_bytes"] = peak_bytes;
   }

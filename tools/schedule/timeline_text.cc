@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/byte_count.h"
+#include "stagecraft/tools/schedule/largest_bubbles.h"
 #include "stagecraft/tools/schedule/number_text.h"
 #include "stagecraft/tools/schedule/table.h"
 
@@ -14,7 +15,6 @@ namespace stagecraft::tools {
 namespace {
 
 constexpr std::size_t kRowsShown = 32;
-constexpr std::size_t kBubblesShown = 5;
 
 using Cells = std::vector<std::string>;
 
@@ -161,19 +161,10 @@ std::string bubble_text(const Bubble& bubble) {
 }
 
 std::string largest_bubbles_text(const Timeline& timeline) {
-  std::vector<Bubble> bubbles = list_bubbles(timeline);
-  const std::size_t shown = std::min(bubbles.size(), kBubblesShown);
-  std::partial_sort(bubbles.begin(),
-                    bubbles.begin() + static_cast<std::ptrdiff_t>(shown),
-                    bubbles.end(),
-                    [](const Bubble& a, const Bubble& b) {
-                      return a.length() != b.length() ? a.length() > b.length()
-                             : a.row != b.row         ? a.row < b.row
-                                                      : a.start < b.start;
-                    });
-  std::string text = shown > 0 ? "\nlargest bubbles\n" : "\nno bubble at all\n";
-  for (std::size_t i = 0; i < shown; ++i) {
-    text += bubble_text(bubbles[i]);
+  const std::vector<Bubble> bubbles = largest_bubbles(timeline);
+  std::string text = bubbles.empty() ? "\nno bubble at all\n" : "\nlargest bubbles\n";
+  for (const Bubble& bubble : bubbles) {
+    text += bubble_text(bubble);
   }
   return text;
 }

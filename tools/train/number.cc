@@ -1,5 +1,6 @@
 #include "stagecraft/tools/train/number.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <functional>
@@ -13,6 +14,15 @@
 namespace stagecraft::tools {
 namespace {
 
+/// Whether the text is a whole number beyond `most`.
+bool is_larger(const std::string& text, std::int64_t most) {
+  const bool digits =
+      !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return digits && (error == std::errc::result_out_of_range || value > most);
+}
+
 template <class Number>
 std::optional<Number> read_all(const std::string& text) {
   Number value{};
@@ -21,11 +31,10 @@ std::optional<Number> read_all(const std::string& text) {
   return error == std::errc() && stopped == end ? std::optional(value) : std::nullopt;
 }
 
-template <class Number>
-CLI::Validator number(const std::string& expected, std::function<bool(Number)> good) {
+CLI::Validator number(const std::string& expected, std::function<bool(double)> good) {
   return CLI::Validator(
       [=](std::string& text) {
-        const auto value = read_all<Number>(text);
+        const auto value = read_all<double>(text);
         return value && good(*value) ? std::string()
                                      : fmt::format("expects {}, found '{}'", expected, text);
       },
@@ -35,20 +44,30 @@ CLI::Validator number(const std::string& expected, std::function<bool(Number)> g
 }  // namespace
 
 CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
-  return number<std::int64_t>(
-      fmt::format("a whole number from {} to {}", least, most),
-      [least, most](std::int64_t value) { return value >= least && value <= most; });
+  const std::string expected = fmt::format("a whole number from {} to {}", least, most);
+  return CLI::Validator(
+      [=](std::string& text) {
+        const auto value = read_all<std::int64_t>(text);
+        if (value && *value >= least && *value <= most) {
+          return std::string();
+        }
+        return fmt::format("expects {}, found '{}'{}",
+                           expected,
+                           text,
+                           is_larger(text, most) ? ", which is too large" : "");
+      },
+      /*validator_desc=*/"");
 }
 
 CLI::Validator positive_number() {
-  return number<double>("a number greater than 0",
-                        [](double value) { return std::isfinite(value) && value > 0; });
+  return number("a number greater than 0",
+                [](double value) { return std::isfinite(value) && value > 0; });
 }
 
 CLI::Validator number_from_zero(double limit) {
   const std::string expected =
       limit > 0 ? fmt::format("a number from 0 to less than {}", limit) : "a number of at least 0";
-  return number<double>(expected, [limit](double value) {
+  return number(expected, [limit](double value) {
     return std::isfinite(value) && value >= 0 && (limit <= 0 || value < limit);
   });
 }

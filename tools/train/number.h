@@ -11,8 +11,8 @@ class Validator;
 
 namespace stagecraft::tools {
 
-/// A whole number from `least` to `most`; sizes meet LibTorch as 64-bit numbers, and stage, step
-/// and microbatch counts as 32-bit ones.
+/// A whole number from `least` to `most`; a larger one is told to be too large. Sizes meet LibTorch
+/// as 64-bit numbers, and stage, step and microbatch counts as 32-bit ones.
 [[nodiscard]] CLI::Validator whole_number(
     std::int64_t least, std::int64_t most = std::numeric_limits<std::int32_t>::max());
 

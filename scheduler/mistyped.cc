@@ -1,0 +1,117 @@
+#include "stagecraft/scheduler/mistyped.h"
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "stagecraft/scheduler/task_graph.h"
+#include "stagecraft/scheduler/validate.h"
+
+namespace stagecraft {
+namespace {
+
+/// Of one stage and kind.
+struct Tasks {
+  std::map<int, std::vector<const Entry*>> places;  ///< by microbatch
+};
+
+/// Whether the stage has none of the kinds that could stand in for this one's microbatch.
+bool lacks(const TaskGraph& tasks, CellKind kind, StageId stage, Microbatch m) {
+  const auto has = [&](CellKind other) { return tasks.has(other, stage, m); };
+  switch (kind) {
+    case CellKind::Forward:
+      return !has(kind);
+    case CellKind::Backward:
+      return !has(kind) && !has(CellKind::BackwardInput) && !has(CellKind::BackwardWeight);
+    case CellKind::BackwardInput:
+    case CellKind::BackwardWeight:
+      return !has(kind) && !has(CellKind::Backward);
+    default:
+      return false;
+  }
+}
+
+/// The one microbatch that is there twice, or nothing where there are several or it is there more
+/// often.
+std::optional<int> only_double(const Tasks& of) {
+  std::optional<int> found;
+  for (const auto& [microbatch, places] : of.places) {
+    if (places.size() > 1) {
+      if (found || places.size() > 2) {
+        return std::nullopt;
+      }
+      found = microbatch;
+    }
+  }
+  return found;
+}
+
+std::optional<int> only_missing(const TaskGraph& tasks, CellKind kind, StageId stage) {
+  std::optional<int> found;
+  for (Microbatch m; m.value < tasks.microbatches(stage); ++m.value) {
+    if (lacks(tasks, kind, stage, m)) {
+      if (found) {
+        return std::nullopt;
+      }
+      found = m.value;
+    }
+  }
+  return found;
+}
+
+std::map<std::pair<StageId, CellKind>, Tasks> by_stage_and_kind(const TaskGraph& tasks) {
+  std::map<std::pair<StageId, CellKind>, Tasks> all;
+  for (const Entry& entry : tasks.entries()) {
+    for (const Task& task : entry.cell->tasks()) {
+      if (tasks.in_range(task) && task.kind != CellKind::Update) {
+        all[{task.stage, task.kind}].places[task.microbatch.value].push_back(&entry);
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+Schedule apply(const Schedule& schedule, const Mistyped& mistyped) {
+  std::vector<Schedule::Row> rows = schedule.rows();
+  Cell& cell =
+      rows.at(static_cast<std::size_t>(mistyped.row)).at(static_cast<std::size_t>(mistyped.column));
+  std::vector<Task> tasks(cell.tasks().begin(), cell.tasks().end());
+  for (Task& task : tasks) {
+    if (task == mistyped.found) {
+      task = mistyped.meant;
+      break;  // a group may have it twice
+    }
+  }
+  cell = tasks.size() == 1 ? Cell(tasks.front()) : Cell(std::move(tasks));
+  return Schedule(schedule.form(), std::move(rows), schedule.headers());
+}
+
+std::optional<Mistyped> find_mistyped(const Schedule& schedule, const StageGraph& graph) {
+  const TaskGraph tasks(schedule.rows(), graph, schedule.microbatches());
+  for (const auto& [key, of] : by_stage_and_kind(tasks)) {
+    const auto& [stage, kind] = key;
+    const auto twice = only_double(of);
+    const auto missing = twice ? only_missing(tasks, kind, stage) : std::nullopt;
+    if (!missing) {
+      continue;
+    }
+    const std::vector<const Entry*>& places = of.places.at(*twice);
+    const auto at = [&](const Entry& entry) {
+      return Mistyped{entry.row,
+                      entry.column,
+                      {kind, stage, Microbatch(*twice)},
+                      {kind, stage, Microbatch(*missing)}};
+    };
+    const auto faults = [&](const Mistyped& m) {
+      return validate(apply(schedule, m), graph).size();
+    };
+    const Mistyped second = at(*places.back());
+    const Mistyped first = at(*places.front());
+    return faults(first) < faults(second) ? first : second;
+  }
+  return std::nullopt;
+}
+
+}  // namespace stagecraft

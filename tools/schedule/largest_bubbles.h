@@ -1,0 +1,14 @@
+/// The bubbles that explain most of a schedule's idle time.
+#pragma once
+
+#include <vector>
+
+#include "stagecraft/scheduler/simulate.h"
+
+namespace stagecraft::tools {
+
+/// Returns at most five, the longest first; of equal length by row, then by time. Views the
+/// timeline.
+[[nodiscard]] std::vector<Bubble> largest_bubbles(const Timeline& timeline);
+
+}  // namespace stagecraft::tools

@@ -1,0 +1,140 @@
+#include "stagecraft/tools/schedule/repair_steps.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stagecraft/scheduler/mistyped.h"
+#include "stagecraft/scheduler/unlock.h"
+#include "stagecraft/tools/schedule/format.h"
+#include "stagecraft/tools/schedule/number_text.h"
+#include "stagecraft/tools/schedule/verdict.h"
+
+namespace stagecraft::tools {
+namespace {
+
+constexpr std::size_t kMostSteps = 100;
+
+class Repair {
+ public:
+  explicit Repair(const ScheduleFile& file)
+      : graph_(file.graph), repaired_{file.schedule, {}, violations_of(file)} {}
+  Repaired run();
+
+ private:
+  bool step();
+  bool mend_number();
+  bool exchange_proposed();
+  bool exchange_unlocking();
+  bool leave_columns();
+  void take(Schedule schedule, std::string what);
+  void lay_out();
+
+  const StageGraph& graph_;
+  Repaired repaired_;
+  std::optional<Schedule> array_;  ///< what was given, once its columns have been left
+};
+
+void Repair::take(Schedule schedule, std::string what) {
+  repaired_.schedule = std::move(schedule);
+  repaired_.left = validate(repaired_.schedule, graph_);
+  repaired_.steps.push_back(std::move(what));
+}
+
+bool Repair::mend_number() {
+  const auto mistyped = find_mistyped(repaired_.schedule, graph_);
+  if (!mistyped) {
+    return false;
+  }
+  const bool array = repaired_.schedule.form() == Schedule::Form::Array;
+  take(apply(repaired_.schedule, *mistyped),
+       fmt::format("wrote {} for {} (row {}, {} {}), which is there twice while {} is missing",
+                   to_string(mistyped->meant),
+                   to_string(mistyped->found),
+                   mistyped->row,
+                   array ? "column" : "position",
+                   mistyped->column,
+                   to_string(mistyped->meant)));
+  return true;
+}
+
+bool Repair::exchange_proposed() {
+  const auto exchange = proposed_exchange(repaired_.left);
+  if (!exchange) {
+    return false;
+  }
+  take(apply(repaired_.schedule, *exchange),
+       fmt::format("exchanged {}", to_string(*exchange, repaired_.schedule)));
+  return true;
+}
+
+bool Repair::exchange_unlocking() {
+  const auto deadlock = std::ranges::find(repaired_.left, "V29", &Violation::rule);
+  if (deadlock == repaired_.left.end()) {
+    return false;
+  }
+  const auto exchange = find_unlocking(repaired_.schedule, graph_, *deadlock);
+  if (!exchange) {
+    return false;
+  }
+  take(apply(repaired_.schedule, *exchange),
+       fmt::format("exchanged {}", to_string(*exchange, repaired_.schedule)));
+  return true;
+}
+
+/// Columns that are too early say nothing: what counts is the order of each row, and lay_out()
+/// gives it columns again. No step of its own.
+bool Repair::leave_columns() {
+  const bool late = std::ranges::any_of(
+      repaired_.left, [](const Violation& v) { return v.rule >= "V20" && v.rule <= "V23"; });
+  if (repaired_.schedule.form() != Schedule::Form::Array || !late) {
+    return false;
+  }
+  array_ = std::exchange(repaired_.schedule, repaired_.schedule.to_list());
+  repaired_.left = validate(repaired_.schedule, graph_);
+  return true;
+}
+
+std::size_t cells_moved(const Schedule& from, const Schedule& to) {
+  std::size_t moved = 0;
+  for (std::size_t r = 0; r < to.rows().size(); ++r) {
+    const Schedule::Row& before = from.rows()[r];
+    const Schedule::Row& after = to.rows()[r];
+    for (std::size_t c = 0; c < after.size(); ++c) {
+      moved += !after[c].idle() && (c >= before.size() || !(before[c] == after[c])) ? 1 : 0;
+    }
+  }
+  return moved;
+}
+
+void Repair::lay_out() {
+  if (!array_ || !repaired_.left.empty() || !fits_array(repaired_.schedule, graph_)) {
+    return;
+  }
+  Schedule array = repaired_.schedule.to_array(graph_);
+  const std::size_t moved = cells_moved(*array_, array);
+  take(std::move(array),
+       fmt::format("re-timed the columns: {} in another, each row in its order",
+                   count_text(moved, "cell")));
+}
+
+bool Repair::step() {
+  return mend_number() || exchange_proposed() || leave_columns() || exchange_unlocking();
+}
+
+Repaired Repair::run() {
+  while (!repaired_.left.empty() && repaired_.steps.size() < kMostSteps && step()) {
+  }
+  lay_out();
+  return std::move(repaired_);
+}
+
+}  // namespace
+
+Repaired repair_steps(const ScheduleFile& file) {
+  return Repair(file).run();
+}
+
+}  // namespace stagecraft::tools
