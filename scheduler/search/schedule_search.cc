@@ -93,9 +93,6 @@ class Narrowing {
 
   void run() {
     constexpr std::size_t kFirstShare = 20'000;
-    if (lower_ < upper_ && may_go_on()) {
-      (void)ask(upper_ - 1, kFirstShare);  // the first order there is may be far better
-    }
     for (std::size_t share = kFirstShare; lower_ < upper_ && may_go_on(); share *= 4) {
       round(share);
     }
@@ -129,8 +126,11 @@ class Narrowing {
       } else {
         return;
       }
-      first = false;
+      const bool at_bound = std::exchange(first, false);
       if (!ask(horizon, share)) {
+        if (order_.empty() && !at_bound) {
+          (void)ask(upper_ - 1, share);  // any order at all may be far better than what there is
+        }
         above = open ? horizon + 1 : std::max(above, horizon + 1);
         below = open ? horizon : std::min(below, horizon);
         open = false;
