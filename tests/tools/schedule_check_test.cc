@@ -265,7 +265,20 @@ TEST_CASE("edges of an option replace the chain", "[tools][schedule]") {
 TEST_CASE("a CSV is a chain unless edges are given, and keeps its own placement",
           "[tools][schedule]") {
   const std::string csv = "0F0,,,0B0\n1F0,,,1B0\n,2F0,2B0,\n";
-  CHECK(check_json(csv, 1, {"--strict"}).at("violations")[0].at("rule") == "V20");
+  const Json no_chain = check_json(csv, 1, {"--strict"}).at("violations");
+  REQUIRE(no_chain.size() == 1);
+  CHECK(no_chain[0].at("rule") == "V32");
+  CHECK_THAT(no_chain[0].at("message").get<std::string>(),
+             ContainsSubstring("stage 1 does not wait for 0") &&
+                 ContainsSubstring("holds chains only") && ContainsSubstring("--graph 0-2,1-2"));
+  // Text can say its graph, so that it is a chain; and a fault in a chain stays what it is.
+  CHECK(check_json("0F0 . . 0B0\n1F0 . . 1B0\n. 2F0 2B0 .\n", 1).at("violations").size() > 1);
+  CHECK(check_json("0F0,0F1,0B0,,,0B1\n,1F0,1B0,1F1,1B1,\n", 1, {"--strict"})
+            .at("violations")[0]
+            .at("rule") == "V22");
+  CHECK(check_json("0F0,,,0B0\n1F0,,,1B0\n2F0,2B0,,\n", 1, {"--strict"})
+            .at("violations")[0]
+            .at("rule") != "V32");
   CHECK(check_json(csv, 0, {"--strict", "--graph", "0-2,1-2"}).at("valid") == true);
   // A V: stages 0 and 3 on the first rank.
   CHECK(check_json("0F0,,,3F0,3B0,,,0B0\n,1F0,2F0,,,2B0,1B0,\n", 0).at("valid") == true);

@@ -209,6 +209,7 @@ ScheduleFile read_schedule(const std::string& path, const ReadOptions& options, 
       read.schedule = with_graph(read.schedule,
                                  over_stages_of(read.schedule, read_graph(options.graph, console)));
     }
+    const bool csv = format == ScheduleFormat::Pytorch || format == ScheduleFormat::PytorchComms;
     StageGraph graph = read.schedule.stage_graph();
     const bool csv = format == ScheduleFormat::Pytorch || format == ScheduleFormat::PytorchComms;
     if (csv && !options.strict && read.schedule.form() == Schedule::Form::Array) {
@@ -218,7 +219,8 @@ ScheduleFile read_schedule(const std::string& path, const ReadOptions& options, 
             std::move(text),
             std::move(read.schedule),
             std::move(graph),
-            std::move(read.communication)};
+            std::move(read.communication),
+            csv && options.graph.empty()};
   } catch (const Error& error) {
     if (error.code() != Errc::ScheduleParse) {
       throw;

@@ -31,6 +31,7 @@ struct ScheduleFile {
   Schedule schedule;
   StageGraph graph;
   std::vector<CommAction> communication;  ///< that a CSV lists
+  bool chain_assumed = false;  ///< the format cannot say its stage graph, and no option did
 };
 
 /// Adds the argument FILE. `path` must outlive the parse.

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/no_chain.h"
 #include "stagecraft/scheduler/render/terminal.h"
 #include "stagecraft/tools/schedule/number_text.h"
 
@@ -45,9 +46,17 @@ std::string cycle_text(const Schedule& schedule, const Violation& v) {
 }  // namespace
 
 std::vector<Violation> violations_of(const ScheduleFile& file, std::optional<MemoryModel> memory) {
-  return validate(file.schedule,
-                  file.graph,
-                  {.memory = std::move(memory), .communication = file.communication});
+  std::vector<Violation> found =
+      validate(file.schedule,
+               file.graph,
+               {.memory = std::move(memory), .communication = file.communication});
+  const bool array = file.schedule.form() == Schedule::Form::Array;
+  if (file.chain_assumed && array && !found.empty() && file.communication.empty()) {
+    if (auto no_chain = find_no_chain(file.schedule)) {
+      return {std::move(*no_chain)};
+    }
+  }
+  return found;
 }
 
 void require_valid(const ScheduleFile& file) {
