@@ -16,6 +16,7 @@
 #include "stagecraft/scheduler/formats/json.h"
 #include "stagecraft/scheduler/formats/pytorch_csv.h"
 #include "stagecraft/scheduler/formats/text.h"
+#include "stagecraft/scheduler/no_chain.h"
 #include "stagecraft/tools/schedule/format.h"
 
 namespace stagecraft::tools {
@@ -105,13 +106,15 @@ void read_by_order(Schedule& schedule,
   if (early == 0) {
     return;
   }
+  const bool chain = !find_no_chain(schedule);
   schedule = schedule.to_list();
   console.err << fmt::format(
-      "note: {}: columns show no times: {} before what {}; read as an order (--strict takes them "
+      "note: {}: columns show no times: {} before what {}; read as an order{} (--strict takes them "
       "for times)\n",
       name,
       early == 1 ? "a cell stands" : fmt::format("{} cells stand", early),
-      early == 1 ? "it needs" : "they need");
+      early == 1 ? "it needs" : "they need",
+      chain ? "" : " of one chain of stages; where they are none, say which feeds which: --graph");
 }
 
 /// Edges one per line or joined by commas; `#` begins a comment.
