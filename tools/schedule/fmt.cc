@@ -90,8 +90,8 @@ ExitCode format_schedule(const Words& words, Console& console) {
   }
   read.strict = true;  // nothing becomes a list here
   const ScheduleFile file = read_schedule(path, read, console);
-  const ScheduleFormat format =
-      read.from.empty() ? detect_format(file.text, path) : format_of("--from", read.from);
+  const ScheduleFormat format = read.from.empty() ? detect_format(file.text, path)
+                                                  : format_of(read.command, "--from", read.from);
   write_output(output, canonical(file, format), console);
   return ExitCode::Good;
 }

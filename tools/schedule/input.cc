@@ -212,7 +212,6 @@ ScheduleFile read_schedule(const std::string& path, const ReadOptions& options, 
       read.schedule = with_graph(read.schedule,
                                  over_stages_of(read.schedule, read_graph(options.graph, console)));
     }
-    const bool csv = format == ScheduleFormat::Pytorch || format == ScheduleFormat::PytorchComms;
     StageGraph graph = read.schedule.stage_graph();
     const bool csv = format == ScheduleFormat::Pytorch || format == ScheduleFormat::PytorchComms;
     if (csv && !options.strict && read.schedule.form() == Schedule::Form::Array) {
