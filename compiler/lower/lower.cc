@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,23 +20,30 @@
 namespace stagecraft {
 namespace {
 
+/// The edges of each node, made once for all ranks.
+struct NodeEdges {
+  explicit NodeEdges(const TrainingDag& dag)
+      : incoming(dag.nodes.size()), outgoing(dag.nodes.size()) {
+    for (std::size_t e = 0; e < dag.edges.size(); ++e) {
+      incoming[static_cast<std::size_t>(dag.edges[e].to)].push_back(e);
+      outgoing[static_cast<std::size_t>(dag.edges[e].from)].push_back(e);
+    }
+  }
+
+  std::vector<std::vector<std::size_t>> incoming, outgoing;
+};
+
 /// Builds one rank's list: each compute node with its receives before and its sends behind it.
 class RankLowering {
  public:
-  RankLowering(const TrainingDag& dag, const CompiledProgram& program, Rank rank)
-      : dag_(dag), program_(program) {
+  /// `mine`: the nodes of the rank, in ascending order.
+  RankLowering(const TrainingDag& dag,
+               const NodeEdges& edges,
+               const CompiledProgram& program,
+               Rank rank,
+               std::vector<int> mine)
+      : dag_(dag), edges_(edges), program_(program), mine_(std::move(mine)) {
     plan_.rank = rank;
-    for (std::size_t n = 0; n < dag.nodes.size(); ++n) {
-      if (dag.nodes[n].rank == rank) {
-        mine_.push_back(static_cast<int>(n));
-      }
-    }
-    incoming_.resize(dag.nodes.size());
-    outgoing_.resize(dag.nodes.size());
-    for (std::size_t e = 0; e < dag.edges.size(); ++e) {
-      incoming_[static_cast<std::size_t>(dag.edges[e].to)].push_back(e);
-      outgoing_[static_cast<std::size_t>(dag.edges[e].from)].push_back(e);
-    }
   }
 
   RankPlan run() {
@@ -74,10 +82,9 @@ class RankLowering {
   /// Topological order of the rank's nodes; ties by position, so the answer is always the same.
   std::vector<int> in_order() {
     std::map<int, int> missing;
-    const std::set<int> mine(mine_.begin(), mine_.end());
     for (const int n : mine_) {
-      for (const std::size_t e : incoming_[static_cast<std::size_t>(n)]) {
-        missing[n] += mine.contains(dag_.edges[e].from) ? 1 : 0;
+      for (const std::size_t e : edges_.incoming[static_cast<std::size_t>(n)]) {
+        missing[n] += is_mine(dag_.edges[e].from) ? 1 : 0;
       }
     }
     std::set<int> ready;
@@ -91,15 +98,19 @@ class RankLowering {
       const int n = *ready.begin();
       ready.erase(ready.begin());
       order.push_back(n);
-      for (const std::size_t e : outgoing_[static_cast<std::size_t>(n)]) {
+      for (const std::size_t e : edges_.outgoing[static_cast<std::size_t>(n)]) {
         const int next = dag_.edges[e].to;
-        if (mine.contains(next) && --missing[next] == 0) {
+        if (is_mine(next) && --missing[next] == 0) {
           ready.insert(next);
         }
       }
     }
     SC_CHECK(order.size() == mine_.size(), "the order of a validated schedule has no cycle");
     return order;
+  }
+
+  [[nodiscard]] bool is_mine(int node) const {
+    return dag_.nodes[static_cast<std::size_t>(node)].rank == plan_.rank;
   }
 
   Instruction& emit(Stream stream, Op op) {
@@ -148,7 +159,7 @@ class RankLowering {
     const std::size_t first = plan_.instructions.size();
     std::map<EdgeId, bool> arrived;  // edge -> by a receive
     std::map<EdgeId, std::vector<ValueKey>> parts;
-    for (const std::size_t e : incoming_[static_cast<std::size_t>(n)]) {
+    for (const std::size_t e : edges_.incoming[static_cast<std::size_t>(n)]) {
       const DagEdge& edge = dag_.edges[e];
       if (!edge.data || edge.edge.value < 0) {
         continue;
@@ -172,7 +183,7 @@ class RankLowering {
       emit_joint(task, edge, keys);
     }
     emit_run(task, arrived);
-    for (const std::size_t e : outgoing_[static_cast<std::size_t>(n)]) {
+    for (const std::size_t e : edges_.outgoing[static_cast<std::size_t>(n)]) {
       const DagNode& to = dag_.nodes[static_cast<std::size_t>(dag_.edges[e].to)];
       if (to.kind == DagKind::Send) {
         emit_send(task, to);
@@ -254,10 +265,10 @@ class RankLowering {
   }
 
   const TrainingDag& dag_;
+  const NodeEdges& edges_;
   const CompiledProgram& program_;
   RankPlan plan_;
-  std::vector<int> mine_;
-  std::vector<std::vector<std::size_t>> incoming_, outgoing_;
+  const std::vector<int> mine_;
 };
 
 std::vector<PlanResult> results_of(const Plan& plan) {
@@ -282,12 +293,13 @@ Plan lower(const TrainingDag& dag, const CompiledProgram& program) {
   plan.edges = dag.tensors;
   plan.replica_groups = dag.replica_groups;
   plan.ties = dag.ties;
-  std::set<Rank> ranks;
-  for (const DagNode& node : dag.nodes) {
-    ranks.insert(*node.rank);
+  std::map<Rank, std::vector<int>> nodes;
+  for (std::size_t n = 0; n < dag.nodes.size(); ++n) {
+    nodes[*dag.nodes[n].rank].push_back(static_cast<int>(n));
   }
-  for (const Rank rank : ranks) {
-    plan.ranks.push_back(RankLowering(dag, program, rank).run());
+  const NodeEdges edges(dag);
+  for (auto& [rank, mine] : nodes) {
+    plan.ranks.push_back(RankLowering(dag, edges, program, rank, std::move(mine)).run());
   }
   for (const RankPlan& rank : plan.ranks) {
     std::ranges::copy(feeds_of(rank, program.partition.stages), std::back_inserter(plan.feeds));
