@@ -279,7 +279,7 @@ TEST_CASE("the report is readable by people, too", "[tools][trace]") {
                            "busy",
                            "warm-up",
                            "dependency",
-                           "communication",
+                           "transfer",
                            "overhead",
                            "drain",
                            "a step takes"}) {

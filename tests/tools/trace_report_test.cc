@@ -1,6 +1,7 @@
 /// The report on planned against measured says every figure once, in milliseconds for people and in
 /// seconds for programs.
 
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@ using Catch::Matchers::ContainsSubstring;
 using tools::cells_text;
 using tools::comparison_json;
 using tools::comparison_text;
+using tools::PlannedBy;
 
 /// One microbatch over two rows; the second row's backward begins a tenth of a second late.
 /// `first`: the number of the first row; those above it have no task.
@@ -53,15 +55,29 @@ struct Run {
 
 TEST_CASE("the report tells makespan, bills and what surrounds them", "[tools][trace]") {
   const Run run;
-  const std::string text =
-      comparison_text(run.comparison, run.measured, run.layout, {.ranks = {"0", "1"}});
+  const std::string text = comparison_text(
+      run.comparison, run.measured, run.layout, {.ranks = {"0", "1"}}, PlannedBy::ThisRun);
   CHECK_THAT(text, ContainsSubstring("mean of 1 step, milliseconds"));
   CHECK_THAT(text, ContainsSubstring("makespan: planned 5000.00, measured 5100.00 (+2.0 %)"));
-  CHECK_THAT(text,
-             ContainsSubstring("a step takes 5850.00: start 500.00, makespan 5100.00, vote 250.00, "
-                               "update 0.00, other 0.00"));
-  const nlohmann::json json = nlohmann::json::parse(
-      comparison_json(run.comparison, run.measured, run.layout, {.ranks = {"0", "1"}}, 0));
+  CHECK_THAT(
+      text,
+      ContainsSubstring("a step takes 5850.00: start 500.00, makespan 5100.00, vote 250.00,\n"
+                        "update 0.00, other 0.00\n"));
+  CHECK_THAT(text, ContainsSubstring("planned with the mean times of this run's own tasks"));
+  // Rows are busy for two and three seconds, of five each.
+  CHECK_THAT(text, ContainsSubstring("bubble: planned 50.0 %, measured 51.0 % of the ranks' time"));
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    CAPTURE(line);
+    CHECK(line.size() <= 80);
+  }
+  CHECK_THAT(comparison_text(
+                 run.comparison, run.measured, run.layout, {.ranks = {"0", "1"}}, PlannedBy::Costs),
+             ContainsSubstring("planned with the costs of a file"));
+  const nlohmann::json json = nlohmann::json::parse(comparison_json(
+      run.comparison, run.measured, run.layout, {.ranks = {"0", "1"}}, PlannedBy::Costs, 0));
+  CHECK(json.at("planned_by") == "costs");
+  CHECK(json.at("planned_bubble_percent").get<double>() == Catch::Approx(50));
   CHECK_FALSE(json.contains("cells"));
   CHECK(json.at("ranks")[0].at("planned").at("dependency").get<double>() == Catch::Approx(3));
   CHECK(json.at("ranks")[1].at("measured").at("overhead").get<double>() == Catch::Approx(0.1));
@@ -74,7 +90,8 @@ TEST_CASE("the report says that ranks share processors, where they do", "[tools]
         run.comparison,
         run.measured,
         run.layout,
-        {.ranks = {"0", "1"}, .threads_per_worker = threads, .processors = processors});
+        {.ranks = {"0", "1"}, .threads_per_worker = threads, .processors = processors},
+        PlannedBy::ThisRun);
   };
   CHECK_THAT(text(1, 2), !ContainsSubstring("share"));
   CHECK_THAT(text(1, 1), ContainsSubstring("2 ranks with 1 thread each share 1 processor:"));
@@ -95,10 +112,12 @@ TEST_CASE("the report is by rank: rows without a task change nothing in it", "[t
   const Run run;
   const Run moved(3);
   const tools::TraceHeader header{.ranks = {"0", "1"}};
-  CHECK(comparison_text(moved.comparison, moved.measured, moved.layout, header) ==
-        comparison_text(run.comparison, run.measured, run.layout, header));
-  CHECK(comparison_json(moved.comparison, moved.measured, moved.layout, header, 4) ==
-        comparison_json(run.comparison, run.measured, run.layout, header, 4));
+  CHECK(
+      comparison_text(moved.comparison, moved.measured, moved.layout, header, PlannedBy::ThisRun) ==
+      comparison_text(run.comparison, run.measured, run.layout, header, PlannedBy::ThisRun));
+  CHECK(comparison_json(
+            moved.comparison, moved.measured, moved.layout, header, PlannedBy::ThisRun, 4) ==
+        comparison_json(run.comparison, run.measured, run.layout, header, PlannedBy::ThisRun, 4));
   CHECK(cells_text(moved.comparison, moved.layout, 4) == cells_text(run.comparison, run.layout, 4));
 }
 

@@ -121,13 +121,14 @@ ExitCode compare_trace(const std::vector<std::string>& words, Console& console) 
   const Layout layout = Layout::of(plan.schedule);
   const TracedRun run = read_run(o.trace, plan, layout);
   const Costs costs = o.costs ? read_costs(*o.costs, console) : run.measured.costs();
+  const PlannedBy by = o.costs ? PlannedBy::Costs : PlannedBy::ThisRun;
   const Comparison comparison = compare(plan.schedule, plan.graph, costs, run.measured);
-  write_output("",
-               o.json
-                   ? comparison_json(comparison, run.measured, layout, run.header, o.limit) + '\n'
-                   : comparison_text(comparison, run.measured, layout, run.header) + '\n' +
-                         cells_text(comparison, layout, o.limit),
-               console);
+  write_output(
+      "",
+      o.json ? comparison_json(comparison, run.measured, layout, run.header, by, o.limit) + '\n'
+             : comparison_text(comparison, run.measured, layout, run.header, by) + '\n' +
+                   cells_text(comparison, layout, o.limit),
+      console);
   return ExitCode::Good;
 }
 

@@ -19,7 +19,7 @@ std::string deviation(double measured, double planned) {
 std::string bill_line(std::string_view rank, std::string_view what, const Bill& bill) {
   const auto ms = [](double seconds) { return seconds / kMillisecond; };
   return fmt::format(
-      "{:>4}  {:<8}  {:>9.2f}  {:>9.2f}  {:>9.2f}  {:>10.2f}  {:>13.2f}  {:>9.2f}  {:>9.2f}\n",
+      "{:>4}  {:<8} {:>9.2f} {:>8.2f} {:>8.2f} {:>10.2f} {:>8.2f} {:>8.2f} {:>8.2f}\n",
       rank,
       what,
       ms(bill.busy),
@@ -51,6 +51,11 @@ Bill sum(const Comparison& comparison, const Layout& layout, Bill RowComparison:
   return total;
 }
 
+double bubble_percent(const Bill& bill) {
+  const double all = bill.busy + bill.idle();
+  return all > 0 ? 100 * bill.idle() / all : 0;
+}
+
 /// Every rank is through with a step when the slowest is: of the parts outside the makespan each
 /// is told as the mean over the ranks, so that they add up.
 Surroundings mean_surroundings(const Measurements& measured, const Layout& layout) {
@@ -71,8 +76,8 @@ std::string shared_processors(const TraceHeader& run) {
     return "";
   }
   return fmt::format(
-      "{} ranks with {} thread{} each share {} processor{}: tasks wait for a processor while they "
-      "count as busy, so the measured run cannot be as short as the plan.\n",
+      "{} ranks with {} thread{} each share {} processor{}: tasks wait for a processor\n"
+      "while they count as busy, so the measured run cannot be as short as the plan.\n",
       run.ranks.size(),
       run.threads_per_worker,
       run.threads_per_worker == 1 ? "" : "s",
@@ -99,14 +104,23 @@ Object json_of(const Surroundings& s) {
 std::string comparison_text(const Comparison& comparison,
                             const Measurements& measured,
                             const Layout& layout,
-                            const TraceHeader& run) {
+                            const TraceHeader& run,
+                            PlannedBy by) {
   const double planned = comparison.planned_makespan;
+  const Bill all_planned = sum(comparison, layout, &RowComparison::planned);
+  const Bill all_measured = sum(comparison, layout, &RowComparison::measured);
   std::string text = fmt::format(
       "planned against measured, mean of {} step{}, milliseconds\n"
+      "planned {}\n"
+      "bubble: planned {:.1f} %, measured {:.1f} % of the ranks' time\n"
       "makespan: planned {:.2f}, measured {:.2f} ({})\n\n"
-      "{:>4}  {:<8}  {:>9}  {:>9}  {:>9}  {:>10}  {:>13}  {:>9}  {:>9}\n",
+      "{:>4}  {:<8} {:>9} {:>8} {:>8} {:>10} {:>8} {:>8} {:>8}\n",
       measured.steps(),
       measured.steps() == 1 ? "" : "s",
+      by == PlannedBy::ThisRun ? "with the mean times of this run's own tasks and transfers"
+                               : "with the costs of a file",
+      bubble_percent(all_planned),
+      bubble_percent(all_measured),
       planned / kMillisecond,
       comparison.measured_makespan / kMillisecond,
       deviation(comparison.measured_makespan, planned),
@@ -114,9 +128,9 @@ std::string comparison_text(const Comparison& comparison,
       "",
       "busy",
       "idle",
-      "= warm-up",
+      "=warm-up",
       "dependency",
-      "communication",
+      "transfer",
       "overhead",
       "drain");
   for (int rank = 0; rank < layout.ranks(); ++rank) {
@@ -124,12 +138,12 @@ std::string comparison_text(const Comparison& comparison,
     text += bill_line(fmt::format("{}", rank), "planned", comparison.rows[row].planned);
     text += bill_line("", "measured", comparison.rows[row].measured);
   }
-  text += bill_line("all", "planned", sum(comparison, layout, &RowComparison::planned));
-  text += bill_line("", "measured", sum(comparison, layout, &RowComparison::measured));
+  text += bill_line("all", "planned", all_planned);
+  text += bill_line("", "measured", all_measured);
   const Surroundings s = mean_surroundings(measured, layout);
   text += fmt::format(
-      "a step takes {:.2f}: start {:.2f}, makespan {:.2f}, vote {:.2f}, update {:.2f}, other "
-      "{:.2f}\n",
+      "a step takes {:.2f}: start {:.2f}, makespan {:.2f}, vote {:.2f},\n"
+      "update {:.2f}, other {:.2f}\n",
       (s.start + comparison.measured_makespan + s.vote + s.update + s.other) / kMillisecond,
       s.start / kMillisecond,
       comparison.measured_makespan / kMillisecond,
@@ -170,6 +184,7 @@ std::string comparison_json(const Comparison& comparison,
                             const Measurements& measured,
                             const Layout& layout,
                             const TraceHeader& run,
+                            PlannedBy by,
                             std::size_t limit) {
   Object ranks = Object::array();
   for (int rank = 0; rank < layout.ranks(); ++rank) {
@@ -179,13 +194,18 @@ std::string comparison_json(const Comparison& comparison,
                      {"measured", json_of(comparison.rows[row].measured)},
                      {"outside", json_of(measured.surroundings(row))}});
   }
-  Object object{{"event", "planned_against_measured"},
-                {"steps", measured.steps()},
-                {"processors", run.processors},
-                {"threads_per_worker", run.threads_per_worker},
-                {"planned_makespan", comparison.planned_makespan},
-                {"measured_makespan", comparison.measured_makespan},
-                {"ranks", std::move(ranks)}};
+  Object object{
+      {"event", "planned_against_measured"},
+      {"steps", measured.steps()},
+      {"processors", run.processors},
+      {"threads_per_worker", run.threads_per_worker},
+      {"planned_by", by == PlannedBy::ThisRun ? "this run" : "costs"},
+      {"planned_bubble_percent", bubble_percent(sum(comparison, layout, &RowComparison::planned))},
+      {"measured_bubble_percent",
+       bubble_percent(sum(comparison, layout, &RowComparison::measured))},
+      {"planned_makespan", comparison.planned_makespan},
+      {"measured_makespan", comparison.measured_makespan},
+      {"ranks", std::move(ranks)}};
   Object cells = Object::array();
   for (std::size_t i = 0; i < std::min(limit, comparison.cells.size()); ++i) {
     const CellComparison& cell = comparison.cells[i];

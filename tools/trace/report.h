@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "stagecraft/scheduler/comparison.h"
@@ -14,12 +15,17 @@
 
 namespace stagecraft::tools {
 
-/// Makespan, then how each rank spent it, planned and measured, then what a step takes besides.
-/// Ends in a newline.
+/// Whose times the plan was simulated with. A plan of the run's own times says what order and data
+/// ask of them; only one of costs from before the run is a prediction.
+enum class PlannedBy : std::uint8_t { ThisRun, Costs };
+
+/// Bubble and makespan, then how each rank spent it, planned and measured, then what a step takes
+/// besides. Lines of at most 80 columns. Ends in a newline.
 [[nodiscard]] std::string comparison_text(const Comparison& comparison,
                                           const Measurements& measured,
                                           const Layout& layout,
-                                          const TraceHeader& run);
+                                          const TraceHeader& run,
+                                          PlannedBy by);
 
 /// The `limit` cells that are furthest from their plan. Ends in a newline.
 [[nodiscard]] std::string cells_text(const Comparison& comparison,
@@ -31,6 +37,7 @@ namespace stagecraft::tools {
                                           const Measurements& measured,
                                           const Layout& layout,
                                           const TraceHeader& run,
+                                          PlannedBy by,
                                           std::size_t limit);
 
 }  // namespace stagecraft::tools

@@ -42,8 +42,9 @@ void RunTimeline::report(Progress& progress) const {
   const Layout& layout = job_.choice.layout;
   const Comparison comparison =
       compare(job_.choice.schedule, job_.laid_out.stage_graph(), measured_.costs(), measured_);
-  progress.report(comparison_text(comparison, measured_, layout, header_) + "\n",
-                  comparison_json(comparison, measured_, layout, header_, 0));
+  progress.report(
+      comparison_text(comparison, measured_, layout, header_, PlannedBy::ThisRun) + "\n",
+      comparison_json(comparison, measured_, layout, header_, PlannedBy::ThisRun, 0));
 }
 
 void RunTimeline::close() {
