@@ -40,6 +40,35 @@ TEST_CASE("compare shows every builder, or why it has no figures", "[tools][sche
   }
 }
 
+TEST_CASE("compare writes a page with every figure and reason", "[tools][schedule]") {
+  const TemporaryFolder folder;
+  const std::string odd = folder.write("a<b.txt", "0F0 0B0\n");
+  const std::string page = folder.path() + "/page.html";
+  const CommandResult result = run_schedule({"compare",
+                                             "1f1b",
+                                             "interleaved",
+                                             odd,
+                                             "--devices",
+                                             "4",
+                                             "--microbatches",
+                                             "8",
+                                             "--html",
+                                             page});
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(result.out.empty());
+  const std::string text = read_text_file(page);
+  CHECK_THAT(text, ContainsSubstring("<h1>Schedules compared, 4 devices, microbatches: 8</h1>"));
+  CHECK_THAT(text, ContainsSubstring("<tr><td>1f1b</td>"));
+  CHECK_THAT(text, ContainsSubstring("<td>33<span class=\"bar\" style=\"width:100.0%\">"));
+  CHECK_THAT(text, ContainsSubstring("<td>28.5<span class=\"bar\" style=\"width:86.4%\">"));
+  CHECK_THAT(text, ContainsSubstring("a&lt;b.txt: has devices and microbatches 1 x 1"));
+  CHECK_THAT(text, !ContainsSubstring("a<b"));
+  CHECK(run_schedule(
+            {"compare", "1f1b", "--devices", "2", "--microbatches", "2", "--html", page, "--json"})
+            .exit_code == 2);
+}
+
 TEST_CASE("compare has one unit for one and for several stages per device", "[tools][schedule]") {
   const Json list = compared("1f1b interleaved --devices 4 --microbatches 8 --chunks 4");
   CHECK(list[0].at("makespan") == 33);
@@ -99,7 +128,7 @@ TEST_CASE("compare says what is wrong with its words", "[tools][schedule][bad-in
   refused(" 1f1b", {"--devices P", "'1f1b'"});
   refused(" 1f1b --devices 4", {"--microbatches M"});
   refused(" 1f1 --devices 4 --microbatches 8", {"'1f1'", "did you mean 1f1b?"});
-  refused(" 1f1b --devices 4 --microbatches 8 --json --csv", {"--json or --csv"});
+  refused(" 1f1b --devices 4 --microbatches 8 --json --csv", {"one of --json, --csv and --html"});
   refused(" 1f1b --devices 0 --microbatches 8", {"--devices", "'0'"});
   refused(" 1f1b --devices 4 --microbatches 8 --costs /none", {"--costs", "/none"});
 }

@@ -14,6 +14,7 @@
 #include "stagecraft/tools/output.h"
 #include "stagecraft/tools/schedule/candidates.h"
 #include "stagecraft/tools/schedule/commands.h"
+#include "stagecraft/tools/schedule/compare_page.h"
 #include "stagecraft/tools/schedule/cost_options.h"
 #include "stagecraft/tools/schedule/input.h"
 #include "stagecraft/tools/schedule/number_text.h"
@@ -34,6 +35,7 @@ struct CompareOptions {
   std::string costs;
   bool json = false;
   bool csv = false;
+  std::string html;
 };
 
 void add_options(CLI::App& app, CompareOptions& o) {
@@ -54,6 +56,15 @@ void add_options(CLI::App& app, CompareOptions& o) {
       ->type_name("FILE");
   app.add_flag("--json", o.json, "as one JSON array");
   app.add_flag("--csv", o.csv, "as CSV");
+  app.add_option("--html", o.html, "as a page, into a file")->type_name("FILE");
+}
+
+std::string title_of(const CompareOptions& o) {
+  std::string title = "Schedules compared";
+  title += o.devices > 0
+               ? fmt::format(", {}", count_text(static_cast<std::size_t>(o.devices), "device"))
+               : "";
+  return title + (o.microbatches > 0 ? fmt::format(", microbatches: {}", o.microbatches) : "");
 }
 
 /// Whether a word is a file: there is one, and no builder is called so.
@@ -234,16 +245,19 @@ ExitCode compare_schedules(const Words& words, Console& console) {
     write_output("", *help, console);
     return ExitCode::Good;
   }
-  if (options.json && options.csv) {
-    wrong_usage(kCommand, "expected --json or --csv, found both");
+  if (static_cast<int>(options.json) + static_cast<int>(options.csv) +
+          static_cast<int>(!options.html.empty()) >
+      1) {
+    wrong_usage(kCommand, "expected one of --json, --csv and --html, found several");
   }
   const std::vector<Candidate> candidates = candidates_of(options, console);
   const bool bytes = std::ranges::any_of(
       candidates, [](const Candidate& c) { return c.figures && c.figures->peak_bytes > 0; });
-  write_output("",
-               options.json  ? as_json(candidates, bytes)
-               : options.csv ? as_csv(candidates)
-                             : as_text(candidates, bytes),
+  write_output(options.html == "-" ? "" : options.html,
+               options.json            ? as_json(candidates, bytes)
+               : options.csv           ? as_csv(candidates)
+               : !options.html.empty() ? compare_page(title_of(options), candidates, bytes)
+                                       : as_text(candidates, bytes),
                console);
   if (options.csv) {
     console.err << reasons_text(candidates);
