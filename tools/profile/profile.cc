@@ -1,6 +1,5 @@
 #include "stagecraft/tools/profile/profile.h"
 
-#include <functional>
 #include <memory>
 #include <ostream>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "stagecraft/tools/output.h"
 #include "stagecraft/tools/profile/options.h"
 #include "stagecraft/tools/profile/profile_report.h"
+#include "stagecraft/tools/status_line.h"
 #include "stagecraft/tools/train/memory_limits.h"
 #include "stagecraft/tools/train/schedule_choice.h"
 #include "stagecraft/tools/train/work.h"
@@ -29,30 +29,6 @@ void check_place(const std::optional<std::string>& output) {
   }
 }
 
-/// One line that is overwritten, on a terminal; elsewhere nothing.
-class Line {
- public:
-  Line(Console& console, bool quiet)
-      : console_(console), shows_(console.out_is_terminal && !quiet) {}
-  Line(const Line&) = delete;
-  Line& operator=(const Line&) = delete;
-  ~Line() { write(""); }
-
-  void operator()(std::string_view what, int place, int all) {
-    write(fmt::format("{} of {}: {} ...", place, all, what));
-  }
-
- private:
-  void write(const std::string& text) {
-    if (shows_) {
-      console_.err << "\r" << text << "\x1b[K" << std::flush;
-    }
-  }
-
-  Console& console_;
-  const bool shows_;
-};
-
 Profile measured(const ProfileRequest& request, Console& console) {
   const std::unique_ptr<Work> work = open_work(request.model, memory_left());
   const TrainOptions model = work->settled(request.model);
@@ -60,7 +36,7 @@ Profile measured(const ProfileRequest& request, Console& console) {
       choose_schedule(model, {.name = model.model_file.value_or(model.model)}, console);
   const Program program = compile_in(model.precision, *work, choice);
   const WorkBatch batch = work->batch(0, choice);
-  Line line(console, request.json);
+  StatusLine line(console, request.json);
   return stagecraft::profile(program,
                              batch.inputs,
                              batch.labels,
@@ -68,7 +44,9 @@ Profile measured(const ProfileRequest& request, Console& console) {
                               .threads = static_cast<int>(model.threads_per_worker),
                               .ranks = request.ranks,
                               .fresh = request.fresh,
-                              .progress = std::ref(line)});
+                              .progress = [&](std::string_view what, int place, int all) {
+                                line.say(fmt::format("{} of {}: {} ...", place, all, what));
+                              }});
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "stagecraft/compiler/tensor_files/weights.h"
 #include "stagecraft/tools/cut_option.h"
 #include "stagecraft/tools/output.h"
+#include "stagecraft/tools/status_line.h"
 #include "stagecraft/tools/train/models.h"
 #include "stagecraft/tools/train/places.h"
 #include "stagecraft/tools/train/threads.h"
@@ -162,6 +163,8 @@ TrainJob make_job(const TrainOptions& given, Console& console) {
     work.reset();  // before the next takes as much
     work = open_work(options, memory_left());
   }
+  StatusLine line(console, options.json);
+  line.say("the schedule ...");
   ScheduleChoice choice =
       planned ? planned->choice : choose_schedule(options, stages_of(options), console);
   choice.cut = planned ? choice.cut : cut;
@@ -172,13 +175,16 @@ TrainJob make_job(const TrainOptions& given, Console& console) {
   if (!options.force) {
     check_least(options, choice, bytes, limits);
   }
+  line.say("the model's operators ...");
   Program program = compile_in(options.precision, *work, choice);
+  line.say("what the model's stages allow ...");
   choice = over_graph(choice, options, program.stage_graph());
   check(program, choice.schedule).or_throw();
   check_sizes(options, choice);
   check_weights(options, *work, program);
   check_patterns(options, program);
   complete(bytes, options, program);
+  line.say(fmt::format("the plans of {} ranks ...", choice.layout.ranks()));
   Program laid_out =
       replicate(resize(program, choice.schedule.stage_graph().microbatch_sizes()), choice.layout);
   Plan plan = lower_schedule(laid_out, choice.schedule, choice.layout, /*training=*/true);
