@@ -8,6 +8,8 @@
 namespace stagecraft {
 namespace {
 
+constexpr std::chrono::milliseconds kMoment{250};
+
 void require(bool done) {
   if (!done) {
     throw zmq::error_t();
@@ -43,14 +45,15 @@ PeerWatch::~PeerWatch() {
 std::optional<std::string> PeerWatch::look(Time now, bool used) {
   take_events(now, used);
   const bool late = without_ && now - *without_ >= silence_;
-  if (!used || told_ || (!cut_ && !late)) {  // keeps PWT-1 and PWT-2
+  const bool cut = cut_ && now - *cut_ >= kMoment;  // keeps PWT-3
+  if (!used || told_ || (!cut && !late)) {          // keeps PWT-1 and PWT-2
     return std::nullopt;
   }
   told_ = true;
-  return cut_ ? fmt::format(
-                    "the connection was reset, or what was sent was not acknowledged for {} ms",
-                    silence_.count())
-              : fmt::format("there has been no connection for {} ms", silence_.count());
+  return cut ? fmt::format(
+                   "the connection was reset, or what was sent was not acknowledged for {} ms",
+                   silence_.count())
+             : fmt::format("there has been no connection for {} ms", silence_.count());
 }
 
 /// Each is of two parts: what has happened, and where.
@@ -63,7 +66,9 @@ void PeerWatch::take_events(Time now, bool used) {
       without_.reset();
     } else if (!without_) {  // else no more than an attempt has failed
       without_ = now;
-      cut_ = used;
+      if (used && !cut_) {
+        cut_ = now;
+      }
     }
     static_cast<void>(zmq_msg_recv(part.handle(), events_, 0));
   }

@@ -6,6 +6,8 @@
 ///
 /// PWT-1: a peer to which nothing was given is not told of: nothing was lost.
 /// PWT-2: a peer is told of once.
+/// PWT-3: of a cut is told a moment later: the connections of a process that is ending are cut a
+///        little before it has ended, and then its end is what there is to tell.
 #pragma once
 
 #include <chrono>
@@ -38,7 +40,7 @@ class PeerWatch {
   void* const socket_;
   void* const events_;                                              ///< a socket of its own
   std::optional<Time> without_ = std::chrono::steady_clock::now();  ///< a connection, since then
-  bool cut_ = false;
+  std::optional<Time> cut_;
   bool told_ = false;
 };
 

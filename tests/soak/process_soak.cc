@@ -128,8 +128,12 @@ class ProcessSoak final : public Soak {
         /*steps=*/4);
     lift_address_limit(victim);
     if (!failure) {
-      outcome.unfelt = true;
-      training_.check_state("without memory");
+      try {
+        training_.check_state("without memory");
+        outcome.unfelt = true;
+      } catch (const Error&) {
+        mend_ended(victim, fault, outcome);
+      }
       return;
     }
     outcome.failed(failure->seconds, promise);
@@ -143,12 +147,17 @@ class ProcessSoak final : public Soak {
       outcome.went_on(training_.go_on(training_.trainer().steps()));
       outcome.survived = true;
     } catch (const Error&) {
-      // Behind its answer, and before the limit was lifted, another of its threads had no memory.
-      if (is_running(victim)) {
-        throw;
-      }
-      outcome.went_on(training_.mend({fault.rank}, fault.recover));
+      mend_ended(victim, fault, outcome);
     }
+  }
+
+  /// Behind its last step, and before the limit was lifted, another of its threads had no memory:
+  /// what is being thrown is nothing else. Called in a handler.
+  void mend_ended(pid_t victim, const Fault& fault, Outcome& outcome) {
+    if (is_running(victim)) {
+      throw;
+    }
+    outcome.went_on(training_.mend({fault.rank}, fault.recover));
   }
 
   void listen_to_noise(Fault& fault, Outcome& outcome) {
