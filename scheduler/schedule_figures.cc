@@ -47,16 +47,14 @@ ScheduleFigures schedule_figures(const Schedule& schedule,
   ScheduleFigures figures;
   figures.stages = graph.size() / graph.replicas();
   figures.makespan = timeline.makespan;
-  double idle = 0;
   for (std::size_t r = 0; r < timeline.rows.size(); ++r) {
     const RowTimeline& row = timeline.rows[r];
-    idle += row.idle;
     figures.peak_in_flight = std::max(figures.peak_in_flight, row.peak_in_flight);
     figures.peak_bytes = std::max(figures.peak_bytes, row.peak_bytes);
     figures.peak_microbatches =
         std::max(figures.peak_microbatches, peak_of(schedule.rows()[r], share, graph));
   }
-  figures.bubble = timeline.makespan > 0 ? idle / (devices * timeline.makespan) : 0;
+  figures.bubble = timeline.bubble_fraction();
   figures.messages = count_messages(schedule, graph);
   return figures;
 }

@@ -352,6 +352,15 @@ void add_memory(const Schedule& schedule,
 
 }  // namespace
 
+double Timeline::bubble_fraction() const {
+  double idle = 0;
+  for (const RowTimeline& row : rows) {
+    idle += row.idle;
+  }
+  const double whole = makespan * static_cast<double>(rows.size());
+  return whole > 0 ? idle / whole : 0;
+}
+
 Timeline simulate(const Schedule& schedule,
                   const StageGraph& graph,
                   const Costs& costs,

@@ -68,6 +68,8 @@ struct Timeline {
   [[nodiscard]] double bubble_fraction(std::size_t row) const {
     return makespan > 0 ? rows[row].idle / makespan : 0;
   }
+  /// Of all rows' time.
+  [[nodiscard]] double bubble_fraction() const;
 };
 
 /// `orders`: kept besides the schedule's own; an entry may then wait for a task of its own row.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -248,6 +250,19 @@ double Figure::height_of(const Box& box) const {
 
 double Figure::top_of(const Box& box) const {
   return y(box.row) + kGap + height_of(box) * static_cast<double>(box.member);
+}
+
+std::vector<Box> Figure::marked(const std::vector<Violation>& violations) const {
+  std::set<std::pair<int, int>> cells;
+  for (const Violation& v : violations) {
+    cells.insert(v.cells.begin(), v.cells.end());
+  }
+  std::vector<Box> found;
+  std::ranges::copy_if(boxes, std::back_inserter(found), [&](const Box& box) {
+    return box.member == 0 &&
+           cells.contains({static_cast<int>(box.row), static_cast<int>(box.column)});
+  });
+  return found;
 }
 
 bool Figure::bears_name(const Box& box) const {

@@ -21,6 +21,7 @@
 #include "stagecraft/scheduler/schedule.h"
 #include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/scheduler/stage_graph.h"
+#include "stagecraft/scheduler/validate.h"
 
 namespace stagecraft::render {
 
@@ -75,6 +76,8 @@ struct Figure {
   [[nodiscard]] double height_of(const Box& box) const;
   [[nodiscard]] double top_of(const Box& box) const;
   [[nodiscard]] bool bears_name(const Box& box) const;
+  /// One box of each cell that a violation names.
+  [[nodiscard]] std::vector<Box> marked(const std::vector<Violation>& violations) const;
   [[nodiscard]] std::size_t legend_lines() const {
     return legend.empty() ? 0 : legend.back().line + 1;
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <span>
 #include <utility>
 
@@ -175,21 +174,14 @@ std::string Picture::draw_entry(std::span<const Box> boxes) const {
 
 /// Above all boxes, so that no neighbour hides a frame.
 std::string Picture::draw_marks() const {
-  std::set<std::pair<int, int>> marked;
-  for (const Violation& v : violations_) {
-    marked.insert(v.cells.begin(), v.cells.end());
-  }
   std::string text;
-  for (const Box& box : figure_.boxes) {
-    if (box.member == 0 &&
-        marked.contains({static_cast<int>(box.row), static_cast<int>(box.column)})) {
-      text += rectangle(figure_.x(box.begin),
-                        figure_.y(box.row) + 2,
-                        std::max(figure_.width_of(box), 1.0),
-                        figure_.row_height - 4,
-                        R"(class="bad")") +
-              '\n';
-    }
+  for (const Box& box : figure_.marked(violations_)) {
+    text += rectangle(figure_.x(box.begin),
+                      figure_.y(box.row) + 2,
+                      std::max(figure_.width_of(box), 1.0),
+                      figure_.row_height - 4,
+                      R"(class="bad")") +
+            '\n';
   }
   return text + draw_cycle();
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
-#include <set>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -231,21 +230,14 @@ std::string Picture::draw_boxes() {
 
 /// Above all boxes, so that no neighbour hides a frame.
 std::string Picture::draw_marks() {
-  std::set<std::pair<int, int>> marked;
-  for (const Violation& v : violations_) {
-    marked.insert(v.cells.begin(), v.cells.end());
-  }
   std::string drawn;
-  for (const Box& box : figure_.boxes) {
-    if (box.member == 0 &&
-        marked.contains({static_cast<int>(box.row), static_cast<int>(box.column)})) {
-      drawn += outline(figure_.x(box.begin),
-                       figure_.y(box.row) + 2,
-                       figure_.width_of(box),
-                       figure_.row_height - 4,
-                       "#d3122a",
-                       ",line width=1.5pt");
-    }
+  for (const Box& box : figure_.marked(violations_)) {
+    drawn += outline(figure_.x(box.begin),
+                     figure_.y(box.row) + 2,
+                     figure_.width_of(box),
+                     figure_.row_height - 4,
+                     "#d3122a",
+                     ",line width=1.5pt");
   }
   return drawn;
 }

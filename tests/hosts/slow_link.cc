@@ -40,7 +40,6 @@ SlowLink::SlowLink(const TestHosts& hosts, int host, double bytes_per_second)
 
 SlowLink::~SlowLink() {
   last_ = std::chrono::steady_clock::now() + kTimeToDrain;
-  over_ = true;
   there_.join();
   back_.join();
   ip(hosts_, {"set", TestHosts::port_of(host_), "master", "bridge"});
@@ -52,14 +51,12 @@ void SlowLink::relay(PacketSocket& from, const PacketSocket& to) const {
   auto free = Clock::now();  // when the wire has taken what was sent
   while (true) {
     const auto frame = from.receive();
-    if (frame.empty() && over_) {
-      return;  // what was on its way gets there, unless it never ends
+    const auto last = last_.load();
+    if ((frame.empty() && last != Clock::time_point::max()) || Clock::now() >= last) {
+      return;  // what was on its way has got there, unless it never ends
     }
     if (frame.empty()) {
       continue;
-    }
-    if (Clock::now() >= last_.load()) {
-      return;
     }
     const std::chrono::duration<double> taken(static_cast<double>(frame.size()) /
                                               bytes_per_second_);

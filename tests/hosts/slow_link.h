@@ -31,8 +31,7 @@ class SlowLink {
   const int host_;
   const double bytes_per_second_;
   std::unique_ptr<PacketSocket> of_host_, of_rest_;
-  std::atomic<bool> over_{false};
-  /// Nothing is relayed from then on.
+  /// Nothing is relayed from then on; known when the link is to end.
   std::atomic<std::chrono::steady_clock::time_point> last_{
       std::chrono::steady_clock::time_point::max()};
   std::thread there_, back_;

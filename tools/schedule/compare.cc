@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "stagecraft/base/byte_count.h"
 #include "stagecraft/scheduler/registry.h"
 #include "stagecraft/tools/command_line.h"
 #include "stagecraft/tools/output.h"
@@ -16,6 +15,7 @@
 #include "stagecraft/tools/schedule/commands.h"
 #include "stagecraft/tools/schedule/compare_page.h"
 #include "stagecraft/tools/schedule/cost_options.h"
+#include "stagecraft/tools/schedule/figure_columns.h"
 #include "stagecraft/tools/schedule/input.h"
 #include "stagecraft/tools/schedule/number_text.h"
 #include "stagecraft/tools/schedule/table.h"
@@ -145,26 +145,15 @@ std::string reasons_text(const std::vector<Candidate>& candidates) {
 }
 
 std::string as_text(const std::vector<Candidate>& candidates, bool bytes) {
-  std::vector<std::string> head{
-      "schedule", "stages", "makespan", "bubble", "in flight", "memory", "messages"};
-  if (bytes) {
-    head.emplace_back("peak bytes");
+  std::vector<std::string> head{"schedule"};
+  for (const FigureColumn& column : figure_columns(bytes)) {
+    head.emplace_back(column.name);
   }
   std::vector<std::vector<std::string>> lines;
   for (const Candidate& c : candidates) {
-    if (!c.figures) {
-      continue;
-    }
-    const ScheduleFigures& f = *c.figures;
-    lines.push_back({c.name,
-                     std::to_string(f.stages),
-                     number_text(f.makespan),
-                     percent_text(f.bubble),
-                     std::to_string(f.peak_in_flight),
-                     number_text(f.peak_microbatches),
-                     std::to_string(f.messages)});
-    if (bytes) {
-      lines.back().push_back(bytes_text(f.peak_bytes));
+    if (c.figures) {
+      lines.push_back(figure_texts(*c.figures, bytes));
+      lines.back().insert(lines.back().begin(), c.name);
     }
   }
   const std::string table = lines.empty() ? "" : table_text(head, lines);
@@ -179,15 +168,8 @@ std::string as_json(const std::vector<Candidate>& candidates, bool bytes) {
     if (!c.figures) {
       line["reason"] = c.reason;
     } else {
-      const ScheduleFigures& f = *c.figures;
-      line.update({{"stages", f.stages},
-                   {"makespan", number_json(f.makespan)},
-                   {"bubble_fraction", number_json(f.bubble)},
-                   {"peak_in_flight", f.peak_in_flight},
-                   {"peak_microbatches", number_json(f.peak_microbatches)},
-                   {"messages", f.messages}});
-      if (bytes) {
-        line["peak_bytes"] = number_json(f.peak_bytes);
+      for (const FigureColumn& column : figure_columns(bytes)) {
+        line[column.key] = number_json(column.value(*c.figures));
       }
     }
     list.push_back(line);
@@ -207,26 +189,17 @@ std::string in_csv(std::string name) {
 }
 
 std::string as_csv(const std::vector<Candidate>& candidates) {
-  std::string text =
-      "schedule,stages,makespan,bubble_fraction,peak_in_flight,peak_microbatches,messages,"
-      "peak_bytes\n";
-  for (const Candidate& c : candidates) {
-    if (!c.figures) {
-      text += in_csv(c.name) + ",,,,,,,\n";
-      continue;
-    }
-    const ScheduleFigures& f = *c.figures;
-    text += fmt::format("{},{},{},{},{},{},{},{}\n",
-                        in_csv(c.name),
-                        f.stages,
-                        f.makespan,
-                        f.bubble,
-                        f.peak_in_flight,
-                        f.peak_microbatches,
-                        f.messages,
-                        f.peak_bytes);
+  std::string text = "schedule";
+  for (const FigureColumn& column : figure_columns(true)) {
+    text += fmt::format(",{}", column.key);
   }
-  return text;
+  for (const Candidate& c : candidates) {
+    text += '\n' + in_csv(c.name);
+    for (const FigureColumn& column : figure_columns(true)) {
+      text += c.figures ? fmt::format(",{}", column.value(*c.figures)) : ",";
+    }
+  }
+  return text + '\n';
 }
 
 }  // namespace

@@ -4,9 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/base/byte_count.h"
 #include "stagecraft/scheduler/render/escape.h"
-#include "stagecraft/tools/schedule/number_text.h"
+#include "stagecraft/tools/schedule/figure_columns.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -31,32 +30,7 @@ td { min-width: 6em; }
 </style>
 )";
 
-/// One figure of each schedule.
-struct Column {
-  std::string name;
-  double (*value)(const ScheduleFigures&);
-  std::string (*text)(double);
-};
-
-std::vector<Column> columns(bool bytes) {
-  using F = ScheduleFigures;
-  const auto plain = [](double value) { return number_text(value); };
-  std::vector<Column> all{
-      {"stages", [](const F& f) { return static_cast<double>(f.stages); }, plain},
-      {"makespan", [](const F& f) { return f.makespan; }, plain},
-      {"bubble", [](const F& f) { return f.bubble; }, [](double v) { return percent_text(v); }},
-      {"in flight", [](const F& f) { return static_cast<double>(f.peak_in_flight); }, plain},
-      {"memory", [](const F& f) { return f.peak_microbatches; }, plain},
-      {"messages", [](const F& f) { return static_cast<double>(f.messages); }, plain}};
-  if (bytes) {
-    all.push_back({"peak bytes",
-                   [](const F& f) { return f.peak_bytes; },
-                   [](double v) { return bytes_text(v); }});
-  }
-  return all;
-}
-
-double largest(const Column& column, const std::vector<Candidate>& candidates) {
+double largest(const FigureColumn& column, const std::vector<Candidate>& candidates) {
   double most = 0;
   for (const Candidate& c : candidates) {
     most = std::max(most, c.figures ? column.value(*c.figures) : 0);
@@ -65,9 +39,9 @@ double largest(const Column& column, const std::vector<Candidate>& candidates) {
 }
 
 std::string table(const std::vector<Candidate>& candidates, bool bytes) {
-  const std::vector<Column> all = columns(bytes);
+  const std::span<const FigureColumn> all = figure_columns(bytes);
   std::string text = "<table>\n<thead><tr><th>schedule</th>";
-  for (const Column& column : all) {
+  for (const FigureColumn& column : all) {
     text += fmt::format("<th>{}</th>", column.name);
   }
   text += "</tr></thead>\n<tbody>\n";
@@ -76,7 +50,7 @@ std::string table(const std::vector<Candidate>& candidates, bool bytes) {
       continue;
     }
     text += fmt::format("<tr><td>{}</td>", render::escaped(c.name));
-    for (const Column& column : all) {
+    for (const FigureColumn& column : all) {
       const double value = column.value(*c.figures);
       const double most = largest(column, candidates);
       text += fmt::format("<td>{}<span class=\"bar\" style=\"width:{:.1f}%\"></span></td>",

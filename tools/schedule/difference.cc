@@ -84,15 +84,6 @@ double DifferentSide::in_flight(std::size_t row) const {
   return weight * timeline->rows[row].peak_in_flight;
 }
 
-double DifferentSide::bubble() const {
-  double idle = 0;
-  for (const RowTimeline& row : timeline->rows) {
-    idle += row.idle;
-  }
-  const double whole = timeline->makespan * static_cast<double>(timeline->rows.size());
-  return whole > 0 ? idle / whole : 0;
-}
-
 Difference find_difference(ScheduleFile file_a,
                            ScheduleFile file_b,
                            const Costs& costs,

@@ -28,7 +28,6 @@ struct DifferentSide {
 
   [[nodiscard]] int model_stages() const;                 ///< of one replica
   [[nodiscard]] double in_flight(std::size_t row) const;  ///< at its peak, weighed
-  [[nodiscard]] double bubble() const;  ///< idle time of all rows over rows x makespan
 };
 
 /// The first task in which a row differs; "(end)" where one side has none.

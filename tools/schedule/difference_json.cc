@@ -28,7 +28,8 @@ Json side_json(const DifferentSide& side, bool bytes) {
             {"violations", side.violations},
             {"stage_weight", number_json(side.weight)},
             {"makespan", simulated ? number_json(side.timeline->makespan) : Json(nullptr)},
-            {"bubble_fraction", simulated ? number_json(side.bubble()) : Json(nullptr)},
+            {"bubble_fraction",
+             simulated ? number_json(side.timeline->bubble_fraction()) : Json(nullptr)},
             {"idle", figure(idle)},
             {"peak_in_flight", figure(in_flight)}};
   if (bytes) {

@@ -131,8 +131,8 @@ std::string totals_text(const Difference& d) {
   text +=
       fmt::format("makespan            {}\nbubble              {} -> {}\nlargest in flight   {}\n",
                   change_text(d.a.timeline->makespan, d.b.timeline->makespan, number_text),
-                  percent_text(d.a.bubble()),
-                  percent_text(d.b.bubble()),
+                  percent_text(d.a.timeline->bubble_fraction()),
+                  percent_text(d.b.timeline->bubble_fraction()),
                   change_text(largest_in_flight(d.a), largest_in_flight(d.b), number_text));
   if (d.bytes) {
     text += fmt::format("largest peak bytes  {}\n",

@@ -26,7 +26,7 @@ class Repair {
  private:
   bool step();
   bool mend_number();
-  bool exchange_proposed();
+  bool make(const std::optional<Exchange>& exchange);
   bool exchange_unlocking();
   bool leave_columns();
   void take(Schedule schedule, std::string what);
@@ -60,8 +60,7 @@ bool Repair::mend_number() {
   return true;
 }
 
-bool Repair::exchange_proposed() {
-  const auto exchange = proposed_exchange(repaired_.left);
+bool Repair::make(const std::optional<Exchange>& exchange) {
   if (!exchange) {
     return false;
   }
@@ -72,16 +71,8 @@ bool Repair::exchange_proposed() {
 
 bool Repair::exchange_unlocking() {
   const auto deadlock = std::ranges::find(repaired_.left, "V29", &Violation::rule);
-  if (deadlock == repaired_.left.end()) {
-    return false;
-  }
-  const auto exchange = find_unlocking(repaired_.schedule, graph_, *deadlock);
-  if (!exchange) {
-    return false;
-  }
-  take(apply(repaired_.schedule, *exchange),
-       fmt::format("exchanged {}", to_string(*exchange, repaired_.schedule)));
-  return true;
+  return deadlock != repaired_.left.end() &&
+         make(find_unlocking(repaired_.schedule, graph_, *deadlock));
 }
 
 /// Columns that are too early say nothing: what counts is the order of each row, and lay_out()
@@ -121,7 +112,8 @@ void Repair::lay_out() {
 }
 
 bool Repair::step() {
-  return mend_number() || exchange_proposed() || leave_columns() || exchange_unlocking();
+  return mend_number() || make(proposed_exchange(repaired_.left)) || leave_columns() ||
+         exchange_unlocking();
 }
 
 Repaired Repair::run() {

@@ -9,14 +9,14 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include "stagecraft/base/byte_count.h"
 #include "stagecraft/tools/command_line.h"
 #include "stagecraft/tools/output.h"
 #include "stagecraft/tools/schedule/candidates.h"
 #include "stagecraft/tools/schedule/commands.h"
 #include "stagecraft/tools/schedule/cost_options.h"
-#include "stagecraft/tools/schedule/number_text.h"
+#include "stagecraft/tools/schedule/figure_columns.h"
 #include "stagecraft/tools/schedule/sweep_plot.h"
 #include "stagecraft/tools/schedule/table.h"
 
@@ -128,56 +128,53 @@ std::string reasons_text(const std::vector<Point>& points) {
   return text;
 }
 
+/// The columns behind the name: the point's own around the stages.
+std::vector<std::string> around_stages(std::string devices,
+                                       std::string microbatches,
+                                       std::vector<std::string> figures) {
+  figures.insert(figures.begin() + 1, std::move(microbatches));
+  figures.insert(figures.begin(), std::move(devices));
+  return figures;
+}
+
 std::string as_text(const std::vector<Point>& points, bool bytes) {
-  std::vector<std::string> head{"schedule",
-                                "devices",
-                                "stages",
-                                "microbatches",
-                                "makespan",
-                                "bubble",
-                                "in flight",
-                                "memory",
-                                "messages"};
-  if (bytes) {
-    head.emplace_back("peak bytes");
+  std::vector<std::string> names;
+  for (const FigureColumn& column : figure_columns(bytes)) {
+    names.emplace_back(column.name);
   }
+  std::vector<std::string> head = around_stages("devices", "microbatches", std::move(names));
+  head.insert(head.begin(), "schedule");
   std::vector<std::vector<std::string>> lines;
   for (const Point& point : points) {
     if (const auto& f = point.candidate.figures) {
-      lines.push_back({point.candidate.name,
-                       std::to_string(point.devices),
-                       std::to_string(f->stages),
-                       std::to_string(point.microbatches),
-                       number_text(f->makespan),
-                       percent_text(f->bubble),
-                       std::to_string(f->peak_in_flight),
-                       number_text(f->peak_microbatches),
-                       std::to_string(f->messages)});
-      if (bytes) {
-        lines.back().push_back(bytes_text(f->peak_bytes));
-      }
+      lines.push_back(around_stages(std::to_string(point.devices),
+                                    std::to_string(point.microbatches),
+                                    figure_texts(*f, bytes)));
+      lines.back().insert(lines.back().begin(), point.candidate.name);
     }
   }
   return lines.empty() ? "" : table_text(head, lines);
 }
 
 std::string as_csv(const std::vector<Point>& points) {
-  std::string text =
-      "schedule,devices,stages,microbatches,makespan,bubble_fraction,peak_in_flight,"
-      "peak_microbatches,messages,peak_bytes\n";
+  std::vector<std::string> keys;
+  for (const FigureColumn& column : figure_columns(true)) {
+    keys.emplace_back(column.key);
+  }
+  std::string text = fmt::format(
+      "schedule,{}\n", fmt::join(around_stages("devices", "microbatches", std::move(keys)), ","));
   for (const Point& point : points) {
     if (const auto& f = point.candidate.figures) {
-      text += fmt::format("{},{},{},{},{},{},{},{},{},{}\n",
+      std::vector<std::string> values;
+      for (const FigureColumn& column : figure_columns(true)) {
+        values.push_back(fmt::format("{}", column.value(*f)));
+      }
+      text += fmt::format("{},{}\n",
                           point.candidate.name,
-                          point.devices,
-                          f->stages,
-                          point.microbatches,
-                          f->makespan,
-                          f->bubble,
-                          f->peak_in_flight,
-                          f->peak_microbatches,
-                          f->messages,
-                          f->peak_bytes);
+                          fmt::join(around_stages(std::to_string(point.devices),
+                                                  std::to_string(point.microbatches),
+                                                  std::move(values)),
+                                    ","));
     }
   }
   return text;

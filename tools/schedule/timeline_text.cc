@@ -70,8 +70,7 @@ Line total_line(const Timeline& timeline, bool bytes) {
     all.span_idle += row.span_idle;
     all.bubbles += row.bubbles;
   }
-  const double whole = timeline.makespan * static_cast<double>(timeline.rows.size());
-  return figures_line("all", all, whole > 0 ? all.idle / whole : 0, Cells(bytes ? 2 : 1));
+  return figures_line("all", all, timeline.bubble_fraction(), Cells(bytes ? 2 : 1));
 }
 
 /// `part`: the cells of a line behind its label. The first line is the head.
