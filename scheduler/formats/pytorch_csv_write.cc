@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/formats/expressible.h"
 #include "stagecraft/scheduler/formats/pytorch_csv.h"
 #include "stagecraft/scheduler/placement.h"
 #include "stagecraft/scheduler/simulate.h"
@@ -22,31 +23,19 @@ std::string cell_csv(const Cell& cell) {
     return "";
   }
   const auto tasks = cell.tasks();
-  for (const Task& task : tasks) {
-    if (task.kind == CellKind::Update || task.kind == CellKind::Idle) {
-      throw Error(
-          Errc::ScheduleParameter,
-          fmt::format("PyTorch's CSV has no word for {}; leave updates out or write text or JSON",
-                      to_string(task)));
-    }
-  }
   if (!cell.is_group()) {
     return to_string(tasks.front());
-  }
-  const bool pair = tasks.size() == 2 && tasks[0].kind == CellKind::Forward &&
-                    tasks[1].kind == CellKind::Backward;
-  if (!pair) {
-    throw Error(
-        Errc::ScheduleParameter,
-        fmt::format(
-            "PyTorch's CSV overlaps one forward with one backward, not {}; write text or JSON",
-            to_string(cell)));
   }
   return fmt::format("({};{})OVERLAP_F_B", to_string(tasks[0]), to_string(tasks[1]));
 }
 
-/// Its readers take every stage to have the same microbatches.
-void require_one_size(const StageGraph& graph) {
+/// The graph is its readers' own affair, but for microbatches, which are every stage's.
+void require_expressible_in_csv(const Schedule& schedule, const StageGraph& graph) {
+  formats::require_expressible(schedule,
+                               graph,
+                               {.name = "PyTorch's CSV",
+                                .groups = formats::GroupWords::ForwardWithBackward,
+                                .updates = false});
   if (!graph.microbatch_sizes().empty()) {
     throw Error(Errc::ScheduleParameter,
                 "PyTorch's CSV cannot say that stages take microbatches of different sizes; write "
@@ -186,7 +175,7 @@ std::string CommsWriter::write() {
 }  // namespace
 
 std::string to_pytorch_csv(const Schedule& schedule) {
-  require_one_size(schedule.stage_graph());
+  require_expressible_in_csv(schedule, schedule.stage_graph());
   std::string text;
   for (const Schedule::Row& row : schedule.rows()) {
     for (std::size_t i = 0; i < row.size(); ++i) {
@@ -199,7 +188,7 @@ std::string to_pytorch_csv(const Schedule& schedule) {
 }
 
 std::string to_pytorch_comms_csv(const Schedule& schedule, const StageGraph& graph) {
-  require_one_size(graph);
+  require_expressible_in_csv(schedule, graph);
   const Schedule list = schedule.to_list();
   return CommsWriter(list, graph).write();
 }

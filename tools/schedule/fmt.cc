@@ -65,6 +65,12 @@ std::string canonical(const ScheduleFile& file, ScheduleFormat format) {
                             "pytorch-comms lays it out anew",
                             file.name));
   }
+  if (file.says_more) {
+    throw Error(Errc::UsageFile,
+                fmt::format("{} says more than a schedule, such as replicate and shard directives, "
+                            "which would be lost; convert --to piper leaves them out",
+                            file.name));
+  }
   return format == ScheduleFormat::Text || format == ScheduleFormat::List
              ? with_comments(to_string(file.schedule), comments_of(file.text))
              : write_schedule(file.schedule, file.graph, format);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -10,112 +9,49 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
+#include "stagecraft/scheduler/formats/expressible.h"
+#include "stagecraft/scheduler/formats/jaxpp.h"
 #include "stagecraft/scheduler/formats/json.h"
+#include "stagecraft/scheduler/formats/piper.h"
 #include "stagecraft/scheduler/formats/pytorch_csv.h"
+#include "stagecraft/scheduler/formats/zero_bubble.h"
 #include "stagecraft/scheduler/simulate.h"
 
 namespace stagecraft::tools {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, ScheduleFormat>, 5> kFormats{
+constexpr std::array<std::pair<std::string_view, ScheduleFormat>, 8> kFormats{
     {{"text", ScheduleFormat::Text},
      {"list", ScheduleFormat::List},
      {"json", ScheduleFormat::Json},
      {"pytorch", ScheduleFormat::Pytorch},
-     {"pytorch-comms", ScheduleFormat::PytorchComms}}};
+     {"pytorch-comms", ScheduleFormat::PytorchComms},
+     {"jaxpp", ScheduleFormat::Jaxpp},
+     {"zero-bubble", ScheduleFormat::ZeroBubble},
+     {"piper", ScheduleFormat::Piper}}};
 
 constexpr double kMaxArrayCells = 2e7;
 
-/// Calls `fault` for each cell and throws for the first that it names something wrong with.
-template <class Fault>
-void require_each_cell(const Schedule& schedule, std::string_view format, Fault&& fault) {
-  for (std::size_t r = 0; r < schedule.rows().size(); ++r) {
-    const Schedule::Row& row = schedule.rows()[r];
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      const std::string wrong = fault(row[c]);
-      if (!wrong.empty()) {
-        throw Error(Errc::ScheduleParameter,
-                    fmt::format("{} cannot express {} (row {}, column {}): {}",
-                                format,
-                                to_string(row[c]),
-                                r,
-                                c,
-                                wrong));
-      }
-    }
-  }
-}
-
-/// Only JSON brings tasks without a kind or with a number below 0: no form has words for them.
-std::string fault_of_task(const Cell& cell) {
-  if (cell.is_group() && cell.tasks().size() < 2) {
-    return "an overlap group has two tasks or more";
-  }
-  for (const Task& task : cell.tasks()) {
-    const bool known = letter(task.kind) != '?' && task.kind != CellKind::Idle;
-    if (!known || task.stage.value < 0 || task.microbatch.value < 0) {
-      return "it is no task of a schedule; mend it first, stagecraft schedule check says how";
-    }
-  }
-  return "";
-}
-
-bool equal(std::span<const StageId> found, const std::vector<StageId>& expected) {
-  return std::ranges::equal(found, expected);
-}
-
-bool is_chain_at(const StageGraph& graph, StageId s) {
-  using Stages = std::vector<StageId>;
-  const Stages before = s.value == 0 ? Stages{} : Stages{StageId(s.value - 1)};
-  const Stages after = s.value + 1 == graph.size() ? Stages{} : Stages{StageId(s.value + 1)};
-  return equal(graph.preds(s), before) && equal(graph.succs(s), after);
-}
-
-/// The CSV names no graph: whoever reads it takes the stages for one chain that trains.
-std::string fault_in_chain(const StageGraph& graph, const Cell& cell) {
-  for (const Task& task : cell.tasks()) {
-    if (task.stage.value < graph.size() &&
-        (!is_chain_at(graph, task.stage) || graph.replicas() > 1)) {
-      return fmt::format(
-          "its stage {} is no part of one chain of stages, and the format has no word for other "
-          "graphs; write text or JSON",
-          task.stage.value);
-    }
-    if (task.stage.value < graph.size() && !graph.needs_weight_grad(task.stage)) {
-      return fmt::format(
-          "its stage {} is frozen, and the format has no word for that; write text or JSON",
-          task.stage.value);
-    }
-  }
-  return "";
-}
-
-std::string fault_in_csv(const Cell& cell) {
-  for (const Task& task : cell.tasks()) {
-    if (task.kind == CellKind::Update) {
-      return "the format has no word for an update; leave updates out or write text or JSON";
-    }
-  }
-  const auto tasks = cell.tasks();
-  if (cell.is_group() && (tasks.size() != 2 || tasks[0].kind != CellKind::Forward ||
-                          tasks[1].kind != CellKind::Backward)) {
-    return "the format overlaps one forward with one backward only; write text or JSON";
-  }
-  return "";
-}
-
+/// What the writers below do not ask for by themselves.
 void require_expressible(const Schedule& schedule, const StageGraph& graph, ScheduleFormat format) {
-  const bool csv = format == ScheduleFormat::Pytorch || format == ScheduleFormat::PytorchComms;
-  const std::string_view name = csv                              ? "PyTorch's CSV"
-                                : format == ScheduleFormat::Json ? "JSON"
-                                                                 : "the text form";
-  require_each_cell(schedule, name, [&](const Cell& cell) {
-    std::string fault = fault_of_task(cell);
-    if (fault.empty() && csv) {
-      fault = fault_in_csv(cell);
-    }
-    return fault.empty() && csv ? fault_in_chain(graph, cell) : fault;
-  });
+  using formats::FormatWords;
+  switch (format) {
+    case ScheduleFormat::Text:
+    case ScheduleFormat::List:
+      return formats::require_expressible(schedule, graph, FormatWords{.name = "the text form"});
+    case ScheduleFormat::Json:
+      return formats::require_expressible(schedule, graph, FormatWords{.name = "JSON"});
+    case ScheduleFormat::Pytorch:
+    case ScheduleFormat::PytorchComms:  // who reads the file here takes its stages for one chain
+      return formats::require_expressible(schedule,
+                                          graph,
+                                          {.name = "PyTorch's CSV",
+                                           .graph = formats::GraphWords::Chain,
+                                           .groups = formats::GroupWords::ForwardWithBackward,
+                                           .updates = false});
+    default:
+      return;
+  }
 }
 
 Schedule as_array(const Schedule& schedule, const StageGraph& graph) {
@@ -152,6 +88,19 @@ std::string_view first_row(std::string_view text) {
   return {};
 }
 
+/// Of a text that begins with a bracket.
+ScheduleFormat format_of_list(std::string_view text) {
+  const std::size_t inner = text.find_first_not_of(" \t\r\n", 1);
+  if (inner != std::string_view::npos && text[inner] == '{') {
+    return ScheduleFormat::Piper;
+  }
+  if (text.find("ScheduledNode(") != std::string_view::npos) {
+    return ScheduleFormat::ZeroBubble;
+  }
+  return text.find("Task(") != std::string_view::npos ? ScheduleFormat::Jaxpp
+                                                      : ScheduleFormat::Json;
+}
+
 }  // namespace
 
 ScheduleFormat format_of(std::string_view command, std::string_view option, std::string_view name) {
@@ -176,11 +125,19 @@ ScheduleFormat format_of(std::string_view command, std::string_view option, std:
 
 ScheduleFormat detect_format(std::string_view text, std::string_view path) {
   const std::string_view row = first_row(text);
-  if (row.starts_with('{') || row.starts_with('[')) {
+  if (row.starts_with('[')) {
+    return format_of_list(text.substr(static_cast<std::size_t>(row.data() - text.data())));
+  }
+  if (row.starts_with('{')) {
     return ScheduleFormat::Json;
   }
   const bool csv = path.ends_with(".csv") || row.find(',') != std::string_view::npos;
   return csv ? ScheduleFormat::Pytorch : ScheduleFormat::Text;
+}
+
+bool columns_may_be_decoration(ScheduleFormat format) {
+  return format == ScheduleFormat::Pytorch || format == ScheduleFormat::PytorchComms ||
+         format == ScheduleFormat::Jaxpp;
 }
 
 bool fits_array(const Schedule& schedule, const StageGraph& graph) {
@@ -203,6 +160,12 @@ std::string write_schedule(const Schedule& schedule,
       return to_pytorch_csv(schedule);
     case ScheduleFormat::PytorchComms:
       return to_pytorch_comms_csv(schedule, graph);
+    case ScheduleFormat::Jaxpp:
+      return to_jaxpp(schedule, graph);
+    case ScheduleFormat::ZeroBubble:
+      return to_zero_bubble(schedule, graph);
+    case ScheduleFormat::Piper:
+      return to_piper(schedule, graph);
   }
   throw Error(Errc::Internal, "a format without a writer");
 }

@@ -13,9 +13,12 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/column_order.h"
 #include "stagecraft/scheduler/formats/cell_text.h"
+#include "stagecraft/scheduler/formats/jaxpp.h"
 #include "stagecraft/scheduler/formats/json.h"
+#include "stagecraft/scheduler/formats/piper.h"
 #include "stagecraft/scheduler/formats/pytorch_csv.h"
 #include "stagecraft/scheduler/formats/text.h"
+#include "stagecraft/scheduler/formats/zero_bubble.h"
 #include "stagecraft/scheduler/no_chain.h"
 #include "stagecraft/tools/schedule/format.h"
 
@@ -82,22 +85,39 @@ StageGraph over_stages_of(const Schedule& schedule, const StageGraph& option) {
   return graph;
 }
 
-PytorchSchedule parse(const std::string& text, ScheduleFormat format) {
+/// What the readers of all formats return together.
+struct Parsed {
+  Schedule schedule;
+  std::vector<CommAction> communication = {};
+  bool says_more = false;
+};
+
+Parsed parse(const std::string& text, ScheduleFormat format) {
   switch (format) {
     case ScheduleFormat::Json:
-      return {parse_json(text), {}};
+      return {parse_json(text)};
     case ScheduleFormat::Pytorch:
-    case ScheduleFormat::PytorchComms:
-      return parse_pytorch_csv(text);
+    case ScheduleFormat::PytorchComms: {
+      PytorchSchedule read = parse_pytorch_csv(text);
+      return {std::move(read.schedule), std::move(read.communication)};
+    }
+    case ScheduleFormat::Jaxpp:
+      return {parse_jaxpp(text)};
+    case ScheduleFormat::ZeroBubble:
+      return {parse_zero_bubble(text)};
+    case ScheduleFormat::Piper: {
+      PiperSchedule read = parse_piper(text);
+      return {std::move(read.schedule), {}, read.says_more};
+    }
     case ScheduleFormat::List:
-      return {Schedule::parse(text).to_list(), {}};
+      return {Schedule::parse(text).to_list()};
     case ScheduleFormat::Text:
       break;
   }
-  return {Schedule::parse(text), {}};
+  return {Schedule::parse(text)};
 }
 
-/// The order of a CSV's rows where its columns show no times, and that it was read so.
+/// The order of a file's rows where its columns show no times, and that it was read so.
 void read_by_order(Schedule& schedule,
                    const StageGraph& graph,
                    const std::string& name,
@@ -149,7 +169,7 @@ void add_read_options(CLI::App& app, ReadOptions& options) {
                  options.graph,
                  "which stage feeds which, e.g. 0-2,1-2 [the file's own, or one chain]")
       ->type_name("EDGES|@FILE");
-  app.add_flag("--strict", options.strict, "take the columns of a PyTorch CSV for times");
+  app.add_flag("--strict", options.strict, "take the columns of a PyTorch CSV or JaxPP array for times");
 }
 
 std::string source_name(const std::string& path) {
@@ -207,14 +227,14 @@ ScheduleFile read_schedule(const std::string& path, const ReadOptions& options, 
                                     ? detect_format(text, path)
                                     : format_of(options.command, "--from", options.from);
   try {
-    PytorchSchedule read = parse(text, format);
+    Parsed read = parse(text, format);
     if (!options.graph.empty()) {
       read.schedule = with_graph(read.schedule,
                                  over_stages_of(read.schedule, read_graph(options.graph, console)));
     }
     StageGraph graph = read.schedule.stage_graph();
-    const bool csv = format == ScheduleFormat::Pytorch || format == ScheduleFormat::PytorchComms;
-    if (csv && !options.strict && read.schedule.form() == Schedule::Form::Array) {
+    const bool decoration = columns_may_be_decoration(format);
+    if (decoration && !options.strict && read.schedule.form() == Schedule::Form::Array) {
       read_by_order(read.schedule, graph, name, console);
     }
     return {name,
@@ -222,7 +242,8 @@ ScheduleFile read_schedule(const std::string& path, const ReadOptions& options, 
             std::move(read.schedule),
             std::move(graph),
             std::move(read.communication),
-            csv && options.graph.empty()};
+            decoration && options.graph.empty(),
+            read.says_more};
   } catch (const Error& error) {
     if (error.code() != Errc::ScheduleParse) {
       throw;

@@ -32,6 +32,7 @@ struct ScheduleFile {
   StageGraph graph;
   std::vector<CommAction> communication;  ///< that a CSV lists
   bool chain_assumed = false;  ///< the format cannot say its stage graph, and no option did
+  bool says_more = false;      ///< the file holds what a schedule does not, which is left out
 };
 
 /// Adds the argument FILE. `path` must outlive the parse.

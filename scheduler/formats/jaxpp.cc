@@ -1,0 +1,238 @@
+#include "stagecraft/scheduler/formats/jaxpp.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/formats/cell_text.h"
+#include "stagecraft/scheduler/formats/expressible.h"
+#include "stagecraft/scheduler/formats/python_lists.h"
+
+namespace stagecraft {
+namespace {
+
+using formats::PythonCall;
+using formats::PythonItem;
+using formats::PythonLists;
+using formats::quoted;
+
+struct TaskType {
+  std::string_view name;
+  CellKind kind;
+  int latency;  ///< what JaxPP takes a task for where nothing is measured
+};
+constexpr std::array<TaskType, 4> kTypes{{{"FWD", CellKind::Forward, 1},
+                                          {"BWD", CellKind::Backward, 2},
+                                          {"BWD_I", CellKind::BackwardInput, 1},
+                                          {"BWD_W", CellKind::BackwardWeight, 1}}};
+
+int number(const PythonLists& lists, const PythonCall& call, std::string_view name, int end) {
+  const auto text = call.argument(name);
+  const auto value = text ? formats::whole_number(*text) : std::nullopt;
+  if (!value || *value >= end) {
+    lists.refuse(call.offset,
+                 fmt::format("a Task wants {}= with a number below {}, found {}",
+                             name,
+                             end,
+                             text ? quoted(*text) : "none"));
+  }
+  return *value;
+}
+
+Task task_of(const PythonLists& lists, const PythonCall& call) {
+  if (call.name != "Task") {
+    lists.refuse(call.offset,
+                 fmt::format("{} is no Task of JaxPP; a row holds Task(...), FusedTask((...)) and "
+                             "None",
+                             quoted(call.name)));
+  }
+  const std::string_view type = call.argument("fwd_or_bwd").value_or("");
+  const std::string_view name = type.substr(type.rfind('.') + 1);
+  const auto* const found = std::ranges::find(kTypes, name, &TaskType::name);
+  if (found == kTypes.end()) {
+    lists.refuse(call.offset,
+                 fmt::format("a Task wants fwd_or_bwd= TaskType.FWD, BWD, BWD_I or BWD_W, found {}",
+                             type.empty() ? "none" : quoted(type)));
+  }
+  return {found->kind,
+          StageId(number(lists, call, "stage_id", kMaxStages)),
+          Microbatch(number(lists, call, "mubatch_idx", kMaxMicrobatches))};
+}
+
+bool same_work(const Task& a, const Task& b) {
+  return a.stage == b.stage && a.microbatch == b.microbatch;
+}
+
+/// The tasks of an item, where an input half directly before its weight half is the whole backward.
+std::vector<Task> tasks_of(const PythonLists& lists, const PythonItem& item) {
+  std::vector<Task> tasks;
+  for (const PythonCall& call : item.calls) {
+    const Task task = task_of(lists, call);
+    if (task.kind == CellKind::BackwardWeight && !tasks.empty() &&
+        tasks.back().kind == CellKind::BackwardInput && same_work(tasks.back(), task)) {
+      tasks.back().kind = CellKind::Backward;
+    } else {
+      tasks.push_back(task);
+    }
+  }
+  return tasks;
+}
+
+/// Whether some of the tasks are of one microbatch in one stage, so that one needs the other.
+bool need_each_other(std::span<const Task> tasks) {
+  std::vector<std::pair<StageId, Microbatch>> work;
+  std::ranges::transform(tasks, std::back_inserter(work), [](const Task& task) {
+    return std::pair(task.stage, task.microbatch);
+  });
+  std::ranges::sort(work);
+  return std::ranges::adjacent_find(work) != work.end();
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : lists_(text) {}
+
+  Schedule run() {
+    while (lists_.next_row()) {
+      require_room(0);
+      rows_.emplace_back();
+      while (const auto item = lists_.next_item()) {
+        require_room(item->offset);
+        add(*item);
+      }
+    }
+    const bool any = std::ranges::any_of(rows_, [](const Schedule::Row& row) {
+      return !std::ranges::all_of(row, &Cell::idle);
+    });
+    if (!any) {
+      throw Error(Errc::ScheduleParse, "the list holds no Task; print(schedule.tasks(8)) shows one");
+    }
+    const bool array = bubbles_ && !unfolded_;
+    if (array) {
+      pad();
+    }
+    Schedule schedule(Schedule::Form::Array, std::move(rows_));
+    return array ? schedule : schedule.to_list();
+  }
+
+ private:
+  void require_room(std::size_t offset) {
+    if (!formats::has_room(rows_.size(), ++cells_)) {
+      lists_.refuse(offset, formats::kNoRoom);
+    }
+  }
+
+  void add(const PythonItem& item) {
+    Schedule::Row& row = rows_.back();
+    if (!item.tuple_type.empty() && item.tuple_type != "FusedTask") {
+      lists_.refuse(item.offset,
+                    fmt::format("{} is no FusedTask of JaxPP", quoted(item.tuple_type)));
+    }
+    std::vector<Task> tasks = tasks_of(lists_, item);
+    if (tasks.empty()) {
+      bubbles_ = bubbles_ || !item.tuple;
+      row.emplace_back();
+    } else if (tasks.size() == 1) {
+      row.emplace_back(tasks.front());
+    } else if (need_each_other(tasks)) {
+      unfolded_ = true;
+      std::ranges::transform(
+          tasks, std::back_inserter(row), [](const Task& task) { return Cell(task); });
+    } else {
+      row.emplace_back(std::move(tasks));
+    }
+  }
+
+  /// Ranks may stop early.
+  void pad() {
+    std::size_t width = 0;
+    for (const Schedule::Row& row : rows_) {
+      width = std::max(width, row.size());
+    }
+    if (!formats::has_room(0, width * rows_.size())) {
+      lists_.refuse(0, formats::kNoRoom);
+    }
+    for (Schedule::Row& row : rows_) {
+      row.resize(width);
+    }
+  }
+
+  PythonLists lists_;
+  std::vector<Schedule::Row> rows_;
+  std::size_t cells_ = 0;
+  bool bubbles_ = false;
+  bool unfolded_ = false;
+};
+
+std::string task_text(const Task& task) {
+  const auto* const type = std::ranges::find(kTypes, task.kind, &TaskType::kind);
+  return fmt::format("Task(stage_id={}, mubatch_idx={}, fwd_or_bwd=TaskType.{}, latency={})",
+                     task.stage.value,
+                     task.microbatch.value,
+                     type->name,
+                     type->latency);
+}
+
+bool is_half(CellKind kind) {
+  return kind == CellKind::BackwardInput || kind == CellKind::BackwardWeight;
+}
+
+std::string cell_text(const Cell& cell, bool in_halves) {
+  if (cell.idle()) {
+    return "None";
+  }
+  std::vector<std::string> parts;
+  for (const Task& task : cell.tasks()) {
+    if (in_halves && task.kind == CellKind::Backward) {
+      parts.push_back(task_text({CellKind::BackwardInput, task.stage, task.microbatch}));
+      parts.push_back(task_text({CellKind::BackwardWeight, task.stage, task.microbatch}));
+    } else {
+      parts.push_back(task_text(task));
+    }
+  }
+  return parts.size() == 1 ? parts.front()
+                           : fmt::format("FusedTask(({}))", fmt::join(parts, ", "));
+}
+
+}  // namespace
+
+Schedule parse_jaxpp(std::string_view text) {
+  return Reader(text).run();
+}
+
+std::string to_jaxpp(const Schedule& schedule, const StageGraph& graph) {
+  formats::require_expressible(
+      schedule,
+      graph,
+      {.name = "JaxPP's array", .graph = formats::GraphWords::Chain, .updates = false});
+  bool in_halves = false;
+  for (const Schedule::Row& row : schedule.rows()) {
+    for (const Cell& cell : row) {
+      if (cell.is_group() && need_each_other(cell.tasks())) {
+        throw Error(Errc::ScheduleParameter,
+                    fmt::format("JaxPP's array cannot express {}: JaxPP runs such a group one after "
+                                "the other; write text or JSON",
+                                to_string(cell)));
+      }
+      in_halves = in_halves || std::ranges::any_of(cell.tasks(), is_half, &Task::kind);
+    }
+  }
+  std::string text;
+  for (const Schedule::Row& row : schedule.rows()) {
+    std::string cells;
+    for (const Cell& cell : row) {
+      cells += (cells.empty() ? "" : ", ") + cell_text(cell, in_halves);
+    }
+    text += fmt::format("{}[{}]", text.empty() ? "[" : ",\n ", cells);
+  }
+  return text + "]\n";
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,405 @@
+#include "stagecraft/scheduler/formats/piper.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/base/nearest.h"
+#include "stagecraft/scheduler/formats/cell_text.h"
+#include "stagecraft/scheduler/formats/expressible.h"
+#include "stagecraft/scheduler/formats/json_reader.h"
+#include "stagecraft/scheduler/placement.h"
+
+namespace stagecraft {
+namespace {
+
+using formats::JsonReader;
+using formats::quoted;
+
+constexpr std::string_view kStageTag = "PP";
+constexpr std::string_view kPassTag = "PASS";
+constexpr std::string_view kMicrobatchTag = "MB";  // where it is ours to choose
+
+constexpr std::array<std::pair<std::string_view, CellKind>, 4> kPasses{
+    {{"F", CellKind::Forward},
+     {"B", CellKind::Backward},
+     {"BI", CellKind::BackwardInput},
+     {"BW", CellKind::BackwardWeight}}};
+
+struct Filter {
+  std::size_t offset = 0;
+  std::map<std::string, std::optional<int>> tags;  ///< nothing for "*" and what is no number
+  std::optional<CellKind> pass;
+};
+
+struct Directive {
+  std::size_t offset = 0;
+  std::string op;
+  Filter filter;
+  std::vector<int> devices;
+  std::string dimension;
+  std::optional<int> microbatches;
+  std::vector<std::vector<Filter>> groups;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : json_(text) {}
+  PiperSchedule run();
+
+ private:
+  using Devices = std::vector<int>;
+  struct Order {
+    std::size_t offset;
+    std::vector<std::vector<Filter>> groups;
+  };
+
+  void open_array(std::string_view what);
+  [[nodiscard]] Directive directive();
+  [[nodiscard]] Filter filter();
+  [[nodiscard]] std::vector<int> devices();
+  [[nodiscard]] std::vector<std::vector<Filter>> groups();
+  void take(Directive directive);
+  void split(const Directive& directive);
+  void place(const Directive& directive);
+  [[nodiscard]] Task task(const Filter& filter) const;
+  [[nodiscard]] const Devices& devices_of(const Order& order) const;
+  [[nodiscard]] std::vector<Schedule::Row> rows() const;
+
+  JsonReader json_;
+  std::size_t cells_ = 0;
+  std::string dimension_;  ///< the tag of microbatches; empty: the step is one
+  std::optional<int> microbatches_;
+  std::map<int, Devices> placed_;  ///< by stage
+  std::vector<Order> orders_;
+  bool says_more_ = false;
+};
+
+void Reader::open_array(std::string_view what) {
+  if (json_.next() != JsonReader::Kind::Array) {
+    json_.refuse(json_.offset(), fmt::format("expected a list: {}", what));
+  }
+  json_.open();
+}
+
+Filter Reader::filter() {
+  Filter filter{.offset = json_.offset(), .tags = {}, .pass = {}};
+  if (json_.next() != JsonReader::Kind::Object) {
+    json_.refuse(filter.offset, R"(a filter is an object, e.g. {"PP": 0, "MB": 0, "PASS": "F"})");
+  }
+  json_.open();
+  while (const auto tag = json_.next_key()) {
+    const std::size_t at = json_.offset();
+    if (*tag != kPassTag) {
+      filter.tags[*tag] = json_.integer();
+      continue;
+    }
+    const std::string name = json_.string().value_or("");
+    const auto* const pass =
+        std::ranges::find(kPasses, name, [](const auto& entry) { return entry.first; });
+    if (pass == kPasses.end()) {
+      json_.refuse(at, fmt::format("PASS is F, B, BI or BW, found {}", quoted(name)));
+    }
+    filter.pass = pass->second;
+  }
+  return filter;
+}
+
+std::vector<int> Reader::devices() {
+  std::vector<int> devices;
+  open_array("devices, e.g. [0]");
+  while (json_.next_element()) {
+    const std::size_t at = json_.offset();
+    const int device = json_.integer().value_or(-1);
+    if (device < 0) {
+      json_.refuse(at, "a device is a number from 0 on");
+    }
+    devices.push_back(device);
+  }
+  std::ranges::sort(devices);
+  return devices;
+}
+
+std::vector<std::vector<Filter>> Reader::groups() {
+  std::vector<std::vector<Filter>> groups;
+  open_array("groups of filters");
+  while (json_.next_element()) {
+    if (!formats::has_room(0, ++cells_)) {
+      json_.refuse(json_.offset(), formats::kNoRoom);
+    }
+    const std::size_t at = json_.offset();
+    open_array("the filters of a group");
+    auto& group = groups.emplace_back();
+    while (json_.next_element()) {
+      group.push_back(filter());
+    }
+    if (group.empty()) {
+      json_.refuse(at, "a group holds one filter or more");
+    }
+  }
+  return groups;
+}
+
+Directive Reader::directive() {
+  Directive read{.offset = json_.offset()};
+  if (json_.next() != JsonReader::Kind::Object) {
+    json_.refuse(read.offset, R"(a directive is an object with "op")");
+  }
+  json_.open();
+  while (const auto key = json_.next_key()) {
+    if (*key == "op") {
+      read.op = json_.string().value_or("");
+    } else if (*key == "filter") {
+      read.filter = filter();
+    } else if (*key == "filters") {
+      read.groups = groups();
+    } else if (*key == "devices") {
+      read.devices = devices();
+    } else if (*key == "dim_name") {
+      read.dimension = json_.string().value_or("");
+    } else if (*key == "num_microbatches") {
+      read.microbatches = json_.integer();
+    } else {
+      says_more_ = true;
+      (void)json_.skip();
+    }
+  }
+  return read;
+}
+
+void Reader::split(const Directive& directive) {
+  const int microbatches = directive.microbatches.value_or(0);
+  if (!directive.filter.tags.empty() || directive.filter.pass || !dimension_.empty()) {
+    json_.refuse(directive.offset,
+                 "only one split directive is read, that of the whole model: \"filter\": {}");
+  }
+  if (directive.dimension.empty() || microbatches < 1 || microbatches > kMaxMicrobatches) {
+    json_.refuse(directive.offset,
+                 fmt::format("a split directive wants \"dim_name\" and \"num_microbatches\" from 1 "
+                             "to {}",
+                             kMaxMicrobatches));
+  }
+  dimension_ = directive.dimension;
+  microbatches_ = microbatches;
+}
+
+void Reader::place(const Directive& directive) {
+  const auto stage = directive.filter.tags.find(std::string(kStageTag));
+  const bool one = directive.filter.tags.size() == 1 && !directive.filter.pass &&
+                   stage != directive.filter.tags.end() && stage->second && *stage->second >= 0 &&
+                   *stage->second < kMaxStages;
+  if (!one) {
+    json_.refuse(directive.offset,
+                 fmt::format("a place directive wants the filter of one stage below {}, "
+                             "{{\"PP\": 0}}; placing anything else is not read",
+                             kMaxStages));
+  }
+  if (directive.devices.empty()) {
+    json_.refuse(directive.offset, "a place directive wants \"devices\", e.g. [0]");
+  }
+  if (!placed_.emplace(*stage->second, directive.devices).second) {
+    json_.refuse(directive.offset, fmt::format("stage {} is placed twice", *stage->second));
+  }
+  says_more_ = says_more_ || directive.devices.size() > 1;
+}
+
+void Reader::take(Directive directive) {
+  if (directive.op == "split") {
+    split(directive);
+  } else if (directive.op == "place") {
+    place(directive);
+  } else if (directive.op == "order") {
+    orders_.push_back({directive.offset, std::move(directive.groups)});
+  } else if (directive.op == "replicate" || directive.op == "shard") {
+    says_more_ = true;
+  } else {
+    json_.refuse(
+        directive.offset,
+        fmt::format("{} is no op of a directive; {}there are split, place, order, replicate and "
+                    "shard",
+                    quoted(directive.op),
+                    did_you_mean(directive.op, {"split", "place", "order", "replicate", "shard"})));
+  }
+}
+
+/// The one task that a filter matches.
+Task Reader::task(const Filter& filter) const {
+  const auto number = [&](const std::string& tag) {
+    const auto found = filter.tags.find(tag);
+    return found == filter.tags.end() ? std::nullopt : found->second;
+  };
+  const auto stage = number(std::string(kStageTag));
+  const auto microbatch = dimension_.empty() ? std::optional<int>(0) : number(dimension_);
+  const std::size_t tags = dimension_.empty() ? 1 : 2;
+  if (!stage || !microbatch || !filter.pass || filter.tags.size() != tags) {
+    json_.refuse(filter.offset,
+                 fmt::format("a filter of an order wants exactly the tags PP{}{} and PASS, with "
+                             "numbers: it matches several tasks or parts of one otherwise",
+                             dimension_.empty() ? "" : ", ",
+                             dimension_));
+  }
+  if (!placed_.contains(*stage)) {
+    json_.refuse(filter.offset, fmt::format("stage {} is placed nowhere", *stage));
+  }
+  if (*microbatch < 0 || *microbatch >= microbatches_.value_or(1)) {
+    json_.refuse(filter.offset,
+                 fmt::format("{} is {}, but the step is split into {}",
+                             dimension_,
+                             *microbatch,
+                             microbatches_.value_or(1)));
+  }
+  return {*filter.pass, StageId(*stage), Microbatch(*microbatch)};
+}
+
+/// Where the order's stages lie, which is one place.
+const Reader::Devices& Reader::devices_of(const Order& order) const {
+  const Devices* devices = nullptr;
+  for (const std::vector<Filter>& group : order.groups) {
+    for (const Filter& filter : group) {
+      const Devices& here = placed_.at(task(filter).stage.value);
+      if (devices && *devices != here) {
+        json_.refuse(filter.offset,
+                     fmt::format("an order is of one set of devices, this one is of [{}] and [{}]",
+                                 fmt::join(*devices, ", "),
+                                 fmt::join(here, ", ")));
+      }
+      devices = &here;
+    }
+  }
+  if (order.groups.size() < 2) {
+    json_.refuse(order.offset, "an order directive wants \"filters\" with two groups or more");
+  }
+  return *devices;
+}
+
+std::vector<Schedule::Row> Reader::rows() const {
+  std::map<Devices, Schedule::Row> rows;  // Piper's ranks: sets of devices by their numbers
+  for (const auto& [stage, devices] : placed_) {
+    rows[devices];
+  }
+  for (const Order& order : orders_) {
+    Schedule::Row& row = rows[devices_of(order)];
+    if (!row.empty()) {
+      json_.refuse(order.offset,
+                   fmt::format("the devices [{}] have an order already; join the two",
+                               fmt::join(devices_of(order), ", ")));
+    }
+    for (const std::vector<Filter>& group : order.groups) {
+      std::vector<Task> tasks;
+      std::ranges::transform(
+          group, std::back_inserter(tasks), [&](const Filter& f) { return task(f); });
+      row.push_back(tasks.size() == 1 ? Cell(tasks.front()) : Cell(std::move(tasks)));
+    }
+  }
+  std::vector<Schedule::Row> list;
+  for (auto& [devices, row] : rows) {
+    if (row.empty()) {
+      throw Error(Errc::ScheduleParse,
+                  fmt::format("the devices [{}] have no order directive; Piper chooses their order "
+                              "itself then, so there is no schedule to read",
+                              fmt::join(devices, ", ")));
+    }
+    list.push_back(std::move(row));
+  }
+  return list;
+}
+
+PiperSchedule Reader::run() {
+  open_array("Piper's directives");
+  while (json_.next_element()) {
+    take(directive());
+  }
+  json_.finish();
+  if (orders_.empty()) {
+    throw Error(Errc::ScheduleParse,
+                "the file has no order directive; Piper chooses the order itself then, so there is "
+                "no schedule to read");
+  }
+  Schedule::Headers headers;
+  headers.microbatches = microbatches_;
+  return {Schedule(Schedule::Form::List, rows(), std::move(headers)), says_more_};
+}
+
+std::string filter_text(const Task& task) {
+  const auto* const pass =
+      std::ranges::find(kPasses, task.kind, [](const auto& entry) { return entry.second; });
+  return fmt::format(R"({{"{}": {}, "{}": {}, "{}": "{}"}})",
+                     kStageTag,
+                     task.stage.value,
+                     kMicrobatchTag,
+                     task.microbatch.value,
+                     kPassTag,
+                     pass->first);
+}
+
+std::string order_text(const Schedule::Row& row) {
+  std::string groups;
+  for (const Cell& cell : row) {
+    std::vector<std::string> filters;
+    std::ranges::transform(cell.tasks(), std::back_inserter(filters), filter_text);
+    groups += fmt::format("{}[{}]", groups.empty() ? "" : ",\n    ", fmt::join(filters, ", "));
+  }
+  return fmt::format("  {{\"op\": \"order\", \"filters\": [\n    {}]}}", groups);
+}
+
+/// What Piper's own reader would refuse, beside single cells.
+void require_rows_of_piper(const Schedule& list, const Placement& placement) {
+  for (std::size_t r = 0; r < list.rows().size(); ++r) {
+    if (list.rows()[r].size() < 2) {
+      throw Error(Errc::ScheduleParameter,
+                  fmt::format("Piper's order directives hold two cells or more, row {} has {}; "
+                              "write text or JSON",
+                              r,
+                              list.rows()[r].size()));
+    }
+    for (const Cell& cell : list.rows()[r]) {
+      for (const Task& task : cell.tasks()) {
+        if (placement.row(task.stage) != static_cast<int>(r)) {
+          throw Error(Errc::ScheduleParameter,
+                      fmt::format("Piper places a stage once, {} is in row {} and others of its "
+                                  "stage are not; stagecraft schedule check says more",
+                                  to_string(task),
+                                  r));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+PiperSchedule parse_piper(std::string_view text) {
+  return Reader(text).run();
+}
+
+std::string to_piper(const Schedule& schedule, const StageGraph& graph) {
+  formats::require_expressible(
+      schedule,
+      graph,
+      {.name = "Piper's directives", .graph = formats::GraphWords::Model, .updates = false});
+  const Schedule list = schedule.to_list();
+  const Placement placement = Placement::of(list, list.stages());
+  require_rows_of_piper(list, placement);
+  std::vector<std::string> lines{
+      fmt::format(R"(  {{"op": "split", "filter": {{}}, "dim_name": "{}", "num_microbatches": {}}})",
+                  kMicrobatchTag,
+                  schedule.microbatches())};
+  for (int s = 0; s < list.stages(); ++s) {
+    if (const auto row = placement.row(StageId(s))) {
+      lines.push_back(fmt::format(
+          R"(  {{"op": "place", "filter": {{"{}": {}}}, "devices": [{}]}})", kStageTag, s, *row));
+    }
+  }
+  std::ranges::transform(list.rows(), std::back_inserter(lines), order_text);
+  return fmt::format("[\n{}\n]\n", fmt::join(lines, ",\n"));
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,64 @@
+/// PythonLists: a list of rows of calls, as Python prints it and evaluates it again.
+///
+///     [[Task(stage_id=0, mubatch_idx=0, fwd_or_bwd=TaskType.FWD), None],
+///      [(Task(...), Task(...)), FusedTask((Task(...), Task(...)))]]
+///
+/// Schedulers written in Python keep a schedule as such a list and have no file format; print()
+/// makes one. Read from front to back, row by row; what the calls mean is the caller's affair.
+/// Views the text, which must outlive it.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace stagecraft::formats {
+
+struct PythonCall {
+  std::string_view name;  ///< "Task", without the modules before it
+  /// name=value, values as written, without quotes.
+  std::vector<std::pair<std::string_view, std::string_view>> arguments;
+  std::size_t offset = 0;
+
+  [[nodiscard]] std::optional<std::string_view> argument(std::string_view name) const;
+};
+
+/// What stands in one place of a row: nothing for None, one call, or a tuple of them.
+struct PythonItem {
+  std::vector<PythonCall> calls;
+  bool tuple = false;
+  std::string_view tuple_type;  ///< "FusedTask"; empty for a plain tuple
+  std::size_t offset = 0;
+};
+
+class PythonLists {
+ public:
+  explicit PythonLists(std::string_view text);
+
+  /// Whether there is another row, which is opened. After the last one nothing may follow.
+  [[nodiscard]] bool next_row();
+  /// The next item of the open row; nothing at its end, which closes it.
+  [[nodiscard]] std::optional<PythonItem> next_item();
+
+  /// Errors: ScheduleParse, always, with line and column of an offset.
+  [[noreturn]] void refuse(std::size_t offset, std::string_view what) const;
+
+ private:
+  [[nodiscard]] char peek();
+  [[nodiscard]] bool take(char c);
+  void expect(char c, std::string_view where);
+  [[nodiscard]] bool next_element(bool first, char close);
+  [[nodiscard]] std::string_view name(std::string_view what);
+  [[nodiscard]] std::string_view value();
+  [[nodiscard]] PythonCall call(std::string_view type, std::size_t offset);
+  void calls(PythonItem& item, char close);
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  bool any_row_ = false;
+  bool any_item_ = false;
+};
+
+}  // namespace stagecraft::formats

@@ -1,0 +1,153 @@
+#include "stagecraft/scheduler/formats/zero_bubble.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/formats/cell_text.h"
+#include "stagecraft/scheduler/formats/expressible.h"
+#include "stagecraft/scheduler/formats/python_lists.h"
+
+namespace stagecraft {
+namespace {
+
+using formats::PythonCall;
+using formats::PythonLists;
+using formats::quoted;
+
+constexpr std::array<std::pair<std::string_view, CellKind>, 4> kTypes{
+    {{"F", CellKind::Forward},
+     {"B", CellKind::BackwardInput},
+     {"W", CellKind::BackwardWeight},
+     {"BW", CellKind::Backward}}};
+
+int number(const PythonLists& lists, const PythonCall& call, std::string_view name, int end) {
+  const auto text = call.argument(name);
+  const auto value = text ? formats::whole_number(*text) : std::nullopt;
+  if (!value || *value >= end) {
+    lists.refuse(call.offset,
+                 fmt::format("a ScheduledNode wants {}= with a number below {}, found {}",
+                             name,
+                             end,
+                             text ? quoted(*text) : "none"));
+  }
+  return *value;
+}
+
+CellKind kind_of(const PythonLists& lists, const PythonCall& call) {
+  const std::string_view type = call.argument("type").value_or("");
+  const std::string_view name = type.substr(type.rfind('.') + 1);
+  const auto* const found =
+      std::ranges::find(kTypes, name, [](const auto& entry) { return entry.first; });
+  if (found == kTypes.end()) {
+    lists.refuse(call.offset,
+                 fmt::format("a ScheduledNode wants type= F, B, W or BW, found {}; print the list "
+                             "before run_schedule_passes() adds communication to it",
+                             type.empty() ? "none" : quoted(type)));
+  }
+  return found->second;
+}
+
+/// Refuses what a schedule has no word for, where the node says that it is so.
+void require_plain(const PythonLists& lists, const PythonCall& call) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kPlain{
+      {{"seq_split_idx", "0"}, {"need_recompute", "False"}, {"should_offload", "False"}}};
+  for (const auto& [name, plain] : kPlain) {
+    const std::string_view found = call.argument(name).value_or(plain);
+    if (found != plain) {
+      lists.refuse(call.offset,
+                   fmt::format("a schedule has no word for {}={}; only nodes with {} are read",
+                               name,
+                               quoted(found),
+                               plain));
+    }
+  }
+}
+
+Task task_of(const PythonLists& lists, const PythonCall& call, std::size_t row) {
+  if (call.name != "ScheduledNode") {
+    lists.refuse(call.offset,
+                 fmt::format("{} is no node of the zero-bubble scheduler; a row holds "
+                             "ScheduledNode(...)",
+                             quoted(call.name)));
+  }
+  const CellKind kind = kind_of(lists, call);
+  const int stage = number(lists, call, "stage", kMaxStages);
+  if (static_cast<std::size_t>(stage) != row) {
+    lists.refuse(call.offset,
+                 fmt::format("row {} holds a node with stage={}; each row is one stage's, in their "
+                             "order",
+                             row,
+                             stage));
+  }
+  require_plain(lists, call);
+  return {kind,
+          StageId(number(lists, call, "layer_group_idx", kMaxStages)),
+          Microbatch(number(lists, call, "microbatch", kMaxMicrobatches))};
+}
+
+}  // namespace
+
+Schedule parse_zero_bubble(std::string_view text) {
+  PythonLists lists(text);
+  std::vector<Schedule::Row> rows;
+  std::size_t cells = 0;
+  while (lists.next_row()) {
+    rows.emplace_back();
+    while (const auto item = lists.next_item()) {
+      if (item->tuple || item->calls.empty()) {
+        lists.refuse(item->offset, "a row holds ScheduledNode(...) only");
+      }
+      if (!formats::has_room(rows.size() - 1, ++cells)) {
+        lists.refuse(item->offset, formats::kNoRoom);
+      }
+      rows.back().emplace_back(task_of(lists, item->calls.front(), rows.size() - 1));
+    }
+  }
+  if (cells == 0) {
+    throw Error(Errc::ScheduleParse,
+                "the list holds no ScheduledNode; print what create_schedule() returns");
+  }
+  return {Schedule::Form::List, std::move(rows)};
+}
+
+std::string to_zero_bubble(const Schedule& schedule, const StageGraph& graph) {
+  formats::require_expressible(schedule,
+                               graph,
+                               {.name = "The zero-bubble scheduler's list",
+                                .graph = formats::GraphWords::Chain,
+                                .groups = formats::GroupWords::None,
+                                .updates = false});
+  const Schedule list = schedule.to_list();
+  std::string text;
+  for (std::size_t r = 0; r < list.rows().size(); ++r) {
+    std::set<StageId> chunks;  // a row's stages count its chunks, as they do in every placement
+    for (const Cell& cell : list.rows()[r]) {
+      chunks.insert(cell.tasks().front().stage);
+    }
+    std::string nodes;
+    for (const Cell& cell : list.rows()[r]) {
+      const Task& task = cell.tasks().front();
+      const auto* const type =
+          std::ranges::find(kTypes, task.kind, [](const auto& entry) { return entry.second; });
+      nodes += fmt::format(
+          "{}ScheduledNode(type={}, stage={}, microbatch={}, chunk={}, layer_group_idx={})",
+          nodes.empty() ? "" : ", ",
+          type->first,
+          r,
+          task.microbatch.value,
+          std::distance(chunks.begin(), chunks.find(task.stage)),
+          task.stage.value);
+    }
+    text += fmt::format("{}[{}]", text.empty() ? "[" : ",\n ", nodes);
+  }
+  return text + "]\n";
+}
+
+}  // namespace stagecraft
