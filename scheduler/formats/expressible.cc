@@ -59,8 +59,8 @@ std::string fault_in_graph(const StageGraph& graph, const Cell& cell, GraphWords
 
 std::string fault_in_words(const Cell& cell, const FormatWords& format) {
   const auto tasks = cell.tasks();
-  const bool update = std::ranges::any_of(
-      tasks, [](const Task& task) { return task.kind == CellKind::Update; });
+  const bool update =
+      std::ranges::any_of(tasks, [](const Task& task) { return task.kind == CellKind::Update; });
   if (update && !format.updates) {
     return "the format has no word for an update; leave updates out or write text or JSON";
   }

@@ -108,11 +108,11 @@ class Reader {
         add(*item);
       }
     }
-    const bool any = std::ranges::any_of(rows_, [](const Schedule::Row& row) {
-      return !std::ranges::all_of(row, &Cell::idle);
-    });
+    const bool any = std::ranges::any_of(
+        rows_, [](const Schedule::Row& row) { return !std::ranges::all_of(row, &Cell::idle); });
     if (!any) {
-      throw Error(Errc::ScheduleParse, "the list holds no Task; print(schedule.tasks(8)) shows one");
+      throw Error(Errc::ScheduleParse,
+                  "the list holds no Task; print(schedule.tasks(8)) shows one");
     }
     const bool array = bubbles_ && !unfolded_;
     if (array) {
@@ -197,8 +197,7 @@ std::string cell_text(const Cell& cell, bool in_halves) {
       parts.push_back(task_text(task));
     }
   }
-  return parts.size() == 1 ? parts.front()
-                           : fmt::format("FusedTask(({}))", fmt::join(parts, ", "));
+  return parts.size() == 1 ? parts.front() : fmt::format("FusedTask(({}))", fmt::join(parts, ", "));
 }
 
 }  // namespace
@@ -216,10 +215,11 @@ std::string to_jaxpp(const Schedule& schedule, const StageGraph& graph) {
   for (const Schedule::Row& row : schedule.rows()) {
     for (const Cell& cell : row) {
       if (cell.is_group() && need_each_other(cell.tasks())) {
-        throw Error(Errc::ScheduleParameter,
-                    fmt::format("JaxPP's array cannot express {}: JaxPP runs such a group one after "
-                                "the other; write text or JSON",
-                                to_string(cell)));
+        throw Error(
+            Errc::ScheduleParameter,
+            fmt::format("JaxPP's array cannot express {}: JaxPP runs such a group one after "
+                        "the other; write text or JSON",
+                        to_string(cell)));
       }
       in_halves = in_halves || std::ranges::any_of(cell.tasks(), is_half, &Task::kind);
     }

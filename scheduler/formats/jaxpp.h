@@ -3,11 +3,11 @@
 ///     [[Task(stage_id=0, mubatch_idx=0, fwd_or_bwd=TaskType.FWD, latency=1), None, ...],
 ///      [None, Task(stage_id=1, ...), ...]]
 ///
-/// Written for JaxPP 0.9.2 (jaxpp/schedules.py: Task, FusedTask, ScheduleTasks), read from 0.5.1 on,
-/// whose Task has no latency. FWD is F, BWD is B, BWD_I is I, BWD_W is W, None a bubble. A FusedTask
-/// of I and W of one microbatch is B; of several tasks that do not need each other, an overlap
-/// group; other ones are read as their tasks in order, which makes the schedule a list. The file
-/// names no stage graph. Any thread.
+/// Written for JaxPP 0.9.2 (jaxpp/schedules.py: Task, FusedTask, ScheduleTasks), read from 0.5.1
+/// on, whose Task has no latency. FWD is F, BWD is B, BWD_I is I, BWD_W is W, None a bubble. A
+/// FusedTask of I and W of one microbatch is B; of several tasks that do not need each other, an
+/// overlap group; other ones are read as their tasks in order, which makes the schedule a list. The
+/// file names no stage graph. Any thread.
 #pragma once
 
 #include <string>
@@ -23,7 +23,8 @@ namespace stagecraft {
 
 /// Returns what Python evaluates to JaxPP's ScheduleTasks, with Task and FusedTask of
 /// jaxpp.schedules and TaskType of jaxpp.types. A schedule that splits some backwards has those it
-/// does not split as a FusedTask of both halves, as JaxPP compiles a model for halves or for wholes.
+/// does not split as a FusedTask of both halves, as JaxPP compiles a model for halves or for
+/// wholes.
 /// Errors: ScheduleParameter for an update, a group of one microbatch's own tasks, and stages that
 /// are no chain. `graph`: of the schedule.
 [[nodiscard]] std::string to_jaxpp(const Schedule& schedule, const StageGraph& graph);

@@ -323,9 +323,13 @@ PiperSchedule Reader::run() {
                 "the file has no order directive; Piper chooses the order itself then, so there is "
                 "no schedule to read");
   }
-  Schedule::Headers headers;
-  headers.microbatches = microbatches_;
-  return {Schedule(Schedule::Form::List, rows(), std::move(headers)), says_more_};
+  Schedule schedule(Schedule::Form::List, rows());
+  if (schedule.microbatches() != microbatches_.value_or(1)) {  // else the cells say it
+    Schedule::Headers headers;
+    headers.microbatches = microbatches_;
+    schedule = Schedule(Schedule::Form::List, schedule.rows(), std::move(headers));
+  }
+  return {std::move(schedule), says_more_};
 }
 
 std::string filter_text(const Task& task) {
@@ -388,10 +392,10 @@ std::string to_piper(const Schedule& schedule, const StageGraph& graph) {
   const Schedule list = schedule.to_list();
   const Placement placement = Placement::of(list, list.stages());
   require_rows_of_piper(list, placement);
-  std::vector<std::string> lines{
-      fmt::format(R"(  {{"op": "split", "filter": {{}}, "dim_name": "{}", "num_microbatches": {}}})",
-                  kMicrobatchTag,
-                  schedule.microbatches())};
+  std::vector<std::string> lines{fmt::format(
+      R"(  {{"op": "split", "filter": {{}}, "dim_name": "{}", "num_microbatches": {}}})",
+      kMicrobatchTag,
+      schedule.microbatches())};
   for (int s = 0; s < list.stages(); ++s) {
     if (const auto row = placement.row(StageId(s))) {
       lines.push_back(fmt::format(

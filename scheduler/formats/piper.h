@@ -4,11 +4,11 @@
 ///      {"op": "place", "filter": {"PP": 0}, "devices": [0]},
 ///      {"op": "order", "filters": [[{"PP": 0, "MB": 0, "PASS": "F"}], ...]}, ...]
 ///
-/// Of uw-syfi/piper at 77062e8 (2026, src/directives.py). A group of an order directive is a cell: one
-/// filter is a task, several are an overlap group; PASS F is F, B is B, BI is I, and BW is the weight
-/// half W. PP is the stage. A row is one set of devices, in the order of their numbers, as Piper
-/// counts its ranks. The edges between stages are the model's; the file does not name them. Any
-/// thread.
+/// Of uw-syfi/piper at 77062e8 (2026, src/directives.py). A group of an order directive is a cell:
+/// one filter is a task, several are an overlap group; PASS F is F, B is B, BI is I, and BW is the
+/// weight half W. PP is the stage. A row is one set of devices, in the order of their numbers, as
+/// Piper counts its ranks. The edges between stages are the model's; the file does not name them.
+/// Any thread.
 #pragma once
 
 #include <string>
@@ -25,15 +25,15 @@ struct PiperSchedule {
   bool says_more = false;
 };
 
-/// Errors: ScheduleParse with line and column: a text that is no such JSON, devices without an order
-/// (Piper chooses it then) or with two, filters that match more than one task or other things than
-/// tasks of a stage.
+/// Errors: ScheduleParse with line and column: a text that is no such JSON, devices without an
+/// order (Piper chooses it then) or with two, filters that match more than one task or other things
+/// than tasks of a stage.
 [[nodiscard]] PiperSchedule parse_piper(std::string_view text);
 
 /// Returns split, place and order directives: row r on device r. Bubbles are left out.
-/// Errors: ScheduleParameter for an update, replicas, frozen stages, microbatches of different sizes,
-/// a stage on several rows, and a row of one task, which no order directive can hold. `graph`: of the
-/// schedule.
+/// Errors: ScheduleParameter for an update, replicas, frozen stages, microbatches of different
+/// sizes, a stage on several rows, and a row of one task, which no order directive can hold.
+/// `graph`: of the schedule.
 [[nodiscard]] std::string to_piper(const Schedule& schedule, const StageGraph& graph);
 
 }  // namespace stagecraft

@@ -37,19 +37,10 @@ void PythonLists::refuse(std::size_t offset, std::string_view what) const {
   fail({line, offset - (before.rfind('\n') + 1) + 1}, what);
 }
 
-/// The next character that is neither blank nor comment; '\0' at the end.
+/// The next character that is no blank; '\0' at the end.
 char PythonLists::peek() {
-  while (at_ < text_.size()) {
-    const char c = text_[at_];
-    if (c == '#') {
-      at_ = std::min(text_.find('\n', at_), text_.size());
-    } else if (c == ' ' || c == '\t' || c == '\r' || c == '\n') {
-      ++at_;
-    } else {
-      return c;
-    }
-  }
-  return '\0';
+  at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size());
+  return at_ < text_.size() ? text_[at_] : '\0';
 }
 
 bool PythonLists::take(char c) {
@@ -60,10 +51,11 @@ bool PythonLists::take(char c) {
 
 void PythonLists::expect(char c, std::string_view where) {
   if (!take(c)) {
-    refuse(at_,
-           at_ == text_.size()
-               ? fmt::format("the list breaks off: expected '{}' {}", c, where)
-               : fmt::format("expected '{}' {}, found {}", c, where, quoted(text_.substr(at_, 20))));
+    refuse(
+        at_,
+        at_ == text_.size()
+            ? fmt::format("the list breaks off: expected '{}' {}", c, where)
+            : fmt::format("expected '{}' {}, found {}", c, where, quoted(text_.substr(at_, 20))));
   }
 }
 
@@ -114,7 +106,8 @@ std::string_view PythonLists::value() {
   }
   const std::size_t close = text_.find(open == '<' ? '>' : open, at_ + 1);
   if (close == std::string_view::npos) {
-    refuse(at_, fmt::format("the value that begins here has no end: {}", quoted(text_.substr(at_))));
+    refuse(at_,
+           fmt::format("the value that begins here has no end: {}", quoted(text_.substr(at_))));
   }
   const std::string_view inner = text_.substr(at_ + 1, close - at_ - 1);
   at_ = close + 1;

@@ -66,6 +66,12 @@ TEST_CASE("a CSV whose columns are no times is read as an order, which is noted"
   CHECK(strict.exit_code == 1);
   CHECK(strict.err.empty());
   CHECK_THAT(strict.out, ContainsSubstring("V20"));
+  // JaxPP waits for data too.
+  const CommandResult jaxpp =
+      run_schedule({"check", "-"},
+                   "[[Task(stage_id=0, mubatch_idx=0, fwd_or_bwd=TaskType.FWD), None],\n"
+                   " [Task(stage_id=1, mubatch_idx=0, fwd_or_bwd=TaskType.FWD), None]]\n");
+  CHECK_THAT(jaxpp.err, ContainsSubstring("columns show no times: a cell stands"));
 
   // An order that cannot run has its cycle and repair, not one complaint for each column.
   const std::string stuck = folder.write("stuck.csv", "0F0,0B0,,0F1,0B1\n1F0,1F1,1B0,1B1\n");

@@ -11,10 +11,10 @@
 namespace stagecraft::tools {
 
 enum class ScheduleFormat : std::uint8_t {
-  Text,         ///< the array as text
-  List,         ///< the list as text
-  Json,         ///< either form, as it is
-  Pytorch,      ///< PyTorch's CSV without communication, either form as it is
+  Text,          ///< the array as text
+  List,          ///< the list as text
+  Json,          ///< either form, as it is
+  Pytorch,       ///< PyTorch's CSV without communication, either form as it is
   PytorchComms,  ///< PyTorch's CSV with communication, a list
   Jaxpp,         ///< JaxPP's array, either form as it is
   ZeroBubble,    ///< the zero-bubble scheduler's list
@@ -22,7 +22,7 @@ enum class ScheduleFormat : std::uint8_t {
 };
 
 /// For help texts and messages.
-inline constexpr std::string_view kFormatNames = 
+inline constexpr std::string_view kFormatNames =
     "text, list, json, pytorch, pytorch-comms, jaxpp, zero-bubble or piper";
 
 /// Errors: UsageArgument naming `option`, with a suggestion and where `command` says more.
@@ -30,9 +30,9 @@ inline constexpr std::string_view kFormatNames =
                                        std::string_view option,
                                        std::string_view name);
 
-/// Returns the format a file seems to have: JSON begins with a brace, Piper's with a list of objects;
-/// JaxPP's and the zero-bubble scheduler's lists hold calls of their names; CSV is called .csv or has
-/// a comma in its first row; all else is text.
+/// Returns the format a file seems to have: JSON begins with a brace, Piper's with a list of
+/// objects; JaxPP's and the zero-bubble scheduler's lists hold calls of their names; CSV is called
+/// .csv or has a comma in its first row; all else is text.
 [[nodiscard]] ScheduleFormat detect_format(std::string_view text, std::string_view path);
 
 /// Whether only the order of a file's rows may count, though it has columns.

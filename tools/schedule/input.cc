@@ -169,7 +169,8 @@ void add_read_options(CLI::App& app, ReadOptions& options) {
                  options.graph,
                  "which stage feeds which, e.g. 0-2,1-2 [the file's own, or one chain]")
       ->type_name("EDGES|@FILE");
-  app.add_flag("--strict", options.strict, "take the columns of a PyTorch CSV or JaxPP array for times");
+  app.add_flag(
+      "--strict", options.strict, "take the columns of a PyTorch CSV or JaxPP array for times");
 }
 
 std::string source_name(const std::string& path) {

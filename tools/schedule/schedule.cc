@@ -43,7 +43,8 @@ ExitCode schedule(const std::vector<std::string>& arguments, Console& console) {
             "repair mistyped numbers, orders and columns, step by step",
             &fix_schedule}},
       .notes =
-          "\nFILE is text, JSON or PyTorch's CSV; - is standard input. So they can be piped:\n"
+          "\nFILE is text, JSON, PyTorch's CSV, or a list of JaxPP, Piper or the zero-bubble "
+          "scheduler;\n- is standard input. So they can be piped:\n"
           "  stagecraft schedule make 1f1b --devices 4 --microbatches 8 |\n"
           "    stagecraft schedule check - | stagecraft schedule simulate -\n"
           "\nExit status: 0 good, 1 the schedule is wrong or differs, 2 unreadable, unwritable or "
