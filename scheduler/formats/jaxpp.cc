@@ -33,19 +33,6 @@ constexpr std::array<TaskType, 4> kTypes{{{"FWD", CellKind::Forward, 1},
                                           {"BWD_I", CellKind::BackwardInput, 1},
                                           {"BWD_W", CellKind::BackwardWeight, 1}}};
 
-int number(const PythonLists& lists, const PythonCall& call, std::string_view name, int end) {
-  const auto text = call.argument(name);
-  const auto value = text ? formats::whole_number(*text) : std::nullopt;
-  if (!value || *value >= end) {
-    lists.refuse(call.offset,
-                 fmt::format("a Task wants {}= with a number below {}, found {}",
-                             name,
-                             end,
-                             text ? quoted(*text) : "none"));
-  }
-  return *value;
-}
-
 Task task_of(const PythonLists& lists, const PythonCall& call) {
   if (call.name != "Task") {
     lists.refuse(call.offset,
@@ -62,8 +49,8 @@ Task task_of(const PythonLists& lists, const PythonCall& call) {
                              type.empty() ? "none" : quoted(type)));
   }
   return {found->kind,
-          StageId(number(lists, call, "stage_id", kMaxStages)),
-          Microbatch(number(lists, call, "mubatch_idx", kMaxMicrobatches))};
+          StageId(lists.number(call, "stage_id", kMaxStages)),
+          Microbatch(lists.number(call, "mubatch_idx", kMaxMicrobatches))};
 }
 
 bool same_work(const Task& a, const Task& b) {

@@ -1,6 +1,7 @@
 #include "stagecraft/scheduler/formats/python_lists.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -35,6 +36,20 @@ void PythonLists::refuse(std::size_t offset, std::string_view what) const {
   const std::string_view before = text_.substr(0, offset);
   const auto line = static_cast<std::size_t>(std::ranges::count(before, '\n')) + 1;
   fail({line, offset - (before.rfind('\n') + 1) + 1}, what);
+}
+
+int PythonLists::number(const PythonCall& call, std::string_view name, int end) const {
+  const auto text = call.argument(name);
+  const auto value = text ? whole_number(*text) : std::nullopt;
+  if (!value || *value >= end) {
+    refuse(call.offset,
+           fmt::format("a {} wants {}= with a number below {}, found {}",
+                       call.name,
+                       name,
+                       end,
+                       text ? quoted(*text) : "none"));
+  }
+  return *value;
 }
 
 /// The next character that is no blank; '\0' at the end.

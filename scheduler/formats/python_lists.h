@@ -42,6 +42,10 @@ class PythonLists {
   /// The next item of the open row; nothing at its end, which closes it.
   [[nodiscard]] std::optional<PythonItem> next_item();
 
+  /// The argument of a call, which is a number from 0 on and below `end`.
+  /// Errors: ScheduleParse where it is not, or absent.
+  [[nodiscard]] int number(const PythonCall& call, std::string_view name, int end) const;
+
   /// Errors: ScheduleParse, always, with line and column of an offset.
   [[noreturn]] void refuse(std::size_t offset, std::string_view what) const;
 

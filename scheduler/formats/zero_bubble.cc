@@ -27,19 +27,6 @@ constexpr std::array<std::pair<std::string_view, CellKind>, 4> kTypes{
      {"W", CellKind::BackwardWeight},
      {"BW", CellKind::Backward}}};
 
-int number(const PythonLists& lists, const PythonCall& call, std::string_view name, int end) {
-  const auto text = call.argument(name);
-  const auto value = text ? formats::whole_number(*text) : std::nullopt;
-  if (!value || *value >= end) {
-    lists.refuse(call.offset,
-                 fmt::format("a ScheduledNode wants {}= with a number below {}, found {}",
-                             name,
-                             end,
-                             text ? quoted(*text) : "none"));
-  }
-  return *value;
-}
-
 CellKind kind_of(const PythonLists& lists, const PythonCall& call) {
   const std::string_view type = call.argument("type").value_or("");
   const std::string_view name = type.substr(type.rfind('.') + 1);
@@ -78,7 +65,7 @@ Task task_of(const PythonLists& lists, const PythonCall& call, std::size_t row) 
                              quoted(call.name)));
   }
   const CellKind kind = kind_of(lists, call);
-  const int stage = number(lists, call, "stage", kMaxStages);
+  const int stage = lists.number(call, "stage", kMaxStages);
   if (static_cast<std::size_t>(stage) != row) {
     lists.refuse(call.offset,
                  fmt::format("row {} holds a node with stage={}; each row is one stage's, in their "
@@ -88,8 +75,8 @@ Task task_of(const PythonLists& lists, const PythonCall& call, std::size_t row) 
   }
   require_plain(lists, call);
   return {kind,
-          StageId(number(lists, call, "layer_group_idx", kMaxStages)),
-          Microbatch(number(lists, call, "microbatch", kMaxMicrobatches))};
+          StageId(lists.number(call, "layer_group_idx", kMaxStages)),
+          Microbatch(lists.number(call, "microbatch", kMaxMicrobatches))};
 }
 
 }  // namespace
