@@ -11,8 +11,13 @@
 #include "stagecraft/base/error.h"
 
 namespace stagecraft::formats {
-[[noreturn]] void fail(Location at, std::string_view what) {
-  throw Error(Errc::ScheduleParse, fmt::format("line {}, column {}: {}", at.line, at.column, what));
+
+std::string located(Location at, std::string_view what) {
+  return fmt::format("line {}, column {}: {}", at.line, at.column, what);
+}
+
+void fail(Location at, std::string_view what) {
+  throw Error(Errc::ScheduleParse, located(at, what));
 }
 
 static_assert(kMaxStages == 65536 && kMaxCells == 16777216, "kNoRoom says so");

@@ -23,7 +23,9 @@ struct Location {
   std::size_t column = 0;
 };
 
-/// Errors: ScheduleParse, always: "line 2, column 7: ...".
+/// Returns "line 2, column 7: what".
+[[nodiscard]] std::string located(Location at, std::string_view what);
+/// Errors: ScheduleParse, always, with what is located.
 [[noreturn]] void fail(Location at, std::string_view what);
 /// Errors: ScheduleParse for a text longer than kMaxBytes.
 void require_size(std::string_view text);

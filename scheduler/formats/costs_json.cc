@@ -11,8 +11,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
 #include "stagecraft/scheduler/formats/cell_text.h"
+#include "stagecraft/scheduler/formats/fault_list.h"
 #include "stagecraft/scheduler/formats/json_reader.h"
 #include "stagecraft/scheduler/schedule.h"
 
@@ -84,6 +86,7 @@ class Document {
             {"stages", [&] { stages(); }},
             {"links", [&] { links(); }}});
     json_.finish();
+    faults_.refuse_if_any();
     place_stages();
     if (more_notes_ > 0) {
       notes_.push_back(fmt::format("and {} more that are not known", more_notes_));
@@ -130,6 +133,25 @@ class Document {
                 "rows in the other");
   }
 
+  /// Reads a value; where it is at fault reading goes on behind it. What an entry lacks is no fault
+  /// of its own where it is at fault already. Errors: ScheduleParse where the text is no JSON.
+  void attempt(const std::function<void()>& read) {
+    const JsonReader before = json_;
+    const std::size_t faults = faults_.count();
+    try {
+      read();
+    } catch (const Error& error) {
+      if (faults_.too_many()) {
+        throw;
+      }
+      json_ = before;
+      (void)json_.skip();
+      if (faults_.count() == faults) {
+        faults_.note(error.message());
+      }
+    }
+  }
+
   /// Reads an object whose fields may come in any order; `what` says which, in messages.
   void object(const std::string& what, const std::vector<Field>& fields) {
     if (json_.next() != JsonReader::Kind::Object) {
@@ -144,10 +166,14 @@ class Document {
         (void)json_.skip();
         continue;
       }
-      if (!seen.insert(*key).second) {
-        json_.refuse(json_.key_offset(), fmt::format("field \"{}\" appears twice; keep one", *key));
-      }
-      field->read();
+      const std::size_t at = json_.key_offset();
+      const bool again = !seen.insert(*key).second;
+      attempt([&] {
+        if (again) {
+          json_.refuse(at, fmt::format("field \"{}\" appears twice; keep one", *key));
+        }
+        field->read();
+      });
     }
   }
 
@@ -181,7 +207,7 @@ class Document {
     }
     json_.open();
     while (json_.next_element()) {
-      element();
+      attempt(element);
     }
   }
 
@@ -461,6 +487,7 @@ class Document {
   static constexpr int kLargest = std::numeric_limits<int>::max();
 
   JsonReader json_;
+  formats::FaultList faults_;
   Costs costs_;
   std::vector<std::string> notes_;
   std::size_t more_notes_ = 0;

@@ -70,9 +70,9 @@ struct ReadCosts {
   std::vector<std::string> notes;
 };
 
-/// Errors: ScheduleParse with line and column for a text that is no JSON, a version that is missing
-///         or newer, a field or an entry that appears twice, a stage below 0 or beyond kMaxStages,
-///         a number that is negative or no number.
+/// Errors: ScheduleParse with line and column for a text that is no JSON or a version that is
+///         missing or newer, else all at once for a field or an entry that appears twice, a stage
+///         below 0 or beyond kMaxStages, a number that is negative or no number.
 [[nodiscard]] ReadCosts parse_costs(std::string_view text);
 
 /// Returns the costs, one operator, stage, link and edge per line; parse_costs() reads them back.

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
 #include "stagecraft/scheduler/formats/cell_text.h"
+#include "stagecraft/scheduler/formats/fault_list.h"
 #include "stagecraft/scheduler/formats/json_reader.h"
 
 namespace stagecraft {
@@ -31,6 +31,8 @@ CellKind kind_named(const std::string& letters) {
   return formats::kind_of(letters.front()).value_or(static_cast<CellKind>(letters.front()));
 }
 
+constexpr std::string_view kRows = "one list of cells per row, e.g. [[[0, 0, \"F\"], null]]";
+
 /// Reads one schedule; its fields may come in any order.
 class Document {
  public:
@@ -45,30 +47,44 @@ class Document {
   };
 
   void field(const std::string& name);
+  void note(std::size_t at, std::string_view what);
   template <class T, class Read>
   void once(Field<T>& field, const std::string& name, Read&& read);
   [[nodiscard]] int count(const std::string& name, int largest);
+  [[nodiscard]] bool opens(const std::string& name, std::string_view wanted);
   [[nodiscard]] Pairs pairs(const std::string& name);
+  [[nodiscard]] std::optional<StageGraph::Edge> pair();
   [[nodiscard]] std::vector<int> numbers(const std::string& name, const char* what, int end);
   [[nodiscard]] Schedule::Form form();
   [[nodiscard]] std::vector<Schedule::Row> rows();
   [[nodiscard]] Cell cell();
   [[nodiscard]] Task task();
   [[nodiscard]] Task task_elements(std::size_t begin);
-  void assemble_graph(Schedule::Headers& headers) const;
+  [[nodiscard]] std::string place() const;
+  void assemble_graph(Schedule::Headers& headers);
 
   JsonReader json_;
+  formats::FaultList faults_;
   Field<Schedule::Form> form_;
   Field<int> devices_, stages_, microbatches_;
   Field<Pairs> edges_, replicas_;
   Field<std::vector<int>> frozen_, sizes_;
   Field<std::vector<Schedule::Row>> rows_;
+  std::size_t row_ = 0, column_ = 0;   // of the cell that is read
+  std::optional<std::size_t> member_;  // of its overlap group
 };
+
+/// Reading goes on behind the fault, with what stands there left out.
+void Document::note(std::size_t at, std::string_view what) {
+  faults_.note(faults_.full() ? std::string() : formats::located(json_.location(at), what));
+}
 
 template <class T, class Read>
 void Document::once(Field<T>& field, const std::string& name, Read&& read) {
   if (field.value) {
-    json_.refuse(json_.key_offset(), fmt::format("field \"{}\" appears twice; keep one", name));
+    note(json_.key_offset(), fmt::format("field \"{}\" appears twice; keep one", name));
+    (void)json_.skip();
+    return;
   }
   field.offset = json_.offset();
   field.value = read();
@@ -103,11 +119,12 @@ void Document::field(const std::string& name) {
                                          "frozen",
                                          "sizes",
                                          "rows"};
-    json_.refuse(json_.key_offset(),
-                 fmt::format("unknown field {}; {}there are form, devices, stages, microbatches, "
-                             "edges, replicas, frozen, sizes and rows",
-                             quoted(name),
-                             did_you_mean(name, known)));
+    note(json_.key_offset(),
+         fmt::format("unknown field {}; {}there are form, devices, stages, microbatches, "
+                     "edges, replicas, frozen, sizes and rows",
+                     quoted(name),
+                     did_you_mean(name, known)));
+    (void)json_.skip();
   }
 }
 
@@ -116,64 +133,76 @@ int Document::count(const std::string& name, int largest) {
   JsonReader value = json_;
   const auto number = json_.integer();
   if (!number || *number < 1 || *number > largest) {
-    json_.refuse(at,
-                 fmt::format("field \"{}\" wants a whole number from 1 to {}, got {}",
-                             name,
-                             largest,
-                             quoted(value.skip())));
+    note(at,
+         fmt::format("field \"{}\" wants a whole number from 1 to {}, got {}",
+                     name,
+                     largest,
+                     quoted(value.skip())));
+    return 1;
   }
   return *number;
 }
 
-Pairs Document::pairs(const std::string& name) {
-  Pairs list;
-  const auto wrong = [&](std::size_t at) {
-    json_.refuse(
-        at,
-        fmt::format(
-            "field \"{}\" wants pairs of stages below {}, e.g. [[0, 1]]", name, kMaxStages));
-  };
+/// Whether a list has been opened; what is none is passed over.
+bool Document::opens(const std::string& name, std::string_view wanted) {
   if (json_.next() != JsonReader::Kind::Array) {
-    wrong(json_.offset());
+    note(json_.offset(), fmt::format("field \"{}\" wants {}", name, wanted));
+    (void)json_.skip();
+    return false;
   }
   json_.open();
+  return true;
+}
+
+Pairs Document::pairs(const std::string& name) {
+  Pairs list;
+  if (!opens(name, fmt::format("pairs of stages below {}, e.g. [[0, 1]]", kMaxStages))) {
+    return list;
+  }
   while (json_.next_element()) {
     const std::size_t at = json_.offset();
-    if (json_.next() != JsonReader::Kind::Array) {
-      wrong(at);
+    const auto pair = this->pair();
+    if (!pair) {
+      note(at,
+           fmt::format(
+               "{}[{}] wants two stages below {}, e.g. [0, 1]", name, list.size(), kMaxStages));
     }
-    json_.open();
-    std::vector<int> ends;
-    while (json_.next_element()) {
-      const int end = json_.integer().value_or(-1);
-      if (end < 0 || end >= kMaxStages || ends.size() == 2) {
-        wrong(at);
-      }
-      ends.push_back(end);
-    }
-    if (ends.size() != 2) {
-      wrong(at);
-    }
-    list.emplace_back(ends[0], ends[1]);
+    list.push_back(pair.value_or(StageGraph::Edge{}));
   }
   return list;
+}
+
+/// Nothing where the next value is no pair of stages.
+std::optional<StageGraph::Edge> Document::pair() {
+  if (json_.next() != JsonReader::Kind::Array) {
+    (void)json_.skip();
+    return std::nullopt;
+  }
+  json_.open();
+  std::vector<int> ends;
+  bool stages = true;
+  while (json_.next_element()) {
+    const int end = json_.integer().value_or(-1);
+    stages = stages && end >= 0 && end < kMaxStages && ends.size() < 2;
+    if (stages) {
+      ends.push_back(end);
+    }
+  }
+  return stages && ends.size() == 2 ? std::optional(StageGraph::Edge(ends[0], ends[1]))
+                                    : std::nullopt;
 }
 
 /// A list of numbers below `end`, which are `what`.
 std::vector<int> Document::numbers(const std::string& name, const char* what, int end) {
   std::vector<int> list;
-  const auto wrong = [&](std::size_t at) {
-    json_.refuse(at, fmt::format("field \"{}\" wants {} below {}, e.g. [0, 1]", name, what, end));
-  };
-  if (json_.next() != JsonReader::Kind::Array) {
-    wrong(json_.offset());
+  if (!opens(name, fmt::format("{} below {}, e.g. [0, 1]", what, end))) {
+    return list;
   }
-  json_.open();
   while (json_.next_element()) {
     const std::size_t at = json_.offset();
     const int number = json_.integer().value_or(-1);
     if (number < 0 || number >= end) {
-      wrong(at);
+      note(at, fmt::format("{}[{}] wants a whole number below {}", name, list.size(), end));
     }
     list.push_back(number);
   }
@@ -184,7 +213,7 @@ Schedule::Form Document::form() {
   const std::size_t at = json_.offset();
   const auto form = json_.string();
   if (form != "array" && form != "list") {
-    json_.refuse(at, "field \"form\" wants \"array\" or \"list\"");
+    note(at, "field \"form\" wants \"array\" or \"list\"");
   }
   return form == "list" ? Schedule::Form::List : Schedule::Form::Array;
 }
@@ -209,17 +238,25 @@ Task Document::task_elements(std::size_t begin) {
     return {};
   }
   if (*stage >= kMaxStages || *microbatch >= kMaxMicrobatches) {
-    json_.refuse(begin,
-                 fmt::format("the cell [{}, {}, ...] is beyond what a schedule may name: stages go "
-                             "up to {}, microbatches up to {}; correct the number",
-                             *stage,
-                             *microbatch,
-                             kMaxStages - 1,
-                             kMaxMicrobatches - 1));
+    note(begin,
+         fmt::format("{}: [{}, {}, ...] is beyond what a schedule may name; stages go up to {}, "
+                     "microbatches up to {}: correct the number",
+                     place(),
+                     *stage,
+                     *microbatch,
+                     kMaxStages - 1,
+                     kMaxMicrobatches - 1));
+    return {};
   }
   const CellKind kind = kind_named(*letters);
   const bool update = kind == CellKind::Update;
   return {kind, StageId(*stage), Microbatch(update ? 0 : *microbatch)};
+}
+
+/// Where the cell that is read stands, as a path.
+std::string Document::place() const {
+  const std::string cell = fmt::format("rows[{}][{}]", row_, column_);
+  return member_ ? fmt::format("{}[{}]", cell, *member_) : cell;
 }
 
 Task Document::task() {
@@ -248,8 +285,10 @@ Cell Document::cell() {
   }
   std::vector<Task> group;
   do {
+    member_ = group.size();
     group.push_back(task());
   } while (json_.next_element());
+  member_.reset();
   return Cell(std::move(group));
 }
 
@@ -257,35 +296,37 @@ std::vector<Schedule::Row> Document::rows() {
   std::vector<Schedule::Row> list;
   std::size_t cells = 0;
   const std::size_t at = json_.offset();
-  if (json_.next() == JsonReader::Kind::Array) {
+  if (!opens("rows", kRows)) {
+    return list;
+  }
+  while (json_.next_element()) {
+    if (!formats::has_room(list.size(), cells)) {
+      json_.refuse(json_.offset(), formats::kNoRoom);
+    }
+    row_ = list.size();
+    Schedule::Row& row = list.emplace_back();
+    if (json_.next() != JsonReader::Kind::Array) {
+      note(json_.offset(),
+           fmt::format("rows[{}] wants a list of cells, e.g. [[0, 0, \"F\"]]", row_));
+      (void)json_.skip();
+      continue;
+    }
     json_.open();
     while (json_.next_element()) {
-      if (json_.next() != JsonReader::Kind::Array) {
-        json_.refuse(json_.offset(),
-                     fmt::format("row {} of \"rows\" wants a list of cells, e.g. [[0, 0, \"F\"]]",
-                                 list.size()));
-      }
-      if (!formats::has_room(list.size(), cells)) {
+      if (!formats::has_room(0, ++cells)) {
         json_.refuse(json_.offset(), formats::kNoRoom);
       }
-      json_.open();
-      Schedule::Row& row = list.emplace_back();
-      while (json_.next_element()) {
-        if (!formats::has_room(0, ++cells)) {
-          json_.refuse(json_.offset(), formats::kNoRoom);
-        }
-        row.push_back(cell());
-      }
+      column_ = row.size();
+      row.push_back(cell());
     }
   }
   if (list.empty()) {
-    json_.refuse(at,
-                 "field \"rows\" wants one list of cells per row, e.g. [[[0, 0, \"F\"], null]]");
+    note(at, fmt::format("field \"rows\" wants {}", kRows));
   }
   return list;
 }
 
-void Document::assemble_graph(Schedule::Headers& headers) const {
+void Document::assemble_graph(Schedule::Headers& headers) {
   if (!edges_.value && !replicas_.value && !frozen_.value && !sizes_.value) {
     return;
   }
@@ -296,21 +337,22 @@ void Document::assemble_graph(Schedule::Headers& headers) const {
     }
   }
   stages = headers.stages.value_or(stages);
-  std::size_t at = edges_.offset;
-  try {
-    headers.graph =
-        edges_.value ? StageGraph::from_edges(stages, *edges_.value) : StageGraph::chain(stages);
-    at = replicas_.offset;
-    headers.graph->set_replica_pairs(replicas_.value.value_or(Pairs{}));
-    at = frozen_.offset;
-    headers.graph->freeze(frozen_.value.value_or(std::vector<int>{}));
-    at = sizes_.offset;
-    if (sizes_.value) {
-      headers.graph->set_microbatch_sizes(*sizes_.value);
+  const auto attempt = [&](std::size_t at, auto&& step) {
+    try {
+      step();
+    } catch (const Error& error) {
+      note(at, error.message());
     }
-  } catch (const Error& error) {
-    json_.refuse(at, error.message());
+  };
+  StageGraph& graph = headers.graph.emplace(StageGraph::chain(stages));
+  attempt(edges_.offset,
+          [&] { graph = edges_.value ? StageGraph::from_edges(stages, *edges_.value) : graph; });
+  attempt(replicas_.offset, [&] { graph.set_replica_pairs(replicas_.value.value_or(Pairs{})); });
+  attempt(frozen_.offset, [&] { graph.freeze(frozen_.value.value_or(std::vector<int>{})); });
+  if (sizes_.value) {
+    attempt(sizes_.offset, [&] { graph.set_microbatch_sizes(*sizes_.value); });
   }
+  faults_.refuse_if_any();
 }
 
 Schedule Document::read() {
@@ -324,8 +366,9 @@ Schedule Document::read() {
   }
   json_.finish();
   if (!rows_.value) {
-    json_.refuse(begin, "the object has no field \"rows\"; it holds one list of cells per row");
+    note(begin, "the object has no field \"rows\"; it holds one list of cells per row");
   }
+  faults_.refuse_if_any();
   Schedule::Headers headers{
       .rows = devices_.value, .stages = stages_.value, .microbatches = microbatches_.value};
   assemble_graph(headers);
@@ -333,84 +376,11 @@ Schedule Document::read() {
       form_.value.value_or(Schedule::Form::Array), std::move(*rows_.value), std::move(headers));
 }
 
-void append_task(std::string& text, const Task& task) {
-  fmt::format_to(std::back_inserter(text),
-                 "[{},{},\"{}\"]",
-                 task.stage.value,
-                 task.microbatch.value,
-                 letter(task.kind));
-}
-
-void append_cell(std::string& text, const Cell& cell) {
-  if (cell.idle()) {
-    text += "null";
-    return;
-  }
-  if (!cell.is_group()) {
-    append_task(text, cell.tasks().front());
-    return;
-  }
-  char separator = '[';
-  for (const Task& task : cell.tasks()) {
-    text += separator;
-    append_task(text, task);
-    separator = ',';
-  }
-  text += ']';
-}
-
-std::string pairs_text(const Pairs& pairs) {
-  std::string text;
-  for (const auto& [first, second] : pairs) {
-    text += fmt::format("{}[{},{}]", text.empty() ? "" : ",", first, second);
-  }
-  return '[' + text + ']';
-}
-
 }  // namespace
 
 Schedule parse_json(std::string_view text) {
   formats::require_size(text);
   return Document(text).read();
-}
-
-std::string to_json(const Schedule& schedule) {
-  const Schedule::Headers& headers = schedule.headers();
-  std::string text = fmt::format("{{\n  \"form\": \"{}\",\n",
-                                 schedule.form() == Schedule::Form::List ? "list" : "array");
-  const std::pair<const char*, const std::optional<int>*> counts[] = {
-      {"devices", &headers.rows},
-      {"stages", &headers.stages},
-      {"microbatches", &headers.microbatches}};
-  for (const auto& [name, value] : counts) {
-    if (*value) {
-      text += fmt::format("  \"{}\": {},\n", name, **value);
-    }
-  }
-  if (headers.graph) {
-    text += fmt::format("  \"edges\": {},\n", pairs_text(headers.graph->edges()));
-    if (!headers.graph->replica_pairs().empty()) {
-      text += fmt::format("  \"replicas\": {},\n", pairs_text(headers.graph->replica_pairs()));
-    }
-    if (const std::vector<int> frozen = headers.graph->frozen(); !frozen.empty()) {
-      text += fmt::format("  \"frozen\": [{}],\n", fmt::join(frozen, ","));
-    }
-    if (const std::vector<int> sizes = headers.graph->microbatch_sizes(); !sizes.empty()) {
-      text += fmt::format("  \"sizes\": [{}],\n", fmt::join(sizes, ","));
-    }
-  }
-  text += "  \"rows\": [";
-  for (std::size_t r = 0; r < schedule.rows().size(); ++r) {
-    text += r == 0 ? "\n    [" : ",\n    [";
-    bool first = true;
-    for (const Cell& cell : schedule.rows()[r]) {
-      text += first ? "" : ",";
-      first = false;
-      append_cell(text, cell);
-    }
-    text += ']';
-  }
-  return text + "\n  ]\n}\n";
 }
 
 }  // namespace stagecraft

@@ -17,8 +17,8 @@
 
 namespace stagecraft {
 
-/// Errors: ScheduleParse with line and column for a text that is no JSON, an unknown or ill-typed
-/// field, a number beyond what a schedule may name, or no rows.
+/// Errors: ScheduleParse with line and column: where a text ceases to be JSON, or else all of what
+/// is an unknown or ill-typed field or a number beyond what a schedule may name.
 [[nodiscard]] Schedule parse_json(std::string_view text);
 
 /// Returns the schedule with one line per row; parse_json() reads it back.

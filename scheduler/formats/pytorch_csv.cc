@@ -8,6 +8,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/formats/cell_text.h"
+#include "stagecraft/scheduler/formats/fault_list.h"
 
 namespace stagecraft {
 namespace {
@@ -62,6 +63,7 @@ class CsvReader {
   std::vector<Schedule::Row> rows_;
   std::vector<CommAction> comms_;
   int position_ = 0;  // compute cells so far in this row
+  formats::FaultList faults_;
 };
 
 /// Returns the task of "0F1", or nothing.
@@ -136,9 +138,6 @@ void CsvReader::cell(std::string_view text, Location at) {
   if (text.size() >= 2 && text.front() == '"' && text.back() == '"') {
     text = formats::trim(text.substr(1, text.size() - 2));
   }
-  if (!formats::has_room(rows_.size() - 1, ++cells_)) {
-    fail(at, formats::kNoRoom);
-  }
   Schedule::Row& row = rows_.back();
   if (text.empty()) {
     blanks_ = true;
@@ -172,7 +171,14 @@ void CsvReader::line(std::string_view text) {
     const std::string_view trimmed = formats::trim(whole);
     const std::size_t indent =
         trimmed.empty() ? 0 : static_cast<std::size_t>(trimmed.data() - whole.data());
-    cell(trimmed, {line_, begin + indent + 1});
+    if (!formats::has_room(rows_.size() - 1, ++cells_)) {
+      fail({line_, begin + indent + 1}, formats::kNoRoom);
+    }
+    try {
+      cell(trimmed, {line_, begin + indent + 1});
+    } catch (const Error& error) {
+      faults_.note(error.message());
+    }
     if (comma == text.size()) {
       return;
     }
@@ -191,6 +197,7 @@ PytorchSchedule CsvReader::run() {
     line(rest_.substr(0, newline));
     rest_.remove_prefix(std::min(newline + 1, rest_.size()));
   }
+  faults_.refuse_if_any();
   const bool any = std::ranges::any_of(
       rows_, [](const Schedule::Row& row) { return !std::ranges::all_of(row, &Cell::idle); });
   if (!any) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
 #include "stagecraft/scheduler/formats/cell_text.h"
+#include "stagecraft/scheduler/formats/fault_list.h"
 
 namespace stagecraft {
 namespace {
@@ -23,7 +23,6 @@ using formats::trim;
 using formats::whole_number;
 
 constexpr std::string_view kBlanks = " \t\r";
-constexpr std::size_t kMostFaults = 20;  // told at a time
 
 /// Splits "0-1,1-2" or "0=4,1=5" into its pairs.
 std::vector<StageGraph::Edge> parse_pairs(std::string_view text,
@@ -85,8 +84,6 @@ class Parser {
   void header(std::string_view line, Location at);
   void row(std::string_view line);
   void assemble_graph();
-  void note(const Error& error);
-  void refuse_if_noted() const;
 
   std::string_view rest_;
   std::size_t line_ = 0;
@@ -99,8 +96,7 @@ class Parser {
   std::optional<std::vector<int>> sizes_;
   std::size_t graph_line_ = 0;
   std::vector<Schedule::Row> rows_;
-  std::vector<std::string> faults_;  ///< each with its line and column
-  std::set<std::string> advised_;    ///< what to do, as faults have said it
+  formats::FaultList faults_;
 };
 
 template <class T>
@@ -186,7 +182,7 @@ void Parser::row(std::string_view line) {
       cells.push_back(
           formats::parse_cell(line.substr(at, end - at), rows_.size(), {line_, at + 1}));
     } catch (const Error& error) {
-      note(error);
+      faults_.note(error.message());
       cells.emplace_back();
     }
     at = end;
@@ -222,33 +218,6 @@ void Parser::assemble_graph() {
   }
 }
 
-/// All faults are told together, so that one look at the file mends them; what to do is said once.
-void Parser::note(const Error& error) {
-  std::string fault = error.message();
-  const std::size_t advice = fault.rfind("; ");
-  if (advice != std::string::npos && !advised_.insert(fault.substr(advice)).second) {
-    fault.resize(advice);
-  }
-  faults_.push_back(std::move(fault));
-  if (faults_.size() == kMostFaults) {
-    refuse_if_noted();
-  }
-}
-
-void Parser::refuse_if_noted() const {
-  if (faults_.empty()) {
-    return;
-  }
-  if (faults_.size() == 1) {
-    throw Error(Errc::ScheduleParse, faults_.front());
-  }
-  throw Error(Errc::ScheduleParse,
-              fmt::format("{}{} faults\n{}",
-                          faults_.size() == kMostFaults ? "the first " : "",
-                          faults_.size(),
-                          fmt::join(faults_, "\n")));
-}
-
 Schedule Parser::run() {
   formats::require_size(rest_);
   while (!rest_.empty()) {
@@ -265,18 +234,18 @@ Schedule Parser::run() {
       try {
         header(content, {line_, static_cast<std::size_t>(content.data() - whole.data()) + 1});
       } catch (const Error& error) {
-        note(error);
+        faults_.note(error.message());
       }
     } else {
       row(line);
     }
   }
   if (rows_.empty()) {
-    refuse_if_noted();
+    faults_.refuse_if_any();
     throw Error(Errc::ScheduleParse,
                 "the text has no row; write one line per row, e.g. \"0F0 0B0\"");
   }
-  refuse_if_noted();
+  faults_.refuse_if_any();
   assemble_graph();
   return Schedule(form_.value_or(Schedule::Form::Array), std::move(rows_), std::move(headers_));
 }

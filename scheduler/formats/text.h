@@ -12,7 +12,7 @@
 /// Without them: an array, one chain over the stages seen, all of which train on microbatches of
 /// size 1.
 /// Schedule::parse and to_string(Schedule) are this format's two ways. What is outside the grammar
-/// is an Error, which lists up to 20 such places; what breaks a rule is not. Any thread.
+/// is an Error, which lists such places together; what breaks a rule is not. Any thread.
 #pragma once
 
 #include <string_view>

@@ -222,6 +222,29 @@ TEST_CASE("a field of many entries is noted once, and many fields are counted",
   CHECK_THAT(notes.back(), ContainsSubstring("5 more"));
 }
 
+TEST_CASE("all that is wrong in a file of costs is told at once", "[scheduler][costs]") {
+  const std::string all = failure_of(
+      "{\"version\": 1,\n"
+      " \"samples\": 0,\n"
+      " \"operators\": [{\"id\": 0, \"forward\": -1}, {\"forward\": 2}, {\"id\": \"one\"}],\n"
+      " \"stages\": {\"usual\": {\"F\": -1, \"B\": \"2\"}, \"each\": [{\"F\": 1}, 7],\n"
+      "            \"usual\": {}},\n"
+      " \"links\": {\"edges\": [{\"from\": 0, \"to\": 1}, {\"from\": 0, \"to\": 1}]}}");
+  CHECK_THAT(all, ContainsSubstring("10 faults\nline 2, column 13: "));
+  CHECK_THAT(all, ContainsSubstring("\nline 3, column 37: field \"forward\" wants"));
+  CHECK_THAT(all, ContainsSubstring("\nline 3, column 42: an entry of \"operators\" wants"));
+  CHECK_THAT(all, ContainsSubstring("\nline 3, column 65: field \"id\" wants"));
+  CHECK_THAT(all, ContainsSubstring("\nline 4, column 28: field \"F\" wants"));
+  CHECK_THAT(all, ContainsSubstring("\nline 4, column 37: field \"B\" wants"));
+  CHECK_THAT(all,
+             ContainsSubstring("\nline 4, column 52: an entry of \"stages\" wants its number"));
+  CHECK_THAT(all, ContainsSubstring("\nline 4, column 62: an entry of \"stages\" wants an object"));
+  CHECK_THAT(all, ContainsSubstring("\nline 5, column 13: field \"usual\" appears twice"));
+  CHECK_THAT(all, ContainsSubstring("\nline 6, column 44: 0 to 1 appears twice"));
+  CHECK_THAT(failure_of("{\"version\": 1, \"samples\": 0, \"stages\": {\"usual\": {\"F\": 01}}}"),
+             ContainsSubstring("no JSON") && !ContainsSubstring("samples"));
+}
+
 TEST_CASE("a wrong value is refused with its place and what would do",
           "[scheduler][costs][bad-input]") {
   CHECK_THAT(failure_in_stages("\"usual\":\n  {\"F\": -1}"),

@@ -112,7 +112,7 @@ TEST_CASE("every complaint about JSON says where", "[scheduler][json]") {
   CHECK_THAT(complaint("{\"stages\":\n 1000000000, \"rows\": [[null]]}"),
              ContainsSubstring("line 2, column 2") && ContainsSubstring("'1000000000'"));
   CHECK_THAT(complaint("{\"rows\": [[null],\n 3]}"),
-             ContainsSubstring("line 2, column 2") && ContainsSubstring("row 1"));
+             ContainsSubstring("line 2, column 2") && ContainsSubstring("rows[1]"));
   CHECK_THAT(complaint("{\"rows\": [[null,\n  [70000, 0, \"F\"]]]}"),
              ContainsSubstring("line 2, column 3") && ContainsSubstring("70000"));
   CHECK_THAT(complaint("{\"rows\": [[[0, 999999999, \"F\"]]]}"),
@@ -122,6 +122,59 @@ TEST_CASE("every complaint about JSON says where", "[scheduler][json]") {
              ContainsSubstring("line 2, column 2"));
   CHECK_THAT(complaint("{\"rows\": [[null]], \"stages\": 2,\n \"edges\": [[0, 5]]}"),
              ContainsSubstring("line 2, column 11"));
+}
+
+TEST_CASE("all that is wrong in a JSON file is told at once, each with its place and path",
+          "[scheduler][json]") {
+  const std::string all = complaint(
+      "{\"form\": \"table\",\n"
+      " \"colour\": [1, {\"a\": 2}],\n"
+      " \"stages\": 0,\n"
+      " \"edges\": [[0, 1], [0], 7, [1, 2, 3]],\n"
+      " \"frozen\": [0, \"1\"],\n"
+      " \"rows\": [[[70000, 0, \"F\"], [0, 0, \"B\"]],\n"
+      "  3,\n"
+      "  [null, [[0, 0, \"F\"], [1, 99999999, \"B\"]]]],\n"
+      " \"stages\": 2}");
+  CHECK_THAT(all, ContainsSubstring("11 faults\nline 1, column 10: field \"form\""));
+  CHECK_THAT(all, ContainsSubstring("\nline 2, column 2: unknown field 'colour'"));
+  CHECK_THAT(all, ContainsSubstring("\nline 3, column 12: field \"stages\" wants"));
+  CHECK_THAT(all, ContainsSubstring("\nline 4, column 20: edges[1] wants two stages"));
+  CHECK_THAT(all, ContainsSubstring("\nline 4, column 25: edges[2] wants two stages"));
+  CHECK_THAT(all, ContainsSubstring("\nline 4, column 28: edges[3] wants two stages"));
+  CHECK_THAT(all, ContainsSubstring("\nline 5, column 16: frozen[1] wants"));
+  CHECK_THAT(all, ContainsSubstring("\nline 6, column 12: rows[0][0]: [70000, 0, ...]"));
+  CHECK_THAT(all, ContainsSubstring("\nline 7, column 3: rows[1] wants a list of cells"));
+  CHECK_THAT(all, ContainsSubstring("\nline 8, column 24: rows[2][1][1]: [1, 99999999, ...]"));
+  CHECK_THAT(all, ContainsSubstring("\nline 9, column 2: field \"stages\" appears twice"));
+  CHECK(all.find("stages go up to") == all.rfind("stages go up to"));
+}
+
+TEST_CASE("faults of a graph that only its fields together have are told at once",
+          "[scheduler][json]") {
+  const std::string all = complaint(
+      "{\"stages\": 2, \"rows\": [[null]],\n"
+      " \"edges\": [[0, 5]],\n"
+      " \"frozen\": [7]}");
+  CHECK_THAT(all, ContainsSubstring("2 faults\nline 2, column 11: "));
+  CHECK_THAT(all, ContainsSubstring("\nline 3, column 12: "));
+}
+
+TEST_CASE("many faults of a JSON file are counted, and a text that ceases to be JSON has one",
+          "[scheduler][json]") {
+  std::string cells = "[70000, 0, \"F\"]";
+  for (int i = 1; i < 100; ++i) {
+    cells += ", [70000, 0, \"F\"]";
+  }
+  const std::string all = complaint("{\"rows\": [[" + cells + "]]}");
+  CHECK_THAT(all, ContainsSubstring("100 faults\n") && ContainsSubstring("\nand 80 more"));
+  CHECK_THAT(all, ContainsSubstring("rows[0][19]") && !ContainsSubstring("rows[0][20]"));
+  for (int i = 0; i < 5000; ++i) {
+    cells += ", [70000, 0, \"F\"]";
+  }
+  CHECK_THAT(complaint("{\"rows\": [[" + cells), ContainsSubstring("at least 1000 faults"));
+  const std::string broken = complaint("{\"rows\": [[[70000, 0, \"F\"], [0, 0 \"F\"]]]}");
+  CHECK_THAT(broken, ContainsSubstring("no JSON") && !ContainsSubstring("70000"));
 }
 
 TEST_CASE("what is not quite JSON is refused", "[scheduler][json]") {

@@ -102,6 +102,15 @@ TEST_CASE("what PyTorch's reader takes silently is named with its place",
   CHECK_THAT(complaint(bad), ContainsSubstring("line 1, column 1"));
 }
 
+TEST_CASE("all actions outside the grammar are told at once, and what to do once",
+          "[scheduler][pytorch_csv]") {
+  const std::string all = complaint("0F0,WHAT,0B0\n1F0,1BW1,1X0\n(0F0)OVERLAP_F_B");
+  CHECK_THAT(all, ContainsSubstring("4 faults\nline 1, column 5: 'WHAT' is no action; an action"));
+  CHECK_THAT(all, ContainsSubstring("\nline 2, column 5: '1BW1' is no action; BW is"));
+  CHECK_THAT(all, ContainsSubstring("\nline 2, column 10: '1X0' is no action\n"));
+  CHECK_THAT(all, ContainsSubstring("\nline 3, column 1: '(0F0)OVERLAP_F_B'"));
+}
+
 TEST_CASE("words of other dialects are answered with ours", "[scheduler][pytorch_csv]") {
   CHECK_THAT(complaint("0BW1"), ContainsSubstring("write W or B"));
   CHECK_THAT(complaint("0BI1"), ContainsSubstring("is I"));

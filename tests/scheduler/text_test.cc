@@ -98,12 +98,12 @@ TEST_CASE("all cells outside the grammar are told at once, and what to do once",
   CHECK_THAT(all, ContainsSubstring("\nline 3, column 9: '1b0'"));
   CHECK(all.find("a cell is '.'") == all.rfind("a cell is '.'"));
   std::string many;
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 100; ++i) {
     many += "what ";
   }
-  CHECK_THAT(complaint(many),
-             ContainsSubstring("the first 20 faults\n") &&
-                 ContainsSubstring("line 1, column 96:") && !ContainsSubstring("column 101:"));
+  const std::string bounded = complaint(many);
+  CHECK_THAT(bounded, ContainsSubstring("100 faults\n") && ContainsSubstring("line 1, column 96:"));
+  CHECK_THAT(bounded, !ContainsSubstring("column 101:") && ContainsSubstring("\nand 80 more"));
 }
 
 TEST_CASE("numbers that no schedule has are too large, and the limit is said",
