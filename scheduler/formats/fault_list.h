@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "stagecraft/base/error.h"
+
 namespace stagecraft::formats {
 
 class FaultList {
@@ -18,6 +20,16 @@ class FaultList {
   /// Takes "line 2, column 7: '1X0' is no cell; a cell is ...".
   /// Errors: ScheduleParse, as refuse_if_any, once there are too_many().
   void note(std::string fault);
+
+  /// Reads something; what it throws is a fault, behind which the caller goes on.
+  template <class Read>
+  void attempt(Read&& read) {
+    try {
+      read();
+    } catch (const Error& error) {
+      note(error.message());
+    }
+  }
 
   [[nodiscard]] std::size_t count() const { return count_; }
   /// Whether a further fault is counted only: its text may be empty.

@@ -13,6 +13,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/formats/cell_text.h"
 #include "stagecraft/scheduler/formats/expressible.h"
+#include "stagecraft/scheduler/formats/fault_list.h"
 #include "stagecraft/scheduler/formats/python_lists.h"
 
 namespace stagecraft {
@@ -92,9 +93,10 @@ class Reader {
       rows_.emplace_back();
       while (const auto item = lists_.next_item()) {
         require_room(item->offset);
-        add(*item);
+        faults_.attempt([&] { add(*item); });
       }
     }
+    faults_.refuse_if_any();
     const bool any = std::ranges::any_of(
         rows_, [](const Schedule::Row& row) { return !std::ranges::all_of(row, &Cell::idle); });
     if (!any) {
@@ -152,6 +154,7 @@ class Reader {
   }
 
   PythonLists lists_;
+  formats::FaultList faults_;
   std::vector<Schedule::Row> rows_;
   std::size_t cells_ = 0;
   bool bubbles_ = false;

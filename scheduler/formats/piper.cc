@@ -15,6 +15,7 @@
 #include "stagecraft/base/nearest.h"
 #include "stagecraft/scheduler/formats/cell_text.h"
 #include "stagecraft/scheduler/formats/expressible.h"
+#include "stagecraft/scheduler/formats/fault_list.h"
 #include "stagecraft/scheduler/formats/json_reader.h"
 #include "stagecraft/scheduler/placement.h"
 
@@ -71,10 +72,11 @@ class Reader {
   void split(const Directive& directive);
   void place(const Directive& directive);
   [[nodiscard]] Task task(const Filter& filter) const;
-  [[nodiscard]] const Devices& devices_of(const Order& order) const;
-  [[nodiscard]] std::vector<Schedule::Row> rows() const;
+  [[nodiscard]] Schedule::Row row(const Order& order, const Devices*& devices);
+  [[nodiscard]] std::vector<Schedule::Row> rows();
 
   JsonReader json_;
+  formats::FaultList faults_;
   std::size_t cells_ = 0;
   std::string dimension_;  ///< the tag of microbatches; empty: the step is one
   std::optional<int> microbatches_;
@@ -106,7 +108,9 @@ Filter Reader::filter() {
     const auto* const pass =
         std::ranges::find(kPasses, name, [](const auto& entry) { return entry.first; });
     if (pass == kPasses.end()) {
-      json_.refuse(at, fmt::format("PASS is F, B, BI or BW, found {}", quoted(name)));
+      faults_.attempt(
+          [&] { json_.refuse(at, fmt::format("PASS is F, B, BI or BW, found {}", quoted(name))); });
+      continue;
     }
     filter.pass = pass->second;
   }
@@ -217,6 +221,10 @@ void Reader::take(Directive directive) {
   } else if (directive.op == "place") {
     place(directive);
   } else if (directive.op == "order") {
+    if (directive.groups.size() < 2) {
+      json_.refuse(directive.offset,
+                   "an order directive wants \"filters\" with two groups or more");
+    }
     orders_.push_back({directive.offset, std::move(directive.groups)});
   } else if (directive.op == "replicate" || directive.op == "shard") {
     says_more_ = true;
@@ -259,46 +267,51 @@ Task Reader::task(const Filter& filter) const {
   return {*filter.pass, StageId(*stage), Microbatch(*microbatch)};
 }
 
-/// Where the order's stages lie, which is one place.
-const Reader::Devices& Reader::devices_of(const Order& order) const {
-  const Devices* devices = nullptr;
+/// The cells of an order, and where its stages lie, which is one place.
+Schedule::Row Reader::row(const Order& order, const Devices*& devices) {
+  Schedule::Row row;
   for (const std::vector<Filter>& group : order.groups) {
+    std::vector<Task> tasks;
     for (const Filter& filter : group) {
-      const Devices& here = placed_.at(task(filter).stage.value);
-      if (devices && *devices != here) {
-        json_.refuse(filter.offset,
-                     fmt::format("an order is of one set of devices, this one is of [{}] and [{}]",
-                                 fmt::join(*devices, ", "),
-                                 fmt::join(here, ", ")));
-      }
-      devices = &here;
+      faults_.attempt([&] {
+        tasks.push_back(task(filter));
+        const Devices& here = placed_.at(tasks.back().stage.value);
+        if (devices && *devices != here) {
+          json_.refuse(
+              filter.offset,
+              fmt::format("an order is of one set of devices, this one is of [{}] and [{}]",
+                          fmt::join(*devices, ", "),
+                          fmt::join(here, ", ")));
+        }
+        devices = &here;
+      });
     }
+    row.push_back(tasks.size() == 1 ? Cell(tasks.front()) : Cell(std::move(tasks)));
   }
-  if (order.groups.size() < 2) {
-    json_.refuse(order.offset, "an order directive wants \"filters\" with two groups or more");
-  }
-  return *devices;
+  return row;
 }
 
-std::vector<Schedule::Row> Reader::rows() const {
+std::vector<Schedule::Row> Reader::rows() {
   std::map<Devices, Schedule::Row> rows;  // Piper's ranks: sets of devices by their numbers
   for (const auto& [stage, devices] : placed_) {
     rows[devices];
   }
   for (const Order& order : orders_) {
-    Schedule::Row& row = rows[devices_of(order)];
-    if (!row.empty()) {
-      json_.refuse(order.offset,
-                   fmt::format("the devices [{}] have an order already; join the two",
-                               fmt::join(devices_of(order), ", ")));
+    const Devices* devices = nullptr;
+    Schedule::Row cells = row(order, devices);
+    if (!devices) {
+      continue;  // none of its filters could be read
     }
-    for (const std::vector<Filter>& group : order.groups) {
-      std::vector<Task> tasks;
-      std::ranges::transform(
-          group, std::back_inserter(tasks), [&](const Filter& f) { return task(f); });
-      row.push_back(tasks.size() == 1 ? Cell(tasks.front()) : Cell(std::move(tasks)));
-    }
+    faults_.attempt([&] {
+      if (!rows[*devices].empty()) {
+        json_.refuse(order.offset,
+                     fmt::format("the devices [{}] have an order already; join the two",
+                                 fmt::join(*devices, ", ")));
+      }
+      rows[*devices] = std::move(cells);
+    });
   }
+  faults_.refuse_if_any();
   std::vector<Schedule::Row> list;
   for (auto& [devices, row] : rows) {
     if (row.empty()) {
@@ -315,9 +328,11 @@ std::vector<Schedule::Row> Reader::rows() const {
 PiperSchedule Reader::run() {
   open_array("Piper's directives");
   while (json_.next_element()) {
-    take(directive());
+    Directive read = directive();
+    faults_.attempt([&] { take(std::move(read)); });
   }
   json_.finish();
+  faults_.refuse_if_any();
   if (orders_.empty()) {
     throw Error(Errc::ScheduleParse,
                 "the file has no order directive; Piper chooses the order itself then, so there is "

@@ -174,11 +174,7 @@ void CsvReader::line(std::string_view text) {
     if (!formats::has_room(rows_.size() - 1, ++cells_)) {
       fail({line_, begin + indent + 1}, formats::kNoRoom);
     }
-    try {
-      cell(trimmed, {line_, begin + indent + 1});
-    } catch (const Error& error) {
-      faults_.note(error.message());
-    }
+    faults_.attempt([&] { cell(trimmed, {line_, begin + indent + 1}); });
     if (comma == text.size()) {
       return;
     }

@@ -231,11 +231,9 @@ Schedule Parser::run() {
       continue;
     }
     if (content.front() == '@') {
-      try {
+      faults_.attempt([&] {
         header(content, {line_, static_cast<std::size_t>(content.data() - whole.data()) + 1});
-      } catch (const Error& error) {
-        faults_.note(error.message());
-      }
+      });
     } else {
       row(line);
     }

@@ -12,12 +12,14 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/formats/cell_text.h"
 #include "stagecraft/scheduler/formats/expressible.h"
+#include "stagecraft/scheduler/formats/fault_list.h"
 #include "stagecraft/scheduler/formats/python_lists.h"
 
 namespace stagecraft {
 namespace {
 
 using formats::PythonCall;
+using formats::PythonItem;
 using formats::PythonLists;
 using formats::quoted;
 
@@ -57,7 +59,11 @@ void require_plain(const PythonLists& lists, const PythonCall& call) {
   }
 }
 
-Task task_of(const PythonLists& lists, const PythonCall& call, std::size_t row) {
+Task task_of(const PythonLists& lists, const PythonItem& item, std::size_t row) {
+  if (item.tuple || item.calls.empty()) {
+    lists.refuse(item.offset, "a row holds ScheduledNode(...) only");
+  }
+  const PythonCall& call = item.calls.front();
   if (call.name != "ScheduledNode") {
     lists.refuse(call.offset,
                  fmt::format("{} is no node of the zero-bubble scheduler; a row holds "
@@ -83,20 +89,19 @@ Task task_of(const PythonLists& lists, const PythonCall& call, std::size_t row) 
 
 Schedule parse_zero_bubble(std::string_view text) {
   PythonLists lists(text);
+  formats::FaultList faults;
   std::vector<Schedule::Row> rows;
   std::size_t cells = 0;
   while (lists.next_row()) {
     rows.emplace_back();
     while (const auto item = lists.next_item()) {
-      if (item->tuple || item->calls.empty()) {
-        lists.refuse(item->offset, "a row holds ScheduledNode(...) only");
-      }
       if (!formats::has_room(rows.size() - 1, ++cells)) {
         lists.refuse(item->offset, formats::kNoRoom);
       }
-      rows.back().emplace_back(task_of(lists, item->calls.front(), rows.size() - 1));
+      faults.attempt([&] { rows.back().emplace_back(task_of(lists, *item, rows.size() - 1)); });
     }
   }
+  faults.refuse_if_any();
   if (cells == 0) {
     throw Error(Errc::ScheduleParse,
                 "the list holds no ScheduledNode; print what create_schedule() returns");

@@ -117,6 +117,13 @@ TEST_CASE("what is no array of JaxPP is refused with its place", "[scheduler][ja
   (void)complaint(broken);
 }
 
+TEST_CASE("all faults of a list are told at once", "[scheduler][jaxpp]") {
+  CHECK_THAT(complaint("[[Tusk(), Task(stage_id=0, mubatch_idx=0, fwd_or_bwd=TaskType.FWD)],\n"
+                       " [Task(stage_id=0, mubatch_idx=x, fwd_or_bwd=TaskType.FWD)]]"),
+             ContainsSubstring("2 faults") && ContainsSubstring("line 1, column 3: 'Tusk'") &&
+                 ContainsSubstring("line 2, column 3: a Task wants mubatch_idx="));
+}
+
 TEST_CASE("what JaxPP's array cannot say is refused", "[scheduler][jaxpp]") {
   CHECK_THAT(not_written(Schedule::parse("0F0 0B0 0U")),
              ContainsSubstring("JaxPP's array cannot express 0U (row 0, column 2)"));

@@ -127,10 +127,13 @@ TEST_CASE("directives that are no schedule are refused with their place", "[sche
     return complaint(list({kSplit, kPlace, R"({"op": "order", "filters": )" + filters + "}"}));
   };
   CHECK_THAT(order(R"([[{"PP": 0, "MB": 0, "PASS": "F"}]])"), ContainsSubstring("two groups"));
-  CHECK_THAT(order(R"([[{"PP": 0, "MB": 1, "PASS": "F"}]])"), ContainsSubstring("split into 1"));
-  CHECK_THAT(order(R"([[{"PP": 0, "MB": "*", "PASS": "F"}]])"), ContainsSubstring("several tasks"));
-  CHECK_THAT(order(R"([[{"PP": 0, "MB": 0, "EP": 0, "PASS": "F"}]])"),
-             ContainsSubstring("several tasks or parts"));
+  CHECK_THAT(order(R"([[{"PP": 0, "MB": 1, "PASS": "F"}], [{"PP": 0, "MB": 0, "PASS": "B"}]])"),
+             ContainsSubstring("split into 1"));
+  CHECK_THAT(order(R"([[{"PP": 0, "MB": "*", "PASS": "F"}], [{"PP": 0, "MB": 0, "PASS": "B"}]])"),
+             ContainsSubstring("several tasks"));
+  CHECK_THAT(
+      order(R"([[{"PP": 0, "MB": 0, "EP": 0, "PASS": "F"}], [{"PP": 0, "MB": 0, "PASS": "B"}]])"),
+      ContainsSubstring("several tasks or parts"));
   CHECK_THAT(order(R"([[{"PP": 0, "MB": 0, "PASS": "W"}]])"), ContainsSubstring("F, B, BI or BW"));
   CHECK_THAT(order("[[]]"), ContainsSubstring("one filter or more"));
   CHECK_THAT(order("[{}]"), ContainsSubstring("the filters of a group"));
@@ -138,6 +141,17 @@ TEST_CASE("directives that are no schedule are refused with their place", "[sche
   (void)complaint("[");
   (void)complaint("[1]");
   (void)complaint("{}");
+}
+
+TEST_CASE("all faults of the directives are told at once", "[scheduler][piper]") {
+  CHECK_THAT(complaint(list({R"({"op": "ordr"})", R"({"op": "place", "filter": {}})", kSplit})),
+             ContainsSubstring("2 faults") && ContainsSubstring("'ordr'") &&
+                 ContainsSubstring("line 2, column 2: a place directive"));
+  const std::string order =
+      R"({"op": "order", "filters": [[{"PP": 1, "MB": 0, "PASS": "F"}], [{"PP": 0, "MB": 7, "PASS": "B"}]]})";
+  CHECK_THAT(complaint(list({kSplit, kPlace, order})),
+             ContainsSubstring("2 faults") && ContainsSubstring("stage 1 is placed nowhere") &&
+                 ContainsSubstring("MB is 7, but the step is split into 1"));
 }
 
 TEST_CASE("an order over two sets of devices is refused", "[scheduler][piper]") {
