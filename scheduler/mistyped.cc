@@ -1,14 +1,18 @@
 #include "stagecraft/scheduler/mistyped.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
-#include <vector>
+
+#include <fmt/format.h>
 
 #include "stagecraft/scheduler/task_graph.h"
-#include "stagecraft/scheduler/validate.h"
 
 namespace stagecraft {
 namespace {
+
+constexpr std::size_t kMostTold = 20;
 
 /// Of one stage and kind.
 struct Tasks {
@@ -71,6 +75,29 @@ std::map<std::pair<StageId, CellKind>, Tasks> by_stage_and_kind(const TaskGraph&
   return all;
 }
 
+std::string place_text(const Schedule& schedule, int row, int column) {
+  const bool list = schedule.form() == Schedule::Form::List;
+  return fmt::format("row {}, {} {}", row, list ? "position" : "column", column);
+}
+
+Violation violation_of(const Mistyped& mistyped, const Schedule& schedule) {
+  const auto [row, column] = mistyped.other;
+  Violation v;
+  v.rule = "V08";
+  v.row = mistyped.row;
+  v.column = mistyped.column;
+  v.task = mistyped.found;
+  v.missing = to_string(mistyped.meant);
+  v.message = fmt::format("{} is at {} and again here, and {} is missing; write {}",
+                          to_string(mistyped.found),
+                          place_text(schedule, row, column),
+                          to_string(mistyped.meant),
+                          to_string(mistyped, schedule));
+  v.cells = {{mistyped.row, mistyped.column}, mistyped.other};
+  v.mistyped = mistyped;
+  return v;
+}
+
 }  // namespace
 
 Schedule apply(const Schedule& schedule, const Mistyped& mistyped) {
@@ -98,20 +125,53 @@ std::optional<Mistyped> find_mistyped(const Schedule& schedule, const StageGraph
       continue;
     }
     const std::vector<const Entry*>& places = of.places.at(*twice);
-    const auto at = [&](const Entry& entry) {
+    const auto at = [&](const Entry& entry, const Entry& other) {
       return Mistyped{entry.row,
                       entry.column,
                       {kind, stage, Microbatch(*twice)},
-                      {kind, stage, Microbatch(*missing)}};
+                      {kind, stage, Microbatch(*missing)},
+                      {other.row, other.column}};
     };
     const auto faults = [&](const Mistyped& m) {
       return validate(apply(schedule, m), graph).size();
     };
-    const Mistyped second = at(*places.back());
-    const Mistyped first = at(*places.front());
+    const Mistyped second = at(*places.back(), *places.front());
+    const Mistyped first = at(*places.front(), *places.back());
     return faults(first) < faults(second) ? first : second;
   }
   return std::nullopt;
+}
+
+std::string to_string(const Mistyped& mistyped, const Schedule& schedule) {
+  return fmt::format("{} for {} ({})",
+                     to_string(mistyped.meant),
+                     to_string(mistyped.found),
+                     place_text(schedule, mistyped.row, mistyped.column));
+}
+
+std::vector<Violation> tell_mistyped(std::vector<Violation> found,
+                                     const Schedule& schedule,
+                                     const StageGraph& graph,
+                                     const ValidateOptions& options) {
+  std::vector<Violation> told;
+  Schedule mended = schedule;
+  while (!found.empty() && told.size() < kMostTold) {
+    const auto mistyped = find_mistyped(mended, graph);
+    if (!mistyped) {
+      break;
+    }
+    told.push_back(violation_of(*mistyped, schedule));
+    mended = apply(mended, *mistyped);
+    found = validate(mended, graph, options);
+  }
+  if (!told.empty()) {
+    for (Violation& v : found) {
+      v.repair.reset();  // its cells have other names than in the schedule
+    }
+  }
+  std::ranges::move(found, std::back_inserter(told));
+  std::ranges::stable_sort(told, {}, &Violation::rule);
+  return told;
 }
 
 }  // namespace stagecraft

@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "stagecraft/scheduler/communication.h"
@@ -32,6 +33,15 @@ struct Exchange {
   int second = 0;
 
   friend bool operator==(const Exchange&, const Exchange&) = default;
+};
+
+/// A cell's member whose number is wrong: it is there twice, and what was meant is not.
+struct Mistyped {
+  int row = 0;
+  int column = 0;  ///< or position of a list
+  Task found;
+  Task meant;
+  std::pair<int, int> other;  ///< row and column of the one that is right
 };
 
 struct Violation {
@@ -61,6 +71,7 @@ struct Violation {
   /// Where one exchange is enough: V29, and the first of all others that are about order (V20 to
   /// V25, V27, V31), which it repairs together.
   std::optional<Exchange> repair;
+  std::optional<Mistyped> mistyped;  ///< what repairs a V08 that tell_mistyped() found
 };
 
 /// How many queues a row has for what it sends and receives.

@@ -10,56 +10,91 @@
 namespace stagecraft::rules {
 namespace {
 
-using Edges = std::vector<Edge>;
-
 /// One end of a transfer in the queue of a row's stream.
 struct Queued {
   int row, stream, place, vertex;
   auto operator<=>(const Queued&) const = default;
 };
 
-void add_rows(const Input& in, Edges& edges) {
-  for (int e = 1; e < static_cast<int>(in.tasks.entries().size()); ++e) {
-    if (in.tasks.entry(e).row == in.tasks.entry(e - 1).row) {
-      edges.push_back({e - 1, e});
-    }
+/// The graph of who waits for whom; an edge goes from who is waited for to who waits.
+///
+/// Vertices: the entries, then one per transfer, then the places of the orders they follow: of its
+/// row for an entry, of its queues for a transfer. What follows another in an order is reached
+/// through its place there, and going on from place to place costs nothing, so that a cycle is as
+/// long as it has entries and transfers that are told.
+class WaitGraph {
+ public:
+  WaitGraph(const Input& in, const std::vector<Rendezvous>& transfers, TransferStreams streams);
+  /// Returns the entries and transfers of a cycle that are told, or nothing.
+  [[nodiscard]] std::vector<int> cycle() const;
+
+ private:
+  void add_rows(const Input& in);
+  void add_queues(std::vector<Queued> queues);
+  void follow(int vertex, bool first);
+
+  int told_;  ///< the vertices that are entries or transfers; places have numbers from here on
+  int size_;
+  int before_ = 0;  ///< the vertex that follow() was called with last
+  std::vector<Edge> edges_;
+};
+
+/// The vertex is the next of an order, or its first.
+void WaitGraph::follow(int vertex, bool first) {
+  const int place = size_++;
+  edges_.push_back({place, vertex, 1});
+  if (!first) {
+    edges_.push_back({before_, place, 0});
+    edges_.push_back({place - 1, place, 0});
+  }
+  before_ = vertex;
+}
+
+void WaitGraph::add_rows(const Input& in) {
+  for (int e = 0; e < static_cast<int>(in.tasks.entries().size()); ++e) {
+    follow(e, e == 0 || in.tasks.entry(e).row != in.tasks.entry(e - 1).row);
   }
 }
 
-void add_queues(std::vector<Queued> queues, Edges& edges) {
+void WaitGraph::add_queues(std::vector<Queued> queues) {
   std::ranges::sort(queues);
-  for (std::size_t i = 1; i < queues.size(); ++i) {
-    if (queues[i].row == queues[i - 1].row && queues[i].stream == queues[i - 1].stream) {
-      edges.push_back({queues[i - 1].vertex, queues[i].vertex});
-    }
+  for (std::size_t i = 0; i < queues.size(); ++i) {
+    follow(
+        queues[i].vertex,
+        i == 0 || queues[i].row != queues[i - 1].row || queues[i].stream != queues[i - 1].stream);
   }
 }
 
-/// Vertices: the entries, then one per transfer. Who waits is behind whom it waits for.
-Digraph rendezvous_graph(const Input& in,
-                         const std::vector<Rendezvous>& transfers,
-                         TransferStreams streams) {
+WaitGraph::WaitGraph(const Input& in,
+                     const std::vector<Rendezvous>& transfers,
+                     TransferStreams streams)
+    : told_(static_cast<int>(in.tasks.entries().size() + transfers.size())), size_(told_) {
   const int entries = static_cast<int>(in.tasks.entries().size());
   const bool shared = streams == TransferStreams::OnePerRank;
-  Edges edges;
   std::vector<Queued> queues;
-  add_rows(in, edges);
+  add_rows(in);
   for (std::size_t i = 0; i < transfers.size(); ++i) {
     const Rendezvous& r = transfers[i];
     const int vertex = entries + static_cast<int>(i);
     for (const int before : {r.sent_after, r.received_after}) {
       if (before != TaskGraph::kMissing) {
-        edges.push_back({before, vertex});
+        edges_.push_back({before, vertex});
       }
     }
-    edges.push_back({vertex, r.transfer.to});
+    edges_.push_back({vertex, r.transfer.to});
     const int from_row = in.tasks.entry(r.transfer.from).row;
     const int to_row = in.tasks.entry(r.transfer.to).row;
     queues.push_back({from_row, shared ? 0 : 2 * to_row, r.send_place, vertex});
     queues.push_back({to_row, shared ? 0 : 2 * from_row + 1, r.receive_place, vertex});
   }
-  add_queues(std::move(queues), edges);
-  return digraph(entries + static_cast<int>(transfers.size()), edges);
+  add_queues(std::move(queues));
+}
+
+std::vector<int> WaitGraph::cycle() const {
+  constexpr std::size_t kSearches = 256;
+  std::vector<int> cycle = shortest_cycle(digraph(size_, edges_), {}, kSearches);
+  std::erase_if(cycle, [&](int vertex) { return vertex >= told_; });
+  return cycle;
 }
 
 }  // namespace
@@ -68,9 +103,7 @@ std::optional<Violation> find_blocked_streams(const Input& in,
                                               const std::vector<Rendezvous>& transfers,
                                               TransferStreams streams,
                                               const std::function<std::string(std::size_t)>& name) {
-  constexpr std::size_t kSearches = 256;
-  const std::vector<int> cycle =
-      shortest_cycle(rendezvous_graph(in, transfers, streams), {}, kSearches);
+  const std::vector<int> cycle = WaitGraph(in, transfers, streams).cycle();
   if (cycle.empty()) {
     return std::nullopt;
   }

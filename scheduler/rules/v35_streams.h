@@ -5,6 +5,8 @@
 /// and need the values (v31_transfers.cc), or as a file lists them (v31_listed_transfers.cc).
 /// Whoever asks makes sure first that the rows run by themselves (V29): they would get stuck here
 /// again.
+/// A cycle is told by its turns, as that of V29 is: of entries that follow each other in a row, and
+/// of transfers that follow each other in a queue, the first and the last.
 #pragma once
 
 #include <functional>
@@ -28,8 +30,9 @@ struct Rendezvous {
   int receive_place = 0;
 };
 
-/// Returns the shortest cycle in which entries and transfers wait for each other, or nothing when
-/// there is none; its message is still empty. `name(i)`: how the cycle names transfer i.
+/// Returns the cycle with the fewest turns in which entries and transfers wait for each other, or
+/// nothing when there is none; its message is still empty. `name(i)`: how the cycle names
+/// transfer i.
 [[nodiscard]] std::optional<Violation> find_blocked_streams(
     const Input& in,
     const std::vector<Rendezvous>& transfers,

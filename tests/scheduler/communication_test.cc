@@ -125,6 +125,17 @@ TEST_CASE("V35: an order that one stream per row cannot serve is a circle of tra
             .empty());
 }
 
+TEST_CASE("V35: a circle of transfers is told by its turns", "[scheduler][communication]") {
+  // In both queues the transfers of microbatches 1 and 2 follow each other: one turn each.
+  const auto found = check(
+      "0F0,0SEND_F0,0RECV_B0,0F1,0SEND_F1,0F2,0SEND_F2,0B0,0RECV_B1,0B1,0RECV_B2,0B2\n"
+      "1RECV_F0,1F0,1RECV_F1,1RECV_F2,1B0,1SEND_B0,1F1,1B1,1SEND_B1,1F2,1B2,1SEND_B2\n");
+  REQUIRE(codes(found) == Rules{"V35"});
+  CHECK(found[0].cycle.size() == 2);
+  CHECK(found[0].cells.size() == 2);
+  CHECK_THAT(found[0].missing, ContainsSubstring("1SEND_B0 with 0RECV_B0"));
+}
+
 TEST_CASE("communication on another row, twice, or of what does not exist",
           "[scheduler][communication]") {
   CHECK(codes(check(with(kPair, "1RESHARD", "1RESHARD,0SEND_F0"))) == Rules{"V07"});

@@ -342,6 +342,41 @@ TEST_CASE("the reader finds the format, or is told", "[tools][schedule]") {
       run_schedule({"check", "-", "--from", "jsn"}, kValid), 2, {"--from", "did you mean json?"});
 }
 
+TEST_CASE("a number that was mistyped is one violation, which says what was meant",
+          "[tools][schedule]") {
+  const std::string typo = "@form list\n0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B0\n";
+  const CommandResult text = run_schedule({"check", "-"}, typo);
+  CHECK(text.exit_code == 1);
+  CHECK_THAT(text.err, ContainsSubstring("\nrepair: write 1B1 for 1B0 (row 1, position 3); "));
+  CHECK_THAT(text.err, !ContainsSubstring("V10") && !ContainsSubstring("V29"));
+  const Json found = check_json(typo, 1).at("violations");
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].at("rule") == "V08");
+  CHECK(found[0].at("message") ==
+        "1B0 is at row 1, position 1 and again here, and 1B1 is missing; write 1B1 for 1B0 "
+        "(row 1, position 3)");
+  CHECK(found[0].at("repair") ==
+        Json::parse(R"([{"row": 1, "column": 3, "task": "1B0", "meant": "1B1"}])"));
+}
+
+TEST_CASE("two mistyped numbers are two violations, and what else is wrong is told beside them",
+          "[tools][schedule]") {
+  const Json found =
+      check_json("@form list\n@rows 3\n0F0 0F0 0B0 0B1\n1F0 1F1 1B0 1B0\n", 1).at("violations");
+  REQUIRE(found.size() == 3);
+  CHECK(found[0].at("rule") == "V02");
+  CHECK(found[1].at("repair")[0].at("meant") == "0F1");
+  CHECK(found[2].at("repair")[0].at("meant") == "1B1");
+}
+
+TEST_CASE("a task that is there twice while two are missing is no mistyped number",
+          "[tools][schedule]") {
+  const Json found = check_json("@microbatches 3\n@form list\n0F0 0F0 0B0\n", 1).at("violations");
+  CHECK(found[0].at("rule") == "V08");
+  CHECK(found[0].at("repair").empty());
+  CHECK(found[1].at("rule") == "V09");
+}
+
 TEST_CASE("what cannot be read is exit status 2, with line, column and cell",
           "[tools][schedule][bad-input]") {
   const TemporaryFolder folder;
@@ -355,7 +390,7 @@ TEST_CASE("what cannot be read is exit status 2, with line, column and cell",
   refused("@pages 3\n0F0 0B0\n", {"@pages", "line 1"});
   refused("{\"rows\": [", {"JSON"});
   refused("[1, 2]", {"JSON"});
-  refused("{\"lines\": []}", {"lines"});
+  refused(R"({"rows": [[null]], "lines": []})", {"lines"});
   refused("", {"found nothing"});
   refused(" \n\t\n", {"found nothing"});
   refused("# only a comment\n", {"row"});

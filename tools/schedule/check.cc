@@ -25,7 +25,7 @@ Json place_json(int place) {
   return place == Violation::kNowhere ? Json(nullptr) : Json(place);
 }
 
-/// The two cells, or nothing.
+/// The two cells to exchange, or the one to write anew, or nothing.
 Json repair_json(const Schedule& schedule, const Violation& v) {
   Json cells = Json::array();
   if (v.repair) {
@@ -35,6 +35,12 @@ Json repair_json(const Schedule& schedule, const Violation& v) {
                        {"column", column},
                        {"task", to_string(row[static_cast<std::size_t>(column)])}});
     }
+  }
+  if (const auto& m = v.mistyped) {
+    cells.push_back({{"row", m->row},
+                     {"column", m->column},
+                     {"task", to_string(m->found)},
+                     {"meant", to_string(m->meant)}});
   }
   return cells;
 }

@@ -48,14 +48,9 @@ bool Repair::mend_number() {
   if (!mistyped) {
     return false;
   }
-  const bool array = repaired_.schedule.form() == Schedule::Form::Array;
   take(apply(repaired_.schedule, *mistyped),
-       fmt::format("wrote {} for {} (row {}, {} {}), which is there twice while {} is missing",
-                   to_string(mistyped->meant),
-                   to_string(mistyped->found),
-                   mistyped->row,
-                   array ? "column" : "position",
-                   mistyped->column,
+       fmt::format("wrote {}, which is there twice while {} is missing",
+                   to_string(*mistyped, repaired_.schedule),
                    to_string(mistyped->meant)));
   return true;
 }

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/mistyped.h"
 #include "stagecraft/scheduler/no_chain.h"
 #include "stagecraft/scheduler/render/terminal.h"
 #include "stagecraft/tools/schedule/number_text.h"
@@ -46,17 +47,15 @@ std::string cycle_text(const Schedule& schedule, const Violation& v) {
 }  // namespace
 
 std::vector<Violation> violations_of(const ScheduleFile& file, std::optional<MemoryModel> memory) {
-  std::vector<Violation> found =
-      validate(file.schedule,
-               file.graph,
-               {.memory = std::move(memory), .communication = file.communication});
+  const ValidateOptions options{.memory = std::move(memory), .communication = file.communication};
+  std::vector<Violation> found = validate(file.schedule, file.graph, options);
   const bool array = file.schedule.form() == Schedule::Form::Array;
   if (file.chain_assumed && array && !found.empty() && file.communication.empty()) {
     if (auto no_chain = find_no_chain(file.schedule)) {
       return {std::move(*no_chain)};
     }
   }
-  return found;
+  return tell_mistyped(std::move(found), file.schedule, file.graph, options);
 }
 
 void require_valid(const ScheduleFile& file) {
@@ -105,6 +104,12 @@ std::string report_text(const ScheduleFile& file,
     if (v.rule == "V29" && cycles++ < kCyclesShown) {
       text += cycle_text(file.schedule, v);
     }
+  }
+  const auto mistyped =
+      std::ranges::find_if(violations, [](const Violation& v) { return v.mistyped.has_value(); });
+  if (mistyped != violations.end()) {
+    text += fmt::format("\nrepair: write {}; stagecraft schedule fix does it\n",
+                        to_string(*mistyped->mistyped, file.schedule));
   }
   if (const auto exchange = proposed_exchange(violations)) {
     text += fmt::format("\nrepair: exchange {}; stagecraft schedule fix does it\n",

@@ -12,8 +12,8 @@
 
 namespace stagecraft::tools {
 
-/// Returns all violations, those of the communication that the file lists included. `memory`: what
-/// a row may hold.
+/// Returns all violations, those of the communication that the file lists included; a number that
+/// was mistyped is one. `memory`: what a row may hold.
 [[nodiscard]] std::vector<Violation> violations_of(const ScheduleFile& file,
                                                    std::optional<MemoryModel> memory = {});
 
@@ -25,7 +25,7 @@ void require_valid(const ScheduleFile& file);
 [[nodiscard]] std::string size_text(const ScheduleFile& file);
 
 /// Returns the grid with what is wrong marked on it, the violations below it, then cycles cell by
-/// cell and the exchange that repairs.
+/// cell and what repairs.
 [[nodiscard]] std::string report_text(const ScheduleFile& file,
                                       const std::vector<Violation>& violations,
                                       const Console& console);
