@@ -118,7 +118,8 @@ Schedule apply(const Schedule& schedule, const Mistyped& mistyped) {
 std::optional<Mistyped> find_mistyped(const Schedule& schedule, const StageGraph& graph) {
   const TaskGraph tasks(schedule.rows(), graph, schedule.microbatches());
   for (const auto& [key, of] : by_stage_and_kind(tasks)) {
-    const auto& [stage, kind] = key;
+    const StageId stage = key.first;
+    const CellKind kind = key.second;
     const auto twice = only_double(of);
     const auto missing = twice ? only_missing(tasks, kind, stage) : std::nullopt;
     if (!missing) {

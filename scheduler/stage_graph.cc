@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <ranges>
 
 #include <fmt/format.h>
 
@@ -235,8 +234,8 @@ void StageGraph::freeze(const std::vector<int>& stages) {
   for (const auto& [first, second] : replica_pairs_) {
     freeze_with(first, second);
   }
-  for (const auto& [first, second] : std::views::reverse(replica_pairs_)) {
-    freeze_with(second, first);
+  for (auto pair = replica_pairs_.rbegin(); pair != replica_pairs_.rend(); ++pair) {
+    freeze_with(pair->second, pair->first);
   }
   for (const StageId s : topological_order().value_or(std::vector<StageId>{})) {
     set_needs_input_grad(s,

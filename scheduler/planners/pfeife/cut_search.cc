@@ -171,8 +171,7 @@ std::vector<std::vector<int>> starting_cuts(const OperatorRow& row, int stages) 
                                        equal_shares(row, stages, time),
                                        equal_shares(row, stages, bytes)};
   std::ranges::sort(starts);
-  const auto repeated = std::ranges::unique(starts);
-  starts.erase(repeated.begin(), repeated.end());
+  starts.erase(std::unique(starts.begin(), starts.end()), starts.end());
   return starts;
 }
 
