@@ -75,7 +75,7 @@ BuildRequest request_of(const MakeOptions& o, const CLI::App& app, Console& cons
   }
   request.set = key_values(kCommand, "--set", o.set);
   if (!o.costs.empty()) {
-    request.costs = read_costs(o.costs, console);
+    request.costs = read_stage_costs(o.costs, console);
   }
   return request;
 }

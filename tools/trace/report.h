@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 
 #include "stagecraft/scheduler/comparison.h"
@@ -15,17 +14,16 @@
 
 namespace stagecraft::tools {
 
-/// Whose times the plan was simulated with. A plan of the run's own times says what order and data
-/// ask of them; only one of costs from before the run is a prediction.
-enum class PlannedBy : std::uint8_t { ThisRun, Costs };
+// `run.planned_with` says whose times the plan was simulated with; none: the run's own. A plan of
+// the run's own times says what order and data ask of them; only one of costs from before the run
+// is a prediction.
 
 /// Bubble and makespan, then how each rank spent it, planned and measured, then what a step takes
 /// besides. Lines of at most 80 columns. Ends in a newline.
 [[nodiscard]] std::string comparison_text(const Comparison& comparison,
                                           const Measurements& measured,
                                           const Layout& layout,
-                                          const TraceHeader& run,
-                                          PlannedBy by);
+                                          const TraceHeader& run);
 
 /// The `limit` cells that are furthest from their plan. Ends in a newline.
 [[nodiscard]] std::string cells_text(const Comparison& comparison,
@@ -37,7 +35,6 @@ enum class PlannedBy : std::uint8_t { ThisRun, Costs };
                                           const Measurements& measured,
                                           const Layout& layout,
                                           const TraceHeader& run,
-                                          PlannedBy by,
                                           std::size_t limit);
 
 }  // namespace stagecraft::tools
