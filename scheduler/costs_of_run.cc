@@ -10,19 +10,7 @@ double ratio(double one, double other, double otherwise) {
   return other > 0 ? one / other : otherwise;
 }
 
-/// What the stage's graph leaves to do of the halves, which together take as long as before.
-void settle_halves(Durations& durations, const StageGraph& graph, StageId stage) {
-  if (!graph.needs_weight_grad(stage)) {
-    durations.backward_input += std::exchange(durations.backward_weight, 0.0);
-  } else if (graph.is_surplus({CellKind::BackwardInput, stage, Microbatch(0)})) {
-    durations.backward_weight += std::exchange(durations.backward_input, 0.0);
-  }
-}
-
-Durations completed(Durations measured,
-                    const Durations& known,
-                    const StageGraph& graph,
-                    StageId stage) {
+Durations completed(Durations measured, const Durations& known) {
   const double halves = measured.backward_input + measured.backward_weight;
   const double known_halves = known.backward_input + known.backward_weight;
   if (halves == 0) {
@@ -32,7 +20,6 @@ Durations completed(Durations measured,
   } else if (measured.backward == 0) {
     measured.backward = halves * ratio(known.backward, known_halves, 1);
   }
-  settle_halves(measured, graph, stage);
   return measured;
 }
 
@@ -45,12 +32,23 @@ Costs costs_of_run(const Measurements& measured, const Costs& known, const Stage
   made.stages = {};
   made.stages.memory = known.stages.memory;
   for (std::size_t s = 0; s < seen.stages.each.size(); ++s) {
-    const StageId stage(s);
-    made.stages.each.push_back(
-        completed(seen.stages.each[s], known.stages.of_stage(stage), graph, stage));
+    made.stages.each.push_back(completed(seen.stages.each[s], known.stages.of_stage(StageId(s))));
   }
+  settle_halves(made.stages, graph);
   made.links.each = seen.links.each;
   return made;
+}
+
+void settle_halves(StageCosts& costs, const StageGraph& graph) {
+  for (std::size_t s = 0; s < costs.each.size(); ++s) {
+    const StageId stage(s);
+    Durations& durations = costs.each[s];
+    if (!graph.needs_weight_grad(stage)) {
+      durations.backward_input += std::exchange(durations.backward_weight, 0.0);
+    } else if (graph.is_surplus({CellKind::BackwardInput, stage, Microbatch(0)})) {
+      durations.backward_weight += std::exchange(durations.backward_input, 0.0);
+    }
+  }
 }
 
 }  // namespace stagecraft

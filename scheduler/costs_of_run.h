@@ -23,4 +23,9 @@ namespace stagecraft {
                                  const Costs& known,
                                  const StageGraph& graph);
 
+/// Puts the time of halves that do nothing down to the others, so that a backward's two take as
+/// long together as before: who simulates with the model's graph has it so, and now everybody.
+/// Requires: times of every stage of the graph.
+void settle_halves(StageCosts& costs, const StageGraph& graph);
+
 }  // namespace stagecraft

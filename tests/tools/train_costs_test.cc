@@ -1,21 +1,17 @@
 /// `train --costs` and `--costs-out`: what a run measured predicts the next, by the numbers of the
 /// simulator, and files that cannot predict it are refused before anything is trained.
 
-#include <algorithm>
+#include <csignal>
 #include <fstream>
-#include <sstream>
 
-#include "stagecraft/scheduler/schedule.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/own_cache.h"
-#include "stagecraft/tests/tools/command_run.h"
 #include "stagecraft/tests/tools/train_run.h"
 
 namespace stagecraft::tests {
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::StartsWith;
 using Json = nlohmann::json;
 using Words = std::vector<std::string>;
 
@@ -161,6 +157,27 @@ TEST_CASE("copies of stages have costs of their own", "[tools][train][costs]") {
   CHECK(first.json().at("stages").at("each").size() == 4);
   CHECK(makespan(train_json({"--schedule", plan, "--costs", first.costs}).timeline,
                  "planned_makespan") == simulated(plan, first.costs));
+}
+
+TEST_CASE("a run that a signal ends, or that nobody hears, leaves its costs",
+          "[tools][train][costs]") {
+  const TemporaryFolder folder;
+  const std::string costs = folder.path() + "/costs.json";
+  RunningCommand run(small_train({"--steps", "100000", "--ranks", "2", "--costs-out", costs}));
+  REQUIRE(run.wait_for_output("step 3/"));
+  run.send_signal(SIGINT);
+  CHECK(run.wait().exit_code == 130);
+  CHECK(Json::parse(read_text_file(costs)).at("stages").at("each").size() == 2);
+
+  std::string line;
+  for (const std::string& word :
+       small_train({"--ranks", "3", "--layers", "3", "--costs-out", costs})) {
+    line += word + " ";
+  }
+  const CommandResult unheard = run_command({"bash", "-c", line + "> /dev/full"});
+  CHECK(unheard.exit_code == 2);
+  CHECK_THAT(unheard.err, ContainsSubstring("the run goes on for '" + costs + "'"));
+  CHECK(Json::parse(read_text_file(costs)).at("stages").at("each").size() == 3);
 }
 
 TEST_CASE("without --costs the plan is fitted, and a trace has none", "[tools][train][costs]") {

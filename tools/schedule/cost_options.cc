@@ -78,6 +78,21 @@ Costs read_stage_costs(const std::string& path, Console& console) {
   return costs;
 }
 
+void note_misfit(const std::string& file,
+                 const Costs& costs,
+                 const Schedule& schedule,
+                 const StageGraph& graph,
+                 Console& console) {
+  if (file.empty() || !knows_stage_times(costs)) {
+    return;
+  }
+  if (const auto misfit = costs_misfit(costs, schedule, graph)) {
+    console.err << fmt::format("note: --costs {}: {}; what it does not say takes the default\n",
+                               source_name(file),
+                               *misfit);
+  }
+}
+
 bool knows_memory(const Costs& costs) {
   const MemoryModel& memory = costs.stages.memory;
   return !memory.fixed.empty() || !memory.activations.empty() || !memory.transient.empty() ||

@@ -105,7 +105,11 @@ ExitCode make_schedule(const Words& words, Console& console) {
     return ExitCode::Good;
   }
   const ScheduleFormat format = format_of(kCommand, "--format", options.format);
-  const Schedule schedule = build(options, request_of(options, app, console));
+  const BuildRequest request = request_of(options, app, console);
+  const Schedule schedule = build(options, request);
+  if (request.costs) {
+    note_misfit(options.costs, *request.costs, schedule, schedule.stage_graph(), console);
+  }
   write_output(options.output, write_schedule(schedule, schedule.stage_graph(), format), console);
   return ExitCode::Good;
 }

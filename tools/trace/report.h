@@ -2,6 +2,10 @@
 ///
 /// `stagecraft train` closes with it, `stagecraft trace compare` is about it. What is compared by
 /// row is told by rank: a row without a task is no rank's.
+///
+/// The header of the run says whose times the plan was simulated with: costs from before the run,
+/// or none, and then the run's own. A plan of these says what order and data ask of them; only one
+/// of costs from before is a prediction.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +17,6 @@
 #include "stagecraft/tools/trace/trace_file.h"
 
 namespace stagecraft::tools {
-
-// `run.planned_with` says whose times the plan was simulated with; none: the run's own. A plan of
-// the run's own times says what order and data ask of them; only one of costs from before the run
-// is a prediction.
 
 /// Bubble and makespan, then how each rank spent it, planned and measured, then what a step takes
 /// besides. Lines of at most 80 columns. Ends in a newline.

@@ -138,6 +138,21 @@ void write_files(const TrainJob& job, Console& console) {
   }
 }
 
+/// Returns what the schedule is predicted with, once it was made for that if its builder looks at
+/// costs. `given`: --costs.
+std::optional<PlannedWith> arrange(ScheduleChoice& choice,
+                                   const std::optional<PlannedWith>& given,
+                                   const TrainOptions& options,
+                                   const Program& program) {
+  if (!given) {
+    return std::nullopt;
+  }
+  PlannedWith costs = costs_of_schedule(*given, options, choice, program);
+  choice = arranged_for(choice, options, costs.costs);
+  check(program, choice.schedule).or_throw();
+  return costs;
+}
+
 double planned_activation_bytes(const Program& program, const Plan& plan) {
   double bytes = 0.0;
   for (const RankPlan& rank : plan.ranks) {
@@ -180,12 +195,7 @@ TrainJob make_job(const TrainOptions& given, Console& console) {
   line.say("what the model's stages allow ...");
   choice = over_graph(choice, options, program.stage_graph());
   check(program, choice.schedule).or_throw();
-  std::optional<PlannedWith> planned_with;
-  if (costs) {
-    planned_with = costs_of_schedule(*costs, options, choice, program);
-    choice = arranged_for(choice, options, planned_with->costs);
-    check(program, choice.schedule).or_throw();
-  }
+  std::optional<PlannedWith> planned_with = arrange(choice, costs, options, program);
   check_sizes(options, choice);
   check_weights(options, *work, program);
   check_patterns(options, program);

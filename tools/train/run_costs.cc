@@ -7,6 +7,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/costs_misfit.h"
+#include "stagecraft/scheduler/costs_of_run.h"
 #include "stagecraft/scheduler/planners/costs_of_copies.h"
 #include "stagecraft/tools/program_costs.h"
 #include "stagecraft/tools/schedule/cost_options.h"
@@ -36,6 +37,7 @@ Costs by_operators(const Costs& costs,
                    const ScheduleChoice& choice,
                    const Program& program) {
   Costs made = costs_of_copies(with_stages(costs, program), choice.layout);
+  settle_halves(made.stages, choice.layout.expand(program.stage_graph()));
   if (options.workers != WorkerKind::Joining && made.device.processors == 0) {
     made.device.threads = static_cast<int>(options.threads_per_worker);
     made.device.processors = static_cast<int>(std::thread::hardware_concurrency());
@@ -66,7 +68,7 @@ void check_alone(const PlannedWith& given, const ScheduleChoice& choice) {
   }
 }
 
-/// Whose run they predict does not matter to the simulator; a trace has no use for them either.
+/// The simulator takes stages and links; operators would only fill the trace.
 Costs without_operators(Costs costs) {
   costs.operators.clear();
   costs.operators_at.clear();
