@@ -1,6 +1,5 @@
 #include "stagecraft/tools/cut_option.h"
 
-#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <string_view>
@@ -9,13 +8,9 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/actors/profile/placed_times.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/split.h"
-#include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/cut/cut_file.h"
-#include "stagecraft/compiler/operator_costs.h"
-#include "stagecraft/scheduler/formats/costs_json.h"
 #include "stagecraft/tools/schedule/number_text.h"
 
 namespace stagecraft::tools {
@@ -77,22 +72,6 @@ nlohmann::ordered_json cut_json(const CutReport& cut) {
                       {"crossing_bytes", number_json(stage.crossing_bytes)}});
   }
   return stages;
-}
-
-std::string costs_text(const Program& program, const Batch& inputs, int threads) {
-  Costs costs;
-  costs.device.threads = threads;
-  costs.operators = program.cut().operators;
-  if (costs.operators.empty()) {
-    costs.operators = measure_operators(program, inputs, {}, {.threads = threads});
-  }
-  // As of an optimizer of two tensors: what it takes is measured by `stagecraft profile` alone.
-  const CompiledProgram& compiled = program.compiled();
-  costs.parameters =
-      place_updates(compiled.graph.parameters, /*update=*/0, /*states=*/2, costs.operators);
-  const auto split = std::ranges::find(compiled.inputs, false, &BatchSlice::replicated);
-  costs.samples = split == compiled.inputs.end() ? 1 : static_cast<int>(split->sizes[0]);
-  return to_json(costs);
 }
 
 }  // namespace stagecraft::tools

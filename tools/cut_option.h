@@ -7,10 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "stagecraft/compiler/batch.h"
 #include "stagecraft/compiler/cut/cut.h"
 #include "stagecraft/compiler/cut/cut_report.h"
-#include "stagecraft/compiler/program.h"
 
 namespace stagecraft::tools {
 
@@ -24,8 +22,5 @@ namespace stagecraft::tools {
 
 /// Where each stage begins and what it costs: an array for programs.
 [[nodiscard]] nlohmann::ordered_json cut_json(const CutReport& cut);
-
-/// The costs.json of its operators: measured now on `inputs`, unless compiling did.
-[[nodiscard]] std::string costs_text(const Program& program, const Batch& inputs, int threads);
 
 }  // namespace stagecraft::tools

@@ -309,6 +309,10 @@ TEST_CASE("make arranges zb-auto for the times of a costs file, and no other bui
                              "--set",
                              "cap=6"})
                            .out);
+  const std::string shorter =
+      folder.write("s.json", R"({"version": 1, "stages": {"each": [{"stage": 0, "F": 0.1}]}})");
+  CHECK_THAT(make({"zb-auto", "--costs", shorter}).err,
+             ContainsSubstring("it has the times of 1 stage, the schedule has"));
   check_message(make({"zb-h1", "--costs", costs}), 2, {"zb-h1 does not look at costs", "zb-auto"});
   check_message(make({"zb-auto", "--set", "cap=0"}), 2, {"V34", "cap >= 1", "nearest: 1"});
 }

@@ -242,6 +242,28 @@ TEST_CASE("what a costs file holds that is not known is noted, and the rest used
                  ContainsSubstring("did you mean stages?"));
 }
 
+TEST_CASE("costs of another schedule's stages are noted, those of operators alone refused",
+          "[tools][schedule][costs]") {
+  const TemporaryFolder folder;
+  const std::string run = folder.write("run.json", R"({"version": 1, "stages": {"each": [
+      {"stage": 0, "F": 0.1, "B": 0.2}, {"stage": 1, "F": 0.1, "B": 0.2}]}})");
+  const auto simulate = [&](const std::string& words, const std::string& costs) {
+    return run_schedule({"simulate", "-", "--costs", costs}, make(words));
+  };
+  CHECK(simulate("1f1b --devices 2 --microbatches 2", run).err.empty());
+  const CommandResult other = simulate("1f1b --devices 3 --microbatches 2", run);
+  CHECK(other.exit_code == 0);
+  CHECK_THAT(other.err,
+             ContainsSubstring("note: --costs '" + run +
+                               "': it has the times of 2 stages, the schedule has 3 stages; what "
+                               "it does not say takes the default\n"));
+  const std::string profile = folder.write(
+      "profile.json", R"({"version": 1, "operators": [{"id": 0, "name": "aten::mm"}]})");
+  check_message(simulate("1f1b --devices 2 --microbatches 2", profile),
+                2,
+                {"profile.json", "nothing of stages", "train --dry-run", "--costs-out"});
+}
+
 TEST_CASE("no line is wider than the terminal", "[tools][schedule]") {
   const std::string text = make("1f1b --devices 4 --microbatches 8");
   const int width = GENERATE(60, 80, 200);

@@ -144,6 +144,26 @@ TEST_CASE("a trace is read back to the nanosecond", "[tools][trace]") {
   }
 }
 
+TEST_CASE("a trace keeps the costs that its run was predicted with", "[tools][trace][costs]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/trace.json";
+  TraceHeader header = kHeader;
+  header.planned_with = tools::PlannedWith{.file = "'a \"b\"\\\n\xff.json'", .costs = {}};
+  Costs& costs = header.planned_with->costs;
+  costs.stages.each = {{.forward = 0.1, .backward = 0.7}, {.forward = 1.0 / 3}};
+  costs.links.each[{0, 1}].latency = 6.445031340263085e-05;
+  TraceWriter writer(path, header);
+  writer.write(step_at(1, kBoot));
+  writer.close();
+  std::istringstream in(read_text_file(path));
+  int steps = 0;
+  const TraceHeader read = read_trace(in, "it", [&](const TraceStep&) { ++steps; });
+  CHECK(steps == 1);
+  REQUIRE(read.planned_with);
+  CHECK(read.planned_with->costs == costs);
+  CHECK_THAT(read.planned_with->file, ContainsSubstring("'a \"b\"\\\n"));
+}
+
 TEST_CASE("a trace is complete JSON behind every step (TF-2)", "[tools][trace]") {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/trace.json";
@@ -199,6 +219,10 @@ TEST_CASE("what is no trace of ours is refused, and why is said", "[tools][trace
   const std::string head = R"({"otherData":{"stagecraft_trace":)";
   CHECK_THAT(complaint(head + "2}}"), ContainsSubstring("of version 2, this program reads 1"));
   CHECK_THAT(complaint(head + R"(1,"processors":"many"}})"), ContainsSubstring("header"));
+  CHECK_THAT(complaint(head + R"(1,"planned_with":{"file":"c.json"}}})"),
+             ContainsSubstring("header"));
+  CHECK_THAT(complaint(head + R"(1,"planned_with":{"file":"c.json","costs":{"version":9}}}})"),
+             ContainsSubstring("the costs in its header are none"));
   const std::string events = head +
                              R"(1},"traceEvents":[{"ph":"M","name":"process_name","pid":0,)" +
                              R"("args":{"name":"rank 0","stages":"0"}},)";

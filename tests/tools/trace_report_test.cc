@@ -17,7 +17,6 @@ using Catch::Matchers::ContainsSubstring;
 using tools::cells_text;
 using tools::comparison_json;
 using tools::comparison_text;
-using tools::PlannedBy;
 
 /// One microbatch over two rows; the second row's backward begins a tenth of a second late.
 /// `first`: the number of the first row; those above it have no task.
@@ -55,8 +54,8 @@ struct Run {
 
 TEST_CASE("the report tells makespan, bills and what surrounds them", "[tools][trace]") {
   const Run run;
-  const std::string text = comparison_text(
-      run.comparison, run.measured, run.layout, {.ranks = {"0", "1"}}, PlannedBy::ThisRun);
+  const std::string text =
+      comparison_text(run.comparison, run.measured, run.layout, {.ranks = {"0", "1"}});
   CHECK_THAT(text, ContainsSubstring("mean of 1 step, milliseconds"));
   CHECK_THAT(text, ContainsSubstring("makespan: planned 5000.00, measured 5100.00 (+2.0 %)"));
   CHECK_THAT(
@@ -71,16 +70,34 @@ TEST_CASE("the report tells makespan, bills and what surrounds them", "[tools][t
     CAPTURE(line);
     CHECK(line.size() <= 80);
   }
-  CHECK_THAT(comparison_text(
-                 run.comparison, run.measured, run.layout, {.ranks = {"0", "1"}}, PlannedBy::Costs),
-             ContainsSubstring("planned with the costs of a file"));
-  const nlohmann::json json = nlohmann::json::parse(comparison_json(
-      run.comparison, run.measured, run.layout, {.ranks = {"0", "1"}}, PlannedBy::Costs, 0));
-  CHECK(json.at("planned_by") == "costs");
+  const nlohmann::json json = nlohmann::json::parse(
+      comparison_json(run.comparison, run.measured, run.layout, {.ranks = {"0", "1"}}, 0));
+  CHECK(json.at("planned_by") == "this run");
+  CHECK_FALSE(json.contains("costs"));
   CHECK(json.at("planned_bubble_percent").get<double>() == Catch::Approx(50));
   CHECK_FALSE(json.contains("cells"));
   CHECK(json.at("ranks")[0].at("planned").at("dependency").get<double>() == Catch::Approx(3));
   CHECK(json.at("ranks")[1].at("measured").at("overhead").get<double>() == Catch::Approx(0.1));
+}
+
+TEST_CASE("the report names the file that it was planned with", "[tools][trace]") {
+  const Run run;
+  tools::TraceHeader header{.ranks = {"0", "1"},
+                            .planned_with = tools::PlannedWith{"'c.json'", {}}};
+  CHECK_THAT(comparison_text(run.comparison, run.measured, run.layout, header),
+             ContainsSubstring("planned with 'c.json'\n"));
+  const nlohmann::json json =
+      nlohmann::json::parse(comparison_json(run.comparison, run.measured, run.layout, header, 0));
+  CHECK(json.at("planned_by") == "costs");
+  CHECK(json.at("costs") == "'c.json'");
+  header.planned_with->file = "'/home/" + std::string(100, 'x') + "/of_the_run_before.json'";
+  const std::string text = comparison_text(run.comparison, run.measured, run.layout, header);
+  CHECK_THAT(text, ContainsSubstring("planned with ...xxx"));
+  CHECK_THAT(text, ContainsSubstring("xx/of_the_run_before.json'\n"));
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    CHECK(line.size() <= 80);
+  }
 }
 
 TEST_CASE("the report says that ranks share processors, where they do", "[tools][trace]") {
@@ -90,8 +107,7 @@ TEST_CASE("the report says that ranks share processors, where they do", "[tools]
         run.comparison,
         run.measured,
         run.layout,
-        {.ranks = {"0", "1"}, .threads_per_worker = threads, .processors = processors},
-        PlannedBy::ThisRun);
+        {.ranks = {"0", "1"}, .threads_per_worker = threads, .processors = processors});
   };
   CHECK_THAT(text(1, 2), !ContainsSubstring("share"));
   CHECK_THAT(text(1, 1), ContainsSubstring("2 ranks with 1 thread each share 1 processor:"));
@@ -112,12 +128,10 @@ TEST_CASE("the report is by rank: rows without a task change nothing in it", "[t
   const Run run;
   const Run moved(3);
   const tools::TraceHeader header{.ranks = {"0", "1"}};
-  CHECK(
-      comparison_text(moved.comparison, moved.measured, moved.layout, header, PlannedBy::ThisRun) ==
-      comparison_text(run.comparison, run.measured, run.layout, header, PlannedBy::ThisRun));
-  CHECK(comparison_json(
-            moved.comparison, moved.measured, moved.layout, header, PlannedBy::ThisRun, 4) ==
-        comparison_json(run.comparison, run.measured, run.layout, header, PlannedBy::ThisRun, 4));
+  CHECK(comparison_text(moved.comparison, moved.measured, moved.layout, header) ==
+        comparison_text(run.comparison, run.measured, run.layout, header));
+  CHECK(comparison_json(moved.comparison, moved.measured, moved.layout, header, 4) ==
+        comparison_json(run.comparison, run.measured, run.layout, header, 4));
   CHECK(cells_text(moved.comparison, moved.layout, 4) == cells_text(run.comparison, run.layout, 4));
 }
 

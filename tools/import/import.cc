@@ -15,10 +15,12 @@
 #include "stagecraft/compiler/import/model_file.h"
 #include "stagecraft/compiler/tensor_files/microbatch_files.h"
 #include "stagecraft/compiler/thread_count.h"
+#include "stagecraft/scheduler/formats/costs_json.h"
 #include "stagecraft/tools/command_line.h"
 #include "stagecraft/tools/cut_option.h"
 #include "stagecraft/tools/import/model_report.h"
 #include "stagecraft/tools/output.h"
+#include "stagecraft/tools/program_costs.h"
 #include "stagecraft/tools/train/number.h"
 
 namespace stagecraft::tools {
@@ -51,7 +53,7 @@ std::optional<std::string> parse(ImportOptions& o, const std::vector<std::string
   app.add_option("--cut", o.cut, "tells what this cut costs, e.g. layers.4,layers.8")
       ->type_name("PLACES|@FILE");
   app.add_option("--cut-out", o.cut_out, "writes the cut, for --cut @FILE")->type_name("FILE");
-  app.add_option("--costs-out", o.costs_out, "writes what each operator costs, as costs.json")
+  app.add_option("--costs-out", o.costs_out, "writes what operators and stages cost, as costs.json")
       ->type_name("FILE");
   app.add_flag("--json", o.json, "one JSON object");
   app.footer(
@@ -126,7 +128,8 @@ void run_model(const ImportOptions& options, ModelFile& model, ModelReport& repo
       report.cut_text = write_cut(program.cut());
     }
     if (options.costs_out) {
-      report.costs_text = costs_text(program, example.batch, /*threads=*/1);
+      report.costs_text = stagecraft::to_json(
+          with_stages(operator_costs(program, example.batch, {}, /*threads=*/1), program));
     }
   } catch (const Error& error) {
     if (error.code() != Errc::CompileCapture) {

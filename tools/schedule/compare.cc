@@ -104,7 +104,7 @@ std::vector<Candidate> candidates_of(const CompareOptions& o, Console& console) 
     job.chunks = o.chunks;
   }
   if (!o.costs.empty()) {
-    job.costs = read_costs(o.costs, console);
+    job.costs = read_stage_costs(o.costs, console);
   }
   std::vector<Candidate> candidates;
   for (const std::string& word : o.words) {

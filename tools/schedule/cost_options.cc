@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/costs_misfit.h"
 #include "stagecraft/scheduler/formats/costs_json.h"
 #include "stagecraft/tools/command_line.h"
 #include "stagecraft/tools/schedule/input.h"
@@ -48,7 +49,7 @@ Costs costs_of(const CLI::App& app, const CostOptions& options, Console& console
                               time));
     }
   }
-  return read_costs(options.file, console);
+  return read_stage_costs(options.file, console);
 }
 
 Costs read_costs(const std::string& path, Console& console) {
@@ -61,6 +62,34 @@ Costs read_costs(const std::string& path, Console& console) {
     return std::move(read.costs);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("--costs {}: {}", source_name(path), error.message()));
+  }
+}
+
+Costs read_stage_costs(const std::string& path, Console& console) {
+  Costs costs = read_costs(path, console);
+  if (!costs.operators.empty() && !knows_stage_times(costs)) {
+    throw Error(
+        Errc::UsageFile,
+        fmt::format("--costs {} says what operators take, and nothing of stages; stagecraft "
+                    "train --dry-run --costs FILE --costs-out STAGES adds them up to the "
+                    "stages of a cut, a run with --costs-out measures those",
+                    source_name(path)));
+  }
+  return costs;
+}
+
+void note_misfit(const std::string& file,
+                 const Costs& costs,
+                 const Schedule& schedule,
+                 const StageGraph& graph,
+                 Console& console) {
+  if (file.empty() || !knows_stage_times(costs)) {
+    return;
+  }
+  if (const auto misfit = costs_misfit(costs, schedule, graph)) {
+    console.err << fmt::format("note: --costs {}: {}; what it does not say takes the default\n",
+                               source_name(file),
+                               *misfit);
   }
 }
 

@@ -34,6 +34,18 @@ void add_cost_options(CLI::App& app, CostOptions& options);
 /// Errors: UsageFile; ScheduleParse with file, line and column.
 [[nodiscard]] Costs read_costs(const std::string& path, Console& console);
 
+/// Likewise, for those who reckon with stages.
+/// Errors: also UsageFile for a file of operators alone, whose stages would all take the default.
+[[nodiscard]] Costs read_stage_costs(const std::string& path, Console& console);
+
+/// Notes on standard error where the costs of a file say too little of the schedule, or are of
+/// another: what they leave out takes the default. `file`: empty for costs that are of none.
+void note_misfit(const std::string& file,
+                 const Costs& costs,
+                 const Schedule& schedule,
+                 const StageGraph& graph,
+                 Console& console);
+
 /// Whether the costs say anything about bytes that are held.
 [[nodiscard]] bool knows_memory(const Costs& costs);
 

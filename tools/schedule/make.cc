@@ -75,7 +75,7 @@ BuildRequest request_of(const MakeOptions& o, const CLI::App& app, Console& cons
   }
   request.set = key_values(kCommand, "--set", o.set);
   if (!o.costs.empty()) {
-    request.costs = read_costs(o.costs, console);
+    request.costs = read_stage_costs(o.costs, console);
   }
   return request;
 }
@@ -105,7 +105,11 @@ ExitCode make_schedule(const Words& words, Console& console) {
     return ExitCode::Good;
   }
   const ScheduleFormat format = format_of(kCommand, "--format", options.format);
-  const Schedule schedule = build(options, request_of(options, app, console));
+  const BuildRequest request = request_of(options, app, console);
+  const Schedule schedule = build(options, request);
+  if (request.costs) {
+    note_misfit(options.costs, *request.costs, schedule, schedule.stage_graph(), console);
+  }
   write_output(options.output, write_schedule(schedule, schedule.stage_graph(), format), console);
   return ExitCode::Good;
 }

@@ -136,7 +136,7 @@ ExitCode search_schedules(const Words& words, Console& console) {
   SearchRequest& request = options.request;
   request.placement = placement_of(options.placement);
   if (!options.costs.empty()) {
-    request.costs = read_costs(options.costs, console);
+    request.costs = read_stage_costs(options.costs, console);
   }
   const auto end = std::chrono::steady_clock::now() +
                    std::chrono::duration<double>(std::min(options.seconds, 1e8));

@@ -97,6 +97,7 @@ ExitCode simulate_schedule(const Words& words, Console& console) {
   const ScheduleFile file = read_schedule(path, read, console);
   const Costs costs = costs_of(app, options, console);
   require_valid(file);
+  note_misfit(options.file, costs, file.schedule, file.graph, console);
   const Timeline timeline = timeline_of(file.schedule, file.graph, costs);
   write_output(
       "",

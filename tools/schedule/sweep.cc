@@ -83,7 +83,7 @@ struct Point {
 std::vector<Point> points_of(const SweepOptions& o, Console& console) {
   Costs costs;
   if (!o.costs.empty()) {
-    costs = read_costs(o.costs, console);
+    costs = read_stage_costs(o.costs, console);
   }
   const std::vector<int> devices = numbers_of("--devices", o.devices);
   const std::vector<int> microbatches = numbers_of("--microbatches", o.microbatches);

@@ -102,7 +102,9 @@ ExitCode compare_trace(const std::vector<std::string>& words, Console& console) 
   app.add_option("TRACE", o.trace, "what stagecraft train --trace wrote")
       ->required()
       ->type_name("");
-  app.add_option("--costs", o.costs, "costs to plan with [what the trace measured]")
+  app.add_option("--costs",
+                 o.costs,
+                 "costs to plan with [those of the run's --costs; else what the trace measured]")
       ->type_name("FILE");
   app.add_option("--limit", o.limit, "cells to print, the furthest from plan first [10]")
       ->check(whole_number(0))
@@ -119,16 +121,19 @@ ExitCode compare_trace(const std::vector<std::string>& words, Console& console) 
   const ScheduleFile plan = read_schedule(o.plan, o.read, console);
   require_valid(plan);
   const Layout layout = Layout::of(plan.schedule);
-  const TracedRun run = read_run(o.trace, plan, layout);
-  const Costs costs = o.costs ? read_costs(*o.costs, console) : run.measured.costs();
-  const PlannedBy by = o.costs ? PlannedBy::Costs : PlannedBy::ThisRun;
+  TracedRun run = read_run(o.trace, plan, layout);
+  if (o.costs) {
+    run.header.planned_with = {source_name(*o.costs), read_stage_costs(*o.costs, console)};
+  }
+  const Costs costs =
+      run.header.planned_with ? run.header.planned_with->costs : run.measured.costs();
   const Comparison comparison = compare(plan.schedule, plan.graph, costs, run.measured);
-  write_output(
-      "",
-      o.json ? comparison_json(comparison, run.measured, layout, run.header, by, o.limit) + '\n'
-             : comparison_text(comparison, run.measured, layout, run.header, by) + '\n' +
-                   cells_text(comparison, layout, o.limit),
-      console);
+  write_output("",
+               o.json
+                   ? comparison_json(comparison, run.measured, layout, run.header, o.limit) + '\n'
+                   : comparison_text(comparison, run.measured, layout, run.header) + '\n' +
+                         cells_text(comparison, layout, o.limit),
+               console);
   return ExitCode::Good;
 }
 

@@ -16,6 +16,12 @@ std::string deviation(double measured, double planned) {
   return planned > 0 ? fmt::format("{:+.1f} %", (measured / planned - 1) * 100) : "";
 }
 
+/// The end of a file's name, which says most, where there is no room for all of it.
+std::string ending(const std::string& file) {
+  constexpr std::size_t kRoom = 80 - std::string_view("planned with ...").size();
+  return file.size() <= kRoom + 3 ? file : "..." + file.substr(file.size() - kRoom);
+}
+
 std::string bill_line(std::string_view rank, std::string_view what, const Bill& bill) {
   const auto ms = [](double seconds) { return seconds / kMillisecond; };
   return fmt::format(
@@ -104,21 +110,20 @@ Object json_of(const Surroundings& s) {
 std::string comparison_text(const Comparison& comparison,
                             const Measurements& measured,
                             const Layout& layout,
-                            const TraceHeader& run,
-                            PlannedBy by) {
+                            const TraceHeader& run) {
   const double planned = comparison.planned_makespan;
   const Bill all_planned = sum(comparison, layout, &RowComparison::planned);
   const Bill all_measured = sum(comparison, layout, &RowComparison::measured);
   std::string text = fmt::format(
       "planned against measured, mean of {} step{}, milliseconds\n"
-      "planned {}\n"
+      "planned with {}\n"
       "bubble: planned {:.1f} %, measured {:.1f} % of the ranks' time\n"
       "makespan: planned {:.2f}, measured {:.2f} ({})\n\n"
       "{:>4}  {:<8} {:>9} {:>8} {:>8} {:>10} {:>8} {:>8} {:>8}\n",
       measured.steps(),
       measured.steps() == 1 ? "" : "s",
-      by == PlannedBy::ThisRun ? "with the mean times of this run's own tasks and transfers"
-                               : "with the costs of a file",
+      run.planned_with ? ending(run.planned_with->file)
+                       : "the mean times of this run's own tasks and transfers",
       bubble_percent(all_planned),
       bubble_percent(all_measured),
       planned / kMillisecond,
@@ -184,7 +189,6 @@ std::string comparison_json(const Comparison& comparison,
                             const Measurements& measured,
                             const Layout& layout,
                             const TraceHeader& run,
-                            PlannedBy by,
                             std::size_t limit) {
   Object ranks = Object::array();
   for (int rank = 0; rank < layout.ranks(); ++rank) {
@@ -199,13 +203,16 @@ std::string comparison_json(const Comparison& comparison,
       {"steps", measured.steps()},
       {"processors", run.processors},
       {"threads_per_worker", run.threads_per_worker},
-      {"planned_by", by == PlannedBy::ThisRun ? "this run" : "costs"},
+      {"planned_by", run.planned_with ? "costs" : "this run"},
       {"planned_bubble_percent", bubble_percent(sum(comparison, layout, &RowComparison::planned))},
       {"measured_bubble_percent",
        bubble_percent(sum(comparison, layout, &RowComparison::measured))},
       {"planned_makespan", comparison.planned_makespan},
       {"measured_makespan", comparison.measured_makespan},
       {"ranks", std::move(ranks)}};
+  if (run.planned_with) {
+    object["costs"] = run.planned_with->file;
+  }
   Object cells = Object::array();
   for (std::size_t i = 0; i < std::min(limit, comparison.cells.size()); ++i) {
     const CellComparison& cell = comparison.cells[i];
@@ -218,7 +225,7 @@ std::string comparison_json(const Comparison& comparison,
   if (limit > 0) {
     object["cells"] = std::move(cells);
   }
-  return object.dump();
+  return object.dump(-1, ' ', false, Object::error_handler_t::replace);
 }
 
 }  // namespace stagecraft::tools

@@ -2,10 +2,13 @@
 ///
 /// `stagecraft train` closes with it, `stagecraft trace compare` is about it. What is compared by
 /// row is told by rank: a row without a task is no rank's.
+///
+/// The header of the run says whose times the plan was simulated with: costs from before the run,
+/// or none, and then the run's own. A plan of these says what order and data ask of them; only one
+/// of costs from before is a prediction.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 
 #include "stagecraft/scheduler/comparison.h"
@@ -15,17 +18,12 @@
 
 namespace stagecraft::tools {
 
-/// Whose times the plan was simulated with. A plan of the run's own times says what order and data
-/// ask of them; only one of costs from before the run is a prediction.
-enum class PlannedBy : std::uint8_t { ThisRun, Costs };
-
 /// Bubble and makespan, then how each rank spent it, planned and measured, then what a step takes
 /// besides. Lines of at most 80 columns. Ends in a newline.
 [[nodiscard]] std::string comparison_text(const Comparison& comparison,
                                           const Measurements& measured,
                                           const Layout& layout,
-                                          const TraceHeader& run,
-                                          PlannedBy by);
+                                          const TraceHeader& run);
 
 /// The `limit` cells that are furthest from their plan. Ends in a newline.
 [[nodiscard]] std::string cells_text(const Comparison& comparison,
@@ -37,7 +35,6 @@ enum class PlannedBy : std::uint8_t { ThisRun, Costs };
                                           const Measurements& measured,
                                           const Layout& layout,
                                           const TraceHeader& run,
-                                          PlannedBy by,
                                           std::size_t limit);
 
 }  // namespace stagecraft::tools

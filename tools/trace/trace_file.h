@@ -18,11 +18,13 @@
 #include <functional>
 #include <istream>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "stagecraft/tools/trace/planned_with.h"
 #include "stagecraft/tools/trace/trace_step.h"
 
 namespace stagecraft::tools {
@@ -31,7 +33,8 @@ namespace stagecraft::tools {
 struct TraceHeader {
   std::vector<std::string> ranks;  ///< the stages of each, "0" or "0,3"
   int threads_per_worker = 1;
-  int processors = 1;  ///< of the host
+  int processors = 1;                       ///< of the host
+  std::optional<PlannedWith> planned_with;  ///< none: it was not predicted
 };
 
 class TraceWriter {

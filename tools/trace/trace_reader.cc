@@ -5,6 +5,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/formats/cell_text.h"
+#include "stagecraft/scheduler/formats/costs_json.h"
 #include "stagecraft/tools/trace/trace_file.h"
 #include "stagecraft/tools/trace/trace_words.h"
 
@@ -96,6 +97,17 @@ class Reader {
     ours_ = true;
     header_.threads_per_worker = header.value("threads_per_worker", 1);
     header_.processors = header.value("processors", 1);
+    if (const auto plan = header.find(kPlannedWithKey); plan != header.end()) {
+      header_.planned_with = plan_of(*plan);
+    }
+  }
+
+  [[nodiscard]] PlannedWith plan_of(const Json& plan) const {
+    try {
+      return {plan.at("file"), parse_costs(plan.at("costs").dump()).costs};
+    } catch (const Error& error) {
+      fail(fmt::format("the costs in its header are none: {}", error.message()));
+    }
   }
 
   void see_event(const Json& event) {

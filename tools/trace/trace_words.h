@@ -10,6 +10,8 @@ namespace stagecraft::tools {
 
 inline constexpr std::string_view kTraceVersionKey = "stagecraft_trace";
 inline constexpr int kTraceVersion = 1;
+/// In the header: the file and the costs that the run was predicted with.
+inline constexpr std::string_view kPlannedWithKey = "planned_with";
 
 /// The threads of each process, by tid.
 inline constexpr std::array<std::string_view, 3> kThreads{"compute", "send", "receive"};

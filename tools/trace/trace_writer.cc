@@ -9,11 +9,13 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/output_place.h"
 #include "stagecraft/base/whole_file.h"
 #include "stagecraft/base/write_all.h"
+#include "stagecraft/scheduler/formats/costs_json.h"
 #include "stagecraft/tools/trace/trace_file.h"
 #include "stagecraft/tools/trace/trace_words.h"
 
@@ -25,6 +27,17 @@ constexpr std::string_view kEnd = "\n]}\n";
 /// The format counts in microseconds; three decimals keep every nanosecond.
 std::string microseconds(std::int64_t ns) {
   return fmt::format("{}{}.{:03}", ns < 0 ? "-" : "", std::abs(ns) / 1000, std::abs(ns) % 1000);
+}
+
+/// As a further member of the header.
+std::string plan_text(const PlannedWith& plan) {
+  const nlohmann::json file(plan.file);
+  std::string costs = to_json(plan.costs);
+  std::erase(costs, '\n');
+  return fmt::format(R"(,"{}":{{"file":{},"costs":{}}})",
+                     kPlannedWithKey,
+                     file.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+                     costs);
 }
 
 std::string name_of(const TraceEvent& event) {
@@ -119,11 +132,12 @@ TraceWriter::~TraceWriter() {
 
 void TraceWriter::write_header(const TraceHeader& header) {
   text_ = fmt::format(
-      R"({{"displayTimeUnit":"ms","otherData":{{"{}":{},"threads_per_worker":{},"processors":{}}},"traceEvents":[)",
+      R"({{"displayTimeUnit":"ms","otherData":{{"{}":{},"threads_per_worker":{},"processors":{}{}}},"traceEvents":[)",
       kTraceVersionKey,
       kTraceVersion,
       header.threads_per_worker,
-      header.processors);
+      header.processors,
+      header.planned_with ? plan_text(*header.planned_with) : "");
   for (std::size_t rank = 0; rank < header.ranks.size(); ++rank) {
     text_ += fmt::format(
         "{}\n"

@@ -9,6 +9,7 @@
 #include "stagecraft/compiler/plan/planned_bytes.h"
 #include "stagecraft/compiler/wire/program_wire.h"
 #include "stagecraft/scheduler/render/terminal.h"
+#include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/scheduler/surplus.h"
 #include "stagecraft/tools/schedule/surplus_json.h"
 
@@ -51,6 +52,22 @@ std::vector<int> numbers_of(const std::vector<Id>& ids) {
   return numbers;
 }
 
+/// What --costs says of the run. Requires: it was given.
+Timeline prediction(const TrainJob& job) {
+  return simulate(job.choice.schedule, graph_of(job), job.costs->costs);
+}
+
+std::string prediction_text(const TrainJob& job) {
+  if (!job.costs) {
+    return "";
+  }
+  const Timeline planned = prediction(job);
+  return fmt::format("planned with {}: makespan {:.2f} ms, bubble {:.1f} %\n",
+                     job.costs->file,
+                     planned.makespan * 1e3,
+                     100 * planned.bubble_fraction());
+}
+
 std::string as_json(const TrainJob& job, const std::vector<RankFacts>& ranks) {
   const CompiledProgram& program =
       job.program.compiled();  // every stage once, whatever the replicas
@@ -78,6 +95,12 @@ std::string as_json(const TrainJob& job, const std::vector<RankFacts>& ranks) {
     object["ties"].push_back({{"parameters", tie.parameters},
                               {"stages", numbers_of(tie.stages)},
                               {"ranks", numbers_of(tie.ranks)}});
+  }
+  if (job.costs) {
+    const Timeline planned = prediction(job);
+    object["planned"] = {{"costs", job.costs->file},
+                         {"makespan", planned.makespan},
+                         {"bubble_percent", 100 * planned.bubble_fraction()}};
   }
   object["surplus"] = surplus_json(find_surplus(job.choice.schedule, graph_of(job)));
   object["memory"] = job.memory.json(job.limits);
@@ -126,6 +149,7 @@ std::string as_text(const TrainJob& job, const std::vector<RankFacts>& ranks) {
   for (const Tie& tie : job.plan.ties) {
     text += fmt::format("before the vote: gradients of {}\n", to_string(tie));
   }
+  text += prediction_text(job);
   return fmt::format(
       "{}\n{}\n{}", text, programs_text(job.program.compiled()), job.memory.text(job.limits));
 }

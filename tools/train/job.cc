@@ -16,11 +16,13 @@
 #include "stagecraft/compiler/replicate.h"
 #include "stagecraft/compiler/resize.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
+#include "stagecraft/scheduler/formats/costs_json.h"
 #include "stagecraft/tools/cut_option.h"
 #include "stagecraft/tools/output.h"
 #include "stagecraft/tools/status_line.h"
 #include "stagecraft/tools/train/models.h"
 #include "stagecraft/tools/train/places.h"
+#include "stagecraft/tools/train/run_costs.h"
 #include "stagecraft/tools/train/threads.h"
 
 namespace stagecraft::tools {
@@ -125,18 +127,30 @@ void check_patterns(const TrainOptions& options, const Program& program) {
   }
 }
 
-/// What was cut, for the next run and for planners.
+/// What was cut, and of a run that is not made what it would cost.
 void write_files(const TrainJob& job, Console& console) {
   const TrainOptions& o = job.options;
   if (o.cut_out) {
     write_output(*o.cut_out, write_cut(job.program.cut()), console);
   }
-  if (o.costs_out) {
-    const Batch inputs = job.work->batch(0, job.choice).inputs;
-    write_output(*o.costs_out,
-                 costs_text(job.program, inputs, static_cast<int>(o.threads_per_worker)),
-                 console);
+  if (o.dry_run && job.costs_out) {
+    write_output(*o.costs_out, to_json(*job.costs_out), console);
   }
+}
+
+/// Returns what the schedule is predicted with, once it was made for that if its builder looks at
+/// costs. `given`: --costs.
+std::optional<PlannedWith> arrange(ScheduleChoice& choice,
+                                   const std::optional<PlannedWith>& given,
+                                   const TrainOptions& options,
+                                   const Program& program) {
+  if (!given) {
+    return std::nullopt;
+  }
+  PlannedWith costs = costs_of_schedule(*given, options, choice, program);
+  choice = arranged_for(choice, options, costs.costs);
+  check(program, choice.schedule).or_throw();
+  return costs;
 }
 
 double planned_activation_bytes(const Program& program, const Plan& plan) {
@@ -152,6 +166,7 @@ double planned_activation_bytes(const Program& program, const Plan& plan) {
 TrainJob make_job(const TrainOptions& given, Console& console) {
   (void)make_optimizer(given);
   check_places(given);
+  const std::optional<PlannedWith> costs = given_costs(given, console);
   std::unique_ptr<Work> work = open_work(given, memory_left());
   const std::optional<Cut> cut = cut_option(given.cut);
   TrainOptions options = with_stages_of(cut, work->settled(given));
@@ -180,6 +195,7 @@ TrainJob make_job(const TrainOptions& given, Console& console) {
   line.say("what the model's stages allow ...");
   choice = over_graph(choice, options, program.stage_graph());
   check(program, choice.schedule).or_throw();
+  std::optional<PlannedWith> planned_with = arrange(choice, costs, options, program);
   check_sizes(options, choice);
   check_weights(options, *work, program);
   check_patterns(options, program);
@@ -192,6 +208,11 @@ TrainJob make_job(const TrainOptions& given, Console& console) {
   if (!options.force && !options.dry_run) {
     check_fits(memory, memory.to_run(), limits);
   }
+  std::optional<Costs> costs_out;
+  if (options.costs_out) {
+    line.say("what the model's operators take ...");
+    costs_out = costs_before_run(costs, planned_with, options, choice, program, *work);
+  }
   TrainJob job{options,
                std::move(work),
                std::move(choice),
@@ -200,7 +221,9 @@ TrainJob make_job(const TrainOptions& given, Console& console) {
                std::move(plan),
                std::move(memory),
                std::move(limits),
-               std::move(planned)};
+               std::move(planned),
+               std::move(planned_with),
+               std::move(costs_out)};
   write_files(job, console);
   return job;
 }

@@ -9,7 +9,9 @@
 #include "stagecraft/actors/executor/parameter_groups.h"
 #include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/compiler/program.h"
+#include "stagecraft/scheduler/costs.h"
 #include "stagecraft/tools/console.h"
+#include "stagecraft/tools/trace/planned_with.h"
 #include "stagecraft/tools/train/memory_bill.h"
 #include "stagecraft/tools/train/memory_limits.h"
 #include "stagecraft/tools/train/options.h"
@@ -29,15 +31,17 @@ struct TrainJob {
   MemoryBill memory;
   std::vector<MemoryLimit> limits;    ///< as they were before the model was built
   std::optional<PlannedRun> planned;  ///< with --plan
+  std::optional<PlannedWith> costs;   ///< of --costs, for the schedule
+  std::optional<Costs> costs_out;     ///< with --costs-out: what is known before the run
 };
 
 /// Tries the places to be written to, reads the text or the model, settles the schedule, judges the
-/// memory and compiles the model: whatever fails fast, first. Then writes --cut-out and
-/// --costs-out.
+/// memory and compiles the model: whatever fails fast, first. Then writes --cut-out, and for a dry
+/// run --costs-out.
 /// Errors: those of each; UsageFile for a file that could not be written later, and for two options
 ///         that name one file of which one would be lost; DeviceOutOfMemory, with the bill, where
 ///         memory does not suffice, unless forced; ScheduleInvalid for a schedule that the model's
-///         stages cannot follow.
+///         stages cannot follow; UsageFile for a --costs that says nothing of this run.
 [[nodiscard]] TrainJob make_job(const TrainOptions& options, Console& console);
 
 /// The optimizer with the defaults of this command (docs/train.md) and what was given.

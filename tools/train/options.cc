@@ -95,7 +95,16 @@ void add_pipeline(CLI::App& app,
   app.add_option("--cut-out", o.cut_out, "writes the cut, for --cut @FILE")
       ->type_name("FILE")
       ->group(group);
-  app.add_option("--costs-out", o.costs_out, "writes what each operator costs, as costs.json")
+  app.add_option(
+         "--costs",
+         o.costs,
+         "a costs.json of an earlier run or a profile: says how long this one is to take, and "
+         "zb-auto is made for it")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--costs-out",
+                 o.costs_out,
+                 "writes at the end what stages, links and operators took, for --costs")
       ->type_name("FILE")
       ->group(group);
   app.add_option("--usual-ranks", o.usual_ranks)->envname("STAGECRAFT_RANKS")->group("");
@@ -487,6 +496,9 @@ void check_plan(TrainOptions& o, const CLI::App& app) {
     if (app.count(name) > 0) {
       wrong_usage(fmt::format("--plan chooses what {} says; leave one of the two out", name));
     }
+  }
+  if (o.costs) {
+    wrong_usage("--costs expects no --plan, which measures for itself; leave one of the two out");
   }
   if (*o.plan != "auto") {
     (void)find_planner(*o.plan);

@@ -36,6 +36,7 @@ struct TrainOptions {
   bool keep_microbatches = false;         ///< their number or size was said, a plan keeps it
   std::optional<std::string> cut;         ///< places or @FILE; none: markers, of a file balanced
   std::optional<std::string> cut_out;
+  std::optional<std::string> costs;  ///< from before, to predict the run with; - is standard input
   std::optional<std::string> costs_out;
   std::string text = "/usr/share/common-licenses/GPL-3";
   bool read_on_workers = false;  ///< text, images or data, at the same place on every host

@@ -116,6 +116,9 @@ void check_places(const TrainOptions& options) {
   if (fs::exists(options.schedule, ignored)) {
     read.emplace_back("--schedule", options.schedule);
   }
+  if (options.costs) {
+    read.emplace_back("--costs", *options.costs);
+  }
   if (options.save) {
     const Named save{"--save", *options.save};
     check_place(save, [](const std::string& path) { const WholeFile tried(path); });

@@ -75,6 +75,7 @@ const std::string* kept_by(const TrainOptions& options) {
                            &options.save_module,
                            &options.save_dir,
                            &options.metrics,
+                           &options.costs_out,
                            &options.trace}) {
     if (*file) {
       return &**file;
@@ -369,6 +370,7 @@ bool TrainRun::close(Interrupt& interrupt) {
   bool good = true;
   attempt([&] { good = verify(); });
   attempt([&] { finish(); });
+  attempt([&] { timeline_->write_costs(console_); });
   attempt([&] { timeline_->close(); });
   attempt([&] { metrics_->close(); });
   tell_of_output();

@@ -5,8 +5,8 @@
 ///       between steps only.
 /// TN-2: what ends the steps early changes nothing of what follows them: the run saves, compares
 ///       and closes as it always does.
-/// TN-3: a run that keeps something (--save and its kin, --metrics, --trace) goes on when nobody
-///       reads its output.
+/// TN-3: a run that keeps something (--save and its kin, --metrics, --costs-out, --trace) goes on
+///       when nobody reads its output.
 #pragma once
 
 #include <cstdint>

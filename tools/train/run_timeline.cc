@@ -4,6 +4,9 @@
 
 #include "stagecraft/base/log.h"
 #include "stagecraft/scheduler/comparison.h"
+#include "stagecraft/scheduler/costs_of_run.h"
+#include "stagecraft/scheduler/formats/costs_json.h"
+#include "stagecraft/tools/output.h"
 #include "stagecraft/tools/trace/report.h"
 #include "stagecraft/tools/trace/trace_of_plan.h"
 
@@ -16,7 +19,8 @@ RunTimeline::RunTimeline(const TrainJob& job,
       plan_(plan),
       header_{.ranks = stages,
               .threads_per_worker = static_cast<int>(job.options.threads_per_worker),
-              .processors = static_cast<int>(std::thread::hardware_concurrency())} {
+              .processors = static_cast<int>(std::thread::hardware_concurrency()),
+              .planned_with = job.costs} {
   if (job.options.trace) {
     trace_.emplace(*job.options.trace, header_);
   }
@@ -40,11 +44,19 @@ void RunTimeline::add(const StepResult& result) {
 
 void RunTimeline::report(Progress& progress) const {
   const Layout& layout = job_.choice.layout;
-  const Comparison comparison =
-      compare(job_.choice.schedule, job_.laid_out.stage_graph(), measured_.costs(), measured_);
-  progress.report(
-      comparison_text(comparison, measured_, layout, header_, PlannedBy::ThisRun) + "\n",
-      comparison_json(comparison, measured_, layout, header_, PlannedBy::ThisRun, 0));
+  const Comparison comparison = compare(job_.choice.schedule,
+                                        job_.laid_out.stage_graph(),
+                                        job_.costs ? job_.costs->costs : measured_.costs(),
+                                        measured_);
+  progress.report(comparison_text(comparison, measured_, layout, header_) + "\n",
+                  comparison_json(comparison, measured_, layout, header_, 0));
+}
+
+void RunTimeline::write_costs(Console& console) const {
+  if (job_.costs_out) {
+    const Costs costs = costs_of_run(measured_, *job_.costs_out, job_.laid_out.stage_graph());
+    write_output(*job_.options.costs_out, to_json(costs), console);
+  }
 }
 
 void RunTimeline::close() {

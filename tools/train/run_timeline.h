@@ -1,5 +1,5 @@
 /// RunTimeline: what becomes of the timelines that the ranks of a training run record: the trace
-/// file, where one is asked for, and the report on planned against measured.
+/// file and the costs, where they are asked for, and the report on planned against measured.
 ///
 /// Made by the run, fed with every step, used on its thread alone.
 #pragma once
@@ -11,6 +11,7 @@
 #include "stagecraft/actors/step_future.h"
 #include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/scheduler/measurements.h"
+#include "stagecraft/tools/console.h"
 #include "stagecraft/tools/trace/trace_file.h"
 #include "stagecraft/tools/train/job.h"
 #include "stagecraft/tools/train/progress.h"
@@ -29,6 +30,9 @@ class RunTimeline {
 
   /// Tells planned against measured. Requires: a step was added.
   void report(Progress& progress) const;
+
+  /// Writes --costs-out with what was measured. Requires: a step was added. Errors: UsageFile.
+  void write_costs(Console& console) const;
 
   /// Errors: UsageFile when the trace could not be written to its end.
   void close();

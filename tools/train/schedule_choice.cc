@@ -261,4 +261,22 @@ ScheduleChoice over_graph(const ScheduleChoice& choice,
   return made;
 }
 
+ScheduleChoice arranged_for(const ScheduleChoice& choice,
+                            const TrainOptions& options,
+                            const Costs& costs) {
+  const auto all = builders();
+  const auto builder = std::ranges::find(all, options.schedule, &BuilderInfo::name);
+  if (builder == all.end() || !builder->takes_costs) {
+    return choice;
+  }
+  ScheduleChoice made = choice;
+  made.schedule = build_schedule(builder->name,
+                                 {.devices = choice.layout.rows(),
+                                  .microbatches = choice.microbatches,
+                                  .set = options.set,
+                                  .costs = costs});
+  made.layout = Layout::of(made.schedule);
+  return made;
+}
+
 }  // namespace stagecraft::tools

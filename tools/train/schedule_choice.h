@@ -10,6 +10,7 @@
 #include <string>
 
 #include "stagecraft/compiler/cut/cut.h"
+#include "stagecraft/scheduler/costs.h"
 #include "stagecraft/scheduler/layout.h"
 #include "stagecraft/scheduler/schedule.h"
 #include "stagecraft/scheduler/stage_graph.h"
@@ -54,5 +55,10 @@ struct ModelStages {
 [[nodiscard]] ScheduleChoice over_graph(const ScheduleChoice& choice,
                                         const TrainOptions& options,
                                         const StageGraph& graph);
+
+/// The same arranged for costs, where the builder looks at them.
+[[nodiscard]] ScheduleChoice arranged_for(const ScheduleChoice& choice,
+                                          const TrainOptions& options,
+                                          const Costs& costs);
 
 }  // namespace stagecraft::tools
