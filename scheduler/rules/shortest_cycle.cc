@@ -300,9 +300,10 @@ std::vector<int> CycleSearch::run(std::size_t max_landmarks) {
 Digraph digraph(int size, const std::vector<Edge>& edges) {
   std::vector<Edge> sorted = edges;
   std::ranges::sort(sorted);  // of two vertices the shortest edge first
-  const auto [end, rest] = std::ranges::unique(
-      sorted, [](const Edge& a, const Edge& b) { return a.from == b.from && a.to == b.to; });
-  sorted.erase(end, rest);
+  const auto joins_the_same = [](const Edge& a, const Edge& b) {
+    return a.from == b.from && a.to == b.to;
+  };
+  sorted.erase(std::unique(sorted.begin(), sorted.end(), joins_the_same), sorted.end());
   Digraph graph;
   graph.begin.assign(static_cast<std::size_t>(size) + 1, 0);
   for (const Edge& edge : sorted) {
