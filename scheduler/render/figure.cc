@@ -25,6 +25,7 @@ constexpr double kTitleGap = 6;
 constexpr double kIdleNote = 88;
 constexpr double kItemGap = 14;
 constexpr double kNamed = 0.9;  // of all cells bear a name, where a size of text can do that
+constexpr std::size_t kMaxDrawnCycle = 200;
 
 /// All tasks of the schedule, in columns or, with a timeline, in time.
 std::vector<Box> boxes_of(const Schedule& schedule,
@@ -138,14 +139,29 @@ std::vector<LegendItem> laid_out(const TaskColours& colours, double width) {
   return items;
 }
 
-/// The largest size at which nearly all names fit.
+bool fits(std::string_view words, double size, double width) {
+  return text_width(words, size) + 2 <= width;
+}
+
+std::string whole_name(const Task& task) {
+  return to_string(task);
+}
+
+/// What tells neighbours of one colour apart.
+std::string microbatch_of(const Task& task) {
+  return task.kind == CellKind::Update ? to_string(task) : std::to_string(task.microbatch.value);
+}
+
+/// The largest size at which nearly all names fit, or else nearly all numbers of microbatches.
 double size_of_names(const Figure& figure) {
-  for (double size = kTextSize; size > kSmallestName; size -= 0.5) {
-    const auto fitting = std::ranges::count_if(figure.boxes, [&](const Box& box) {
-      return text_width(to_string(box.task), size) + 2 <= figure.width_of(box);
-    });
-    if (static_cast<double>(fitting) >= kNamed * static_cast<double>(figure.boxes.size())) {
-      return size;
+  for (const auto& words : {whole_name, microbatch_of}) {
+    for (double size = kTextSize; size >= kSmallestName; size -= 0.5) {
+      const auto fitting = std::ranges::count_if(figure.boxes, [&](const Box& box) {
+        return fits(words(box.task), size, figure.width_of(box));
+      });
+      if (static_cast<double>(fitting) >= kNamed * static_cast<double>(figure.boxes.size())) {
+        return size;
+      }
     }
   }
   return kSmallestName;
@@ -160,8 +176,16 @@ std::vector<std::string> notes_of(const Figure& figure,
       notes.push_back(std::move(line));
     }
   };
-  if (!std::ranges::all_of(figure.boxes, [&](const Box& box) { return figure.bears_name(box); })) {
-    say("cells too narrow for a name bear none");
+  const auto nothing = [&](const Box& box) { return figure.name_in(box).empty(); };
+  const bool numbers = std::ranges::any_of(figure.boxes, [&](const Box& box) {
+    const std::string name = figure.name_in(box);
+    return !name.empty() && name != whole_name(box.task);
+  });
+  if (numbers) {
+    say("a number alone is the microbatch, in cells too narrow for a name");
+  }
+  if (std::ranges::any_of(figure.boxes, nothing)) {
+    say(numbers ? "narrower cells bear none" : "cells too narrow for a name bear none");
   }
   if (std::ranges::any_of(figure.boxes, [](const Box& box) { return box.member > 0; })) {
     say("in one frame: tasks issued together");
@@ -265,8 +289,42 @@ std::vector<Box> Figure::marked(const std::vector<Violation>& violations) const 
   return found;
 }
 
-bool Figure::bears_name(const Box& box) const {
-  return text_width(to_string(box.task), name_size) + 2 <= width_of(box);
+std::string Figure::name_in(const Box& box) const {
+  for (const auto& words : {whole_name, microbatch_of}) {
+    if (std::string text = words(box.task); fits(text, name_size, width_of(box))) {
+      return text;
+    }
+  }
+  return {};
+}
+
+std::vector<Arrow> Figure::arrows(std::span<const Task> cycle) const {
+  const auto middle_of = [&](const Task& task) -> Point {
+    const auto box = std::ranges::find(boxes, task, &Box::task);
+    return box == boxes.end() ? Point{}
+                              : Point{x((box->begin + box->end) / 2), y(box->row) + row_height / 2};
+  };
+  std::vector<Arrow> list;
+  for (std::size_t i = 0; i < std::min(cycle.size(), kMaxDrawnCycle); ++i) {
+    const Point a = middle_of(cycle[i == 0 ? cycle.size() - 1 : i - 1]);
+    const Point b = middle_of(cycle[i]);
+    const double far = std::hypot(b.x - a.x, b.y - a.y);
+    if (far < 1) {
+      continue;  // both in one group
+    }
+    const double bow = 2 * std::min(12.0, far * 0.2) / far;
+    const double end = std::min(18.0, far * 0.25) / far;  // leaves the names readable
+    list.push_back({{a.x + (b.x - a.x) * end, a.y + (b.y - a.y) * end},
+                    {(a.x + b.x) / 2 - bow * (b.y - a.y), (a.y + b.y) / 2 + bow * (b.x - a.x)},
+                    {b.x - (b.x - a.x) * end, b.y - (b.y - a.y) * end}});
+  }
+  return list;
+}
+
+std::span<const Task> cycle_of(const std::vector<Violation>& violations) {
+  const auto found =
+      std::ranges::find_if(violations, [](const Violation& v) { return !v.cycle.empty(); });
+  return found == violations.end() ? std::span<const Task>() : std::span<const Task>(found->cycle);
 }
 
 }  // namespace stagecraft::render

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,6 +51,18 @@ struct Tick {
   std::string label;
 };
 
+struct Point {
+  double x = 0;
+  double y = 0;
+};
+
+/// A bowed line from one box to another, so that there and back stay apart; in pixels.
+struct Arrow {
+  Point from;
+  Point bow;  ///< of the quadratic curve between them
+  Point to;
+};
+
 /// Swatches, then words, from `x` in line `line` of the legend.
 struct LegendItem {
   std::vector<std::string> colours;
@@ -75,7 +88,11 @@ struct Figure {
   [[nodiscard]] double width_of(const Box& box) const;
   [[nodiscard]] double height_of(const Box& box) const;
   [[nodiscard]] double top_of(const Box& box) const;
-  [[nodiscard]] bool bears_name(const Box& box) const;
+  /// What a box bears: its task's name, or its microbatch alone where that is all that fits, or
+  /// nothing.
+  [[nodiscard]] std::string name_in(const Box& box) const;
+  /// From task to task of a cycle; of a long one the first.
+  [[nodiscard]] std::vector<Arrow> arrows(std::span<const Task> cycle) const;
   /// One box of each cell that a violation names.
   [[nodiscard]] std::vector<Box> marked(const std::vector<Violation>& violations) const;
   [[nodiscard]] std::size_t legend_lines() const {
@@ -98,6 +115,9 @@ struct Figure {
   std::vector<LegendItem> legend;
   std::vector<std::string> notes;  ///< lines below the legend
 };
+
+/// The first cycle that a violation names.
+[[nodiscard]] std::span<const Task> cycle_of(const std::vector<Violation>& violations);
 
 /// Returns the most pixels that the text takes at that size in any usual sans-serif font.
 [[nodiscard]] double text_width(std::string_view text, double size = kTextSize);

@@ -19,7 +19,6 @@ using render::kLine;
 using render::kMargin;
 
 constexpr std::size_t kMaxListed = 20;
-constexpr std::size_t kMaxDrawnCycle = 200;
 
 constexpr std::string_view kStyle =
     "text{font:11px 'DejaVu Sans',Verdana,sans-serif;text-anchor:middle;fill:#14181d}"
@@ -35,13 +34,6 @@ std::string rectangle(double x, double y, double wide, double high, std::string_
       R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" {}/>)", x, y, wide, high, look);
 }
 
-/// The first cycle that a violation names.
-std::span<const Task> cycle_of(const std::vector<Violation>& violations) {
-  const auto found =
-      std::ranges::find_if(violations, [](const Violation& v) { return !v.cycle.empty(); });
-  return found == violations.end() ? std::span<const Task>() : std::span<const Task>(found->cycle);
-}
-
 class Picture {
  public:
   Picture(const Schedule& schedule,
@@ -52,7 +44,7 @@ class Picture {
       : schedule_(schedule),
         timeline_(timeline),
         violations_(violations),
-        cycle_(cycle_of(violations)),
+        cycle_(render::cycle_of(violations)),
         // room for arrows between the names
         figure_(schedule, graph, timeline, options, cycle_.empty() ? 1 : 2) {}
   [[nodiscard]] std::string draw() const;
@@ -135,13 +127,13 @@ std::string Picture::draw_box(const Box& box) const {
                 high,
                 box.surplus ? R"(class="surplus")"
                             : fmt::format(R"(fill="{}")", figure_.colours.of(box.task)));
-  if (figure_.bears_name(box)) {
+  if (const std::string name = figure_.name_in(box); !name.empty()) {
     text += fmt::format(R"(<text x="{:.1f}" y="{:.1f}" style="font-size:{}px"{}>{}</text>)",
                         figure_.x(box.begin) + wide / 2,
                         top + high / 2 + 0.36 * figure_.name_size,
                         figure_.name_size,
                         box.surplus ? R"( class="surplus-text")" : "",
-                        to_string(box.task));
+                        name);
   }
   return text;
 }
@@ -186,34 +178,18 @@ std::string Picture::draw_marks() const {
   return text + draw_cycle();
 }
 
-/// Arrows from task to task, bowed so that there and back stay apart.
 std::string Picture::draw_cycle() const {
-  const auto middle_of = [&](const Task& task) -> std::pair<double, double> {
-    const auto box =
-        std::ranges::find_if(figure_.boxes, [&](const Box& b) { return b.task == task; });
-    return box == figure_.boxes.end() ? std::pair(0.0, 0.0)
-                                      : std::pair(figure_.x((box->begin + box->end) / 2),
-                                                  figure_.y(box->row) + figure_.row_height / 2);
-  };
   std::string text;
-  for (std::size_t i = 0; i < std::min(cycle_.size(), kMaxDrawnCycle); ++i) {
-    const auto [x0, y0] = middle_of(cycle_[i == 0 ? cycle_.size() - 1 : i - 1]);
-    const auto [x1, y1] = middle_of(cycle_[i]);
-    const double far = std::hypot(x1 - x0, y1 - y0);
-    if (far < 1) {
-      continue;  // both in one group
-    }
-    const double bow = 2 * std::min(12.0, far * 0.2) / far;
-    const double end = std::min(18.0, far * 0.25) / far;  // leaves the names readable
+  for (const render::Arrow& arrow : figure_.arrows(cycle_)) {
     text += fmt::format(
         "<path d=\"M{:.1f} {:.1f}Q{:.1f} {:.1f} {:.1f} {:.1f}\" class=\"bad\" "
         "marker-end=\"url(#head)\"/>\n",
-        x0 + (x1 - x0) * end,
-        y0 + (y1 - y0) * end,
-        (x0 + x1) / 2 - bow * (y1 - y0),
-        (y0 + y1) / 2 + bow * (x1 - x0),
-        x1 - (x1 - x0) * end,
-        y1 - (y1 - y0) * end);
+        arrow.from.x,
+        arrow.from.y,
+        arrow.bow.x,
+        arrow.bow.y,
+        arrow.to.x,
+        arrow.to.y);
   }
   return text;
 }

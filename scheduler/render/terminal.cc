@@ -1,12 +1,12 @@
 #include "stagecraft/scheduler/render/terminal.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "stagecraft/scheduler/render/terminal_colours.h"
 #include "stagecraft/scheduler/surplus.h"
 
 namespace stagecraft {
@@ -15,8 +15,6 @@ namespace {
 constexpr std::size_t kMaxBlocks =
     6;  // of a long schedule; blocks with marks are shown beyond that
 constexpr std::size_t kMaxRows = 64;
-/// The hues of palette.h among the 256 of terminals, in its order.
-constexpr std::array kTerminalColours{39, 208, 42, 171, 220, 51, 211, 118, 105, 216, 37, 117};
 
 class Grid {
  public:
@@ -41,6 +39,7 @@ class Grid {
   const Schedule& schedule_;
   const StageGraph& graph_;
   const RenderOptions& options_;
+  int stages_;
   std::set<std::pair<int, int>> marked_;  // row, column
   std::set<int> marked_rows_;
   std::vector<std::size_t> width_;  // by column, without the space between
@@ -51,7 +50,11 @@ Grid::Grid(const Schedule& schedule,
            const StageGraph& graph,
            const std::vector<Violation>& violations,
            const RenderOptions& options)
-    : schedule_(schedule), graph_(graph), options_(options), width_(schedule.columns(), 1) {
+    : schedule_(schedule),
+      graph_(graph),
+      options_(options),
+      stages_(std::max(schedule.stages(), 1)),
+      width_(schedule.columns(), 1) {
   for (const Violation& v : violations) {
     marked_.insert(v.cells.begin(), v.cells.end());
     marked_rows_.insert(v.row);
@@ -96,8 +99,7 @@ std::string Grid::in_colour(const Task& task) const {
   if (graph_.is_surplus(task)) {
     return fmt::format("\x1b[2m{}\x1b[0m", name(task));
   }
-  const std::size_t stage = static_cast<std::size_t>(std::max(task.stage.value, 0));
-  const int colour = kTerminalColours[stage % kTerminalColours.size()];
+  const int colour = terminal_colour(task.stage.value, stages_);
   const bool filled = task.kind == CellKind::Backward || task.kind == CellKind::BackwardInput;
   return filled ? fmt::format("\x1b[38;5;16;48;5;{}m{}\x1b[0m", colour, to_string(task))
                 : fmt::format("\x1b[38;5;{}m{}\x1b[0m", colour, to_string(task));

@@ -57,13 +57,16 @@ class Picture {
       : schedule_(schedule),
         timeline_(timeline),
         violations_(violations),
-        figure_(schedule, graph, timeline, options) {}
+        cycle_(render::cycle_of(violations)),
+        // room for arrows between the names
+        figure_(schedule, graph, timeline, options, cycle_.empty() ? 1 : 2) {}
 
   [[nodiscard]] std::string draw() {
     std::string drawn = draw_rows();  // one after the other: each may define colours
     drawn += draw_axis();
     drawn += draw_boxes();
     drawn += draw_marks();
+    drawn += draw_cycle();
     drawn += draw_texts();
     return head() +
            "\\begin{tikzpicture}[x=1cm,y=-1cm,line width=0.4pt,"
@@ -136,11 +139,13 @@ class Picture {
   std::string draw_axis();
   std::string draw_boxes();
   std::string draw_marks();
+  std::string draw_cycle();
   std::string draw_texts();
 
   const Schedule& schedule_;
   const Timeline* timeline_;
   const std::vector<Violation>& violations_;
+  std::span<const Task> cycle_;
   Figure figure_;
   std::map<std::string, std::string> colours_;  ///< "#rrggbb" -> its name
 };
@@ -200,6 +205,12 @@ std::string Picture::draw_axis() {
     const double x = figure_.x(tick.at) + (figure_.timed ? 0 : figure_.scale / 2);
     drawn += fmt::format("\\draw[{}] {} -- {};\n", grey, at(x, base - 4), at(x, base));
     drawn += text(x, base - 8, tick.label, "base", render::kTextSize, kGrey);
+    if (figure_.timed) {
+      drawn += fmt::format("\\draw[{}] {} -- {};\n",
+                           colour("#d5dae1"),
+                           at(x, base),
+                           at(x, std::max(bottom(), base)));
+    }
   }
   return drawn;
 }
@@ -213,10 +224,10 @@ std::string Picture::draw_boxes() {
     const double high = figure_.height_of(box);
     drawn += box.surplus ? outline(x, y, wide, high, kGrey, ",dashed")
                          : fill(x, y, wide, high, figure_.colours.of(box.task));
-    if (figure_.bears_name(box)) {
+    if (const std::string name = figure_.name_in(box); !name.empty()) {
       drawn += text(x + wide / 2,
                     y + high / 2 + 0.36 * figure_.name_size,
-                    to_string(box.task),
+                    name,
                     "base",
                     figure_.name_size,
                     box.surplus ? kGrey : "#14181d");
@@ -238,6 +249,23 @@ std::string Picture::draw_marks() {
                      figure_.row_height - 4,
                      "#d3122a",
                      ",line width=1.5pt");
+  }
+  return drawn;
+}
+
+/// TeX draws cubic curves: its two bends are two thirds of the way to that of the square one.
+std::string Picture::draw_cycle() {
+  std::string drawn;
+  for (const render::Arrow& arrow : figure_.arrows(cycle_)) {
+    const auto bend = [&](const render::Point& end) {
+      return at(end.x + (arrow.bow.x - end.x) * 2 / 3, end.y + (arrow.bow.y - end.y) * 2 / 3);
+    };
+    drawn += fmt::format("\\draw[{},line width=1.5pt,-stealth] {} .. controls {} and {} .. {};\n",
+                         colour("#d3122a"),
+                         at(arrow.from.x, arrow.from.y),
+                         bend(arrow.from),
+                         bend(arrow.to),
+                         at(arrow.to.x, arrow.to.y));
   }
   return drawn;
 }

@@ -2,7 +2,8 @@
 /// legend as render_svg() draws them, lengths in cm.
 ///
 /// A snippet without a document around it; its first lines say which package it needs. Text is in
-/// the paper's own sans-serif font. A red frame marks a violation; comments say what it is. Pure.
+/// the paper's own sans-serif font. A red frame marks a violation, red arrows a cycle;
+/// comments say what it is. Pure.
 #pragma once
 
 #include <string>

@@ -1,9 +1,15 @@
 #include "stagecraft/scheduler/render/terminal.h"
 
 #include <algorithm>
+#include <set>
 #include <sstream>
+#include <string>
 
+#include <fmt/format.h>
+
+#include "stagecraft/scheduler/builders/interleaved.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/scheduler/render/terminal_colours.h"
 #include "stagecraft/tests/scheduler/golden.h"
 #include "stagecraft/tests/support/catch.h"
 
@@ -56,6 +62,36 @@ TEST_CASE("a grid wider than the terminal continues below", "[scheduler][render]
 TEST_CASE("colours are off unless asked for", "[scheduler][render]") {
   CHECK(render(one_f_one_b(2, 2)).find('\x1b') == std::string::npos);
   check_golden("late_gradient_colour.txt", drawn("0F0 0B0 . .\n. 1F0 1B0 .", {.colour = true}));
+}
+
+TEST_CASE("more stages than easy hues have colours of their own", "[scheduler][render]") {
+  for (const int stages : {1, 12, 13, 16, 24, 32, kTerminalRamp}) {
+    CAPTURE(stages);
+    std::set<int> seen;
+    for (int stage = 0; stage < stages; ++stage) {
+      const int colour = terminal_colour(stage, stages);
+      CHECK(colour >= 16);
+      CHECK(colour <= 231);
+      CHECK(seen.insert(colour).second);
+    }
+  }
+  CHECK(terminal_colour(0, 65536) != terminal_colour(32768, 65536));
+  CHECK_NOTHROW(terminal_colour(-1, 65536));
+  CHECK_NOTHROW(terminal_colour(65536, 13));
+}
+
+TEST_CASE("both stages of a device differ in a terminal", "[scheduler][render]") {
+  const Schedule schedule = interleaved(12, 12, 2);
+  const std::string text = render(schedule, {}, {.colour = true});
+  const auto colour_of = [&](const std::string& task) {
+    const std::size_t name = text.find('m' + task + '\x1b');
+    REQUIRE(name != std::string::npos);
+    return text.substr(text.rfind(';', name), name - text.rfind(';', name));
+  };
+  for (int stage = 0; stage < 12; ++stage) {
+    CHECK(colour_of(fmt::format("{}F0", stage)) != colour_of(fmt::format("{}F0", stage + 12)));
+  }
+  CHECK(render(schedule).find('\x1b') == std::string::npos);
 }
 
 TEST_CASE("a long schedule is cut but its marked cells are shown", "[scheduler][render]") {

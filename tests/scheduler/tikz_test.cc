@@ -87,6 +87,50 @@ TEST_CASE("TikZ frames what is wrong and names it in comments", "[scheduler][ren
                  ContainsSubstring("{column}"));
 }
 
+TEST_CASE("TikZ draws a cycle's arrows and a timeline's grid as the SVG does",
+          "[scheduler][render]") {
+  const auto count = [](const std::string& text, const std::string& part) {
+    std::size_t found = 0;
+    for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) {
+      ++found;
+    }
+    return found;
+  };
+  const Schedule dead = Schedule::parse("@form list\n0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1");
+  const StageGraph graph = dead.stage_graph();
+  const std::vector<Violation> found = validate(dead, graph);
+  const std::string tikz = render_tikz(dead, graph, nullptr, found);
+  CHECK(count(tikz, "-stealth] (") == 4);
+  CHECK(count(tikz, ".. controls (") == 4);
+  CHECK(count(tikz, "-stealth] (") ==
+        count(render_svg(dead, graph, nullptr, found), "marker-end=\"url(#head)\""));
+  CHECK(tikz.find("{D5DAE1}") == std::string::npos);  // positions are no times
+  const std::string grid = timed(one_f_one_b(2, 2));
+  CHECK(count(grid, "-stealth") == 0);
+  CHECK(grid.find("{D5DAE1}") != std::string::npos);
+}
+
+TEST_CASE("narrow cells bear the microbatch alone, in TikZ and SVG alike, and it is said",
+          "[scheduler][render]") {
+  const Schedule schedule = one_f_one_b(4, 16);
+  const StageGraph graph = schedule.stage_graph();
+  const Timeline timeline = simulate(schedule, graph);
+  const auto both = [&](double width, const std::string& words, bool there) {
+    CAPTURE(width, words);
+    const PictureOptions options{.width = width};
+    CHECK((render_svg(schedule, graph, &timeline, {}, options).find('>' + words + "</text>") !=
+           std::string::npos) == there);
+    CHECK((render_tikz(schedule, graph, &timeline, {}, options).find('{' + words + "};") !=
+           std::string::npos) == there);
+  };
+  const std::string said = "a number alone is the microbatch, in cells too narrow for a name";
+  both(2000, "0F9", true);
+  both(2000, said, false);
+  both(700, "0F9", false);
+  both(700, "9", true);
+  both(700, said, true);
+}
+
 TEST_CASE("a TikZ picture of a million cells is refused", "[scheduler][render]") {
   const Schedule large = one_f_one_b(4, 20'000);
   CHECK_THROWS_AS(render_tikz(large, large.stage_graph(), nullptr), Error);

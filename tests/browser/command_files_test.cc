@@ -1,0 +1,138 @@
+/// The files of `stagecraft schedule compare --html` and `sweep --svg` in a real browser.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "stagecraft/tests/browser/page.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/tools/schedule_run.h"
+
+namespace stagecraft::tests {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using Json = nlohmann::json;
+
+/// What a command writes, opened.
+class Written {
+ public:
+  /// `words`: of a command whose last option wants the file's name.
+  Page open(const std::string& words, const std::string& name, const PageOptions& options = {}) {
+    const std::string path = folder_.path() + '/' + name;
+    const CommandResult result = run_schedule_line(words + ' ' + path);
+    CAPTURE(words, result.err);
+    REQUIRE(result.exit_code == 0);
+    return Page(browser_, path, options);
+  }
+
+  [[nodiscard]] std::string file(const std::string& name, const std::string& text) const {
+    return folder_.write(name, text);
+  }
+
+ private:
+  Chromium browser_;
+  TemporaryFolder folder_;
+};
+
+/// The texts of all elements that match.
+std::vector<std::string> texts(Page& page, const std::string& selector) {
+  return page
+      .evaluate("Array.from(document.querySelectorAll(" + Json(selector).dump() +
+                "), e => e.textContent)")
+      .get<std::vector<std::string>>();
+}
+
+TEST_CASE("the page of compare has a row for each schedule, light and dark", "[browser]") {
+  struct Look {
+    const char* name;
+    PageOptions options;
+  };
+  const Look looks[] = {{"compare", {.width = 1280, .height = 800}},
+                        {"compare-dark", {.width = 1280, .height = 800, .dark = true}}};
+  Written written;
+  const std::string own =
+      written.file("own<b>.txt", run_schedule_line("make gpipe --devices 3 --microbatches 6").out);
+  for (const Look& look : looks) {
+    CAPTURE(look.name);
+    Page page = written.open(
+        "compare 1f1b interleaved chimera " + own + " --devices 3 --microbatches 6 --html",
+        "compare.html",
+        look.options);
+    const Screenshot shot = page.screenshot();
+    save(shot, look.name);
+    CHECK(page.complaints() == std::vector<std::string>());
+    CHECK(page.requests().size() == 1);
+    CHECK(shot.colours > 5);
+    const std::vector<std::string> names = texts(page, "tbody td:first-child");
+    REQUIRE(names.size() == 3);
+    CHECK(names[0] == "1f1b");
+    CHECK_THAT(names[2], ContainsSubstring("own<b>.txt"));
+    CHECK_THAT(page.text("ul"), ContainsSubstring("chimera: "));
+    CHECK(page.evaluate("document.documentElement.scrollWidth") == look.options.width);
+  }
+}
+
+TEST_CASE("a bar of compare's page is as long as its figure says", "[browser]") {
+  Written written;
+  Page page = written.open("compare gpipe 1f1b --devices 4 --microbatches 8 --html", "c.html");
+  // Of the column that says what is in flight: gpipe 8, 1f1b 4.
+  const Json bars = page.evaluate(
+      "(() => {"
+      " const column = Array.from(document.querySelectorAll('th'))"
+      "   .findIndex(th => th.textContent === 'in flight');"
+      " return Array.from(document.querySelectorAll('tbody tr'), row => {"
+      "   const cell = row.children[column];"
+      "   return {figure: Number(cell.textContent),"
+      "     bar: cell.querySelector('.bar').getBoundingClientRect().width}; }); })()");
+  REQUIRE(bars.size() == 2);
+  CHECK(bars[0]["figure"] == 8);
+  CHECK(bars[1]["figure"] == 4);
+  const double longest = bars[0]["bar"];
+  CHECK(longest > 20);
+  CHECK(bars[1]["bar"].get<double>() == Catch::Approx(longest / 2).margin(1));
+}
+
+TEST_CASE("the plot of a sweep has a curve for each schedule, and its legend is what is drawn",
+          "[browser]") {
+  Written written;
+  Page page = written.open(
+      "sweep gpipe 1f1b interleaved zb-h1 --devices 2,4 --microbatches 4,8,16 --chunks 2,3 --svg",
+      "plot.svg",
+      {.width = 900, .height = 500});
+  const Screenshot shot = page.screenshot();
+  save(shot, "sweep");
+  CHECK(page.complaints() == std::vector<std::string>());
+  CHECK(page.requests().size() == 1);
+  CHECK(shot.colours > 7);
+  const std::size_t curves = page.count("polyline");
+  CHECK(curves == 10);  // of gpipe, 1f1b and zb-h1 two each, of interleaved four
+  CHECK(page.count("circle") == 3 * curves);
+  // A key has the look of its curve, and the words beside it are those of the curve's points.
+  const Json keys = page.evaluate(
+      "Array.from(document.querySelectorAll('.key'), key => {"
+      " const look = e => [getComputedStyle(e).stroke, getComputedStyle(e).strokeDasharray];"
+      " const name = key.nextElementSibling;"
+      " let curve = key; while (curve.tagName !== 'polyline') curve = curve.previousElementSibling;"
+      " const box = name.getBoundingClientRect();"
+      " return {name: name.textContent, same: String(look(key)) === String(look(curve)),"
+      "   look: String(look(curve)), right: box.right, bottom: box.bottom,"
+      "   point: curve.nextElementSibling.textContent}; })");
+  REQUIRE(keys.size() == curves);
+  std::vector<std::string> looks;
+  const Json picture = page.evaluate(
+      "(box => ({right: box.right, bottom: box.bottom}))"
+      "(document.documentElement.getBoundingClientRect())");
+  for (const Json& key : keys) {
+    CAPTURE(key.dump());
+    CHECK(key["same"] == true);
+    CHECK(key["point"].get<std::string>().starts_with(key["name"].get<std::string>() + ": "));
+    CHECK(key["right"] <= picture["right"]);
+    CHECK(key["bottom"] <= picture["bottom"]);
+    looks.push_back(key["look"]);
+  }
+  std::ranges::sort(looks);
+  CHECK(std::ranges::adjacent_find(looks) == looks.end());
+}
+
+}  // namespace
+}  // namespace stagecraft::tests
