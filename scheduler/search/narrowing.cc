@@ -33,7 +33,7 @@ bool Narrowing::may_go_on() const {
 
 void Narrowing::look_for_orders(std::size_t share) {
   // That nothing ends earlier than the best so far answers all questions, so it may take longer.
-  constexpr std::size_t kLastShares = 16;
+  constexpr std::size_t kLastShares = 64;
   Ticks above = lower_;
   open_ = upper_;
   while (above < upper_ && may_go_on()) {
