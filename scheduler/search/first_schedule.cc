@@ -13,22 +13,24 @@
 namespace stagecraft {
 namespace {
 
-Schedule one_by_one(const SearchRequest& request, const std::vector<int>& row_of) {
+Schedule one_by_one(const SearchRequest& request,
+                    const StageGraph& graph,
+                    const std::vector<int>& row_of) {
   std::vector<RowList> lists(static_cast<std::size_t>(request.devices));
-  const int stages = static_cast<int>(row_of.size());
-  const auto list_of = [&](int s) -> RowList& {
+  const int stages = graph.size();
+  const auto list_for = [&](int s) -> RowList& {
     return lists[static_cast<std::size_t>(row_of[static_cast<std::size_t>(s)])];
   };
-  for (int m = 0; m < request.microbatches; ++m) {
+  for (int m = 0; m < graph.microbatches_per_replica(request.microbatches); ++m) {
     for (int s = 0; s < stages; ++s) {
-      list_of(s).forward(s, m);
+      list_for(s).forward(s, m);
     }
     for (int s = stages - 1; s >= 0; --s) {
       if (request.split) {
-        list_of(s).backward_input(s, m);
-        list_of(s).backward_weight(s, m);
+        list_for(s).backward_input(s, m);
+        list_for(s).backward_weight(s, m);
       } else {
-        list_of(s).backward(s, m);
+        list_for(s).backward(s, m);
       }
     }
   }
@@ -36,9 +38,7 @@ Schedule one_by_one(const SearchRequest& request, const std::vector<int>& row_of
   for (RowList& list : lists) {
     rows.push_back(list.take());
   }
-  return {Schedule::Form::List,
-          std::move(rows),
-          {.stages = stages, .microbatches = request.microbatches}};
+  return list_of(std::move(rows), graph, request.microbatches);
 }
 
 BuildRequest request_to(const BuilderInfo& builder,
@@ -69,9 +69,12 @@ bool has_kinds(const Schedule& schedule, bool split) {
   return true;
 }
 
-bool suits(const Schedule& schedule, const SearchRequest& request, const std::vector<int>& row_of) {
+bool suits(const Schedule& schedule,
+           const SearchRequest& request,
+           const StageGraph& searched,
+           const std::vector<int>& row_of) {
   const StageGraph graph = schedule.stage_graph();
-  if (graph.size() != static_cast<int>(row_of.size()) || graph.replicas() != 1 ||
+  if (graph.size() != searched.size() || graph.replicas() != searched.replicas() ||
       !has_kinds(schedule, request.split)) {
     return false;
   }
@@ -88,11 +91,13 @@ bool suits(const Schedule& schedule, const SearchRequest& request, const std::ve
 
 std::optional<Schedule> built(const BuilderInfo& builder,
                               const SearchRequest& request,
+                              const StageGraph& graph,
                               const std::vector<int>& row_of,
                               const Costs& costs) {
   try {
     Schedule schedule = build_schedule(builder.name, request_to(builder, request, costs)).to_list();
-    return suits(schedule, request, row_of) ? std::optional(std::move(schedule)) : std::nullopt;
+    return suits(schedule, request, graph, row_of) ? std::optional(std::move(schedule))
+                                                   : std::nullopt;
   } catch (const Error& error) {
     if (error.code() != Errc::ScheduleParameter) {
       throw;
@@ -104,23 +109,31 @@ std::optional<Schedule> built(const BuilderInfo& builder,
 }  // namespace
 
 FirstSchedule first_schedule(const SearchRequest& request,
+                             const StageGraph& graph,
                              const std::vector<int>& row_of,
                              const Costs& costs) {
-  FirstSchedule best{one_by_one(request, row_of), "", 0};
-  const StageGraph chain = StageGraph::chain(static_cast<int>(row_of.size()));
-  best.makespan = simulate(best.schedule, chain, costs).makespan;
+  FirstSchedule best{one_by_one(request, graph, row_of), "", 0};
+  best.makespan = simulate(best.schedule, graph, costs).makespan;
   for (const BuilderInfo& builder : builders()) {
     if (builder.takes_graph) {
       continue;  // of a chain they make what the others make
     }
-    if (std::optional<Schedule> schedule = built(builder, request, row_of, costs)) {
-      const double makespan = simulate(*schedule, chain, costs).makespan;
+    if (std::optional<Schedule> schedule = built(builder, request, graph, row_of, costs)) {
+      const double makespan = simulate(*schedule, graph, costs).makespan;
       if (makespan < best.makespan) {
         best = {std::move(*schedule), std::string(builder.name), makespan};
       }
     }
   }
   return best;
+}
+
+Schedule list_of(std::vector<Schedule::Row> rows, const StageGraph& graph, int microbatches) {
+  Schedule::Headers headers{.stages = graph.size(), .microbatches = microbatches};
+  if (graph.replicas() > 1) {
+    headers.graph = graph;
+  }
+  return {Schedule::Form::List, std::move(rows), std::move(headers)};
 }
 
 }  // namespace stagecraft

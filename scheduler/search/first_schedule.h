@@ -20,9 +20,16 @@ struct FirstSchedule {
   double makespan = 0;
 };
 
-/// `row_of`: by stage. `costs`: of these stages. Requires: a request that search_schedule() takes.
+/// `graph`: searched_graph(). `row_of`: by stage. `costs`: of these stages. Requires: a request
+/// that search_schedule() takes.
 [[nodiscard]] FirstSchedule first_schedule(const SearchRequest& request,
+                                           const StageGraph& graph,
                                            const std::vector<int>& row_of,
                                            const Costs& costs);
+
+/// A list of these rows. `microbatches`: of the step.
+[[nodiscard]] Schedule list_of(std::vector<Schedule::Row> rows,
+                               const StageGraph& graph,
+                               int microbatches);
 
 }  // namespace stagecraft

@@ -1,27 +1,31 @@
 /// OrderSearch: whether any order of each device's tasks ends by a given time.
 ///
-/// Runs the devices forward in time. Whoever is free first takes one of the tasks that are there,
-/// or stands idle until another comes. Depth first; a state from which the rest did not fit the
-/// time left is remembered and not entered again. Left out is what cannot be needed:
+/// Depth first over what a device does next. The device is the one that can have its next task done
+/// first, by C: whatever has not started elsewhere ends no earlier, so nothing else comes before C.
+/// Left out is what cannot be needed:
 ///
-/// OS-1: a task that was there when its device fell idle is not what ends the idleness: it would
-///       have started then.
-/// OS-2: a device is not idle for as long as a task that was there takes and that could stand in
-///       the gap: all but a forward that might take the cap from a forward of another stage.
-/// OS-3: behind a task for which nobody waits comes no task that could have stood in its place.
-/// OS-4: a state is left when the tasks still to run on some device cannot end in time, each from
+/// OS-1: what comes next starts before C, for else the task that is done by C fits in front of it.
+///       Where that might take the cap from another, something else may come next that takes memory
+///       before that task does; then too the device is not idle for as long as takes one that
+///       takes the cap from nobody.
+/// OS-2: a state is left when the tasks still to run on some device cannot end in time, each from
 ///       the earliest start that the state leaves it, and with its tail.
-/// Each exchange that these rest on starts no task that others wait for later than before. Not
-/// shared between threads.
+/// OS-3: a state is left when one of equal progress that has nothing later has failed
+///       (failed_states.h).
+/// Each exchange that these rest on stays among the orders that the state at hand still looks for,
+/// so that a state that failed has failed whatever was left out elsewhere. Source: the active
+/// schedules of Giffler and Thompson, "Algorithms for solving production-scheduling problems"
+/// (1960), with a cap. Not shared between threads.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
-#include <limits>
-#include <string>
-#include <unordered_map>
+#include <optional>
 #include <vector>
 
+#include "stagecraft/scheduler/search/failed_states.h"
+#include "stagecraft/scheduler/search/partial_schedule.h"
 #include "stagecraft/scheduler/search/search_problem.h"
 
 namespace stagecraft {
@@ -44,74 +48,50 @@ class OrderSearch {
   [[nodiscard]] std::size_t states() const { return states_; }
 
  private:
-  static constexpr Ticks kNever = std::numeric_limits<Ticks>::max() / 4;
-  static constexpr std::size_t kMostRemembered = 4'000'000;
-
-  struct Device {
-    Ticks free = 0;            ///< idle from here on
-    bool idle = false;         ///< it was decided that nothing starts at `free`
-    Ticks idle_end = kNever;   ///< OS-2: something has to start before
-    std::uint64_t barred = 0;  ///< OS-1, OS-3: bits of its lanes
-    int in_flight = 0;
-    int left = 0;
-  };
-
-  /// The state as a number of 128 bits: that two of the states met are taken for one is less likely
-  /// than that the machine errs.
-  struct Fingerprint {
-    std::uint64_t high = 0;
-    std::uint64_t low = 0;
-    friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
-  };
-  struct HashFingerprint {
-    std::size_t operator()(const Fingerprint& f) const { return f.low; }
-  };
-
   [[nodiscard]] bool explore();
-  [[nodiscard]] bool explore_starts(std::size_t device, Ticks now);
-  [[nodiscard]] bool explore_idleness(std::size_t device, Ticks now);
-  void start(int lane, Ticks now);
-  void undo_start(int lane, const Device& before);
-  void record();
-
+  /// The lane whose next task can be done first; nothing where all wait for each other.
+  [[nodiscard]] std::optional<int> first_done() const;
+  /// What comes next on the lane's device, where its task is done first.
+  [[nodiscard]] bool explore_next(int first);
+  /// The lanes whose next task can start on the device before `end`, as they are tried.
+  [[nodiscard]] std::vector<int> turns_before(std::size_t device, Ticks end) const;
+  /// None of `turns` comes next.
+  [[nodiscard]] bool explore_idleness(int first, const std::vector<int>& turns);
+  [[nodiscard]] bool explore_start(int lane);
   [[nodiscard]] bool stopped();
-  [[nodiscard]] bool has_left(int lane) const { return done_[index(lane)] < microbatches_; }
-  /// When all that the lane's next task needs of others is there; kNever while some of it has not
-  /// started.
-  [[nodiscard]] Ticks arrival(int lane) const;
-  [[nodiscard]] bool fits_cap(int lane) const;
-  [[nodiscard]] bool may_fill_gap(int lane) const;
-  /// Whether the device is at its cap and releases nothing before another forward of its own.
-  [[nodiscard]] bool is_stuck(int device) const;
-  /// When the device next decides.
-  [[nodiscard]] Ticks decides(std::size_t device) const;
-  [[nodiscard]] bool can_end_in_time(Ticks now);
-  [[nodiscard]] Fingerprint fingerprint(Ticks now) const;
+  /// When the lane's next task can be done. Requires: may_start().
+  [[nodiscard]] Ticks done_at(int lane) const;
+  /// Sets from_; false where a device would be idle for longer than it may. `first`: first_done().
+  [[nodiscard]] bool set_from(int first);
+  /// When what must be released before the m-th task of a lane that takes can have been.
+  [[nodiscard]] Ticks releases_end(const Lane& lane, int m);
+  [[nodiscard]] bool can_end_in_time();
+  /// Whether jobs_ end in time because those did that the device had when it was last looked at.
+  [[nodiscard]] bool fit(std::size_t device) const;
 
   [[nodiscard]] static std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
   const SearchProblem& problem_;
   std::function<bool()> keep_going_;
-  int microbatches_;
-  Ticks shortest_ = kNever;         ///< of all tasks
-  std::vector<std::uint64_t> bit_;  ///< of each lane on its device
-  std::vector<int> release_;        ///< by lane that takes: the lane that releases what it took
-
-  std::vector<int> done_;  ///< started tasks by lane
-  std::vector<std::vector<Ticks>>
-      end_;  ///< of started tasks; of others as can_end_in_time() has it
-  std::vector<Device> devices_;
-  std::vector<std::vector<int>> order_;
-  int left_ = 0;
+  PartialSchedule state_;
+  FailedStates failed_;
 
   Ticks horizon_ = 0;
   std::size_t states_ = 0;
   std::size_t most_states_ = 0;
   bool stopped_ = false;
-  std::unordered_map<Fingerprint, Ticks, HashFingerprint> failed_;  ///< with how much time left
   std::vector<std::vector<int>> found_;
   Ticks makespan_ = 0;
-  std::vector<MachineJob> jobs_;  ///< of one bound at a time
+
+  std::vector<std::vector<MachineJob>> fitting_;  ///< by device: jobs that end in time
+
+  // Of one state at a time.
+  std::vector<Ticks> from_;              ///< by device: nothing starts there before
+  std::vector<std::vector<Ticks>> end_;  ///< by lane and microbatch: the earliest there can be
+  std::vector<MachineJob> jobs_;
+  std::vector<Ticks> ends_;
+  std::vector<int> progress_;
+  std::vector<std::int32_t> times_;
 };
 
 }  // namespace stagecraft

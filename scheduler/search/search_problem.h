@@ -29,16 +29,22 @@ struct Lane {
   CellKind kind = CellKind::Forward;
   int stage = 0;
   int device = 0;
-  Ticks time = 0;             ///< of one task; at least 1
-  std::vector<Feed> feeds;    ///< a task waits for the same microbatch of these
-  bool takes = false;         ///< one more in flight at the start of a task
-  bool releases = false;      ///< one less at its end
+  Ticks time = 0;           ///< of one task; at least 1
+  std::vector<Feed> feeds;  ///< a task waits for the same microbatch of these
+  bool takes = false;       ///< one more in flight at the start of a task
+  bool releases = false;    ///< one less at its end
+  int released_by = -1;     ///< of one that takes: the lane that releases what it took
+  /// Of one that takes (cap_rules.h): how many lanes of its kin take a microbatch before the next,
+  /// with itself; who of the kin takes, and who releases.
+  int kin_before = 0;
+  std::vector<int> kin_takes;
+  std::vector<int> kin_releases;
   bool feeds_nobody = false;  ///< no task waits for it but those of its lane
 };
 
 struct SearchProblem {
   int devices = 0;
-  int microbatches = 0;
+  int microbatches = 0;     ///< of each lane
   int cap = 0;              ///< most in flight on a device, in stages x microbatches
   double tick = 1;          ///< time units of one tick
   std::vector<Lane> lanes;  ///< a lane stands behind those that feed it
@@ -48,10 +54,15 @@ struct SearchProblem {
   Ticks bound = 0;  ///< no schedule takes less
 };
 
-/// `row_of`: which device runs each stage of the chain. `split`: backwards in halves. Durations
-/// that are no multiples of one tick of some size are rounded down to millionths of the longest.
-/// Requires: cap >= the stages of a device; positive durations.
-[[nodiscard]] SearchProblem search_problem(
-    const std::vector<int>& row_of, int microbatches, bool split, int cap, const Costs& costs);
+/// `row_of`: which device runs each stage. `microbatches`: of the step. `split`: backwards in
+/// halves. Durations that are no multiples of one tick of some size are rounded down to millionths
+/// of the longest. Requires: one chain or replicas of it, each stage behind those that feed it;
+/// cap >= the stages of a replica on a device; positive durations.
+[[nodiscard]] SearchProblem search_problem(const StageGraph& graph,
+                                           const std::vector<int>& row_of,
+                                           int microbatches,
+                                           bool split,
+                                           int cap,
+                                           const Costs& costs);
 
 }  // namespace stagecraft

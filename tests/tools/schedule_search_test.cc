@@ -10,6 +10,8 @@ namespace stagecraft::tests {
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::EndsWith;
+using Catch::Matchers::StartsWith;
 using Json = nlohmann::json;
 
 Json searched(const std::string& line) {
@@ -75,6 +77,39 @@ TEST_CASE("a search that runs out of time says how far the best may be", "[tools
   CHECK(answer.at("bound") < answer.at("makespan"));
 }
 
+TEST_CASE("search puts two copies of the model against each other", "[tools][schedule]") {
+  const std::string words = "search --devices 4 --microbatches 8 --cap 4 --placement replicas";
+  const CommandResult found = run_schedule_line(words);
+  CHECK(found.err ==
+        "optimum: makespan 28, bubble 14.3%, in flight 4, the best builder chimera 30\n");
+  const Json figures = Json::parse(run_schedule_line(words + " | check - | simulate - --json").out);
+  CHECK(figures.at("makespan") == 28);
+}
+
+TEST_CASE("on a terminal search says how far it is, and in the end what it found",
+          "[tools][schedule][progress]") {
+  const TemporaryFolder folder;
+  std::vector<std::string> words{"search",
+                                 "--devices",
+                                 "4",
+                                 "--microbatches",
+                                 "6",
+                                 "--cap",
+                                 "3",
+                                 "--split",
+                                 "-o",
+                                 folder.path() + "/best.txt"};
+  const CommandResult terminal = run_schedule(words, "", {.terminal = true});
+  CHECK_THAT(
+      terminal.err,
+      StartsWith("\rsearching: best 25, bound ") && ContainsSubstring(", 0 s\x1b[K") &&
+          EndsWith("\r\x1b[Koptimum: makespan 24, bubble 25.0%, in flight 3, the best builder "
+                   "zb-auto 25\n"));
+  CHECK_THAT(run_schedule(words).err, StartsWith("optimum: "));
+  words.emplace_back("--json");
+  CHECK(run_schedule(words, "", {.terminal = true}).err.empty());
+}
+
 TEST_CASE("search writes the schedule where it is told to", "[tools][schedule]") {
   const TemporaryFolder folder;
   const std::string file = folder.path() + "/best.txt";
@@ -97,8 +132,9 @@ TEST_CASE("search says what it needs, lacks and cannot do", "[tools][schedule][b
   refused("--microbatches 4 --cap 6", {"--devices"});
   refused("--devices 4 --microbatches 6 --cap 0", {"--cap", "'0'"});
   refused("--devices 4 --microbatches 6 --chunks 3 --cap 2", {"nearest: 3"});
-  refused("--devices 4 --microbatches 6 --cap 4 --placement v", {"loop or wave", "'v'"});
+  refused("--devices 4 --microbatches 6 --cap 4 --placement v", {"loop, wave or replicas", "'v'"});
   refused("--devices 4 --microbatches 6 --cap 4 --seconds 0", {"--seconds", "'0'"});
+  refused("--devices 4 --microbatches 7 --cap 4 --placement replicas", {"even", "6 or 8"});
   refused("--devices 60000 --microbatches 60000 --cap 4", {"smaller numbers"});
   refused("--devices 4 --microbatches 6 --cap 4 -o /none/x", {"/none/x"});
 }

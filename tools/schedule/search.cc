@@ -16,6 +16,7 @@
 #include "stagecraft/tools/schedule/cost_options.h"
 #include "stagecraft/tools/schedule/format.h"
 #include "stagecraft/tools/schedule/number_text.h"
+#include "stagecraft/tools/status_line.h"
 #include "stagecraft/tools/train/number.h"
 
 namespace stagecraft::tools {
@@ -49,7 +50,10 @@ void add_options(CLI::App& app, SearchOptions& o) {
   app.add_option("--chunks", r.chunks, "stages per device [1]")
       ->check(whole_number(1))
       ->type_name("V");
-  app.add_option("--placement", o.placement, "of chunks: loop (0 1 0 1) or wave (0 1 1 0) [loop]")
+  app.add_option(
+         "--placement",
+         o.placement,
+         "of chunks: loop (0 1 0 1) or wave (0 1 1 0); or replicas, two copies of the model [loop]")
       ->type_name("WORD");
   app.add_flag("--split", r.split, "backwards in halves, I and W");
   app.add_option("--costs", o.costs, "a costs.json: of one stage per device, or of those it lists")
@@ -69,8 +73,12 @@ StagePlacement placement_of(const std::string& word) {
   if (word == "wave") {
     return StagePlacement::Wave;
   }
-  wrong_usage(kCommand,
-              fmt::format("--placement expects loop or wave, found '{}'", word.substr(0, 40)));
+  if (word == "replicas") {
+    return StagePlacement::Replicas;
+  }
+  wrong_usage(
+      kCommand,
+      fmt::format("--placement expects loop, wave or replicas, found '{}'", word.substr(0, 40)));
 }
 
 /// What of the bound is missing, in parts of the makespan.
@@ -116,6 +124,34 @@ std::string as_json(const SearchResult& result, const ScheduleFigures& f, const 
   return answer.dump() + '\n';
 }
 
+/// What is known so far, for who waits.
+std::string progress_text(const SearchProgress& progress, double seconds) {
+  return fmt::format("searching: best {}, bound {}, {:.0f} s",
+                     number_text(progress.makespan),
+                     number_text(progress.bound),
+                     seconds);
+}
+
+/// For as long as the options say; on a terminal with how far it is.
+SearchResult searched(const SearchOptions& options, Console& console) {
+  using Clock = std::chrono::steady_clock;
+  using Seconds = std::chrono::duration<double>;
+  constexpr Seconds kBetweenLines(0.1);
+  StatusLine line(console, options.json);
+  const Clock::time_point begin = Clock::now();
+  Seconds next(0);
+  SearchRequest request = options.request;
+  request.keep_going = [&](const SearchProgress& progress) {
+    const Seconds now = Clock::now() - begin;
+    if (now >= next) {
+      line.say(progress_text(progress, now.count()));
+      next = now + kBetweenLines;
+    }
+    return now.count() < options.seconds;
+  };
+  return search_schedule(request);
+}
+
 }  // namespace
 
 ExitCode search_schedules(const Words& words, Console& console) {
@@ -126,24 +162,21 @@ ExitCode search_schedules(const Words& words, Console& console) {
   app.footer(
       "Up to 4 devices, 6 microbatches and 2 chunks the answer is mostly the optimum within "
       "seconds;\nelse it is the best found, with a bound that no schedule can go below. Times are "
-      "of one device's\nshare of the model, as in compare.\n"
+      "of one device's\nshare of the model, as in compare. Replicas have one stage each on a "
+      "device and half of the\nmicrobatches, as in chimera and dualpipe.\n"
       "Example: stagecraft schedule search --devices 4 --microbatches 6 --cap 3 --split");
   add_options(app, options);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;
   }
-  SearchRequest& request = options.request;
-  request.placement = placement_of(options.placement);
+  options.request.placement = placement_of(options.placement);
   if (!options.costs.empty()) {
-    request.costs = read_stage_costs(options.costs, console);
+    options.request.costs = read_stage_costs(options.costs, console);
   }
-  const auto end = std::chrono::steady_clock::now() +
-                   std::chrono::duration<double>(std::min(options.seconds, 1e8));
-  request.keep_going = [end] { return std::chrono::steady_clock::now() < end; };
-  const SearchResult result = search_schedule(request);
+  const SearchResult result = searched(options, console);
   const StageGraph graph = result.schedule.stage_graph();
-  const ScheduleFigures figures = schedule_figures(result.schedule, graph, request.costs);
+  const ScheduleFigures figures = schedule_figures(result.schedule, graph, options.request.costs);
   const std::string text = write_schedule(result.schedule, graph, ScheduleFormat::Text);
   if (!options.output.empty() || !options.json) {
     write_output(options.output, text, console);

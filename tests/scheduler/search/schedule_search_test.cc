@@ -42,7 +42,7 @@ std::vector<Schedule::Row> rows_within(const SearchRequest& request,
                                        const StageGraph& graph) {
   std::vector<std::vector<Cell>> chains;
   for (const int s : stages) {
-    for (int m = 0; m < request.microbatches; ++m) {
+    for (int m = 0; m < graph.microbatches_per_replica(request.microbatches); ++m) {
       chains.push_back(request.split ? std::vector{cells::F(s, m), cells::I(s, m), cells::W(s, m)}
                                      : std::vector{cells::F(s, m), cells::B(s, m)});
     }
@@ -74,11 +74,10 @@ void keep_ordered(std::vector<Schedule::Row>& rows, const StageGraph& graph) {
 
 /// The least makespan of all combinations of rows: no bound, no rule, only the simulator.
 double by_brute_force(const SearchRequest& request, bool ordered) {
-  const int stages = request.devices * request.chunks;
-  const StageGraph graph = StageGraph::chain(stages);
+  const StageGraph graph = searched_graph(request);
+  const int stages = graph.size();
   const Costs costs = cut_costs(request.costs, stages_of(request.costs, request.devices), graph);
-  const std::vector<int> row_of =
-      rows_of_stages(request.devices, request.chunks, request.placement);
+  const std::vector<int> row_of = rows_of_stages(request);
   std::vector<std::vector<Schedule::Row>> choices;
   for (int d = 0; d < request.devices; ++d) {
     std::vector<int> own;
@@ -99,7 +98,8 @@ double by_brute_force(const SearchRequest& request, bool ordered) {
     for (std::size_t d = 0; d < choices.size(); ++d) {
       rows.push_back(choices[d][at[d]]);
     }
-    const Schedule schedule(Schedule::Form::List, std::move(rows));
+    const Schedule schedule(
+        Schedule::Form::List, std::move(rows), {.microbatches = request.microbatches});
     try {
       best = std::min(best, simulate(schedule, graph, costs).makespan);
     } catch (const Error&) {  // its rows wait for each other for ever
@@ -129,7 +129,7 @@ std::vector<Costs> several_costs() {
 
 SearchResult checked(const SearchRequest& request) {
   const SearchResult result = search_schedule(request);
-  const StageGraph graph = StageGraph::chain(request.devices * request.chunks);
+  const StageGraph graph = searched_graph(request);
   REQUIRE(validate(result.schedule,
                    graph,
                    {.microbatches = request.microbatches,
@@ -184,6 +184,14 @@ TEST_CASE("the search finds what trying every order of two stages per device fin
   check_against_brute_force(request, true, {several_costs().back()});
 }
 
+TEST_CASE("the search finds what trying every order of two replicas finds", "[scheduler][search]") {
+  SearchRequest request{.devices = 2, .microbatches = 4, .placement = StagePlacement::Replicas};
+  check_against_brute_force(request, true);
+  request.microbatches = 2;
+  request.split = true;
+  check_against_brute_force(request, false);
+}
+
 TEST_CASE("1F1B is the optimum at its own memory", "[scheduler][search]") {
   for (int devices = 1; devices <= 4; ++devices) {
     for (int microbatches = 1; microbatches <= 6; ++microbatches) {
@@ -213,6 +221,16 @@ TEST_CASE("no schedule with split backwards beats ZB-H1 and ZB-V at their memory
   CHECK(v.builder == "zb-v");
 }
 
+TEST_CASE("two replicas may take less time than Chimera at its memory", "[scheduler][search]") {
+  const SearchResult result =
+      checked({.devices = 4, .microbatches = 8, .placement = StagePlacement::Replicas, .cap = 4});
+  CHECK(result.optimal);
+  CHECK(result.builder == "chimera");
+  CHECK(result.builder_makespan == 30);
+  CHECK(result.makespan == 28);
+  CHECK(result.schedule.stage_graph().replicas() == 2);
+}
+
 TEST_CASE("less memory takes longer, and builders are beaten where they can be",
           "[scheduler][search]") {
   double before = std::numeric_limits<double>::infinity();
@@ -240,6 +258,32 @@ TEST_CASE("4 devices, 6 microbatches and 2 chunks are searched to the end", "[sc
   CHECK(wave.makespan == 32.5);
 }
 
+TEST_CASE("uneven times of 4 devices, 6 microbatches and 2 chunks are searched to the end",
+          "[scheduler][search]") {
+  Costs costs;
+  costs.stages.each = {{7, 11, 6, 5},
+                       {4, 9, 3, 6},
+                       {9, 8, 3, 5},
+                       {5, 12, 8, 4},
+                       {6, 7, 2, 5},
+                       {3, 9, 5, 4},
+                       {8, 13, 7, 6},
+                       {4, 6, 3, 3}};
+  costs.links.usual.latency = 1;
+  for (const bool split : {false, true}) {
+    for (const int cap : {3, 6, 9}) {
+      CAPTURE(split, cap);
+      CHECK(checked({.devices = 4,
+                     .microbatches = 6,
+                     .chunks = 2,
+                     .split = split,
+                     .cap = cap,
+                     .costs = costs})
+                .optimal);
+    }
+  }
+}
+
 TEST_CASE("a search that is stopped says what it has and how far that may be from the best",
           "[scheduler][search]") {
   SearchRequest request{.devices = 4, .microbatches = 6, .chunks = 2, .cap = 4};
@@ -249,7 +293,7 @@ TEST_CASE("a search that is stopped says what it has and how far that may be fro
   CHECK(few.states <= 100);
   CHECK(few.bound < few.makespan);
   request.states = std::numeric_limits<std::size_t>::max();
-  request.keep_going = [] { return false; };
+  request.keep_going = [](const SearchProgress&) { return false; };
   const SearchResult none = checked(request);
   CHECK_FALSE(none.optimal);
   CHECK(none.makespan == none.builder_makespan);
@@ -258,6 +302,46 @@ TEST_CASE("a search that is stopped says what it has and how far that may be fro
   CHECK(all.optimal);
   CHECK(few.bound <= all.makespan);
   CHECK(all.makespan <= few.makespan);
+}
+
+TEST_CASE("the bound knows that a tight cap makes microbatches wait for each other",
+          "[scheduler][search]") {
+  // Of 32 microbatches each device holds 4 stages at most: two round trips of the pipeline at a
+  // time. The optimum is 325.5; by the devices' loads alone the bound would be 102.
+  SearchRequest request{.devices = 8, .microbatches = 32, .chunks = 2, .cap = 4};
+  request.keep_going = [](const SearchProgress&) { return false; };
+  CHECK(checked(request).bound == 325.5);
+  request = {.devices = 8,
+             .microbatches = 32,
+             .placement = StagePlacement::Replicas,
+             .cap = 4,
+             .keep_going = request.keep_going};
+  CHECK(checked(request).bound >= 120);
+}
+
+TEST_CASE("what is known before the search is a bound", "[scheduler][search]") {
+  for (const StagePlacement placement :
+       {StagePlacement::Loop, StagePlacement::Wave, StagePlacement::Replicas}) {
+    const bool replicas = placement == StagePlacement::Replicas;
+    for (const Costs& costs : several_costs()) {
+      for (const bool split : {false, true}) {
+        for (int cap = 2; cap <= 5; ++cap) {
+          CAPTURE(placement, split, cap, costs.links.usual.latency);
+          SearchRequest request{.devices = 3,
+                                .microbatches = 6,
+                                .chunks = replicas ? 1 : 2,
+                                .placement = placement,
+                                .split = split,
+                                .cap = cap,
+                                .costs = costs};
+          const SearchResult all = checked(request);
+          CHECK(all.optimal);
+          request.keep_going = [](const SearchProgress&) { return false; };
+          CHECK(checked(request).bound <= all.makespan * (1 + 1e-9));
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("times that are multiples of nothing are searched to a millionth",
@@ -280,6 +364,10 @@ TEST_CASE("what cannot be searched is refused with what can", "[scheduler][searc
   refused({.devices = 1, .microbatches = 1, .chunks = 0, .cap = 1}, "chunks");
   refused({.devices = 2, .microbatches = 2, .chunks = 2, .cap = 1}, "nearest: 2");
   refused({.devices = 2, .microbatches = 2, .chunks = 40, .cap = 40}, "at most 32 chunks");
+  const StagePlacement replicas = StagePlacement::Replicas;
+  refused({.devices = 2, .microbatches = 3, .placement = replicas, .cap = 2}, "nearest: 2 or 4");
+  refused({.devices = 2, .microbatches = 2, .chunks = 2, .placement = replicas, .cap = 2},
+          "nearest: 1");
   refused({.devices = 60000, .microbatches = 60000, .cap = 1}, "smaller numbers");
   refused({.devices = 2, .microbatches = 2, .cap = 2, .costs = with_times(0, 1, 1)}, "take time");
 }

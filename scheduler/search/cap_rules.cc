@@ -1,0 +1,50 @@
+#include "stagecraft/scheduler/search/cap_rules.h"
+
+#include <algorithm>
+
+namespace stagecraft {
+namespace {
+
+/// Whether a microbatch's task of lane `to` waits for that of lane `from`, over others or directly.
+bool leads_to(const SearchProblem& problem, int from, int to) {
+  std::vector<bool> waits(problem.lanes.size(), false);
+  waits[static_cast<std::size_t>(from)] = true;
+  for (std::size_t l = static_cast<std::size_t>(from) + 1; l <= static_cast<std::size_t>(to); ++l) {
+    waits[l] = std::ranges::any_of(problem.lanes[l].feeds, [&](const Lane::Feed& feed) {
+      return waits[static_cast<std::size_t>(feed.lane)];
+    });
+  }
+  return waits[static_cast<std::size_t>(to)];
+}
+
+}  // namespace
+
+void add_kin(SearchProblem& problem) {
+  for (const std::vector<int>& lanes : problem.of_device) {
+    for (const int l : lanes) {
+      Lane& lane = problem.lanes[static_cast<std::size_t>(l)];
+      if (!lane.takes) {
+        continue;
+      }
+      lane.kin_before = 0;
+      lane.kin_takes.clear();
+      lane.kin_releases.clear();
+      for (const int k : lanes) {
+        const Lane& other = problem.lanes[static_cast<std::size_t>(k)];
+        if (other.takes && leads_to(problem, k, lane.released_by)) {
+          lane.kin_takes.push_back(k);
+          lane.kin_releases.push_back(other.released_by);
+          lane.kin_before += k == l || leads_to(problem, k, l) ? 1 : 0;
+        }
+      }
+    }
+  }
+}
+
+int last_released_before(const SearchProblem& problem, const Lane& lane, int m) {
+  // Of each other lane no more than m are released: those behind need what this task makes.
+  const int others = static_cast<int>(lane.kin_releases.size()) - 1;
+  return std::max(m - problem.cap, released_before(problem, lane, m) - others * m - 1);
+}
+
+}  // namespace stagecraft
