@@ -130,6 +130,11 @@ TEST_CASE("the plot of a sweep has a curve for each schedule, and its legend is 
     CHECK(key["bottom"] <= picture["bottom"]);
     looks.push_back(key["look"]);
   }
+  // gpipe and 1f1b coincide: the one that lies below is broader.
+  const Json widths = page.evaluate(
+      "Array.from(document.querySelectorAll('polyline'), e => parseFloat("
+      "getComputedStyle(e).strokeWidth))");
+  CHECK(widths[0].get<double>() > widths[2].get<double>());
   std::ranges::sort(looks);
   CHECK(std::ranges::adjacent_find(looks) == looks.end());
 }

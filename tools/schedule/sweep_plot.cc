@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <set>
 #include <string_view>
 
@@ -21,6 +22,9 @@ constexpr double kHeight = 300;
 constexpr double kLegend = 190;
 constexpr double kLegendLine = 18;
 constexpr double kBelow = 48;
+constexpr double kLine = 2;
+constexpr double kMark = 3;  // the radius
+constexpr double kBroader = 3;
 
 /// Told apart in print and by most who see colours otherwise (Okabe and Ito, 2008).
 constexpr std::array<std::string_view, 7> kColours{
@@ -84,10 +88,16 @@ class Axes {
   double top_ = 0.1;
 };
 
-std::string drawn(const PlotLine& line, std::size_t number, const Axes& axes) {
+/// `above`: how many curves are drawn upon this one, which is broader by that much to be seen.
+std::string drawn(const PlotLine& line,
+                  std::size_t number,
+                  std::ptrdiff_t above,
+                  const Axes& axes) {
   const std::string_view colour = kColours[number % kColours.size()];
-  const std::string style = fmt::format("stroke='{}' stroke-dasharray='{}'",
+  const auto broader = static_cast<double>(above);
+  const std::string style = fmt::format("stroke='{}' stroke-width='{}' stroke-dasharray='{}'",
                                         colour,
+                                        kLine + kBroader * broader,
                                         kDashes[number / kColours.size() % kDashes.size()]);
   std::string places;
   std::string marks;
@@ -96,10 +106,11 @@ std::string drawn(const PlotLine& line, std::size_t number, const Axes& axes) {
     const double y = axes.y(bubble);
     places += fmt::format("{}{:.1f},{:.1f}", places.empty() ? "" : " ", x, y);
     marks += fmt::format(
-        "<circle cx='{:.1f}' cy='{:.1f}' r='3' fill='{}'><title>{}: {} microbatches, "
+        "<circle cx='{:.1f}' cy='{:.1f}' r='{:.1f}' fill='{}'><title>{}: {} microbatches, "
         "{:.1f}%</title></circle>",
         x,
         y,
+        kMark + kBroader / 2 * broader,
         colour,
         render::escaped(line.name),
         microbatches,
@@ -133,15 +144,19 @@ std::string plot_svg(const std::vector<PlotLine>& lines) {
   std::string text = fmt::format(
       "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {} {}' width='{}' height='{}'>\n"
       "<style>text{{font:12px 'DejaVu Sans',Verdana,sans-serif;fill:#14181d}}.x{{text-anchor:"
-      "middle}}.y{{text-anchor:end}}.grid{{stroke:#d5dae1}}polyline,.key{{fill:none;"
-      "stroke-width:2}}</style>\n<rect width='100%' height='100%' fill='#ffffff'/>\n{}",
+      "middle}}.y{{text-anchor:end}}.grid{{stroke:#d5dae1}}polyline,.key{{fill:none}}</"
+      "style>\n<rect width='100%' height='100%' fill='#ffffff'/>\n{}",
       width,
       height,
       width,
       height,
       axes.drawn());
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    text += drawn(lines[i], i, axes);
+    const auto above =
+        std::count_if(lines.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                      lines.end(),
+                      [&](const PlotLine& later) { return later.points == lines[i].points; });
+    text += drawn(lines[i], i, above, axes);
   }
   return text + "</svg>\n";
 }

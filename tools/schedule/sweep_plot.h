@@ -13,7 +13,7 @@ struct PlotLine {
 };
 
 /// Returns an SVG picture that needs nothing beside itself. Microbatches are drawn by their
-/// logarithm. Requires: at least one point.
+/// logarithm. Of curves that coincide each is seen beside the next. Requires: at least one point.
 [[nodiscard]] std::string plot_svg(const std::vector<PlotLine>& lines);
 
 }  // namespace stagecraft::tools
