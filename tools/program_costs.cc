@@ -78,8 +78,6 @@ Costs with_stages(const Costs& costs, const Program& program) {
   }
   made.stages = of_stages.stages;
   made.links = of_stages.links;
-  // What waits between the halves may be more than before: a file says shares from nothing on.
-  made.stages.memory.input_release = std::max(0.0, made.stages.memory.input_release);
   return made;
 }
 

@@ -212,24 +212,24 @@ class Document {
   }
 
   double number(const std::string& name) {
+    return between(name, 0, std::numeric_limits<double>::max(), "a number of at least 0");
+  }
+
+  /// Below 0 where I adds to what waits for W.
+  double share() {
+    return between(
+        "input_release", std::numeric_limits<double>::lowest(), 1, "a share of at most 1");
+  }
+
+  double between(const std::string& name, double lowest, double largest, const char* wanted) {
     const std::size_t at = json_.offset();
     const bool is_number = json_.next() == JsonReader::Kind::Number;
     const std::string_view text = json_.skip();
-    double value = -1;
+    double value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (!is_number || error != std::errc() || end != text.data() + text.size() ||
-        !std::isfinite(value) || value < 0) {
-      json_.refuse(
-          at, fmt::format("field \"{}\" wants a number of at least 0, got {}", name, quoted(text)));
-    }
-    return value;
-  }
-
-  double share() {
-    const std::size_t at = json_.offset();
-    const double value = number("input_release");
-    if (value > 1) {
-      json_.refuse(at, "field \"input_release\" wants a share from 0 to 1");
+        !(value >= lowest && value <= largest)) {
+      json_.refuse(at, fmt::format("field \"{}\" wants {}, got {}", name, wanted, quoted(text)));
     }
     return value;
   }

@@ -150,6 +150,8 @@ TEST_CASE("what is written is read back equal (CJ-1)", "[scheduler][costs]") {
   CHECK_THAT(to_json(costs), !ContainsSubstring("recompute"));
   costs.stages.each[1].recompute = 0.25;
   CHECK(parse_costs(to_json(costs)).costs == costs);
+  costs.stages.memory.input_release = -0.5;  // I adds gradients that wait for W
+  CHECK(parse_costs(to_json(costs)).costs == costs);
   CHECK(parse_costs(to_json({})).costs == Costs{});
 }
 
@@ -261,7 +263,7 @@ TEST_CASE("a wrong value is refused with its place and what would do",
   CHECK_THAT(failure_in_stages("\"each\": {}"), ContainsSubstring("\"each\" wants a list"));
   CHECK_THAT(failure_in_stages("\"groups\": [{\"stages\": [1], \"duration\": 2}]"),
              ContainsSubstring("\"groups\" wants"));
-  CHECK_THAT(failure_in_stages("\"input_release\": 2"), ContainsSubstring("from 0 to 1"));
+  CHECK_THAT(failure_in_stages("\"input_release\": 2"), ContainsSubstring("at most 1"));
   CHECK_THAT(failure_in("\"stages\": []"), ContainsSubstring("\"stages\" wants an object"));
   CHECK_THAT(failure_in("\"links\": {\"each\": [{\"from\": 1}]}"),
              ContainsSubstring("both its ends"));
