@@ -14,9 +14,9 @@ Durations completed(Durations measured, const Durations& known) {
   const double halves = measured.backward_input + measured.backward_weight;
   const double known_halves = known.backward_input + known.backward_weight;
   if (halves == 0) {
-    measured.backward_input = measured.backward * ratio(known.backward_input, known.backward, 0.5);
-    measured.backward_weight =
-        measured.backward * ratio(known.backward_weight, known.backward, 0.5);
+    const double whole = known.backward > 0 ? known.backward : known_halves;
+    measured.backward_input = measured.backward * ratio(known.backward_input, whole, 0.5);
+    measured.backward_weight = measured.backward * ratio(known.backward_weight, whole, 0.5);
   } else if (measured.backward == 0) {
     measured.backward = halves * ratio(known.backward, known_halves, 1);
   }

@@ -14,10 +14,11 @@
 namespace stagecraft {
 
 /// Returns `known` with the times of the run's stages and links in the place of its own. Where a
-/// stage ran its backward whole it is divided into I and W as `known` divides it (in half where
-/// that knows none), and the other way round; a half that does nothing takes no time, so that the
-/// costs say the same to those who do not know which halves these are. Ranks have shared
-/// processors while it was measured: the times say it, so the device does not say it again.
+/// stage ran its backward whole, I and W take the shares of it that they take of B in `known`,
+/// which may be more than the whole together (half each where that knows none), and the other way
+/// round; a half that does nothing takes no time, so that the costs say the same to those who do
+/// not know which halves these are. Ranks have shared processors while it was measured: the times
+/// say it, so the device does not say it again.
 /// `graph`: of the schedule that ran. Requires: measured.steps() > 0.
 [[nodiscard]] Costs costs_of_run(const Measurements& measured,
                                  const Costs& known,

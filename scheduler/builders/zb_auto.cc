@@ -1,6 +1,7 @@
 #include "stagecraft/scheduler/builders/zb_auto.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <set>
@@ -167,6 +168,23 @@ class Run {
   std::set<std::pair<double, int>> waking_;
 };
 
+/// What is later than any other time would never come.
+void check_times(int ranks, int microbatches, const Costs& costs) {
+  double all = 0;
+  for (int r = 0; r < ranks; ++r) {
+    const Durations& d = costs.stages.of_stage(StageId(r));
+    all += d.forward + d.backward_input + d.backward_weight;
+    if (r > 0) {
+      all +=
+          costs.links.transfer({r - 1, r}, r - 1, r) + costs.links.transfer({r - 1, r}, r, r - 1);
+    }
+  }
+  if (!std::isfinite(all * microbatches * ranks)) {
+    throw Error(Errc::ScheduleParameter,
+                "the durations add up to more than any number holds; give them in a larger unit");
+  }
+}
+
 /// How good a schedule is: the longest time from a device's first task to its last, then the end.
 std::pair<double, double> score(const Schedule& schedule, const Costs& costs) {
   const Timeline timeline = simulate(schedule, schedule.stage_graph(), costs);
@@ -219,6 +237,7 @@ Schedule zb_auto(int ranks, int microbatches, const ZbAutoOptions& given) {
     options.cap = {ranks};
   }
   check_cap(options.cap, ranks);
+  check_times(ranks, microbatches, options.costs);
   std::optional<Schedule> best;
   std::pair<double, double> least;
   const auto consider = [&](Schedule candidate) {

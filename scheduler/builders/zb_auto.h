@@ -26,7 +26,7 @@ struct ZbAutoOptions {
 };
 
 /// Returns the unit-time array, one stage per row. Errors: ScheduleParameter for a count below 1, a
-/// cap below 1, or another number of caps than devices.
+/// cap below 1, another number of caps than devices, and times that no number holds the sum of.
 /// Cost: linear in the cells, for each of the ten candidates.
 [[nodiscard]] Schedule zb_auto(int ranks, int microbatches, const ZbAutoOptions& options = {});
 

@@ -12,6 +12,24 @@
 
 namespace stagecraft::formats {
 
+Location Lines::location(std::size_t offset) const {
+  if (offset < begin_) {
+    line_ = 1;
+    begin_ = searched_ = 0;
+  }
+  while (searched_ < offset) {
+    const std::string_view rest = text_.substr(searched_, offset - searched_);
+    const std::size_t newline = rest.find('\n');
+    if (newline == std::string_view::npos) {
+      searched_ = offset;
+      break;
+    }
+    ++line_;
+    begin_ = searched_ = searched_ + newline + 1;
+  }
+  return {line_, offset - begin_ + 1};
+}
+
 std::string located(Location at, std::string_view what) {
   return fmt::format("line {}, column {}: {}", at.line, at.column, what);
 }

@@ -23,6 +23,20 @@ struct Location {
   std::size_t column = 0;
 };
 
+/// Lines finds where offsets of a text are, quickly where they ascend. Views the text.
+class Lines {
+ public:
+  explicit Lines(std::string_view text) : text_(text) {}
+
+  [[nodiscard]] Location location(std::size_t offset) const;
+
+ private:
+  std::string_view text_;
+  mutable std::size_t line_ = 1;      // of the latest offset
+  mutable std::size_t begin_ = 0;     // of that line
+  mutable std::size_t searched_ = 0;  // up to here for its end
+};
+
 /// Returns "line 2, column 7: what".
 [[nodiscard]] std::string located(Location at, std::string_view what);
 /// Errors: ScheduleParse, always, with what is located.

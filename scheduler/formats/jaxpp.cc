@@ -89,7 +89,7 @@ class Reader {
 
   Schedule run() {
     while (lists_.next_row()) {
-      require_room(0);
+      require_room(lists_.offset());
       rows_.emplace_back();
       while (const auto item = lists_.next_item()) {
         require_room(item->offset);

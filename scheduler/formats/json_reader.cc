@@ -16,17 +16,14 @@ bool is_digit(char c) {
 
 }  // namespace
 
-JsonReader::JsonReader(std::string_view text) : text_(text) {
+JsonReader::JsonReader(std::string_view text) : text_(text), lines_(text) {
   if (text_.starts_with("\xEF\xBB\xBF")) {
     at_ = 3;  // what some editors put in front
   }
 }
 
 Location JsonReader::location(std::size_t offset) const {
-  const std::string_view before = text_.substr(0, offset);
-  const auto line = static_cast<std::size_t>(std::ranges::count(before, '\n')) + 1;
-  const std::size_t newline = before.rfind('\n');
-  return {line, offset - (newline == std::string_view::npos ? 0 : newline + 1) + 1};
+  return lines_.location(offset);
 }
 
 void JsonReader::refuse(std::size_t offset, std::string_view what) const {

@@ -59,6 +59,7 @@ class JsonReader {
   std::string quoted_string();
 
   std::string_view text_;
+  Lines lines_;
   std::size_t at_ = 0;
   std::size_t key_at_ = 0;
   std::vector<bool> first_;  // by open array or object: whether no element has been read

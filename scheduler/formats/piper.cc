@@ -81,6 +81,7 @@ class Reader {
   std::string dimension_;  ///< the tag of microbatches; empty: the step is one
   std::optional<int> microbatches_;
   std::map<int, Devices> placed_;  ///< by stage
+  std::map<int, Devices> set_of_;  ///< by device
   std::vector<Order> orders_;
   bool says_more_ = false;
 };
@@ -191,6 +192,11 @@ void Reader::split(const Directive& directive) {
                              "to {}",
                              kMaxMicrobatches));
   }
+  if (directive.dimension == kStageTag || directive.dimension == kPassTag) {
+    json_.refuse(directive.offset,
+                 fmt::format("dim_name {} is the tag of something else; take MB",
+                             quoted(directive.dimension)));
+  }
   dimension_ = directive.dimension;
   microbatches_ = microbatches;
 }
@@ -208,6 +214,16 @@ void Reader::place(const Directive& directive) {
   }
   if (directive.devices.empty()) {
     json_.refuse(directive.offset, "a place directive wants \"devices\", e.g. [0]");
+  }
+  for (const int device : directive.devices) {
+    const bool twice = std::ranges::count(directive.devices, device) > 1;
+    const auto [known, first] = set_of_.emplace(device, directive.devices);
+    if (twice || (!first && known->second != directive.devices)) {
+      json_.refuse(directive.offset,
+                   fmt::format("device {} is in two sets, or twice in one; a rank of Piper is one "
+                               "set of devices",
+                               device));
+    }
   }
   if (!placed_.emplace(*stage->second, directive.devices).second) {
     json_.refuse(directive.offset, fmt::format("stage {} is placed twice", *stage->second));

@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "stagecraft/scheduler/formats/cell_text.h"
-
 namespace stagecraft::formats {
 namespace {
 
@@ -27,15 +25,13 @@ std::optional<std::string_view> PythonCall::argument(std::string_view wanted) co
   return found == arguments.end() ? std::nullopt : std::optional(found->second);
 }
 
-PythonLists::PythonLists(std::string_view text) : text_(text) {
+PythonLists::PythonLists(std::string_view text) : text_(text), lines_(text) {
   require_size(text);
   expect('[', "at the begin of the rows");
 }
 
 void PythonLists::refuse(std::size_t offset, std::string_view what) const {
-  const std::string_view before = text_.substr(0, offset);
-  const auto line = static_cast<std::size_t>(std::ranges::count(before, '\n')) + 1;
-  fail({line, offset - (before.rfind('\n') + 1) + 1}, what);
+  fail(lines_.location(offset), what);
 }
 
 int PythonLists::number(const PythonCall& call, std::string_view name, int end) const {
@@ -110,7 +106,8 @@ std::string_view PythonLists::name(std::string_view what) {
   return text_.substr(begin, at_ - begin);
 }
 
-/// A number, a name, or what is printed in quotes or in angle brackets.
+/// A number, a name, what stands in quotes, or the name in what Python prints of most enumerators:
+/// <CommDirection.NEXT: 0>.
 std::string_view PythonLists::value() {
   const char open = peek();
   if (open != '\'' && open != '"' && open != '<') {
@@ -126,7 +123,7 @@ std::string_view PythonLists::value() {
   }
   const std::string_view inner = text_.substr(at_ + 1, close - at_ - 1);
   at_ = close + 1;
-  return inner;
+  return open == '<' ? inner.substr(0, inner.find(':')) : inner;
 }
 
 /// The arguments of a call whose parenthesis is open.
@@ -135,6 +132,9 @@ PythonCall PythonLists::call(std::string_view type, std::size_t offset) {
   while (next_element(call.arguments.empty(), ')')) {
     const std::string_view key = name("the name of an argument");
     expect('=', "behind the name of an argument; write every argument with its name");
+    if (call.argument(key)) {
+      refuse(at_, fmt::format("argument {} appears twice; keep one", quoted(key)));
+    }
     call.arguments.emplace_back(key, value());
   }
   return call;

@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "stagecraft/scheduler/formats/cell_text.h"
+
 namespace stagecraft::formats {
 
 struct PythonCall {
@@ -46,6 +48,8 @@ class PythonLists {
   /// Errors: ScheduleParse where it is not, or absent.
   [[nodiscard]] int number(const PythonCall& call, std::string_view name, int end) const;
 
+  /// Where reading has come to.
+  [[nodiscard]] std::size_t offset() const { return at_; }
   /// Errors: ScheduleParse, always, with line and column of an offset.
   [[noreturn]] void refuse(std::size_t offset, std::string_view what) const;
 
@@ -60,6 +64,7 @@ class PythonLists {
   void calls(PythonItem& item, char close);
 
   std::string_view text_;
+  Lines lines_;
   std::size_t at_ = 0;
   bool any_row_ = false;
   bool any_item_ = false;

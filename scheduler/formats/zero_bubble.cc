@@ -92,12 +92,17 @@ Schedule parse_zero_bubble(std::string_view text) {
   formats::FaultList faults;
   std::vector<Schedule::Row> rows;
   std::size_t cells = 0;
+  const auto require_room = [&](std::size_t offset) {
+    if (!formats::has_room(rows.size(), cells)) {
+      lists.refuse(offset, formats::kNoRoom);
+    }
+  };
   while (lists.next_row()) {
+    require_room(lists.offset());
     rows.emplace_back();
     while (const auto item = lists.next_item()) {
-      if (!formats::has_room(rows.size() - 1, ++cells)) {
-        lists.refuse(item->offset, formats::kNoRoom);
-      }
+      ++cells;
+      require_room(item->offset);
       faults.attempt([&] { rows.back().emplace_back(task_of(lists, *item, rows.size() - 1)); });
     }
   }

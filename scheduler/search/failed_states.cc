@@ -30,7 +30,7 @@ FailedStates::Key FailedStates::key_of(const std::vector<int>& progress) {
   return key;
 }
 
-bool FailedStates::covers(const Key& key, const std::vector<std::int32_t>& times) {
+bool FailedStates::covers(const Key& key, const std::vector<std::int32_t>& times) const {
   const auto found = first_.find(key);
   std::uint32_t state = found == first_.end() ? kNone : found->second;
   while (state != kNone) {

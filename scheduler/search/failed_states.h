@@ -25,8 +25,9 @@ class FailedStates {
 
   [[nodiscard]] static Key key_of(const std::vector<int>& progress);
 
-  /// Whether a state of these times fails. `times`: equally many for one key.
-  [[nodiscard]] bool covers(const Key& key, const std::vector<std::int32_t>& times);
+  /// Whether a state of these times fails. `times`: equally many for one key. Cost, of add() too:
+  /// one comparison for each state kept of the key.
+  [[nodiscard]] bool covers(const Key& key, const std::vector<std::int32_t>& times) const;
   /// Does nothing where the memory for it is used up.
   void add(const Key& key, const std::vector<std::int32_t>& times);
 

@@ -1,6 +1,7 @@
 #include "stagecraft/scheduler/search/first_schedule.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -114,6 +115,10 @@ FirstSchedule first_schedule(const SearchRequest& request,
                              const Costs& costs) {
   FirstSchedule best{one_by_one(request, graph, row_of), "", 0};
   best.makespan = simulate(best.schedule, graph, costs).makespan;
+  if (!std::isfinite(best.makespan * request.devices)) {  // no other takes longer
+    throw Error(Errc::ScheduleParameter,
+                "the durations add up to more than any number holds; give them in a larger unit");
+  }
   for (const BuilderInfo& builder : builders()) {
     if (builder.takes_graph) {
       continue;  // of a chain they make what the others make

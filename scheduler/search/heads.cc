@@ -156,8 +156,9 @@ Ticks sum_of_least(std::vector<Ticks>& times, std::size_t count) {
 
 /// The least time in which the device can hold all it must. Each of as many places as the cap says
 /// holds a stage of a microbatch from its forward to the end of its backward, waits for the first
-/// of them and for what comes behind the last. Source: Carlier, "Scheduling jobs with release dates
-/// and tails on identical machines" (1987).
+/// of them and for what comes behind the last. Where one place stays empty another holds two, whose
+/// second head and first tail, no less, stand in for its own. Source: Carlier, "Scheduling jobs
+/// with release dates and tails on identical machines" (1987).
 Ticks holding_bound(const SearchProblem& problem, const std::vector<int>& lanes) {
   Ticks held = 0;
   std::vector<Ticks> heads;

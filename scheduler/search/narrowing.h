@@ -28,6 +28,8 @@ class Narrowing {
 
   /// `upper`: what the best order known takes. `problem` must outlive this.
   Narrowing(const SearchProblem& problem, Ticks upper, Limits limits);
+  Narrowing(const Narrowing&) = delete;  // its search calls back
+  Narrowing& operator=(const Narrowing&) = delete;
 
   void run();
 

@@ -5,9 +5,8 @@
 /// Left out is what cannot be needed:
 ///
 /// OS-1: what comes next starts before C, for else the task that is done by C fits in front of it.
-///       Where that might take the cap from another, something else may come next that takes memory
-///       before that task does; then too the device is not idle for as long as takes one that
-///       takes the cap from nobody.
+///       Only where that task takes memory might it not fit the cap: then the device may also wait
+///       for another that takes memory, but no longer than any task takes that keeps the cap.
 /// OS-2: a state is left when the tasks still to run on some device cannot end in time, each from
 ///       the earliest start that the state leaves it, and with its tail.
 /// OS-3: a state is left when one of equal progress that has nothing later has failed

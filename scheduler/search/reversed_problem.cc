@@ -7,24 +7,18 @@
 namespace stagecraft {
 
 SearchProblem reversed_problem(const SearchProblem& problem) {
-  SearchProblem back{.devices = problem.devices,
-                     .microbatches = problem.microbatches,
-                     .cap = problem.cap,
-                     .tick = problem.tick,
-                     .bound = problem.bound};
+  SearchProblem back{
+      .devices = problem.devices, .microbatches = problem.microbatches, .cap = problem.cap};
   const int last = static_cast<int>(problem.lanes.size()) - 1;
   back.lanes.resize(problem.lanes.size());
   back.of_device.resize(problem.of_device.size());
   for (int l = 0; l <= last; ++l) {
     const Lane& lane = problem.lanes[static_cast<std::size_t>(l)];
     Lane& made = back.lanes[static_cast<std::size_t>(last - l)];
-    made.kind = lane.kind;
-    made.stage = lane.stage;
     made.device = lane.device;
     made.time = lane.time;
     made.takes = lane.releases;
     made.releases = lane.takes;
-    made.feeds_nobody = lane.feeds.empty();
     for (const Lane::Feed& feed : lane.feeds) {
       back.lanes[static_cast<std::size_t>(last - feed.lane)].feeds.push_back(
           {last - l, feed.transfer});
@@ -33,8 +27,6 @@ SearchProblem reversed_problem(const SearchProblem& problem) {
       back.lanes[static_cast<std::size_t>(last - lane.released_by)].released_by = last - l;
     }
   }
-  back.heads = reversed_times(problem.tails);
-  back.tails = reversed_times(problem.heads);
   for (std::size_t d = 0; d < back.of_device.size(); ++d) {
     for (auto lane = problem.of_device[d].rbegin(); lane != problem.of_device[d].rend(); ++lane) {
       back.of_device[d].push_back(last - *lane);

@@ -1,8 +1,8 @@
 /// reversed_problem: the same decisions with time running backwards.
 ///
-/// What took memory releases it, who fed is fed, heads are tails, and the last microbatch is the
-/// first. Any schedule read from its end is one of the reversed problem, as long and with as much
-/// in flight; yet a search may be through with the one long before the other. Pure.
+/// What took memory releases it, who fed is fed, and the last microbatch is the first. Any schedule
+/// read from its end is one of the reversed problem, as long and with as much in flight. So heads
+/// of it are tails of the problem. Pure.
 #pragma once
 
 #include <vector>
@@ -11,6 +11,7 @@
 
 namespace stagecraft {
 
+/// Returns what heads are found from: lanes, their times, feeds and kin; neither kinds nor bounds.
 [[nodiscard]] SearchProblem reversed_problem(const SearchProblem& problem);
 
 /// Times by lane and microbatch of the reversed problem as those of the problem itself.

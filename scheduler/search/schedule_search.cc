@@ -144,8 +144,12 @@ SearchResult search_schedule(const SearchRequest& request) {
                       .builder_makespan = first.makespan,
                       .states = narrowing.states()};
   if (!narrowing.order().empty()) {
-    result.schedule = schedule_of(problem, graph, request.microbatches, narrowing.order());
-    result.makespan = simulate(result.schedule, graph, costs).makespan;
+    Schedule found = schedule_of(problem, graph, request.microbatches, narrowing.order());
+    const double makespan = simulate(found, graph, costs).makespan;
+    if (makespan < first.makespan) {  // in ticks it is; those may be rounded
+      result.schedule = std::move(found);
+      result.makespan = makespan;
+    }
   }
   SC_CHECK(validate(result.schedule, graph, {.microbatches = request.microbatches}).empty(),
            "the search found a schedule that cannot run");

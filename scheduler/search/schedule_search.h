@@ -1,7 +1,7 @@
 /// schedule_search: the schedule of least makespan under a cap on what each device has in flight.
 ///
-/// Starts from the best builder within the cap, then asks OrderSearch for orders that end earlier,
-/// and proves that there are none from the other side, until the two meet or the search is stopped.
+/// Starts from the best builder within the cap, then has Narrowing look for orders that end earlier
+/// and prove that there are none from the other side, until the two meet or the search is stopped.
 /// So the answer is an optimum, or the best found with a bound and the gap between them. Pure; what
 /// it may take, in states or by a clock, is the caller's.
 #pragma once
@@ -46,9 +46,9 @@ struct SearchRequest {
 struct SearchResult {
   Schedule schedule;  ///< a list
   double makespan = 0;
-  double bound = 0;  ///< no schedule takes less
-  bool optimal = false;
-  std::string builder;  ///< which it began with; empty: microbatches one by one
+  double bound = 0;      ///< no schedule takes less
+  bool optimal = false;  ///< to a tick (search_problem.h) where times are rounded
+  std::string builder;   ///< which it began with; empty: microbatches one by one
   double builder_makespan = 0;
   std::size_t states = 0;  ///< looked at
 };

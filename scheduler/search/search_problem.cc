@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/search/cap_rules.h"
 #include "stagecraft/scheduler/search/heads.h"
 
@@ -125,7 +129,14 @@ SearchProblem search_problem(const StageGraph& graph,
   problem.of_device.resize(at(problem.devices));
   for (const TimedLane& lane : timed) {
     Lane made = lane.lane;
-    made.time = std::max<Ticks>(1, ticks(lane.time));
+    made.time = ticks(lane.time);
+    if (made.time < 1) {
+      throw Error(Errc::ScheduleParameter,
+                  fmt::format("search rounds times to millionths of the longest, and a {} of stage "
+                              "{} takes less; give it more",
+                              letter(made.kind),
+                              made.stage));
+    }
     for (std::size_t f = 0; f < made.feeds.size(); ++f) {
       made.feeds[f].transfer = ticks(lane.transfers[f]);
     }

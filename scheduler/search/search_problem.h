@@ -58,6 +58,7 @@ struct SearchProblem {
 /// halves. Durations that are no multiples of one tick of some size are rounded down to millionths
 /// of the longest. Requires: one chain or replicas of it, each stage behind those that feed it;
 /// cap >= the stages of a replica on a device; positive durations.
+/// Errors: ScheduleParameter for a duration below a tick.
 [[nodiscard]] SearchProblem search_problem(const StageGraph& graph,
                                            const std::vector<int>& row_of,
                                            int microbatches,

@@ -46,6 +46,11 @@ TEST_CASE("a task without latency is read, as JaxPP had it before 0.8", "[schedu
         Schedule::parse("0F0 . 0B0"));
 }
 
+TEST_CASE("enumerators are read as Python prints most of them, too", "[scheduler][jaxpp]") {
+  CHECK(parse_jaxpp("[[Task(stage_id=0, mubatch_idx=0, fwd_or_bwd=<TaskType.FWD: 1>)]]") ==
+        Schedule::parse("@form list\n0F0"));
+}
+
 TEST_CASE("fused tasks are a whole backward, an overlap group, or their tasks in order",
           "[scheduler][jaxpp]") {
   const auto task = [](int stage, int microbatch, const char* type) {
@@ -100,6 +105,8 @@ TEST_CASE("what is no array of JaxPP is refused with its place", "[scheduler][ja
              ContainsSubstring("write every argument with its name"));
   CHECK_THAT(complaint("[[Pair((Task(stage_id=0, mubatch_idx=0, fwd_or_bwd=TaskType.FWD),))]]"),
              ContainsSubstring("'Pair' is no FusedTask"));
+  CHECK_THAT(complaint("[[Task(stage_id=0, stage_id=1, mubatch_idx=0)]]"),
+             ContainsSubstring("'stage_id' appears twice"));
   const char* broken = GENERATE("",
                                 "[",
                                 "[[",

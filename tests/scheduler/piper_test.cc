@@ -123,6 +123,14 @@ TEST_CASE("directives that are no schedule are refused with their place", "[sche
              ContainsSubstring("a device is a number"));
   CHECK_THAT(complaint(list({R"({"op": "split", "filter": {}, "dim_name": "MB"})"})),
              ContainsSubstring("\"num_microbatches\" from 1"));
+  CHECK_THAT(complaint(list({R"({"op": "place", "filter": {"PP": 0}, "devices": [0, 0]})"})),
+             ContainsSubstring("twice in one"));
+  CHECK_THAT(
+      complaint(list({kPlace, R"({"op": "place", "filter": {"PP": 1}, "devices": [0, 1]})"})),
+      ContainsSubstring("device 0 is in two sets"));
+  CHECK_THAT(complaint(list(
+                 {R"({"op": "split", "filter": {}, "dim_name": "PP", "num_microbatches": 2})"})),
+             ContainsSubstring("'PP' is the tag of something else"));
   const auto order = [](const std::string& filters) {
     return complaint(list({kSplit, kPlace, R"({"op": "order", "filters": )" + filters + "}"}));
   };

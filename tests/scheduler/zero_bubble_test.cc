@@ -87,6 +87,11 @@ TEST_CASE("what is no list of the zero-bubble scheduler is refused with its plac
   CHECK_THAT(complaint("[[Node(type=F)]]"), ContainsSubstring("'Node' is no node"));
   CHECK_THAT(complaint("[[None]]"), ContainsSubstring("ScheduledNode(...) only"));
   CHECK_THAT(complaint("[[]]"), ContainsSubstring("holds no ScheduledNode"));
+  std::string rows = "[[" + node("F", 0, 0, 0) + "]";
+  for (int r = 0; r < kMaxStages; ++r) {
+    rows += ",[]";
+  }
+  CHECK_THAT(complaint(rows + "]"), ContainsSubstring("at most 65536 rows"));
 }
 
 TEST_CASE("what the zero-bubble scheduler has no word for is refused", "[scheduler][zero_bubble]") {

@@ -49,7 +49,9 @@ void require_expressible(const Schedule& schedule, const StageGraph& graph, Sche
                                            .graph = formats::GraphWords::Chain,
                                            .groups = formats::GroupWords::ForwardWithBackward,
                                            .updates = false});
-    default:
+    case ScheduleFormat::Jaxpp:
+    case ScheduleFormat::ZeroBubble:
+    case ScheduleFormat::Piper:
       return;
   }
 }
