@@ -80,8 +80,8 @@ class Reader {
   std::size_t cells_ = 0;
   std::string dimension_;  ///< the tag of microbatches; empty: the step is one
   std::optional<int> microbatches_;
-  std::map<int, Devices> placed_;  ///< by stage
-  std::map<int, Devices> set_of_;  ///< by device
+  std::map<int, Devices> placed_;    ///< by stage
+  std::map<int, int> first_placed_;  ///< by device: the first stage there
   std::vector<Order> orders_;
   bool says_more_ = false;
 };
@@ -215,18 +215,22 @@ void Reader::place(const Directive& directive) {
   if (directive.devices.empty()) {
     json_.refuse(directive.offset, "a place directive wants \"devices\", e.g. [0]");
   }
+  constexpr std::string_view kAdvice = "a rank of Piper is one set of devices";
+  if (const auto twice = std::ranges::adjacent_find(directive.devices);
+      twice != directive.devices.end()) {
+    json_.refuse(directive.offset, fmt::format("device {} is named twice; {}", *twice, kAdvice));
+  }
   for (const int device : directive.devices) {
-    const bool twice = std::ranges::count(directive.devices, device) > 1;
-    const auto [known, first] = set_of_.emplace(device, directive.devices);
-    if (twice || (!first && known->second != directive.devices)) {
-      json_.refuse(directive.offset,
-                   fmt::format("device {} is in two sets, or twice in one; a rank of Piper is one "
-                               "set of devices",
-                               device));
+    const auto first = first_placed_.find(device);
+    if (first != first_placed_.end() && placed_.at(first->second) != directive.devices) {
+      json_.refuse(directive.offset, fmt::format("device {} is in two sets; {}", device, kAdvice));
     }
   }
   if (!placed_.emplace(*stage->second, directive.devices).second) {
     json_.refuse(directive.offset, fmt::format("stage {} is placed twice", *stage->second));
+  }
+  for (const int device : directive.devices) {
+    first_placed_.emplace(device, *stage->second);
   }
   says_more_ = says_more_ || directive.devices.size() > 1;
 }

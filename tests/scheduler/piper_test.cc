@@ -124,7 +124,7 @@ TEST_CASE("directives that are no schedule are refused with their place", "[sche
   CHECK_THAT(complaint(list({R"({"op": "split", "filter": {}, "dim_name": "MB"})"})),
              ContainsSubstring("\"num_microbatches\" from 1"));
   CHECK_THAT(complaint(list({R"({"op": "place", "filter": {"PP": 0}, "devices": [0, 0]})"})),
-             ContainsSubstring("twice in one"));
+             ContainsSubstring("device 0 is named twice"));
   CHECK_THAT(
       complaint(list({kPlace, R"({"op": "place", "filter": {"PP": 1}, "devices": [0, 1]})"})),
       ContainsSubstring("device 0 is in two sets"));
