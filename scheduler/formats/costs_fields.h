@@ -1,0 +1,48 @@
+/// costs_fields: the names of a costs.json's numbers and where each is kept, for its reader and its
+/// writer.
+#pragma once
+
+#include <vector>
+
+#include "stagecraft/scheduler/costs.h"
+#include "stagecraft/scheduler/memory_model.h"
+#include "stagecraft/scheduler/operator_cost.h"
+
+namespace stagecraft::formats {
+
+/// Where a kind's duration is kept.
+struct KindField {
+  const char* name;
+  double Durations::*duration;
+};
+inline constexpr KindField kKinds[] = {{"F", &Durations::forward},
+                                       {"B", &Durations::backward},
+                                       {"I", &Durations::backward_input},
+                                       {"W", &Durations::backward_weight},
+                                       {"U", &Durations::update},
+                                       {"recompute", &Durations::recompute}};
+
+struct BytesField {
+  const char* name;
+  std::vector<double> MemoryModel::*bytes;
+};
+inline constexpr BytesField kBytes[] = {{"fixed", &MemoryModel::fixed},
+                                        {"activations", &MemoryModel::activations},
+                                        {"transient", &MemoryModel::transient},
+                                        {"replayed", &MemoryModel::replayed}};
+
+struct OperatorField {
+  const char* name;
+  double OperatorCost::*value;
+};
+inline constexpr OperatorField kOperator[] = {{"forward", &OperatorCost::forward},
+                                              {"backward_input", &OperatorCost::backward_input},
+                                              {"backward_weight", &OperatorCost::backward_weight},
+                                              {"kept", &OperatorCost::kept},
+                                              {"transient", &OperatorCost::transient},
+                                              {"sums", &OperatorCost::sums},
+                                              {"update", &OperatorCost::update},
+                                              {"output", &OperatorCost::output},
+                                              {"input", &OperatorCost::input}};
+
+}  // namespace stagecraft::formats
