@@ -134,7 +134,11 @@ void TestHosts::start_sshd(int host, const std::string& address) const {
                     "ListenAddress " + address + "\nHostKey " + folder_.path() +
                         "/host_key\nAuthorizedKeysFile " + folder_.path() +
                         "/user_key.pub\nPermitRootLogin yes\nStrictModes no\nUsePAM no\n"
-                        "PidFile none\nMaxStartups 10:100:10\n");  // as usual, and without chance
+                        "PidFile none\nMaxStartups 10:100:10\n"  // as usual, and without chance
+                        // A shell that sshd starts would run the user's own start-up files, which
+                        // may wait for locks of shells that tests have killed.
+                        "SetEnv HOME=" +
+                        folder_.path() + "\n");
   require(named_on(host, {kSshd, "-f", config}));
 }
 
