@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/scheduler/place_text.h"
 #include "stagecraft/scheduler/task_graph.h"
 
 namespace stagecraft {
@@ -73,11 +74,6 @@ std::map<std::pair<StageId, CellKind>, Tasks> by_stage_and_kind(const TaskGraph&
     }
   }
   return all;
-}
-
-std::string place_text(const Schedule& schedule, int row, int column) {
-  const bool list = schedule.form() == Schedule::Form::List;
-  return fmt::format("row {}, {} {}", row, list ? "position" : "column", column);
 }
 
 Violation violation_of(const Mistyped& mistyped, const Schedule& schedule) {

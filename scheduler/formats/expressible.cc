@@ -80,7 +80,7 @@ std::string fault_in_words(const Cell& cell, const FormatWords& format) {
 void require_expressible(const Schedule& schedule,
                          const StageGraph& graph,
                          const FormatWords& format) {
-  if (format.graph != GraphWords::Any && !graph.microbatch_sizes().empty()) {
+  if (!format.sizes && !graph.microbatch_sizes().empty()) {
     throw Error(Errc::ScheduleParameter,
                 fmt::format("{} cannot say that stages take microbatches of different sizes; write "
                             "text or JSON",

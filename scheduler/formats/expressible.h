@@ -22,10 +22,11 @@ enum class GroupWords : std::uint8_t { Any, ForwardWithBackward, None };
 
 struct FormatWords {
   std::string_view name;  ///< "PyTorch's CSV", for messages
-  /// Other than Any: no replicas, frozen stages or sizes of microbatches either.
+  /// Other than Any: no replicas or frozen stages either.
   GraphWords graph = GraphWords::Any;
   GroupWords groups = GroupWords::Any;
   bool updates = true;
+  bool sizes = true;  ///< stages may take microbatches of different sizes
 };
 
 /// Errors: ScheduleParameter naming the first cell, with its row and column, that the format has no

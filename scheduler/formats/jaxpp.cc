@@ -15,6 +15,7 @@
 #include "stagecraft/scheduler/formats/expressible.h"
 #include "stagecraft/scheduler/formats/fault_list.h"
 #include "stagecraft/scheduler/formats/python_lists.h"
+#include "stagecraft/scheduler/formats/rows.h"
 
 namespace stagecraft {
 namespace {
@@ -97,15 +98,13 @@ class Reader {
       }
     }
     faults_.refuse_if_any();
-    const bool any = std::ranges::any_of(
-        rows_, [](const Schedule::Row& row) { return !std::ranges::all_of(row, &Cell::idle); });
-    if (!any) {
+    if (!formats::hold_task(rows_)) {
       throw Error(Errc::ScheduleParse,
                   "the list holds no Task; print(schedule.tasks(8)) shows one");
     }
     const bool array = bubbles_ && !unfolded_;
-    if (array) {
-      pad();
+    if (array && !formats::pad(rows_)) {
+      lists_.refuse(0, formats::kNoRoom);
     }
     Schedule schedule(Schedule::Form::Array, std::move(rows_));
     return array ? schedule : schedule.to_list();
@@ -136,20 +135,6 @@ class Reader {
           tasks, std::back_inserter(row), [](const Task& task) { return Cell(task); });
     } else {
       row.emplace_back(std::move(tasks));
-    }
-  }
-
-  /// Ranks may stop early.
-  void pad() {
-    std::size_t width = 0;
-    for (const Schedule::Row& row : rows_) {
-      width = std::max(width, row.size());
-    }
-    if (!formats::has_room(0, width * rows_.size())) {
-      lists_.refuse(0, formats::kNoRoom);
-    }
-    for (Schedule::Row& row : rows_) {
-      row.resize(width);
     }
   }
 
@@ -197,10 +182,12 @@ Schedule parse_jaxpp(std::string_view text) {
 }
 
 std::string to_jaxpp(const Schedule& schedule, const StageGraph& graph) {
-  formats::require_expressible(
-      schedule,
-      graph,
-      {.name = "JaxPP's array", .graph = formats::GraphWords::Chain, .updates = false});
+  formats::require_expressible(schedule,
+                               graph,
+                               {.name = "JaxPP's array",
+                                .graph = formats::GraphWords::Chain,
+                                .updates = false,
+                                .sizes = false});
   bool in_halves = false;
   for (const Schedule::Row& row : schedule.rows()) {
     for (const Cell& cell : row) {

@@ -70,10 +70,12 @@ void require_rows_of_piper(const Schedule& list, const Placement& placement) {
 }  // namespace
 
 std::string to_piper(const Schedule& schedule, const StageGraph& graph) {
-  formats::require_expressible(
-      schedule,
-      graph,
-      {.name = "Piper's directives", .graph = formats::GraphWords::Model, .updates = false});
+  formats::require_expressible(schedule,
+                               graph,
+                               {.name = "Piper's directives",
+                                .graph = formats::GraphWords::Model,
+                                .updates = false,
+                                .sizes = false});
   const Schedule list = schedule.to_list();
   const Placement placement = Placement::of(list, list.stages());
   require_rows_of_piper(list, placement);

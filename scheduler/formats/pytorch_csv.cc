@@ -9,6 +9,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/formats/cell_text.h"
 #include "stagecraft/scheduler/formats/fault_list.h"
+#include "stagecraft/scheduler/formats/rows.h"
 
 namespace stagecraft {
 namespace {
@@ -194,22 +195,13 @@ PytorchSchedule CsvReader::run() {
     rest_.remove_prefix(std::min(newline + 1, rest_.size()));
   }
   faults_.refuse_if_any();
-  const bool any = std::ranges::any_of(
-      rows_, [](const Schedule::Row& row) { return !std::ranges::all_of(row, &Cell::idle); });
-  if (!any) {
+  if (!formats::hold_task(rows_)) {
     throw Error(Errc::ScheduleParse,
                 "the file has no compute cell; write one line per rank, e.g. 0F0,0B0");
   }
   const bool array = blanks_ && comms_.empty();
-  std::size_t width = 0;
-  for (const Schedule::Row& row : rows_) {
-    width = std::max(width, row.size());
-  }
-  if (array && !formats::has_room(0, width * rows_.size())) {
+  if (array && !formats::pad(rows_)) {
     fail({line_, 1}, formats::kNoRoom);
-  }
-  for (Schedule::Row& row : rows_) {
-    row.resize(array ? width : row.size());  // ranks may stop early
   }
   return {Schedule(array ? Schedule::Form::Array : Schedule::Form::List, std::move(rows_)),
           std::move(comms_)};

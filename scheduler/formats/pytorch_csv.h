@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "stagecraft/scheduler/communication.h"
+#include "stagecraft/scheduler/formats/expressible.h"
 #include "stagecraft/scheduler/schedule.h"
 
 namespace stagecraft {
@@ -25,6 +26,13 @@ struct PytorchSchedule {
 
 /// Errors: ScheduleParse with line, column and cell.
 [[nodiscard]] PytorchSchedule parse_pytorch_csv(std::string_view text);
+
+/// What the writers have words for. The stage graph is the affair of whoever calls them.
+inline constexpr formats::FormatWords kPytorchWords{
+    .name = "PyTorch's CSV",
+    .groups = formats::GroupWords::ForwardWithBackward,
+    .updates = false,
+    .sizes = false};
 
 /// Errors: ScheduleParameter for what this format has no word for: an update, a group that is not
 /// one F with one B, sizes of microbatches.

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/scheduler/formats/expressible.h"
 #include "stagecraft/scheduler/formats/pytorch_csv.h"
 #include "stagecraft/scheduler/placement.h"
 #include "stagecraft/scheduler/simulate.h"
@@ -27,20 +26,6 @@ std::string cell_csv(const Cell& cell) {
     return to_string(tasks.front());
   }
   return fmt::format("({};{})OVERLAP_F_B", to_string(tasks[0]), to_string(tasks[1]));
-}
-
-/// The graph is its readers' own affair, but for microbatches, which are every stage's.
-void require_expressible_in_csv(const Schedule& schedule, const StageGraph& graph) {
-  formats::require_expressible(schedule,
-                               graph,
-                               {.name = "PyTorch's CSV",
-                                .groups = formats::GroupWords::ForwardWithBackward,
-                                .updates = false});
-  if (!graph.microbatch_sizes().empty()) {
-    throw Error(Errc::ScheduleParameter,
-                "PyTorch's CSV cannot say that stages take microbatches of different sizes; write "
-                "text or JSON");
-  }
 }
 
 /// The only neighbour on that side, or nothing; PyTorch's pipelines are chains.
@@ -175,7 +160,7 @@ std::string CommsWriter::write() {
 }  // namespace
 
 std::string to_pytorch_csv(const Schedule& schedule) {
-  require_expressible_in_csv(schedule, schedule.stage_graph());
+  formats::require_expressible(schedule, schedule.stage_graph(), kPytorchWords);
   std::string text;
   for (const Schedule::Row& row : schedule.rows()) {
     for (std::size_t i = 0; i < row.size(); ++i) {
@@ -188,7 +173,7 @@ std::string to_pytorch_csv(const Schedule& schedule) {
 }
 
 std::string to_pytorch_comms_csv(const Schedule& schedule, const StageGraph& graph) {
-  require_expressible_in_csv(schedule, graph);
+  formats::require_expressible(schedule, graph, kPytorchWords);
   const Schedule list = schedule.to_list();
   return CommsWriter(list, graph).write();
 }

@@ -120,7 +120,8 @@ std::string to_zero_bubble(const Schedule& schedule, const StageGraph& graph) {
                                {.name = "The zero-bubble scheduler's list",
                                 .graph = formats::GraphWords::Chain,
                                 .groups = formats::GroupWords::None,
-                                .updates = false});
+                                .updates = false,
+                                .sizes = false});
   const Schedule list = schedule.to_list();
   std::string text;
   for (std::size_t r = 0; r < list.rows().size(); ++r) {

@@ -1,14 +1,11 @@
 #include "stagecraft/scheduler/rules/rules.h"
 
-#include <fmt/format.h>
+#include "stagecraft/scheduler/place_text.h"
 
 namespace stagecraft::rules {
 
 std::string where(const Input& in, int row, int column) {
-  return fmt::format("row {}, {} {}",
-                     row,
-                     in.schedule.form() == Schedule::Form::Array ? "column" : "position",
-                     column);
+  return place_text(in.schedule, row, column);
 }
 
 std::string where(const Input& in, const Entry& entry) {

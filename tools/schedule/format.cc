@@ -42,13 +42,11 @@ void require_expressible(const Schedule& schedule, const StageGraph& graph, Sche
     case ScheduleFormat::Json:
       return formats::require_expressible(schedule, graph, FormatWords{.name = "JSON"});
     case ScheduleFormat::Pytorch:
-    case ScheduleFormat::PytorchComms:  // who reads the file here takes its stages for one chain
-      return formats::require_expressible(schedule,
-                                          graph,
-                                          {.name = "PyTorch's CSV",
-                                           .graph = formats::GraphWords::Chain,
-                                           .groups = formats::GroupWords::ForwardWithBackward,
-                                           .updates = false});
+    case ScheduleFormat::PytorchComms: {
+      FormatWords words = kPytorchWords;
+      words.graph = formats::GraphWords::Chain;  // who reads the file here takes it for one
+      return formats::require_expressible(schedule, graph, words);
+    }
     case ScheduleFormat::Jaxpp:
     case ScheduleFormat::ZeroBubble:
     case ScheduleFormat::Piper:

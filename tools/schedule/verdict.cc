@@ -9,6 +9,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/mistyped.h"
 #include "stagecraft/scheduler/no_chain.h"
+#include "stagecraft/scheduler/place_text.h"
 #include "stagecraft/scheduler/render/terminal.h"
 #include "stagecraft/tools/schedule/number_text.h"
 
@@ -17,11 +18,6 @@ namespace {
 
 constexpr std::size_t kCyclesShown = 3;
 constexpr std::size_t kStepsShown = 40;
-
-std::string place_text(const Schedule& schedule, const std::pair<int, int>& place) {
-  const bool list = schedule.form() == Schedule::Form::List;
-  return fmt::format("row {}, {} {}", place.first, list ? "position" : "column", place.second);
-}
 
 /// One line per task: the first waits for the last, and each other for the one before it, for its
 /// result or for its turn in the row.
@@ -37,7 +33,7 @@ std::string cycle_text(const Schedule& schedule, const Violation& v) {
         v.cells[before].first == v.cells[i].first && v.cells[before].second < v.cells[i].second;
     text += fmt::format("  {} ({}) {} {}\n",
                         to_string(v.cycle[i]),
-                        place_text(schedule, v.cells[i]),
+                        place_text(schedule, v.cells[i].first, v.cells[i].second),
                         in_row ? "stands behind" : "waits for",
                         to_string(v.cycle[before]));
   }
