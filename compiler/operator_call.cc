@@ -51,6 +51,7 @@ OperatorCall::OperatorCall(const StageProgram& stage, const Node& node, const Pl
       name_(operator_name(node)) {
   if (node.function == kNoAttachment) {
     op_ = operator_of(node);
+    check_ = argument_check(op_->operator_name());
   } else {
     function_ = std::get<std::shared_ptr<const CustomFunction>>(
         stage.attachments[static_cast<std::size_t>(node.function)]);
@@ -139,6 +140,9 @@ void OperatorCall::call_operator(std::vector<at::Tensor>& values,
   stack.clear();
   for (const Argument& argument : arguments_) {
     push(stack, argument, values, key);
+  }
+  if (check_ != nullptr) {
+    check_(stack);
   }
   op_->callBoxed(&stack);
   if (answer_ && stack.back().toBool() != *answer_) {

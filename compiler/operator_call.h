@@ -18,6 +18,7 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/core/stack.h>
 
+#include "stagecraft/compiler/allowed_operators.h"
 #include "stagecraft/compiler/custom_function.h"
 #include "stagecraft/compiler/random.h"
 #include "stagecraft/compiler/stage_program.h"
@@ -71,6 +72,7 @@ class OperatorCall {
 
   std::optional<c10::OperatorHandle> op_;           ///< or:
   std::shared_ptr<const CustomFunction> function_;  ///< with three lists of arguments
+  ArgumentCheck check_ = nullptr;                   ///< of what the operator is given
   std::vector<Argument> arguments_;
   std::vector<int> results_;
   int random_index_ = -1;

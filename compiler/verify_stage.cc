@@ -8,9 +8,9 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/jit_type.h>
-#include <c10/core/Layout.h>
-#include <c10/core/MemoryFormat.h>
 #include <fmt/format.h>
+
+#include "stagecraft/compiler/allowed_operators.h"
 
 namespace stagecraft {
 namespace {
@@ -23,20 +23,6 @@ const c10::Type& without_optional(const c10::Type& type) {
   return type.kind() == c10::TypeKind::OptionalType
              ? *type.expectRef<c10::OptionalType>().getElementType()
              : type;
-}
-
-/// Enumerations reach an operator as integers, and it believes them.
-bool is_in_enumeration(const c10::Type& real, std::int64_t number) {
-  switch (without_optional(real).kind()) {
-    case c10::TypeKind::ScalarTypeType:
-      return number >= 0 && number < static_cast<std::int64_t>(at::ScalarType::Undefined);
-    case c10::TypeKind::LayoutType:
-      return number >= 0 && number < static_cast<std::int64_t>(at::Layout::NumOptions);
-    case c10::TypeKind::MemoryFormatType:
-      return number >= 0 && number < static_cast<std::int64_t>(at::MemoryFormat::NumOptions);
-    default:
-      return true;
-  }
 }
 
 /// Whether an operator takes the operand where its schema has the argument.
@@ -68,7 +54,7 @@ class Fits {
     }
     if (literal.isInt()) {
       return number ||
-             (type_.kind() == c10::TypeKind::IntType && is_in_enumeration(real_, literal.toInt()));
+             (type_.kind() == c10::TypeKind::IntType && may_be_number(real_, literal.toInt()));
     }
     if (literal.isDouble()) {
       return number || type_.kind() == c10::TypeKind::FloatType;
@@ -309,6 +295,10 @@ class StageCheck {
           "the operator {} is not known in this process: load the library that registers it, or "
           "let the program be its own worker",
           operator_name(node));
+      return;
+    }
+    if (const auto refusal = operator_refusal(op->operator_name(), ProgramOrigin::OtherProcess)) {
+      fault("{}", *refusal);
       return;
     }
     const std::vector<c10::Argument>& arguments = op->schema().arguments();

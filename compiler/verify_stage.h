@@ -5,6 +5,8 @@
 /// SV-1: what is sound here makes no interpreter, executor or bucket index outside of its lists,
 ///       call an operator with another number or kind of operands than its schema has, or compute
 ///       sizes that overflow. What operators do with the tensors they get is theirs to check.
+/// SV-2: it calls only operators that check it (allowed_operators.h), and those of the user's own
+///       program.
 #pragma once
 
 #include <string>

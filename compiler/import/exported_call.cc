@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/check.h"
+#include "stagecraft/compiler/allowed_operators.h"
 
 namespace stagecraft::exported {
 namespace {
@@ -250,6 +251,22 @@ Bound bind_list(const Argument& argument,
   return fixed ? constant(typed_list(*elements, bound.list, {})) : bound;
 }
 
+/// Why an operator may not get this for an argument of that type; empty where it may.
+std::string enumeration_fault(const BoundArgument& bound, const c10::Type& real_type) {
+  if (!is_enumeration(real_type)) {
+    return {};
+  }
+  if (bound.slot >= 0) {
+    return "expected a constant, found a value of the graph";
+  }
+  if (bound.constant.isInt() && !may_be_number(real_type, bound.constant.toInt())) {
+    return fmt::format("expected a {} of a dense tensor, found the number {}",
+                       real_type.repr_str(),
+                       bound.constant.toInt());
+  }
+  return {};
+}
+
 bool takes_values(const c10::Type& type) {
   switch (type.kind()) {
     case c10::TypeKind::TensorType:
@@ -354,6 +371,10 @@ std::optional<ExportedCall> bind_call(const Node& node, const SlotOf& slot_of, s
     why = fmt::format("the operator {} is not known to this LibTorch", c10::toString(*name));
     return std::nullopt;
   }
+  if (auto refusal = operator_refusal(*name, ProgramOrigin::ModelFile)) {
+    why = std::move(*refusal);
+    return std::nullopt;
+  }
   const auto& declared = op->schema().arguments();
   ExportedCall call{*op, {}};
   std::vector<const Argument*> given(declared.size(), nullptr);
@@ -382,7 +403,10 @@ std::optional<ExportedCall> bind_call(const Node& node, const SlotOf& slot_of, s
     std::string reason;
     auto bound =
         bind_argument(*given[i], *declared[i].type(), declared[i].N().value_or(0), slot_of, reason);
-    if (!bound) {
+    if (bound) {
+      reason = enumeration_fault(*bound, *declared[i].real_type());
+    }
+    if (!bound || !reason.empty()) {
       why = fmt::format(
           "the argument \"{}\" of {}: {}", declared[i].name(), c10::toString(*name), reason);
       return std::nullopt;

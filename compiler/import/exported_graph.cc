@@ -13,6 +13,7 @@
 
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/allowed_operators.h"
 #include "stagecraft/compiler/autocast_guard.h"
 #include "stagecraft/compiler/capture/operator_traits.h"
 #include "stagecraft/compiler/foreign_failure.h"
@@ -61,6 +62,7 @@ struct BoundOutput {
 struct BoundNode {
   std::string label;
   std::optional<c10::OperatorHandle> op;  ///< or
+  ArgumentCheck check = nullptr;          ///< of the operator's arguments
   SymbolFunction symbol = nullptr;        ///< or
   std::shared_ptr<const ExportedGraph> region;
   RegionMode mode;
@@ -318,6 +320,7 @@ class ExportedGraph::Binder {
     }
     bound.label += fmt::format(", {}", c10::toString(op.operator_name()));
     bound.op = op;
+    bound.check = argument_check(op.operator_name());
     bound.arguments = std::move(call->arguments);
   }
 
@@ -607,6 +610,9 @@ std::vector<c10::IValue> ExportedGraph::run(std::vector<c10::IValue> inputs) con
         stack.push_back(value_of(argument, slots));
       }
       if (node.op) {
+        if (node.check != nullptr) {
+          node.check(stack);
+        }
         node.op->callBoxed(&stack);
         keep_results(node, stack, slots);
       } else if (node.symbol != nullptr) {

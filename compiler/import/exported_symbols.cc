@@ -58,6 +58,9 @@ std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
   if (b == 0) {
     refuse_zero();
   }
+  if (b == -1) {  // the one division that does not fit, which the processor takes for one by zero
+    return static_cast<std::int64_t>(std::uint64_t{0} - static_cast<std::uint64_t>(a));
+  }
   const std::int64_t quotient = a / b;
   return quotient - static_cast<std::int64_t>(a % b != 0 && (a < 0) != (b < 0));
 }

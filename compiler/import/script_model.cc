@@ -14,6 +14,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/foreign_failure.h"
+#include "stagecraft/compiler/import/script_check.h"
 
 namespace stagecraft {
 namespace {
@@ -182,6 +183,7 @@ torch::jit::Module load(const std::string& path) {
 }  // namespace
 
 ModelFile script_model(const std::string& path) {
+  refuse_code_at_load(path);
   torch::jit::Module module = load(path);
   const auto forward = module.find_method("forward");
   if (!forward) {
@@ -200,6 +202,8 @@ ModelFile script_model(const std::string& path) {
     model.buffers.push_back({buffer.name, buffer.value});
   }
   describe_inputs(*forward, model);
+  std::vector<Unsupported> faults = script_faults(module);
+  model.unsupported.insert(model.unsupported.end(), faults.begin(), faults.end());
   const auto graph = forward->graph()->copy();
   torch::jit::Inline(*graph);
   count_operators(*graph->block(), model.operators);

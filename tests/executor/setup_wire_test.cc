@@ -609,6 +609,15 @@ TEST_CASE("SW-2: a setup that says what cannot be run is refused", "[executor][w
          std::swap(nodes.front(), nodes.back());
        }},
       {"is not known in this process", [](auto& s) { first_node(s).name = "mine::own"; }},
+      {"aten::from_file is not one that a program of another process may call",
+       [](auto& s) { first_node(s).name = "aten::from_file", first_node(s).overload = ""; }},
+      {"aten::resize_ is not one",
+       [](auto& s) { first_node(s).name = "aten::resize_", first_node(s).overload = ""; }},
+      {"profiler::_record_function_exit is not one",
+       [](auto& s) {
+         first_node(s).name = "profiler::_record_function_exit";
+         first_node(s).overload = "";
+       }},
       {"operands, and gets", [](auto& s) { first_node(s).operands.pop_back(); }},
       {"and gets something else", [](auto& s) { first_node(s).operands[0] = c10::IValue(1); }},
       {"and gets something else", [](auto& s) { first_node(s).operands[0] = StageDevice{}; }},

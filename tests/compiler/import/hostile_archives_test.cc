@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/import/exported_symbols.h"
 #include "stagecraft/compiler/import/model_file.h"
 #include "stagecraft/tests/compiler/import/made_archive.h"
 #include "stagecraft/tests/support/catch.h"
@@ -257,6 +258,70 @@ TEST_CASE("everything that is not supported is told at once, by node and module"
         "the parameter fc.weight is written"}) {
     CHECK_THAT(all, ContainsSubstring(said));
   }
+}
+
+/// What is said of a node with this target; nothing where it is supported.
+std::string fault_of(const std::string& target,
+                     const std::vector<std::pair<std::string, Json>>& inputs) {
+  MadeArchive archive = small_archive();
+  archive.value("made", at::zeros({4, 3}));
+  archive.add(node("made", target, inputs, {tensor_argument("made")}));
+  const ModelFile model = archive.read();
+  return model.unsupported.empty() ? "" : to_string(model.unsupported.front());
+}
+
+TEST_CASE("a file calls no operator that opens files, follows pointers or believes indices (AO-1)",
+          "[compiler][import][hostile]") {
+  const TemporaryFile victim("victim", std::string(64, 'v'));
+  const Json x = tensor_argument("x");
+  const Json size{{"as_int", 16}};
+  CHECK_THAT(fault_of("torch.ops.aten.from_file.default",
+                      {{"filename", {{"as_string", victim.path()}}},
+                       {"shared", {{"as_bool", true}}},
+                       {"size", size}}),
+             ContainsSubstring("aten::from_file is not one that a file may call"));
+  CHECK_THAT(fault_of("torch.ops.aten.segment_reduce.default",
+                      {{"data", x},
+                       {"reduce", {{"as_string", "sum"}}},
+                       {"lengths", x},
+                       {"unsafe", {{"as_bool", true}}}}),
+             ContainsSubstring("aten::segment_reduce is not one"));
+  for (const char* name : {"aten.resize_.default",
+                           "aten.set_.source_Tensor",
+                           "aten._index_put_impl_.default",
+                           "aten.max_pool2d_with_indices_backward.default",
+                           "aten._foreach_add.Scalar",
+                           "inductor._reinterpret_tensor.default",
+                           "profiler._record_function_enter.default"}) {
+    CAPTURE(name);
+    CHECK_THAT(fault_of(std::string("torch.ops.") + name, {{"self", x}}),
+               ContainsSubstring("is not one that a file may call"));
+  }
+  CHECK(std::ifstream(victim.path()).peek() == 'v');
+  CHECK(fault_of("torch.ops.aten.relu.default", {{"self", x}}).empty());
+}
+
+TEST_CASE("arithmetic on sizes ends no process", "[compiler][import][hostile]") {
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  const auto divide = exported::symbol_function("_operator.floordiv").value();
+  CHECK(divide({kLeast, -1}).toInt() == kLeast);
+  CHECK(divide({7, -1}).toInt() == -7);
+  CHECK(divide({7, -2}).toInt() == -4);
+  CHECK_THROWS_AS(divide({7, 0}), Error);
+}
+
+TEST_CASE("a number that is none of an enumeration reaches no operator",
+          "[compiler][import][hostile]") {
+  const Json x = tensor_argument("x");
+  const auto with = [&](const std::string& argument, const Json& value) {
+    return fault_of("torch.ops.aten.ones_like.default", {{"self", x}, {argument, value}});
+  };
+  CHECK(with("dtype", {{"as_scalar_type", 7}}).empty());
+  CHECK(with("layout", {{"as_layout", 7}}).empty());
+  CHECK_THAT(with("dtype", {{"as_int", 9999}}), ContainsSubstring("found the number 9999"));
+  CHECK_THAT(with("dtype", {{"as_int", -1}}), ContainsSubstring("found the number -1"));
+  CHECK_THAT(with("layout", {{"as_layout", 1}}), ContainsSubstring("of a dense tensor"));
+  CHECK_THAT(with("memory_format", {{"as_int", 77}}), ContainsSubstring("found the number 77"));
 }
 
 /// What a node makes of x = [[0, 1, 2], [3, 4, 5]], as the program's loss would be made of it.
