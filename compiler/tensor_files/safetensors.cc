@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <set>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -45,31 +45,65 @@ struct Entry {
   std::uint64_t begin = 0, end = 0;
 };
 
-/// The header's text as JSON. A JSON reader keeps one of two members of a name: here, an error.
-Json parsed(const TensorFile& file, const std::string& text) {
-  std::vector<std::set<std::string>> names;
-  const auto look = [&](int depth, Json::parse_event_t event, const Json& value) {
-    if (depth > kDeepest) {
-      file.refuse("a header of tensors", "one that is deeper");
-    }
-    if (event == Json::parse_event_t::object_start) {
-      names.emplace_back();
-    } else if (event == Json::parse_event_t::object_end) {
-      names.pop_back();
-    } else if (event == Json::parse_event_t::key && !names.back().insert(value).second) {
-      file.refuse("every name once", fmt::format("\"{}\" twice", value.get<std::string>()));
+/// Looks at names and depths while the header is read, before a value of it is kept.
+class HeaderCheck : public nlohmann::json_sax<Json> {
+ public:
+  explicit HeaderCheck(const TensorFile& file) : file_(file) {}
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(std::int64_t) override { return true; }
+  bool number_unsigned(std::uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(Json::binary_t&) override { return true; }
+  bool start_object(std::size_t) override {
+    names_.emplace_back();
+    return deeper();
+  }
+  bool key(std::string& name) override {
+    if (!names_.back().insert(name).second) {
+      file_.refuse("every name once", fmt::format("\"{}\" twice", name));
     }
     return true;
-  };
-  try {
-    Json json = Json::parse(text, look);
-    if (json.is_object()) {
-      return json;
-    }
-  } catch (const Json::exception& error) {
-    file.refuse("a header of JSON", fmt::format("{}", error.what()));
   }
-  file.refuse("a header that is a JSON object", "another JSON value");
+  bool end_object() override {
+    names_.pop_back();
+    --depth_;
+    return true;
+  }
+  bool start_array(std::size_t) override { return deeper(); }
+  bool end_array() override {
+    --depth_;
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const Json::exception& error) override {
+    file_.refuse("a header of JSON", fmt::format("{}", error.what()));
+  }
+
+ private:
+  bool deeper() {
+    if (++depth_ > kDeepest) {
+      file_.refuse("a header of tensors", "one that is deeper");
+    }
+    return true;
+  }
+
+  const TensorFile& file_;
+  std::vector<std::unordered_set<std::string>> names_;  ///< of the objects that are open
+  int depth_ = 0;
+};
+
+/// The header's text as JSON. A JSON reader keeps one of two members of a name: here, an error.
+/// It is read twice: a reader with a callback takes time that grows with the square of the header.
+Json parsed(const TensorFile& file, const std::string& text) {
+  HeaderCheck check(file);
+  Json::sax_parse(text, &check);
+  Json json = Json::parse(text);
+  if (!json.is_object()) {
+    file.refuse("a header that is a JSON object", "another JSON value");
+  }
+  return json;
 }
 
 /// Whole numbers from 0 on.

@@ -1,6 +1,7 @@
 /// Tensors in files: what is written is read back bit by bit, and what is no such file says so
 /// before anything is allocated for it (TB-1, SA-1, WE-1, DF-1).
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -241,6 +242,24 @@ TEST_CASE("what is no .safetensors file says so", "[compiler][tensor_files][host
        {safetensors(two("[6,10]"), 10), {"\"b\" to begin", "at 4", "found 6"}},
        {safetensors(two("[0,4]"), 4), {"to begin", "at 4", "found 0"}}},
       [](const std::string& path) { (void)read_safetensors(path); });
+}
+
+TEST_CASE("time to read a .safetensors file grows with its tensors, not with their square",
+          "[compiler][tensor_files][hostile]") {
+  constexpr int kTensors = 60'000;
+  std::string header = "{";
+  for (int i = 0; i < kTensors; ++i) {
+    header += fmt::format(R"({}"layers.{}":{{"dtype":"U8","shape":[1],"data_offsets":[{},{}]}})",
+                          i == 0 ? "" : ",",
+                          i,
+                          i,
+                          i + 1);
+  }
+  const TemporaryFolder folder;
+  const std::string path = folder.write("a.safetensors", safetensors(header + "}", kTensors));
+  const std::clock_t begin = std::clock();
+  CHECK(read_safetensors(path).size() == kTensors);
+  CHECK((std::clock() - begin) / CLOCKS_PER_SEC < 5);  // 45 where it is the square
 }
 
 TEST_CASE("weights are taken over whole or not at all", "[compiler][tensor_files][weights]") {
