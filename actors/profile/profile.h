@@ -14,6 +14,7 @@
 ///       optimizer and one kind of device.
 /// PRF-2: the operators of all sizes are the same ones in the same order.
 /// PRF-3: program, batch and everybody's gradients stay as they were.
+/// PRF-4: no profile with more noise than `most_noise` is kept.
 #pragma once
 
 #include <functional>
@@ -27,8 +28,12 @@
 #include "stagecraft/compiler/batch.h"
 #include "stagecraft/compiler/program.h"
 #include "stagecraft/scheduler/costs.h"
+#include "stagecraft/scheduler/noise_warning.h"
 
 namespace stagecraft {
+
+/// How often a size is measured at most, while it is too noisy.
+inline constexpr int kMostTries = 3;
 
 struct ProfileOptions {
   /// Samples of a microbatch: rows of the batch's first tensor that is split. The first one is that
@@ -42,6 +47,9 @@ struct ProfileOptions {
   /// ~/.cache.
   std::optional<std::string> cache;
   bool fresh = false;  ///< measures anew what is known, and keeps that
+  /// A size that is noisier is measured again, kMostTries times in all. If it stays so, the least
+  /// noisy figures are returned with a note.
+  double most_noise = kMostNoise;
   /// Told what is measured next, and its place among all that there is to do.
   std::function<void(std::string_view what, int place, int all)> progress;
 };
@@ -52,7 +60,8 @@ struct Profile {
   /// Seconds of a microbatch of each size, forward and backward, as all its operators together
   /// took; in the order of the sizes.
   std::vector<double> microbatch_seconds;
-  std::vector<std::string> notes;  ///< what a person should know: a broken file was measured anew
+  /// What a person should know: a broken file was measured anew, the machine was busy.
+  std::vector<std::string> notes;
 };
 
 /// `inputs`, `labels`: a batch as the program was compiled for; microbatches of `samples` are its
@@ -62,7 +71,8 @@ struct Profile {
 ///         the model cannot be captured for a size, or has other operators there; UsageFile for a
 ///         cache that cannot be written.
 /// Thread: any; models are captured on it, and run on one of its own.
-/// Cost: for each size some 40 forwards and backwards of a microbatch; about a second for links.
+/// Cost: for each size some 40 forwards and backwards of a microbatch, up to three times as many on
+///       a busy machine; about a second for links.
 [[nodiscard]] Profile profile(const Program& program,
                               const Batch& inputs,
                               const Batch& labels,

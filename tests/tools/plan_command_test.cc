@@ -79,6 +79,17 @@ TEST_CASE("a plan says cut, schedule, time, memory, and what binds", "[tools][pl
   }
 }
 
+TEST_CASE("a plan from noisy costs carries a warning", "[tools][plan][json]") {
+  CHECK_FALSE(plan_json({"--devices", "2"}).contains("warnings"));
+  Costs noisy = parse_costs(uneven_costs()).costs;
+  noisy.device.noise = 1.11;
+  const CommandResult text = run_plan({"--devices", "2"}, to_json(noisy));
+  CHECK_THAT(text.out, ContainsSubstring("warning: the costs were measured with a noise of 111 %"));
+  const Json answer = Json::parse(run_plan({"--devices", "2", "--json"}, to_json(noisy)).out);
+  CHECK(answer.at("noise") == 1.11);
+  CHECK_THAT(answer.at("warnings").at(0).get<std::string>(), ContainsSubstring("111 %"));
+}
+
 TEST_CASE("every planner answers for programs, and auto is the best of them",
           "[tools][plan][json]") {
   double best = 1e9;

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/base/byte_count.h"
+#include "stagecraft/scheduler/noise_warning.h"
 #include "stagecraft/scheduler/number_range.h"
 #include "stagecraft/scheduler/planners/what_if.h"
 #include "stagecraft/tools/schedule/table.h"
@@ -205,6 +206,9 @@ std::string plan_text(const PlanRequest& request,
     text +=
         "stages with replicas of their own are planned and simulated; `train` does not run them\n";
   }
+  if (const auto warning = noise_warning(request.costs.device.noise)) {
+    text += fmt::format("warning: {}\n", *warning);
+  }
   if (best_first.size() > 1) {
     text += '\n' + others_text(best_first, top);
   }
@@ -253,7 +257,11 @@ std::string plan_json(const PlanRequest& request,
   Json answer{{"devices", request.devices},
               {"batch", request.batch},
               {"candidates", best_first.size()},
+              {"noise", request.costs.device.noise},
               {"plans", plans}};
+  if (const auto warning = noise_warning(request.costs.device.noise)) {
+    answer["warnings"] = {*warning};
+  }
   if (why) {
     Json reasons = Json::array();
     for (const PlanProposal* rival : rivals(best_first)) {

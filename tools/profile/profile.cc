@@ -22,6 +22,8 @@
 namespace stagecraft::tools {
 namespace {
 
+constexpr double kPercent = 100;
+
 /// Found out before minutes of measuring. Errors: UsageFile.
 void check_place(const std::optional<std::string>& output) {
   if (output && *output != "-" && !output_place(*output).is_stream()) {
@@ -44,6 +46,7 @@ Profile measured(const ProfileRequest& request, Console& console) {
                               .threads = static_cast<int>(model.threads_per_worker),
                               .ranks = request.ranks,
                               .fresh = request.fresh,
+                              .most_noise = request.most_noise / kPercent,
                               .progress = [&](std::string_view what, int place, int all) {
                                 line.say(fmt::format("{} of {}: {} ...", place, all, what));
                               }});
