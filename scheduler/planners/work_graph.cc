@@ -289,6 +289,9 @@ StageGraph stage_graph_of(const WorkGraph& graph, const StageOperators& stages) 
   }
   StageGraph made =
       StageGraph::from_edges(static_cast<int>(stages.size()), {edges.begin(), edges.end()});
+  for (StageId s(0); s.value < made.size(); ++s.value) {
+    made.set_needs_input_grad(s, !made.preds(s).empty());
+  }
   std::vector<std::set<int>> users(graph.all_parameters().size());
   for (int op = 0; op < graph.size(); ++op) {
     for (const int p : graph.parameters(op)) {
@@ -321,7 +324,7 @@ Costs costs_of(const Costs& costs, const WorkGraph& graph, const StageOperators&
     memory.transient.push_back(work.transient);
   }
   const std::vector<int> stage = stage_of_operator(graph, stages);
-  std::vector<bool> receives(stages.size(), false);
+  std::vector<bool> receives(stages.size(), false);  // as stage_graph_of() has it
   for (const WorkGraph::Result& result : graph.results()) {
     const int from = stage[static_cast<std::size_t>(result.producer)];
     std::set<int> readers;
@@ -336,9 +339,9 @@ Costs costs_of(const Costs& costs, const WorkGraph& graph, const StageOperators&
     }
   }
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    if (!receives[s]) {  // nobody waits for a gradient of its inputs: W does all
+    if (!receives[s]) {  // its inputs need no gradient: W does all
       Durations& durations = made.stages.each[s];
-      durations.backward_input = costs.device.task;
+      durations.backward_input = 0;
       durations.backward_weight = durations.backward;
     }
   }

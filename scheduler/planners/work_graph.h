@@ -143,12 +143,14 @@ class WorkGraphs {
 /// What its tasks take on such a device, where a gradient leaves its inputs.
 [[nodiscard]] Durations durations_of(const StageWork& work, const CostDevice& device);
 
-/// The stages' own graph: an edge where a result passes, parameters that several use tied.
+/// The stages' own graph: an edge where a result passes, parameters that several use tied. A stage
+/// that reads of no other owes no gradient: the input half of its backward does nothing.
 /// Requires: every operator is in one stage. A cycle is representable (SG-2).
 [[nodiscard]] StageGraph stage_graph_of(const WorkGraph& graph, const StageOperators& stages);
 
 /// What these stages cost, for the simulator; device and links are those of `costs`. A stage keeps
-/// what it receives until its backward, beside what its operators keep.
+/// what it receives until its backward, beside what its operators keep. If a stage owes no gradient,
+/// W takes the time of the whole backward, as settle_halves() has it.
 [[nodiscard]] Costs costs_of(const Costs& costs,
                              const WorkGraph& graph,
                              const StageOperators& stages);

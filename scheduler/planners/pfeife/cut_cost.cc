@@ -102,8 +102,12 @@ double CutCost::bound(std::span<const int> cuts) const {
   return bound;
 }
 
+/// The first stage reads of no other, as in stage_graph_of(). A later one that does not is still
+/// taken for one that does, as `edges` are those of all cuts.
 StageGraph CutCost::stages_with(const std::vector<StageGraph::Edge>& edges) const {
-  return layout_.expand(StageGraph::from_edges(stages(), edges));
+  StageGraph graph = StageGraph::from_edges(stages(), edges);
+  graph.set_needs_input_grad(StageId(0), false);
+  return layout_.expand(graph);
 }
 
 /// Makes the step's graph anew, for all edges known.

@@ -62,9 +62,22 @@ TEST_CASE(
   request.costs.device.task = 0.5;
   const PlanProposal plan = judge(request, two_stages(2, 4));
   const Durations &first = plan.costs.stages.each[0], &last = plan.costs.stages.each[1];
-  CHECK(first.backward_input == 0.5);
+  CHECK(first.backward_input == 0);  // not even the time beside operators
   CHECK(first.backward_weight == first.backward);
   CHECK(last.backward_input + last.backward_weight - 2 * 0.5 == 1.5 * (last.backward - 0.5));
+}
+
+TEST_CASE("the input half of a stage without inputs waits for nobody, as in simulate()",
+          "[scheduler][planners]") {
+  PlanRequest request = chain_request({1, 1, 1, 1});
+  request.batch = 2;
+  Candidate halves = two_stages(2, 2);
+  halves.schedule = Schedule::parse("@form list\n0F0 0I0 0F1 0I1 0W0 0W1\n1F0 1B0 1F1 1B1");
+  const PlanProposal plan = judge(request, halves);
+  CHECK_FALSE(plan.graph.needs_input_grad(StageId(0)));
+  // Stage 0 goes on with its second forward at once, and its W take the whole backward.
+  CHECK(plan.step == 2 + 2 * (2 + 4) + 4 + 2);
+  CHECK(plan.busy[0] == 2 * (2 + 4));
 }
 
 TEST_CASE("gradients that wait between halves of a backward are held", "[scheduler][planners]") {
