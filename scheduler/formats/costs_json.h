@@ -16,6 +16,7 @@
 ///                     "backward_weight": 2e-3,             and towards parameters
 ///                     "kept": 4e6,                         bytes: from forward to backward
 ///                     "transient": 0,                      bytes: only while it runs
+///                     "waiting": 3e6, "gradient": 1e6,     bytes: from I to W; of them, gradient
 ///                     "sums": 1e-5,                        seconds, part of the backward: adding
 ///                                                          gradients to those of other readers
 ///                     "update": 1e-4,                      seconds: of its parameters, once a step
@@ -34,6 +35,9 @@
 ///                  "fixed": 4e8,                           bytes: weights, gradients, optimizer
 ///                  "activations": 2e7,                     bytes: from forward to backward
 ///                  "transient": 1e6,                       bytes: only while a task of it runs
+///                  "waiting": 1e7,                         bytes: from I to W, and only while
+///                  "input_transient": 2e6,                 I runs
+///                  "weight_transient": 1e6,                or W runs
 ///                  "recompute": 0.012,                     seconds that B and I take besides, and
 ///                  "replayed": 8e7}],                      bytes made by that, from I to W
 ///        "group": 0.025,                                 seconds of an overlap group,

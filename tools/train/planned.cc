@@ -107,13 +107,13 @@ std::string chosen_text(const PlannedRun& planned) {
 std::string planned_text(const PlannedRun& planned, const std::vector<double>& seconds) {
   const double measured = usual_step(seconds);
   const double noise = planned.request.costs.device.noise;
-  return fmt::format(
-      "planned {:.1f} ms a step, measured {:.1f} ({:+.1f} %{})\n",
-      planned.best().step * 1e3,
-      measured * 1e3,
-      100 * (measured / planned.best().step - 1),
-      noise_warning(noise) ? fmt::format("; the profile had a noise of {:.0f} %", 100 * noise)
-                           : "");
+  return fmt::format("planned {:.1f} ms a step, measured {:.1f} ({:+.1f} %{})\n",
+                     planned.best().step * 1e3,
+                     measured * 1e3,
+                     100 * (measured / planned.best().step - 1),
+                     noise_warning(noise)
+                         ? fmt::format("; the profile had a noise of {:.0f} %", 100 * noise)
+                         : "");
 }
 
 nlohmann::ordered_json planned_json(const PlannedRun& planned, const std::vector<double>& seconds) {

@@ -539,7 +539,7 @@ bool TrainRun::verify() {
 }
 
 void TrainRun::finish() {
-  progress_->text(fmt::format("\n{}\n", rank_table(totals_)));
+  progress_->report(fmt::format("\n{}\n", rank_table(totals_)), rank_json(totals_).dump());
   timeline_->report(*progress_);
   if (job_.planned) {
     progress_->report(planned_text(*job_.planned, step_seconds_),

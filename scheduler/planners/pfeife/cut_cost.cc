@@ -200,20 +200,15 @@ std::vector<StepEvent> CutCost::critical_path(std::span<const int> cuts) {
 CutCost::Peak CutCost::peak(std::span<const int> cuts) {
   find_crossing(cuts);
   const auto stages_here = static_cast<std::size_t>(layout_.stages());
-  model_.fixed.resize(stages_here);
-  model_.activations.resize(stages_here);
-  model_.transient.resize(stages_here);
   for (std::size_t s = 0; s < stages_here; ++s) {
     const auto stage = static_cast<std::size_t>(layout_.model_stage(StageId(s)).value);
     const StageWork work =
         row_->work(stage_begin(cuts, stage), stage_end(cuts, stage, row_->size()));
-    model_.fixed[s] = work.held;
-    model_.activations[s] = work.kept + work.input;
-    model_.transient[s] = work.transient;
+    put_memory(row_->graph(), work, s, model_);
   }
   for (std::size_t e = 0; e < ways_.size(); ++e) {
     const auto to = static_cast<std::size_t>(step_->edges()[e].second);
-    model_.activations[to] += std::max(0.0, bytes_[ways_[e].pair]);
+    add_received(std::max(0.0, bytes_[ways_[e].pair]), to, model_);
   }
   Peak most;
   for (std::size_t r = 0; r < schedule_.rows().size(); ++r) {
