@@ -39,7 +39,10 @@ std::vector<Recipe> wanted_recipes(const PlanRequest& request) {
   if (request.schedule) {
     return {{.chunks = request.schedule->stages() / std::max(1, request.devices)}};
   }
-  std::erase_if(wanted, [&](const Recipe& r) { return !takes_builder(request, r.builder->name); });
+  std::erase_if(wanted, [&](const Recipe& r) {
+    return !takes_builder(request, r.builder->name) ||
+           !request.allows_stages(r.chunks * request.devices);
+  });
   return wanted;
 }
 
@@ -214,6 +217,13 @@ std::vector<Candidate> balance_candidates(const PlanRequest& request) {
     for (const Recipe& recipe : wanted) {
       if (tasks > 0 && tasks + search.tasks(recipe) > most) {
         continue;
+      }
+      const std::string part =
+          fmt::format("balance: {} on microbatches of {}",
+                      recipe.builder != nullptr ? recipe.name() : "the schedule given",
+                      sizes[left - 1]);
+      if (!request.proceeds(part, !found.empty())) {
+        break;
       }
       try {
         std::optional<Tried> tried = search.try_out(recipe);

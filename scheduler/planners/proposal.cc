@@ -10,7 +10,10 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/placement.h"
+#include "stagecraft/scheduler/planners/constrained_search.h"
 #include "stagecraft/scheduler/planners/costs_of_copies.h"
+#include "stagecraft/scheduler/planners/device_order.h"
+#include "stagecraft/scheduler/planners/early_values.h"
 #include "stagecraft/scheduler/planners/kept_orders.h"
 #include "stagecraft/scheduler/planners/registry.h"
 #include "stagecraft/scheduler/simulate.h"
@@ -139,8 +142,15 @@ Costs Judge::stage_costs(const Candidate& candidate, const Layout& layout) {
     const StageWork work = work_of(graphs_.on(samples), candidate.stages[s]);
     if (samples != candidate.microbatch_size) {
       made.stages.each[s] = durations_of(work, request_->costs.device);
-      made.stages.memory.activations[s] *= static_cast<double>(samples) / candidate.microbatch_size;
-      made.stages.memory.transient[s] = work.transient;
+      MemoryModel& memory = made.stages.memory;
+      const double share = static_cast<double>(samples) / candidate.microbatch_size;
+      memory.activations[s] *= share;
+      memory.transient[s] = work.transient;
+      if (s < memory.waiting.size()) {
+        memory.waiting[s] *= share;
+        memory.input_transient[s] = work.input_transient;
+        memory.weight_transient[s] = work.weight_transient;
+      }
     }
     made.stages.each[s].update += all_reduce_seconds(
         work.parameters, request_->costs.links.usual, replicas * layout.replicas());
@@ -190,9 +200,10 @@ PlanProposal Judge::propose(const Candidate& candidate) {
   }
   made.update = *std::ranges::max_element(update);
   made.step = timeline.makespan + made.update + request_->costs.device.step;
-  for (const RowTimeline& row : timeline.rows) {
-    made.busy.push_back(row.busy);
-    made.bytes.push_back(row.peak_bytes);
+  made.bytes = peaks_with_early_values(timeline, schedule, made.graph, made.costs.links);
+  for (std::size_t row = 0; row < timeline.rows.size(); ++row) {
+    made.busy.push_back(timeline.rows[row].busy);
+    made.early.push_back(made.bytes[row] - timeline.rows[row].peak_bytes);
   }
   made.fits = made.needs() <= request_->memory;
   made.binds = bottleneck_of(made, timeline);
@@ -238,6 +249,24 @@ std::optional<std::string> add_judged(Judge& judge,
   return reason;
 }
 
+/// Looks for a better order of devices of the best proposals, where it matters.
+void order_devices(Judge& judge, const PlanRequest& request, std::vector<PlanProposal>& all) {
+  constexpr std::size_t kOrdered = 8;
+  constexpr int kMostTries = 400;
+  if (request.schedule || !links_differ(request.costs.links, request.devices)) {
+    return;
+  }
+  int tries = kMostTries;
+  for (std::size_t i = 0; i < std::min(kOrdered, all.size()); ++i) {
+    if (!request.proceeds(
+            fmt::format("the order of devices for {}", all[i].candidate.schedule_name), true)) {
+      break;
+    }
+    all[i] = best_device_order(judge, request, std::move(all[i]), tries);
+  }
+  sort_best_first(all);
+}
+
 }  // namespace
 
 std::vector<PlanProposal> propose(const PlanRequest& request, std::string_view planner) {
@@ -255,8 +284,11 @@ std::vector<PlanProposal> propose(const PlanRequest& request, std::string_view p
       reasons.push_back(fmt::format("{}: {}", info.name, *reason));
       continue;
     }
+    if (!searched.proceeds(fmt::format("{} begins", info.name), !all.empty())) {
+      break;
+    }
     try {
-      if (const auto reason = add_judged(judge, info.search(searched), all)) {
+      if (const auto reason = add_judged(judge, constrained_search(info, searched), all)) {
         reasons.push_back(fmt::format("{}: {}", info.name, *reason));
       }
     } catch (const Error& error) {
@@ -268,6 +300,7 @@ std::vector<PlanProposal> propose(const PlanRequest& request, std::string_view p
     }
   }
   sort_best_first(all);
+  order_devices(judge, request, all);
   if (all.empty() || !all.front().fits) {
     if (!all.empty()) {
       const PlanProposal& least = *std::ranges::min_element(all, {}, &PlanProposal::needs);
@@ -283,7 +316,10 @@ std::vector<PlanProposal> propose(const PlanRequest& request, std::string_view p
     throw Error(
         lacks_memory ? Errc::PlanInfeasible : Errc::UsageArgument,
         fmt::format("no plan {}:\n  {}\n{}",
-                    lacks_memory ? fmt::format("fits the devices with a margin of {:.0f} %",
+                    lacks_memory ? fmt::format("fits the devices{} with a margin of {:.0f} %",
+                                               request.most_stages > 0 || !request.pinned.empty()
+                                                   ? " and what is asked of stages"
+                                                   : "",
                                                100 * kMemoryMargin)
                                  : "was made",
                     fmt::join(reasons, "\n  "),

@@ -1,4 +1,5 @@
 /// `stagecraft plan` as a user sees it: the plan, its files, what it says of others, wrong usage.
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 
@@ -12,6 +13,7 @@
 #include "stagecraft/tests/support/command.h"
 #include "stagecraft/tests/tools/command_run.h"
 #include "stagecraft/tools/plan/plan.h"
+#include "stagecraft/tools/plan/report.h"
 
 namespace stagecraft::tests {
 namespace {
@@ -137,6 +139,111 @@ TEST_CASE("why says what would make another plan the better one", "[tools][plan]
     const auto plan = reason.at("plan").get<std::size_t>();
     CHECK(reason.at("step_seconds") == answer.at("plans").at(plan).at("step_seconds"));
   }
+}
+
+TEST_CASE("a plan within 1 % of the fastest is told as equally fast", "[tools][plan]") {
+  Costs costs = parse_costs(uneven_costs()).costs;
+  PlanRequest request{.costs = costs, .devices = 2, .batch = 16};
+  const std::vector<PlanProposal> found = propose(request, "balance");
+  std::vector<PlanProposal> three(3, found.front());
+  three[1].step *= 0.995;
+  three[1].candidate.stages.emplace_back();
+  three[2] = found.back();
+  three[2].step = found.front().step * 1.5;
+  const std::string text = tools::plan_text(request, three, 3);
+  CHECK_THAT(text,
+             ContainsSubstring("1 =") && ContainsSubstring("2 =") && !ContainsSubstring("3 =") &&
+                 ContainsSubstring("= within 1 % of the fastest"));
+  const std::vector<std::string> why = tools::why_sentences(request, three);
+  REQUIRE(why.size() == 2);
+  CHECK_THAT(why[0],
+             ContainsSubstring("0.5 % less: within 1 %, which counts as equally fast") &&
+                 ContainsSubstring("the first has fewer stages (2 and 3)"));
+  CHECK_THAT(why[1], !ContainsSubstring("equally fast"));
+  const Json answer = Json::parse(tools::plan_json(request, three, 3, /*why=*/true));
+  CHECK(answer.at("equally_fast_within") == 0.01);
+  CHECK(answer.at("why").at(0).at("equally_fast") == true);
+  CHECK(answer.at("why").at(0).at("would_win_if").empty());
+  CHECK(answer.at("why").at(1).at("equally_fast") == false);
+  three.resize(1);
+  CHECK_THAT(tools::plan_text(request, three, 3), !ContainsSubstring("within 1 %"));
+}
+
+TEST_CASE("operators stay together, on a device, in as few stages as asked for",
+          "[tools][plan][json]") {
+  const auto stage_of = [](const Json& plan, int id) {
+    for (const Json& stage : plan.at("stages")) {
+      const std::vector<int> operators = stage.at("operators");
+      if (std::ranges::find(operators, id) != operators.end()) {
+        return stage;
+      }
+    }
+    return Json();
+  };
+  // Free plans cut between operators 2 and 3.
+  const Json together = plan_json({"--devices", "2", "--together", "1-4", "--top", "1000"});
+  for (const Json& plan : together.at("plans")) {
+    CHECK(stage_of(plan, 1) == stage_of(plan, 4));
+  }
+  const Json pinned = plan_json({"--devices", "2", "--on-device", "1:0-1", "--top", "1000"});
+  for (const Json& plan : pinned.at("plans")) {
+    CHECK(stage_of(plan, 0).at("device") == 1);
+    CHECK(stage_of(plan, 1).at("device") == 1);
+  }
+  const Json few = plan_json({"--devices", "2", "--max-stages", "2", "--top", "1000"});
+  for (const Json& plan : few.at("plans")) {
+    CHECK(plan.at("stages").size() <= 2);
+  }
+  CHECK(plan_json({"--devices", "2", "--top", "1000"}).at("candidates") > few.at("candidates"));
+}
+
+TEST_CASE("a pinned plan runs as its schedule says", "[tools][plan]") {
+  const TemporaryFolder folder;
+  const std::string schedule = folder.path() + "/s.txt";
+  const CommandResult result = run_plan(
+      {"--devices", "2", "--on-device", "1:0", "--schedule", "1f1b", "--schedule-out", schedule});
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  const Schedule read = Schedule::parse(text_of(schedule));
+  CHECK(read.rows()[1].front() == Cell::forward(StageId(0), Microbatch(0)));
+  CHECK(validate(read, read.stage_graph(), {.microbatches = 8}).empty());
+}
+
+TEST_CASE("wrong constraints are refused with what they should be", "[tools][plan][bad-input]") {
+  const auto refused = [](const char* option, const char* word) {
+    return run_plan({"--devices", "2", option, word});
+  };
+  check_message(refused("--together", "4-3"), 2, {"--together", "3-9", "the costs have 0 to 7"});
+  check_message(refused("--together", "20-30"), 2, {"--together", "20-30"});
+  check_message(refused("--on-device", "2:0-1"), 2, {"a device from 0 to 1", "0:3-9"});
+  check_message(refused("--on-device", "1"), 2, {"--on-device"});
+  check_message(refused("--max-stages", "1"), 2, {"--devices 1"});
+  check_message(refused("--time-limit", "0"), 2, {"--time-limit"});
+  const CommandResult apart =
+      run_plan({"--devices", "2", "--on-device", "0:0-1", "--on-device", "1:1-2"});
+  CHECK(apart.exit_code == 1);
+  CHECK_THAT(apart.err, ContainsSubstring("the pinned operators on their devices"));
+}
+
+TEST_CASE("a search that may take no time ends with the first plan, and says so", "[tools][plan]") {
+  const Json all = plan_json({"--devices", "2", "--top", "1000"});
+  const CommandResult result =
+      run_plan({"--devices", "2", "--time-limit", "1e-9", "--top", "1000", "--json"});
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK_THAT(result.err, ContainsSubstring("a larger --time-limit may find a better plan"));
+  CHECK(Json::parse(result.out).at("candidates") == 1);
+  CHECK(all.at("candidates") > 1);
+}
+
+TEST_CASE("a terminal shows what is searched, and nothing of it in the end",
+          "[tools][plan][progress]") {
+  const CommandResult result =
+      run_in_test(&tools::plan, {"-", "--devices", "2"}, uneven_costs(), {.terminal = true});
+  REQUIRE(result.exit_code == 0);
+  CHECK_THAT(result.err,
+             StartsWith("\rplanning, 0 s: balance begins\x1b[K") &&
+                 ContainsSubstring("pfeife loops=1") && EndsWith("\r\x1b[K"));
 }
 
 TEST_CASE("a changed link or memory is planned for", "[tools][plan][json]") {

@@ -52,7 +52,8 @@ TEST_CASE("a model by name is profiled once", "[tools][profile]") {
   const OwnCache cache;
   const TemporaryFolder folder;
   const std::string file = folder.path() + "/costs.json";
-  const CommandResult first = run_profile(small_llama(kept({"--microbatch-sizes", "2,1", "-o", file})));
+  const CommandResult first =
+      run_profile(small_llama(kept({"--microbatch-sizes", "2,1", "-o", file})));
   CAPTURE(first.err);
   REQUIRE(first.exit_code == 0);
   for (const char* part : {"llama: ",
@@ -73,7 +74,8 @@ TEST_CASE("a model by name is profiled once", "[tools][profile]") {
   CHECK(read.costs.operators_at.contains(1));
   CHECK_FALSE(read.costs.parameters.empty());
 
-  const CommandResult second = run_profile(small_llama(kept({"--microbatch-sizes", "2,1", "-o", "-"})));
+  const CommandResult second =
+      run_profile(small_llama(kept({"--microbatch-sizes", "2,1", "-o", "-"})));
   CHECK(second.exit_code == 0);
   CHECK(second.out == text);
   const json object =

@@ -113,6 +113,11 @@ std::vector<Candidate> best_cut_for_schedule(const PlanRequest& request) {
   const std::vector<Given> all =
       request.schedule ? std::vector{as_given(request)} : built_for_sizes(request);
   for (const Given& given : all) {
+    if (!request.proceeds(
+            fmt::format("pfeife: a cut for {} on microbatches of {}", given.name, given.size),
+            &given != &all.front())) {
+      break;
+    }
     const WorkGraph graph = WorkGraph::of(request.costs, given.size);
     const OperatorRow row(graph);
     if (request.builder && find_builder(*request.builder).takes_costs) {

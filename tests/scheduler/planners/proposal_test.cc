@@ -27,7 +27,9 @@ TEST_CASE("a candidate is judged by the simulator, with the update", "[scheduler
   CHECK(even.microbatches == 4);
   CHECK(even.step == 30 + 2);
   CHECK(even.update == 2);
-  CHECK(even.bytes == std::vector<double>{2 * 40 + 2 * (2 * 10 + 8), 2 * 40 + 2 * 10 + 8});
+  // Stage 0 runs one forward ahead, whose result waits at stage 1.
+  CHECK(even.bytes == std::vector<double>{2 * 40 + 2 * (2 * 10 + 8), 2 * 40 + 2 * 10 + 8 + 8});
+  CHECK(even.early == std::vector<double>{0, 8});
   CHECK(even.fits);
   CHECK(even.devices == std::vector{0, 1});
   CHECK(even.graph.is_chain());
