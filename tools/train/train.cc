@@ -19,13 +19,18 @@ ExitCode train(const std::vector<std::string>& arguments, Console& console) {
     return ExitCode::Good;
   }
   const SingleThreaded alone;  // what this thread computes must not cost the workers their threads
-  const TrainJob job = make_job(resumed(std::get<TrainOptions>(parsed), console), console);
+  const TrainOptions options = resumed(std::get<TrainOptions>(parsed), console);
+  const auto held = make_held_cluster(options, console);
+  const TrainJob job = make_job(options, console);
   if (job.options.dry_run) {
     print(dry_run(job), console);
     return ExitCode::Good;
   }
+  if (has_nothing_left(job.options, console)) {
+    return ExitCode::Good;
+  }
   check_threads(threads_to_run(job.options, job.choice));
-  return TrainRun(job, make_cluster(job), console).run();
+  return TrainRun(job, make_cluster(job, held), console).run();
 }
 
 }  // namespace stagecraft::tools
