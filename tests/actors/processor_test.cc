@@ -1,5 +1,6 @@
 #include "stagecraft/actors/launch/processor.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/command.h"
 #include "stagecraft/tests/support/environment_variable.h"
 
 namespace stagecraft {
@@ -79,6 +81,24 @@ TEST_CASE("what ATen chooses is certain to differ, what MKL and oneDNN do may",
   CHECK_THAT(to_string(*possible),
              ContainsSubstring("may compute other bits") && ContainsSubstring("model 85") &&
                  ContainsSubstring("mend: "));
+}
+
+TEST_CASE("tools/processor sets the variables that hold to a capability", "[actors][processor]") {
+  const auto said = [](const std::string& word) {
+    std::string text = tests::run_command({"tools/processor", word}).out;
+    std::ranges::replace(text, ' ', '\n');
+    return text;
+  };
+  const auto meant = [](const std::string& capability) {
+    std::string text;
+    for (const std::string& variable : variables_that_hold(capability)) {
+      text += variable + "\n";
+    }
+    return text;
+  };
+  CHECK(said("default") == meant("DEFAULT"));
+  CHECK(said("avx2") == meant("AVX2"));
+  CHECK(tests::run_command({"tools/processor", "sse9"}).exit_code == 2);
 }
 
 TEST_CASE("a long list of ranks is cut", "[actors][processor]") {
