@@ -47,8 +47,8 @@ PackedHeader packed(const CheckpointHeader& header) {
   return {header.step, header.seed, header.optimizer, std::move(tensors), header.processors};
 }
 
-CheckpointHeader unpacked(const std::vector<char>& bytes, std::uint64_t version) {
-  const auto found = msgpack::unpack(bytes.data(), bytes.size());
+CheckpointHeader unheader_bytes(const std::vector<char>& packed, std::uint64_t version) {
+  const auto found = msgpack::unpack(header_bytes.data(), header_bytes.size());
   CheckpointHeader header;
   std::vector<PackedEntry> tensors;
   if (version == 1) {
