@@ -47,7 +47,7 @@ PackedHeader packed(const CheckpointHeader& header) {
   return {header.step, header.seed, header.optimizer, std::move(tensors), header.processors};
 }
 
-CheckpointHeader unheader_bytes(const std::vector<char>& packed, std::uint64_t version) {
+CheckpointHeader unpacked(const std::vector<char>& header_bytes, std::uint64_t version) {
   const auto found = msgpack::unpack(header_bytes.data(), header_bytes.size());
   CheckpointHeader header;
   std::vector<PackedEntry> tensors;
