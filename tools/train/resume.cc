@@ -55,7 +55,7 @@ TrainOptions resumed(const TrainOptions& options, Console& console) {
 }
 
 bool has_nothing_left(const TrainOptions& options, Console& console) {
-  if (!options.resumed_at || *options.resumed_at < options.steps) {
+  if (!options.resumed_at || *options.resumed_at < options.steps || options.dry_run) {
     return false;
   }
   for (const auto& [option, path] : {std::pair{"--save", options.save},

@@ -20,6 +20,9 @@ ExitCode train(const std::vector<std::string>& arguments, Console& console) {
   }
   const SingleThreaded alone;  // what this thread computes must not cost the workers their threads
   const TrainOptions options = resumed(std::get<TrainOptions>(parsed), console);
+  if (!options.all_steps && has_nothing_left(options, console)) {
+    return ExitCode::Good;
+  }
   const auto held = make_held_cluster(options, console);
   const TrainJob job = make_job(options, console);
   if (job.options.dry_run) {
