@@ -16,8 +16,8 @@
 namespace stagecraft::bench {
 namespace {
 
-constexpr int kWarmUp = 3;  // pools, optimizer state, pages
-constexpr int kSteps = 3;   // of each kind in a round
+constexpr int kCostWarmUp = 3;  // pools, optimizer state, pages
+constexpr int kCostSteps = 3;   // of each kind in a round
 constexpr std::size_t kShown = 8;
 
 struct KernelUse {
@@ -120,7 +120,7 @@ TrainingCost training_cost(const MeasuredModel& model,
                    .before_instruction = probe.hook()});
   StepResult result;
   const auto step = [&] { result = trainer.step(model.inputs, model.labels).get(); };
-  for (int i = 0; i < kWarmUp; ++i) {
+  for (int i = 0; i < kCostWarmUp; ++i) {
     step();
   }
   std::vector<ProductCalls> products = probe.products(step);
@@ -133,13 +133,13 @@ TrainingCost training_cost(const MeasuredModel& model,
   CallSums sums;
   for (int round = 0; round < request.rounds; ++round) {
     const KernelUse before = KernelUse::now();
-    for (int i = 0; i < kSteps; ++i) {
+    for (int i = 0; i < kCostSteps; ++i) {
       plain.push_back(seconds_of(step));
     }
     const KernelUse after = KernelUse::now();
     kernel.faults += after.faults - before.faults;
     kernel.seconds += after.seconds - before.seconds;
-    for (int i = 0; i < kSteps; ++i) {
+    for (int i = 0; i < kCostSteps; ++i) {
       double seconds = 0.0;
       const auto calls = probe.timed([&] { seconds = seconds_of(step); });
       bill.add(bill_of(seconds, result, trainer.plan(), calls));
@@ -147,11 +147,11 @@ TrainingCost training_cost(const MeasuredModel& model,
       watched.push_back(seconds);
     }
     const auto products_alone = [&](Rank rank) {
-      for (int i = 0; i < kSteps; ++i) {
+      for (int i = 0; i < kCostSteps; ++i) {
         products[rank.index()].run();
       }
     };
-    alone.push_back(std::ranges::max(probe.on_ranks(products_alone, step)) / kSteps);
+    alone.push_back(std::ranges::max(probe.on_ranks(products_alone, step)) / kCostSteps);
   }
   const auto steps = static_cast<double>(plain.size());
   return {.model = model.name,

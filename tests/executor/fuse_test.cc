@@ -24,9 +24,9 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using Tensors = std::vector<torch::Tensor>;
 
-constexpr std::int64_t kBatch = 3, kRows = 48, kWidth = 72;  // no whole vectors
+constexpr std::int64_t kBatch = 3, kRows = 48, kFusedWidth = 72;  // no whole vectors
 
-torch::Tensor mean_square(torch::Tensor output, torch::Tensor label) {
+torch::Tensor mean_of_squares(torch::Tensor output, torch::Tensor label) {
   return (output.flatten() * label.flatten()[0]).pow(2).mean();
 }
 
@@ -97,31 +97,32 @@ struct Formula : torch::nn::Module {
 
 Program compiled(const Formula::Function& function,
                  const std::vector<std::vector<std::int64_t>>& shapes,
-                 const std::vector<std::int64_t>& input = {kBatch, kRows, kWidth}) {
+                 const std::vector<std::int64_t>& input = {kBatch, kRows, kFusedWidth}) {
   torch::manual_seed(1);
   const auto module = std::make_shared<Formula>(function, shapes);
   return compile(module,
                  {.inputs = {torch::randn(input)},
                   .labels = {torch::ones({input.front()})},
-                  .loss = mean_square});
+                  .loss = mean_of_squares});
 }
 
-const std::vector<std::vector<std::int64_t>> kSquare{{kWidth, kWidth}};
+const std::vector<std::vector<std::int64_t>> kSquare{{kFusedWidth, kFusedWidth}};
 
 TEST_CASE("norm, rotation, gate and residual sum are fused, with the bits of their operators",
           "[fuse]") {
   const Program program = compiled(
       [](const torch::Tensor& x, const Tensors& w) {
         const auto h = torch::matmul(x, w[0]);
-        const auto n = torch::rms_norm(x + h, {kWidth}, w[1], 1e-5);
-        const auto q = torch::matmul(n, w[0]).view({kBatch, kRows, 2, kWidth / 2}).transpose(1, 2);
+        const auto n = torch::rms_norm(x + h, {kFusedWidth}, w[1], 1e-5);
+        const auto q =
+            torch::matmul(n, w[0]).view({kBatch, kRows, 2, kFusedWidth / 2}).transpose(1, 2);
         const auto halves = q.chunk(2, -1);
         const auto turned = q * w[2].cos() + torch::cat({-halves[1], halves[0]}, -1) * w[2].sin();
-        const auto y = turned.transpose(1, 2).reshape({kBatch, kRows, kWidth});
+        const auto y = turned.transpose(1, 2).reshape({kBatch, kRows, kFusedWidth});
         const auto gated = torch::silu(torch::matmul(y, w[0])) * torch::matmul(n, w[0]);
         return torch::matmul(gated + h, w[0]) + n;
       },
-      {{kWidth, kWidth}, {kWidth}, {kRows, kWidth / 2}});
+      {{kFusedWidth, kFusedWidth}, {kFusedWidth}, {kRows, kFusedWidth / 2}});
   check_bits(program);
   const std::string told = program.explain();
   CHECK_THAT(told, ContainsSubstring("fused: [add rms_norm], forward 7 operators in 1 pass"));
@@ -134,10 +135,10 @@ TEST_CASE("a value that is normalized and read again has its gradients added in 
   check_bits(compiled(
       [](const torch::Tensor& given, const Tensors& w) {
         const auto x = torch::matmul(given, w[0]);
-        const auto h = torch::matmul(torch::rms_norm(x, {kWidth}, w[1], 1e-5), w[0]);
+        const auto h = torch::matmul(torch::rms_norm(x, {kFusedWidth}, w[1], 1e-5), w[0]);
         return torch::matmul(x + h, w[0]) + x.pow(2);
       },
-      {{kWidth, kWidth}, {kWidth}}));
+      {{kFusedWidth, kFusedWidth}, {kFusedWidth}}));
 }
 
 TEST_CASE("an operator among those of a region that reads the same value keeps it apart",
@@ -211,7 +212,7 @@ TEST_CASE("operators on rows that lie apart in memory have their bits", "[fuse]"
   const bool last_first = GENERATE(false, true);
   check_bits(compiled(
       [=](const torch::Tensor& given, const Tensors& w) {
-        const auto x = torch::matmul(given, w[0]).view({kBatch, kRows, 3, kWidth / 3});
+        const auto x = torch::matmul(given, w[0]).view({kBatch, kRows, 3, kFusedWidth / 3});
         const auto y = last_first ? x.transpose(2, 3) : x.transpose(1, 2);
         return (torch::silu(y * 2.0 + 1.0) * y).sum();
       },
@@ -237,7 +238,7 @@ torch::Tensor drawn(std::uint64_t seed, const torch::Tensor& given, const Tensor
         made.push_back(x * torch::sigmoid(y));
         break;
       case 2:
-        made.push_back(torch::rms_norm(x, {kWidth}, w[1], 1e-5));
+        made.push_back(torch::rms_norm(x, {kFusedWidth}, w[1], 1e-5));
         break;
       case 3:
         made.push_back(torch::tanh(x) - y);
@@ -280,7 +281,7 @@ TEST_CASE("random chains have the bits of their operators, forward and backward"
   check_bits(
       compiled([=](const torch::Tensor& x,
                    const Tensors& w) { return drawn(static_cast<std::uint64_t>(seed), x, w); },
-               {{kWidth, kWidth}, {kWidth}, {kRows, kWidth}}));
+               {{kFusedWidth, kFusedWidth}, {kFusedWidth}, {kRows, kFusedWidth}}));
 }
 
 TEST_CASE("with several of LibTorch's threads fused chains have the bits of as many", "[fuse]") {
@@ -305,9 +306,10 @@ TEST_CASE("under autocast casts are part of the chain", "[fuse]") {
   const Program program = compiled(
       [](const torch::Tensor& x, const Tensors& w) {
         const auto h = torch::matmul(x, w[0]);
-        return torch::matmul(torch::silu(h) * torch::rms_norm(h + x, {kWidth}, w[1], 1e-5), w[2]);
+        return torch::matmul(torch::silu(h) * torch::rms_norm(h + x, {kFusedWidth}, w[1], 1e-5),
+                             w[2]);
       },
-      {{kWidth, kWidth}, {kWidth}, {kWidth, kWidth}});
+      {{kFusedWidth, kFusedWidth}, {kFusedWidth}, {kFusedWidth, kFusedWidth}});
   AutocastGuard::set({});
   check_bits(program);
 }
@@ -315,24 +317,24 @@ TEST_CASE("under autocast casts are part of the chain", "[fuse]") {
 TEST_CASE("a fused stage keeps less", "[fuse]") {
   const auto formula = [](const torch::Tensor& x, const Tensors& w) {
     const auto h = torch::matmul(x, w[0]);
-    const auto n = torch::rms_norm(x + h, {kWidth}, w[1], 1e-5);
+    const auto n = torch::rms_norm(x + h, {kFusedWidth}, w[1], 1e-5);
     return torch::matmul(torch::silu(torch::matmul(n, w[0])) * torch::matmul(n, w[0]), w[0]);
   };
   torch::manual_seed(1);
   const auto module = std::make_shared<Formula>(
-      formula, std::vector<std::vector<std::int64_t>>{{kWidth, kWidth}, {kWidth}});
+      formula, std::vector<std::vector<std::int64_t>>{{kFusedWidth, kFusedWidth}, {kFusedWidth}});
   const auto kept = [&](bool fuse) {
     return compile(module,
-                   {.inputs = {torch::randn({kBatch, kRows, kWidth})},
+                   {.inputs = {torch::randn({kBatch, kRows, kFusedWidth})},
                     .labels = {torch::ones({kBatch})},
-                    .loss = mean_square,
+                    .loss = mean_of_squares,
                     .fuse = fuse})
         .compiled()
         .partition.stages.at(0)
         .saved_bytes;
   };
   // Not kept: x / rms, which the norm's weight is multiplied with.
-  const std::int64_t activation = kBatch * kRows * kWidth * 4;
+  const std::int64_t activation = kBatch * kRows * kFusedWidth * 4;
   CHECK(kept(true) <= kept(false) - activation);
 }
 
@@ -355,7 +357,7 @@ TEST_CASE("what keeps an operator out of a region is told", "[fuse]") {
              ContainsSubstring("its result has other rows than what it reads"));
   CHECK_THAT(told([](const torch::Tensor& x, const Tensors& w) {
                const auto halves = (torch::matmul(x, w[0]) * 2.0).chunk(2, -1);
-               return torch::matmul(halves[0], w[0].slice(0, 0, kWidth / 2)) + halves[1].sum();
+               return torch::matmul(halves[0], w[0].slice(0, 0, kFusedWidth / 2)) + halves[1].sum();
              }),
              ContainsSubstring("its view is read outside of the region"));
 }

@@ -28,7 +28,7 @@ namespace stagecraft::tests {
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
-namespace data = torch::data;
+namespace torch_data = torch::data;
 
 constexpr double kRate = 1e-2;
 
@@ -66,10 +66,10 @@ LabeledBatch points(std::int64_t rows, double from = 0.0) {
 }
 
 /// 20 of them, one by one.
-struct Points : data::datasets::Dataset<Points> {
+struct Points : torch_data::datasets::Dataset<Points> {
   std::size_t throws_at = 1000;
 
-  data::Example<> get(std::size_t index) override {
+  torch_data::Example<> get(std::size_t index) override {
     if (index == throws_at) {
       throw std::out_of_range("no such file: 7.png");
     }
@@ -81,16 +81,16 @@ struct Points : data::datasets::Dataset<Points> {
 };
 
 auto points_loader(std::size_t batch_size) {
-  return data::make_data_loader<data::samplers::SequentialSampler>(
-      Points().map(data::transforms::Stack<>()), batch_size);
+  return torch_data::make_data_loader<torch_data::samplers::SequentialSampler>(
+      Points().map(torch_data::transforms::Stack<>()), batch_size);
 }
 
 /// The same as a stream, whose batches nobody stacks.
-struct Stream : data::datasets::StatefulDataset<Stream> {
+struct Stream : torch_data::datasets::StatefulDataset<Stream> {
   std::size_t next = 0;
 
-  std::optional<std::vector<data::Example<>>> get_batch(std::size_t size) override {
-    std::vector<data::Example<>> batch;
+  std::optional<std::vector<torch_data::Example<>>> get_batch(std::size_t size) override {
+    std::vector<torch_data::Example<>> batch;
     for (; next < 20 && batch.size() < size; ++next) {
       batch.push_back(Points().get(next));
     }
@@ -152,8 +152,9 @@ TEST_CASE("fit trains on whatever has batches, as a loop over step does", "[inte
     CAPTURE(prefetch);
     CHECK(same_bits(trained(points_loader(8), prefetch), expected));
     CHECK(same_bits(trained(*points_loader(8), prefetch), expected));
-    CHECK(same_bits(trained(data::make_data_loader(Stream(), data::DataLoaderOptions(8)), prefetch),
-                    expected));
+    CHECK(same_bits(
+        trained(torch_data::make_data_loader(Stream(), torch_data::DataLoaderOptions(8)), prefetch),
+        expected));
     std::vector<std::pair<torch::Tensor, torch::Tensor>> pairs;
     std::list<LabeledBatch> labeled;
     std::vector<Drawn> drawn;
@@ -236,8 +237,8 @@ TEST_CASE("what is wrong with a loader is told with its place, once its steps ar
   points_until_7.throws_at = 7;
   std::vector<double> told;
   const auto broken =
-      refused(data::make_data_loader<data::samplers::SequentialSampler>(
-                  std::move(points_until_7).map(data::transforms::Stack<>()), 2),
+      refused(torch_data::make_data_loader<torch_data::samplers::SequentialSampler>(
+                  std::move(points_until_7).map(torch_data::transforms::Stack<>()), 2),
               {.on_step = [&](const StepResult& s) { told.push_back(s.mean_loss); }},
               Errc::UsageArgument);
   CHECK_THAT(broken,

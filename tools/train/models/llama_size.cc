@@ -4,8 +4,6 @@ namespace stagecraft::tools {
 namespace {
 
 constexpr double kBytes = sizeof(float);
-// Measured; it hardly depends on the sizes.
-constexpr double kBytesToDescribeALayer = 320.0 * 1024;
 
 struct Sizes {
   explicit Sizes(const examples::LlamaOptions& o)
