@@ -1,7 +1,6 @@
 /// Models that PyTorch wrote, of both kinds of file, trained here as it trained them.
 #include <algorithm>
 #include <filesystem>
-#include <iostream>
 #include <map>
 #include <string>
 #include <utility>
@@ -273,8 +272,6 @@ TEST_CASE("a wrong training is told from another processor's rounding",
       const auto [distance, name] = farthest(expected, by_name(found, ""));
       CAPTURE(name);
       CHECK((distance <= 1.0) == (fault.name == "none"));
-      if (std::getenv("SHOW"))
-        std::cerr << fault.name << " " << folder.name() << " " << name << " " << distance << "\n";
     }
   }
 }
