@@ -18,7 +18,7 @@ namespace stagecraft {
 namespace {
 
 using torch::autograd::Edge;
-using torch::autograd::Node;
+using AutogradNode = torch::autograd::Node;
 using Tensors = std::vector<at::Tensor>;
 
 struct Roots {
@@ -91,16 +91,18 @@ class Reach {
     }
   }
 
-  [[nodiscard]] bool to_input(const Node* node) const { return to_input_.contains(node); }
-  [[nodiscard]] bool to_parameter(const Node* node) const { return to_parameter_.contains(node); }
+  [[nodiscard]] bool to_input(const AutogradNode* node) const { return to_input_.contains(node); }
+  [[nodiscard]] bool to_parameter(const AutogradNode* node) const {
+    return to_parameter_.contains(node);
+  }
   /// Every node seen, producers before consumers of gradients reversed: children first.
-  [[nodiscard]] const std::vector<Node*>& nodes() const { return postorder_; }
+  [[nodiscard]] const std::vector<AutogradNode*>& nodes() const { return postorder_; }
 
  private:
   /// Depth first with a list of its own: graphs are deeper than stacks.
-  void visit(Node* root) {
-    std::vector<std::pair<Node*, std::size_t>> work;
-    const auto open = [&](Node* node) {
+  void visit(AutogradNode* root) {
+    std::vector<std::pair<AutogradNode*, std::size_t>> work;
+    const auto open = [&](AutogradNode* node) {
       if (node != nullptr && seen_.insert(node).second) {
         work.emplace_back(node, 0);
       }
@@ -109,7 +111,7 @@ class Reach {
     while (!work.empty()) {
       auto& [node, next] = work.back();
       if (next < node->num_outputs()) {
-        Node* child = node->next_edge(next++).function.get();
+        AutogradNode* child = node->next_edge(next++).function.get();
         open(child);
         continue;
       }
@@ -126,19 +128,19 @@ class Reach {
     }
   }
 
-  std::unordered_set<const Node*> seen_, to_input_, to_parameter_;
-  std::vector<Node*> postorder_;
+  std::unordered_set<const AutogradNode*> seen_, to_input_, to_parameter_;
+  std::vector<AutogradNode*> postorder_;
 };
 
 /// Nodes on the way to an input that also have an edge to a part that only parameters need.
-std::vector<Node*> frontier_of(const Reach& reach) {
-  std::vector<Node*> frontier;
-  for (Node* node : reach.nodes()) {
+std::vector<AutogradNode*> frontier_of(const Reach& reach) {
+  std::vector<AutogradNode*> frontier;
+  for (AutogradNode* node : reach.nodes()) {
     if (!reach.to_input(node)) {
       continue;
     }
     for (const Edge& edge : node->next_edges()) {
-      const Node* next = edge.function.get();
+      const AutogradNode* next = edge.function.get();
       if (next != nullptr && !reach.to_input(next) && reach.to_parameter(next)) {
         frontier.push_back(node);
         break;
@@ -155,7 +157,7 @@ constexpr std::array<std::string_view, 2> kFirstBesideOthers{"GridSampler2DBackw
                                                              "NativeGroupNormBackward0"};
 
 /// Takes a gradient that nobody wants, and sends nothing on.
-struct Dropped : Node {
+struct Dropped : AutogradNode {
   torch::autograd::variable_list apply(torch::autograd::variable_list&&) override {
     return torch::autograd::variable_list(1);
   }
@@ -164,7 +166,7 @@ struct Dropped : Node {
 /// An edge that takes what `edge` would. `wanted`: the engine asks for what leads there alone.
 Edge dropping(const Edge& edge, const Edge& wanted) {
   const auto dropped = std::make_shared<Dropped>();
-  dropped->add_input_metadata(Node::undefined_input());
+  dropped->add_input_metadata(AutogradNode::undefined_input());
   dropped->mutable_input_metadata(0) = edge.function->input_metadata(edge.input_nr);
   dropped->add_next_edge(wanted);
   return {dropped, 0};
@@ -172,22 +174,22 @@ Edge dropping(const Edge& edge, const Edge& wanted) {
 
 /// Where a node has to make its first gradient in a half that does not want it.
 struct First {
-  Node* node = nullptr;
+  AutogradNode* node = nullptr;
   Edge edge;     ///< its own first
   Edge dropped;  ///< in place of that
 };
 
 /// `to_input`: in the half that leads to inputs, or else in the one that leads to parameters alone.
 std::vector<First> first_gradients(const Reach& reach,
-                                   const std::vector<Node*>& frontier,
+                                   const std::vector<AutogradNode*>& frontier,
                                    bool to_input) {
   std::vector<First> firsts;
-  for (Node* node : frontier) {
+  for (AutogradNode* node : frontier) {
     if (std::ranges::find(kFirstBesideOthers, node->name()) == kFirstBesideOthers.end()) {
       continue;
     }
     const auto runs_in_half = [&](const Edge& edge) {
-      const Node* next = edge.function.get();
+      const AutogradNode* next = edge.function.get();
       return next != nullptr &&
              (to_input ? reach.to_input(next) : reach.to_parameter(next) && !reach.to_input(next));
     };
@@ -210,11 +212,11 @@ void put_first(const std::vector<First>& firsts, Edge First::*edge) {
 /// Removes the edges of the input path for good: the weight half then runs the weight parts only.
 /// What only the input half needed is freed, also where a value that the weight half reads still
 /// holds the node that made it.
-void cut_input_path(const Reach& reach, const std::vector<Node*>& frontier) {
-  const std::unordered_set<const Node*> runs_again(frontier.begin(), frontier.end());
-  std::vector<std::shared_ptr<Node>>
+void cut_input_path(const Reach& reach, const std::vector<AutogradNode*>& frontier) {
+  const std::unordered_set<const AutogradNode*> runs_again(frontier.begin(), frontier.end());
+  std::vector<std::shared_ptr<AutogradNode>>
       released;  // freed together at the end, not one inside the other
-  for (Node* node : reach.nodes()) {
+  for (AutogradNode* node : reach.nodes()) {
     if (!reach.to_input(node)) {
       continue;
     }
@@ -266,15 +268,15 @@ Tensors backward_input(Saved& saved,
   const Reach reach(roots.edges, inputs, parameters);
   // A root that leads to parameters only is the weight half's alone.
   for (std::size_t i = 0; i < roots.edges.size(); ++i) {
-    const Node* node = roots.edges[i].function.get();
+    const AutogradNode* node = roots.edges[i].function.get();
     if (!reach.to_input(node) && reach.to_parameter(node)) {
       saved.frontier.push_back(roots.edges[i]);
       saved.frontier_gradients.push_back(roots.gradients[i]);
     }
   }
   std::vector<Edge> wanted = inputs;
-  const std::vector<Node*> frontier = frontier_of(reach);
-  for (Node* node : frontier) {
+  const std::vector<AutogradNode*> frontier = frontier_of(reach);
+  for (AutogradNode* node : frontier) {
     for (std::uint32_t i = 0; i < node->num_inputs(); ++i) {
       wanted.emplace_back(node->getptr(), i);
     }
