@@ -36,7 +36,7 @@ struct Own {
 
  private:
   [[nodiscard]] Trainer trainer_of(const Cluster& cluster) const {
-    Program program = model.compile(variants().back());
+    Program program = model.compile();
     Schedule schedule = schedule_for(name, program.stage_graph(), model.microbatches);
     return {cluster, std::move(program), std::move(schedule), AdamW{}};
   }

@@ -68,7 +68,7 @@ nlohmann::json json_of(const ThreadGain::Steps& steps) {
 }  // namespace
 
 ThreadGain thread_gain(const MeasuredModel& model) {
-  const Program program = model.compile(variants().back());
+  const Program program = model.compile();
   std::array<std::vector<double>, 2> trainer, plain;  // by threads - 1
   for (int round = 0; round < kGainRounds; ++round) {
     for (const std::size_t i : {0, 1}) {

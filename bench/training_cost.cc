@@ -102,10 +102,8 @@ nlohmann::json json_of(const PartSeconds& parts) {
 
 }  // namespace
 
-TrainingCost training_cost(const MeasuredModel& model,
-                           const Variant& variant,
-                           const CostRequest& request) {
-  const Program program = model.compile(variant);
+TrainingCost training_cost(const MeasuredModel& model, const CostRequest& request) {
+  const Program program = model.compile();
   const Schedule schedule =
       schedule_for(request.schedule, program.stage_graph(), model.microbatches);
   const int ranks = Layout::of(schedule).ranks();
@@ -155,7 +153,6 @@ TrainingCost training_cost(const MeasuredModel& model,
   }
   const auto steps = static_cast<double>(plain.size());
   return {.model = model.name,
-          .variant = variant.name,
           .schedule = request.schedule,
           .ranks = ranks,
           .threads = request.threads,
@@ -169,9 +166,8 @@ TrainingCost training_cost(const MeasuredModel& model,
 }
 
 std::string text_of(const TrainingCost& cost) {
-  std::string text = fmt::format("{}, {}: {} on {} rank{}, {} thread{} each\n",
+  std::string text = fmt::format("{}: {} on {} rank{}, {} thread{} each\n",
                                  cost.model,
-                                 cost.variant,
                                  cost.schedule,
                                  cost.ranks,
                                  cost.ranks == 1 ? "" : "s",
@@ -193,7 +189,7 @@ std::string text_of(const TrainingCost& cost) {
   text += "  of these, in all:\n";
   std::size_t shown = 0;
   for (const CallTime& call : cost.calls) {
-    if (shown < kShown && (call.part == Part::OtherOperators || call.part == Part::FusedPasses)) {
+    if (shown < kShown && call.part == Part::OtherOperators) {
       ++shown;
       text += fmt::format(
           "    {:34} {:8.1f} ms {:7} calls\n", call.name, call.seconds * 1e3, call.calls);
@@ -214,7 +210,6 @@ nlohmann::json json_of(const TrainingCost& cost) {
                      {"calls", call.calls}});
   }
   return {{"model", cost.model},
-          {"variant", cost.variant},
           {"schedule", cost.schedule},
           {"ranks", cost.ranks},
           {"threads", cost.threads},

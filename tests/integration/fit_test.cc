@@ -1,6 +1,7 @@
 /// fit(): loaders of LibTorch and others, what is told of them, and what goes wrong in them; and
 /// updates of several batches, by fit and by hand.
 #include <list>
+#include <map>
 #include <sstream>
 #include <thread>
 
@@ -133,6 +134,58 @@ StateDict trained_by_hand() {
     }
   }
   return trainer.state_dict();
+}
+
+/// Two stages with a norm over the rows of a microbatch, which needs two of them.
+struct NormedNet : torch::nn::Module {
+  torch::nn::Linear in{register_module("in", torch::nn::Linear(3, 8))};
+  torch::nn::BatchNorm1d norm{register_module("norm", torch::nn::BatchNorm1d(8))};
+  torch::nn::Linear out{register_module("out", torch::nn::Linear(8, 1))};
+
+  torch::Tensor forward(torch::Tensor x) {
+    const auto h = stage("first", [&] { return torch::tanh(norm(in(x))); });
+    return stage("second", [&] { return out(h); });
+  }
+};
+
+TEST_CASE("a last batch of 13 rows in 4 microbatches trains through a batch norm",
+          "[integration][fit]") {
+  constexpr int kMicrobatches = 4;
+  torch::manual_seed(3);
+  const auto net = std::make_shared<NormedNet>();
+  const Program program = compile(net,
+                                  {.inputs = points(16).inputs,
+                                   .labels = points(16).labels,
+                                   .loss = testing::mean_square,
+                                   .microbatches = kMicrobatches});
+  const std::list<LabeledBatch> batches{points(16), points(13, 1.0)};
+  Trainer trainer(program, "1f1b", Sgd{.lr = kRate}, {.seed = 5});
+  CHECK(trainer.fit(batches, quiet({.epochs = 2})).epochs == 2);
+
+  torch::optim::SGD optimizer(net->parameters(), kRate);
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    for (const auto& [inputs, labels] : batches) {
+      const torch::Tensor x = inputs[0].tensor;
+      optimizer.zero_grad();
+      const auto parts = x.tensor_split(kMicrobatches);
+      const auto targets = labels[0].tensor.tensor_split(kMicrobatches);
+      for (std::size_t m = 0; m < parts.size(); ++m) {
+        const auto weight = static_cast<double>(parts[m].size(0)) / static_cast<double>(x.size(0));
+        (testing::mean_square(net->forward(parts[m]), targets[m]) * weight).backward();
+      }
+      optimizer.step();
+    }
+  }
+  const StateDict state = trainer.state_dict();
+  const std::map<std::string, torch::Tensor> trained(state.begin(), state.end());
+  for (const auto& parameter : net->named_parameters()) {
+    CAPTURE(parameter.key());
+    CHECK(torch::allclose(trained.at(parameter.key()), parameter.value(), 1e-5, 1e-6));
+  }
+  for (const auto& buffer : net->named_buffers()) {
+    CAPTURE(buffer.key());
+    CHECK(torch::allclose(trained.at(buffer.key()), buffer.value(), 1e-5, 1e-6));
+  }
 }
 
 TEST_CASE("fit trains on whatever has batches, as a loop over step does", "[integration][fit]") {
