@@ -320,8 +320,35 @@ WorkerPlace Fleet::who(int place) const {
   if (there.member) {
     who.address = there.member->port.endpoint;
     who.host = is_elsewhere(options_) ? there.member->host_name : "";
+    who.processor =
+        held_.empty() ? there.member->processor : held_to(there.member->processor, held_);
   }
   return who;
+}
+
+void Fleet::hold(const std::string& capability) {
+  const std::scoped_lock lock(mutex_);
+  held_ = capability;
+}
+
+std::string Fleet::held() const {
+  const std::scoped_lock lock(mutex_);
+  return held_;
+}
+
+void Fleet::tell_processors(const std::vector<NamedProcessor>& ranks) {
+  const auto difference = difference_of(ranks);
+  const std::string text = difference ? "ranks " + to_string(*difference) : "";
+  const std::scoped_lock lock(mutex_);
+  if (std::exchange(told_, text) == text || text.empty()) {
+    return;
+  }
+  log(options_.tell ? Level::Info : Level::Warning,
+      "ranks of several processors",
+      {{"what", difference->what}, {"mend", difference->mend}});
+  if (options_.tell) {
+    options_.tell(text);
+  }
 }
 
 std::string Fleet::cause_of_end(int place, std::int64_t incarnation) const {
@@ -392,7 +419,8 @@ bool Fleet::joined(const Join& join, const WorkerHostActor& host) {
                                         .host = host,
                                         .port = join.port,
                                         .process = join.process,
-                                        .host_name = join.host};
+                                        .host_name = join.host,
+                                        .processor = join.processor};
     tell(fmt::format("{}: {}, tensors arrive at {}",
                      ranks_text(options_, wished),
                      tell_process(wished),

@@ -13,6 +13,7 @@
 
 #include "stagecraft/actors/launch/find_listener.h"
 #include "stagecraft/actors/launch/local_address.h"
+#include "stagecraft/actors/launch/processor.h"
 #include "stagecraft/actors/launch/threads.h"
 #include "stagecraft/actors/security/temporary_credentials.h"
 #include "stagecraft/base/check.h"
@@ -71,6 +72,9 @@ WorkerHostActor::behavior_type worker_host(HostSelf self,
       [self, process](const OpenNetwork& m) {
         NetworkOpened opened;
         try {
+          if (!m.capability.empty()) {  // before any rank is here that could compute
+            hold_this_process(m.capability);
+          }
           std::shared_ptr<RoutedNetwork>& network = self->state.networks[m.network];
           if (network == nullptr) {
             network = std::make_shared<RoutedNetwork>(process->port, m.network, m.ranks);
@@ -170,7 +174,8 @@ void join_cluster(const AdmissionActor& admission,
                   .incarnation = options.incarnation,
                   .port = process->port->address(),
                   .process = getpid(),
-                  .host = host_name()};
+                  .host = host_name(),
+                  .processor = processor_of_this_process()};
   while (true) {
     const auto joined = std::make_shared<Promise<Joined>>();
     const auto answer = joined->future();

@@ -104,6 +104,9 @@ class TextProgress : public Progress {
           line.first_difference,
           line.max_abs_diff));
     }
+    if (!line.likely_cause.empty()) {
+      text(fmt::format("verify: the likely cause is that {}\n", line.likely_cause));
+    }
     if (!line.reordered_buffers.empty()) {
       text(
           fmt::format("verify: not compared, because forwards write them in another order than one "
@@ -183,6 +186,9 @@ class JsonProgress : public Progress {
     }
     if (!line.bit_equal) {
       object["first_difference"] = line.first_difference;
+    }
+    if (!line.likely_cause.empty()) {
+      object["likely_cause"] = line.likely_cause;
     }
     if (!line.reordered.empty()) {
       object["bound"] = line.bound;

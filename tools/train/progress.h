@@ -46,6 +46,7 @@ struct VerifyLine {
   std::int64_t buffers = 0;                    ///< buffers compared
   std::vector<std::string> reordered_buffers;  ///< not compared: forwards write them out of order
   std::string first_difference;                ///< empty when bit-equal
+  std::string likely_cause = {};               ///< empty where none is known
 };
 
 struct DoneLine {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <ostream>
@@ -173,6 +174,15 @@ void start_from(Reference& reference, const Checkpoint& checkpoint) {
   reference.set_steps(checkpoint.step);
 }
 
+SpawnOptions spawn_options(const TrainOptions& options) {
+  SpawnOptions spawn = spawn_options_of_env();
+  spawn.workers_come = options.workers == WorkerKind::Joining;
+  spawn.credentials = options.credentials.value_or(spawn.credentials);
+  spawn.processor = options.processor;
+  spawn.tell = [](const std::string& line) { std::cerr << "train: " + line + "\n"; };
+  return spawn;
+}
+
 constexpr const char* kNowhere = "no stage";
 
 std::string stage_of(const CompiledProgram& program, const std::string& name) {
@@ -189,14 +199,28 @@ std::string stage_of(const CompiledProgram& program, const std::string& name) {
 
 }  // namespace
 
-Cluster make_cluster(const TrainJob& job) {
+std::optional<Cluster> make_held_cluster(const TrainOptions& options, Console& console) {
+  if (options.processor == ProcessorChoice::Own || options.workers == WorkerKind::Threads ||
+      options.dry_run) {
+    return std::nullopt;
+  }
+  return Cluster::spawn(expected_ranks(options, console), spawn_options(options));
+}
+
+Cluster make_cluster(const TrainJob& job, const std::optional<Cluster>& held) {
   const int ranks = job.choice.layout.ranks();
   if (job.options.workers == WorkerKind::Threads) {
     return Cluster::local(ranks);
   }
-  SpawnOptions spawn = spawn_options_of_env();
-  spawn.workers_come = job.options.workers == WorkerKind::Joining;
-  spawn.credentials = job.options.credentials.value_or(spawn.credentials);
+  const SpawnOptions spawn = spawn_options(job.options);
+  if (held && held->ranks() < ranks) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("--processor common starts the workers before the model is made, and "
+                            "started {} for the {} ranks of the schedule: give --ranks {}",
+                            held->ranks(),
+                            ranks,
+                            ranks));
+  }
   if (const int most = ranks - spawn.local_ranks;
       spawn.workers_come && spawn.workers_coming > most) {
     throw Error(Errc::UsageArgument,
@@ -206,13 +230,13 @@ Cluster make_cluster(const TrainJob& job) {
                             spawn.local_ranks + spawn.workers_coming,
                             ranks));
   }
-  spawn.tell = [](const std::string& line) { std::cerr << "train: " + line + "\n"; };
-  return Cluster::spawn(ranks, spawn);
+  return held ? *held : Cluster::spawn(ranks, spawn);
 }
 
 TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, Console& console)
     : job_(job),
       console_(console),
+      cluster_(cluster),
       output_(console),
       form_(progress_form(job.options.json)),
       progress_(make_progress(form_, output_)),
@@ -240,7 +264,8 @@ TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, Console& console
 }
 
 void TrainRun::load(const std::string& path) {
-  trainer_.load(path,
+  const Checkpoint checkpoint = read_checkpoint(path);
+  trainer_.load(checkpoint,
                 job_.options.seed_from == SeedChoice::Option ? SeedFrom::Trainer : SeedFrom::Same);
   if (trainer_.steps() >= job_.options.steps) {
     throw Error(
@@ -252,7 +277,31 @@ void TrainRun::load(const std::string& path) {
                     trainer_.steps()));
   }
   if (reference_) {
-    start_from(*reference_, read_checkpoint(path));
+    start_from(*reference_, checkpoint);
+  }
+  other_processors_ = other_processors(checkpoint.processors, trainer_.processors());
+}
+
+/// Where the run goes on, and whether by other code than it came so far.
+void TrainRun::tell_resumed() {
+  const auto text_of = [](const nlohmann::ordered_json& object) {
+    return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  };
+  const TrainOptions& o = job_.options;
+  if (o.resumed_at) {
+    progress_->report(fmt::format("goes on from {}, after step {} of {}\n",
+                                  std::filesystem::path(*o.load).filename().string(),
+                                  trainer_.steps(),
+                                  o.steps),
+                      text_of({{"event", "resumed"},
+                               {"step", trainer_.steps()},
+                               {"steps", o.steps},
+                               {"file", *o.load}}));
+  }
+  if (!other_processors_.empty()) {
+    progress_->report(
+        fmt::format("note: {} is of other processors: {}\n", *o.load, other_processors_),
+        text_of({{"event", "other_processors"}, {"file", *o.load}, {"why", other_processors_}}));
   }
 }
 
@@ -260,6 +309,7 @@ ExitCode TrainRun::run() {
   // Until here there is nothing to finish, and a signal just ends the process.
   Interrupt interrupt(saves(job_.options), form_ == ProgressForm::Live);
   try {
+    tell_resumed();
     tell_cut();
     train(interrupt);
   } catch (...) {
@@ -523,7 +573,11 @@ bool TrainRun::verify() {
                     buffers,
                     stage,
                     {reordered.begin(), reordered.end()});
-  progress_->verified(verifier_.result());
+  VerifyLine line = verifier_.result();
+  if (!line.bit_equal) {
+    line.likely_cause = cluster_.processor_difference();
+  }
+  progress_->verified(line);
   return verifier_.result().good;
 }
 

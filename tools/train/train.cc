@@ -22,14 +22,22 @@ ExitCode train(const std::vector<std::string>& arguments, Console& console) {
   }
   refuse_to_train_in_each_process();
   const SingleThreaded alone;  // what this thread computes must not cost the workers their threads
-  const TrainJob job = make_job(resumed(std::get<TrainOptions>(parsed), console), console);
+  const TrainOptions options = resumed(std::get<TrainOptions>(parsed), console);
+  if (!options.all_steps && has_nothing_left(options, console)) {
+    return ExitCode::Good;
+  }
+  const auto held = make_held_cluster(options, console);
+  const TrainJob job = make_job(options, console);
   if (job.options.dry_run) {
     print(dry_run(job), console);
     return ExitCode::Good;
   }
+  if (has_nothing_left(job.options, console)) {
+    return ExitCode::Good;
+  }
   check_threads(threads_to_run(job.options, job.choice));
   try {
-    return TrainRun(job, make_cluster(job), console).run();
+    return TrainRun(job, make_cluster(job, held), console).run();
   } catch (const Error& error) {
     throw told_error(error, job.options);
   }
