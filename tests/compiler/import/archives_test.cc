@@ -109,8 +109,8 @@ void check_losses(const ArchiveFolder& folder, int step, const std::vector<doubl
   }
 }
 
-/// Returns the largest distance of a tensor from PyTorch's, and its name. `found` holds what a training
-/// ended with, without the parameters that no operator uses.
+/// Returns the largest distance of a tensor from PyTorch's, and its name. `found` holds what a
+/// training ended with, without the parameters that no operator uses.
 std::pair<double, std::string> farthest(const TrainedTensors& reference,
                                         const std::map<std::string, at::Tensor>& found) {
   std::pair<double, std::string> result;

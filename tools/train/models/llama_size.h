@@ -9,8 +9,8 @@
 
 namespace stagecraft::tools {
 
-/// Bytes that the modules and captured operators of one layer take. Measured on Llamas; it hardly depends
-/// on the sizes.
+/// Bytes that the modules and captured operators of one layer take. Measured on Llamas; it hardly
+/// depends on the sizes.
 inline constexpr double kBytesToDescribeALayer = 320.0 * 1024;
 
 /// Returns the bytes of all parameters.
