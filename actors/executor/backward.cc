@@ -150,9 +150,9 @@ std::vector<AutogradNode*> frontier_of(const Reach& reach) {
   return frontier;
 }
 
-/// Nodes that make their other gradients only beside the first, or with other bits without it. A
-/// group norm's kernel for channels-last memory writes the first whether it is asked for or not, and
-/// bicubic sampling rounds the grid's gradient otherwise.
+/// Nodes that make their other gradients only beside the first, or with other bits without it. The
+/// kernel of a group norm for channels-last memory writes the first whether it is asked for or not;
+/// bicubic sampling rounds the gradient of the grid otherwise.
 constexpr std::array<std::string_view, 2> kFirstBesideOthers{"GridSampler2DBackward0",
                                                              "NativeGroupNormBackward0"};
 

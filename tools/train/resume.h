@@ -15,8 +15,8 @@ namespace stagecraft::tools {
 
 /// Whether the checkpoint that --resume found is at the last step already, and says so then. A job
 /// that was queued again ends well by that.
-/// Requires: the number of steps is settled (--steps, or make_job). Errors: UsageFile where a file that the run
-/// was to write at its end is not there.
+/// Requires: the number of steps is settled (--steps, or make_job).
+/// Errors: UsageFile where a file that the run was to write at its end is not there.
 [[nodiscard]] bool has_nothing_left(const TrainOptions& options, Console& console);
 
 }  // namespace stagecraft::tools
