@@ -154,6 +154,9 @@ SpawnOptions spawn_options_of_env() {
   if (const auto seconds = variable("STAGECRAFT_JOIN_SECONDS")) {
     options.join_deadline = std::chrono::seconds(number_from(*seconds, 1));
   }
+  if (const auto seconds = variable("STAGECRAFT_SILENCE_SECONDS")) {
+    options.silence = std::chrono::seconds(number_from(*seconds, 2));
+  }
   return options;
 }
 

@@ -69,7 +69,7 @@ struct SpawnOptions {
 ///   STAGECRAFT_HOSTS          a file of hosts, each with STAGECRAFT_PER_HOST slots where set
 ///   STAGECRAFT_SSH            the program that reaches them, and its options
 ///   STAGECRAFT_INTERFACE, STAGECRAFT_PORT, STAGECRAFT_MEETING_PLACE, STAGECRAFT_LOG_DIR
-///   STAGECRAFT_LOCAL_RANKS, STAGECRAFT_JOIN_SECONDS
+///   STAGECRAFT_LOCAL_RANKS, STAGECRAFT_JOIN_SECONDS, STAGECRAFT_SILENCE_SECONDS
 ///   STAGECRAFT_PROCESSOR      "own" or "common"
 /// What there is to tell goes to standard error.
 /// Errors: UsageArgument for a value that makes no sense; those of read_hosts.

@@ -254,11 +254,14 @@ struct Trainer::Impl {
   }
 
   [[nodiscard]] EvaluationResults results_of(const UnderWay& batch) const {
+    const Deadline deadline = std::chrono::steady_clock::now() + options.step_deadline;
     return take_results(batch.told,
                         programs->layout(),
                         batch.parts,
                         *batch.results,
-                        std::chrono::steady_clock::now() + options.step_deadline);
+                        [this, deadline](Rank from, const Future<at::Tensor>& result) {
+                          return crew->wait(from, result, deadline);
+                        });
   }
 
   std::vector<at::Tensor> predict(const Batch& inputs) {

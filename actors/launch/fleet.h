@@ -31,6 +31,7 @@
 #include "stagecraft/actors/launch/fleet_credentials.h"
 #include "stagecraft/actors/launch/processor.h"
 #include "stagecraft/actors/launch/worker_program.h"
+#include "stagecraft/base/standstill.h"
 #include "stagecraft/futures/transport/data_port.h"
 
 namespace stagecraft {
@@ -80,6 +81,9 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
 
   /// As Binding::cause_of_end; empty for an incarnation that was replaced.
   [[nodiscard]] std::string cause_of_end(int place, std::int64_t incarnation) const;
+
+  /// Errors: ClusterMember with the cause, and how to go on.
+  [[noreturn]] void throw_lost(int place, std::int64_t incarnation) const;
 
   /// "worker process 4711", "worker process 4711 on node-b".
   [[nodiscard]] std::string name_of(int place) const;
@@ -143,6 +147,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   [[nodiscard]] const FleetMember* find_member(Condition condition) const;
 
   const SpawnOptions options_;
+  const std::shared_ptr<const Standstills> standstills_ = watch_standstills();
   const WorkerProgram program_;
   FleetCredentials credentials_;
   const std::string address_;  ///< of this host, where workers reach it

@@ -84,12 +84,13 @@ class ProcessBinding final : public Binding {
     if (fleet_->who(place_of(rank)).incarnation != members_[rank.index()]->incarnation) {
       connect();
     }
-    const RankStarted started = ask<RankStarted>(fleet_->host(),
-                                                 members_[rank.index()]->host,
-                                                 "the worker process of " + peer_name(rank),
-                                                 kHostLimit,
-                                                 StartRank{id_, rank})
-                                    .get();
+    const FleetMember& member = *members_[rank.index()];
+    const RankStarted started = answer_of(member,
+                                          ask<RankStarted>(fleet_->host(),
+                                                           member.host,
+                                                           fleet_->name_of(member.place),
+                                                           kHostLimit,
+                                                           StartRank{id_, rank}));
     if (!started.error.empty()) {
       throw to_error(started.error).with({.rank = rank});
     }
@@ -128,6 +129,19 @@ class ProcessBinding final : public Binding {
     }
   }
 
+  /// Errors: ClusterMember where the worker process has ended, with the cause; ClusterTimeout.
+  template <class Reply>
+  [[nodiscard]] Reply answer_of(const FleetMember& member, const Future<Reply>& asked) const {
+    try {
+      return asked.get();
+    } catch (const Error& error) {
+      if (error.code() == Errc::ClusterMember) {
+        fleet_->throw_lost(member.place, member.incarnation);
+      }
+      throw;
+    }
+  }
+
   /// How many places the crew needs.
   [[nodiscard]] int places() const { return places_for(options_, ranks()); }
 
@@ -146,16 +160,17 @@ class ProcessBinding final : public Binding {
         network_.place(Rank(r), member->port);
       }
     }
+    const std::vector<FleetMember> all = distinct(now);
     std::vector<Future<NetworkOpened>> asked;
-    for (const FleetMember& member : distinct(now)) {
+    for (const FleetMember& member : all) {
       asked.push_back(ask<NetworkOpened>(fleet_->host(),
                                          member.host,
                                          fleet_->name_of(member.place),
                                          kHostLimit,
                                          network_of(member, now)));
     }
-    for (const Future<NetworkOpened>& answer : asked) {
-      if (const NetworkOpened opened = answer.get(); !opened.error.empty()) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (const auto opened = answer_of(all[i], asked[i]); !opened.error.empty()) {
         throw to_error(opened.error);
       }
     }

@@ -20,6 +20,7 @@
 #include "stagecraft/base/host_name.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process_end.h"
+#include "stagecraft/base/standstill.h"
 
 namespace stagecraft {
 namespace {
@@ -230,6 +231,7 @@ std::string run_worker_process(const WorkerProcessOptions& options) {
                                   }}),
       .ended = {}});
   join_cluster(admission, process, options, deadline);
+  const auto standstills = watch_standstills();  // which it tells of
   const std::string why = process->ended.future().get();
   if (why == kConnectionLost && options.lifeline >= 0) {
     log(Level::Info, "worker ends", {{"why", why}});

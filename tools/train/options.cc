@@ -141,11 +141,6 @@ void add_pipeline(CLI::App& app,
                  "name, and run them again before their backward")
       ->type_name("none|stage|NAME,...")
       ->group(group);
-  app.add_flag("--no-fuse",
-               o.no_fuse,
-               "run small operators one by one, instead of chains of them in passes that have the "
-               "same bits")
-      ->group(group);
   app.add_option("--precision",
                  precision,
                  "bf16: operators for which it is safe compute in bfloat16 (autocast); weights and "

@@ -52,7 +52,6 @@ struct TrainOptions {
   std::optional<std::string> graph;          ///< which stage feeds which: edges or @FILE
   Precision precision = Precision::Float32;
   Recompute recompute;              ///< what runs again before its backward
-  bool no_fuse = false;             ///< small operators one by one
   std::int64_t steps = 50;          ///< the step at which the run ends
   bool all_steps = false;           ///< instead: as many as `data` has
   std::int64_t accumulate = 1;      ///< batches of each step

@@ -228,13 +228,13 @@ class JsonProgress : public Progress {
 
 ProgressForm progress_form(bool json) {
   if (json) {
-    return ProgressForm::Json;
+    return ProgressForm::JsonLines;
   }
   return isatty(STDOUT_FILENO) == 1 ? ProgressForm::Live : ProgressForm::Plain;
 }
 
 std::unique_ptr<Progress> make_progress(ProgressForm form, RunOutput& out) {
-  if (form == ProgressForm::Json) {
+  if (form == ProgressForm::JsonLines) {
     return std::make_unique<JsonProgress>(out);
   }
   return std::make_unique<TextProgress>(out, form == ProgressForm::Live);

@@ -73,7 +73,7 @@ class Progress {
   virtual void text(const std::string& text) = 0;
 };
 
-enum class ProgressForm { Live, Plain, Json };
+enum class ProgressForm { Live, Plain, JsonLines };
 
 /// Returns the form for standard output: JSON if asked for, live on a terminal, else plain.
 [[nodiscard]] ProgressForm progress_form(bool json);

@@ -1,7 +1,6 @@
 #include "stagecraft/tools/train/run.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <exception>
 #include <filesystem>
@@ -27,6 +26,7 @@
 #include "stagecraft/tools/cut_option.h"
 #include "stagecraft/tools/plan/report.h"
 #include "stagecraft/tools/train/local_work.h"
+#include "stagecraft/tools/train/told_error.h"
 #include "stagecraft/tools/train/weights_hash.h"
 
 namespace stagecraft::tools {
@@ -83,18 +83,6 @@ const std::string* kept_by(const TrainOptions& options) {
     }
   }
   return nullptr;
-}
-
-/// What is a field to a program is an option here.
-std::string with_options(std::string message) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kNames{
-      {{"step_deadline", "--step-deadline"}, {"memory_limit", "--memory-limit"}}};
-  for (const auto& [field, option] : kNames) {
-    if (const std::size_t at = message.find(field); at != std::string::npos) {
-      message.replace(at, field.size(), option);
-    }
-  }
-  return message;
 }
 
 /// "2" or "0,3": the stages of the model that each rank holds.
@@ -404,8 +392,11 @@ bool TrainRun::close(Interrupt& interrupt) {
     } catch (const std::exception& error) {
       if (failure) {
         const auto lack = lack_of_memory(error);
-        console_.err << fmt::format("stagecraft: {}\n", lack ? lack->what() : error.what())
-                     << std::flush;
+        const auto* ours = dynamic_cast<const Error*>(&error);
+        const std::string text = lack   ? lack->what()
+                                 : ours ? told_error(*ours, job_.options).what()
+                                        : error.what();
+        console_.err << fmt::format("stagecraft: {}\n", text) << std::flush;
       } else {
         failure = std::current_exception();
       }
@@ -474,17 +465,15 @@ StepFuture TrainRun::enter(std::int64_t number, const WorkBatch& batch, bool upd
                  : trainer_.accumulate(batch.inputs, batch.labels);
 }
 
-/// The runtime counts updates made and names its own fields, a user counts steps from 1 and has
-/// options: the message says the user's.
+/// The runtime counts updates made, a user counts steps from 1: the message says the user's.
 StepResult TrainRun::pipeline_step(std::int64_t number, const WorkBatch& batch, bool updates) {
   try {
     return enter(number, batch, updates).get();
   } catch (const Error& error) {
     ErrorContext where = error.context();
     where.step.reset();
-    Error told(
-        error.code(),
-        fmt::format("step {} failed: {}", trainer_.steps() + 1, with_options(error.message())));
+    Error told(error.code(),
+               fmt::format("step {} failed: {}", trainer_.steps() + 1, error.message()));
     told.with(where);
     if (error.cause() != nullptr) {
       told.because(*error.cause());

@@ -3,12 +3,14 @@
 #include <variant>
 
 #include "stagecraft/compiler/thread_count.h"
+#include "stagecraft/tools/launch/slurm.h"
 #include "stagecraft/tools/train/dry_run.h"
 #include "stagecraft/tools/train/job.h"
 #include "stagecraft/tools/train/options.h"
 #include "stagecraft/tools/train/resume.h"
 #include "stagecraft/tools/train/run.h"
 #include "stagecraft/tools/train/threads.h"
+#include "stagecraft/tools/train/told_error.h"
 
 namespace stagecraft::tools {
 
@@ -18,6 +20,7 @@ ExitCode train(const std::vector<std::string>& arguments, Console& console) {
     print(help->text, console);
     return ExitCode::Good;
   }
+  refuse_to_train_in_each_process();
   const SingleThreaded alone;  // what this thread computes must not cost the workers their threads
   const TrainOptions options = resumed(std::get<TrainOptions>(parsed), console);
   if (!options.all_steps && has_nothing_left(options, console)) {
@@ -33,7 +36,11 @@ ExitCode train(const std::vector<std::string>& arguments, Console& console) {
     return ExitCode::Good;
   }
   check_threads(threads_to_run(job.options, job.choice));
-  return TrainRun(job, make_cluster(job, held), console).run();
+  try {
+    return TrainRun(job, make_cluster(job, held), console).run();
+  } catch (const Error& error) {
+    throw told_error(error, job.options);
+  }
 }
 
 }  // namespace stagecraft::tools
