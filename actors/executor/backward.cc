@@ -166,8 +166,12 @@ struct Dropped : AutogradNode {
 /// An edge that takes what `edge` would. `wanted`: the engine asks for what leads there alone.
 Edge dropping(const Edge& edge, const Edge& wanted) {
   const auto dropped = std::make_shared<Dropped>();
-  dropped->add_input_metadata(AutogradNode::undefined_input());
-  dropped->mutable_input_metadata(0) = edge.function->input_metadata(edge.input_nr);
+  const auto& expected = edge.function->input_metadata(edge.input_nr);
+  dropped->add_input_metadata(expected.options(),
+                              expected.shape_as_dim_vector(),
+                              expected.is_tensor_subclass(),
+                              expected.is_nested_tensor(),
+                              expected.grad_dtype());
   dropped->add_next_edge(wanted);
   return {dropped, 0};
 }
