@@ -25,9 +25,12 @@ using EvaluationResults = std::vector<std::vector<at::Tensor>>;
                                              const std::vector<Future<at::Tensor>>& arrived,
                                              Deadline deadline);
 
-/// Per result what all microbatches made, one after the other in dim 0; of a number, one element
-/// each.
-[[nodiscard]] std::vector<at::Tensor> joined(const EvaluationResults& results, const Parts& parts);
+/// Per result what all microbatches made, one after the other in the dimension of their rows
+/// (output_rows.h); of a number, one element each.
+/// Errors: CompileShape for parts that differ otherwise.
+[[nodiscard]] std::vector<at::Tensor> joined(const EvaluationResults& results,
+                                             const Parts& parts,
+                                             const std::vector<std::int64_t>& row_dimensions);
 
 /// Per result the mean over the samples, in double.
 [[nodiscard]] std::vector<at::Tensor> means(const EvaluationResults& results, const Parts& parts);

@@ -267,7 +267,7 @@ struct Trainer::Impl {
     const UnderWay batch = begin(in_evaluation_mode().prediction(inputs), inputs, {});
     (void)batch.step.get();
     const OnCallersThread scope;
-    return joined(results_of(batch), batch.parts);
+    return joined(results_of(batch), batch.parts, batch.told.program.compiled().row_dimensions);
   }
 
   Evaluation evaluate(BatchSource& batches, const std::vector<Metric>& metrics) {
