@@ -46,6 +46,7 @@ struct Asked {
 /// The answers, in the order asked; the first failure among them is thrown once all have answered.
 template <class Reply>
 std::vector<Reply> gather(const std::vector<Asked<Reply>>& asked) {
+  const process_end::Elsewhere waiting;
   std::vector<Reply> replies;
   std::optional<Error> failure;
   for (const auto& [rank, answer] : asked) {
@@ -239,6 +240,7 @@ struct Crew::Impl {
 
   [[nodiscard]] at::Tensor receive(Rank from, const Tag& tag, Deadline deadline) const {
     const Future<at::Tensor> arrival = here->receive(from, tag);
+    const process_end::Elsewhere waiting;
     if (!arrival.wait_until(deadline)) {
       throw Error(Errc::ClusterTimeout,
                   peer_name(from) + " has announced a tensor that has not arrived");
