@@ -26,7 +26,8 @@ inline constexpr std::chrono::seconds kLastWait{10};
 
 /// Called before threads are made. Has the handler run at exit, before the static objects that
 /// exist now are destroyed. LibTorch makes some of its own when they are first used, so this is
-/// called again when new code may have run: after a rank's first steps. Cost: one entry in the process's list of exit handlers.
+/// called again when new code may have run: after a rank's first steps. Cost: one entry in the
+/// process's list of exit handlers.
 void arm();
 
 [[nodiscard]] bool begun();

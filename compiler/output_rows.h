@@ -1,8 +1,8 @@
 /// output_rows: which dimension of what a module returns has the rows of its microbatch.
 ///
 /// Asked when a prediction is compiled: outputs of all microbatches come one after the other in
-/// that dimension. Usually it is the first one; a module that returns time first, or the states of a
-/// recurrent layer, has it elsewhere.
+/// that dimension. Usually it is the first one; a module that returns time first, or the states of
+/// a recurrent layer, has it elsewhere.
 #pragma once
 
 #include <cstdint>
