@@ -11,7 +11,6 @@
 
 #include "stagecraft/actors/evaluation.h"
 #include "stagecraft/base/error.h"
-#include "stagecraft/base/process_end.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/evaluations.h"
 #include "stagecraft/compiler/memory_order.h"
@@ -68,15 +67,11 @@ EvaluationResults take_results(const ToldPrograms::Told& evaluation,
                                const Layout& layout,
                                const Parts& parts,
                                const std::vector<Future<at::Tensor>>& arrived,
-                               Deadline deadline) {
-  const auto arrives = [&](const Future<at::Tensor>& future) {
-    const process_end::Elsewhere waiting;
-    return future.wait_until(deadline);
-  };
+                               const ResultWait& wait) {
   std::map<std::pair<ValueId, Microbatch>, at::Tensor> values;
   for (std::size_t i = 0; i < arrived.size(); ++i) {
     const PlanResult& result = evaluation.plan->results[i];
-    if (!arrives(arrived[i])) {
+    if (!wait(result.from, arrived[i])) {
       throw Error(Errc::ClusterTimeout,
                   fmt::format("a result of microbatch {} was sent by rank {} and has not arrived",
                               result.microbatch.value,

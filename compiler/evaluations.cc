@@ -206,9 +206,7 @@ Program Evaluations::compiled(const ModuleSource& source,
   if (!workload.loss && metrics.empty()) {
     made->row_dimensions = row_dimensions(workload, made->graph, first);
   }
-  made->fuse = model_->fuse;
   made->partition = evaluation_stages(made->graph, *model_);
-  fuse_stages(made->partition, made->fuse);
   made->stage_graph = stage_graph_of(made->partition);
   made->assignment = model_->assignment;
   log(Level::Info, "captured in evaluation mode", {{"operators", made->graph.nodes.size()}});

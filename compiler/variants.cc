@@ -274,7 +274,6 @@ std::vector<StageProgram> Variants::captured(const Tensors& inputs, const Tensor
   Graph graph = graph_now(inputs, labels);
   Partition made = model_->evaluates == nullptr ? stages_like(*model_, graph)
                                                 : evaluation_stages(graph, *model_->evaluates);
-  fuse_stages(made, model_->fuse);
   check_count(model_->partition.stages, made.stages);
   if (model_->evaluates == nullptr) {
     std::vector<StageRun> runs = run_stages(graph, made, inputs, labels);
