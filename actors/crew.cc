@@ -156,6 +156,7 @@ struct Crew::Impl {
   /// answered.
   template <class Reply>
   std::vector<Reply> gather(const std::vector<Asked<Reply>>& asked) const {
+    const process_end::Elsewhere waiting;
     std::vector<Reply> replies;
     std::optional<Error> failure;
     for (const Asked<Reply>& one : asked) {

@@ -29,9 +29,12 @@ using ResultWait = std::function<bool(Rank from, const Future<at::Tensor>& resul
                                              const std::vector<Future<at::Tensor>>& arrived,
                                              const ResultWait& wait);
 
-/// Per result what all microbatches made, one after the other in dim 0; of a number, one element
-/// each.
-[[nodiscard]] std::vector<at::Tensor> joined(const EvaluationResults& results, const Parts& parts);
+/// Per result what all microbatches made, one after the other in the dimension of their rows
+/// (output_rows.h); of a number, one element each.
+/// Errors: CompileShape for parts that differ otherwise.
+[[nodiscard]] std::vector<at::Tensor> joined(const EvaluationResults& results,
+                                             const Parts& parts,
+                                             const std::vector<std::int64_t>& row_dimensions);
 
 /// Per result the mean over the samples, in double.
 [[nodiscard]] std::vector<at::Tensor> means(const EvaluationResults& results, const Parts& parts);

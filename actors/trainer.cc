@@ -21,6 +21,7 @@
 #include "stagecraft/actors/told_programs.h"
 #include "stagecraft/actors/way_back.h"
 #include "stagecraft/base/log.h"
+#include "stagecraft/base/process_end.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/evaluations.h"
 #include "stagecraft/compiler/lower/lower.h"
@@ -29,6 +30,7 @@
 #include "stagecraft/compiler/replicate.h"
 #include "stagecraft/compiler/resize.h"
 #include "stagecraft/compiler/tensor_files/module_file.h"
+#include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/scheduler/schedule_for.h"
 
 namespace stagecraft {
@@ -54,8 +56,9 @@ void check_mirror(const TrainerOptions& options, const Layout& layout) {
 }
 
 /// What a trainer does on its caller's thread is copying: without gradients, and without a pool of
-/// threads that would outlive it (compiler/thread_count.h).
+/// threads that would outlive it (compiler/thread_count.h). The end of the process waits for it.
 struct OnCallersThread {
+  process_end::AtWork at_work;
   at::NoGradGuard no_grad;
   c10::ParallelGuard alone{true};
 };
@@ -109,6 +112,8 @@ struct Trainer::Impl {
     programs.emplace(program, train, schedule, layout);
     warn_of_too_many_threads();
     find_unused();
+    process_end::arm();
+    expect_threads();
     crew = std::make_unique<Crew>(*cluster.launcher(), ledger, job());
   }
 
@@ -268,7 +273,7 @@ struct Trainer::Impl {
     const UnderWay batch = begin(in_evaluation_mode().prediction(inputs), inputs, {});
     (void)batch.step.get();
     const OnCallersThread scope;
-    return joined(results_of(batch), batch.parts);
+    return joined(results_of(batch), batch.parts, batch.told.program.compiled().row_dimensions);
   }
 
   Evaluation evaluate(BatchSource& batches, const std::vector<Metric>& metrics) {
@@ -538,8 +543,10 @@ Trainer::Trainer(Program program,
               std::move(options)) {}
 
 Trainer::~Trainer() {
-  if (impl_ != nullptr && !impl_->home.is_here()) {
-    (void)impl_.release();  // the parent's: it has the threads, and what they hold
+  // In a child of fork() it is the parent's, as are its threads and what they hold. At the end of
+  // the process other threads may be inside it, and wait (PE-1).
+  if (impl_ != nullptr && (!impl_->home.is_here() || process_end::begun())) {
+    (void)impl_.release();
   }
 }
 
@@ -552,6 +559,7 @@ Trainer& Trainer::operator=(Trainer&& other) noexcept {
 }
 
 Trainer::Impl& Trainer::impl() const {
+  process_end::admit();
   if (impl_ == nullptr) {
     throw Error(Errc::UsageArgument, "this trainer was moved from: use the one it was moved to");
   }

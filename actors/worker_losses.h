@@ -13,6 +13,7 @@
 
 #include "stagecraft/actors/launch/launcher.h"
 #include "stagecraft/base/ids.h"
+#include "stagecraft/base/process_end.h"
 #include "stagecraft/futures/future.h"
 
 namespace stagecraft {
@@ -35,6 +36,7 @@ class WorkerLosses {
   [[nodiscard]] Waited wait(const Future<T>& awaited,
                             const std::vector<Rank>& ranks,
                             Deadline deadline) const {
+    const process_end::Elsewhere elsewhere;
     awaited.on_ready([known = known_] { known->tell(); });
     std::unique_lock lock(known_->mutex);
     const auto over = [&] { return awaited.ready() || known_->any_of(ranks); };

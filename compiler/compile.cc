@@ -158,6 +158,7 @@ Program compile_workload(const Workload& given,
         "CompileOptions::loss is missing; pass a function (output, label) -> scalar tensor");
   }
   const SingleThreaded alone;
+  const AutocastGuard without_cache;  // as replays are
   Workload workload = given;
   workload.parameters = without_aliases(given.parameters);
   workload.buffers = without_aliases(given.buffers);

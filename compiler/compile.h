@@ -181,7 +181,7 @@ ModuleSource source_of(const Given& given,
 /// other shapes (CO-2).
 /// Errors: UsageArgument, CompileCapture, CompilePartition, CompileShape; each names operator and
 /// stage.
-/// Cost: four forwards and two backwards of one microbatch, a forward more where stages recompute,
+/// Cost: seven forwards and two backwards of one microbatch, a forward more where stages recompute,
 ///       on the calling thread alone, and one copy of parameters and buffers.
 template <internal::NoFile Given>
 [[nodiscard]] Program compile(Given&& given, const CompileOptions& options) {

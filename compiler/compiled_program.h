@@ -36,6 +36,8 @@ struct CompiledProgram {
   Autocast autocast;                       ///< likewise, the caller's
   /// What this is an evaluation of (evaluations.h); null for a program that trains.
   std::shared_ptr<const CompiledProgram> evaluates;
+  /// Of a prediction, by output: output_rows.h.
+  std::vector<std::int64_t> row_dimensions;
 };
 
 /// Microbatches of the stage that computes the loss: a step's loss is the mean over them.

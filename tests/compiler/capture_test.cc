@@ -184,6 +184,52 @@ TEST_CASE("reads that no operator shows differ on a second microbatch", "[compil
              ContainsSubstring("second microbatch"));
 }
 
+TEST_CASE("a module whose answer depends on how often it was called is refused",
+          "[compiler][capture]") {
+  for (const int call : {2, 3, 4}) {
+    CAPTURE(call);
+    const std::string message = refusal([call, n = 0](Lambda& m, torch::Tensor x) mutable {
+      const double factor = ++n >= call ? 2.0 : 1.0;
+      return torch::matmul(x, m.weight) * factor;
+    });
+    CHECK_THAT(message,
+               ContainsSubstring(call == 3 ? "how often the module was called"
+                                           : "state outside of registered buffers"));
+  }
+}
+
+/// One weight, used twice.
+struct UsedTwice : torch::nn::Module {
+  torch::Tensor weight{register_parameter("weight", torch::randn({6, 6}))};
+  torch::Tensor forward(const torch::Tensor& x) {
+    return torch::matmul(torch::tanh(torch::matmul(x, weight)), weight);
+  }
+};
+
+TEST_CASE("autocast with its cache on, as it is by default, takes a weight that is used twice",
+          "[compiler][capture]") {
+  UsedTwice module;
+  at::autocast::set_autocast_enabled(at::kCPU, true);
+  at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+  REQUIRE(at::autocast::is_autocast_cache_enabled());
+  const auto x = torch::randn({4, 6});
+  std::string failure;
+  try {
+    const Program program =
+        compile(module,
+                {.inputs = {x},
+                 .loss = [](const torch::Tensor& y) { return y.to(torch::kFloat).square().mean(); },
+                 .microbatches = 2});
+    CHECK(count(program, "aten::matmul") == 2);
+  } catch (const Error& error) {
+    failure = error.message();
+  }
+  CHECK(failure.empty());
+  CHECK(at::autocast::is_autocast_cache_enabled());
+  at::autocast::clear_cache();
+  at::autocast::set_autocast_enabled(at::kCPU, false);
+}
+
 TEST_CASE(
     "two results of arithmetic may be compared as long as the answer stays the one of capture",
     "[compiler][capture]") {
