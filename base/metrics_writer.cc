@@ -36,7 +36,7 @@ std::string in_folder(const std::string& folder, const std::string& name) {
   return (fs::path(folder) / name).string();
 }
 
-[[noreturn]] void unwritable(const std::string& path, int error) {
+[[noreturn]] void unwritable_metrics(const std::string& path, int error) {
   throw Error(Errc::UsageFile,
               fmt::format("'{}' cannot be written: {}; name another folder or make room",
                           path,
@@ -142,7 +142,7 @@ MetricsWriter::MetricsWriter(const std::string& folder,
   std::error_code failure;
   fs::create_directories(folder, failure);
   if (failure) {
-    unwritable(folder, failure.value());
+    unwritable_metrics(folder, failure.value());
   }
   const std::string path = in_folder(folder, kTable);
   Table table = read_table(path, steps_made);
@@ -160,14 +160,14 @@ MetricsWriter::MetricsWriter(const std::string& folder,
   }
   table_ = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (table_ < 0) {
-    unwritable(path, errno);
+    unwritable_metrics(path, errno);
   }
   try {
     events_name_ = events_name();
     const std::string events = in_folder(folder, events_name_);
     events_ = open(events.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
     if (events_ < 0) {
-      unwritable(events, errno);
+      unwritable_metrics(events, errno);
     }
     append(events_, events_name_, version_record(now()) + restart_record(now(), steps_made + 1));
   } catch (...) {
@@ -203,7 +203,7 @@ void MetricsWriter::write(std::int64_t step, const Metrics& values) {
 
 void MetricsWriter::append(int file, const std::string& name, const std::string& bytes) const {
   if (const int error = write_all(file, bytes); error != 0) {
-    unwritable(in_folder(folder_, name), error);
+    unwritable_metrics(in_folder(folder_, name), error);
   }
 }
 

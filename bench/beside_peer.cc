@@ -13,7 +13,7 @@
 namespace stagecraft::bench {
 namespace {
 
-constexpr int kRanks = 2, kRounds = 3, kSteps = 8, kWarmUp = 2;
+constexpr int kPeerRanks = 2, kRounds = 3, kSteps = 8, kWarmUp = 2;
 
 /// One of ours, ready for its next steps.
 struct Own {
@@ -49,7 +49,7 @@ struct Other {
 };
 
 std::vector<std::string> arguments_of(const std::vector<std::string>& mode, std::int64_t dim) {
-  const examples::LlamaOptions size = llama_options(dim, kRanks);
+  const examples::LlamaOptions size = llama_options(dim, kPeerRanks);
   std::vector<std::string> arguments = mode;
   const auto add = [&](const char* option, std::int64_t value) {
     arguments.insert(arguments.end(), {option, std::to_string(value)});
@@ -61,7 +61,7 @@ std::vector<std::string> arguments_of(const std::vector<std::string>& mode, std:
   add("--seq", size.sequence);
   add("--microbatch", kLlamaSequences);
   add("--microbatches", kMicrobatches);
-  add("--world", kRanks);
+  add("--world", kPeerRanks);
   add("--steps", kSteps);
   add("--warmup", kWarmUp);
   add("--ideal-reps", 0);
@@ -86,8 +86,8 @@ const BesidePeer::Contender& BesidePeer::best(const std::vector<Contender>& of) 
 BesidePeer beside_peer(const Cluster& cluster, const Peer& peer, std::int64_t dim) {
   std::vector<Own> ours;
   ours.reserve(2);
-  ours.emplace_back("1f1b", cluster, llama(dim, kRanks));
-  ours.emplace_back("zb-v", cluster, llama(dim, 2 * kRanks));
+  ours.emplace_back("1f1b", cluster, llama(dim, kPeerRanks));
+  ours.emplace_back("zb-v", cluster, llama(dim, 2 * kPeerRanks));
   std::vector<Other> theirs = {{"1f1b", {"--schedule", "1f1b", "--threads", "1"}, {}},
                                {"interleaved", {"--schedule", "interleaved", "--threads", "1"}, {}},
                                {"one process, 2 threads", {"--single", "--threads", "2"}, {}}};

@@ -73,7 +73,7 @@ class Plot {
                "dark){{{5}}}</style>\n<rect width=\"100%\" height=\"100%\" class=\"paper\"/>\n",
                kWidth,
                kHeight,
-               render::escaped(sweep_.name),
+               drawing::escaped(sweep_.name),
                kLight,
                colours(),
                kDark) +
@@ -124,8 +124,8 @@ std::string Plot::draw_titles() const {
       "<text x=\"{0}\" y=\"24\" class=\"title\">{1}: a step of two stages, by where the model is "
       "split</text>\n<text x=\"{0}\" y=\"44\" class=\"axis\">{2}</text>\n",
       16,
-      render::escaped(sweep_.name),
-      render::escaped(below_title_));
+      drawing::escaped(sweep_.name),
+      drawing::escaped(below_title_));
   const auto entry = [&](double x, std::string_view which, std::string_view words) {
     text +=
         fmt::format("<path d=\"M{} {}h32\" class=\"{} curve\"/><text x=\"{}\" y=\"{}\">{}</text>\n",

@@ -18,7 +18,7 @@ namespace {
 using Tensors = std::vector<torch::Tensor>;
 
 // The first ones meet cold caches and pages that nobody has touched.
-constexpr int kWarmUp = 3;
+constexpr int kWarmUpSteps = 3;
 
 Tensors inputs_of(const StageProgram& stage, const Tensors& inputs, const Tensors& labels) {
   Tensors all;
@@ -45,7 +45,7 @@ StageTimes time_stage(const Program& program,
   Bucket& bucket = runtime.bucket;
   const Tensors inputs = inputs_of(stage, model_inputs, labels);
   std::vector<double> forward, backward, update;
-  for (int repetition = -kWarmUp; repetition < repetitions; ++repetition) {
+  for (int repetition = -kWarmUpSteps; repetition < repetitions; ++repetition) {
     Saved saved;
     Tensors arguments, gradients;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -69,7 +69,7 @@ StageTimes time_stage(const Program& program,
     }));
     update.push_back(seconds_of([&] {
       (void)bucket.squared_norms(1.0);
-      bucket.update(0.0, {}, kWarmUp + repetition + 1);
+      bucket.update(0.0, {}, kWarmUpSteps + repetition + 1);
     }));
     if (repetition < 0) {
       forward.clear();

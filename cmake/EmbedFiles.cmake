@@ -23,7 +23,7 @@ read_source(script ${SCRIPTS})
 file(WRITE "${OUTPUT}" "// Made from ${PAGE} by cmake/EmbedFiles.cmake: edit the files there.
 #include \"stagecraft/scheduler/render/html_assets.h\"
 
-namespace stagecraft::render {
+namespace stagecraft::drawing {
 
 const HtmlAssets ${NAME}{
     R\"embedded(${page})embedded\",
@@ -33,5 +33,5 @@ const HtmlAssets ${NAME}{
 ${script}})();
 )embedded\"};
 
-}  // namespace stagecraft::render
+}  // namespace stagecraft::drawing
 ")

@@ -13,7 +13,7 @@ namespace {
 using Tensors = std::vector<at::Tensor>;
 
 /// The nodes of autograd that a backward from `roots` would run.
-std::unordered_set<torch::autograd::Node*> reachable(const Tensors& roots) {
+std::unordered_set<torch::autograd::Node*> reachable_stages(const Tensors& roots) {
   std::unordered_set<torch::autograd::Node*> seen;
   std::vector<torch::autograd::Node*> work;
   const auto visit = [&](torch::autograd::Node* node) {
@@ -50,7 +50,7 @@ void find_gradient_flow(Partition& partition, const std::vector<StageRun>& runs)
     if (run.result.loss.defined() && run.result.loss.requires_grad()) {
       roots.push_back(run.result.loss);
     }
-    const auto nodes = reachable(roots);
+    const auto nodes = reachable_stages(roots);
     const auto reached = [&](const at::Tensor& leaf) {
       return leaf.requires_grad() &&
              nodes.contains(torch::autograd::impl::gradient_edge(leaf).function.get());

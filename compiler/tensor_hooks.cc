@@ -19,9 +19,9 @@ namespace stagecraft {
 namespace {
 
 using torch::autograd::Edge;
-using torch::autograd::Node;
+using AutogradNode = torch::autograd::Node;
 
-struct HookNode : Node {
+struct HookNode : AutogradNode {
   std::shared_ptr<const TensorHooks> hooks;
 
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
@@ -30,7 +30,7 @@ struct HookNode : Node {
   std::string name() const override { return hooks->name(); }
 };
 
-[[noreturn]] void refuse(const Node& node, std::string_view what) {
+[[noreturn]] void refuse(const AutogradNode& node, std::string_view what) {
   throw Error(
       Errc::CompileCapture,
       fmt::format(
@@ -63,7 +63,7 @@ void add(std::vector<FoundHooks>& found, const Edge& of, const torch::autograd::
 }
 
 void find_at_leaf(const torch::autograd::AccumulateGrad& leaf,
-                  const std::shared_ptr<Node>& node,
+                  const std::shared_ptr<AutogradNode>& node,
                   std::vector<FoundHooks>& found) {
   if (torch::autograd::impl::post_acc_grad_hooks(leaf.variable) != nullptr) {
     refuse(leaf, "a hook behind the accumulation of its gradient");
@@ -73,7 +73,7 @@ void find_at_leaf(const torch::autograd::AccumulateGrad& leaf,
   }
 }
 
-void find_at(const std::shared_ptr<Node>& node, std::vector<FoundHooks>& found) {
+void find_at(const std::shared_ptr<AutogradNode>& node, std::vector<FoundHooks>& found) {
   if (!node->pre_hooks().empty() || !node->post_hooks().empty()) {
     refuse(*node, "a hook of its own");
   }
@@ -115,16 +115,16 @@ at::Tensor with_hooks(const at::Tensor& tensor, std::shared_ptr<const TensorHook
 
 std::vector<FoundHooks> find_hooks(const at::Tensor& loss) {
   std::vector<FoundHooks> found;
-  std::unordered_set<const Node*> seen;
-  std::vector<std::shared_ptr<Node>> work;
-  const auto visit = [&](const std::shared_ptr<Node>& node) {
+  std::unordered_set<const AutogradNode*> seen;
+  std::vector<std::shared_ptr<AutogradNode>> work;
+  const auto visit = [&](const std::shared_ptr<AutogradNode>& node) {
     if (node != nullptr && seen.insert(node.get()).second) {
       work.push_back(node);
     }
   };
   visit(loss.requires_grad() ? torch::autograd::impl::gradient_edge(loss).function : nullptr);
   while (!work.empty()) {
-    const std::shared_ptr<Node> node = std::move(work.back());
+    const std::shared_ptr<AutogradNode> node = std::move(work.back());
     work.pop_back();
     find_at(node, found);
     for (const Edge& edge : node->next_edges()) {

@@ -13,7 +13,7 @@ namespace stagecraft {
 namespace {
 
 using torch::autograd::Edge;
-using torch::autograd::Node;
+using AutogradNode = torch::autograd::Node;
 using Tensors = std::vector<at::Tensor>;
 
 struct Roots {
@@ -86,16 +86,18 @@ class Reach {
     }
   }
 
-  [[nodiscard]] bool to_input(const Node* node) const { return to_input_.contains(node); }
-  [[nodiscard]] bool to_parameter(const Node* node) const { return to_parameter_.contains(node); }
+  [[nodiscard]] bool to_input(const AutogradNode* node) const { return to_input_.contains(node); }
+  [[nodiscard]] bool to_parameter(const AutogradNode* node) const {
+    return to_parameter_.contains(node);
+  }
   /// Every node seen, producers before consumers of gradients reversed: children first.
-  [[nodiscard]] const std::vector<Node*>& nodes() const { return postorder_; }
+  [[nodiscard]] const std::vector<AutogradNode*>& nodes() const { return postorder_; }
 
  private:
   /// Depth first with a list of its own: graphs are deeper than stacks.
-  void visit(Node* root) {
-    std::vector<std::pair<Node*, std::size_t>> work;
-    const auto open = [&](Node* node) {
+  void visit(AutogradNode* root) {
+    std::vector<std::pair<AutogradNode*, std::size_t>> work;
+    const auto open = [&](AutogradNode* node) {
       if (node != nullptr && seen_.insert(node).second) {
         work.emplace_back(node, 0);
       }
@@ -104,7 +106,7 @@ class Reach {
     while (!work.empty()) {
       auto& [node, next] = work.back();
       if (next < node->num_outputs()) {
-        Node* child = node->next_edge(next++).function.get();
+        AutogradNode* child = node->next_edge(next++).function.get();
         open(child);
         continue;
       }
@@ -121,19 +123,19 @@ class Reach {
     }
   }
 
-  std::unordered_set<const Node*> seen_, to_input_, to_parameter_;
-  std::vector<Node*> postorder_;
+  std::unordered_set<const AutogradNode*> seen_, to_input_, to_parameter_;
+  std::vector<AutogradNode*> postorder_;
 };
 
 /// Nodes on the way to an input that also have an edge to a part that only parameters need.
-std::vector<Node*> frontier_of(const Reach& reach) {
-  std::vector<Node*> frontier;
-  for (Node* node : reach.nodes()) {
+std::vector<AutogradNode*> frontier_of(const Reach& reach) {
+  std::vector<AutogradNode*> frontier;
+  for (AutogradNode* node : reach.nodes()) {
     if (!reach.to_input(node)) {
       continue;
     }
     for (const Edge& edge : node->next_edges()) {
-      const Node* next = edge.function.get();
+      const AutogradNode* next = edge.function.get();
       if (next != nullptr && !reach.to_input(next) && reach.to_parameter(next)) {
         frontier.push_back(node);
         break;
@@ -146,11 +148,11 @@ std::vector<Node*> frontier_of(const Reach& reach) {
 /// Removes the edges of the input path for good: the weight half then runs the weight parts only.
 /// What only the input half needed is freed, also where a value that the weight half reads still
 /// holds the node that made it.
-void cut_input_path(const Reach& reach, const std::vector<Node*>& frontier) {
-  const std::unordered_set<const Node*> runs_again(frontier.begin(), frontier.end());
-  std::vector<std::shared_ptr<Node>>
+void cut_input_path(const Reach& reach, const std::vector<AutogradNode*>& frontier) {
+  const std::unordered_set<const AutogradNode*> runs_again(frontier.begin(), frontier.end());
+  std::vector<std::shared_ptr<AutogradNode>>
       released;  // freed together at the end, not one inside the other
-  for (Node* node : reach.nodes()) {
+  for (AutogradNode* node : reach.nodes()) {
     if (!reach.to_input(node)) {
       continue;
     }
@@ -202,15 +204,15 @@ Tensors backward_input(Saved& saved,
   const Reach reach(roots.edges, inputs, parameters);
   // A root that leads to parameters only is the weight half's alone.
   for (std::size_t i = 0; i < roots.edges.size(); ++i) {
-    const Node* node = roots.edges[i].function.get();
+    const AutogradNode* node = roots.edges[i].function.get();
     if (!reach.to_input(node) && reach.to_parameter(node)) {
       saved.frontier.push_back(roots.edges[i]);
       saved.frontier_gradients.push_back(roots.gradients[i]);
     }
   }
   std::vector<Edge> wanted = inputs;
-  const std::vector<Node*> frontier = frontier_of(reach);
-  for (Node* node : frontier) {
+  const std::vector<AutogradNode*> frontier = frontier_of(reach);
+  for (AutogradNode* node : frontier) {
     for (std::uint32_t i = 0; i < node->num_inputs(); ++i) {
       wanted.emplace_back(node->getptr(), i);
     }

@@ -40,7 +40,7 @@ void check_name(const char* what, const std::string& name) {
   }
 }
 
-void check_validity(seconds valid_for) {
+void check_validity_time(seconds valid_for) {
   if (valid_for < seconds(1) || valid_for > kLongest) {
     throw Error(Errc::UsageArgument,
                 fmt::format("expected certificates to be valid for 1 second to 100 years, found {} "
@@ -57,7 +57,7 @@ void check_request(const CredentialsRequest& request) {
                             kMostMembers,
                             request.members));
   }
-  check_validity(request.valid_for);
+  check_validity_time(request.valid_for);
   if (!request.cluster.empty()) {
     check_name("cluster", request.cluster);
   }
@@ -163,7 +163,7 @@ void issue_member(const std::string& dir,
                   std::chrono::seconds valid_for,
                   std::chrono::system_clock::time_point starts) {
   security::check_name("member", member);
-  security::check_validity(valid_for);
+  security::check_validity_time(valid_for);
   security::issue_into(security::without_slashes(dir) + "/" + member,
                        security::load_authority(dir),
                        {.name = member,

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kLargest = std::size_t{64} << 10U;
 
-[[noreturn]] void unusable(const std::string& message) {
+[[noreturn]] void unusable_file(const std::string& message) {
   throw Error(Errc::UsageFile, message);
 }
 
@@ -27,15 +27,15 @@ std::string reason_of(int error) {
 
 [[noreturn]] void absent(const std::string& path, int error) {
   if (error == ENOENT && exists(path)) {
-    unusable(fmt::format("'{}' is a link to nothing; mend or remove it", path));
+    unusable_file(fmt::format("'{}' is a link to nothing; mend or remove it", path));
   }
   if (error == ENOENT) {
-    unusable(
+    unusable_file(
         fmt::format("'{}' is missing; a member needs ca.pem, certificate.pem and key.pem: copy its "
                     "whole folder from where stagecraft credentials made it",
                     path));
   }
-  unusable(
+  unusable_file(
       fmt::format("'{}' cannot be read: {}; let the user of this process read it, and nobody "
                   "else",
                   path,
@@ -59,9 +59,9 @@ void check_kind(const std::string& path) {
     absent(path, errno);
   }
   if (!S_ISREG(found.st_mode)) {
-    unusable(fmt::format("'{}' is {} where a file is meant; put the file in its place",
-                         path,
-                         kind_of(found.st_mode)));
+    unusable_file(fmt::format("'{}' is {} where a file is meant; put the file in its place",
+                              path,
+                              kind_of(found.st_mode)));
   }
 }
 
@@ -99,7 +99,7 @@ SmallFile read_small_file(const std::string& path) {
     size += static_cast<std::size_t>(count > 0 ? count : 0);
   }
   if (size > kLargest) {
-    unusable(
+    unusable_file(
         fmt::format("'{}' has more than {} bytes, which is no certificate and no key; put the "
                     "right file in its place",
                     path,
@@ -113,7 +113,7 @@ Folder find_folder(const std::string& path) {
   struct stat found {};
   if (stat(path.c_str(), &found) != 0) {
     if (errno == ENOENT) {
-      unusable(
+      unusable_file(
           fmt::format("there is no folder '{}'; name the folder of a member's credentials, or "
                       "make a cluster's with stagecraft credentials make DIR",
                       path));
@@ -121,7 +121,7 @@ Folder find_folder(const std::string& path) {
     absent(path, errno);
   }
   if (!S_ISDIR(found.st_mode)) {
-    unusable(
+    unusable_file(
         fmt::format("'{}' is {}, expected the folder with ca.pem, certificate.pem and "
                     "key.pem; name the folder",
                     path,

@@ -12,7 +12,7 @@ namespace {
 
 using Values = std::set<TracedValue>;
 
-std::size_t at(TracedValue value) {
+std::size_t place_of(TracedValue value) {
   return static_cast<std::size_t>(value);
 }
 
@@ -21,11 +21,11 @@ void run_alone(const TracedCall& call, std::vector<at::Tensor>& values) {
   torch::jit::Stack stack;
   for (const TracedOperand& operand : call.operands) {
     if (const auto* value = std::get_if<TracedValue>(&operand)) {
-      stack.emplace_back(values[at(*value)]);
+      stack.emplace_back(values[place_of(*value)]);
     } else if (const auto* list = std::get_if<std::vector<TracedValue>>(&operand)) {
       c10::List<at::Tensor> tensors;
       for (const TracedValue v : *list) {
-        tensors.push_back(values[at(v)]);
+        tensors.push_back(values[place_of(v)]);
       }
       stack.emplace_back(std::move(tensors));
     } else {
@@ -36,10 +36,10 @@ void run_alone(const TracedCall& call, std::vector<at::Tensor>& values) {
   std::size_t next = 0;
   for (const c10::IValue& result : stack) {
     if (result.isTensor()) {
-      values[at(call.results[next++])] = result.toTensor();
+      values[place_of(call.results[next++])] = result.toTensor();
     } else {
       for (const at::Tensor& tensor : result.toTensorVector()) {
-        values[at(call.results[next++])] = tensor;
+        values[place_of(call.results[next++])] = tensor;
       }
     }
   }
@@ -57,11 +57,11 @@ class Passes::Builder {
       : trace_(trace), domain_(domain), maker_(trace.values.size(), kNobody) {
     for (std::size_t c = 0; c < trace.calls.size(); ++c) {
       for (const TracedValue result : trace.calls[c].results) {
-        maker_[at(result)] = c;
+        maker_[place_of(result)] = c;
       }
     }
     for (const TracedValue value : available) {
-      maker_[at(value)] = kGiven;
+      maker_[place_of(value)] = kGiven;
     }
   }
 
@@ -69,7 +69,7 @@ class Passes::Builder {
   bool need(const std::vector<TracedValue>& wanted) {
     std::vector<TracedValue> open = wanted;
     while (!open.empty()) {
-      const std::size_t call = maker_[at(open.back())];
+      const std::size_t call = maker_[place_of(open.back())];
       open.pop_back();
       if (call == kNobody) {
         return false;
@@ -123,7 +123,7 @@ class Passes::Builder {
       }
     }
     const auto run_view_alone = [&](TracedValue value) {
-      if (const std::size_t call = maker_[at(value)]; call < kGiven && is_view(call)) {
+      if (const std::size_t call = maker_[place_of(value)]; call < kGiven && is_view(call)) {
         alone_views_.insert(call);
       }
     };
@@ -144,7 +144,7 @@ class Passes::Builder {
 
   /// When a value is there for a pass, or for an operator alone.
   [[nodiscard]] int time_of(TracedValue value, bool in_pass) const {
-    const std::size_t call = maker_[at(value)];
+    const std::size_t call = maker_[place_of(value)];
     if (call == kGiven) {
       return 0;
     }
@@ -161,7 +161,7 @@ class Passes::Builder {
 
   void add_views(std::size_t call, std::set<std::size_t>& calls) const {
     for (const TracedValue value : reads_of(trace_.calls[call])) {
-      const std::size_t made_by = maker_[at(value)];
+      const std::size_t made_by = maker_[place_of(value)];
       if (made_by < kGiven && is_view(made_by)) {
         calls.insert(made_by);
         add_views(made_by, calls);
@@ -254,7 +254,7 @@ void Passes::run(std::vector<at::Tensor>& values) const {
       run_alone(std::get<TracedCall>(step.work), values);
     }
     for (const TracedValue value : step.last_uses) {
-      values[at(value)].reset();
+      values[place_of(value)].reset();
     }
   }
 }

@@ -18,10 +18,10 @@ namespace stagecraft {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr std::uint64_t kLongestHeader = std::uint64_t{1} << 20U;
-constexpr std::size_t kAlignment = 64;
+constexpr std::uint64_t kLongestNpyHeader = std::uint64_t{1} << 20U;
+constexpr std::size_t kNpyAlignment = 64;
 
-constexpr std::array<std::pair<std::string_view, at::ScalarType>, 11> kTypes{
+constexpr std::array<std::pair<std::string_view, at::ScalarType>, 11> kNpyTypes{
     {{"b1", at::kBool},
      {"u1", at::kByte},
      {"i1", at::kChar},
@@ -144,12 +144,12 @@ class HeaderParser {
     const std::string_view descr = string();
     const std::string_view type = descr.substr(std::min<std::size_t>(1, descr.size()));
     const auto found =
-        std::ranges::find(kTypes, type, [](const auto& known) { return known.first; });
+        std::ranges::find(kNpyTypes, type, [](const auto& known) { return known.first; });
     if (descr.starts_with('>')) {
       file_.refuse("little endian numbers",
                    fmt::format("'{}'; write array.astype('<{}')", descr, type));
     }
-    if (found == kTypes.end() || std::string_view("<|=").find(descr.front()) == descr.npos) {
+    if (found == kNpyTypes.end() || std::string_view("<|=").find(descr.front()) == descr.npos) {
       file_.refuse("numbers of type b1, u1, i1, i2, i4, i8, f2, f4, f8, c8 or c16",
                    fmt::format("'{}'; write array.astype(...)", descr));
     }
@@ -183,7 +183,7 @@ NpyHeader read_header(TensorFile& file) {
   for (std::size_t i = bytes.size(); i-- > 0;) {
     length = length << 8U | static_cast<unsigned char>(bytes[i]);
   }
-  if (length > file.left() || length > kLongestHeader) {
+  if (length > file.left() || length > kLongestNpyHeader) {
     file.refuse("a header inside the file and of at most 1 MiB", fmt::format("{} bytes", length));
   }
   const std::string text = file.text(length);
@@ -227,8 +227,8 @@ void write_npy(const std::string& path, const at::Tensor& tensor) {
     plain = plain.to(at::kFloat);
   }
   const auto type = std::ranges::find(
-      kTypes, plain.scalar_type(), [](const auto& known) { return known.second; });
-  if (type == kTypes.end()) {
+      kNpyTypes, plain.scalar_type(), [](const auto& known) { return known.second; });
+  if (type == kNpyTypes.end()) {
     throw Error(Errc::UsageArgument,
                 fmt::format("{}: NumPy has no {}; convert the tensor before",
                             path,
@@ -246,7 +246,7 @@ void write_npy(const std::string& path, const at::Tensor& tensor) {
                                    type->first,
                                    sizes);
   const std::size_t before = kMagic.size() + 4;
-  header.append(kAlignment - 1 - (before + header.size()) % kAlignment, ' ');
+  header.append(kNpyAlignment - 1 - (before + header.size()) % kNpyAlignment, ' ');
   header += '\n';
   std::string front(kMagic);
   front += '\x01';

@@ -20,12 +20,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::uint64_t kLongestHeader = 100'000'000;  // as in the library
+constexpr std::uint64_t kLongestSafetensorsHeader = 100'000'000;  // as in the library
 constexpr std::string_view kMetadata = "__metadata__";
 constexpr int kDeepest = 3;  // a shape in a tensor in the header
-constexpr std::size_t kAlignment = 8;
+constexpr std::size_t kSafetensorsAlignment = 8;
 
-constexpr std::array<std::pair<std::string_view, at::ScalarType>, 11> kTypes{
+constexpr std::array<std::pair<std::string_view, at::ScalarType>, 11> kSafetensorsTypes{
     {{"F64", at::kDouble},
      {"F32", at::kFloat},
      {"F16", at::kHalf},
@@ -90,8 +90,8 @@ Entry entry_of(const TensorFile& file, const std::string& name, const Json& tens
     file.refuse(fmt::format("dtype, shape and data_offsets of \"{}\"", name), tensor.dump());
   }
   const auto type = std::ranges::find(
-      kTypes, dtype->get<std::string>(), [](const auto& known) { return known.first; });
-  if (type == kTypes.end()) {
+      kSafetensorsTypes, dtype->get<std::string>(), [](const auto& known) { return known.first; });
+  if (type == kSafetensorsTypes.end()) {
     file.refuse(fmt::format("\"{}\" to be of type F64, F32, F16, BF16, I64, I32, I16, I8, U8, BOOL "
                             "or C64",
                             name),
@@ -153,7 +153,7 @@ std::vector<NamedTensor> read_safetensors(const std::string& path) {
     file.refuse("a .safetensors file", fmt::format("{} bytes", file.left()));
   }
   file.read(&length, sizeof length);
-  if (length > file.left() || length > kLongestHeader) {
+  if (length > file.left() || length > kLongestSafetensorsHeader) {
     file.refuse("a header inside the file and of at most 100 MB", fmt::format("{} bytes", length));
   }
   const Json header = parsed(file, file.text(length));
@@ -178,8 +178,8 @@ void write_safetensors(const std::string& path, const std::vector<NamedTensor>& 
   for (const NamedTensor& t : tensors) {
     const at::Tensor plain = plain_tensor(t.name, t.tensor);
     const auto type = std::ranges::find(
-        kTypes, plain.scalar_type(), [](const auto& known) { return known.second; });
-    if (type == kTypes.end()) {
+        kSafetensorsTypes, plain.scalar_type(), [](const auto& known) { return known.second; });
+    if (type == kSafetensorsTypes.end()) {
       throw Error(
           Errc::UsageArgument,
           fmt::format("{}: safetensors has no {}, which {} is; write a folder of .npy files",
@@ -193,7 +193,8 @@ void write_safetensors(const std::string& path, const std::vector<NamedTensor>& 
     at += plain.nbytes();
   }
   std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
-  text.append((kAlignment - text.size() % kAlignment) % kAlignment, ' ');
+  text.append((kSafetensorsAlignment - text.size() % kSafetensorsAlignment) % kSafetensorsAlignment,
+              ' ');
   const std::uint64_t length = text.size();
   WholeFile file(path);
   file.write({reinterpret_cast<const char*>(&length), sizeof length});

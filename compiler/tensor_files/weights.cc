@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kNpy = ".npy";
 constexpr std::size_t kLongestName = 250;  // of a file on Linux, with its end
 
-[[noreturn]] void refuse(const std::string& path, const std::string& what) {
+[[noreturn]] void refuse_weights(const std::string& path, const std::string& what) {
   throw Error(Errc::UsageFile, fmt::format("{}: {}", path, what));
 }
 
@@ -40,7 +40,7 @@ std::vector<std::string> names_in(const std::string& folder) {
     }
   }
   if (failure) {
-    refuse(
+    refuse_weights(
         folder,
         fmt::format("expected a folder of .npy files, or a file whose name ends in .safetensors; "
                     "{}",
@@ -58,7 +58,7 @@ void check_names(const std::string& folder, const std::vector<std::string>& name
   for (const std::string& name : names) {
     if (name.empty() || name.size() > kLongestName || name.front() == '.' ||
         name.find_first_of(std::string_view("/\0", 2)) != name.npos) {
-      refuse(
+      refuse_weights(
           folder,
           fmt::format("expected names that files can have, found the tensor '{}'; write one file "
                       "NAME.safetensors",
@@ -114,11 +114,11 @@ class Comparison {
       }
     }
     if (!complaints_.empty()) {
-      refuse(path,
-             fmt::format("expected the weights of the model; {} of them {}:\n  {}",
-                         complaints_.size(),
-                         complaints_.size() == 1 ? "is not as there" : "are not as there",
-                         fmt::join(complaints_, "\n  ")));
+      refuse_weights(path,
+                     fmt::format("expected the weights of the model; {} of them {}:\n  {}",
+                                 complaints_.size(),
+                                 complaints_.size() == 1 ? "is not as there" : "are not as there",
+                                 fmt::join(complaints_, "\n  ")));
     }
     const at::NoGradGuard no_grad;
     for (const auto& [impl, taken] : taken_) {
@@ -167,7 +167,7 @@ std::vector<NamedTensor> read_weights(const std::string& path) {
   }
   const std::vector<std::string> names = names_in(path);
   if (names.empty()) {
-    refuse(path, "expected .npy files named for the model's parameters, found none");
+    refuse_weights(path, "expected .npy files named for the model's parameters, found none");
   }
   std::vector<NamedTensor> tensors;
   for (const std::string& name : names) {
@@ -189,11 +189,12 @@ void check_weights_place(const std::string& path, const std::vector<std::string>
   }
   for (const std::string& name : names_in(path)) {
     if (!names.empty() && std::ranges::find(names, name) == names.end()) {
-      refuse(path,
-             fmt::format("expected a folder without tensors of another model, found '{}{}'; name "
-                         "another folder",
-                         name,
-                         kNpy));
+      refuse_weights(
+          path,
+          fmt::format("expected a folder without tensors of another model, found '{}{}'; name "
+                      "another folder",
+                      name,
+                      kNpy));
     }
   }
   const WholeFile tried((fs::path(path) / "tried.npy").string());
@@ -212,7 +213,7 @@ void write_weights(const std::string& path, const std::vector<NamedTensor>& tens
   std::error_code failure;
   fs::create_directory(path, failure);
   if (failure) {
-    refuse(path, fmt::format("the folder cannot be made: {}", failure.message()));
+    refuse_weights(path, fmt::format("the folder cannot be made: {}", failure.message()));
   }
   for (const NamedTensor& t : tensors) {
     write_npy(file_of(path, t.name), t.tensor);

@@ -45,9 +45,9 @@ struct Field {
   std::function<void()> read;
 };
 
-class Document {
+class CostsDocument {
  public:
-  explicit Document(std::string_view text) : json_(text) {}
+  explicit CostsDocument(std::string_view text) : json_(text) {}
 
   ReadCosts read() {
     require_version(json_);
@@ -554,7 +554,7 @@ class Document {
 
 ReadCosts parse_costs(std::string_view text) {
   formats::require_size(text);
-  return Document(text).read();
+  return CostsDocument(text).read();
 }
 
 }  // namespace stagecraft

@@ -16,13 +16,13 @@ namespace stagecraft {
 namespace {
 
 /// How many microbatches each place keeps, and who makes the schedule.
-struct Kind {
+struct DeviceKind {
   std::string_view name;
   std::vector<int> (*in_flight)(int devices, int microbatches);
   Schedule (*build)(const StageGraph& stages, int microbatches);
 };
 
-const Kind kKinds[] = {
+const DeviceKind kKinds[] = {
     {"1f1b",
      [](int devices, int microbatches) {
        std::vector<int> in_flight;
@@ -41,7 +41,7 @@ const Kind kKinds[] = {
 
 Candidate candidate_of(const WorkGraph& graph,
                        const MemoryCut& cut,
-                       const Kind& kind,
+                       const DeviceKind& kind,
                        int microbatches) {
   StageOperators stages = consecutive_stages(cut.ends);
   const StageGraph stage_graph = stage_graph_of(graph, stages);
@@ -55,7 +55,7 @@ Candidate candidate_of(const WorkGraph& graph,
 }  // namespace
 
 std::optional<std::string> capslog_refuses(const PlanRequest& request) {
-  if (request.schedule || std::ranges::none_of(kKinds, [&](const Kind& kind) {
+  if (request.schedule || std::ranges::none_of(kKinds, [&](const DeviceKind& kind) {
         return takes_builder(request, kind.name);
       })) {
     return "capslog cuts for 1f1b and gpipe only; pfeife cuts for any schedule";
@@ -79,7 +79,7 @@ std::vector<Candidate> capslog_candidates(const PlanRequest& request) {
   for (const int samples : request.sizes()) {
     const WorkGraph graph = WorkGraph::of(request.costs, samples);
     const int microbatches = request.batch / samples;
-    for (const Kind& kind : kKinds) {
+    for (const DeviceKind& kind : kKinds) {
       if (!takes_builder(request, kind.name)) {
         continue;
       }

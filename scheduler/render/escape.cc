@@ -1,6 +1,6 @@
 #include "stagecraft/scheduler/render/escape.h"
 
-namespace stagecraft::render {
+namespace stagecraft::drawing {
 
 std::string escaped(std::string_view text) {
   std::string out;
@@ -20,4 +20,4 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-}  // namespace stagecraft::render
+}  // namespace stagecraft::drawing

@@ -4,10 +4,10 @@
 #include <string>
 #include <string_view>
 
-namespace stagecraft::render {
+namespace stagecraft::drawing {
 
 /// Returns the text with '&', '<' and '>' as references, and control characters, which XML cannot
 /// hold, as '?'.
 [[nodiscard]] std::string escaped(std::string_view text);
 
-}  // namespace stagecraft::render
+}  // namespace stagecraft::drawing

@@ -11,7 +11,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/surplus.h"
 
-namespace stagecraft::render {
+namespace stagecraft::drawing {
 namespace {
 
 constexpr double kColumn = 40;      // pixels per column
@@ -327,4 +327,4 @@ std::span<const Task> cycle_of(const std::vector<Violation>& violations) {
   return found == violations.end() ? std::span<const Task>() : std::span<const Task>(found->cycle);
 }
 
-}  // namespace stagecraft::render
+}  // namespace stagecraft::drawing

@@ -24,7 +24,7 @@
 #include "stagecraft/scheduler/stage_graph.h"
 #include "stagecraft/scheduler/validate.h"
 
-namespace stagecraft::render {
+namespace stagecraft::drawing {
 
 inline constexpr double kTextSize = 11;
 inline constexpr double kSmallestName = 6;
@@ -125,4 +125,4 @@ struct Figure {
 /// Breaks at blanks into lines of at most `width` pixels.
 [[nodiscard]] std::vector<std::string> wrapped(std::string_view text, double width);
 
-}  // namespace stagecraft::render
+}  // namespace stagecraft::drawing

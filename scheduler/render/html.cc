@@ -34,8 +34,8 @@ std::string render_html(const Schedule& schedule,
                             kMaxHtmlEntries,
                             entries));
   }
-  return render::kSchedulePage.document(
-      title, render::html_data(schedule, graph, timeline, violations, title));
+  return drawing::kSchedulePage.document(
+      title, drawing::html_data(schedule, graph, timeline, violations, title));
 }
 
 }  // namespace stagecraft

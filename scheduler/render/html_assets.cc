@@ -2,7 +2,7 @@
 
 #include "stagecraft/scheduler/render/escape.h"
 
-namespace stagecraft::render {
+namespace stagecraft::drawing {
 namespace {
 
 /// Moves `rest` behind `mark` and returns what stood before it.
@@ -29,4 +29,4 @@ std::string HtmlAssets::document(std::string_view title, std::string_view data) 
   return made;
 }
 
-}  // namespace stagecraft::render
+}  // namespace stagecraft::drawing

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace stagecraft::render {
+namespace stagecraft::drawing {
 
 struct HtmlAssets {
   /// The document (shell.html around the page's own), with {{title}}, {{style}}, {{data}} and
@@ -23,4 +23,4 @@ struct HtmlAssets {
 extern const HtmlAssets kSchedulePage;  ///< render/page/
 extern const HtmlAssets kPlanPage;      ///< render/plan_page/
 
-}  // namespace stagecraft::render
+}  // namespace stagecraft::drawing

@@ -14,7 +14,7 @@
 #include "stagecraft/scheduler/render/task_colours.h"
 #include "stagecraft/scheduler/surplus.h"
 
-namespace stagecraft::render {
+namespace stagecraft::drawing {
 namespace {
 
 /// A cycle longer than this is told, not drawn.
@@ -237,4 +237,4 @@ std::string html_data(const Schedule& schedule,
   return out + fmt::format(",\n\"unlisted\":{}}}", violations.size() - listed.size());
 }
 
-}  // namespace stagecraft::render
+}  // namespace stagecraft::drawing

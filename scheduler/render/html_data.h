@@ -23,7 +23,7 @@
 #include "stagecraft/scheduler/stage_graph.h"
 #include "stagecraft/scheduler/validate.h"
 
-namespace stagecraft::render {
+namespace stagecraft::drawing {
 
 /// Returns JSON without a '<', so that it may stand in a script element (H-1).
 /// Errors: ScheduleParameter for a time that is not finite.
@@ -33,4 +33,4 @@ namespace stagecraft::render {
                                     const std::vector<Violation>& violations,
                                     std::string_view title);
 
-}  // namespace stagecraft::render
+}  // namespace stagecraft::drawing

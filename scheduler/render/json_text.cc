@@ -6,7 +6,7 @@
 
 #include "stagecraft/base/error.h"
 
-namespace stagecraft::render {
+namespace stagecraft::drawing {
 
 std::string json_text(std::string_view text) {
   std::string out = "\"";
@@ -33,4 +33,4 @@ std::string json_number(double value) {
   return fmt::format("{:.10g}", value);
 }
 
-}  // namespace stagecraft::render
+}  // namespace stagecraft::drawing

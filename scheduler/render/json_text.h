@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace stagecraft::render {
+namespace stagecraft::drawing {
 
 /// Returns the text in quotes.
 [[nodiscard]] std::string json_text(std::string_view text);
@@ -27,4 +27,4 @@ template <class Items, class Write>
   return out + ']';
 }
 
-}  // namespace stagecraft::render
+}  // namespace stagecraft::drawing

@@ -14,9 +14,9 @@
 namespace stagecraft {
 namespace {
 
-using render::json_list;
-using render::json_number;
-using render::json_text;
+using drawing::json_list;
+using drawing::json_number;
+using drawing::json_text;
 
 std::string stage_json(const PlanPage::Stage& stage) {
   return fmt::format(
@@ -101,7 +101,7 @@ std::string render_plan_page(const PlanPage& page) {
                       stage_colours(static_cast<int>(page.stages.size()), ColourScheme::Light),
                       stage_colours(static_cast<int>(page.stages.size()), ColourScheme::Dark),
                       timeline_json(page));
-  return render::kPlanPage.document(page.title, data);
+  return drawing::kPlanPage.document(page.title, data);
 }
 
 }  // namespace stagecraft

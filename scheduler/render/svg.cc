@@ -13,10 +13,10 @@
 namespace stagecraft {
 namespace {
 
-using render::Box;
-using render::Figure;
-using render::kLine;
-using render::kMargin;
+using drawing::Box;
+using drawing::Figure;
+using drawing::kLine;
+using drawing::kMargin;
 
 constexpr std::size_t kMaxListed = 20;
 
@@ -44,7 +44,7 @@ class Picture {
       : schedule_(schedule),
         timeline_(timeline),
         violations_(violations),
-        cycle_(render::cycle_of(violations)),
+        cycle_(drawing::cycle_of(violations)),
         // room for arrows between the names
         figure_(schedule, graph, timeline, options, cycle_.empty() ? 1 : 2) {}
   [[nodiscard]] std::string draw() const;
@@ -77,7 +77,7 @@ std::string Picture::draw_axis() const {
                       figure_.x(0),
                       base,
                       figure_.x(figure_.length));
-  for (const render::Tick& tick : figure_.ticks) {
+  for (const drawing::Tick& tick : figure_.ticks) {
     const double at = figure_.x(tick.at) + (timeline_ != nullptr ? 0 : figure_.scale / 2);
     text += fmt::format(
         R"(<text x="{0:.1f}" y="{1:.1f}" class="axis">{2}</text><path d="M{0:.1f} {3:.1f}V{4:.1f}" class="mark"/>)",
@@ -102,7 +102,7 @@ std::string Picture::draw_row(std::size_t row) const {
                                figure_.y(row) + 2,
                                figure_.length * figure_.scale,
                                figure_.row_height - 4,
-                               fmt::format(R"(class="row" fill="{}")", render::kIdleColour));
+                               fmt::format(R"(class="row" fill="{}")", drawing::kIdleColour));
   text += fmt::format(R"(<text x="{:.1f}" y="{:.1f}" class="label">d{}</text>)",
                       figure_.left - kMargin,
                       middle,
@@ -180,7 +180,7 @@ std::string Picture::draw_marks() const {
 
 std::string Picture::draw_cycle() const {
   std::string text;
-  for (const render::Arrow& arrow : figure_.arrows(cycle_)) {
+  for (const drawing::Arrow& arrow : figure_.arrows(cycle_)) {
     text += fmt::format(
         "<path d=\"M{:.1f} {:.1f}Q{:.1f} {:.1f} {:.1f} {:.1f}\" class=\"bad\" "
         "marker-end=\"url(#head)\"/>\n",
@@ -196,14 +196,14 @@ std::string Picture::draw_cycle() const {
 
 std::string Picture::draw_legend() const {
   std::string text;
-  for (const render::LegendItem& item : figure_.legend) {
+  for (const drawing::LegendItem& item : figure_.legend) {
     const double line = bottom() + kLine * static_cast<double>(item.line + 1) + 2;
     text += "<g class=\"legend\">";
     for (std::size_t i = 0; i < item.colours.size(); ++i) {
-      text += rectangle(item.x + render::kSwatch * static_cast<double>(i),
+      text += rectangle(item.x + drawing::kSwatch * static_cast<double>(i),
                         line - 9.5,
-                        render::kSwatch,
-                        render::kSwatch,
+                        drawing::kSwatch,
+                        drawing::kSwatch,
                         fmt::format(R"(class="swatch" fill="{}")", item.colours[i]));
     }
     text += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"note\">{}</text></g>\n",
@@ -218,7 +218,7 @@ std::vector<std::string> Picture::violation_lines() const {
   std::vector<std::string> lines;
   const std::size_t listed = std::min(violations_.size(), kMaxListed);
   for (const Violation& v : std::span(violations_).first(listed)) {
-    for (std::string& line : render::wrapped(to_string(v), figure_.width - 2 * kMargin)) {
+    for (std::string& line : drawing::wrapped(to_string(v), figure_.width - 2 * kMargin)) {
       lines.push_back(std::move(line));
     }
   }
@@ -253,10 +253,10 @@ std::string Picture::draw() const {
                           kMargin,
                           line,
                           style,
-                          render::escaped(each));
+                          drawing::escaped(each));
     }
   };
-  write(figure_.title, render::kTitleGrowth * kLine, "title");
+  write(figure_.title, drawing::kTitleGrowth * kLine, "title");
   for (std::size_t row = 0; row < schedule_.rows().size(); ++row) {
     text += draw_row(row);
   }

@@ -14,12 +14,12 @@
 namespace stagecraft {
 namespace {
 
-using render::Box;
-using render::Figure;
-using render::kLine;
-using render::kMargin;
+using drawing::Box;
+using drawing::Figure;
+using drawing::kLine;
+using drawing::kMargin;
 
-constexpr std::size_t kMaxListed = 20;
+constexpr std::size_t kMaxListedCells = 20;
 
 /// Pixels as cm.
 std::string cm(double pixels) {
@@ -47,17 +47,17 @@ std::string tex(std::string_view text) {
   return out;
 }
 
-class Picture {
+class TikzPicture {
  public:
-  Picture(const Schedule& schedule,
-          const StageGraph& graph,
-          const Timeline* timeline,
-          const std::vector<Violation>& violations,
-          const PictureOptions& options)
+  TikzPicture(const Schedule& schedule,
+              const StageGraph& graph,
+              const Timeline* timeline,
+              const std::vector<Violation>& violations,
+              const PictureOptions& options)
       : schedule_(schedule),
         timeline_(timeline),
         violations_(violations),
-        cycle_(render::cycle_of(violations)),
+        cycle_(drawing::cycle_of(violations)),
         // room for arrows between the names
         figure_(schedule, graph, timeline, options, cycle_.empty() ? 1 : 2) {}
 
@@ -109,7 +109,7 @@ class Picture {
                    double y,
                    std::string_view words,
                    std::string_view anchor,
-                   double size = render::kTextSize,
+                   double size = drawing::kTextSize,
                    const std::string& hex = "#14181d") {
     const double points = size * 0.75;
     return fmt::format(
@@ -152,7 +152,7 @@ class Picture {
 
 constexpr const char* kGrey = "#5c6773";
 
-std::string Picture::head() const {
+std::string TikzPicture::head() const {
   std::string text = fmt::format(
       "% A schedule of {} rows, {} stages and {} microbatches, drawn by stagecraft; {} cm wide.\n"
       "% Needs \\usepackage{{tikz}}. \\input this file where the picture is to be.\n",
@@ -160,7 +160,7 @@ std::string Picture::head() const {
       schedule_.stages(),
       schedule_.microbatches(),
       cm(figure_.width));
-  const std::size_t listed = std::min(violations_.size(), kMaxListed);
+  const std::size_t listed = std::min(violations_.size(), kMaxListedCells);
   for (const Violation& v : std::span(violations_).first(listed)) {
     std::string words = to_string(v);
     std::ranges::replace(words, '\n', ' ');
@@ -169,7 +169,7 @@ std::string Picture::head() const {
   return text;
 }
 
-std::string Picture::draw_rows() {
+std::string TikzPicture::draw_rows() {
   std::string text_of_rows;
   for (std::size_t row = 0; row < schedule_.rows().size(); ++row) {
     const double middle = figure_.y(row) + figure_.row_height / 2 + 4;
@@ -177,12 +177,12 @@ std::string Picture::draw_rows() {
                          figure_.y(row) + 2,
                          figure_.length * figure_.scale,
                          figure_.row_height - 4,
-                         std::string(render::kIdleColour));
+                         std::string(drawing::kIdleColour));
     text_of_rows += text(figure_.left - kMargin,
                          middle,
                          fmt::format("d{}", row),
                          "base east",
-                         render::kTextSize,
+                         drawing::kTextSize,
                          kGrey);
     if (timeline_ != nullptr) {
       text_of_rows += text(figure_.x(figure_.length) + 8,
@@ -194,17 +194,17 @@ std::string Picture::draw_rows() {
   return text_of_rows;
 }
 
-std::string Picture::draw_axis() {
+std::string TikzPicture::draw_axis() {
   const double base = figure_.top - 2;
   const std::string grey = colour(kGrey);
   std::string drawn = fmt::format(
       "\\draw[{}] {} -- {};\n", grey, at(figure_.x(0), base), at(figure_.x(figure_.length), base));
   drawn += text(
-      figure_.left - kMargin, base - 8, figure_.axis_name, "base east", render::kTextSize, kGrey);
-  for (const render::Tick& tick : figure_.ticks) {
+      figure_.left - kMargin, base - 8, figure_.axis_name, "base east", drawing::kTextSize, kGrey);
+  for (const drawing::Tick& tick : figure_.ticks) {
     const double x = figure_.x(tick.at) + (figure_.timed ? 0 : figure_.scale / 2);
     drawn += fmt::format("\\draw[{}] {} -- {};\n", grey, at(x, base - 4), at(x, base));
-    drawn += text(x, base - 8, tick.label, "base", render::kTextSize, kGrey);
+    drawn += text(x, base - 8, tick.label, "base", drawing::kTextSize, kGrey);
     if (figure_.timed) {
       drawn += fmt::format("\\draw[{}] {} -- {};\n",
                            colour("#d5dae1"),
@@ -215,7 +215,7 @@ std::string Picture::draw_axis() {
   return drawn;
 }
 
-std::string Picture::draw_boxes() {
+std::string TikzPicture::draw_boxes() {
   std::string drawn;
   for (const Box& box : figure_.boxes) {
     const double x = figure_.x(box.begin);
@@ -240,7 +240,7 @@ std::string Picture::draw_boxes() {
 }
 
 /// Above all boxes, so that no neighbour hides a frame.
-std::string Picture::draw_marks() {
+std::string TikzPicture::draw_marks() {
   std::string drawn;
   for (const Box& box : figure_.marked(violations_)) {
     drawn += outline(figure_.x(box.begin),
@@ -254,10 +254,10 @@ std::string Picture::draw_marks() {
 }
 
 /// TeX draws cubic curves: its two bends are two thirds of the way to that of the square one.
-std::string Picture::draw_cycle() {
+std::string TikzPicture::draw_cycle() {
   std::string drawn;
-  for (const render::Arrow& arrow : figure_.arrows(cycle_)) {
-    const auto bend = [&](const render::Point& end) {
+  for (const drawing::Arrow& arrow : figure_.arrows(cycle_)) {
+    const auto bend = [&](const drawing::Point& end) {
       return at(end.x + (arrow.bow.x - end.x) * 2 / 3, end.y + (arrow.bow.y - end.y) * 2 / 3);
     };
     drawn += fmt::format("\\draw[{},line width=1.5pt,-stealth] {} .. controls {} and {} .. {};\n",
@@ -271,20 +271,20 @@ std::string Picture::draw_cycle() {
 }
 
 /// Title, legend and notes.
-std::string Picture::draw_texts() {
+std::string TikzPicture::draw_texts() {
   std::string drawn;
   double line = 2;
   for (const std::string& words : figure_.title) {
-    line += render::kTitleGrowth * kLine;
-    drawn += text(kMargin, line, words, "base west", render::kTitleGrowth * render::kTextSize);
+    line += drawing::kTitleGrowth * kLine;
+    drawn += text(kMargin, line, words, "base west", drawing::kTitleGrowth * drawing::kTextSize);
   }
-  for (const render::LegendItem& item : figure_.legend) {
+  for (const drawing::LegendItem& item : figure_.legend) {
     line = bottom() + kLine * static_cast<double>(item.line + 1) + 2;
     for (std::size_t i = 0; i < item.colours.size(); ++i) {
-      drawn += fill(item.x + render::kSwatch * static_cast<double>(i),
+      drawn += fill(item.x + drawing::kSwatch * static_cast<double>(i),
                     line - 9.5,
-                    render::kSwatch,
-                    render::kSwatch,
+                    drawing::kSwatch,
+                    drawing::kSwatch,
                     item.colours[i]);
     }
     drawn += text(item.text_x(), line, item.text, "base west");
@@ -292,7 +292,7 @@ std::string Picture::draw_texts() {
   line = bottom() + kLine * static_cast<double>(figure_.legend_lines()) + 2;
   for (const std::string& words : figure_.notes) {
     line += kLine;
-    drawn += text(kMargin, line, words, "base west", render::kTextSize, kGrey);
+    drawn += text(kMargin, line, words, "base west", drawing::kTextSize, kGrey);
   }
   return drawn;
 }
@@ -306,7 +306,7 @@ std::string render_tikz(const Schedule& schedule,
                         const PictureOptions& options) {
   PictureOptions sized = options;
   sized.width = options.width.value_or(kTikzWidth);
-  return Picture(schedule, graph, timeline, violations, sized).draw();
+  return TikzPicture(schedule, graph, timeline, violations, sized).draw();
 }
 
 }  // namespace stagecraft

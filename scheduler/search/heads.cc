@@ -14,7 +14,7 @@ constexpr Ticks kNoPath = std::numeric_limits<Ticks>::min();
 /// Beyond so many tasks heads and tails are those of single paths: all pairs would be too many.
 constexpr std::size_t kMaxPairedTasks = 1200;
 
-std::size_t at(int i) {
+std::size_t index_of(int i) {
   return static_cast<std::size_t>(i);
 }
 
@@ -25,10 +25,10 @@ class HeadTimes {
   explicit HeadTimes(const SearchProblem& problem)
       : problem_(problem),
         lanes_(problem.lanes.size()),
-        tasks_(lanes_ * at(problem.microbatches)),
+        tasks_(lanes_ * index_of(problem.microbatches)),
         heads_(tasks_, 0),
         wait_(tasks_ <= kMaxPairedTasks ? tasks_ : 0),
-        before_(at(problem.devices)) {
+        before_(index_of(problem.devices)) {
     for (int m = 0; m < problem.microbatches; ++m) {
       for (const Lane& lane : problem.lanes) {
         place(lane, m);
@@ -45,7 +45,9 @@ class HeadTimes {
   }
 
  private:
-  [[nodiscard]] std::size_t task(int lane, int m) const { return at(m) * lanes_ + at(lane); }
+  [[nodiscard]] std::size_t task(int lane, int m) const {
+    return index_of(m) * lanes_ + index_of(lane);
+  }
   [[nodiscard]] const Lane& lane_of(std::size_t task) const {
     return problem_.lanes[task % lanes_];
   }
@@ -100,11 +102,11 @@ class HeadTimes {
     std::vector<Ticks> ends;
     for (const int release : lane.kin_releases) {
       for (int i = 0; i < m; ++i) {
-        ends.push_back(heads_[task(release, i)] + problem_.lanes[at(release)].time);
+        ends.push_back(heads_[task(release, i)] + problem_.lanes[index_of(release)].time);
       }
     }
     std::ranges::sort(ends);
-    return ends[at(count - 1)];
+    return ends[index_of(count - 1)];
   }
 
   /// What each device must do before task `t` can start.
@@ -114,7 +116,7 @@ class HeadTimes {
     }
     for (std::size_t u = 0; u < t; ++u) {
       if (wait_[t][u] != kNoPath) {
-        before_[at(lane_of(u).device)].push_back({heads_[u], lane_of(u).time, wait_[t][u]});
+        before_[index_of(lane_of(u).device)].push_back({heads_[u], lane_of(u).time, wait_[t][u]});
       }
     }
     for (std::vector<MachineJob>& jobs : before_) {
@@ -136,16 +138,17 @@ class HeadTimes {
 /// at least. Requires: the one waits for the other.
 Ticks way(const SearchProblem& problem, int from, int to) {
   std::vector<Ticks> end(problem.lanes.size(), kNoPath);
-  end[at(from)] = problem.lanes[at(from)].time;
+  end[index_of(from)] = problem.lanes[index_of(from)].time;
   for (int l = from + 1; l <= to; ++l) {
-    for (const Lane::Feed& feed : problem.lanes[at(l)].feeds) {
-      if (end[at(feed.lane)] != kNoPath) {
-        end[at(l)] =
-            std::max(end[at(l)], end[at(feed.lane)] + feed.transfer + problem.lanes[at(l)].time);
+    for (const Lane::Feed& feed : problem.lanes[index_of(l)].feeds) {
+      if (end[index_of(feed.lane)] != kNoPath) {
+        end[index_of(l)] =
+            std::max(end[index_of(l)],
+                     end[index_of(feed.lane)] + feed.transfer + problem.lanes[index_of(l)].time);
       }
     }
   }
-  return end[at(to)];
+  return end[index_of(to)];
 }
 
 Ticks sum_of_least(std::vector<Ticks>& times, std::size_t count) {
@@ -164,16 +167,16 @@ Ticks holding_bound(const SearchProblem& problem, const std::vector<int>& lanes)
   std::vector<Ticks> heads;
   std::vector<Ticks> tails;
   for (const int l : lanes) {
-    const Lane& lane = problem.lanes[at(l)];
+    const Lane& lane = problem.lanes[index_of(l)];
     if (lane.takes) {
       held += way(problem, l, lane.released_by) * problem.microbatches;
-      const std::vector<Ticks>& h = problem.heads[at(l)];
-      const std::vector<Ticks>& t = problem.tails[at(lane.released_by)];
+      const std::vector<Ticks>& h = problem.heads[index_of(l)];
+      const std::vector<Ticks>& t = problem.tails[index_of(lane.released_by)];
       heads.insert(heads.end(), h.begin(), h.end());
       tails.insert(tails.end(), t.begin(), t.end());
     }
   }
-  const std::size_t places = std::min(heads.size(), at(problem.cap));
+  const std::size_t places = std::min(heads.size(), index_of(problem.cap));
   const Ticks all = sum_of_least(heads, places) + held + sum_of_least(tails, places);
   return (all + static_cast<Ticks>(places) - 1) / static_cast<Ticks>(places);
 }
@@ -187,11 +190,11 @@ std::vector<std::vector<Ticks>> heads_of(const SearchProblem& problem) {
 void add_bounds(SearchProblem& problem) {
   problem.heads = heads_of(problem);
   problem.tails = reversed_times(heads_of(reversed_problem(problem)));
-  std::vector<std::vector<MachineJob>> jobs(at(problem.devices));
+  std::vector<std::vector<MachineJob>> jobs(index_of(problem.devices));
   for (std::size_t l = 0; l < problem.lanes.size(); ++l) {
     const Lane& lane = problem.lanes[l];
-    for (std::size_t m = 0; m < at(problem.microbatches); ++m) {
-      jobs[at(lane.device)].push_back({problem.heads[l][m], lane.time, problem.tails[l][m]});
+    for (std::size_t m = 0; m < index_of(problem.microbatches); ++m) {
+      jobs[index_of(lane.device)].push_back({problem.heads[l][m], lane.time, problem.tails[l][m]});
     }
   }
   for (const std::vector<int>& lanes : problem.of_device) {

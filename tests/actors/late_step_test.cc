@@ -20,7 +20,7 @@ Plan small_plan(int ranks) {
   return plan;
 }
 
-UnfinishedRank at(int rank, int instruction, std::vector<Rank> waiting_for = {}) {
+UnfinishedRank stuck_at(int rank, int instruction, std::vector<Rank> waiting_for = {}) {
   return {
       Rank(rank),
       StatusReply{
@@ -115,21 +115,22 @@ TEST_CASE("a rank between its instructions, in one the plan has not, or of whom 
 
 TEST_CASE("a rank whose agent owes its answer is silent, and blamed before any that is slow",
           "[actors][driver]") {
-  UnfinishedRank silent = at(2, 1, {});
+  UnfinishedRank silent = stuck_at(2, 1, {});
   silent.silent_for = 4.1;
-  const std::vector<UnfinishedRank> row{at(0, 2, {Rank(1)}), at(1, 3, {Rank(2)}), silent};
+  const std::vector<UnfinishedRank> row{
+      stuck_at(0, 2, {Rank(1)}), stuck_at(1, 3, {Rank(2)}), silent};
   const Error error = late_step(row, wait_plan(), std::chrono::seconds(5));
   CHECK(error.context().rank == Rank(2));
   CHECK_THAT(error.message(),
              ContainsSubstring("rank 0 waits for 1B3 from rank 1, which waits for 2B3 from rank 2, "
                                "silent since 4.1 s; find out what holds rank 2 up"));
   CHECK_THAT(
-      late_step({at(0, 3), silent}, wait_plan(), std::chrono::seconds(5)).message(),
+      late_step({stuck_at(0, 3), silent}, wait_plan(), std::chrono::seconds(5)).message(),
       ContainsSubstring("rank 2 is silent: its agent has not answered for 4.1 s and was last "
                         "in \"i1 run 2F3\"; not done either: rank 0"));
   // What it waited for when it was last heard may be over (WG-1).
   silent.status->waiting_for = {Rank(0)};
-  CHECK(late_step({at(0, 3), silent}, wait_plan(), std::chrono::seconds(5)).context().rank ==
+  CHECK(late_step({stuck_at(0, 3), silent}, wait_plan(), std::chrono::seconds(5)).context().rank ==
         Rank(2));
   const UnfinishedRank never{Rank(1), std::nullopt, 2.0};
   CHECK_THAT(late_step({silent, never}, wait_plan(), std::chrono::seconds(5)).message(),

@@ -43,7 +43,7 @@ bool is_present(const void* data) {
 
 /// A step as ranks have them: blocks of a few sizes that live for a while, each full of its number,
 /// by which it is known that nobody else has its bytes.
-struct Step {
+struct PoolStep {
   struct Event {
     bool allocates;
     std::size_t which;  // of the blocks
@@ -53,7 +53,7 @@ struct Step {
   std::size_t blocks = 0;
   std::int64_t peak = 0;
 
-  explicit Step(unsigned seed, std::size_t most = 200) {
+  explicit PoolStep(unsigned seed, std::size_t most = 200) {
     std::mt19937 random(seed);
     std::vector<std::pair<std::size_t, std::size_t>> alive;
     std::int64_t live = 0;
@@ -148,7 +148,7 @@ TEST_CASE("a block that was freed is the next of its size", "[base][memory]") {
 TEST_CASE("steps that repeat take nothing more, and little beside what is live (MP-3)",
           "[base][memory]") {
   const auto seed = static_cast<unsigned>(GENERATE(range(0, 20)));
-  const Step step(seed), evaluation(seed + 100, 50);
+  const PoolStep step(seed), evaluation(seed + 100, 50);
   MemoryPool pool;
   step.run(pool);
   evaluation.run(pool);

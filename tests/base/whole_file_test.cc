@@ -35,7 +35,7 @@ void write_whole(const std::string& path, const std::string& text) {
   file.publish();
 }
 
-std::string complaint(const std::string& path) {
+std::string whole_file_complaint(const std::string& path) {
   return refusal([&] { const WholeFile file(path); }, Errc::UsageFile);
 }
 
@@ -144,12 +144,12 @@ TEST_CASE("links stay links, and their target is replaced or made (WF-3)", "[bas
 TEST_CASE("what is no regular file is refused, and stays", "[base][whole_file]") {
   const TemporaryFolder folder;
   const std::string base = folder.path() + "/";
-  CHECK_THAT(complaint(folder.path()), ContainsSubstring("is a directory"));
+  CHECK_THAT(whole_file_complaint(folder.path()), ContainsSubstring("is a directory"));
 
   REQUIRE(mkfifo((base + "pipe").c_str(), 0600) == 0);
-  CHECK_THAT(complaint(base + "pipe"), ContainsSubstring("is a pipe"));
+  CHECK_THAT(whole_file_complaint(base + "pipe"), ContainsSubstring("is a pipe"));
   fs::create_symlink("pipe", base + "link");
-  CHECK_THAT(complaint(base + "link"), ContainsSubstring("is a pipe"));
+  CHECK_THAT(whole_file_complaint(base + "link"), ContainsSubstring("is a pipe"));
   CHECK(S_ISFIFO(mode_of(base + "pipe")));
 
   const int socket_fd = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -157,9 +157,9 @@ TEST_CASE("what is no regular file is refused, and stays", "[base][whole_file]")
   std::strncpy(address.sun_path, (base + "socket").c_str(), sizeof(address.sun_path) - 1);
   REQUIRE(bind(socket_fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0);
   close(socket_fd);
-  CHECK_THAT(complaint(base + "socket"), ContainsSubstring("is a socket"));
+  CHECK_THAT(whole_file_complaint(base + "socket"), ContainsSubstring("is a socket"));
 
-  CHECK_THAT(complaint("/dev/stdout"), ContainsSubstring("is an open descriptor"));
+  CHECK_THAT(whole_file_complaint("/dev/stdout"), ContainsSubstring("is an open descriptor"));
   CHECK(entries(folder.path()) == 3);
 }
 
@@ -170,15 +170,15 @@ TEST_CASE("a device is refused, and stays", "[base][whole_file]") {
   if (mknod(device.c_str(), S_IFCHR | 0600, makedev(1, 7)) != 0) {
     SKIP("no device node can be made here: " << std::strerror(errno));
   }
-  CHECK_THAT(complaint(device), ContainsSubstring("is a device"));
+  CHECK_THAT(whole_file_complaint(device), ContainsSubstring("is a device"));
   CHECK(S_ISCHR(mode_of(device)));
 }
 
 TEST_CASE("a folder that cannot be written is found out at once, also by root",
           "[base][whole_file]") {
   // No file can be made in it, whoever asks: access() would tell root the contrary.
-  CHECK_THAT(complaint("/proc/x"), ContainsSubstring("'/proc/x' cannot be written"));
-  CHECK_THAT(complaint("/no/such/x"), ContainsSubstring("no folder '/no/such'"));
+  CHECK_THAT(whole_file_complaint("/proc/x"), ContainsSubstring("'/proc/x' cannot be written"));
+  CHECK_THAT(whole_file_complaint("/no/such/x"), ContainsSubstring("no folder '/no/such'"));
 }
 
 TEST_CASE("a file that may not be written is not replaced", "[base][whole_file]") {
@@ -186,7 +186,7 @@ TEST_CASE("a file that may not be written is not replaced", "[base][whole_file]"
   const std::string path = folder.write("x", "old");
   REQUIRE(chmod(path.c_str(), 0444) == 0);
   if (geteuid() != 0) {
-    CHECK_THAT(complaint(path), ContainsSubstring(std::strerror(EACCES)));
+    CHECK_THAT(whole_file_complaint(path), ContainsSubstring(std::strerror(EACCES)));
     return;
   }
   // Root may write whatever its permissions, but not an immutable file.
@@ -198,7 +198,7 @@ TEST_CASE("a file that may not be written is not replaced", "[base][whole_file]"
     close(fd);
     SKIP("no file can be made immutable here: " << std::strerror(errno));
   }
-  CHECK_THAT(complaint(path), ContainsSubstring(std::strerror(EPERM)));
+  CHECK_THAT(whole_file_complaint(path), ContainsSubstring(std::strerror(EPERM)));
   flags = 0;
   ioctl(fd, FS_IOC_SETFLAGS, &flags);
   close(fd);

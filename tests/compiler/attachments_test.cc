@@ -15,11 +15,11 @@ using testing::mean_square;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-struct Lambda : torch::nn::Module {
-  using Body = std::function<torch::Tensor(Lambda&, torch::Tensor)>;
+struct AttachedLambda : torch::nn::Module {
+  using Body = std::function<torch::Tensor(AttachedLambda&, torch::Tensor)>;
   Body body;
   torch::Tensor weight;
-  explicit Lambda(Body b) : body(std::move(b)) {
+  explicit AttachedLambda(Body b) : body(std::move(b)) {
     weight = register_parameter("weight", torch::randn({4, 4}));
   }
   torch::Tensor forward(torch::Tensor x) {
@@ -27,15 +27,15 @@ struct Lambda : torch::nn::Module {
   }
 };
 
-Program compile_lambda(const Lambda::Body& body) {
-  Lambda module(body);
+Program compile_attached(const AttachedLambda::Body& body) {
+  AttachedLambda module(body);
   const auto x = torch::randn({4, 4});
   return compile(module, {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = 2});
 }
 
-std::string refusal(const Lambda::Body& body) {
+std::string refusal(const AttachedLambda::Body& body) {
   try {
-    (void)compile_lambda(body);
+    (void)compile_attached(body);
   } catch (const Error& e) {
     CHECK(e.code() == Errc::CompileCapture);
     return e.what();
@@ -50,7 +50,7 @@ struct Doubled : torch::autograd::Function<Doubled> {
 
 TEST_CASE("attachments have names, in the graph and in what explains a program",
           "[compiler][attachments]") {
-  const Program program = compile_lambda([](Lambda& m, torch::Tensor x) {
+  const Program program = compile_attached([](AttachedLambda& m, torch::Tensor x) {
     const auto h = Doubled::apply(torch::matmul(x, m.weight));
     const auto y = h.sin();
     y.register_hook([](torch::Tensor g) { return g * 2; });
@@ -81,7 +81,7 @@ TEST_CASE("a custom function in the loss, or as it, is kept", "[compiler][attach
 
 TEST_CASE("a hook that was removed, or on what the loss does not use, is none",
           "[compiler][attachments]") {
-  const Program program = compile_lambda([](Lambda& m, torch::Tensor x) {
+  const Program program = compile_attached([](AttachedLambda& m, torch::Tensor x) {
     const auto y = torch::matmul(x, m.weight);
     const unsigned hook = y.register_hook([](torch::Tensor g) { return g * 2; });
     y.remove_hook(hook);
@@ -120,16 +120,16 @@ struct Hoarder : torch::autograd::Function<Hoarder> {
 };
 
 TEST_CASE("a custom function that cannot be kept is refused by name", "[compiler][attachments]") {
-  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
+  CHECK_THAT(refusal([](AttachedLambda& m, torch::Tensor x) {
                return Dirty::apply(torch::matmul(x, m.weight)).sin();
              }),
              ContainsSubstring("Dirty") && ContainsSubstring("mark_dirty"));
   CHECK_THAT(
-      refusal([](Lambda& m, torch::Tensor x) {
+      refusal([](AttachedLambda& m, torch::Tensor x) {
         return HalfDifferentiable::apply(torch::matmul(x, m.weight))[0].sin();
       }),
       ContainsSubstring("HalfDifferentiable") && ContainsSubstring("mark_non_differentiable"));
-  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
+  CHECK_THAT(refusal([](AttachedLambda& m, torch::Tensor x) {
                return Hoarder::apply(torch::matmul(x, m.weight)).sin();
              }),
              ContainsSubstring("Hoarder") && ContainsSubstring("save_for_backward"));
@@ -148,9 +148,10 @@ TEST_CASE(
     "gradients that differ from the module's on a second microbatch are refused, naming the "
     "parameter",
     "[compiler][attachments]") {
-  CHECK_THAT(
-      refusal([](Lambda& m, torch::Tensor x) { return Moody::apply(torch::matmul(x, m.weight)); }),
-      ContainsSubstring("the gradient of weight on a second microbatch differs"));
+  CHECK_THAT(refusal([](AttachedLambda& m, torch::Tensor x) {
+               return Moody::apply(torch::matmul(x, m.weight));
+             }),
+             ContainsSubstring("the gradient of weight on a second microbatch differs"));
 }
 
 struct PostHook : torch::autograd::FunctionPostHook {
@@ -160,13 +161,13 @@ struct PostHook : torch::autograd::FunctionPostHook {
 };
 
 TEST_CASE("hooks that cannot be kept are refused", "[compiler][attachments]") {
-  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
+  CHECK_THAT(refusal([](AttachedLambda& m, torch::Tensor x) {
                const auto y = torch::matmul(x, m.weight);
                y.grad_fn()->add_post_hook(std::make_unique<PostHook>());
                return y;
              }),
              ContainsSubstring("a hook of its own") && ContainsSubstring("register_hook"));
-  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
+  CHECK_THAT(refusal([](AttachedLambda& m, torch::Tensor x) {
                auto y = torch::matmul(x, m.weight);
                y.register_hook([](torch::Tensor g) { return g * 2; });
                return y.add_(1) * 2;
@@ -179,7 +180,7 @@ TEST_CASE(
     "[compiler][attachments]") {
   int runs = 0;
   int calls = 0;
-  (void)compile_lambda([&](Lambda& m, torch::Tensor x) {
+  (void)compile_attached([&](AttachedLambda& m, torch::Tensor x) {
     if (runs++ == 0) {
       m.weight.register_hook([&](torch::Tensor) { ++calls; });
     }

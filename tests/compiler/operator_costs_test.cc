@@ -27,7 +27,7 @@ struct Twice : torch::autograd::Function<Twice> {
 
 /// Weights that are trained and frozen, a value that two operators keep, a write in place,
 /// integers, several results and a custom function.
-struct Net : torch::nn::Module {
+struct CostedNet : torch::nn::Module {
   torch::Tensor trained{register_parameter("trained", torch::randn({4, 4}))};
   torch::Tensor frozen{register_parameter("frozen", torch::randn({4, 4}), false)};
 
@@ -44,7 +44,7 @@ struct Net : torch::nn::Module {
 };
 
 struct Measured {
-  Net net;
+  CostedNet net;
   torch::Tensor x = torch::randn({8, 4});
   Program program =
       compile(net, {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = 2});
@@ -116,7 +116,7 @@ TEST_CASE("bytes kept are counted with the operator that made them (OC-2)",
 
 TEST_CASE("measuring leaves program, module and batch as they were (OC-1)",
           "[compiler][operator-costs]") {
-  Net net;
+  CostedNet net;
   const auto x = torch::randn({8, 4});
   const auto before = x.clone();
   const Program program =

@@ -17,14 +17,14 @@ using testing::mean_square;
 
 /// Weights that are trained, frozen and tied; statistics; dropout; a constant that is registered
 /// nowhere.
-struct Net : torch::nn::Module {
+struct ProgramNet : torch::nn::Module {
   torch::nn::Linear in{register_module("in", torch::nn::Linear(4, 4))};
   torch::nn::BatchNorm1d norm{register_module("norm", torch::nn::BatchNorm1d(4))};
   torch::Tensor tied{register_parameter("tied", in->weight)};
   torch::nn::Linear frozen{register_module("frozen", torch::nn::Linear(4, 4))};
   torch::Tensor constant = torch::ones({4});
 
-  Net() { frozen->weight.requires_grad_(false); }
+  ProgramNet() { frozen->weight.requires_grad_(false); }
   torch::Tensor forward(torch::Tensor x) {
     const auto h = stage("first", [&] {
       return torch::linear(torch::dropout(norm(in(x)), 0.5, is_training()), tied);
@@ -64,7 +64,7 @@ bool equal(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>
 }
 
 TEST_CASE("PR-1: what becomes of the module does not change the program", "[compiler][program]") {
-  Net net;
+  ProgramNet net;
   const auto x = batch();
   const Program program = compile_on(net, {x}, {x});
   const Graph& graph = program.compiled().graph;
@@ -90,7 +90,7 @@ TEST_CASE("PR-1: what becomes of the module does not change the program", "[comp
 
 TEST_CASE("PR-1: the program has one copy of each parameter, trained where the module's was",
           "[compiler][program]") {
-  Net net;
+  ProgramNet net;
   const auto x = batch();
   const Program program = compile_on(net, {x}, {x});
   const auto named = net.named_parameters();
@@ -147,7 +147,7 @@ void check_same(const Snapshot& a, const Snapshot& b) {
 
 TEST_CASE("CO-1: compile leaves the module as it was, also where it refuses it",
           "[compiler][program]") {
-  const auto net = std::make_shared<Net>();
+  const auto net = std::make_shared<ProgramNet>();
   net->norm->eval();
   const auto x = batch();
   net->in->weight.mutable_grad() = torch::rand({4, 4});
@@ -198,7 +198,7 @@ TEST_CASE("a tensor given twice is two inputs", "[compiler][program]") {
 }
 
 TEST_CASE("PR-2: a program that was moved from is still one", "[compiler][program]") {
-  Net net;
+  ProgramNet net;
   const auto x = batch();
   Program program = compile_on(net, {x}, {x});
   const Program moved = std::move(program);
@@ -209,7 +209,7 @@ TEST_CASE("PR-2: a program that was moved from is still one", "[compiler][progra
 }
 
 TEST_CASE("an example batch that no stage could compute with is refused", "[compiler][program]") {
-  Net net;
+  ProgramNet net;
   const auto x = batch();
   CHECK_THROWS_WITH(compile_on(net, {x.to_sparse()}, {x}), ContainsSubstring("input tensor 0 is"));
   CHECK_THROWS_WITH(compile_on(net, {x}, {x.to_sparse()}), ContainsSubstring("label tensor 0 is"));

@@ -19,7 +19,7 @@
 namespace stagecraft {
 namespace {
 
-const Error kWhy(Errc::WorkerFailed, "a test ended the step");
+const Error kClosed(Errc::WorkerFailed, "a test ended the step");
 
 Tag tag(int edge, int microbatch = 0, int epoch = 0) {
   return {.epoch = Epoch{epoch},
@@ -152,7 +152,7 @@ void one_tensor_one_receive(const MakeEndpoints& make) {
   net.ranks[0]->send(Rank{1}, tag(3), number(1));
   CHECK(number_from(first) == 1);
   CHECK_FALSE(second.ready());
-  net.ranks[1]->close(kWhy);
+  net.ranks[1]->close(kClosed);
   CHECK(failure_of(second) == Errc::TransportClosed);
   CHECK(number_from(first) == 1);
   CHECK(eventually([&] { return completions == 2; }));
@@ -168,7 +168,7 @@ void close_fails_everything(const MakeEndpoints& make) {
   }
   net.ranks[0]->send(Rank{1}, tag(9), number(1));
   REQUIRE(eventually([&] { return closing.bytes_waiting() == 8; }));
-  closing.close(kWhy);
+  closing.close(kClosed);
   closing.close(Error(Errc::Internal, "a second close changes nothing"));
   for (const Future<at::Tensor>& receive : pending) {
     CHECK(failure_of(receive) == Errc::TransportClosed);
@@ -176,12 +176,12 @@ void close_fails_everything(const MakeEndpoints& make) {
   CHECK(closing.bytes_waiting() == 0);
   CHECK(failure_of(closing.receive(Rank{0}, tag(9))) == Errc::TransportClosed);
   CHECK(thrown_by([&] { closing.send(Rank{0}, tag(1), number(1)); }) == Errc::TransportClosed);
-  CHECK(cause_of(pending.front()) == kWhy.code());
+  CHECK(cause_of(pending.front()) == kClosed.code());
 }
 
 void sending_to_a_closed_peer(const MakeEndpoints& make) {
   const Endpoints net = make(2);
-  net.ranks[1]->close(kWhy);
+  net.ranks[1]->close(kClosed);
   CHECK_FALSE(thrown_by([&] { net.ranks[0]->send(Rank{1}, tag(3), number(1)); }));
   CHECK(net.ranks[1]->bytes_waiting() == 0);
   net.ranks[0]->send(kDriver, tag(3), number(2));
@@ -197,9 +197,9 @@ void advance_ends_older_epochs(const MakeEndpoints& make) {
   net.ranks[0]->send(Rank{1}, tag(2, 0, 5), number(50));
   REQUIRE(eventually([&] { return aborting.bytes_waiting() == 16; }));
 
-  aborting.advance(PlanId{}, Epoch{5}, kWhy);
+  aborting.advance(PlanId{}, Epoch{5}, kClosed);
   CHECK(failure_of(old_receive) == Errc::WorkerAborted);
-  CHECK(cause_of(old_receive) == kWhy.code());
+  CHECK(cause_of(old_receive) == kClosed.code());
   CHECK_FALSE(new_receive.ready());
   CHECK(aborting.bytes_waiting() == 8);
   CHECK(aborting.refused() == 0);
@@ -216,14 +216,14 @@ void advance_ends_older_epochs(const MakeEndpoints& make) {
 void advance_never_goes_back(const MakeEndpoints& make) {
   const Endpoints net = make(2);
   Transport& aborting = *net.ranks[1];
-  aborting.advance(PlanId{}, Epoch{5}, kWhy);
+  aborting.advance(PlanId{}, Epoch{5}, kClosed);
   const Future<at::Tensor> pending = aborting.receive(Rank{0}, tag(1, 0, 5));
   aborting.advance(PlanId{}, Epoch{5}, Error(Errc::WorkerLost, "the same epoch again"));
   aborting.advance(PlanId{}, Epoch{3}, Error(Errc::WorkerLost, "an epoch before"));
   CHECK_FALSE(pending.ready());
   const Future<at::Tensor> over = aborting.receive(Rank{0}, tag(1, 0, 4));
   CHECK(failure_of(over) == Errc::WorkerAborted);
-  CHECK(cause_of(over) == kWhy.code());
+  CHECK(cause_of(over) == kClosed.code());
   net.ranks[0]->send(Rank{1}, tag(1, 0, 5), number(5));
   CHECK(number_from(pending) == 5);
 }
@@ -242,7 +242,7 @@ void plans_abort_each_for_itself(const MakeEndpoints& make) {
   net.ranks[0]->send(Rank{1}, of_other(2), number(2));
   REQUIRE(eventually([&] { return shared.bytes_waiting() == 8; }));
 
-  shared.advance(PlanId{}, Epoch{5}, kWhy);
+  shared.advance(PlanId{}, Epoch{5}, kClosed);
   CHECK(failure_of(mine) == Errc::WorkerAborted);
   CHECK_FALSE(theirs.ready());
   CHECK(thrown_by([&] { shared.require_current(PlanId{}, Epoch{0}); }) == Errc::WorkerAborted);
@@ -264,11 +264,11 @@ void an_epoch_that_is_over_can_be_asked_about(const MakeEndpoints& make) {
     return thrown_by([&] { end.require_current(PlanId{}, Epoch{epoch}); });
   };
   CHECK_FALSE(asked(0));
-  end.advance(PlanId{}, Epoch{5}, kWhy);
+  end.advance(PlanId{}, Epoch{5}, kClosed);
   CHECK(asked(4) == Errc::WorkerAborted);
   CHECK_FALSE(asked(5));
   CHECK_FALSE(thrown_by([&] { end.require_current(PlanId{}, kEndlessEpoch); }));
-  end.close(kWhy);
+  end.close(kClosed);
   CHECK(asked(5) == Errc::TransportClosed);
   CHECK(thrown_by([&] { end.require_current(PlanId{}, kEndlessEpoch); }) == Errc::TransportClosed);
   CHECK(asked(4) == Errc::TransportClosed);
@@ -287,7 +287,7 @@ void callbacks_may_call_the_transport(const MakeEndpoints& make) {
   ended.on_ready([&] { static_cast<void>(receiver.receive(Rank{0}, tag(4))); });
   net.ranks[0]->send(Rank{1}, tag(1), number(1));
   CHECK(number_from(net.ranks[0]->receive(Rank{1}, tag(2))) == 2);
-  receiver.close(kWhy);
+  receiver.close(kClosed);
   CHECK(failure_of(ended) == Errc::TransportClosed);
 }
 
@@ -353,7 +353,7 @@ void abort_while_busy(const MakeEndpoints& make) {
   });
   std::jthread aborter([&] {
     for (int epoch = 1; epoch <= kEpochs; ++epoch) {
-      net.ranks[1]->advance(PlanId{}, Epoch{epoch}, kWhy);
+      net.ranks[1]->advance(PlanId{}, Epoch{epoch}, kClosed);
       std::this_thread::yield();
     }
   });
@@ -375,7 +375,7 @@ void close_while_busy(const MakeEndpoints& make) {
   std::atomic<bool> started = false;
   std::jthread closer([&] {
     started.wait(false);
-    net.ranks[1]->close(kWhy);
+    net.ranks[1]->close(kClosed);
   });
   std::vector<Future<at::Tensor>> receives;
   for (int i = 0; i < 500; ++i) {
@@ -567,13 +567,13 @@ void ended_half_way(const MakeEndpoints& make) {
   };
   send_large(0);
   const Future<at::Tensor> pending = net.ranks[1]->receive(Rank{0}, tag(99));
-  net.ranks[1]->advance(PlanId{}, Epoch{1}, kWhy);
+  net.ranks[1]->advance(PlanId{}, Epoch{1}, kClosed);
   CHECK(failure_of(pending) == Errc::WorkerAborted);
   CHECK(net.ranks[1]->bytes_waiting() == 0);
   send_large(1);
   net.ranks[0]->send(Rank{1}, tag(9, 0, 1), number(9));
   CHECK(number_from(net.ranks[1]->receive(Rank{0}, tag(9, 0, 1))) == 9);
-  net.ranks[1]->close(kWhy);
+  net.ranks[1]->close(kClosed);
   CHECK(net.ranks[1]->bytes_waiting() == 0);
   send_large(2);
   net.ranks[0]->send(Rank{2}, tag(9), number(10));
@@ -690,7 +690,7 @@ void epochs_end_under_load(const MakeEndpoints& make) {
     // An epoch ends when about half of it has been seen.
     for (int epoch = 1; epoch < kEpochs; ++epoch) {
       CHECK(eventually([&] { return ended >= (epoch * kPerEpoch - kPerEpoch / 2) * kSenders; }));
-      receiver.advance(PlanId{}, Epoch{epoch}, kWhy);
+      receiver.advance(PlanId{}, Epoch{epoch}, kClosed);
     }
   }
   CHECK(wrong == 0);

@@ -21,8 +21,8 @@ using testing::Pipeline;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr int kMicrobatches = 4;
-constexpr int kRows = 8, kWidth = 6;
+constexpr int kAttachedMicrobatches = 4;
+constexpr int kAttachedRows = 8, kWidth = 6;
 
 /// Returns its input (or a view of it), turns the gradient round.
 template <bool kView>
@@ -77,37 +77,37 @@ std::map<std::string, torch::Tensor> eager_gradients(Free& module,
     p.mutable_grad().reset();
   }
   at::set_num_threads(1);
-  for (int m = 0; m < kMicrobatches; ++m) {
-    mean_square(module.forward(x.chunk(kMicrobatches)[static_cast<std::size_t>(m)]),
-                y.chunk(kMicrobatches)[static_cast<std::size_t>(m)])
+  for (int m = 0; m < kAttachedMicrobatches; ++m) {
+    mean_square(module.forward(x.chunk(kAttachedMicrobatches)[static_cast<std::size_t>(m)]),
+                y.chunk(kAttachedMicrobatches)[static_cast<std::size_t>(m)])
         .backward();
   }
   std::map<std::string, torch::Tensor> gradients;
   for (const auto& p : module.named_parameters()) {
     if (p.value().grad().defined()) {
-      gradients[p.key()] = p.value().grad() / kMicrobatches;
+      gradients[p.key()] = p.value().grad() / kAttachedMicrobatches;
     }
   }
   return gradients;
 }
 
 std::vector<Schedule> schedules_of(const Program& program) {
-  return {gpipe(program.stage_graph(), kMicrobatches),
-          one_f_one_b(program.stage_graph(), kMicrobatches),
-          zb_h1(program.stage_graph().size(), kMicrobatches)};
+  return {gpipe(program.stage_graph(), kAttachedMicrobatches),
+          one_f_one_b(program.stage_graph(), kAttachedMicrobatches),
+          zb_h1(program.stage_graph().size(), kAttachedMicrobatches)};
 }
 
 /// Compiles the body, compares the reference with the module, and every schedule with the
 /// reference.
 Program check_as_eager(const Free::Body& body) {
   Free module(body);
-  const auto x = torch::randn({kRows, kWidth}), y = torch::randn({kRows, kWidth});
+  const auto x = torch::randn({kAttachedRows, kWidth}), y = torch::randn({kAttachedRows, kWidth});
   const auto compiled = [&](const Recompute& recompute) {
     return compile(module,
                    {.inputs = {x},
                     .labels = {y},
                     .loss = mean_square,
-                    .microbatches = kMicrobatches,
+                    .microbatches = kAttachedMicrobatches,
                     .recompute = recompute});
   };
   const Program program = compiled({});
@@ -207,20 +207,20 @@ TEST_CASE("a hook is called once per microbatch, also where the backward is spli
     });
   };
   Free module(body);
-  const auto x = torch::randn({kRows, kWidth});
+  const auto x = torch::randn({kAttachedRows, kWidth});
   const Program program = compile(module,
                                   {.inputs = {x},
                                    .labels = {x},
                                    .loss = mean_square,
-                                   .microbatches = kMicrobatches,
+                                   .microbatches = kAttachedMicrobatches,
                                    .recompute = GENERATE(Recompute(), Recompute::stages())});
   for (const Schedule& schedule : schedules_of(program)) {
     Pipeline pipeline(program, schedule, {});
     on_input_path = on_weight_path = on_parameter = 0;
     (void)pipeline.step({x}, {x});
-    CHECK(on_input_path == kMicrobatches);
-    CHECK(on_weight_path == kMicrobatches);
-    CHECK(on_parameter == kMicrobatches);
+    CHECK(on_input_path == kAttachedMicrobatches);
+    CHECK(on_weight_path == kAttachedMicrobatches);
+    CHECK(on_parameter == kAttachedMicrobatches);
   }
 }
 
@@ -243,13 +243,13 @@ TEST_CASE("a custom function's backward is called once per microbatch, also wher
     const auto h = stage("front", [&] { return m.a(x); });
     return stage("back", [&] { return m.c(Counted::apply(h, m.b->weight)); });
   };
-  const auto x = torch::randn({kRows, kWidth});
+  const auto x = torch::randn({kAttachedRows, kWidth});
   const Program program = check_as_eager(body);
   for (const Schedule& schedule : schedules_of(program)) {
     Pipeline pipeline(program, schedule, {});
     calls = 0;
     (void)pipeline.step({x}, {x});
-    CHECK(calls == kMicrobatches);
+    CHECK(calls == kAttachedMicrobatches);
   }
 }
 

@@ -18,7 +18,7 @@ namespace {
 using testing::differing;
 using testing::Pipeline;
 
-constexpr int kRows = 8;  // of the batch: one per microbatch at most
+constexpr int kBatchRows = 8;  // of the batch: one per microbatch at most
 
 struct Run {
   std::string builder;
@@ -49,8 +49,8 @@ std::vector<Run> runs_of(const BuilderInfo& builder) {
 /// Draws a batch for it.
 template <class Module>
 Program program_of(Module&& module, int microbatches, Batch& inputs, Batch& labels) {
-  inputs = {torch::randn({kRows, 8})};
-  labels = {torch::randn({kRows, 8})};
+  inputs = {torch::randn({kBatchRows, 8})};
+  labels = {torch::randn({kBatchRows, 8})};
   return compile(module,
                  {.inputs = inputs,
                   .labels = labels,
@@ -412,8 +412,8 @@ TEST_CASE("the gradients of shared parameters are those of one loop, up to the o
           "[executor][ties]") {
   torch::manual_seed(26);
   testing::TiedChain module(4);
-  const Batch inputs{torch::randn({kRows, 8})};
-  const Batch labels{torch::randn({kRows, 8})};
+  const Batch inputs{torch::randn({kBatchRows, 8})};
+  const Batch labels{torch::randn({kBatchRows, 8})};
   constexpr int kParts = 4;
   const Program program = compile(
       module,

@@ -59,7 +59,7 @@ Made run(const Program& program, bool fuse) {
   return made;
 }
 
-bool same(const Tensors& a, const Tensors& b) {
+bool same_bits_of(const Tensors& a, const Tensors& b) {
   return std::ranges::equal(a, b, [](const torch::Tensor& x, const torch::Tensor& y) {
     return x.defined() == y.defined() &&
            (!x.defined() || (x.sizes() == y.sizes() && x.scalar_type() == y.scalar_type() &&
@@ -72,10 +72,10 @@ bool same(const Tensors& a, const Tensors& b) {
 void check_bits(const Program& program) {
   INFO(program.explain());
   const Made plain = run(program, false), fused = run(program, true);
-  CHECK(same(plain.forward, fused.forward));
-  CHECK(same(plain.whole, fused.whole));
-  CHECK(same(plain.input_half, fused.input_half));
-  CHECK(same(plain.weight_half, fused.weight_half));
+  CHECK(same_bits_of(plain.forward, fused.forward));
+  CHECK(same_bits_of(plain.whole, fused.whole));
+  CHECK(same_bits_of(plain.input_half, fused.input_half));
+  CHECK(same_bits_of(plain.weight_half, fused.weight_half));
 }
 
 /// A module of one function and the parameters that it reads.

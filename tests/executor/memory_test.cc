@@ -16,9 +16,9 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::int64_t kRows = 64;
+constexpr std::int64_t kMemoryRows = 64;
 constexpr std::int64_t kWidth = 256;
-constexpr std::int64_t kActivation = kRows * kWidth * 4;  // bytes of one
+constexpr std::int64_t kActivation = kMemoryRows * kWidth * 4;  // bytes of one
 constexpr int kGelus = 10;
 
 /// Counts what its thread allocates and frees.
@@ -52,7 +52,8 @@ TEST_CASE("what only the input half of a backward needed is freed before the wei
           "[executor][memory]") {
   torch::manual_seed(31);
   Gelus module;
-  const Batch inputs{torch::randn({kRows, kWidth})}, labels{torch::randn({kRows, kWidth})};
+  const Batch inputs{torch::randn({kMemoryRows, kWidth})},
+      labels{torch::randn({kMemoryRows, kWidth})};
   const Program program = compile(
       module,
       {.inputs = inputs, .labels = labels, .loss = testing::mean_square, .microbatches = 1});
@@ -97,8 +98,8 @@ Taken taken_by(const Recompute& recompute, const std::string& list) {
   constexpr int kParts = 4;
   torch::manual_seed(31);
   Gelus module;
-  const Batch inputs{torch::randn({kParts * kRows, kWidth})};
-  const Batch labels{torch::randn({kParts * kRows, kWidth})};
+  const Batch inputs{torch::randn({kParts * kMemoryRows, kWidth})};
+  const Batch labels{torch::randn({kParts * kMemoryRows, kWidth})};
   const Program program = compile(module,
                                   {.inputs = inputs,
                                    .labels = labels,

@@ -312,7 +312,7 @@ std::vector<NamedTensor> one_number(double value) {
 }
 
 /// Two ranks that mirror each other; rank 0's sends may be held back.
-struct Pair {
+struct MirrorPair {
   InprocNetwork network{2};
   std::shared_ptr<FaultyTransport> ends[2] = {
       std::make_shared<FaultyTransport>(network.endpoint(Rank(0))),
@@ -353,7 +353,7 @@ struct Pair {
 
 TEST_CASE("prompt copies keep the recovery point at the last update, in memory for two",
           "[executor][mirror]") {
-  Pair pair;
+  MirrorPair pair;
   pair.restart(0, false);
   std::set<const void*> memory;
   for (std::int64_t updates = 1; updates < 9; ++updates) {
@@ -369,7 +369,7 @@ TEST_CASE("prompt copies keep the recovery point at the last update, in memory f
 
 TEST_CASE("slow copies hold nobody up: the recovery point stays behind, and catches up",
           "[executor][mirror]") {
-  Pair pair;
+  MirrorPair pair;
   pair.restart(0, false);
   pair.step(1);
   pair.ends[0]->hold_sends();
@@ -387,7 +387,7 @@ TEST_CASE("slow copies hold nobody up: the recovery point stays behind, and catc
 
 TEST_CASE("a copy that cannot be sent fails no step; the last recovery point stays (MR-2)",
           "[executor][mirror]") {
-  Pair pair;
+  MirrorPair pair;
   pair.restart(0, false);
   pair.ends[0]->fail_send(2, Error(Errc::TransportRefused, "injected"));
   for (std::int64_t updates = 1; updates < 4; ++updates) {
@@ -401,7 +401,7 @@ TEST_CASE("a copy that cannot be sent fails no step; the last recovery point sta
 
 TEST_CASE("copies of before another state was taken are dropped, also those on their way (MR-3)",
           "[executor][mirror]") {
-  Pair pair;
+  MirrorPair pair;
   pair.restart(0, false);
   pair.step(1);
   pair.ends[0]->hold_sends();

@@ -36,7 +36,7 @@ using testing::mean_square;
 using testing::Pipeline;
 
 constexpr Errc kUnreadable = Errc::WireFormat;
-constexpr int kMicrobatches = 2;
+constexpr int kSentMicrobatches = 2;
 
 // ---- programs -----------------------------------------------------------------------------------
 
@@ -51,7 +51,7 @@ Trained trained(Module&& module, Batch inputs, Batch labels, Loss loss = mean_sq
                   {.inputs = inputs,
                    .labels = labels,
                    .loss = std::move(loss),
-                   .microbatches = kMicrobatches}),
+                   .microbatches = kSentMicrobatches}),
           inputs,
           labels};
 }
@@ -157,7 +157,7 @@ Trained everything() {
   });
 }
 
-Trained llama() {
+Trained trained_llama() {
   torch::Tensor tokens = torch::randint(0, 16, {4, 6}, torch::kLong);
   examples::Llama module(examples::LlamaOptions{
       .vocabulary = 16, .layers = 2, .dim = 8, .heads = 2, .ffn = 16, .sequence = 6, .stages = 2});
@@ -184,7 +184,7 @@ struct Row {
   Schedule (*schedule)(int stages, int microbatches) = [](int s, int m) { return gpipe(s, m); };
 };
 
-const Row kRows[] = {
+const Row kWireRows[] = {
     {"skip", skip, [](int s, int m) { return one_f_one_b(s, m); }},
     {"mixed", mixed},
     {"attention", attention},
@@ -194,13 +194,13 @@ const Row kRows[] = {
     {"convolution", convolution},
     {"several", several},
     {"everything", everything},
-    {"llama", llama, [](int s, int m) { return zb_h1(s, m); }},
-    {"llama, two replicas", llama, [](int s, int m) { return chimera(s, m); }},
+    {"llama", trained_llama, [](int s, int m) { return zb_h1(s, m); }},
+    {"llama, two replicas", trained_llama, [](int s, int m) { return chimera(s, m); }},
     {"tied", tied, [](int s, int m) { return zb_h1(s, m); }},
     {"chunks", in_chunks},
 };
 
-std::vector<RankSetup> setups_of(const Program& given, const Schedule& schedule) {
+std::vector<RankSetup> sent_setups_of(const Program& given, const Schedule& schedule) {
   const Layout layout = Layout::of(schedule);
   const Program program = replicate(given, layout);
   const Job job{
@@ -228,10 +228,10 @@ RankSetup small_setup() {
   testing::Chain module(1, 2);
   const auto x = torch::randn({2, 2});
   const Trained t = trained(module, {x}, {x});
-  return setups_of(t.program, gpipe(1, kMicrobatches)).front();
+  return sent_setups_of(t.program, gpipe(1, kSentMicrobatches)).front();
 }
 
-/// Of the microbatches of a batch of `rows`, for a setup of setups_of().
+/// Of the microbatches of a batch of `rows`, for a setup of sent_setups_of().
 RankVariant variant_for(const Trained& t, std::int64_t rows, const RankSetup& setup) {
   const auto part = [&](const Batch& batch) {
     return Batch{batch[0].tensor.narrow(0, 0, rows).clone()};
@@ -250,7 +250,7 @@ TEST_CASE("SW-1: so do stages for another shape, and only ranks that they fit ta
   testing::Chain module(2, 2);
   const auto x = torch::randn({8, 2});
   const Trained t = trained(module, {x}, {x});
-  const std::vector<RankSetup> setups = setups_of(t.program, gpipe(2, kMicrobatches));
+  const std::vector<RankSetup> setups = sent_setups_of(t.program, gpipe(2, kSentMicrobatches));
   const RankVariant variant = variant_for(t, 4, setups[0]);
   const EncodedSetup sent = encode(variant);
   const RankVariant got = decode_variant(sent.bytes, sent.tensors);
@@ -297,13 +297,13 @@ bool same_tensor(const torch::Tensor& a, const torch::Tensor& b) {
 
 TEST_CASE("SW-1: every program comes back as the same bytes, and trains with the same bits",
           "[executor][wire]") {
-  const Row& row = GENERATE(from_range(kRows));
+  const Row& row = GENERATE(from_range(kWireRows));
   INFO(row.name);
   torch::manual_seed(17);
   const Trained t = row.make();
   const int stages = t.program.stage_graph().size();
-  const Schedule schedule = row.schedule(stages, kMicrobatches);
-  for (const RankSetup& setup : setups_of(t.program, schedule)) {
+  const Schedule schedule = row.schedule(stages, kSentMicrobatches);
+  for (const RankSetup& setup : sent_setups_of(t.program, schedule)) {
     const EncodedSetup sent = encode(setup);
     REQUIRE(tensor_count(sent.bytes) == sent.tensors.size());
     const RankSetup got = decode_setup(sent.bytes, sent.tensors);
@@ -473,7 +473,7 @@ TEST_CASE("SW-3: what exists in one process alone is refused by name, all of it"
     }
   };
   const Trained t = trained(Hooked(), {torch::randn({4, 6})}, {torch::randn({4, 3})});
-  std::vector<RankSetup> setups = setups_of(t.program, gpipe(2, kMicrobatches));
+  std::vector<RankSetup> setups = sent_setups_of(t.program, gpipe(2, kSentMicrobatches));
   setups[0].stages.push_back(setups[1].stages[0]);
   setups[0].options.before_instruction = [](Rank, const Instruction&) {};
   setups[0].optimizer = CustomOptimizer{.name = "lion", .update = [](const CustomUpdate&) {}};
@@ -737,7 +737,7 @@ TEST_CASE("a list that makes another number of tensors than it was captured with
   };
   const Trained t = trained(module, {torch::randn({4, 4})}, {torch::randn({4, 2})});
   for (const int pieces : {4, 1}) {
-    RankSetup setup = setups_of(t.program, gpipe(1, kMicrobatches)).front();
+    RankSetup setup = sent_setups_of(t.program, gpipe(1, kSentMicrobatches)).front();
     bool found = false;
     for (Node& node : stage_of(setup).chunks.front().nodes) {
       if (node.name == "aten::split" || node.name == "aten::chunk") {
@@ -773,7 +773,7 @@ TEST_CASE("the corpus of the fuzz target holds a setup of this version", "[execu
     std::ofstream(folder + "newer", std::ios::binary) << newer;
     torch::manual_seed(3);
     std::ofstream(folder + "tied", std::ios::binary)
-        << encode(setups_of(tied().program, chimera(2, kMicrobatches)).front()).bytes;
+        << encode(sent_setups_of(tied().program, chimera(2, kSentMicrobatches)).front()).bytes;
   }
   for (const char* name : {"small", "tied"}) {
     std::ifstream file(folder + name, std::ios::binary);

@@ -22,9 +22,9 @@ using Catch::Matchers::ContainsSubstring;
 using testing::differing;
 using testing::Pipeline;
 
-constexpr int kMicrobatches = 12;
+constexpr int kSizedMicrobatches = 12;
 constexpr int kRows = 24;  // of the batch: two per microbatch
-const Optimizer kOptimizer = Sgd{.lr = 0.1, .momentum = 0.9};
+const Optimizer kSizedOptimizer = Sgd{.lr = 0.1, .momentum = 0.9};
 
 struct Compiled {
   Batch inputs, labels;
@@ -48,7 +48,7 @@ Compiled compiled(const std::shared_ptr<Module>& module,
                   {.inputs = inputs,
                    .labels = labels,
                    .loss = testing::mean_square,
-                   .microbatches = kMicrobatches,
+                   .microbatches = kSizedMicrobatches,
                    .recompute = recompute})};
 }
 
@@ -69,10 +69,10 @@ void require_no_errors(const Pipeline::Outcome& outcome) {
 void check_run(const Compiled& of, const Schedule& schedule, bool all_alike = true) {
   const StageGraph graph = schedule.stage_graph();
   check(of.program, schedule).or_throw();
-  Pipeline pipeline(of.program, schedule, {.optimizer = kOptimizer, .clip = 1.0});
+  Pipeline pipeline(of.program, schedule, {.optimizer = kSizedOptimizer, .clip = 1.0});
   Reference same(
-      resize(of.program, graph.microbatch_sizes()), kOptimizer, {.clip = 1.0, .seed = 5});
-  Reference one_size(of.program, kOptimizer, {.clip = 1.0, .seed = 5});
+      resize(of.program, graph.microbatch_sizes()), kSizedOptimizer, {.clip = 1.0, .seed = 5});
+  Reference one_size(of.program, kSizedOptimizer, {.clip = 1.0, .seed = 5});
   for (int step = 0; step < 2; ++step) {
     const auto outcome = pipeline.step(of.inputs, of.labels);
     require_no_errors(outcome);
@@ -105,8 +105,8 @@ void check_run(const Compiled& of, const Schedule& schedule, bool all_alike = tr
 void check_sizes(const Compiled& of, const std::vector<int>& sizes, bool all_alike = true) {
   CAPTURE(sizes);
   const StageGraph graph = sized(of.program, sizes);
-  check_run(of, kfkb(graph, kMicrobatches, {1}), all_alike);
-  check_run(of, gpipe(graph, kMicrobatches), all_alike);
+  check_run(of, kfkb(graph, kSizedMicrobatches, {1}), all_alike);
+  check_run(of, gpipe(graph, kSizedMicrobatches), all_alike);
 }
 
 TEST_CASE("two stages of different sizes train as one process does", "[executor][sizes]") {
@@ -131,7 +131,7 @@ TEST_CASE("sizes may grow and shrink along a chain", "[executor][sizes]") {
 TEST_CASE("groups of k microbatches of any size train as one process does", "[executor][sizes]") {
   torch::manual_seed(33);
   const Compiled chain = compiled(std::make_shared<testing::Chain>(3));
-  check_run(chain, kfkb(sized(chain.program, {1, 2, 1}), kMicrobatches, {2, 3, 4}));
+  check_run(chain, kfkb(sized(chain.program, {1, 2, 1}), kSizedMicrobatches, {2, 3, 4}));
 }
 
 TEST_CASE("stages that several of other sizes read have all gradients", "[executor][sizes]") {
@@ -153,11 +153,11 @@ TEST_CASE("a plan regroups what crosses between sizes, and what the driver sends
           "[plan][sizes]") {
   torch::manual_seed(41);
   const Compiled chain = compiled(std::make_shared<testing::Chain>(2));
-  const Schedule schedule = kfkb(sized(chain.program, {1, 2}), kMicrobatches, {1});
+  const Schedule schedule = kfkb(sized(chain.program, {1, 2}), kSizedMicrobatches, {1});
   Plan plan = lower_schedule(
       resize(chain.program, {1, 2}), schedule, Layout::of(schedule), /*training=*/true);
-  CHECK(plan.microbatches == kMicrobatches);
-  CHECK(plan.losses == kMicrobatches / 2);
+  CHECK(plan.microbatches == kSizedMicrobatches);
+  CHECK(plan.losses == kSizedMicrobatches / 2);
   std::vector<int> joints(2), cuts(2);
   for (std::size_t r = 0; r < 2; ++r) {
     for (const Instruction& i : plan.ranks[r].instructions) {
@@ -211,9 +211,9 @@ TEST_CASE("stages of different sizes are recomputed with the bits of those that 
     CHECK(stage.recomputes());
   }
   check_sizes(again, sizes, /*all_alike=*/false);
-  const Schedule schedule = kfkb(sized(kept.program, sizes), kMicrobatches, {1});
-  Pipeline keeping(kept.program, schedule, {.optimizer = kOptimizer});
-  Pipeline recomputing(again.program, schedule, {.optimizer = kOptimizer});
+  const Schedule schedule = kfkb(sized(kept.program, sizes), kSizedMicrobatches, {1});
+  Pipeline keeping(kept.program, schedule, {.optimizer = kSizedOptimizer});
+  Pipeline recomputing(again.program, schedule, {.optimizer = kSizedOptimizer});
   for (int step = 0; step < 2; ++step) {
     const auto expected = keeping.step(kept.inputs, kept.labels);
     const auto found = recomputing.step(again.inputs, again.labels);
@@ -251,7 +251,7 @@ TEST_CASE("an input that every microbatch gets whole is whole for larger ones",
                                  {.inputs = inputs,
                                   .labels = labels,
                                   .loss = testing::mean_square,
-                                  .microbatches = kMicrobatches})};
+                                  .microbatches = kSizedMicrobatches})};
   check_sizes(shifted, {1, 2});
   check_sizes(shifted, {3, 2});
 }
@@ -290,33 +290,33 @@ TEST_CASE("schedules with sizes that cannot run are refused", "[compiler][sizes]
     return refusal([&] { check(chain.program, schedule).or_throw(); }, Errc::ScheduleInvalid);
   };
   Schedule::Row both;
-  for (int m = 0; m < kMicrobatches; ++m) {
+  for (int m = 0; m < kSizedMicrobatches; ++m) {
     both.push_back(cells::F(0, m));
   }
-  for (int m = 0; m < kMicrobatches / 2; ++m) {
+  for (int m = 0; m < kSizedMicrobatches / 2; ++m) {
     both.push_back(cells::F(1, m));
     both.push_back(cells::B(1, m));
   }
-  for (int m = 0; m < kMicrobatches; ++m) {
+  for (int m = 0; m < kSizedMicrobatches; ++m) {
     both.push_back(cells::B(0, m));
   }
-  CHECK_THAT(
-      complaint(Schedule(Schedule::Form::List,
-                         {both},
-                         {.microbatches = kMicrobatches, .graph = sized(chain.program, {1, 2})})),
-      ContainsSubstring("both are on one row"));
+  CHECK_THAT(complaint(Schedule(
+                 Schedule::Form::List,
+                 {both},
+                 {.microbatches = kSizedMicrobatches, .graph = sized(chain.program, {1, 2})})),
+             ContainsSubstring("both are on one row"));
   CHECK_THAT(complaint(gpipe(sized(chain.program, {1, 5}), 10)), ContainsSubstring("V34"));
   // Two pipelines in opposite directions are replicas of each other.
-  const Schedule mirrored = chimera(2, kMicrobatches / 2);
+  const Schedule mirrored = chimera(2, kSizedMicrobatches / 2);
   Schedule::Headers headers = mirrored.headers();
-  headers.microbatches = kMicrobatches;
+  headers.microbatches = kSizedMicrobatches;
   headers.graph->set_microbatch_sizes({2, 2, 2, 2});
   CHECK_THAT(complaint(Schedule(mirrored.form(), mirrored.rows(), headers)),
              ContainsSubstring("leave its @replicas or its @sizes out"));
   const Program again = resize(chain.program, {1, 2});
   CHECK_THAT(refusal(
                  [&] {
-                   check(again, gpipe(sized(chain.program, {1, 2}), kMicrobatches)).or_throw();
+                   check(again, gpipe(sized(chain.program, {1, 2}), kSizedMicrobatches)).or_throw();
                  },
                  Errc::ScheduleInvalid),
              ContainsSubstring("compiled from a module"));

@@ -19,9 +19,9 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-constexpr int kMicrobatches = 4;
-constexpr std::int64_t kRows = 2;  // of a microbatch
-const Optimizer kOptimizer = AdamW{.lr = 1e-2};
+constexpr int kTrainerMicrobatches = 4;
+constexpr std::int64_t kTrainerRows = 2;  // of a microbatch
+const Optimizer kTrainerOptimizer = AdamW{.lr = 1e-2};
 
 struct Model {
   Program program;
@@ -30,7 +30,7 @@ struct Model {
 
 Model llama() {
   torch::manual_seed(51);
-  const torch::Tensor tokens = torch::randint(32, {kMicrobatches * kRows, 9});
+  const torch::Tensor tokens = torch::randint(32, {kTrainerMicrobatches * kTrainerRows, 9});
   const Batch inputs{tokens.slice(1, 0, 8).contiguous()};
   const Batch labels{tokens.slice(1, 1, 9).contiguous()};
   examples::Llama module(examples::LlamaOptions{
@@ -39,7 +39,7 @@ Model llama() {
                   {.inputs = inputs,
                    .labels = labels,
                    .loss = examples::next_token_loss,
-                   .microbatches = kMicrobatches}),
+                   .microbatches = kTrainerMicrobatches}),
           inputs,
           labels};
 }
@@ -47,8 +47,8 @@ Model llama() {
 /// Its loss compares all samples of a microbatch with each other.
 Model clip() {
   torch::manual_seed(52);
-  const Batch inputs{torch::randn({kMicrobatches * kRows, 3, 8, 8}),
-                     torch::randint(255, {kMicrobatches * kRows, 6})};
+  const Batch inputs{torch::randn({kTrainerMicrobatches * kTrainerRows, 3, 8, 8}),
+                     torch::randint(255, {kTrainerMicrobatches * kTrainerRows, 6})};
   examples::Clip module(examples::ClipOptions{.image = 8,
                                               .patch = 4,
                                               .sequence = 6,
@@ -57,18 +57,18 @@ Model clip() {
                                               .ffn = 24,
                                               .embed = 8,
                                               .stages = 3});
-  return {
-      compile(
-          module,
-          {.inputs = inputs, .loss = examples::contrastive_loss, .microbatches = kMicrobatches}),
-      inputs,
-      {}};
+  return {compile(module,
+                  {.inputs = inputs,
+                   .loss = examples::contrastive_loss,
+                   .microbatches = kTrainerMicrobatches}),
+          inputs,
+          {}};
 }
 
 Schedule schedule_of(const Model& model, const std::vector<int>& sizes) {
   StageGraph graph = model.program.stage_graph();
   graph.set_microbatch_sizes(sizes);
-  return kfkb(graph, kMicrobatches, {1});
+  return kfkb(graph, kTrainerMicrobatches, {1});
 }
 
 void check_weights(Trainer& trainer, const Reference& reference, double tolerance) {
@@ -93,13 +93,13 @@ void check_training(const Model& model,
                     bool mirror = false) {
   CAPTURE(sizes, mirror);
   Trainer trainer(
-      model.program, schedule_of(model, sizes), kOptimizer, {.seed = 5, .mirror = mirror});
-  Reference same(resize(model.program, sizes), kOptimizer, {.seed = 5});
-  Reference one_size(model.program, kOptimizer, {.seed = 5});
+      model.program, schedule_of(model, sizes), kTrainerOptimizer, {.seed = 5, .mirror = mirror});
+  Reference same(resize(model.program, sizes), kTrainerOptimizer, {.seed = 5});
+  Reference one_size(model.program, kTrainerOptimizer, {.seed = 5});
   const auto check_step = [&](const StepResult& found, const ReferenceStep& expected) {
     CHECK(found.losses == expected.losses);
     CHECK(found.mean_loss == expected.mean_loss);
-    CHECK(found.losses.size() % static_cast<std::size_t>(kMicrobatches / sizes.back()) == 0);
+    CHECK(found.losses.size() % static_cast<std::size_t>(kTrainerMicrobatches / sizes.back()) == 0);
   };
   check_step(trainer.step(model.inputs, model.labels).get(), same.step(model.inputs, model.labels));
   const ReferenceStep uniform = one_size.step(model.inputs, model.labels);
@@ -112,7 +112,7 @@ void check_training(const Model& model,
     (void)one_size.accumulate(model.inputs, model.labels);
     const ReferenceStep second = one_size.step(model.inputs, model.labels);
     CHECK(last.mean_loss == Catch::Approx(second.mean_loss).epsilon(1e-4));
-    CHECK(uniform.losses.size() == kMicrobatches);
+    CHECK(uniform.losses.size() == kTrainerMicrobatches);
   }
 }
 
@@ -140,7 +140,7 @@ TEST_CASE("the towers of a CLIP take microbatches of other sizes than its head",
 TEST_CASE("a trainer with sizes refuses evaluations and batches of other shapes",
           "[executor][sizes]") {
   const Model model = llama();
-  Trainer trainer(model.program, schedule_of(model, {1, 2, 1}), kOptimizer);
+  Trainer trainer(model.program, schedule_of(model, {1, 2, 1}), kTrainerOptimizer);
   const std::vector<LabeledBatch> one_batch{{model.inputs, model.labels}};
   const auto check_refused = [](auto&& evaluation) {
     CHECK_THAT(refusal(evaluation),
@@ -156,7 +156,7 @@ TEST_CASE("a trainer with sizes refuses evaluations and batches of other shapes"
   CHECK_THAT(refusal([&] { (void)trainer.step(half(model.inputs), half(model.labels)); },
                      Errc::CompileShape),
              ContainsSubstring("pass the same shape"));
-  CHECK(trainer.step(model.inputs, model.labels).get().losses.size() == kMicrobatches);
+  CHECK(trainer.step(model.inputs, model.labels).get().losses.size() == kTrainerMicrobatches);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr int kMicrobatches = 4;
+constexpr int kTimedMicrobatches = 4;
 
 struct Recorded {
   Plan plan;
@@ -26,8 +26,8 @@ Recorded record(bool on, bool training = true) {
                                   {.inputs = inputs,
                                    .labels = labels,
                                    .loss = testing::mean_square,
-                                   .microbatches = kMicrobatches});
-  const Schedule schedule = one_f_one_b(program.stage_graph(), kMicrobatches);
+                                   .microbatches = kTimedMicrobatches});
+  const Schedule schedule = one_f_one_b(program.stage_graph(), kTimedMicrobatches);
   testing::Pipeline pipeline(program, schedule, {.record_timeline = on});
   (void)pipeline.step(inputs, labels, training);
   auto outcome = pipeline.step(inputs, labels, training);
@@ -90,7 +90,7 @@ TEST_CASE(
       }
     }
   }
-  CHECK(received == 2 * 2 * kMicrobatches);  // two boundaries, there and back
+  CHECK(received == 2 * 2 * kTimedMicrobatches);  // two boundaries, there and back
 }
 
 TEST_CASE("what a rank holds rises and falls to nothing by the end of a step",

@@ -31,8 +31,8 @@ torch::Tensor loss(const torch::Tensor& output, const torch::Tensor& label) {
   return torch::mse_loss(output, label);
 }
 
-struct Run {
-  explicit Run(Buffered& module)
+struct BufferRun {
+  explicit BufferRun(Buffered& module)
       : program(compile(
             module,
             {.inputs = {torch::ones({2, 4})}, .labels = {torch::ones({2, 1})}, .loss = loss})),
@@ -80,7 +80,7 @@ TEST_CASE(
     module.register_buffer(c10::toString(type), buffer);
     ++types;
   }
-  Run run(module);
+  BufferRun run(module);
   (void)run.trainer.step({torch::ones({2, 4})}, {torch::ones({2, 1})}).get();
   run.trainer.save(path);
   run.trainer.load(path);

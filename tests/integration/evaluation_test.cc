@@ -39,14 +39,14 @@ Classifier classifier() {
   return Classifier();
 }
 
-Data batch_of(std::int64_t rows, int seed) {
+Data random_batch(std::int64_t rows, int seed) {
   auto generator = at::detail::createCPUGenerator(static_cast<std::uint64_t>(seed));
   const auto x = torch::randn({rows, kWide}, generator);
   return {.inputs = {x}, .labels = {x.narrow(1, 0, kClasses).argmax(1)}};
 }
 
 Program compiled(const Classifier& model, int microbatches = 4, Cut cut = {}) {
-  const Data example = batch_of(16, 0);
+  const Data example = random_batch(16, 0);
   return compile(model,
                  {.inputs = example.inputs,
                   .labels = example.labels,
@@ -69,7 +69,7 @@ Classifier with_state(Trainer& trainer) {
 
 void train(Trainer& trainer, int steps) {
   for (int i = 0; i < steps; ++i) {
-    const Data batch = batch_of(16, i);
+    const Data batch = random_batch(16, i);
     (void)trainer.step(batch.inputs, batch.labels).get();
   }
 }
@@ -112,7 +112,7 @@ TEST_CASE(
   std::vector<LabeledBatch> batches;
   std::vector<torch::Tensor> outputs, labels;
   for (const std::int64_t rows : {16, 13, 1}) {
-    const Data batch = batch_of(rows, 40 + static_cast<int>(rows));
+    const Data batch = random_batch(rows, 40 + static_cast<int>(rows));
     const auto predicted = trainer.predict(batch.inputs);
     REQUIRE(predicted.size() == 1);
     const auto expected = copy->forward(batch.inputs[0].tensor);
@@ -147,7 +147,7 @@ TEST_CASE("EV-2: a module is captured in evaluation mode once, not for every bat
   const Program program = compiled(model);
   Trainer trainer(Cluster::local(3), program, one_f_one_b(3, 4), Sgd{});
   Trainer other(Cluster::local(3), program, one_f_one_b(3, 4), Sgd{});
-  const Data batch = batch_of(16, 1);
+  const Data batch = random_batch(16, 1);
   const auto calls = [&](auto&& body) {
     const int before = model->calls;
     body();
@@ -267,7 +267,7 @@ TEST_CASE("what cannot be evaluated is told, and training goes on", "[integratio
   Classifier model = classifier();
   const Program program = compiled(model);
   Trainer trainer(Cluster::local(3), program, one_f_one_b(3, 4), Sgd{});
-  const Data batch = batch_of(16, 1);
+  const Data batch = random_batch(16, 1);
   const auto measure = [&](const Metric& metric) {
     (void)trainer.evaluate({{batch.inputs, batch.labels}}, {metric});
   };
@@ -305,7 +305,7 @@ TEST_CASE("what cannot be evaluated is told, and training goes on", "[integratio
       Errc::UsageArgument);
   train(trainer, 1);
 
-  const Data example = batch_of(16, 0);
+  const Data example = random_batch(16, 0);
   const Program orphan = [&] {
     ClassifierImpl gone;
     return compile(gone,

@@ -16,8 +16,8 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 
 /// A trainer of two stages one of which can be made to fail.
-struct Fixture {
-  explicit Fixture(int stages = 2, TrainerOptions options = {})
+struct FailingRun {
+  explicit FailingRun(int stages = 2, TrainerOptions options = {})
       : program(make_program({.stages = stages})),
         cluster(Cluster::local(stages)),
         trainer(cluster, program, make_schedule("1f1b", program), AdamW{.lr = 1e-2}, [&] {
@@ -33,7 +33,7 @@ struct Fixture {
 
 TEST_CASE("a worker that throws fails the step with its place and cause, and no weight changes",
           "[integration][failure]") {
-  Fixture f(4);
+  FailingRun f(4);
   (void)step_of(f.trainer, 0).get();
   const StateDict before = f.trainer.state_dict();
 
@@ -60,7 +60,7 @@ TEST_CASE("a worker that throws fails the step with its place and cause, and no 
 
 TEST_CASE("an operator that throws on a worker fails the step, and the next step works",
           "[integration][failure]") {
-  Fixture f;
+  FailingRun f;
   const Data bad = data_with_bad_token();
   const Error error = error_of(f.trainer.step(bad.inputs, bad.labels));
   CHECK(error.code() == Errc::DeviceFailed);
@@ -101,20 +101,20 @@ TEST_CASE("a worker out of memory fails the step as such", "[integration][failur
 
 TEST_CASE("a step under way behind a failed one is done as if nothing had been",
           "[integration][failure]") {
-  Fixture f;
+  FailingRun f;
   f.failing->fail_at(first(f.trainer.plan(), Rank(1), Op::Run));
   const StepFuture failing = step_of(f.trainer, 0);
   const StepFuture next = step_of(f.trainer, 0);
   CHECK(error_of(failing).code() == Errc::WorkerFailed);
-  Fixture undisturbed;
+  FailingRun undisturbed;
   CHECK(next.get().losses == step_of(undisturbed.trainer, 0).get().losses);
   CHECK(same_bits(f.trainer.state_dict(), undisturbed.trainer.state_dict()));
 }
 
 TEST_CASE("200 failures anywhere before the commit change no bit of the training",
           "[integration][failure]") {
-  Fixture f(4);
-  Fixture undisturbed(4);
+  FailingRun f(4);
+  FailingRun undisturbed(4);
   std::mt19937 random(20240607);
   for (int i = 0; i < 200; ++i) {
     const Rank rank(static_cast<int>(random() % 4));
@@ -140,7 +140,7 @@ TEST_CASE("a rank that fails inside its update loses the weights until a checkpo
           "[integration][failure]") {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/a.ckpt";
-  Fixture f;
+  FailingRun f;
   (void)step_of(f.trainer, 0).get();
   f.trainer.save(path);
   const StateDict saved = f.trainer.state_dict();
@@ -163,7 +163,7 @@ TEST_CASE("a rank that never answers is named when the step's deadline has passe
           "[integration][failure]") {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/a.ckpt";
-  Fixture f(2, {.step_deadline = std::chrono::seconds(6)});
+  FailingRun f(2, {.step_deadline = std::chrono::seconds(6)});
   f.trainer.save(path);
   f.failing->stop_at(first(f.trainer.plan(), Rank(1), Op::Run));
   const Error error = error_of(step_of(f.trainer, 0));
@@ -180,7 +180,7 @@ TEST_CASE("a rank that never answers is named when the step's deadline has passe
 }
 
 TEST_CASE("whom ranks wait for in their vote is told while they wait", "[integration][failure]") {
-  Fixture f(4);
+  FailingRun f(4);
   f.failing->stop_at(first(f.trainer.plan(), Rank(2), Op::Vote));
   const StepFuture step = step_of(f.trainer, 0);
   f.failing->wait_until_stopped();
@@ -194,7 +194,7 @@ TEST_CASE("whom ranks wait for in their vote is told while they wait", "[integra
 
 TEST_CASE("a rank that hangs while the others vote is named, with who waits for it",
           "[integration][failure]") {
-  Fixture f(4, {.step_deadline = std::chrono::seconds(6)});
+  FailingRun f(4, {.step_deadline = std::chrono::seconds(6)});
   f.failing->stop_at(first(f.trainer.plan(), Rank(2), Op::Vote));
   const Error error = error_of(step_of(f.trainer, 0));
   CHECK(error.code() == Errc::ClusterTimeout);
@@ -236,7 +236,7 @@ TEST_CASE("a status names the instruction of the plan that runs, be it an evalua
 TEST_CASE("however short a step's deadline is, state has its own", "[integration][failure]") {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/a.ckpt";
-  Fixture f(2, {.step_deadline = std::chrono::milliseconds(1)});
+  FailingRun f(2, {.step_deadline = std::chrono::milliseconds(1)});
   f.trainer.save(path);
   const StateDict before = f.trainer.state_dict();
   f.trainer.load(path);
@@ -277,7 +277,7 @@ TEST_CASE("a gradient that is not finite stops the step before any weight change
 TEST_CASE("shutting down cancels the steps under way", "[integration][failure]") {
   std::vector<StepFuture> steps;
   {
-    Fixture f;
+    FailingRun f;
     f.failing->stop_at(first(f.trainer.plan(), Rank(0), Op::Run));
     steps.push_back(step_of(f.trainer, 0));
     steps.push_back(step_of(f.trainer, 1));
@@ -296,7 +296,7 @@ TEST_CASE("shutting down leaves a rank behind that does not end", "[integration]
   std::shared_ptr<FailingRank> failing;
   StepFuture step;
   {
-    Fixture f(2, {.end_deadline = std::chrono::milliseconds(100)});
+    FailingRun f(2, {.end_deadline = std::chrono::milliseconds(100)});
     failing = f.failing;
     failing->stop_at(first(f.trainer.plan(), Rank(1), Op::Run));
     step = step_of(f.trainer, 0);

@@ -14,9 +14,9 @@ using Catch::Matchers::ContainsSubstring;
 constexpr int kSteps = 3;
 
 /// Trains on `cluster` and beside it in one process, and compares all that comes of it.
-void check_equal_to_one_process(const Cluster& cluster,
-                                const ModelOptions& model,
-                                const std::string& schedule) {
+void check_processes_equal_to_one(const Cluster& cluster,
+                                  const ModelOptions& model,
+                                  const std::string& schedule) {
   const Program program = make_program(model);
   Trainer trainer(
       cluster, program, make_schedule(schedule, program), AdamW{.lr = 1e-2}, {.seed = 5});
@@ -35,9 +35,9 @@ TEST_CASE("ranks that are processes give the bits of one process", "[integration
   const Cluster cluster = Cluster::spawn(4);
   for (const char* schedule : {"gpipe", "1f1b", "own"}) {
     CAPTURE(schedule);
-    check_equal_to_one_process(cluster, {.stages = 4, .dropout = 0.2}, schedule);
+    check_processes_equal_to_one(cluster, {.stages = 4, .dropout = 0.2}, schedule);
   }
-  check_equal_to_one_process(cluster, {.stages = 4, .tied = true}, "1f1b");
+  check_processes_equal_to_one(cluster, {.stages = 4, .tied = true}, "1f1b");
 }
 
 TEST_CASE("so do several ranks in a process, and threads beside processes",
@@ -45,7 +45,7 @@ TEST_CASE("so do several ranks in a process, and threads beside processes",
   const auto options = GENERATE(SpawnOptions{.ranks_per_process = 2},
                                 SpawnOptions{.local_ranks = 2},
                                 SpawnOptions{.ranks_per_process = 3, .local_ranks = 1});
-  check_equal_to_one_process(Cluster::spawn(4, options), {.stages = 4, .dropout = 0.2}, "1f1b");
+  check_processes_equal_to_one(Cluster::spawn(4, options), {.stages = 4, .dropout = 0.2}, "1f1b");
 }
 
 /// Weights after `steps` steps of a run that nothing happens to.

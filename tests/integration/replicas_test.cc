@@ -13,11 +13,11 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-const ModelOptions kModel{.stages = 2, .dropout = 0.2, .statistics = false};
+const ModelOptions kReplicatedModel{.stages = 2, .dropout = 0.2, .statistics = false};
 
 TEST_CASE("each replica draws the random numbers of its own microbatches",
           "[integration][replicas]") {
-  const Program program = make_program(kModel);
+  const Program program = make_program(kReplicatedModel);
   Cluster cluster = Cluster::local(2);
   Trainer trainer(cluster, program, dualpipe(2, kMicrobatches), AdamW{.lr = 1e-2}, {.seed = 5});
   Reference reference(program, AdamW{.lr = 1e-2}, {.seed = 5, .threads = 1});
@@ -31,7 +31,7 @@ TEST_CASE("each replica draws the random numbers of its own microbatches",
 
 TEST_CASE("a rank that fails before its reduction changes no weight, and the next step works",
           "[integration][replicas]") {
-  const Program program = make_program(kModel);
+  const Program program = make_program(kReplicatedModel);
   Cluster cluster = Cluster::local(2);
   const auto failing = std::make_shared<FailingRank>();
   Trainer trainer(cluster,

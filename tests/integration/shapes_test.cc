@@ -58,7 +58,7 @@ Data batch_of(std::int64_t rows, std::int64_t length, std::int64_t step) {
   return {.inputs = {tokens}, .labels = {tokens.sum(1).remainder(kClasses)}};
 }
 
-Program compiled(const std::shared_ptr<Reader>& model, int shapes = 8) {
+Program compiled_reader(const std::shared_ptr<Reader>& model, int shapes = 8) {
   const Data example = batch_of(16, 5, 0);
   return compile(model,
                  {.inputs = example.inputs,
@@ -79,7 +79,7 @@ TEST_CASE("steps of other shapes have the bits of one process, in threads and in
           "[integration][shapes]") {
   const auto model = reader();
   model->dropout = 0.3;
-  const Program program = compiled(model);
+  const Program program = compiled_reader(model);
   const bool processes = GENERATE(false, true);
   Trainer trainer = trainer_of(processes ? Cluster::spawn(2) : Cluster::local(2), program);
   Reference reference(program, AdamW{.lr = 1e-2}, {.seed = 5, .threads = 1});
@@ -102,7 +102,7 @@ TEST_CASE("steps of other shapes have the bits of one process, in threads and in
 TEST_CASE("PT-2: parts weigh by their samples: loss and gradient are the means over all samples",
           "[integration][shapes]") {
   const auto model = reader();
-  const Program program = compiled(model);
+  const Program program = compiled_reader(model);
   Trainer trainer = trainer_of(Cluster::local(2), program);
   Reference reference(program, Sgd{.lr = 0.0}, {});
   const Data batch = batch_of(13, 5, 1);
@@ -135,7 +135,7 @@ TEST_CASE("a shape that cannot be had is told by step itself, and the trainer go
   auto model = reader();
   model->throws_at = 3;
   model->other_below = 2;
-  const Program program = compiled(model, 3);
+  const Program program = compiled_reader(model, 3);
   Trainer trainer = trainer_of(Cluster::local(2), program);
   const auto refused = [&](std::int64_t rows, std::int64_t length, Errc code) {
     const Data batch = batch_of(rows, length, 0);
@@ -166,7 +166,7 @@ TEST_CASE("a shape that cannot be had is told by step itself, and the trainer go
 TEST_CASE("a program keeps a module that is shared, and tells of another that is gone",
           "[integration][shapes]") {
   auto shared = reader();
-  const Program kept = compiled(shared);
+  const Program kept = compiled_reader(shared);
   const Data example = batch_of(16, 5, 0);
   const CompileOptions options{.inputs = example.inputs,
                                .labels = example.labels,
@@ -191,7 +191,7 @@ TEST_CASE("a program keeps a module that is shared, and tells of another that is
 }
 
 TEST_CASE("a process that replaces another is told of all shapes", "[integration][shapes]") {
-  const Program program = compiled(reader());
+  const Program program = compiled_reader(reader());
   Cluster cluster = Cluster::spawn(2);
   Trainer trainer = trainer_of(cluster, program);
   Trainer undisturbed = trainer_of(Cluster::local(2), program);

@@ -13,7 +13,7 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using Names = std::vector<std::string>;
 
-constexpr int kSteps = 2;
+constexpr int kStatisticsSteps = 2;
 
 /// The buffers of a pipelined run that do not have the bits of one process.
 Names differing_buffers(const Program& program, const Schedule& schedule) {
@@ -21,7 +21,7 @@ Names differing_buffers(const Program& program, const Schedule& schedule) {
   const Optimizer optimizer = AdamW{.lr = 1e-2};
   Trainer trainer(cluster, program, schedule, optimizer, {.seed = 5});
   Reference reference(program, optimizer, {.seed = 5, .threads = 1});
-  for (int i = 0; i < kSteps; ++i) {
+  for (int i = 0; i < kStatisticsSteps; ++i) {
     const Data batch = data(i);
     const StepResult pipelined = trainer.step(batch.inputs, batch.labels).get();
     CHECK(pipelined.losses == reference.step(batch.inputs, batch.labels).losses);

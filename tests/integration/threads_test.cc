@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kWidth =
     512;  // its matrices are large enough for LibTorch to share them out
 
-struct Wide : torch::nn::Module {
+struct WideLinear : torch::nn::Module {
   torch::nn::Linear a{register_module("a", torch::nn::Linear(kWidth, kWidth))};
   torch::nn::Linear b{register_module("b", torch::nn::Linear(kWidth, kWidth))};
   torch::Tensor forward(torch::Tensor x) {
@@ -44,7 +44,7 @@ void on_a_thread_of_two(Work&& work) {
 }
 
 Program compile_wide(const torch::Tensor& x) {
-  return compile(std::make_shared<Wide>(),
+  return compile(std::make_shared<WideLinear>(),
                  {.inputs = {x},
                   .labels = {x},
                   .loss = [](torch::Tensor o, torch::Tensor y) { return (o - y).pow(2).mean(); },

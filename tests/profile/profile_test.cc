@@ -20,12 +20,12 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using tests::TemporaryFolder;
 
-constexpr int kWidth = 8;
+constexpr int kProfiledWidth = 8;
 
 struct Profiled {
   TemporaryFolder folder;
-  torch::Tensor x = torch::randn({8, kWidth});
-  std::shared_ptr<testing::Chain> net = std::make_shared<testing::Chain>(2, kWidth);
+  torch::Tensor x = torch::randn({8, kProfiledWidth});
+  std::shared_ptr<testing::Chain> net = std::make_shared<testing::Chain>(2, kProfiledWidth);
   Program program =
       compile(net, {.inputs = {x}, .labels = {x}, .loss = testing::mean_square, .microbatches = 2});
 
@@ -63,7 +63,8 @@ TEST_CASE("a profile has all that planners read, on every size", "[profile]") {
   CHECK(tanh->reads.size() == 1);
   REQUIRE(costs.parameters.size() == 4);
   CHECK(costs.parameters[0].name == "layer0.weight");
-  CHECK(costs.parameters[0].held == 4 * kWidth * kWidth * sizeof(float));  // of AdamW
+  CHECK(costs.parameters[0].held ==
+        4 * kProfiledWidth * kProfiledWidth * sizeof(float));  // of AdamW
   double update = 0, weight = 0;
   for (const OperatorCost& cost : costs.operators) {
     CHECK(cost.forward > 0);
@@ -158,7 +159,7 @@ TEST_CASE("sizes that do not work are refused with what would do", "[profile][ba
 /// Computes something else where there are more rows.
 struct ByRows : torch::nn::Module {
   torch::nn::Linear a{nullptr};
-  ByRows() { a = register_module("a", torch::nn::Linear(kWidth, kWidth)); }
+  ByRows() { a = register_module("a", torch::nn::Linear(kProfiledWidth, kProfiledWidth)); }
   torch::Tensor forward(torch::Tensor x) {
     return x.size(0) > 2 ? torch::tanh(a(x)) : torch::relu(a(x));
   }
@@ -168,7 +169,7 @@ TEST_CASE("other operators on another size are an error that names them (PRF-2)"
           "[profile][bad-input]") {
   const TemporaryFolder folder;
   const auto net = std::make_shared<ByRows>();
-  const auto x = torch::randn({4, kWidth});
+  const auto x = torch::randn({4, kProfiledWidth});
   const Program program =
       compile(net, {.inputs = {x}, .labels = {x}, .loss = testing::mean_square});
   const std::string text = refusal(

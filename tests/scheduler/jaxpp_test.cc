@@ -16,11 +16,11 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-std::string complaint(const std::string& text) {
+std::string jaxpp_complaint(const std::string& text) {
   return refusal([&] { (void)parse_jaxpp(text); }, Errc::ScheduleParse);
 }
 
-std::string not_written(const Schedule& schedule) {
+std::string not_written_for_jaxpp(const Schedule& schedule) {
   return refusal([&] { (void)to_jaxpp(schedule, schedule.stage_graph()); },
                  Errc::ScheduleParameter);
 }
@@ -93,19 +93,21 @@ TEST_CASE("a schedule with halves has no whole backward in JaxPP's array", "[sch
 }
 
 TEST_CASE("what is no array of JaxPP is refused with its place", "[scheduler][jaxpp]") {
-  CHECK_THAT(complaint("[[None,\n  Tusk(stage_id=0, mubatch_idx=0, fwd_or_bwd=TaskType.FWD)]]"),
-             ContainsSubstring("line 2, column 3") && ContainsSubstring("'Tusk' is no Task"));
-  CHECK_THAT(complaint("[[Task(stage_id=0, mubatch_idx=0, fwd_or_bwd=TaskType.UPD)]]"),
+  CHECK_THAT(
+      jaxpp_complaint("[[None,\n  Tusk(stage_id=0, mubatch_idx=0, fwd_or_bwd=TaskType.FWD)]]"),
+      ContainsSubstring("line 2, column 3") && ContainsSubstring("'Tusk' is no Task"));
+  CHECK_THAT(jaxpp_complaint("[[Task(stage_id=0, mubatch_idx=0, fwd_or_bwd=TaskType.UPD)]]"),
              ContainsSubstring("line 1, column 3") && ContainsSubstring("BWD_I or BWD_W"));
-  CHECK_THAT(complaint("[[Task(stage_id=0, fwd_or_bwd=TaskType.FWD)]]"),
+  CHECK_THAT(jaxpp_complaint("[[Task(stage_id=0, fwd_or_bwd=TaskType.FWD)]]"),
              ContainsSubstring("mubatch_idx= with a number") && ContainsSubstring("none"));
-  CHECK_THAT(complaint("[[Task(stage_id=70000, mubatch_idx=0, fwd_or_bwd=TaskType.FWD)]]"),
+  CHECK_THAT(jaxpp_complaint("[[Task(stage_id=70000, mubatch_idx=0, fwd_or_bwd=TaskType.FWD)]]"),
              ContainsSubstring("below 65536") && ContainsSubstring("'70000'"));
-  CHECK_THAT(complaint("[[Task(0, 0, TaskType.FWD)]]"),
+  CHECK_THAT(jaxpp_complaint("[[Task(0, 0, TaskType.FWD)]]"),
              ContainsSubstring("write every argument with its name"));
-  CHECK_THAT(complaint("[[Pair((Task(stage_id=0, mubatch_idx=0, fwd_or_bwd=TaskType.FWD),))]]"),
-             ContainsSubstring("'Pair' is no FusedTask"));
-  CHECK_THAT(complaint("[[Task(stage_id=0, stage_id=1, mubatch_idx=0)]]"),
+  CHECK_THAT(
+      jaxpp_complaint("[[Pair((Task(stage_id=0, mubatch_idx=0, fwd_or_bwd=TaskType.FWD),))]]"),
+      ContainsSubstring("'Pair' is no FusedTask"));
+  CHECK_THAT(jaxpp_complaint("[[Task(stage_id=0, stage_id=1, mubatch_idx=0)]]"),
              ContainsSubstring("'stage_id' appears twice"));
   const char* broken = GENERATE("",
                                 "[",
@@ -121,21 +123,23 @@ TEST_CASE("what is no array of JaxPP is refused with its place", "[scheduler][ja
                                 "[None]",
                                 "Task()");
   CAPTURE(broken);
-  (void)complaint(broken);
+  (void)jaxpp_complaint(broken);
 }
 
 TEST_CASE("all faults of a list are told at once", "[scheduler][jaxpp]") {
-  CHECK_THAT(complaint("[[Tusk(), Task(stage_id=0, mubatch_idx=0, fwd_or_bwd=TaskType.FWD)],\n"
-                       " [Task(stage_id=0, mubatch_idx=x, fwd_or_bwd=TaskType.FWD)]]"),
-             ContainsSubstring("2 faults") && ContainsSubstring("line 1, column 3: 'Tusk'") &&
-                 ContainsSubstring("line 2, column 3: a Task wants mubatch_idx="));
+  CHECK_THAT(
+      jaxpp_complaint("[[Tusk(), Task(stage_id=0, mubatch_idx=0, fwd_or_bwd=TaskType.FWD)],\n"
+                      " [Task(stage_id=0, mubatch_idx=x, fwd_or_bwd=TaskType.FWD)]]"),
+      ContainsSubstring("2 faults") && ContainsSubstring("line 1, column 3: 'Tusk'") &&
+          ContainsSubstring("line 2, column 3: a Task wants mubatch_idx="));
 }
 
 TEST_CASE("what JaxPP's array cannot say is refused", "[scheduler][jaxpp]") {
-  CHECK_THAT(not_written(Schedule::parse("0F0 0B0 0U")),
+  CHECK_THAT(not_written_for_jaxpp(Schedule::parse("0F0 0B0 0U")),
              ContainsSubstring("JaxPP's array cannot express 0U (row 0, column 2)"));
-  CHECK_THAT(not_written(Schedule::parse("0F0|0B0")), ContainsSubstring("one after the other"));
-  CHECK_THAT(not_written(Schedule::parse("@edges 0-2,1-2\n0F0 .\n1F0 .\n. 2F0")),
+  CHECK_THAT(not_written_for_jaxpp(Schedule::parse("0F0|0B0")),
+             ContainsSubstring("one after the other"));
+  CHECK_THAT(not_written_for_jaxpp(Schedule::parse("@edges 0-2,1-2\n0F0 .\n1F0 .\n. 2F0")),
              ContainsSubstring("no part of one chain"));
 }
 

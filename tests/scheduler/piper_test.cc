@@ -16,7 +16,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-std::string complaint(const std::string& text) {
+std::string piper_complaint(const std::string& text) {
   return refusal([&] { (void)parse_piper(text); }, Errc::ScheduleParse);
 }
 
@@ -101,38 +101,41 @@ TEST_CASE("Piper's directives go both ways", "[scheduler][piper]") {
 }
 
 TEST_CASE("directives that are no schedule are refused with their place", "[scheduler][piper]") {
-  CHECK_THAT(complaint(list({kSplit, kPlace})), ContainsSubstring("no order directive"));
-  CHECK_THAT(complaint(list({kSplit, kPlace, kOrder, kOrder})),
+  CHECK_THAT(piper_complaint(list({kSplit, kPlace})), ContainsSubstring("no order directive"));
+  CHECK_THAT(piper_complaint(list({kSplit, kPlace, kOrder, kOrder})),
              ContainsSubstring("line 4, column 2") && ContainsSubstring("have an order already"));
-  CHECK_THAT(complaint(list({kSplit, kSplit, kPlace, kOrder})),
+  CHECK_THAT(piper_complaint(list({kSplit, kSplit, kPlace, kOrder})),
              ContainsSubstring("only one split"));
-  CHECK_THAT(complaint(list({kPlace, kPlace, kOrder})), ContainsSubstring("placed twice"));
-  CHECK_THAT(complaint(list({kSplit, kOrder})), ContainsSubstring("stage 0 is placed nowhere"));
-  CHECK_THAT(complaint(list({kPlace, kOrder})), ContainsSubstring("exactly the tags PP and PASS"));
+  CHECK_THAT(piper_complaint(list({kPlace, kPlace, kOrder})), ContainsSubstring("placed twice"));
+  CHECK_THAT(piper_complaint(list({kSplit, kOrder})),
+             ContainsSubstring("stage 0 is placed nowhere"));
+  CHECK_THAT(piper_complaint(list({kPlace, kOrder})),
+             ContainsSubstring("exactly the tags PP and PASS"));
   CHECK_THAT(
-      complaint(list(
+      piper_complaint(list(
           {kSplit, kPlace, R"({"op": "place", "filter": {"PP": 1}, "devices": [1]})", kOrder})),
       ContainsSubstring("the devices [1] have no order"));
-  CHECK_THAT(complaint(list({R"({"op": "ordr", "filters": []})"})),
+  CHECK_THAT(piper_complaint(list({R"({"op": "ordr", "filters": []})"})),
              ContainsSubstring("did you mean order?"));
-  CHECK_THAT(complaint(list({R"({"op": "place", "filter": {"EP": 0}, "devices": [0]})"})),
+  CHECK_THAT(piper_complaint(list({R"({"op": "place", "filter": {"EP": 0}, "devices": [0]})"})),
              ContainsSubstring("the filter of one stage"));
-  CHECK_THAT(complaint(list({R"({"op": "place", "filter": {"PP": "*"}, "devices": [0]})"})),
+  CHECK_THAT(piper_complaint(list({R"({"op": "place", "filter": {"PP": "*"}, "devices": [0]})"})),
              ContainsSubstring("the filter of one stage"));
-  CHECK_THAT(complaint(list({R"({"op": "place", "filter": {"PP": 0}, "devices": [-1]})"})),
+  CHECK_THAT(piper_complaint(list({R"({"op": "place", "filter": {"PP": 0}, "devices": [-1]})"})),
              ContainsSubstring("a device is a number"));
-  CHECK_THAT(complaint(list({R"({"op": "split", "filter": {}, "dim_name": "MB"})"})),
+  CHECK_THAT(piper_complaint(list({R"({"op": "split", "filter": {}, "dim_name": "MB"})"})),
              ContainsSubstring("\"num_microbatches\" from 1"));
-  CHECK_THAT(complaint(list({R"({"op": "place", "filter": {"PP": 0}, "devices": [0, 0]})"})),
+  CHECK_THAT(piper_complaint(list({R"({"op": "place", "filter": {"PP": 0}, "devices": [0, 0]})"})),
              ContainsSubstring("device 0 is named twice"));
   CHECK_THAT(
-      complaint(list({kPlace, R"({"op": "place", "filter": {"PP": 1}, "devices": [0, 1]})"})),
+      piper_complaint(list({kPlace, R"({"op": "place", "filter": {"PP": 1}, "devices": [0, 1]})"})),
       ContainsSubstring("device 0 is in two sets"));
-  CHECK_THAT(complaint(list(
+  CHECK_THAT(piper_complaint(list(
                  {R"({"op": "split", "filter": {}, "dim_name": "PP", "num_microbatches": 2})"})),
              ContainsSubstring("'PP' is the tag of something else"));
   const auto order = [](const std::string& filters) {
-    return complaint(list({kSplit, kPlace, R"({"op": "order", "filters": )" + filters + "}"}));
+    return piper_complaint(
+        list({kSplit, kPlace, R"({"op": "order", "filters": )" + filters + "}"}));
   };
   CHECK_THAT(order(R"([[{"PP": 0, "MB": 0, "PASS": "F"}]])"), ContainsSubstring("two groups"));
   CHECK_THAT(order(R"([[{"PP": 0, "MB": 1, "PASS": "F"}], [{"PP": 0, "MB": 0, "PASS": "B"}]])"),
@@ -145,26 +148,27 @@ TEST_CASE("directives that are no schedule are refused with their place", "[sche
   CHECK_THAT(order(R"([[{"PP": 0, "MB": 0, "PASS": "W"}]])"), ContainsSubstring("F, B, BI or BW"));
   CHECK_THAT(order("[[]]"), ContainsSubstring("one filter or more"));
   CHECK_THAT(order("[{}]"), ContainsSubstring("the filters of a group"));
-  (void)complaint("");
-  (void)complaint("[");
-  (void)complaint("[1]");
-  (void)complaint("{}");
+  (void)piper_complaint("");
+  (void)piper_complaint("[");
+  (void)piper_complaint("[1]");
+  (void)piper_complaint("{}");
 }
 
 TEST_CASE("all faults of the directives are told at once", "[scheduler][piper]") {
-  CHECK_THAT(complaint(list({R"({"op": "ordr"})", R"({"op": "place", "filter": {}})", kSplit})),
-             ContainsSubstring("2 faults") && ContainsSubstring("'ordr'") &&
-                 ContainsSubstring("line 2, column 2: a place directive"));
+  CHECK_THAT(
+      piper_complaint(list({R"({"op": "ordr"})", R"({"op": "place", "filter": {}})", kSplit})),
+      ContainsSubstring("2 faults") && ContainsSubstring("'ordr'") &&
+          ContainsSubstring("line 2, column 2: a place directive"));
   const std::string order =
       R"({"op": "order", "filters": [[{"PP": 1, "MB": 0, "PASS": "F"}], [{"PP": 0, "MB": 7, "PASS": "B"}]]})";
-  CHECK_THAT(complaint(list({kSplit, kPlace, order})),
+  CHECK_THAT(piper_complaint(list({kSplit, kPlace, order})),
              ContainsSubstring("2 faults") && ContainsSubstring("stage 1 is placed nowhere") &&
                  ContainsSubstring("MB is 7, but the step is split into 1"));
 }
 
 TEST_CASE("an order over two sets of devices is refused", "[scheduler][piper]") {
   CHECK_THAT(
-      complaint(list(
+      piper_complaint(list(
           {kSplit,
            kPlace,
            R"({"op": "place", "filter": {"PP": 1}, "devices": [1]})",

@@ -15,7 +15,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-std::string complaint(const std::string& text) {
+std::string csv_complaint(const std::string& text) {
   return refusal([&] { (void)parse_pytorch_csv(text); }, Errc::ScheduleParse);
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("communication is written where the tasks need it", "[scheduler][pytor
 
 TEST_CASE("what PyTorch's reader takes silently is named with its place",
           "[scheduler][pytorch_csv]") {
-  CHECK_THAT(complaint("0F0,0B0\n1F0, 0F3junk"),
+  CHECK_THAT(csv_complaint("0F0,0B0\n1F0, 0F3junk"),
              ContainsSubstring("line 2, column 6") && ContainsSubstring("'0F3junk'"));
   const char* bad = GENERATE("0F3.5",
                              "0F3 0B0",
@@ -99,12 +99,12 @@ TEST_CASE("what PyTorch's reader takes silently is named with its place",
                              "0F99999999999",
                              "0F0;0B0");
   CAPTURE(bad);
-  CHECK_THAT(complaint(bad), ContainsSubstring("line 1, column 1"));
+  CHECK_THAT(csv_complaint(bad), ContainsSubstring("line 1, column 1"));
 }
 
 TEST_CASE("all actions outside the grammar are told at once, and what to do once",
           "[scheduler][pytorch_csv]") {
-  const std::string all = complaint("0F0,WHAT,0B0\n1F0,1BW1,1X0\n(0F0)OVERLAP_F_B");
+  const std::string all = csv_complaint("0F0,WHAT,0B0\n1F0,1BW1,1X0\n(0F0)OVERLAP_F_B");
   CHECK_THAT(all, ContainsSubstring("4 faults\nline 1, column 5: 'WHAT' is no action; an action"));
   CHECK_THAT(all, ContainsSubstring("\nline 2, column 5: '1BW1' is no action; BW is"));
   CHECK_THAT(all, ContainsSubstring("\nline 2, column 10: '1X0' is no action\n"));
@@ -112,25 +112,25 @@ TEST_CASE("all actions outside the grammar are told at once, and what to do once
 }
 
 TEST_CASE("words of other dialects are answered with ours", "[scheduler][pytorch_csv]") {
-  CHECK_THAT(complaint("0BW1"), ContainsSubstring("write W or B"));
-  CHECK_THAT(complaint("0BI1"), ContainsSubstring("is I"));
-  CHECK_THAT(complaint("0F0,0U"),
+  CHECK_THAT(csv_complaint("0BW1"), ContainsSubstring("write W or B"));
+  CHECK_THAT(csv_complaint("0BI1"), ContainsSubstring("is I"));
+  CHECK_THAT(csv_complaint("0F0,0U"),
              ContainsSubstring("line 1, column 5") && ContainsSubstring("no updates"));
-  CHECK_THAT(complaint("0send_f1"), ContainsSubstring("'0SEND_F1'"));
+  CHECK_THAT(csv_complaint("0send_f1"), ContainsSubstring("'0SEND_F1'"));
 }
 
 TEST_CASE("a file without compute cells is refused", "[scheduler][pytorch_csv]") {
-  (void)complaint("");
-  (void)complaint("\n\n");
-  (void)complaint("0UNSHARD");
-  (void)complaint(",,");
+  (void)csv_complaint("");
+  (void)csv_complaint("\n\n");
+  (void)csv_complaint("0UNSHARD");
+  (void)csv_complaint(",,");
 }
 
 TEST_CASE("blanks are not multiplied into more cells than a schedule has",
           "[scheduler][pytorch_csv]") {
-  CHECK_THAT(complaint("0F0" + std::string(20'000, ',') + std::string(20'000, '\n')),
+  CHECK_THAT(csv_complaint("0F0" + std::string(20'000, ',') + std::string(20'000, '\n')),
              ContainsSubstring("16777216 cells"));
-  CHECK_THAT(complaint("0F0" + std::string(70'000, '\n')),
+  CHECK_THAT(csv_complaint("0F0" + std::string(70'000, '\n')),
              ContainsSubstring("line 65537, column 1"));
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-std::string drawn(const char* text, const RenderOptions& options = {}) {
+std::string drawn_on_terminal(const char* text, const RenderOptions& options = {}) {
   const Schedule schedule = Schedule::parse(text);
   return render(schedule, validate(schedule, schedule.stage_graph()), options);
 }
@@ -28,21 +28,22 @@ TEST_CASE("a valid grid is drawn with its columns numbered", "[scheduler][render
 }
 
 TEST_CASE("offending cells stand in brackets and their rules below", "[scheduler][render]") {
-  check_golden("late_gradient.txt", drawn("0F0 0F1 0B0 . . 0B1\n. 1F0 1B0 1F1 1B1 ."));
+  check_golden("late_gradient.txt", drawn_on_terminal("0F0 0F1 0B0 . . 0B1\n. 1F0 1B0 1F1 1B1 ."));
 }
 
 TEST_CASE("a deadlock is drawn as its cycle", "[scheduler][render]") {
-  check_golden("deadlock.txt", drawn("@form list\n0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1"));
+  check_golden("deadlock.txt", drawn_on_terminal("@form list\n0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1"));
 }
 
 TEST_CASE("what does nothing stands in parentheses and is explained below",
           "[scheduler][render][surplus]") {
   check_golden(
       "frozen.txt",
-      drawn("@form list\n@frozen 0\n0F0 0F1|0B0 0B1\n1F0 1I0|1F1 1I1 1W0 1W1\n2F0 2B0 2F1 2B1"));
+      drawn_on_terminal(
+          "@form list\n@frozen 0\n0F0 0F1|0B0 0B1\n1F0 1I0|1F1 1I1 1W0 1W1\n2F0 2B0 2F1 2B1"));
   // Marked and in parentheses, in colour too.
   check_golden("frozen_wrong_colour.txt",
-               drawn("@frozen 0\n0B0 0F0 .\n. 1F0 1B0", {.colour = true}));
+               drawn_on_terminal("@frozen 0\n0B0 0F0 .\n. 1F0 1B0", {.colour = true}));
   StageGraph graph = StageGraph::chain(2);
   graph.freeze({0});
   const Schedule schedule = one_f_one_b(2, 1);
@@ -61,7 +62,8 @@ TEST_CASE("a grid wider than the terminal continues below", "[scheduler][render]
 
 TEST_CASE("colours are off unless asked for", "[scheduler][render]") {
   CHECK(render(one_f_one_b(2, 2)).find('\x1b') == std::string::npos);
-  check_golden("late_gradient_colour.txt", drawn("0F0 0B0 . .\n. 1F0 1B0 .", {.colour = true}));
+  check_golden("late_gradient_colour.txt",
+               drawn_on_terminal("0F0 0B0 . .\n. 1F0 1B0 .", {.colour = true}));
 }
 
 TEST_CASE("more stages than easy hues have colours of their own", "[scheduler][render]") {
@@ -106,7 +108,8 @@ TEST_CASE("a long schedule is cut but its marked cells are shown", "[scheduler][
 }
 
 TEST_CASE("many violations are counted, not all listed", "[scheduler][render]") {
-  const std::string text = drawn("0F0 0F1 0F2 0F3\n1F0 1F1 1F2 1F3", {.max_violations = 1});
+  const std::string text =
+      drawn_on_terminal("0F0 0F1 0F2 0F3\n1F0 1F1 1F2 1F3", {.max_violations = 1});
   CHECK_THAT(text, ContainsSubstring("... and 1 more"));
 }
 
@@ -114,7 +117,7 @@ TEST_CASE("narrow terminals and odd schedules are drawn too", "[scheduler][rende
   CHECK_NOTHROW(render(one_f_one_b(2, 2), {}, {.width = 0}));
   CHECK_NOTHROW(render(Schedule(Schedule::Form::Array, {}),
                        validate(Schedule(Schedule::Form::Array, {}), StageGraph::chain(1))));
-  CHECK_NOTHROW(drawn("@stages 3\n0F0 0F0\n."));
+  CHECK_NOTHROW(drawn_on_terminal("@stages 3\n0F0 0F0\n."));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ using namespace cells;
 using Catch::Matchers::ContainsSubstring;
 
 /// The message of the Error that parsing `text` throws.
-std::string complaint(const std::string& text) {
+std::string text_complaint(const std::string& text) {
   return refusal([&] { (void)Schedule::parse(text); }, Errc::ScheduleParse);
 }
 
@@ -66,9 +66,9 @@ TEST_CASE("ragged rows are a rule's business, not the parser's", "[scheduler][te
 }
 
 TEST_CASE("a cell outside the grammar is named with its line and column", "[scheduler][text]") {
-  CHECK_THAT(complaint("0F0 0B0\n. 1F0 1X0"),
+  CHECK_THAT(text_complaint("0F0 0B0\n. 1F0 1X0"),
              ContainsSubstring("line 2, column 7") && ContainsSubstring("'1X0'"));
-  CHECK_THAT(complaint("0f3"), ContainsSubstring("'0F3'"));
+  CHECK_THAT(text_complaint("0f3"), ContainsSubstring("'0F3'"));
   const char* bad = GENERATE("0F",
                              "F",
                              "0F0junk",
@@ -86,12 +86,12 @@ TEST_CASE("a cell outside the grammar is named with its line and column", "[sche
                              "0F16777216",
                              "0F0,0B0");
   CAPTURE(bad);
-  CHECK_THAT(complaint(bad), ContainsSubstring("line 1, column"));
+  CHECK_THAT(text_complaint(bad), ContainsSubstring("line 1, column"));
 }
 
 TEST_CASE("all cells outside the grammar are told at once, and what to do once",
           "[scheduler][text]") {
-  const std::string all = complaint("@pages 3\n0F0 WHAT 0B0\n1F0 1X0 1b0\n");
+  const std::string all = text_complaint("@pages 3\n0F0 WHAT 0B0\n1F0 1X0 1b0\n");
   CHECK_THAT(all, ContainsSubstring("4 faults\nline 1, column 1: unknown header '@pages'"));
   CHECK_THAT(all, ContainsSubstring("\nline 2, column 5: 'WHAT'"));
   CHECK_THAT(all, ContainsSubstring("\nline 3, column 5: '1X0' is no cell\n"));
@@ -101,7 +101,7 @@ TEST_CASE("all cells outside the grammar are told at once, and what to do once",
   for (int i = 0; i < 100; ++i) {
     many += "what ";
   }
-  const std::string bounded = complaint(many);
+  const std::string bounded = text_complaint(many);
   CHECK_THAT(bounded, ContainsSubstring("100 faults\n") && ContainsSubstring("line 1, column 96:"));
   CHECK_THAT(bounded, !ContainsSubstring("column 101:") && ContainsSubstring("\nand 80 more"));
 }
@@ -110,7 +110,7 @@ TEST_CASE("numbers that no schedule has are too large, and the limit is said",
           "[scheduler][text]") {
   for (const char* large : {"0F999999999999999999", "99999999999F0", "65536F0", "0F16777216"}) {
     CAPTURE(large);
-    CHECK_THAT(complaint(large),
+    CHECK_THAT(text_complaint(large),
                ContainsSubstring("is too large") && ContainsSubstring("up to 65535") &&
                    ContainsSubstring("up to 16777215"));
   }
@@ -158,26 +158,26 @@ TEST_CASE("a header that cannot be understood is refused", "[scheduler][text]") 
                              "@replicas 0=1,1=0\n0F0 1F0",
                              "@replicas 0=1,0=2\n0F0 1F0 2F0");
   CAPTURE(bad);
-  CHECK_THAT(complaint(bad), ContainsSubstring("line "));
+  CHECK_THAT(text_complaint(bad), ContainsSubstring("line "));
 }
 
 TEST_CASE("a mistyped header is answered with the nearest", "[scheduler][text]") {
-  CHECK_THAT(complaint("0F0\n  @stage 2\n"), ContainsSubstring("line 2, column 3"));
-  CHECK_THAT(complaint("@stage 2\n0F0\n"), ContainsSubstring("did you mean @stages?"));
+  CHECK_THAT(text_complaint("0F0\n  @stage 2\n"), ContainsSubstring("line 2, column 3"));
+  CHECK_THAT(text_complaint("@stage 2\n0F0\n"), ContainsSubstring("did you mean @stages?"));
 }
 
 TEST_CASE("a text without rows is refused", "[scheduler][text]") {
-  CHECK_THAT(complaint(""), ContainsSubstring("no row"));
-  CHECK_THAT(complaint("# nothing\n@rows 2\n"), ContainsSubstring("no row"));
+  CHECK_THAT(text_complaint(""), ContainsSubstring("no row"));
+  CHECK_THAT(text_complaint("# nothing\n@rows 2\n"), ContainsSubstring("no row"));
 }
 
 TEST_CASE("a number in a file buys no memory", "[scheduler][text]") {
-  CHECK_THAT(complaint("@rows 2000000000\n0F0"),
+  CHECK_THAT(text_complaint("@rows 2000000000\n0F0"),
              ContainsSubstring("line 1") && ContainsSubstring("65536"));
-  CHECK_THAT(complaint("@stages 2000000000\n0F0"), ContainsSubstring("65536"));
-  CHECK_THAT(complaint("@microbatches 2000000000\n0F0"), ContainsSubstring("16777216"));
-  CHECK_THAT(complaint("@edges 0-65536\n0F0"), ContainsSubstring("65536"));
-  CHECK_THAT(complaint("@replicas 0=99999999999\n0F0"), ContainsSubstring("99999999999"));
+  CHECK_THAT(text_complaint("@stages 2000000000\n0F0"), ContainsSubstring("65536"));
+  CHECK_THAT(text_complaint("@microbatches 2000000000\n0F0"), ContainsSubstring("16777216"));
+  CHECK_THAT(text_complaint("@edges 0-65536\n0F0"), ContainsSubstring("65536"));
+  CHECK_THAT(text_complaint("@replicas 0=99999999999\n0F0"), ContainsSubstring("99999999999"));
   CHECK(Schedule::parse("@edges 0-65535\n0F0").stage_graph().size() == 65536);
   CHECK(Schedule::parse("@microbatches 16777216\n0F0").microbatches() == 16777216);
 }
@@ -187,17 +187,17 @@ TEST_CASE("more rows or cells than a schedule has are refused", "[scheduler][tex
   for (int r = 0; r <= kMaxStages; ++r) {
     rows += ".\n";
   }
-  CHECK_THAT(complaint(rows),
+  CHECK_THAT(text_complaint(rows),
              ContainsSubstring("line 65537, column 1") && ContainsSubstring("at most 65536 rows"));
   std::string dots;
   for (std::size_t c = 0; c <= kMaxCells; ++c) {
     dots += ". ";
   }
-  CHECK_THAT(complaint(dots), ContainsSubstring("16777216 cells"));
+  CHECK_THAT(text_complaint(dots), ContainsSubstring("16777216 cells"));
 }
 
 TEST_CASE("unprintable input is shown harmless and short", "[scheduler][text]") {
-  const std::string message = complaint(std::string("0F\x1b[31m") + std::string(5000, 'x'));
+  const std::string message = text_complaint(std::string("0F\x1b[31m") + std::string(5000, 'x'));
   CHECK(message.size() < 400);
   CHECK(message.find('\x1b') == std::string::npos);
 }

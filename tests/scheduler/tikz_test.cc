@@ -17,7 +17,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-std::string timed(const Schedule& schedule, const PictureOptions& options = {}) {
+std::string timed_tikz(const Schedule& schedule, const PictureOptions& options = {}) {
   const StageGraph graph = schedule.stage_graph();
   const Timeline timeline = simulate(schedule, graph);
   return render_tikz(schedule, graph, &timeline, {}, options);
@@ -36,7 +36,7 @@ std::set<std::string> colours_in(const std::string& text, const std::string& pat
 }
 
 TEST_CASE("a schedule is drawn in TikZ", "[scheduler][render]") {
-  const std::string tikz = timed(one_f_one_b(2, 2), {.title = "1F1B"});
+  const std::string tikz = timed_tikz(one_f_one_b(2, 2), {.title = "1F1B"});
   CHECK_THAT(tikz, ContainsSubstring("\\usepackage{tikz}") && !ContainsSubstring("documentclass"));
   check_golden("one_f_one_b_2_2.tex", tikz);
 }
@@ -48,7 +48,7 @@ TEST_CASE("TikZ has the colours of the SVG", "[scheduler][render]") {
     const StageGraph graph = schedule.stage_graph();
     const Timeline timeline = simulate(schedule, graph);
     const PictureOptions options{.colour_by = by};
-    const auto defined = colours_in(timed(schedule, options),
+    const auto defined = colours_in(timed_tikz(schedule, options),
                                     R"re(\\definecolor\{[a-z0-9]*\}\{HTML\}\{([0-9A-F]*)\})re");
     for (const std::string& colour : colours_in(render_svg(schedule, graph, &timeline, {}, options),
                                                 R"re(fill="#([0-9a-f]{6})")re")) {
@@ -60,7 +60,7 @@ TEST_CASE("TikZ has the colours of the SVG", "[scheduler][render]") {
 }
 
 TEST_CASE("nothing in a TikZ picture is wider than asked for", "[scheduler][render]") {
-  const std::string tikz = timed(one_f_one_b(4, 8), {.width = 96 * 10 / 2.54});
+  const std::string tikz = timed_tikz(one_f_one_b(4, 8), {.width = 96 * 10 / 2.54});
   CHECK_THAT(tikz, ContainsSubstring("10.000 cm wide"));
   const std::regex right("rectangle \\(([0-9.]*),");
   std::size_t boxes = 0;
@@ -69,12 +69,12 @@ TEST_CASE("nothing in a TikZ picture is wider than asked for", "[scheduler][rend
     ++boxes;
   }
   CHECK(boxes >= 64);
-  CHECK_THAT(timed(one_f_one_b(4, 8)), ContainsSubstring("12.000 cm wide"));
+  CHECK_THAT(timed_tikz(one_f_one_b(4, 8)), ContainsSubstring("12.000 cm wide"));
 }
 
 TEST_CASE("TeX reads titles as text", "[scheduler][render]") {
   CHECK_THAT(
-      timed(one_f_one_b(2, 1), {.title = "50% of $x_1^2$ & {#} \\end ~"}),
+      timed_tikz(one_f_one_b(2, 1), {.title = "50% of $x_1^2$ & {#} \\end ~"}),
       ContainsSubstring("{50\\% of \\$x\\_1\\^{}2\\$ \\& \\{\\#\\} \\textbackslash{}end \\~{}}"));
 }
 
@@ -105,7 +105,7 @@ TEST_CASE("TikZ draws a cycle's arrows and a timeline's grid as the SVG does",
   CHECK(count(tikz, "-stealth] (") ==
         count(render_svg(dead, graph, nullptr, found), "marker-end=\"url(#head)\""));
   CHECK(tikz.find("{D5DAE1}") == std::string::npos);  // positions are no times
-  const std::string grid = timed(one_f_one_b(2, 2));
+  const std::string grid = timed_tikz(one_f_one_b(2, 2));
   CHECK(count(grid, "-stealth") == 0);
   CHECK(grid.find("{D5DAE1}") != std::string::npos);
 }

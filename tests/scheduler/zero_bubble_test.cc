@@ -16,7 +16,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-std::string complaint(const std::string& text) {
+std::string zero_bubble_complaint(const std::string& text) {
   return refusal([&] { (void)parse_zero_bubble(text); }, Errc::ScheduleParse);
 }
 
@@ -71,27 +71,30 @@ TEST_CASE("chunks count a row's stages", "[scheduler][zero_bubble]") {
 TEST_CASE("what is no list of the zero-bubble scheduler is refused with its place",
           "[scheduler][zero_bubble]") {
   CHECK_THAT(
-      complaint("[[" + node("SEND_FORWARD", 0, 0, 0) + "]]"),
+      zero_bubble_complaint("[[" + node("SEND_FORWARD", 0, 0, 0) + "]]"),
       ContainsSubstring("line 1, column 3") && ContainsSubstring("before run_schedule_passes()"));
-  CHECK_THAT(complaint("[[" + node("R", 0, 0, 0) + "]]"), ContainsSubstring("found 'R'"));
-  CHECK_THAT(complaint("[[],\n[" + node("F", 0, 0, 0) + "]]"),
+  CHECK_THAT(zero_bubble_complaint("[[" + node("R", 0, 0, 0) + "]]"),
+             ContainsSubstring("found 'R'"));
+  CHECK_THAT(zero_bubble_complaint("[[],\n[" + node("F", 0, 0, 0) + "]]"),
              ContainsSubstring("line 2, column 2") && ContainsSubstring("row 1 holds a node"));
-  CHECK_THAT(complaint("[[ScheduledNode(type=F, stage=0, microbatch=0)]]"),
+  CHECK_THAT(zero_bubble_complaint("[[ScheduledNode(type=F, stage=0, microbatch=0)]]"),
              ContainsSubstring("layer_group_idx= with a number"));
-  CHECK_THAT(complaint("[[ScheduledNode(type=F, stage=0, microbatch=0, layer_group_idx=0, "
-                       "seq_split_idx=1)]]"),
-             ContainsSubstring("seq_split_idx='1'"));
-  CHECK_THAT(complaint("[[ScheduledNode(type=F, stage=0, microbatch=0, layer_group_idx=0, "
-                       "should_offload=True)]]"),
-             ContainsSubstring("should_offload='True'"));
-  CHECK_THAT(complaint("[[Node(type=F)]]"), ContainsSubstring("'Node' is no node"));
-  CHECK_THAT(complaint("[[None]]"), ContainsSubstring("ScheduledNode(...) only"));
-  CHECK_THAT(complaint("[[]]"), ContainsSubstring("holds no ScheduledNode"));
+  CHECK_THAT(
+      zero_bubble_complaint("[[ScheduledNode(type=F, stage=0, microbatch=0, layer_group_idx=0, "
+                            "seq_split_idx=1)]]"),
+      ContainsSubstring("seq_split_idx='1'"));
+  CHECK_THAT(
+      zero_bubble_complaint("[[ScheduledNode(type=F, stage=0, microbatch=0, layer_group_idx=0, "
+                            "should_offload=True)]]"),
+      ContainsSubstring("should_offload='True'"));
+  CHECK_THAT(zero_bubble_complaint("[[Node(type=F)]]"), ContainsSubstring("'Node' is no node"));
+  CHECK_THAT(zero_bubble_complaint("[[None]]"), ContainsSubstring("ScheduledNode(...) only"));
+  CHECK_THAT(zero_bubble_complaint("[[]]"), ContainsSubstring("holds no ScheduledNode"));
   std::string rows = "[[" + node("F", 0, 0, 0) + "]";
   for (int r = 0; r < kMaxStages; ++r) {
     rows += ",[]";
   }
-  CHECK_THAT(complaint(rows + "]"), ContainsSubstring("at most 65536 rows"));
+  CHECK_THAT(zero_bubble_complaint(rows + "]"), ContainsSubstring("at most 65536 rows"));
 }
 
 TEST_CASE("what the zero-bubble scheduler has no word for is refused", "[scheduler][zero_bubble]") {

@@ -26,7 +26,7 @@ using tests::write_below;
 constexpr double kPlenty = 1e9;
 constexpr tests::Rgba kRed{250, 10, 20, 255};
 
-std::string failure_of(const std::string& content) {
+std::string decoding_failure(const std::string& content) {
   const tests::TemporaryFolder folder;
   const std::string path = folder.write("it.png", content);
   const std::string message = refusal([&] { (void)decode_image(path); }, Errc::UsageFile);
@@ -97,29 +97,29 @@ TEST_CASE("the middle of an image is what stays of it", "[tools][images]") {
 
 TEST_CASE("an image that is broken, hostile or none is refused by its name", "[tools][images]") {
   const std::string png = made_png(64, 64, kRed), jpeg = made_jpeg(64, 64, kRed);
-  CHECK_THAT(failure_of(""), ContainsSubstring("an empty file"));
-  CHECK_THAT(failure_of("GIF89a"), ContainsSubstring("a file that is neither"));
+  CHECK_THAT(decoding_failure(""), ContainsSubstring("an empty file"));
+  CHECK_THAT(decoding_failure("GIF89a"), ContainsSubstring("a file that is neither"));
   for (const std::size_t kept :
        {std::size_t{8}, std::size_t{20}, png.size() / 2, png.size() - 20}) {
-    CHECK_THAT(failure_of(png.substr(0, kept)), ContainsSubstring("a damaged PNG"));
+    CHECK_THAT(decoding_failure(png.substr(0, kept)), ContainsSubstring("a damaged PNG"));
   }
   for (const std::size_t kept :
        {std::size_t{3}, std::size_t{20}, jpeg.size() / 2, jpeg.size() - 9}) {
-    CHECK_THAT(failure_of(jpeg.substr(0, kept)), ContainsSubstring("a damaged JPEG"));
+    CHECK_THAT(decoding_failure(jpeg.substr(0, kept)), ContainsSubstring("a damaged JPEG"));
   }
   std::string flipped = png;
   flipped[png.size() / 2] = static_cast<char>(~flipped[png.size() / 2]);
-  CHECK_THAT(failure_of(flipped), ContainsSubstring("a damaged PNG"));
-  CHECK_THAT(failure_of(tests::huge_png(900'000, 900'000)),
+  CHECK_THAT(decoding_failure(flipped), ContainsSubstring("a damaged PNG"));
+  CHECK_THAT(decoding_failure(tests::huge_png(900'000, 900'000)),
              ContainsSubstring("900000 x 900000 pixels (at most 67108864 in all)"));
-  CHECK_THAT(failure_of(tests::huge_png(0, 5)), ContainsSubstring("a damaged PNG"));
+  CHECK_THAT(decoding_failure(tests::huge_png(0, 5)), ContainsSubstring("a damaged PNG"));
   std::string tall = jpeg;
   // Behind FF C0: length, bits, height, width. 65500 x 65500 is what libjpeg takes at most.
   const std::size_t frame = tall.find("\xFF\xC0");
   REQUIRE(frame != std::string::npos);
   tall.replace(frame + 5, 4, "\xFF\xDC\xFF\xDC");
-  CHECK_THAT(failure_of(tall), ContainsSubstring("65500 x 65500 pixels"));
-  CHECK_THAT(failure_of(made_jpeg(8, 8, kRed, tests::JpegColours::Cmyk)),
+  CHECK_THAT(decoding_failure(tall), ContainsSubstring("65500 x 65500 pixels"));
+  CHECK_THAT(decoding_failure(made_jpeg(8, 8, kRed, tests::JpegColours::Cmyk)),
              ContainsSubstring("CMYK"));
   const tests::TemporaryFolder folder;
   CHECK_THAT(refusal([&] { (void)decode_image(folder.path()); }, Errc::UsageFile),

@@ -37,11 +37,11 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-constexpr int kMicrobatches = 4;
-constexpr std::int64_t kBatch = 2 * kMicrobatches;
+constexpr int kModelMicrobatches = 4;
+constexpr std::int64_t kBatch = 2 * kModelMicrobatches;
 constexpr int kSteps = 4;
 
-LlamaOptions small_llama() {
+LlamaOptions two_layer_llama() {
   return {
       .vocabulary = 20, .layers = 3, .dim = 16, .heads = 2, .ffn = 24, .sequence = 8, .stages = 3};
 }
@@ -116,7 +116,7 @@ Example example(std::string name, const Options& options, Batch inputs, Batch la
     cut.stages = stages;
     return compile(
         Holder(cut),
-        {.inputs = inputs, .labels = labels, .loss = loss, .microbatches = kMicrobatches});
+        {.inputs = inputs, .labels = labels, .loss = loss, .microbatches = kModelMicrobatches});
   };
   return {std::move(name), program, inputs, labels};
 }
@@ -124,7 +124,7 @@ Example example(std::string name, const Options& options, Batch inputs, Batch la
 Example example_of(std::string_view name) {
   if (name == "llama") {
     return example<Llama>(
-        "llama", small_llama(), {some_tokens(8)}, {some_tokens(8)}, next_token_loss);
+        "llama", two_layer_llama(), {some_tokens(8)}, {some_tokens(8)}, next_token_loss);
   }
   if (name == "vit") {
     const at::Tensor labels = at::arange(kBatch) % 3;
@@ -237,10 +237,10 @@ TEST_CASE("each model trains by a pipeline as in one process, bit by bit, and le
   const Example model = example_of(name);
   const Program program = model.program(stages);
   const std::vector<double> losses =
-      check_equal_to_one_process(model, program, one_f_one_b(stages, kMicrobatches));
+      check_equal_to_one_process(model, program, one_f_one_b(stages, kModelMicrobatches));
   CHECK(losses.back() < losses.front());
   if (!program.stage_graph().is_chain()) {
-    const Schedule on_graph = one_f_one_b(program.stage_graph(), kMicrobatches);
+    const Schedule on_graph = one_f_one_b(program.stage_graph(), kModelMicrobatches);
     CHECK(check_equal_to_one_process(model, program, on_graph) == losses);
   }
 }
@@ -280,7 +280,7 @@ TEST_CASE("weights of each model depend on seed and layer, not on the cut", "[to
 }
 
 TEST_CASE("the bytes of each model are known before it is built", "[tools][models]") {
-  check_size<Llama>(small_llama(), tools::weight_bytes(small_llama()));
+  check_size<Llama>(two_layer_llama(), tools::weight_bytes(two_layer_llama()));
   check_size<Vit>(small_vit(), weight_bytes(small_vit()));
   check_size<Moe>(small_moe(), weight_bytes(small_moe()));
   check_size<Clip>(small_clip(), weight_bytes(small_clip()));
@@ -301,10 +301,10 @@ TEST_CASE("the least that a microbatch keeps is no more than it keeps, and not f
     CHECK(least <= kept);
     CHECK(least >= kept / 4);
   };
-  check_least("vit", least_activation_bytes(small_vit(), kBatch / kMicrobatches));
-  check_least("moe", least_activation_bytes(small_moe(), kBatch / kMicrobatches));
-  check_least("unet", least_activation_bytes(small_unet(), kBatch / kMicrobatches));
-  check_least("clip", least_activation_bytes(small_clip(), kBatch / kMicrobatches));
+  check_least("vit", least_activation_bytes(small_vit(), kBatch / kModelMicrobatches));
+  check_least("moe", least_activation_bytes(small_moe(), kBatch / kModelMicrobatches));
+  check_least("unet", least_activation_bytes(small_unet(), kBatch / kModelMicrobatches));
+  check_least("clip", least_activation_bytes(small_clip(), kBatch / kModelMicrobatches));
 }
 
 TEST_CASE("options that fit no model are refused", "[tools][models]") {

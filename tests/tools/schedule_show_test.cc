@@ -15,7 +15,7 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
 
-constexpr const char* kValid =
+constexpr const char* kShownSchedule =
     "0F0 0F1 .   0B0 .   0B1\n"
     ".   1F0 1B0 1F1 1B1 .\n";
 
@@ -41,7 +41,7 @@ TEST_CASE("show draws a picture at its durations, width, title and colours",
           "[tools][schedule][show]") {
   const auto drawn = [](std::vector<std::string> words) {
     words.insert(words.begin(), {"show", "-", "--svg", "-"});
-    const CommandResult result = run_schedule(words, kValid);
+    const CommandResult result = run_schedule(words, kShownSchedule);
     CHECK(result.exit_code == 0);
     return result.out;
   };
@@ -57,14 +57,14 @@ TEST_CASE("show draws a picture at its durations, width, title and colours",
     CHECK(drawn({"--colour-by", by}) != usual);
   }
   CHECK(drawn({"--colour-by", "stage"}) == usual);
-  CHECK_THAT(run_schedule({"show", "-", "--html", "-", "--title", "Mine"}, kValid).out,
+  CHECK_THAT(run_schedule({"show", "-", "--html", "-", "--title", "Mine"}, kShownSchedule).out,
              ContainsSubstring("<title>Mine</title>"));
 }
 
 TEST_CASE("options of pictures say what they expect", "[tools][schedule][show]") {
   const auto shown = [](std::vector<std::string> words) {
     words.insert(words.begin(), {"show", "-"});
-    return run_schedule(words, kValid);
+    return run_schedule(words, kShownSchedule);
   };
   check_message(shown({"--svg", "-", "--width", "10"}), 2, {"--width expects 320 to 16000 pixels"});
   check_message(shown({"--svg", "-", "--width", "wide"}), 2, {"--width", "wide"});
@@ -83,7 +83,7 @@ TEST_CASE("show writes PDF and PNG of the size asked for", "[tools][schedule][sh
   const std::string pdf = folder.path() + "/x.pdf";
   const std::string png = folder.path() + "/x.png";
   const CommandResult result =
-      run_schedule({"show", "-", "--pdf", pdf, "--png", png, "--width", "640"}, kValid);
+      run_schedule({"show", "-", "--pdf", pdf, "--png", png, "--width", "640"}, kShownSchedule);
   CHECK(result.exit_code == 0);
   CHECK(result.err.empty());
   CHECK_THAT(read_text_file(pdf), StartsWith("%PDF-") && ContainsSubstring("%%EOF"));
@@ -99,12 +99,13 @@ TEST_CASE("whichever converter there is gets the picture", "[tools][schedule][sh
   for (const char* program : {"rsvg-convert", "inkscape", "cairosvg"}) {
     CAPTURE(program);
     const OwnPath path(program, "echo \"$0 $*\"\nexec /bin/cat\n");
-    const CommandResult pdf = run_schedule({"show", "-", "--pdf", "-"}, kValid);
+    const CommandResult pdf = run_schedule({"show", "-", "--pdf", "-"}, kShownSchedule);
     CHECK(pdf.exit_code == 0);
     CHECK_THAT(pdf.out,
                ContainsSubstring(program) && ContainsSubstring("pdf") &&
                    ContainsSubstring("\n<svg ") && ContainsSubstring("</svg>"));
-    CHECK_THAT(run_schedule({"show", "-", "--png", "-"}, kValid).out, ContainsSubstring("png"));
+    CHECK_THAT(run_schedule({"show", "-", "--png", "-"}, kShownSchedule).out,
+               ContainsSubstring("png"));
   }
 }
 
@@ -114,19 +115,20 @@ TEST_CASE("without a converter show names what to install, and leaves the old fi
   const std::string pdf = folder.write("x.pdf", "old");
   {
     const OwnPath path;
-    check_message(run_schedule({"show", "-", "--pdf", pdf}, kValid),
+    check_message(run_schedule({"show", "-", "--pdf", pdf}, kShownSchedule),
                   2,
                   {"rsvg-convert, inkscape or cairosvg", "librsvg2-bin"});
   }
   {
     const OwnPath path("rsvg-convert", "echo half a picture\necho no fonts >&2\nexit 3\n");
-    check_message(run_schedule({"show", "-", "--pdf", pdf}, kValid),
+    check_message(run_schedule({"show", "-", "--pdf", pdf}, kShownSchedule),
                   2,
                   {"rsvg-convert could not convert the picture", "no fonts"});
   }
   {
     const OwnPath path("rsvg-convert", "exit 0\n");
-    check_message(run_schedule({"show", "-", "--pdf", pdf}, kValid), 2, {"it says nothing"});
+    check_message(
+        run_schedule({"show", "-", "--pdf", pdf}, kShownSchedule), 2, {"it says nothing"});
   }
   CHECK(read_text_file(pdf) == "old");
 }
@@ -135,7 +137,7 @@ TEST_CASE("show writes a TikZ picture that TeX sets", "[tools][schedule][show]")
   const TemporaryFolder folder;
   const std::string tikz = folder.path() + "/picture.tex";
   const CommandResult result = run_schedule(
-      {"show", "-", "--tikz", tikz, "--title", "50% of $x_1^2$ & {#} \\end ~"}, kValid);
+      {"show", "-", "--tikz", tikz, "--title", "50% of $x_1^2$ & {#} \\end ~"}, kShownSchedule);
   CHECK(result.exit_code == 0);
   CHECK_THAT(read_text_file(tikz), ContainsSubstring("\\begin{tikzpicture}"));
   if (!has_program("pdflatex")) {

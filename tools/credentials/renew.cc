@@ -29,7 +29,7 @@ struct RenewOptions {
   bool add = false;
 };
 
-void add_options(CLI::App& app, RenewOptions& o) {
+void add_renew_options(CLI::App& app, RenewOptions& o) {
   app.add_option("DIR", o.dir, "the cluster's folder, with ca-key.pem")->required()->type_name("");
   app.add_option("MEMBER", o.member, "driver, worker-0, worker-1 ...")->required()->type_name("");
   app.add_option("--valid-days", o.days, "how long the certificate is good [7]")
@@ -87,7 +87,7 @@ ExitCode renew_credentials(const std::vector<std::string>& words, Console& conso
       kCommand);
   app.option_defaults()->always_capture_default(false);
   app.footer("Example: stagecraft credentials renew cluster worker-3");
-  add_options(app, options);
+  add_renew_options(app, options);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;

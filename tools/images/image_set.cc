@@ -19,16 +19,16 @@
 namespace stagecraft::tools {
 namespace {
 
-constexpr std::int64_t kChannels = 3;
+constexpr std::int64_t kImageChannels = 3;
 constexpr float kMiddle = 127.5F;  // of a byte's range
 
 /// Decodes them all. Files in the order of the set.
-at::Tensor pixels_of(const std::string& folder,
-                     const std::vector<std::string>& files,
-                     std::int64_t side,
-                     double most) {
-  const double bytes = static_cast<double>(files.size()) * static_cast<double>(kChannels * side) *
-                       static_cast<double>(side);
+at::Tensor stacked_pixels(const std::string& folder,
+                          const std::vector<std::string>& files,
+                          std::int64_t side,
+                          double most) {
+  const double bytes = static_cast<double>(files.size()) *
+                       static_cast<double>(kImageChannels * side) * static_cast<double>(side);
   if (bytes > most) {
     throw Error(
         Errc::DeviceOutOfMemory,
@@ -42,7 +42,7 @@ at::Tensor pixels_of(const std::string& folder,
                     side));
   }
   at::Tensor pixels =
-      at::empty({static_cast<std::int64_t>(files.size()), kChannels, side, side}, at::kByte);
+      at::empty({static_cast<std::int64_t>(files.size()), kImageChannels, side, side}, at::kByte);
   for (std::size_t i = 0; i < files.size(); ++i) {
     const Pixels image = decode_image((std::filesystem::path(folder) / files[i]).string());
     pixels[static_cast<std::int64_t>(i)].copy_(square_of(image, side));
@@ -64,11 +64,12 @@ at::Tensor square_of(const Pixels& image, std::int64_t side) {
   const std::int64_t edge = std::min(image.height, image.width);
   // The tensor only reads.
   auto* bytes = const_cast<std::uint8_t*>(image.rgb.data());
-  const at::Tensor square = at::from_blob(bytes, {image.height, image.width, kChannels}, at::kByte)
-                                .narrow(0, (image.height - edge) / 2, edge)
-                                .narrow(1, (image.width - edge) / 2, edge)
-                                .permute({2, 0, 1})
-                                .contiguous();
+  const at::Tensor square =
+      at::from_blob(bytes, {image.height, image.width, kImageChannels}, at::kByte)
+          .narrow(0, (image.height - edge) / 2, edge)
+          .narrow(1, (image.width - edge) / 2, edge)
+          .permute({2, 0, 1})
+          .contiguous();
   if (edge == side) {
     return square;
   }
@@ -86,7 +87,7 @@ at::Tensor as_input(const at::Tensor& pixels, const at::Tensor& index) {
 }
 
 ImageSet read_images(const std::string& folder, std::int64_t side, double most) {
-  return {.pixels = pixels_of(folder, paths_of(images_in(folder)), side, most)};
+  return {.pixels = stacked_pixels(folder, paths_of(images_in(folder)), side, most)};
 }
 
 ImageSet read_classes(const std::string& folder, std::int64_t side, double most) {
@@ -116,7 +117,7 @@ ImageSet read_classes(const std::string& folder, std::int64_t side, double most)
     const auto at = std::ranges::lower_bound(set.classes, file.label);
     set.labels.push_back(at - set.classes.begin());
   }
-  set.pixels = pixels_of(folder, paths_of(files), side, most);
+  set.pixels = stacked_pixels(folder, paths_of(files), side, most);
   return set;
 }
 
@@ -132,7 +133,7 @@ ImageSet read_captions(const std::string& folder, std::int64_t side, double most
     }
     set.captions[at->second].push_back(std::move(caption.text));
   }
-  set.pixels = pixels_of(folder, files, side, most);
+  set.pixels = stacked_pixels(folder, files, side, most);
   return set;
 }
 

@@ -25,6 +25,8 @@
 namespace stagecraft::tools {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 constexpr const char* kCommand = "stagecraft schedule compare";
 
 struct CompareOptions {
@@ -161,7 +163,6 @@ std::string as_text(const std::vector<Candidate>& candidates, bool bytes) {
 }
 
 std::string as_json(const std::vector<Candidate>& candidates, bool bytes) {
-  using Json = nlohmann::ordered_json;
   Json list = Json::array();
   for (const Candidate& c : candidates) {
     Json line{{"schedule", c.name}};

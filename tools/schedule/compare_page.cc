@@ -49,7 +49,7 @@ std::string table(const std::vector<Candidate>& candidates, bool bytes) {
     if (!c.figures) {
       continue;
     }
-    text += fmt::format("<tr><td>{}</td>", render::escaped(c.name));
+    text += fmt::format("<tr><td>{}</td>", drawing::escaped(c.name));
     for (const FigureColumn& column : all) {
       const double value = column.value(*c.figures);
       const double most = largest(column, candidates);
@@ -66,7 +66,8 @@ std::string reasons(const std::vector<Candidate>& candidates) {
   std::string text;
   for (const Candidate& c : candidates) {
     if (!c.figures) {
-      text += fmt::format("<li>{}: {}</li>\n", render::escaped(c.name), render::escaped(c.reason));
+      text +=
+          fmt::format("<li>{}: {}</li>\n", drawing::escaped(c.name), drawing::escaped(c.reason));
     }
   }
   return text.empty() ? "" : "<h2>Not compared</h2>\n<ul>\n" + text + "</ul>\n";
@@ -77,7 +78,7 @@ std::string reasons(const std::vector<Candidate>& candidates) {
 std::string compare_page(const std::string& title,
                          const std::vector<Candidate>& candidates,
                          bool bytes) {
-  const std::string name = render::escaped(title);
+  const std::string name = drawing::escaped(title);
   return fmt::format(
       "{}<title>{}</title>\n{}</head>\n<body>\n<h1>{}</h1>\n{}"
       "<p>Times are of one device's share of the model: its forward takes 1, however many stages "

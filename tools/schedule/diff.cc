@@ -17,8 +17,9 @@
 namespace stagecraft::tools {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 std::string as_json(const Difference& difference) {
-  using Json = nlohmann::ordered_json;
   return difference_json(difference).dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 

@@ -11,6 +11,8 @@
 namespace stagecraft::tools {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 std::string_view name_of(ChunkRule rule) {
   switch (rule) {
     case ChunkRule::One:
@@ -26,7 +28,6 @@ std::string_view name_of(ChunkRule rule) {
 }
 
 std::string as_json() {
-  using Json = nlohmann::ordered_json;
   Json list = Json::array();
   for (const BuilderInfo& builder : builders()) {
     Json parameters = Json::array();

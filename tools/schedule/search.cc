@@ -22,7 +22,7 @@
 namespace stagecraft::tools {
 namespace {
 
-constexpr const char* kCommand = "stagecraft schedule search";
+constexpr const char* kSearchCommand = "stagecraft schedule search";
 
 struct SearchOptions {
   SearchRequest request;
@@ -33,7 +33,7 @@ struct SearchOptions {
   bool json = false;
 };
 
-void add_options(CLI::App& app, SearchOptions& o) {
+void add_search_options(CLI::App& app, SearchOptions& o) {
   SearchRequest& r = o.request;
   app.add_option("--devices", r.devices, "rows of the schedule")
       ->required()
@@ -77,7 +77,7 @@ StagePlacement placement_of(const std::string& word) {
     return StagePlacement::Replicas;
   }
   wrong_usage(
-      kCommand,
+      kSearchCommand,
       fmt::format("--placement expects loop, wave or replicas, found '{}'", word.substr(0, 40)));
 }
 
@@ -157,7 +157,7 @@ SearchResult searched(const SearchOptions& options, Console& console) {
 ExitCode search_schedules(const Words& words, Console& console) {
   SearchOptions options;
   CLI::App app("Finds the schedule of least makespan with at most N in flight on each device.",
-               kCommand);
+               kSearchCommand);
   app.option_defaults()->always_capture_default(false);
   app.footer(
       "Up to 4 devices, 6 microbatches and 2 chunks the answer is mostly the optimum within "
@@ -165,7 +165,7 @@ ExitCode search_schedules(const Words& words, Console& console) {
       "of one device's\nshare of the model, as in compare. Replicas have one stage each on a "
       "device and half of the\nmicrobatches, as in chimera and dualpipe.\n"
       "Example: stagecraft schedule search --devices 4 --microbatches 6 --cap 3 --split");
-  add_options(app, options);
+  add_search_options(app, options);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;

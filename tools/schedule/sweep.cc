@@ -23,7 +23,7 @@
 namespace stagecraft::tools {
 namespace {
 
-constexpr const char* kCommand = "stagecraft schedule sweep";
+constexpr const char* kSweepCommand = "stagecraft schedule sweep";
 
 struct SweepOptions {
   std::vector<std::string> names;
@@ -35,7 +35,7 @@ struct SweepOptions {
   std::string svg;
 };
 
-void add_options(CLI::App& app, SweepOptions& o) {
+void add_sweep_options(CLI::App& app, SweepOptions& o) {
   app.add_option("NAMES", o.names, "builders, or all")->required()->type_name("");
   app.add_option("--devices", o.devices, "e.g. 4,8")->required()->type_name("P1,P2,..");
   app.add_option("--microbatches", o.microbatches, "e.g. 8,16,32")
@@ -57,7 +57,7 @@ std::vector<int> numbers_of(const std::string& option, const std::string& text) 
     int number = 0;
     const auto [stop, error] = std::from_chars(at, end, number);
     if (error != std::errc() || number < 1 || (stop != end && *stop != ',')) {
-      wrong_usage(kCommand,
+      wrong_usage(kSweepCommand,
                   fmt::format("{} expects whole numbers from 1 on, separated by commas, found '{}'",
                               option,
                               text.substr(0, 40)));
@@ -202,13 +202,13 @@ std::vector<PlotLine> lines_of(const std::vector<Point>& points) {
 ExitCode sweep_schedules(const Words& words, Console& console) {
   SweepOptions options;
   CLI::App app("Puts the figures of builders over devices, microbatches and chunks in one table.",
-               kCommand);
+               kSweepCommand);
   app.option_defaults()->always_capture_default(false);
   app.footer(
       "Units are those of compare. Exit status 1: nothing could be built.\n"
       "Example: stagecraft schedule sweep 1f1b zb-h1 --devices 4,8 --microbatches 8,16,32 --svg "
       "plot.svg");
-  add_options(app, options);
+  add_sweep_options(app, options);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;

@@ -112,7 +112,7 @@ std::string drawn(const PlotLine& line,
         y,
         kMark + kBroader / 2 * broader,
         colour,
-        render::escaped(line.name),
+        drawing::escaped(line.name),
         microbatches,
         100 * bubble);
   }
@@ -131,7 +131,7 @@ std::string drawn(const PlotLine& line,
       legend_y,
       legend_x + 34,
       legend_y + 4,
-      render::escaped(line.name));
+      drawing::escaped(line.name));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ Tag tag(int microbatch) {
           .microbatch = Microbatch{microbatch}};
 }
 
-Endpoints make_endpoints(int ranks) {
+Endpoints make_faulty_endpoints(int ranks) {
   const InprocNetwork network(ranks);
   Endpoints ends{std::make_shared<FaultyTransport>(network.endpoint(kDriver)), {}};
   for (int rank = 0; rank < ranks; ++rank) {
@@ -36,7 +36,7 @@ TEST_CASE("a faulty transport without faults keeps the transport contract",
           "[futures][transport]") {
   const TransportCase& contract = GENERATE(from_range(transport_cases()));
   DYNAMIC_SECTION(contract.name) {
-    contract.run(make_endpoints);
+    contract.run(make_faulty_endpoints);
   }
 }
 

@@ -12,7 +12,7 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 
 /// Each operator has a parameter of its own and reads the one before; what it reads weighs nothing.
-PlanRequest chain(int operators, int devices) {
+PlanRequest even_chain(int operators, int devices) {
   PlanRequest request{.costs = {}, .devices = devices, .batch = 8};
   for (int op = 0; op < operators; ++op) {
     const std::string name = "p" + std::to_string(op);
@@ -31,7 +31,7 @@ PlanRequest chain(int operators, int devices) {
   return request;
 }
 
-Timeline timeline_of(const PlanRequest& request, const Candidate& candidate) {
+Timeline capslog_timeline(const PlanRequest& request, const Candidate& candidate) {
   const WorkGraph graph = WorkGraph::of(request.costs, candidate.microbatch_size);
   const StageGraph stages = stage_graph_of(graph, candidate.stages);
   CHECK(validate(candidate.schedule, stages).empty());
@@ -40,7 +40,7 @@ Timeline timeline_of(const PlanRequest& request, const Candidate& candidate) {
 
 double peak_of(const PlanRequest& request, const Candidate& candidate) {
   double peak = 0;
-  for (const RowTimeline& row : timeline_of(request, candidate).rows) {
+  for (const RowTimeline& row : capslog_timeline(request, candidate).rows) {
     peak = std::max(peak, row.peak_bytes);
   }
   return peak;
@@ -48,7 +48,7 @@ double peak_of(const PlanRequest& request, const Candidate& candidate) {
 
 TEST_CASE("stages of 1F1B that keep more microbatches get fewer operators",
           "[scheduler][planners]") {
-  const PlanRequest request = chain(24, 4);
+  const PlanRequest request = even_chain(24, 4);
   const std::vector<Candidate> found = capslog_candidates(request);
   REQUIRE(found.size() == 2);
   CHECK(found[0].schedule_name == "1f1b");
@@ -60,7 +60,7 @@ TEST_CASE("stages of 1F1B that keep more microbatches get fewer operators",
 }
 
 TEST_CASE("what is promised is what the simulator holds", "[scheduler][planners]") {
-  PlanRequest request = chain(24, 4);
+  PlanRequest request = even_chain(24, 4);
   request.microbatch_sizes = {1, 2, 4};
   const std::vector<Candidate> found = capslog_candidates(request);
   CHECK(found.size() == 6);
@@ -82,7 +82,7 @@ TEST_CASE("what is promised is what the simulator holds", "[scheduler][planners]
 
 TEST_CASE("what a stage receives is held once for each microbatch, until its backward",
           "[scheduler][planners]") {
-  PlanRequest request = chain(3, 1);
+  PlanRequest request = even_chain(3, 1);
   for (OperatorCost& op : request.costs.operators) {
     op.kept = 0;
     op.transient = 0;
@@ -102,18 +102,18 @@ TEST_CASE("what a stage receives is held once for each microbatch, until its bac
 }
 
 TEST_CASE("branches make a stage graph, and its schedule follows it", "[scheduler][planners]") {
-  PlanRequest request = chain(3, 3);
+  PlanRequest request = even_chain(3, 3);
   request.costs.operators[1].reads.clear();
   request.costs.operators[2].reads = {{0, 0, 0}, {1, 0, 0}};
   const std::vector<Candidate> found = capslog_candidates(request);
   REQUIRE(found.size() == 2);
   CHECK(found[0].schedule_name == "dag-1f1b");
   // The two branches run at the same time: two steps deep, not three.
-  CHECK(timeline_of(request, found[0]).makespan == 3 * (8 + 1));
+  CHECK(capslog_timeline(request, found[0]).makespan == 3 * (8 + 1));
 }
 
 TEST_CASE("the schedule may be given, and others are refused", "[scheduler][planners]") {
-  PlanRequest request = chain(8, 4);
+  PlanRequest request = even_chain(8, 4);
   CHECK_FALSE(capslog_refuses(request).has_value());
   request.builder = "gpipe";
   REQUIRE(capslog_candidates(request).size() == 1);
@@ -123,7 +123,7 @@ TEST_CASE("the schedule may be given, and others are refused", "[scheduler][plan
   request.builder.reset();
   request.schedule = Schedule::parse("0F0 0B0");
   CHECK(capslog_refuses(request).has_value());
-  CHECK_THAT(capslog_refuses(chain(3, 4)).value_or(""),
+  CHECK_THAT(capslog_refuses(even_chain(3, 4)).value_or(""),
              ContainsSubstring("3 operators for 4 devices, use at most 3"));
 }
 

@@ -14,7 +14,7 @@
 namespace stagecraft::tools {
 namespace {
 
-constexpr std::int64_t kDefaultLayers = 2;
+constexpr std::int64_t kDefaultTowerLayers = 2;
 
 class ClipWork : public ImageWork {
  public:
@@ -49,8 +49,9 @@ class ClipWork : public ImageWork {
   [[nodiscard]] examples::ClipOptions model(const ScheduleChoice& choice) const {
     // The head may be a stage of its own.
     const std::int64_t needed = choice.marked_stages() / 2;
-    const std::int64_t layers = options_.sizes.has("layers") ? options_.sizes.whole("layers")
-                                                             : std::max(kDefaultLayers, needed);
+    const std::int64_t layers = options_.sizes.has("layers")
+                                    ? options_.sizes.whole("layers")
+                                    : std::max(kDefaultTowerLayers, needed);
     if (needed > layers) {
       throw Error(Errc::UsageArgument,
                   fmt::format("--layers expects at least {} in each tower for {} stages, found "

@@ -18,12 +18,12 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+constexpr double kNoCostLimit = std::numeric_limits<double>::infinity();
 
 double step_time(const Costs& costs, const Schedule& schedule, const std::vector<int>& cuts) {
   const WorkGraph graph = WorkGraph::of(costs, costs.samples);
   const OperatorRow row(graph);
-  return CutCost(row, costs.links, schedule, kNoLimit).step_time(cuts);
+  return CutCost(row, costs.links, schedule, kNoCostLimit).step_time(cuts);
 }
 
 TEST_CASE("a step takes what its critical path does", "[scheduler][planners]") {
@@ -54,7 +54,8 @@ TEST_CASE("a row's peak is what it holds and keeps, and what one task needs",
     const Schedule schedule = pfeife(2, 4, {.extra = std::move(extra)});
     const Timeline timeline =
         simulate(schedule, schedule.stage_graph(), costs_of(costs, graph, {{0}, {1}}));
-    const CutCost::Peak most = CutCost(row, costs.links, schedule, kNoLimit).peak(std::vector{1});
+    const CutCost::Peak most =
+        CutCost(row, costs.links, schedule, kNoCostLimit).peak(std::vector{1});
     CHECK(most.row == 0);
     CHECK(most.bytes == timeline.rows[0].peak_bytes);
     return std::pair(timeline.rows[0].peak_bytes, timeline.rows[1].peak_bytes);
@@ -70,11 +71,12 @@ TEST_CASE("a microbatch in flight holds what its stage read and was sent",
   costs.operators[0].input = 3;
   const WorkGraph graph = WorkGraph::of(costs, 1);
   const OperatorRow row(graph);
-  CHECK(CutCost(row, costs.links, gpipe(2, 4), kNoLimit).peak(std::vector{1}).bytes == 20);
+  CHECK(CutCost(row, costs.links, gpipe(2, 4), kNoCostLimit).peak(std::vector{1}).bytes == 20);
   costs.operators[1].reads.clear();
   const WorkGraph apart = WorkGraph::of(costs, 1);
   const OperatorRow row_apart(apart);
-  CHECK(CutCost(row_apart, costs.links, gpipe(2, 4), kNoLimit).peak(std::vector{1}).bytes == 12);
+  CHECK(CutCost(row_apart, costs.links, gpipe(2, 4), kNoCostLimit).peak(std::vector{1}).bytes ==
+        12);
 }
 
 /// Operators that read some of those before them, some a value that others read too.
@@ -112,7 +114,7 @@ TEST_CASE("any cut of any graph takes as long as simulated, with any builder's s
   for (const char* name : {"1f1b", "zb-h1", "zb-v", "interleaved", "hanayo", "pfeife"}) {
     CAPTURE(name);
     const Schedule schedule = build_schedule(name, {.devices = 4, .microbatches = 4});
-    CutCost cost(row, costs.links, schedule, kNoLimit);
+    CutCost cost(row, costs.links, schedule, kNoCostLimit);
     std::minstd_rand random(7);
     for (int i = 0; i < 10; ++i) {
       std::vector<int> cuts;
@@ -148,7 +150,7 @@ TEST_CASE("replicas of a model's stages are cut alike", "[scheduler][planners]")
   const Schedule schedule = build_schedule("chimera", {.devices = 4, .microbatches = 4});
   const WorkGraph graph = WorkGraph::of(costs, 1);
   const OperatorRow row(graph);
-  CutCost cost(row, costs.links, schedule, kNoLimit);
+  CutCost cost(row, costs.links, schedule, kNoCostLimit);
   CHECK(cost.stages() == 4);
   Costs stages;
   stages.stages.each.assign(8, {.forward = 2, .backward = 4});
@@ -160,11 +162,11 @@ TEST_CASE("a schedule that does not suit the model is refused", "[scheduler][pla
   const Costs costs = chain_costs({1, 1, 1});
   const WorkGraph graph = WorkGraph::of(costs, 1);
   const OperatorRow row(graph);
-  CHECK_THAT(refusal([&] { CutCost(row, costs.links, gpipe(4, 2), kNoLimit); }),
+  CHECK_THAT(refusal([&] { CutCost(row, costs.links, gpipe(4, 2), kNoCostLimit); }),
              ContainsSubstring("4 stages and the model 3 operators"));
   const Schedule backwards = Schedule::parse("@form list\n0F0 0B0\n1B0 1F0");
   CHECK_THAT(
-      refusal([&] { CutCost(row, costs.links, backwards, kNoLimit); }, Errc::ScheduleInvalid),
+      refusal([&] { CutCost(row, costs.links, backwards, kNoCostLimit); }, Errc::ScheduleInvalid),
       ContainsSubstring("wait for each other"));
 }
 
@@ -173,7 +175,7 @@ TEST_CASE("the winner's step on shared channels is no shorter", "[scheduler][pla
   costs.links.usual.latency = 20;
   const WorkGraph graph = WorkGraph::of(costs, 1);
   const OperatorRow row(graph);
-  CutCost cost(row, costs.links, pfeife(2, 4, {.extra = {1, 0}}), kNoLimit);
+  CutCost cost(row, costs.links, pfeife(2, 4, {.extra = {1, 0}}), kNoCostLimit);
   CHECK(cost.step_time(std::vector{1}) == 200);
   CHECK(cost.step_time_on_shared_channels(std::vector{1}) == 210);
 }
