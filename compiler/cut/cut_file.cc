@@ -97,8 +97,8 @@ std::optional<int> size_in(std::string_view line, const Lines& lines) {
   if (!line.starts_with('@')) {
     return std::nullopt;
   }
-  const auto size = line.starts_with(kHeader) ? number_in(trimmed(line.substr(kHeader.size())))
-                                              : std::nullopt;
+  const auto size =
+      line.starts_with(kHeader) ? number_in(trimmed(line.substr(kHeader.size()))) : std::nullopt;
   if (!size || *size < 1) {
     lines.refuse(fmt::format("expected {} with a number of samples, found \"{}\"", kHeader, line));
   }

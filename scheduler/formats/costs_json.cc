@@ -482,8 +482,7 @@ class CostsDocument {
       }
     }
     for (const auto& [made, numbers] : made_of) {
-      notes_.push_back(
-          fmt::format("\"each\", {}, {}", counted("stage", ranges_of(numbers)), made));
+      notes_.push_back(fmt::format("\"each\", {}, {}", counted("stage", ranges_of(numbers)), made));
     }
   }
 

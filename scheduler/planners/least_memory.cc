@@ -139,8 +139,7 @@ std::vector<StageOperators> starts_of(const PlanRequest& request, const WorkGrap
   for (int place = 0; place < request.devices; ++place) {
     in_flight.push_back(std::min(request.batch / graph.samples(), request.devices - place));
   }
-  const MemoryCut least =
-      memory_cut(OperatorMemory(graph, std::move(in_flight)), request.devices);
+  const MemoryCut least = memory_cut(OperatorMemory(graph, std::move(in_flight)), request.devices);
   return {consecutive_stages(least.ends),
           stages_of(balanced_cut(cut_items(graph, 1), request.devices))};
 }
@@ -173,14 +172,13 @@ std::vector<Candidate> least_memory_candidates(const PlanRequest& request) {
     }
     StageOperators stages = in_order(graph, best->stages());
     const StageGraph stage_graph = stage_graph_of(graph, stages);
-    candidates.push_back(
-        {.planner = "capslog",
-         .stages = std::move(stages),
-         .replicas = {},
-         .microbatch_size = size,
-         .stage_sizes = {},
-         .schedule = one_f_one_b(stage_graph, request.batch / size).to_list(),
-         .schedule_name = stage_graph.is_chain() ? "1f1b" : "dag-1f1b"});
+    candidates.push_back({.planner = "capslog",
+                          .stages = std::move(stages),
+                          .replicas = {},
+                          .microbatch_size = size,
+                          .stage_sizes = {},
+                          .schedule = one_f_one_b(stage_graph, request.batch / size).to_list(),
+                          .schedule_name = stage_graph.is_chain() ? "1f1b" : "dag-1f1b"});
   }
   return candidates;
 }

@@ -1,6 +1,7 @@
 #include "stagecraft/scheduler/planners/proposal.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -269,12 +270,12 @@ class Proposals {
       return;
     }
     if (!request_.builder) {
-      add("builders", [&] {
-        return best_cuts_of_builders(searched_, any_fits() ? CutEffort{} : CutEffort::all());
+      try_further("builders", [&] {
+        return best_cuts_of_builders(searched_, lacks_all() ? CutEffort::all() : CutEffort{});
       });
     }
-    if (!any_fits() && takes_builder(request_, "1f1b")) {
-      add("least memory", [&] { return least_memory_candidates(searched_); });
+    if (lacks_all() && takes_builder(request_, "1f1b")) {
+      try_further("least memory", [&] { return least_memory_candidates(searched_); });
     }
   }
 
@@ -302,6 +303,20 @@ class Proposals {
     }
   }
 
+  /// What refuses here takes nothing from what planners have found.
+  template <class Search>
+  void try_further(std::string_view whose, Search&& search) {
+    try {
+      add(whose, search);
+    } catch (const Error& error) {
+      if (error.code() == Errc::Internal || error.code() == Errc::ScheduleInvalid) {
+        throw;
+      }
+      reasons_.push_back(fmt::format("{}: {}", whose, error.what()));
+    }
+  }
+
+  [[nodiscard]] bool lacks_all() const { return std::isfinite(request_.memory) && !any_fits(); }
   [[nodiscard]] bool any_fits() const {
     return std::ranges::any_of(all_, [](const PlanProposal& p) { return p.fits; });
   }

@@ -175,7 +175,8 @@ TEST_CASE("of a backward and its halves those that are absent are made from thos
   CHECK(note_of_usual(R"("F": 0.01, "B": 0.02)") ==
         "\"usual\" of \"stages\" does not say I and W: each is half of B");
   CHECK(usual_of(R"("I": 5, "W": 3)").backward == 8);
-  CHECK_THAT(note_of_usual(R"("I": 5, "W": 3)"), ContainsSubstring("not say B: it is made of I and W"));
+  CHECK_THAT(note_of_usual(R"("I": 5, "W": 3)"),
+             ContainsSubstring("not say B: it is made of I and W"));
   CHECK(usual_of(R"("B": 8, "I": 5)").backward_weight == 3);
   CHECK_THAT(note_of_usual(R"("B": 8, "I": 5)"), ContainsSubstring("not say W"));
   CHECK(usual_of(R"("B": 8, "W": 2)").backward_input == 6);
@@ -216,13 +217,12 @@ TEST_CASE("halves that do not say what a backward takes are refused",
 }
 
 TEST_CASE("a link between two rows has from the usual what it does not say", "[scheduler][costs]") {
-  const LinkCosts links =
-      parse_costs(with_version(
-                      R"("links": {"each": [{"from": 0, "to": 1, "latency": 2},
+  const LinkCosts links = parse_costs(with_version(
+                                          R"("links": {"each": [{"from": 0, "to": 1, "latency": 2},
                                             {"from": 1, "to": 0, "bandwidth": 5},
                                             {"from": 1, "to": 2, "bandwidth": null}],
                                    "usual": {"latency": 1, "bandwidth": 100}, "edge_bytes": 50})"))
-          .costs.links;
+                              .costs.links;
   CHECK(links.transfer({0, 1}, 0, 1) == 2.5);
   CHECK(links.transfer({0, 1}, 1, 0) == 1 + 10);
   CHECK(links.transfer({1, 2}, 1, 2) == 1);

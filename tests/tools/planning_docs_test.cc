@@ -61,18 +61,17 @@ TEST_CASE("a plan trains in the microbatches that it chose, with its two files a
   const OwnCache cache;
   const TemporaryFolder folder;
   const std::string model = "--layers 2 --dim 16 --heads 2 --kv-heads 2 --ffn 32 --seq 8";
-  const CommandResult planned = run_in(
-      folder.path(),
-      fmt::format("stagecraft profile {} --microbatch-sizes 2,6 -o costs.json && "
-                  "stagecraft plan costs.json --devices 2 --batch 12 --microbatch-sizes 2 "
-                  "--planner capslog --schedule-out plan.txt --cut-out plan.cut",
-                  model));
+  const CommandResult planned =
+      run_in(folder.path(),
+             fmt::format("stagecraft profile {} --microbatch-sizes 2,6 -o costs.json && "
+                         "stagecraft plan costs.json --devices 2 --batch 12 --microbatch-sizes 2 "
+                         "--planner capslog --schedule-out plan.txt --cut-out plan.cut",
+                         model));
   CAPTURE(planned.err);
   REQUIRE(planned.exit_code == 0);
   const auto tokens = [&](const std::string& more) {
     const CommandResult result =
-        run_in(folder.path(),
-               fmt::format("stagecraft train {} --steps 1 --json {}", model, more));
+        run_in(folder.path(), fmt::format("stagecraft train {} --steps 1 --json {}", model, more));
     CAPTURE(result.err);
     REQUIRE(result.exit_code == 0);
     std::istringstream lines(result.out);

@@ -178,7 +178,8 @@ TEST_CASE("halves of a backward follow the whole that is given, and it is said",
   CHECK(simulate_json(split, {"--b", "4", "--i", "3"}) ==
         simulate_json(split, {"--i", "3", "--w", "1"}));
   const CommandResult told = run_schedule({"simulate", "-", "--b", "4"}, split);
-  CHECK_THAT(told.err, ContainsSubstring("does not say I and W: each is half of B (B 4, I 2, W 2)"));
+  CHECK_THAT(told.err,
+             ContainsSubstring("does not say I and W: each is half of B (B 4, I 2, W 2)"));
   CHECK(run_schedule({"simulate", "-", "--f", "3", "--b", "2"}, split).err.empty());
   check_message(run_schedule({"simulate", "-", "--b", "4", "--w", "5"}, split),
                 2,

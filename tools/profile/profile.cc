@@ -38,16 +38,17 @@ Profile measured(const ProfileRequest& request, Console& console) {
   const Program program = compile_in(model.precision, *work, choice);
   const WorkBatch batch = work->batch(0, choice);
   StatusLine line(console, request.json);
-  Profile found = stagecraft::profile(program,
-                             batch.inputs,
-                             batch.labels,
-                             {.microbatch_sizes = request.sizes,
-                              .threads = static_cast<int>(model.threads_per_worker),
-                              .ranks = request.ranks,
-                              .fresh = request.fresh,
-                              .progress = [&](std::string_view what, int place, int all) {
-                                line.say(fmt::format("{} of {}: {} ...", place, all, what));
-                              }});
+  Profile found =
+      stagecraft::profile(program,
+                          batch.inputs,
+                          batch.labels,
+                          {.microbatch_sizes = request.sizes,
+                           .threads = static_cast<int>(model.threads_per_worker),
+                           .ranks = request.ranks,
+                           .fresh = request.fresh,
+                           .progress = [&](std::string_view what, int place, int all) {
+                             line.say(fmt::format("{} of {}: {} ...", place, all, what));
+                           }});
   if (model.model_file) {
     found.costs.batch = samples_of(program) * program.microbatches();
   }

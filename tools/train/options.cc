@@ -131,7 +131,9 @@ void add_pipeline(CLI::App& app,
                  "microbatches per step [8, or the schedule file's or the data's]")
       ->check(whole_number(1))
       ->group(group);
-  app.add_option("--microbatch-size", o.microbatch_size, "sequences or images per microbatch; the file of a planned cut says it too")
+  app.add_option("--microbatch-size",
+                 o.microbatch_size,
+                 "sequences or images per microbatch; the file of a planned cut says it too")
       ->check(whole_number(1))
       ->group(group);
   app.add_option("--recompute",

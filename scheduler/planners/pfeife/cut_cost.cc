@@ -98,10 +98,10 @@ double CutCost::bound(std::span<const int> cuts) const {
     }
     double time = row_->forward_before(begin_of(tasks.first));
     for (const auto& [stage, count] : tasks.counts) {
-      const Durations each = durations_of(
-          row_->times(begin_of(stage),
-                      stage_end(cuts, static_cast<std::size_t>(stage), row_->size())),
-          device_);
+      const Durations each =
+          durations_of(row_->times(begin_of(stage),
+                                   stage_end(cuts, static_cast<std::size_t>(stage), row_->size())),
+                       device_);
       const bool is_first = stage == 0;
       time += count[0] * each.forward + count[1] * each.backward +
               count[2] * (is_first ? device_.task : each.backward_input) +

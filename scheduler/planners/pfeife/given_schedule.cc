@@ -33,8 +33,7 @@ Schedule built(const Recipe& recipe,
                int devices,
                int microbatches,
                std::optional<Costs> costs = std::nullopt) {
-  BuildRequest request{
-      .microbatches = microbatches, .set = recipe.set, .costs = std::move(costs)};
+  BuildRequest request{.microbatches = microbatches, .set = recipe.set, .costs = std::move(costs)};
   if (recipe.builder->takes_graph) {
     request.graph = StageGraph::chain(devices);
   } else {
@@ -151,9 +150,13 @@ class ScheduleSearch {
  private:
   void add(const Recipe& recipe, const SizedRow& on) {
     const int microbatches = request_.batch / on.graph.samples();
-    const Schedule schedule = recipe.builder->takes_costs
-                                  ? built(recipe, request_.devices, microbatches, even_costs(on))
-                                  : built(recipe, request_.devices, microbatches);
+    add(recipe, on, built(recipe, request_.devices, microbatches));
+    if (recipe.builder->takes_costs) {
+      add(recipe, on, built(recipe, request_.devices, microbatches, even_costs(on)));
+    }
+  }
+
+  void add(const Recipe& recipe, const SizedRow& on, const Schedule& schedule) {
     const std::tuple key(on.graph.samples(), schedule.stages(), schedule_hash(schedule));
     if (seen_.insert(key).second) {
       found_.push_back({&on, recipe, recipe.name(), cost_of(on, schedule), {}});
@@ -228,20 +231,20 @@ class ScheduleSearch {
       candidates_.add(cost, found, first.name);
       best = found.score;
       options.starts = {found.cuts};
-      schedule = built(
-          *first.recipe,
-          request_.devices,
-          request_.batch / on.graph.samples(),
-          costs_of(request_.costs, on.graph, stages_of_cuts(found.cuts, on.row.size())));
+      schedule =
+          built(*first.recipe,
+                request_.devices,
+                request_.batch / on.graph.samples(),
+                costs_of(request_.costs, on.graph, stages_of_cuts(found.cuts, on.row.size())));
     }
   }
 
   const PlanRequest& request_;
   std::list<SizedRow> sizes_;  // stay where they are
   std::vector<ScheduleCut> found_;
-  std::set<std::tuple<int, int, std::uint64_t>> seen_;  // size, stages and schedule
+  std::set<std::tuple<int, int, std::uint64_t>> seen_;                 // size, stages and schedule
   std::map<std::pair<const SizedRow*, int>, std::vector<int>> least_;  // cuts by stages
-  bool all_first_ = false;                                          // find_first() was called
+  bool all_first_ = false;                                             // find_first() was called
   CutCandidates candidates_;
 };
 

@@ -28,7 +28,8 @@ namespace stagecraft {
 
 /// How many schedules of all are looked at how closely.
 struct CutEffort {
-  std::size_t moved = 10;   ///< by moves of one place, the best by the cuts that a search starts with
+  std::size_t moved =
+      10;  ///< by moves of one place, the best by the cuts that a search starts with
   std::size_t searched = 4;  ///< as best_cut_for_schedule() does, the best of those
 
   [[nodiscard]] static CutEffort all() {
