@@ -161,7 +161,7 @@ std::vector<Candidate> least_memory_candidates(const PlanRequest& request) {
   std::vector<Candidate> candidates;
   for (const int size : request.sizes()) {
     const WorkGraph graph = WorkGraph::of(request.costs, size);
-    int moves_left = kMostLeastMemoryMoves;
+    int moves_left = std::min(20'000, kMostLeastMemoryLooks / graph.size());
     std::optional<MemoryDescent> best;
     for (StageOperators& start : starts_of(request, graph)) {
       MemoryDescent descent(request, graph, std::move(start));

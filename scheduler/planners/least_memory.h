@@ -18,9 +18,10 @@ namespace stagecraft {
 
 /// Returns one candidate for every size of a microbatch, whether or not it fits the memory.
 /// Requires: a limited memory, an operator for every device.
-/// Cost: kMostLeastMemoryMoves looks at all stages' work for every size.
+/// Cost: for every size so many looks at all operators that these are kMostLeastMemoryLooks, and
+///       20,000 at most.
 [[nodiscard]] std::vector<Candidate> least_memory_candidates(const PlanRequest& request);
 
-inline constexpr int kMostLeastMemoryMoves = 20'000;
+inline constexpr int kMostLeastMemoryLooks = 4'000'000;
 
 }  // namespace stagecraft

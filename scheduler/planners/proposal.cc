@@ -271,7 +271,7 @@ class Proposals {
     }
     if (!request_.builder) {
       try_further("builders", [&] {
-        return best_cuts_of_builders(searched_, lacks_all() ? CutEffort::all() : CutEffort{});
+        return best_cuts_of_builders(searched_, lacks_all() ? CutEffort::most() : CutEffort{});
       });
     }
     if (lacks_all() && takes_builder(request_, "1f1b")) {

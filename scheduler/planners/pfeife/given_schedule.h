@@ -28,13 +28,14 @@ namespace stagecraft {
 
 /// How many schedules of all are looked at how closely.
 struct CutEffort {
-  std::size_t moved =
-      10;  ///< by moves of one place, the best by the cuts that a search starts with
-  std::size_t searched = 4;  ///< as best_cut_for_schedule() does, the best of those
+  /// By moves of one place: the best by the cuts that a search starts with.
+  std::size_t moved = 10;
+  /// As best_cut_for_schedule() does: the best of those.
+  std::size_t searched = 4;
 
-  [[nodiscard]] static CutEffort all() {
-    constexpr auto kAll = std::numeric_limits<std::size_t>::max();
-    return {kAll, kAll};
+  /// None is passed over.
+  [[nodiscard]] static CutEffort most() {
+    return {.moved = std::numeric_limits<std::size_t>::max(), .searched = 12};
   }
 };
 
