@@ -341,7 +341,7 @@ class Proposals {
                               whose,
                               100 * kMemoryMargin,
                               fmt::join(reasons_, "\n  "),
-                              whose.empty() ? "" : "ask --planner auto, which tries more; or "));
+                              whose.empty() ? "" : "ask planner auto, which tries more, or "));
     }
     throw Error(Errc::UsageArgument,
                 fmt::format("no plan{} was made:\n  {}\n{}",

@@ -243,7 +243,7 @@ TEST_CASE("who asks one planner alone is told that others may find more", "[sche
   PlanRequest request = chain_request({1, 2, 1, 3});
   request.memory = 1;
   CHECK_THAT(refusal([&] { (void)propose(request, "capslog"); }, Errc::PlanInfeasible),
-             ContainsSubstring("no plan of capslog fits") && ContainsSubstring("--planner auto"));
+             ContainsSubstring("no plan of capslog fits") && ContainsSubstring("ask planner auto"));
 }
 
 TEST_CASE("what fits leaves a margin beyond what is predicted", "[scheduler][planners]") {
