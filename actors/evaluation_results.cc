@@ -63,11 +63,11 @@ EvaluationResults take_results(const ToldPrograms::Told& evaluation,
                                const Layout& layout,
                                const Parts& parts,
                                const std::vector<Future<at::Tensor>>& arrived,
-                               Deadline deadline) {
+                               const ResultWait& wait) {
   std::map<std::pair<ValueId, Microbatch>, at::Tensor> values;
   for (std::size_t i = 0; i < arrived.size(); ++i) {
     const PlanResult& result = evaluation.plan->results[i];
-    if (!arrived[i].wait_until(deadline)) {
+    if (!wait(result.from, arrived[i])) {
       throw Error(Errc::ClusterTimeout,
                   fmt::format("a result of microbatch {} was sent by rank {} and has not arrived",
                               result.microbatch.value,

@@ -71,6 +71,7 @@ struct Trainer::Impl {
   std::uint64_t seed;
   std::shared_ptr<const Plan> train;
   std::shared_ptr<StepLedger> ledger = std::make_shared<StepLedger>();
+  const Cluster cluster;
   std::unique_ptr<Crew> crew;
   std::optional<ToldPrograms> programs;
   std::optional<double> rate;       ///< what set_learning_rate said
@@ -84,16 +85,13 @@ struct Trainer::Impl {
     std::int64_t first_samples = 1;
   } update;
 
-  Impl(const Cluster& cluster,
-       const Program& p,
-       const Schedule& schedule,
-       Optimizer o,
-       TrainerOptions t)
+  Impl(const Cluster& c, const Program& p, const Schedule& schedule, Optimizer o, TrainerOptions t)
       : program(p),
         evaluations(p.evaluations()),
         options(std::move(t)),
         optimizer(o),
-        seed(options.seed.value_or(default_seed())) {
+        seed(options.seed.value_or(default_seed())),
+        cluster(c) {
     check_options(options);
     check_optimizer(optimizer);
     check_groups(options.groups, optimizer);
@@ -256,11 +254,14 @@ struct Trainer::Impl {
   }
 
   [[nodiscard]] EvaluationResults results_of(const UnderWay& batch) const {
+    const Deadline deadline = std::chrono::steady_clock::now() + options.step_deadline;
     return take_results(batch.told,
                         programs->layout(),
                         batch.parts,
                         *batch.results,
-                        std::chrono::steady_clock::now() + options.step_deadline);
+                        [this, deadline](Rank from, const Future<at::Tensor>& result) {
+                          return crew->wait(from, result, deadline);
+                        });
   }
 
   std::vector<at::Tensor> predict(const Batch& inputs) {
@@ -371,7 +372,21 @@ struct Trainer::Impl {
     return {.step = ledger->committed(),
             .seed = seed,
             .optimizer = std::string(optimizer_name(optimizer)),
-            .tensors = std::move(tensors)};
+            .tensors = std::move(tensors),
+            .processors = processors()};
+  }
+
+  /// As Checkpoint has them.
+  [[nodiscard]] std::vector<std::string> processors() const {
+    const std::vector<WorkerPlace> workers = cluster.workers();
+    std::set<std::string> all;
+    for (const RankPlan& rank : train->ranks) {
+      const ProcessorFacts& processor = workers[rank.rank.index()].processor;
+      if (!processor.capability.empty()) {  // else nobody stands there now
+        all.insert(choice_text(processor));
+      }
+    }
+    return {all.begin(), all.end()};
   }
 
   /// The whole state as read_state has it, by its names there.
@@ -441,6 +456,10 @@ struct Trainer::Impl {
       by_name[name] = tensor;
     }
     put_state(listings, by_name, checkpoint.step);
+    if (const std::string other = other_processors(checkpoint.processors, processors());
+        !other.empty()) {
+      log(Level::Info, "checkpoint of other processors", {{"why", other}});
+    }
     seed = seed_from == SeedFrom::Checkpoint ? checkpoint.seed : seed;
   }
 
@@ -658,8 +677,15 @@ Checkpoint Trainer::checkpoint() {
 }
 
 void Trainer::load(const std::string& path, SeedFrom seed_from) {
-  Impl& loading = impl();
-  loading.load(read_checkpoint(path), seed_from);
+  load(read_checkpoint(path), seed_from);
+}
+
+void Trainer::load(const Checkpoint& checkpoint, SeedFrom seed_from) {
+  impl().load(checkpoint, seed_from);
+}
+
+std::vector<std::string> Trainer::processors() const {
+  return impl().processors();
 }
 
 std::int64_t Trainer::recover() {

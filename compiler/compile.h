@@ -45,7 +45,6 @@ struct CompileOptions {
   int microbatches = 1;  ///< equal parts in dim 0
   Cut cut;               ///< into stages
   Recompute recompute;   ///< instead of keeping what a backward needs
-  bool fuse = true;      ///< chains of small operators into passes: the same bits, less time
   /// Most shapes of microbatches that steps may have, the example batch's among them. 1: that one.
   int shapes = 8;
 };

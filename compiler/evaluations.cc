@@ -254,9 +254,7 @@ Program Evaluations::compiled(const ModuleSource& source,
   made->graph = capture(workload, first.inputs, first.labels);
   check_against_eager(workload, made->graph, first.inputs, first.labels);
   require_made(made->graph, metrics);
-  made->fuse = model_->fuse;
   made->partition = evaluation_stages(made->graph, *model_);
-  fuse_stages(made->partition, made->fuse);
   made->stage_graph = stage_graph_of(made->partition);
   made->assignment = model_->assignment;
   log(Level::Info, "captured in evaluation mode", {{"operators", made->graph.nodes.size()}});

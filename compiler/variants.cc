@@ -265,7 +265,6 @@ std::vector<StageProgram> Variants::captured(const Tensors& inputs, const Tensor
   const Graph graph = graph_now(inputs, labels);
   Partition made = model_->evaluates == nullptr ? partition(graph, cut_like(graph, *model_))
                                                 : evaluation_stages(graph, *model_->evaluates);
-  fuse_stages(made, model_->fuse);
   check_count(model_->partition.stages, made.stages);
   if (model_->evaluates == nullptr) {
     std::vector<StageRun> runs = run_stages(graph, made, inputs, labels);
