@@ -132,7 +132,9 @@ void add_pipeline(CLI::App& app,
                  "microbatches per step [8, or the schedule file's or the data's]")
       ->check(whole_number(1))
       ->group(group);
-  app.add_option("--microbatch-size", o.microbatch_size, "sequences or images per microbatch")
+  app.add_option("--microbatch-size",
+                 o.microbatch_size,
+                 "sequences or images per microbatch; the file of a planned cut says it too")
       ->check(whole_number(1))
       ->group(group);
   app.add_option("--recompute",
@@ -488,13 +490,14 @@ void check_together(const TrainOptions& o, const CLI::App& app) {
 
 /// A plan chooses what these options say.
 void check_plan(TrainOptions& o, const CLI::App& app) {
+  o.size_given = app.count("--microbatch-size") > 0;
   if (!o.plan) {
     if (!o.microbatch_sizes.empty()) {
       wrong_usage("--microbatch-sizes expects --plan, found none; leave it out");
     }
     return;
   }
-  o.keep_microbatches = app.count("--microbatches") > 0 || app.count("--microbatch-size") > 0;
+  o.keep_microbatches = app.count("--microbatches") > 0 || o.size_given;
   for (const char* name : {"--schedule", "--cut", "--graph", "--stages", "--chunks", "--set"}) {
     if (app.count(name) > 0) {
       wrong_usage(fmt::format("--plan chooses what {} says; leave one of the two out", name));

@@ -42,6 +42,7 @@ struct TrainOptions {
   std::string text = "/usr/share/common-licenses/GPL-3";
   bool read_on_workers = false;  ///< text, images or data, at the same place on every host
   std::int64_t microbatch_size = 4;
+  bool size_given = false;                   ///< by --microbatch-size; else a cut's file may say it
   std::optional<std::int64_t> microbatches;  ///< none: 8, or what the schedule file says
   std::optional<std::int64_t> stages;        ///< none: what the schedule makes of the ranks
   std::optional<std::int64_t> ranks;         ///< none: usual_ranks, --stages, or what the file says
