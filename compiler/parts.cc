@@ -85,11 +85,8 @@ Division division_of(const Batch& inputs,
                             microbatches));
   }
   Division division{.samples = samples, .parts = {}};
-  const std::int64_t most = (samples + microbatches - 1) / microbatches;
-  std::int64_t rest = samples;
-  for (std::int64_t later = microbatches - 1; later >= 0; --later) {
-    division.parts.push_back(later == 0 ? rest : std::min(most, rest - later));
-    rest -= division.parts.back();
+  for (std::int64_t m = 0; m < microbatches; ++m) {
+    division.parts.push_back(samples / microbatches + (m < samples % microbatches ? 1 : 0));
   }
   return division;
 }

@@ -133,6 +133,15 @@ std::pair<std::vector<BatchSlice>, Tensors> joined(std::vector<BatchSlice> slice
                           what));
 }
 
+/// The stages of the model, as a graph of another shape has them.
+Partition stages_like(const CompiledProgram& model, const Graph& graph) {
+  const LikeCut cut = cut_like(graph, model);
+  if (!cut.misfit.empty()) {
+    refuse_misfit(cut.misfit);
+  }
+  return partition(graph, cut.assignment);
+}
+
 void check_count(const std::vector<StageProgram>& model, const std::vector<StageProgram>& stages) {
   if (model.size() != stages.size()) {
     refuse_misfit(fmt::format("it has {} stages instead of {}", stages.size(), model.size()));
@@ -262,10 +271,9 @@ Graph Variants::graph_now(const Tensors& inputs, const Tensors& labels) const {
 
 std::vector<StageProgram> Variants::captured(const Tensors& inputs, const Tensors& labels) const {
   const CaptureScope scope(*model_);
-  const Graph graph = graph_now(inputs, labels);
-  Partition made = model_->evaluates == nullptr ? partition(graph, cut_like(graph, *model_))
+  Graph graph = graph_now(inputs, labels);
+  Partition made = model_->evaluates == nullptr ? stages_like(*model_, graph)
                                                 : evaluation_stages(graph, *model_->evaluates);
-  fuse_stages(made, model_->fuse);
   check_count(model_->partition.stages, made.stages);
   if (model_->evaluates == nullptr) {
     std::vector<StageRun> runs = run_stages(graph, made, inputs, labels);

@@ -206,10 +206,9 @@ class Profiler {
     if (first_graph_) {
       check_alike(*first_graph_, sizes_.front(), *graph, samples);
     }
-    const std::string key = fmt::format("{}{} fused {}\nsamples {} threads {} on {}\nLibTorch {}\n",
+    const std::string key = fmt::format("{}{}\nsamples {} threads {} on {}\nLibTorch {}\n",
                                         text_of(*graph),
                                         text_of(options_.optimizer),
-                                        program_.fuse,
                                         samples,
                                         options_.threads,
                                         device_,
@@ -261,14 +260,9 @@ class Profiler {
     Costs costs;
     costs.samples = sizes_[size];
     costs.operators = measure_operators(
-        graph,
-        inputs,
-        labels,
-        {.repeats = kAloneRepeats, .threads = options_.threads, .fuse = program_.fuse});
-    const ModelTiming how{.fuse = program_.fuse,
-                          .repeats = options_.repeats,
-                          .threads = options_.threads,
-                          .optimizer = options_.optimizer};
+        graph, inputs, labels, {.repeats = kAloneRepeats, .threads = options_.threads});
+    const ModelTiming how{
+        .repeats = options_.repeats, .threads = options_.threads, .optimizer = options_.optimizer};
     ModelTimes times = time_model(graph, inputs, labels, how);
     for (int tries = 1; tries < kMostTries && noise_of(times.microbatches) > options_.most_noise;
          ++tries) {

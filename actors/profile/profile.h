@@ -5,9 +5,9 @@
 ///     std::ofstream("costs.json") << sc::to_json(found.costs);
 ///
 /// The model runs uncut, whatever the program's stages. Times are those inside a step
-/// (executor/model_times.h): their sum is that of a microbatch. How a backward is divided between
-/// values and parameters, and a fused pass among its operators, is in proportion to what they take
-/// alone (compiler/operator_costs.h), which also tells bytes.
+/// (executor/model_times.h): their sum is that of a microbatch. A backward is divided between
+/// values and parameters in proportion to what they take alone (compiler/operator_costs.h), which
+/// also tells bytes.
 ///
 /// PRF-1: what was measured is kept (profile_cache.h), and a profile of what is known measures
 ///       nothing. Known is a graph on microbatches of one size, with one count of threads, one

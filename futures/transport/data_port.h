@@ -21,6 +21,9 @@
 /// DP-6: where a `silence` is given, a peer that does not get what is sent to it, though it may be
 ///       there, is told of (PeerWatch): its connection has ended, or nothing got through for so
 ///       long.
+/// DP-7: memory that others can take without a key that is admitted is bounded: a message is at most
+///       a chunk long, and of connections without a handshake the oldest are ended (Strangers). A
+///       local socket takes connections of its own user alone.
 #pragma once
 
 #include <chrono>
@@ -50,7 +53,7 @@ struct DataPortOptions {
   /// leaves no file.
   std::string bind = "tcp://127.0.0.1:*";
   std::int64_t largest_tensor = std::int64_t{1} << 36U;  ///< bytes; a larger one is refused
-  std::int64_t chunk_bytes = std::int64_t{256} << 10U;   ///< at most kLargestChunk
+  std::int64_t chunk_bytes = kLargestChunk;              ///< at most kLargestChunk
   int io_threads = 1;                                    ///< of ZeroMQ: they encrypt
   /// A link broke (DP-2): told once, with the peer's key, on the progress thread. Must not block.
   std::function<void(const std::string& key, const Error& why)> when_broken;
@@ -74,6 +77,7 @@ struct LinkCounts {
 struct PortCounts {
   std::map<std::string, LinkCounts> links;  ///< of all peers there ever were
   std::int64_t connections_held = 0;        ///< handshakes with keys that were not admitted
+  std::int64_t strangers_ended = 0;         ///< connections whose handshake took too long (DP-7)
   std::int64_t tensors_misdirected = 0;     ///< for a network or a rank that is not here
   std::int64_t partial_bytes = 0;           ///< memory of tensors of which a part is here
 };

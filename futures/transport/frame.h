@@ -26,7 +26,7 @@ inline constexpr int kFrameVersion = 1;
 inline constexpr std::size_t kLongestHeader = 1024;
 inline constexpr std::size_t kMostDimensions = 64;
 /// No port sends larger chunks, so no port takes larger ones.
-inline constexpr std::int64_t kLargestChunk = std::int64_t{8} << 20U;
+inline constexpr std::int64_t kLargestChunk = std::int64_t{256} << 10U;
 
 struct FrameHeader {
   std::uint64_t link = 0;      ///< counts the connections from one port to another

@@ -21,6 +21,7 @@
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process_end.h"
 #include "stagecraft/futures/transport/peer_watch.h"
+#include "stagecraft/futures/transport/strangers.h"
 
 namespace stagecraft {
 
@@ -82,6 +83,7 @@ struct PortLoop::Sockets {
       : context(io_threads, /*max_sockets_=*/16384),
         zap(context, zmq::socket_type::router),
         in(context, zmq::socket_type::pull),
+        strangers(std::in_place, context.handle(), in.handle(), "strangers"),
         wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     SC_CHECK(wake >= 0, fmt::format("eventfd failed: {}", std::strerror(errno)));
   }
@@ -94,6 +96,7 @@ struct PortLoop::Sockets {
   zmq::context_t context;
   zmq::socket_t zap;
   zmq::socket_t in;
+  std::optional<Strangers> strangers;  ///< for as long as `in` is open
   int wake;
   std::vector<zmq_pollitem_t> poll;  ///< kept for its memory
 };
@@ -210,6 +213,12 @@ PortLoop::PortLoop(DataPortOptions options)
     zmq::socket_t& in = sockets_->in;
     keep_quiet(in, endpoint);
     in.set(zmq::sockopt::maxmsgsize, kLargestChunk + kEnvelope);
+    if (endpoint.starts_with("ipc://")) {
+      const uid_t own = geteuid();  // keeps DP-7: another user's connections are not taken
+      if (zmq_setsockopt(in.handle(), ZMQ_IPC_FILTER_UID, &own, sizeof own) != 0) {
+        throw zmq::error_t();
+      }
+    }
     in.set(zmq::sockopt::backlog, 1024);
     in.set(zmq::sockopt::handshake_ivl, kHandshakeMs);
     in.set(zmq::sockopt::curve_server, true);
@@ -393,6 +402,7 @@ void PortLoop::run() noexcept {
   peers.clear();
   busy_.clear();
   left.clear();
+  sockets_->strangers.reset();
   sockets_->in.close();
   sockets_->zap.close();
   const process_end::Elsewhere waiting;
@@ -408,6 +418,7 @@ void PortLoop::turns() {
       return;
     }
     look_after_peers();
+    end_strangers();
     judge_connections();
     more = take_messages();
     more = send_pieces() || more;
@@ -423,7 +434,8 @@ void PortLoop::wait(bool more) {
   auto& poll = sockets_->poll;
   poll.assign({{nullptr, sockets_->wake, ZMQ_POLLIN, 0},
                {sockets_->zap.handle(), 0, ZMQ_POLLIN, 0},
-               {sockets_->in.handle(), 0, ZMQ_POLLIN, 0}});
+               {sockets_->in.handle(), 0, ZMQ_POLLIN, 0},
+               {sockets_->strangers->events(), 0, ZMQ_POLLIN, 0}});
   const std::size_t first = poll.size();
   for (const auto& peer : busy_) {
     if (peer->blocked) {
@@ -539,6 +551,24 @@ void PortLoop::look_after_peers() {
                         Error(Errc::TransportClosed,
                               fmt::format("nothing gets through to {}: {}", peer->endpoint, *why)));
     }
+  }
+}
+
+/// Keeps DP-7.
+void PortLoop::end_strangers() {
+  const int ended = sockets_->strangers->look();
+  if (ended == 0) {
+    return;
+  }
+  std::int64_t before = 0;
+  {
+    const std::scoped_lock lock(mutex_);
+    before = std::exchange(counts_.strangers_ended, counts_.strangers_ended + ended);
+  }
+  if (before == 0) {
+    log(Level::Warning,
+        "many connections without a handshake: the oldest are ended",
+        {{"endpoint", address_.endpoint}, {"most", kMostStrangers}});
   }
 }
 

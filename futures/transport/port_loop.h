@@ -84,6 +84,7 @@ class PortLoop {
   void carry_out(Order& order);
   [[nodiscard]] std::chrono::milliseconds look_interval() const;
   void look_after_peers();
+  void end_strangers();
   void judge_connections();
   void let_in(const Knock& knock);
   /// Each returns whether there is more to do at once.

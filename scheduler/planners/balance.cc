@@ -166,9 +166,10 @@ class SizeSearch {
 
 [[noreturn]] void refuse_memory(const Tried& least, double memory) {
   throw Error(Errc::PlanInfeasible,
-              fmt::format("the cut that holds least, for {} with microbatches of {}, lacks {:.0f} "
-                          "bytes: its fullest device holds {:.0f} of {:.0f}; use more devices or "
-                          "smaller microbatches, or ask capslog",
+              fmt::format("of cuts into stages of nearly the same time, the one that holds least "
+                          "({} with microbatches of {}) lacks {:.0f} bytes: its fullest device "
+                          "holds {:.0f} of {:.0f}; use more devices or smaller microbatches, or "
+                          "ask capslog",
                           least.candidate.schedule_name,
                           least.candidate.microbatch_size,
                           least.peak - memory,

@@ -21,17 +21,19 @@ double usual_bytes(const WorkGraph& graph) {
   return graph.results().empty() ? 0 : bytes / static_cast<double>(graph.results().size());
 }
 
-std::vector<Candidate> searched_by_order(const PlannerInfo& planner,
+using CandidateSearch = std::function<std::vector<Candidate>(const PlanRequest&)>;
+
+std::vector<Candidate> searched_by_order(const CandidateSearch& search,
                                          const PlanRequest& request,
                                          const WorkGraph& graph) {
-  std::vector<Candidate> found = planner.search(request);
+  std::vector<Candidate> found = search(request);
   if (request.schedule || !links_differ(request.costs.links, request.devices)) {
     return found;
   }
   const DeviceOrder order =
       neighbors_order(request.costs.links, request.devices, usual_bytes(graph));
   try {
-    for (Candidate& candidate : planner.search(seen_from(request, order))) {
+    for (Candidate& candidate : search(seen_from(request, order))) {
       const bool on_all = candidate.schedule.rows().size() == order.size();
       found.push_back(on_all ? moved(std::move(candidate), order) : std::move(candidate));
     }
@@ -45,10 +47,11 @@ std::vector<Candidate> searched_by_order(const PlannerInfo& planner,
 
 }  // namespace
 
-std::vector<Candidate> constrained_search(const PlannerInfo& planner, const PlanRequest& request) {
+std::vector<Candidate> constrained_search(const CandidateSearch& search,
+                                          const PlanRequest& request) {
   const WorkGraph graph = WorkGraph::of(request.costs, request.sizes().front());
   std::vector<Candidate> kept;
-  for (Candidate& candidate : searched_by_order(planner, request, graph)) {
+  for (Candidate& candidate : searched_by_order(search, request, graph)) {
     if (request.most_stages > 0 && std::ssize(candidate.stages) > request.most_stages) {
       continue;
     }

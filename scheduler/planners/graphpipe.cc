@@ -280,7 +280,8 @@ std::vector<Candidate> graphpipe_candidates(const PlanRequest& request,
 }
 
 std::vector<Candidate> graphpipe_candidates(const PlanRequest& request) {
-  return graphpipe_candidates(request, {.stage_sizes = request.stage_sizes});
+  return graphpipe_candidates(request,
+                              {.replicas = request.replicas, .stage_sizes = request.stage_sizes});
 }
 
 }  // namespace stagecraft

@@ -73,8 +73,11 @@ std::vector<Found> found_by_beams(const PlanRequest& request,
                           found_some || !all.empty())) {
       break;
     }
-    CutCost cost(
-        row, request.costs.links, pfeife(request.devices, microbatches, set), request.memory);
+    CutCost cost(row,
+                 request.costs.links,
+                 pfeife(request.devices, microbatches, set),
+                 request.memory,
+                 request.costs.device);
     CutSearchOptions options;
     if (!all.empty() && all.back().set.loops == set.loops) {
       options.starts = {all.back().cut.cuts};

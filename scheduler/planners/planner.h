@@ -34,6 +34,7 @@ struct PlanRequest {
   /// that were measured and divide it.
   std::vector<int> microbatch_sizes;
   bool stage_sizes = false;  ///< stages may take microbatches of different sizes
+  bool replicas = false;     ///< of single stages, which no trainer runs
   /// Rows compute and communicate by turns (pfeife/phase_barriers.h).
   bool phases = false;
   /// Every plan keeps them; schedules that cannot are no candidates.

@@ -1,6 +1,7 @@
 #include "stagecraft/scheduler/planners/proposal.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -15,6 +16,9 @@
 #include "stagecraft/scheduler/planners/device_order.h"
 #include "stagecraft/scheduler/planners/early_values.h"
 #include "stagecraft/scheduler/planners/kept_orders.h"
+#include "stagecraft/scheduler/planners/least_memory.h"
+#include "stagecraft/scheduler/planners/pfeife.h"
+#include "stagecraft/scheduler/planners/pfeife/given_schedule.h"
 #include "stagecraft/scheduler/planners/registry.h"
 #include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/scheduler/validate.h"
@@ -249,6 +253,10 @@ std::optional<std::string> add_judged(Judge& judge,
   return reason;
 }
 
+bool is_constrained(const PlanRequest& request) {
+  return request.most_stages > 0 || !request.pinned.empty();
+}
+
 /// Looks for a better order of devices of the best proposals, where it matters.
 void order_devices(Judge& judge, const PlanRequest& request, std::vector<PlanProposal>& all) {
   constexpr std::size_t kOrdered = 8;
@@ -267,68 +275,142 @@ void order_devices(Judge& judge, const PlanRequest& request, std::vector<PlanPro
   sort_best_first(all);
 }
 
-}  // namespace
+/// What all planners together have found for one request.
+class Proposals {
+ public:
+  Proposals(const PlanRequest& request, std::string_view planner)
+      : request_(request), judge_(request), searched_(request), planner_(planner) {
+    searched_.memory = usable(request.memory);
+  }
 
-std::vector<PlanProposal> propose(const PlanRequest& request, std::string_view planner) {
-  Judge judge(request);
-  PlanRequest searched = request;
-  searched.memory = usable(request.memory);
-  std::vector<PlanProposal> all;
-  std::vector<std::string> reasons;
-  bool lacks_memory = false;
-  for (const PlannerInfo& info : planners()) {
-    if (planner != "auto" && info.name != find_planner(planner).name) {
-      continue;
+  void ask_planners() {
+    for (const PlannerInfo& info : planners()) {
+      if (planner_ != "auto" && info.name != find_planner(planner_).name) {
+        continue;
+      }
+      if (const auto reason = info.refuses(searched_)) {
+        reasons_.push_back(fmt::format("{}: {}", info.name, *reason));
+        continue;
+      }
+      if (!searched_.proceeds(fmt::format("{} begins", info.name), !all_.empty())) {
+        return;
+      }
+      add(info.name, [&] { return constrained_search(info.search, searched_); });
     }
-    if (const auto reason = info.refuses(searched)) {
-      reasons.push_back(fmt::format("{}: {}", info.name, *reason));
-      continue;
+  }
+
+  /// The search of cuts that a schedule gets which somebody names, for those that look best, or for
+  /// all where nothing fits; then stages that hold little, whatever time they take.
+  void look_closer() {
+    if (planner_ != "auto" || request_.schedule || pfeife_refuses(searched_)) {
+      return;
     }
-    if (!searched.proceeds(fmt::format("{} begins", info.name), !all.empty())) {
-      break;
+    if (!request_.builder && searched_.proceeds("further cuts for builders", !all_.empty())) {
+      const CutEffort effort = lacks_all() ? CutEffort::most() : CutEffort{};
+      try_further("builders", [&] {
+        return constrained_search(
+            [&](const PlanRequest& seen) { return best_cuts_of_builders(seen, effort); },
+            searched_);
+      });
     }
+    if (lacks_all() && takes_builder(request_, "1f1b") &&
+        searched_.proceeds("the least memory", !all_.empty())) {
+      try_further("least memory",
+                  [&] { return constrained_search(least_memory_candidates, searched_); });
+    }
+  }
+
+  [[nodiscard]] std::vector<PlanProposal> take() && {
+    sort_best_first(all_);
+    order_devices(judge_, request_, all_);
+    if (!any_fits()) {
+      refuse();
+    }
+    return std::move(all_);
+  }
+
+ private:
+  template <class Search>
+  void add(std::string_view whose, Search&& search) {
     try {
-      if (const auto reason = add_judged(judge, constrained_search(info, searched), all)) {
-        reasons.push_back(fmt::format("{}: {}", info.name, *reason));
+      if (const auto reason = add_judged(judge_, search(), all_)) {
+        reasons_.push_back(fmt::format("{}: {}", whose, *reason));
       }
     } catch (const Error& error) {
       if (error.code() != Errc::PlanInfeasible) {
         throw;
       }
-      lacks_memory = true;
-      reasons.push_back(fmt::format("{}: {}", info.name, error.what()));
+      lacks_memory_ = true;
+      reasons_.push_back(fmt::format("{}: {}", whose, error.what()));
     }
   }
-  sort_best_first(all);
-  order_devices(judge, request, all);
-  if (all.empty() || !all.front().fits) {
-    if (!all.empty()) {
-      const PlanProposal& least = *std::ranges::min_element(all, {}, &PlanProposal::needs);
-      lacks_memory = true;
-      reasons.push_back(
+
+  /// What refuses here takes nothing from what planners have found.
+  template <class Search>
+  void try_further(std::string_view whose, Search&& search) {
+    try {
+      add(whose, search);
+    } catch (const Error& error) {
+      if (error.code() == Errc::Internal || error.code() == Errc::ScheduleInvalid) {
+        throw;
+      }
+      reasons_.push_back(fmt::format("{}: {}", whose, error.what()));
+    }
+  }
+
+  [[nodiscard]] bool lacks_all() const { return std::isfinite(request_.memory) && !any_fits(); }
+  [[nodiscard]] bool any_fits() const {
+    return std::ranges::any_of(all_, [](const PlanProposal& p) { return p.fits; });
+  }
+
+  [[noreturn]] void refuse() {
+    if (!all_.empty()) {
+      const PlanProposal& least = *std::ranges::min_element(all_, {}, &PlanProposal::needs);
+      lacks_memory_ = true;
+      reasons_.push_back(
           fmt::format("the least that any cut found holds is {:.0f} bytes, on device "
                       "{} of {}, {:.0f} more than there are",
                       least.needs(),
                       least.fullest(),
                       least.candidate.schedule_name,
-                      least.needs() - request.memory));
+                      least.needs() - request_.memory));
     }
-    throw Error(
-        lacks_memory ? Errc::PlanInfeasible : Errc::UsageArgument,
-        fmt::format("no plan {}:\n  {}\n{}",
-                    lacks_memory ? fmt::format("fits the devices{} with a margin of {:.0f} %",
-                                               request.most_stages > 0 || !request.pinned.empty()
-                                                   ? " and what is asked of stages"
-                                                   : "",
-                                               100 * kMemoryMargin)
-                                 : "was made",
-                    fmt::join(reasons, "\n  "),
-                    lacks_memory ? "use more devices, devices with more memory, or smaller "
-                                   "microbatches"
-                    : request.orders.empty() ? "ask another planner, or --planner auto"
-                                             : "give orders that their schedules can keep"));
+    const std::string whose = planner_ == "auto" ? "" : fmt::format(" of {}", planner_);
+    if (lacks_memory_) {
+      throw Error(
+          Errc::PlanInfeasible,
+          fmt::format("no plan{} fits the devices{} with a margin of {:.0f} %:\n  {}\n{}use "
+                      "more devices, devices with more memory, or smaller microbatches",
+                      whose,
+                      is_constrained(request_) ? " and what is asked of stages" : "",
+                      100 * kMemoryMargin,
+                      fmt::join(reasons_, "\n  "),
+                      whose.empty() ? "" : "ask planner auto, which tries more, or "));
+    }
+    throw Error(Errc::UsageArgument,
+                fmt::format("no plan{} was made:\n  {}\n{}",
+                            whose,
+                            fmt::join(reasons_, "\n  "),
+                            request_.orders.empty() ? "ask another planner, or --planner auto"
+                                                    : "give orders that their schedules can keep"));
   }
-  return all;
+
+  const PlanRequest& request_;
+  Judge judge_;
+  PlanRequest searched_;  // in the memory that predictions may fill
+  std::string_view planner_;
+  std::vector<PlanProposal> all_;
+  std::vector<std::string> reasons_;
+  bool lacks_memory_ = false;
+};
+
+}  // namespace
+
+std::vector<PlanProposal> propose(const PlanRequest& request, std::string_view planner) {
+  Proposals proposals(request, planner);
+  proposals.ask_planners();
+  proposals.look_closer();
+  return std::move(proposals).take();
 }
 
 std::string to_string(const Bottleneck& bottleneck) {

@@ -173,8 +173,8 @@ TEST_CASE("PT-1: a batch is divided into as many parts as there are microbatches
   };
   using Sizes = std::vector<std::int64_t>;
   CHECK(division(16) == Sizes{4, 4, 4, 4});
-  CHECK(division(13) == Sizes{4, 4, 4, 1});
-  CHECK(division(9) == Sizes{3, 3, 2, 1});
+  CHECK(division(13) == Sizes{4, 3, 3, 3});
+  CHECK(division(9) == Sizes{3, 2, 2, 2});
   CHECK(division(5) == Sizes{2, 1, 1, 1});
   CHECK(division(8) == Sizes{2, 2, 2, 2});
   CHECK(program.shapes() == 4);

@@ -96,7 +96,7 @@ TEST_CASE("steps of other shapes have the bits of one process, in threads and in
   StateDict trained = weights_of(trainer);
   std::erase_if(trained, [](const auto& w) { return w.first.starts_with("other"); });
   CHECK(same_bits(trained, weights_of(reference)));
-  CHECK(program.shapes() == 5);  // microbatches of 4, 1, 3 and 2 rows, and of 4 longer ones
+  CHECK(program.shapes() == 4);  // microbatches of 4, 3 and 2 rows, and of 4 longer ones
 }
 
 TEST_CASE("PT-2: parts weigh by their samples: loss and gradient are the means over all samples",
@@ -112,9 +112,8 @@ TEST_CASE("PT-2: parts weigh by their samples: loss and gradient are the means o
   CHECK(std::abs(trainer.evaluate(batch.inputs, batch.labels) - loss.item<double>()) < 1e-6);
   const ReferenceStep step = reference.step(batch.inputs, batch.labels);
   REQUIRE(step.losses.size() == 4);
-  CHECK(std::abs(step.mean_loss -
-                 (4 * step.losses[0] + 4 * step.losses[1] + 4 * step.losses[2] + step.losses[3]) /
-                     13) < 1e-12);
+  const double others = step.losses[1] + step.losses[2] + step.losses[3];
+  CHECK(std::abs(step.mean_loss - (4 * step.losses[0] + 3 * others) / 13) < 1e-12);
   int compared = 0;
   for (const auto& [name, gradient] : reference.gradients()) {
     CHECK(torch::allclose(gradient, model->named_parameters()[name].grad(), 1e-4, 1e-6));

@@ -1,5 +1,6 @@
 /// `stagecraft plan` as a user sees it: the plan, its files, what it says of others, wrong usage.
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -127,7 +128,58 @@ TEST_CASE("schedule and cut come out as files that others read", "[tools][plan]"
   const Schedule read = Schedule::parse(text_of(schedule));
   CHECK(validate(read, read.stage_graph(), {.microbatches = 8}).empty());
   // 12 forwards in all; the best two parts of the row are 6 and 6.
-  CHECK(text_of(cut) == "{0-2}\n{3-7}\n");
+  CHECK(text_of(cut) == "@microbatch-size 2\n{0-2}\n{3-7}\n");
+}
+
+TEST_CASE("a step has as many samples as that of the profiled data", "[tools][plan][json]") {
+  Costs costs = parse_costs(uneven_costs()).costs;
+  costs.batch = 8;
+  const CommandResult result = run_plan({"--devices", "2", "--json"}, to_json(costs));
+  REQUIRE(result.exit_code == 0);
+  const Json answer = Json::parse(result.out);
+  CHECK(answer.at("batch") == 8);
+  CHECK(answer.at("plans").at(0).at("microbatches") == 4);
+}
+
+/// Operators that take longer one after the other than side by side, however they are cut.
+std::string slow_links() {
+  Costs costs = parse_costs(uneven_costs()).costs;
+  costs.links.usual = {.latency = 1e-5, .bandwidth = 1e6};  // 0.26 s for every value
+  for (ParameterCost& parameter : costs.parameters) {
+    parameter.bytes = 10;
+  }
+  return to_json(costs);
+}
+
+TEST_CASE("stages have replicas only where they are asked for, and never in files",
+          "[tools][plan]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/s.txt";
+  const auto replicas_of = [](std::vector<std::string> words) {
+    words.insert(words.end(), {"--devices", "2", "--json", "--top", "1000"});
+    const CommandResult result = run_plan(std::move(words), slow_links());
+    CAPTURE(result.err);
+    REQUIRE(result.exit_code == 0);
+    std::vector<int> replicas;
+    for (const Json& plan : Json::parse(result.out).at("plans")) {
+      for (const Json& stage : plan.at("stages")) {
+        replicas.push_back(stage.at("replicas"));
+      }
+    }
+    return replicas;
+  };
+  const std::vector<int> with = replicas_of({"--replicas"});
+  CHECK(with.front() == 2);
+  const std::vector<int> without = replicas_of({});
+  CHECK(std::ranges::count(without, 1) == std::ssize(without));
+  for (const char* option : {"--schedule-out", "--cut-out"}) {
+    check_message(run_plan({"--devices", "2", "--replicas", option, file}, slow_links()),
+                  2,
+                  {"--schedule-out and --cut-out", "leave --replicas out"});
+    CHECK_FALSE(std::filesystem::exists(file));
+  }
+  CHECK(run_plan({"--devices", "2", "--schedule-out", file}, slow_links()).exit_code == 0);
+  CHECK(Schedule::parse(text_of(file)).microbatches() == 8);
 }
 
 TEST_CASE("why says what would make another plan the better one", "[tools][plan]") {

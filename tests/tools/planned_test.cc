@@ -153,7 +153,7 @@ TEST_CASE("where only small microbatches fit into memory, the plan takes them",
   const CommandResult large = run_train(from("8"));  // 10 MiB on the fullest worker, at the least
   CAPTURE(large.out, large.err);
   CHECK(large.exit_code == 1);
-  CHECK_THAT(large.err, ContainsSubstring("no plan fits the devices"));
+  CHECK_THAT(large.err, ContainsSubstring("no plan of capslog fits the devices"));
 }
 
 }  // namespace stagecraft::tests

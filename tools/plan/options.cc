@@ -200,7 +200,8 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
                  "of one machine, where devices are its threads (every device has its own)")
       ->check(CLI::Range(1, 1000000));
   app.add_option("--memory", options.memory, "of every device, e.g. 2G (no limit)");
-  app.add_option("--batch", options.batch, "samples of a step (8 microbatches)");
+  app.add_option(
+      "--batch", options.batch, "samples of a step (that of the profiled data, or 8 microbatches)");
   app.add_option("--microbatch-sizes",
                  options.microbatch_sizes,
                  "samples of a microbatch to choose from, e.g. 1,2,4 (those that were measured)")
@@ -208,6 +209,10 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
   app.add_flag("--stage-sizes",
                options.stage_sizes,
                "stages may take microbatches of different sizes (graphpipe)");
+  app.add_flag(
+      "--replicas",
+      options.replicas,
+      "stages may have replicas of their own (graphpipe): predicted, no trainer runs them");
   app.add_option(
       "--planner", options.planner, "balance, pfeife, graphpipe, capslog or auto (auto)");
   app.add_option("--schedule", options.schedule, "the best cut for this one: a name or a file");
@@ -251,9 +256,11 @@ PlanRequest plan_request(const PlanOptions& options, Console& console) {
   request.costs = read_costs(options.costs, console);
   request.devices = options.devices;
   request.costs.device.processors = options.processors.value_or(request.costs.device.processors);
-  request.batch = options.batch.value_or(kUsualMicrobatches * request.costs.samples);
+  request.batch = options.batch.value_or(
+      request.costs.batch > 0 ? request.costs.batch : kUsualMicrobatches * request.costs.samples);
   request.microbatch_sizes = options.microbatch_sizes;
   request.stage_sizes = options.stage_sizes;
+  request.replicas = options.replicas;
   if (options.memory) {
     request.memory = bytes_of_word("--memory", *options.memory);
   }

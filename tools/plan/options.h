@@ -23,6 +23,7 @@ struct PlanOptions {
   std::optional<int> batch;  ///< samples; none: 8 of the microbatches that were measured
   std::vector<int> microbatch_sizes;
   bool stage_sizes = false;
+  bool replicas = false;
   std::optional<std::string> schedule;  ///< a builder's name or a file
   std::optional<std::string> barriers;  ///< "phases" or a file of orders
   std::string channels = "free";

@@ -45,6 +45,15 @@ std::vector<PlanProposal> searched(PlanRequest& request,
   return found;
 }
 
+/// A file says nothing of replicas, and would be run without them.
+void require_trainable(const PlanProposal& best) {
+  if (!best.candidate.replicas.empty()) {
+    throw Error(Errc::UsageArgument,
+                "--schedule-out and --cut-out expect a plan that train runs; the best plan has "
+                "stages with replicas of their own; leave --replicas out");
+  }
+}
+
 }  // namespace
 
 ExitCode plan(const std::vector<std::string>& words, Console& console) {
@@ -62,6 +71,9 @@ ExitCode plan(const std::vector<std::string>& words, Console& console) {
   }
   PlanRequest request = plan_request(options, console);
   const std::vector<PlanProposal> found = searched(request, options, console);
+  if (options.schedule_out || options.cut_out) {
+    require_trainable(found.front());
+  }
   if (options.schedule_out) {
     write_output(*options.schedule_out, to_string(found.front().candidate.schedule), console);
   }

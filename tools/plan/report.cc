@@ -334,7 +334,7 @@ std::string plan_json(const PlanRequest& request,
 }
 
 std::string cut_text(const PlanRequest& request, const PlanProposal& proposal) {
-  std::string text;
+  std::string text = fmt::format("@microbatch-size {}\n", proposal.candidate.microbatch_size);
   for (const std::string& ids : id_texts(request, proposal)) {
     text += fmt::format("{{{}}}\n", ids);
   }

@@ -54,7 +54,6 @@ void add_all(CLI::App& app, ProfileRequest& r, Words& words) {
                  words.precision,
                  "bf16: operators for which it is safe compute in bfloat16 (autocast)")
       ->type_name("fp32|bf16");
-  app.add_flag("--no-fuse", o.no_fuse, "run small operators one by one, as train does with it");
   app.add_option("--threads-per-worker", o.threads_per_worker, "threads inside one operator")
       ->check(whole_number(1, kMostThreads));
   app.add_option("--workers",

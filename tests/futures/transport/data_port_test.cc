@@ -3,8 +3,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,9 +23,11 @@
 #include <zmq.hpp>
 
 #include "stagecraft/futures/transport/routed.h"
+#include "stagecraft/futures/transport/strangers.h"
 #include "stagecraft/tests/futures/transport/raw_peer.h"
 #include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/lingering_port.h"
 
 namespace stagecraft {
 namespace {
@@ -103,6 +108,15 @@ class Connection {
   void write(const std::string& bytes) const {
     static_cast<void>(::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL));
   }
+  /// Whether the other end has closed it; what that had said is dropped.
+  [[nodiscard]] bool is_ended() const {
+    std::array<char, 1024> said{};
+    ssize_t count = 0;
+    do {
+      count = ::recv(socket_, said.data(), said.size(), MSG_DONTWAIT);
+    } while (count > 0);
+    return count == 0 || errno != EAGAIN;
+  }
 
  private:
   int socket_;
@@ -164,6 +178,53 @@ TEST_CASE("garbage on a port's socket harms nobody (DP-1)", "[futures][port]") {
   connections.resize(20);
   two.require_work(2);
   CHECK(two.port->counts().links.size() == 1);
+}
+
+/// What begins a command of so many bytes, which would be CURVE's HELLO.
+std::string command_of(std::uint64_t size) {
+  std::string bytes = std::string("\xff\0\0\0\0\0\0\0\1\x7f", 10) + std::string("\3\0", 2) +
+                      "CURVE" + std::string(47, '\0') + "\6";
+  for (int shift = 56; shift >= 0; shift -= 8) {
+    bytes += static_cast<char>(size >> static_cast<unsigned>(shift));
+  }
+  return bytes;
+}
+
+TEST_CASE("who has no key announces no more than a chunk (DP-7)", "[futures][port][hostile]") {
+  TwoPorts two;
+  const Connection stranger(two.port->address());
+  stranger.write(command_of(std::uint64_t{8} << 20U));
+  CHECK(eventually([&] { return stranger.is_ended(); }));
+  two.require_work(1);
+}
+
+TEST_CASE("many who announce and hold back messages are bounded, and keep nobody out (DP-7)",
+          "[futures][port][hostile]") {
+  constexpr std::size_t kMore = 60;
+  TwoPorts two;
+  two.require_work(1);
+  std::vector<std::unique_ptr<Connection>> strangers;
+  for (std::size_t i = 0; i < kMostStrangers + kMore; ++i) {
+    strangers.push_back(std::make_unique<Connection>(two.port->address()));
+    strangers.back()->write(command_of(kLargestChunk) + std::string(1000, 'x'));
+  }
+  const auto ended = [&] {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(strangers, [](const auto& s) { return s->is_ended(); }));
+  };
+  CHECK(eventually([&] { return ended() >= kMore; }));
+  CHECK(ended() <= kMore + 8);
+  CHECK(strangers.front()->is_ended());
+  CHECK_FALSE(strangers.back()->is_ended());
+  CHECK(two.port->counts().strangers_ended >= static_cast<std::int64_t>(kMore));
+  two.require_work(3);
+  // One that has a key comes in although all of them stay.
+  RawPeer peer;
+  two.port->admit(peer.address());
+  peer.connect(*two.port);
+  peer.send_frame(0, 8, 8);
+  CHECK(two.zero->receive(Rank{1}, kTag).wait_until(patience()));
+  CHECK(two.link(peer.address().key).tensors_received == 1);
 }
 
 TEST_CASE("who has no key, or one that is not admitted, does not get in (DP-1)",
@@ -274,6 +335,11 @@ TEST_CASE("memory of what is half here is given back when nobody wants it", "[fu
     peer.send({"x", "y"});
   }
   CHECK(eventually([&] { return two.port->counts().partial_bytes == 0; }));
+}
+
+TEST_CASE("a port is opened where connections that have ended linger", "[futures][port]") {
+  const std::string bind = "tcp://127.0.0.1:" + std::to_string(tests::lingering_port());
+  CHECK(DataPort::open({.bind = bind})->address().endpoint == bind);
 }
 
 TEST_CASE("what nobody is there for is dropped and counted", "[futures][port]") {

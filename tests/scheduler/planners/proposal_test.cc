@@ -8,6 +8,7 @@
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/builders/zb_h1.h"
 #include "stagecraft/scheduler/planners/registry.h"
+#include "stagecraft/scheduler/registry.h"
 #include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/tests/scheduler/planners/plan_cases.h"
 #include "stagecraft/tests/support/catch.h"
@@ -208,6 +209,56 @@ TEST_CASE("the simplest of the fastest leads, what does not fit comes last (PO-1
   request.memory /= 4;
   CHECK_THAT(refusal([&] { (void)propose(request, "auto"); }, Errc::PlanInfeasible),
              ContainsSubstring("no plan fits the devices"));
+}
+
+TEST_CASE("auto is not behind any schedule that is named", "[scheduler][planners]") {
+  PlanRequest request =
+      chain_request(GENERATE(std::vector<double>{1, 2, 1, 3, 1, 1, 2, 1, 4, 1, 1, 2},
+                             std::vector<double>{9, 1, 1, 1, 1, 1, 1, 1, 1, 1, 7}));
+  request.devices = GENERATE(2, 3);
+  request.batch = 12;
+  request.costs.device.task = 0.1;
+  request.costs.device.split = 1.2;
+  const double best = propose(request, "auto").front().step;
+  for (const BuilderInfo& builder : builders()) {
+    CAPTURE(builder.name, request.devices);
+    PlanRequest named = request;
+    named.builder = builder.name;
+    try {
+      CHECK(best <= propose(named, "auto").front().step * (1 + kAlike));
+    } catch (const Error& error) {
+      CHECK(error.code() == Errc::ScheduleParameter);  // it takes other numbers
+    }
+  }
+}
+
+TEST_CASE("what a named schedule fits, auto finds", "[scheduler][planners]") {
+  PlanRequest request = chain_request({1, 2, 1, 3, 1, 1, 2, 1, 4, 1, 1, 2});
+  const std::string name = GENERATE("hanayo", "zb-v", "interleaved", "1f1b");
+  PlanRequest named = request;
+  named.builder = name;
+  named.memory = 1e9;
+  double least = named.memory;
+  for (bool fits = true; fits;) {  // less and less, until it does not
+    try {
+      const std::vector<PlanProposal> found = propose(named, "auto");
+      least = found.front().needs();
+      named.memory = least * 0.97;
+    } catch (const Error& error) {
+      CHECK(error.code() == Errc::PlanInfeasible);
+      fits = false;
+    }
+  }
+  CAPTURE(name, least);
+  request.memory = least;
+  CHECK(propose(request, "auto").front().fits);
+}
+
+TEST_CASE("who asks one planner alone is told that others may find more", "[scheduler][planners]") {
+  PlanRequest request = chain_request({1, 2, 1, 3});
+  request.memory = 1;
+  CHECK_THAT(refusal([&] { (void)propose(request, "capslog"); }, Errc::PlanInfeasible),
+             ContainsSubstring("no plan of capslog fits") && ContainsSubstring("ask planner auto"));
 }
 
 TEST_CASE("what fits leaves a margin beyond what is predicted", "[scheduler][planners]") {
