@@ -257,7 +257,8 @@ TEST_CASE("a pinned plan runs as its schedule says", "[tools][plan]") {
   CAPTURE(result.err);
   REQUIRE(result.exit_code == 0);
   const Schedule read = Schedule::parse(text_of(schedule));
-  CHECK(read.rows()[1].front() == Cell::forward(StageId(0), Microbatch(0)));
+  CHECK(read.rows()[1].front().tasks().front() ==
+        Task{CellKind::Forward, StageId(0), Microbatch(0)});
   CHECK(validate(read, read.stage_graph(), {.microbatches = 8}).empty());
 }
 
