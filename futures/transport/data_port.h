@@ -21,9 +21,9 @@
 /// DP-6: where a `silence` is given, a peer that does not get what is sent to it, though it may be
 ///       there, is told of (PeerWatch): its connection has ended, or nothing got through for so
 ///       long.
-/// DP-7: memory that others can take without a key that is admitted is bounded: a message is at
-///       most a chunk long, and of connections without a handshake the oldest are ended (Strangers).
-///       A local socket takes connections of its own user alone.
+/// DP-7: memory that others can take without an admitted key is bounded: a message is at most a
+///       chunk long, and of connections without a handshake the oldest are ended (Strangers). A
+///       local socket takes connections of its own user alone.
 #pragma once
 
 #include <chrono>

@@ -68,7 +68,7 @@ int Strangers::look() {
   });
   int ended = 0;
   for (; all_.size() > kMostStrangers; all_.pop_front()) {
-    // Keeps ZT-2: the copy is of one socket for as long as it is looked at.
+    // Keeps STR-2: the copy is of one socket for as long as it is looked at.
     const int copy = fcntl(all_.front().descriptor, F_DUPFD_CLOEXEC, 0);
     if (copy < 0) {
       continue;

@@ -9,10 +9,10 @@
 /// that it never ends. A message has at most the size of a chunk, and strangers are at most
 /// kMostStrangers, so all of them hold kMostStrangers chunks at most.
 ///
-/// ZT-1: the oldest stranger goes when another one comes, so that strangers who stay keep no member
-///       out. A member that goes comes again by itself, and has sent nothing yet.
-/// ZT-2: only sockets that the port accepted are ended, though ZeroMQ closes them on a thread of
-///       its own and their numbers come again.
+/// STR-1: the oldest stranger goes when another one comes, so that strangers who stay keep no
+///        member out. A member that goes comes again by itself, and has sent nothing yet.
+/// STR-2: only sockets that the port accepted are ended, though ZeroMQ closes them on a thread of
+///        its own and their numbers come again.
 #pragma once
 
 #include <cstddef>
