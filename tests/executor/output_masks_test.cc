@@ -1,6 +1,8 @@
 /// Halves of a backward on every operator of LibTorch whose backward is told by a mask what to
 /// compute: kernels exist that end the process on a mask they cannot take, so each operator is
 /// tried in a process of its own.
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <functional>
 #include <iostream>
@@ -21,14 +23,13 @@
 namespace stagecraft {
 namespace {
 
-using Catch::Matchers::ContainsSubstring;
 using Tensors = std::vector<torch::Tensor>;
 
 /// What a tensor that an operator reads hangs on.
-enum class Of { Nothing, Input, Parameter, Both };
-constexpr std::array kAll{Of::Nothing, Of::Input, Of::Parameter, Of::Both};
+enum class HangsOn { Nothing, Input, Parameter, Both };
+constexpr std::array kAll{HangsOn::Nothing, HangsOn::Input, HangsOn::Parameter, HangsOn::Both};
 
-std::string to_string(Of of) {
+std::string to_string(HangsOn of) {
   constexpr std::array kNames{"nothing", "input", "parameter", "both"};
   return kNames[static_cast<std::size_t>(of)];
 }
@@ -179,23 +180,23 @@ class RanOperators {
 };
 
 /// A run of the forward, with what each argument hangs on.
-struct Run {
+struct MaskedRun {
   Saved saved;
   Tensors parameters;
 
-  Run(const Masked& masked, const std::vector<Of>& of) {
+  MaskedRun(const Masked& masked, const std::vector<HangsOn>& of) {
     Tensors arguments;
     for (std::size_t i = 0; i < of.size(); ++i) {
       torch::Tensor argument = masked.arguments[i].detach();
-      if (of[i] == Of::Input || of[i] == Of::Both) {
+      if (of[i] == HangsOn::Input || of[i] == HangsOn::Both) {
         argument = argument.clone().requires_grad_();
         saved.leaves.push_back(argument);
         argument = argument * 2.0;
       }
-      if (of[i] == Of::Both) {
+      if (of[i] == HangsOn::Both) {
         parameters.push_back(torch::ones({1}).requires_grad_());
         argument = argument * parameters.back();
-      } else if (of[i] == Of::Parameter) {
+      } else if (of[i] == HangsOn::Parameter) {
         argument = argument.clone().requires_grad_();
         parameters.push_back(argument);
       }
@@ -213,8 +214,8 @@ struct Run {
   }
 };
 
-void check_halves(const Masked& masked, const std::vector<Of>& of) {
-  Run whole(masked, of), split(masked, of);
+void check_halves(const Masked& masked, const std::vector<HangsOn>& of) {
+  MaskedRun whole(masked, of), split(masked, of);
   const torch::Tensor gradient = torch::ones_like(whole.saved.outputs[0]) + whole.saved.outputs[0];
   const Tensors gradients{gradient.detach()};
   const Gradients expected = backward(whole.saved, gradients, whole.edges());
@@ -238,17 +239,18 @@ void check_operator(const Masked& masked) {
     cases *= kAll.size();
   }
   for (std::size_t number = 0; number < cases; ++number) {
-    std::vector<Of> of;
+    std::vector<HangsOn> of;
     std::string told;
     for (std::size_t rest = number; of.size() < masked.arguments.size(); rest /= kAll.size()) {
       of.push_back(kAll[rest % kAll.size()]);
       told += (told.empty() ? "" : ", ") + to_string(of.back());
     }
-    const auto hangs_on = [&](Of what) {
-      return std::ranges::any_of(of, [&](Of one) { return one == what || one == Of::Both; });
+    const auto hangs_on = [&](HangsOn what) {
+      return std::ranges::any_of(of,
+                                 [&](HangsOn one) { return one == what || one == HangsOn::Both; });
     };
-    if (!hangs_on(Of::Input) || !hangs_on(Of::Parameter) ||
-        (masked.first_needs_gradient && of.front() == Of::Nothing)) {
+    if (!hangs_on(HangsOn::Input) || !hangs_on(HangsOn::Parameter) ||
+        (masked.first_needs_gradient && of.front() == HangsOn::Nothing)) {
       continue;
     }
     std::cout << "arguments that hang on " << told
@@ -299,7 +301,7 @@ TEST_CASE("every operator with a mask that computes on the processor is tried in
   for (const auto& [name, make] : operators()) {
     known.insert(make(false).backward);
   }
-  const c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
+  c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
     const auto op = dispatcher.findSchema(name);
     if (!op || !has_mask(op->schema()) || name.overload_name.ends_with("out")) {
