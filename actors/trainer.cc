@@ -25,6 +25,7 @@
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/evaluations.h"
 #include "stagecraft/compiler/lower/lower.h"
+#include "stagecraft/compiler/memory_order.h"
 #include "stagecraft/compiler/parts.h"
 #include "stagecraft/compiler/random.h"
 #include "stagecraft/compiler/replicate.h"
@@ -163,9 +164,17 @@ struct Trainer::Impl {
     keep(kBuffer, compiled.graph.buffers, buffers);
   }
 
-  /// Takes the tensors out of `split`, the parts of a batch. `scale`: of what they weigh.
+  /// Takes the tensors out of `split`, the parts of a batch, as they cross to a rank. `scale`: of
+  /// what they weigh.
   StepInput input_of(const ToldPrograms::Told& told, Parts& split, double scale = 1.0) const {
     PartRuns runs = runs_of(split, scale);  // first: it counts them
+    for (std::vector<std::vector<at::Tensor>>* side : {&split.inputs, &split.labels}) {
+      for (std::vector<at::Tensor>& part : *side) {
+        for (at::Tensor& tensor : part) {
+          tensor = to_memory_order(tensor, memory_order_of(tensor));
+        }
+      }
+    }
     return {.program = told.number,
             .plan = told.plan,
             .seed = seed,

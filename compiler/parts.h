@@ -7,6 +7,8 @@
 ///       the others, as in torch::tensor_split: 13 over 4 are 4, 3, 3, 3.
 ///       An evaluation takes fewer samples than microbatches too: those left over repeat the last
 ///       sample and weigh 0.
+/// PT-3: a part is a copy without gaps, whose dimensions lie in memory in the order that those of
+///       the same rows of the batch have: channels-last stays channels-last.
 /// PT-2: parts weigh by their samples, the first 1; where an update has several batches, the first
 ///       of its first one. Loss and gradient of a step are the means over its parts by these
 ///       weights: those over all samples, where a microbatch's are means.
@@ -38,7 +40,7 @@ struct FirstPart {
                                    const Batch& labels);
 
 struct Parts {
-  std::vector<std::vector<at::Tensor>> inputs, labels;  ///< per microbatch; copies
+  std::vector<std::vector<at::Tensor>> inputs, labels;  ///< per microbatch
   /// Per microbatch, null for the shape compiled for; empty where all are.
   std::vector<std::shared_ptr<const Variant>> variants;
   std::vector<double> weights;     ///< per microbatch; empty where all are 1

@@ -49,9 +49,7 @@ std::optional<LastStage> cut_at(const Graph& graph,
       const at::Tensor& leaf = runs[1].leaves[i];
       const MemoryOrder& order = stage_behind.at(stage_behind.inputs[i].value).order;
       last.inputs.push_back(
-          stage_behind.inputs[i].source == StageInput::Source::Stage
-              ? to_memory_order(leaf.detach(), order).requires_grad_(leaf.requires_grad())
-              : leaf);
+          to_memory_order(leaf.detach(), order).requires_grad_(leaf.requires_grad()));
     }
     const bool has_halves =
         !stage_behind.parameters.empty() &&

@@ -21,6 +21,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/median.h"
 #include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/memory_order.h"
 #include "stagecraft/compiler/operator_costs.h"
 #include "stagecraft/compiler/variants.h"
 
@@ -59,8 +60,13 @@ std::int64_t own_samples(const CompiledProgram& program) {
   return split == program.inputs.end() ? 0 : split->sizes[0];
 }
 
-/// The first rows of every tensor that is split, copied.
-Tensors first_rows(const Batch& batch, std::int64_t samples, std::int64_t all, const char* what) {
+/// The first rows of every tensor that is split, copied into the order of memory that the program
+/// was compiled with.
+Tensors first_rows(const Batch& batch,
+                   const std::vector<BatchSlice>& compiled,
+                   std::int64_t samples,
+                   std::int64_t all,
+                   const char* what) {
   Tensors rows;
   for (std::size_t i = 0; i < batch.size(); ++i) {
     at::Tensor tensor = batch[i].tensor;
@@ -76,7 +82,8 @@ Tensors first_rows(const Batch& batch, std::int64_t samples, std::int64_t all, c
       }
       tensor = tensor.narrow(0, 0, tensor.size(0) / all * samples);
     }
-    rows.push_back(tensor.clone(at::MemoryFormat::Contiguous));
+    const bool alike = i < compiled.size() && std::ssize(compiled[i].sizes) == tensor.dim();
+    rows.push_back(copied_in_order(tensor, alike ? compiled[i].order : memory_order_of(tensor)));
   }
   return rows;
 }
@@ -85,11 +92,12 @@ Tensors first_rows(const Batch& batch, std::int64_t samples, std::int64_t all, c
 std::string text_of(const Graph& graph) {
   std::string text;
   for (const Value& value : graph.values) {
-    text += fmt::format("{} {} {} {} {}\n",
+    text += fmt::format("{} {} {} {} {} {}\n",
                         static_cast<int>(value.kind),
                         value.position,
                         at::toString(value.dtype),
                         fmt::join(value.sizes, "x"),
+                        fmt::join(value.order, " "),
                         value.requires_grad);
   }
   const std::string operators = to_string(graph);
@@ -200,8 +208,9 @@ class Profiler {
   void add_size(std::size_t i) {
     const int samples = sizes_[i];
     tell(fmt::format("microbatches of {} samples", samples), i);
-    const Tensors inputs = first_rows(inputs_, samples, std::max<std::int64_t>(1, all_), "input");
-    const Tensors labels = first_rows(labels_, samples, std::max<std::int64_t>(1, all_), "label");
+    const std::int64_t all = std::max<std::int64_t>(1, all_);
+    const Tensors inputs = first_rows(inputs_, program_.inputs, samples, all, "input");
+    const Tensors labels = first_rows(labels_, program_.labels, samples, all, "label");
     auto graph = std::make_unique<Graph>(graph_of(samples, inputs, labels));
     if (first_graph_) {
       check_alike(*first_graph_, sizes_.front(), *graph, samples);
