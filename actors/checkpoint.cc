@@ -41,7 +41,8 @@ CheckpointHeader header_of(const Checkpoint& checkpoint) {
   CheckpointHeader header{.step = checkpoint.step,
                           .seed = checkpoint.seed,
                           .optimizer = checkpoint.optimizer,
-                          .tensors = {}};
+                          .tensors = {},
+                          .processors = checkpoint.processors};
   for (const auto& [name, tensor] : checkpoint.tensors) {
     if (const auto why = obstacle(tensor)) {
       throw Error(Errc::CheckpointFormat,
@@ -127,8 +128,11 @@ void publish_checkpoint(WholeFile& file, const Checkpoint& checkpoint) {
 Checkpoint read_checkpoint(const std::string& path) {
   const CheckpointReader reader(path);
   const CheckpointHeader& header = reader.header();
-  Checkpoint checkpoint{
-      .step = header.step, .seed = header.seed, .optimizer = header.optimizer, .tensors = {}};
+  Checkpoint checkpoint{.step = header.step,
+                        .seed = header.seed,
+                        .optimizer = header.optimizer,
+                        .tensors = {},
+                        .processors = header.processors};
   for (std::size_t i = 0; i < header.tensors.size(); ++i) {
     const CheckpointHeader::Entry& entry = header.tensors[i];
     at::Tensor tensor = at::empty(entry.shape, at::TensorOptions(*type_named(entry.type)));
@@ -153,6 +157,18 @@ void check_holds(const std::string& path, const Checkpoint& checkpoint) {
       differs(name);
     }
   }
+}
+
+std::string other_processors(const std::vector<std::string>& saved,
+                             const std::vector<std::string>& now) {
+  if (saved.empty() || now.empty() || saved == now) {
+    return "";
+  }
+  return fmt::format(
+      "the ranks that saved it computed with {}, these compute with {}: the run goes "
+      "on with other bits, or may, than one that was not interrupted",
+      fmt::join(saved, " and "),
+      fmt::join(now, " and "));
 }
 
 void check_same_model(const Checkpoint& found, const ExpectedState& expected) {

@@ -27,6 +27,8 @@ struct Checkpoint {
   std::uint64_t seed = 0;  ///< with `step`, the whole state of random operators
   std::string optimizer;   ///< its name in the registry (optimizer_registry.h)
   std::vector<StateTensor> tensors;
+  /// By what the ranks chose their code (choice_text), each once; none: not known.
+  std::vector<std::string> processors = {};
 };
 
 /// Errors: CheckpointFormat, naming the tensor, for one that is not dense (sparse, nested),
@@ -47,6 +49,11 @@ void publish_checkpoint(WholeFile& file, const Checkpoint& checkpoint);
 /// Reads the file at `path` and compares all of it with what it is said to hold.
 /// Errors: those of read_checkpoint; CheckpointFormat, naming the first tensor that differs.
 void check_holds(const std::string& path, const Checkpoint& checkpoint);
+
+/// Why a run that goes on with these processors has other bits than the one that was saved, or may
+/// have: in one line; empty where it has the same, and where either is not known.
+[[nodiscard]] std::string other_processors(const std::vector<std::string>& saved,
+                                           const std::vector<std::string>& now);
 
 /// What a trainer must find in a checkpoint.
 struct ExpectedState {

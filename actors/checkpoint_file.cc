@@ -22,7 +22,7 @@ namespace stagecraft {
 namespace {
 
 constexpr std::string_view kMagic = "STGCRAFT";
-constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kVersion = 2;
 constexpr std::size_t kPreamble = 24;
 constexpr std::size_t kAlignment = 64;
 constexpr std::array<char, kAlignment> kZeros{};
@@ -31,20 +31,32 @@ constexpr std::size_t kChunk = std::size_t{1} << 20U;
 
 /// The header as msgpack has it: arrays of fields.
 using PackedEntry = std::tuple<std::string, std::string, std::vector<std::int64_t>, std::uint64_t>;
-using PackedHeader = std::tuple<std::int64_t, std::uint64_t, std::string, std::vector<PackedEntry>>;
+using PackedHeader1 =
+    std::tuple<std::int64_t, std::uint64_t, std::string, std::vector<PackedEntry>>;
+using PackedHeader = std::tuple<std::int64_t,
+                                std::uint64_t,
+                                std::string,
+                                std::vector<PackedEntry>,
+                                std::vector<std::string>>;
 
 PackedHeader packed(const CheckpointHeader& header) {
   std::vector<PackedEntry> tensors;
   for (const auto& [name, type, shape, bytes] : header.tensors) {
     tensors.emplace_back(name, type, shape, bytes);
   }
-  return {header.step, header.seed, header.optimizer, std::move(tensors)};
+  return {header.step, header.seed, header.optimizer, std::move(tensors), header.processors};
 }
 
-CheckpointHeader unpacked(const PackedHeader& from) {
+CheckpointHeader unpacked(const std::vector<char>& header_bytes, std::uint64_t version) {
+  const auto found = msgpack::unpack(header_bytes.data(), header_bytes.size());
   CheckpointHeader header;
   std::vector<PackedEntry> tensors;
-  std::tie(header.step, header.seed, header.optimizer, tensors) = from;
+  if (version == 1) {
+    std::tie(header.step, header.seed, header.optimizer, tensors) = found.get().as<PackedHeader1>();
+  } else {
+    std::tie(header.step, header.seed, header.optimizer, tensors, header.processors) =
+        found.get().as<PackedHeader>();
+  }
   for (auto& [name, type, shape, bytes] : tensors) {
     header.tensors.push_back({std::move(name), std::move(type), std::move(shape), bytes});
   }
@@ -142,8 +154,7 @@ CheckpointReader::CheckpointReader(const std::string& path)
   }
   const auto size = static_cast<std::size_t>(found.st_size);
   content_ = size < kDigest ? 0 : size - kDigest;
-  check_content();
-  read_header();
+  read_header(check_content());
 }
 
 CheckpointReader::Descriptor::~Descriptor() {
@@ -181,7 +192,7 @@ void CheckpointReader::read_at(std::size_t at, std::span<char> bytes) const {
   }
 }
 
-void CheckpointReader::check_content() {
+std::uint64_t CheckpointReader::check_content() {
   std::vector<char> buffer(std::min(kChunk, content_ + kDigest));
   const auto preamble = std::span(buffer).first(std::min(kPreamble, content_));
   read_at(0, preamble);
@@ -190,9 +201,9 @@ void CheckpointReader::check_content() {
     refuse("it does not begin as one");
   }
   const std::uint64_t version = little_endian_at(preamble, 8);
-  if (version != kVersion) {
-    refuse(
-        fmt::format("its format is version {}, this program knows version {}", version, kVersion));
+  if (version < 1 || version > kVersion) {
+    refuse(fmt::format(
+        "its format is version {}, this program knows versions 1 to {}", version, kVersion));
   }
   Sha256 sha;
   for (std::size_t at = 0; at < content_; at += buffer.size()) {
@@ -205,9 +216,10 @@ void CheckpointReader::check_content() {
   if (sha.finish() != written) {
     refuse("its checksum is wrong, so it was cut short or changed");
   }
+  return version;
 }
 
-void CheckpointReader::read_header() {
+void CheckpointReader::read_header(std::uint64_t version) {
   std::array<char, kPreamble> preamble{};
   read_at(0, preamble);
   const std::uint64_t length = little_endian_at(preamble, 16);
@@ -217,7 +229,7 @@ void CheckpointReader::read_header() {
   std::vector<char> bytes(static_cast<std::size_t>(length));
   read_at(kPreamble, bytes);
   try {
-    header_ = unpacked(msgpack::unpack(bytes.data(), bytes.size()).get().as<PackedHeader>());
+    header_ = unpacked(bytes, version);
   } catch (const std::exception& error) {
     refuse(fmt::format("its header cannot be read ({})", error.what()));
   }

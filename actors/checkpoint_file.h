@@ -3,7 +3,8 @@
 ///   8 bytes   "STGCRAFT"
 ///   8 bytes   format version, little-endian
 ///   8 bytes   length of the header in bytes, little-endian
-///   header    msgpack: step, seed, optimizer; per tensor its name, type, shape and bytes
+///   header    msgpack: step, seed, optimizer; per tensor its name, type, shape and bytes; from
+///             version 2 on the processors of the ranks
 ///   tensors   raw, each from a multiple of 64 bytes, in the header's order
 ///   32 bytes  SHA-256 of all that comes before
 ///
@@ -38,6 +39,7 @@ struct CheckpointHeader {
   std::uint64_t seed = 0;
   std::string optimizer;
   std::vector<Entry> tensors;
+  std::vector<std::string> processors = {};  ///< as in Checkpoint; none in version 1
 
   friend bool operator==(const CheckpointHeader&, const CheckpointHeader&) = default;
 };
@@ -87,8 +89,9 @@ class CheckpointReader {
 
   [[noreturn]] void refuse(const std::string& found) const;
   void read_at(std::size_t at, std::span<char> bytes) const;
-  void check_content();
-  void read_header();
+  /// Returns the version.
+  std::uint64_t check_content();
+  void read_header(std::uint64_t version);
   void place_tensors(std::size_t begin);
 
   const std::string path_;

@@ -144,8 +144,18 @@ SpawnOptions spawn_options_of_env() {
   if (const auto coming = variable("STAGECRAFT_WORKERS_COMING")) {
     options.workers_coming = number_from(*coming, 0);
   }
+  if (const auto processor = variable("STAGECRAFT_PROCESSOR")) {
+    if (processor->text != "own" && processor->text != "common") {
+      refuse(*processor, "own or common");
+    }
+    options.processor =
+        processor->text == "common" ? ProcessorChoice::Common : ProcessorChoice::Own;
+  }
   if (const auto seconds = variable("STAGECRAFT_JOIN_SECONDS")) {
     options.join_deadline = std::chrono::seconds(number_from(*seconds, 1));
+  }
+  if (const auto seconds = variable("STAGECRAFT_SILENCE_SECONDS")) {
+    options.silence = std::chrono::seconds(number_from(*seconds, 2));
   }
   return options;
 }
@@ -157,7 +167,7 @@ Cluster Cluster::local(int ranks) {
 
 Cluster Cluster::spawn(int ranks, const SpawnOptions& options) {
   check_ranks(ranks);
-  return {ranks, launch_processes(options)};
+  return {ranks, launch_processes(options, ranks)};
 }
 
 Cluster Cluster::from_args(int& argc, char** argv) {
@@ -193,6 +203,20 @@ std::vector<WorkerPlace> Cluster::workers() const {
     all.push_back(launcher_->place(Rank(r)));
   }
   return all;
+}
+
+std::string Cluster::processor_difference() const {
+  std::vector<NamedProcessor> all{{"this process", processor_of_this_process()}};
+  for (const WorkerPlace& place : workers()) {
+    if (!place.processor.capability.empty()) {
+      all.emplace_back(
+          fmt::format(
+              "rank {}{}", place.rank.value, place.host.empty() ? "" : " (" + place.host + ")"),
+          place.processor);
+    }
+  }
+  const auto difference = difference_of(all);
+  return difference ? "processes " + to_string(*difference) : "";
 }
 
 }  // namespace stagecraft

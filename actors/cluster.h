@@ -14,11 +14,18 @@
 #include <vector>
 
 #include "stagecraft/actors/hosts.h"
+#include "stagecraft/actors/launch/processor.h"
 #include "stagecraft/base/ids.h"
 
 namespace stagecraft {
 
 class Launcher;
+
+/// With which code of ATen, MKL and oneDNN the processes of a cluster compute.
+enum class ProcessorChoice {
+  Own,     ///< each with the widest that its host has: other bits on other kinds of hosts
+  Common,  ///< all, this process too, with the widest that all have
+};
 
 /// How worker processes are started and watched.
 struct SpawnOptions {
@@ -44,6 +51,8 @@ struct SpawnOptions {
   /// cluster.
   std::string meeting_place;
   std::string log_dir;  ///< a file for what each worker writes; empty: none
+  /// Common: workers are started with the cluster, which has to be made before anything computes.
+  ProcessorChoice processor = ProcessorChoice::Own;
   /// Told in lines for people where workers of other hosts join, where each is bound that has come,
   /// and who is missing while they are waited for. On any thread; must not block.
   std::function<void(const std::string& line)> tell;
@@ -60,7 +69,8 @@ struct SpawnOptions {
 ///   STAGECRAFT_HOSTS          a file of hosts, each with STAGECRAFT_PER_HOST slots where set
 ///   STAGECRAFT_SSH            the program that reaches them, and its options
 ///   STAGECRAFT_INTERFACE, STAGECRAFT_PORT, STAGECRAFT_MEETING_PLACE, STAGECRAFT_LOG_DIR
-///   STAGECRAFT_LOCAL_RANKS, STAGECRAFT_JOIN_SECONDS
+///   STAGECRAFT_LOCAL_RANKS, STAGECRAFT_JOIN_SECONDS, STAGECRAFT_SILENCE_SECONDS
+///   STAGECRAFT_PROCESSOR      "own" or "common"
 /// What there is to tell goes to standard error.
 /// Errors: UsageArgument for a value that makes no sense; those of read_hosts.
 [[nodiscard]] SpawnOptions spawn_options_of_env();
@@ -68,10 +78,11 @@ struct SpawnOptions {
 /// Who stands behind a rank.
 struct WorkerPlace {
   Rank rank;
-  std::int64_t process = 0;      ///< its id; 0 while none was needed yet
-  std::int64_t incarnation = 0;  ///< how often it was replaced
-  std::string address;           ///< where tensors reach it; empty for a thread of this process
-  std::string host;              ///< on which it runs; empty: this one, or nobody was needed yet
+  std::int64_t process = 0;       ///< its id; 0 while none was needed yet
+  std::int64_t incarnation = 0;   ///< how often it was replaced
+  std::string address;            ///< where tensors reach it; empty for a thread of this process
+  std::string host;               ///< on which it runs; empty: this one, or nobody was needed yet
+  ProcessorFacts processor = {};  ///< by which its libraries choose code; empty: nobody yet
 };
 
 class Cluster {
@@ -87,7 +98,9 @@ class Cluster {
   /// Worker processes, started when a trainer first needs them. They end when the
   /// cluster and its trainers have, and when this process ends, however it does.
   /// Errors: UsageArgument for options that make no sense; UsageFile where no worker program or no
-  ///         credentials are found; ClusterMember when no port can be opened for them.
+  ///         credentials are found; ClusterMember when no port can be opened for them. With
+  ///         ProcessorChoice::Common those of starting workers, and ClusterMember when this process
+  ///         has computed before.
   [[nodiscard]] static Cluster spawn(int ranks, const SpawnOptions& options = {});
 
   /// Takes its own options out of the program's arguments, each as `--option VALUE` or
@@ -113,6 +126,10 @@ class Cluster {
 
   /// By rank.
   [[nodiscard]] std::vector<WorkerPlace> workers() const;
+
+  /// In what the processors of this process and of the ranks differ, so that they compute other
+  /// bits, or may, with what mends it; empty where they do not.
+  [[nodiscard]] std::string processor_difference() const;
 
   [[nodiscard]] int ranks() const { return ranks_; }
   /// Starts the workers of this cluster's trainers.

@@ -14,7 +14,10 @@
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/actors/executor/state_names.h"
 #include "stagecraft/actors/launch/launcher.h"
+#include "stagecraft/actors/lost_workers.h"
 #include "stagecraft/actors/stage_worker.h"
+#include "stagecraft/actors/way_back.h"
+#include "stagecraft/actors/worker_losses.h"
 #include "stagecraft/base/clock.h"
 #include "stagecraft/base/home_process.h"
 #include "stagecraft/base/process_end.h"
@@ -43,28 +46,6 @@ struct Asked {
   Future<Reply> answer;
 };
 
-/// The answers, in the order asked; the first failure among them is thrown once all have answered.
-template <class Reply>
-std::vector<Reply> gather(const std::vector<Asked<Reply>>& asked) {
-  std::vector<Reply> replies;
-  std::optional<Error> failure;
-  for (const auto& [rank, answer] : asked) {
-    try {
-      replies.push_back(answer.get());
-      if (!replies.back().error.empty()) {
-        throw to_error(replies.back().error);
-      }
-    } catch (Error& error) {
-      error.with({.rank = rank});
-      failure = failure ? failure : error;
-    }
-  }
-  if (failure) {
-    throw Error(*failure);
-  }
-  return replies;
-}
-
 }  // namespace
 
 struct Crew::Impl {
@@ -77,6 +58,7 @@ struct Crew::Impl {
   const std::shared_ptr<std::atomic<std::int64_t>> epoch =
       std::make_shared<std::atomic<std::int64_t>>(0);  ///< the newest that was begun
   std::vector<Worker> workers;                         ///< by rank
+  WorkerLosses losses;
   std::vector<std::int64_t> clock_offsets;  ///< by rank: what brings its times into our clock
   std::set<Rank> moved;                     ///< to a worker that has not got the plan yet
   std::vector<std::shared_ptr<const JobVariant>> variants;  ///< that all ranks have
@@ -88,6 +70,7 @@ struct Crew::Impl {
         job(std::move(j)),
         binding(launcher.bind(ranks())),
         here(binding->driver_end()),
+        losses(ranks()),
         clock_offsets(job.train->ranks.size()) {}
 
   ~Impl() { end(); }
@@ -100,6 +83,12 @@ struct Crew::Impl {
       all.emplace_back(r);
     }
     return all;
+  }
+
+  void launch(RankSetup setup) {
+    const Rank rank = setup.rank;
+    workers.push_back(binding->launch(std::move(setup)));
+    losses.watch(host, rank, workers.back());
   }
 
   void mend() {
@@ -116,6 +105,7 @@ struct Crew::Impl {
       caf::anon_send_exit(worker.agent, caf::exit_reason::user_shutdown);
       caf::anon_send_exit(worker.plan_thread, caf::exit_reason::user_shutdown);
       worker = binding->launch(rank_setup(job, rank));
+      losses.watch(host, rank, worker);
     }
     hand_out_plan({moved.begin(), moved.end()});
     for (const auto& variant : variants) {
@@ -125,6 +115,62 @@ struct Crew::Impl {
     end_driver();  // who refused steps until here: what it knows of its members is no longer so
     ++*epoch;
     start_driver();
+  }
+
+  /// Why the worker of a rank has ended, and how to go on.
+  [[nodiscard]] Error loss_of(Rank rank) const {
+    return lost_worker(rank,
+                       binding->cause_of_end(rank),
+                       driver ? way_back(job.options.mirror) : "make the trainer again");
+  }
+
+  /// Returns false at the deadline. Errors: WorkerLost where the rank ends first (keeps CR-3).
+  template <class T>
+  [[nodiscard]] bool wait(Rank rank, const Future<T>& awaited, Deadline deadline) const {
+    const WorkerLosses::Waited waited = losses.wait(awaited, {rank}, deadline);
+    if (waited == WorkerLosses::Waited::Lost) {
+      throw loss_of(rank);
+    }
+    return waited == WorkerLosses::Waited::Complete;
+  }
+
+  /// What the rank has answered. Errors: WorkerLost; ClusterTimeout; the rank's own.
+  template <class Reply>
+  [[nodiscard]] Reply reply_of(const Asked<Reply>& asked) const {
+    Reply reply;
+    try {
+      reply = asked.answer.get();
+    } catch (const Error& error) {
+      if (error.code() == Errc::ClusterMember) {
+        throw loss_of(asked.rank);
+      }
+      throw;
+    }
+    if (!reply.error.empty()) {
+      throw to_error(reply.error);
+    }
+    return reply;
+  }
+
+  /// The answers, in the order asked; the first failure among them is thrown once all have
+  /// answered.
+  template <class Reply>
+  std::vector<Reply> gather(const std::vector<Asked<Reply>>& asked) const {
+    const process_end::Elsewhere waiting;
+    std::vector<Reply> replies;
+    std::optional<Error> failure;
+    for (const Asked<Reply>& one : asked) {
+      try {
+        replies.push_back(reply_of(one));
+      } catch (Error& error) {
+        error.with({.rank = one.rank});
+        failure = failure ? failure : error;
+      }
+    }
+    if (failure) {
+      throw Error(*failure);
+    }
+    return replies;
   }
 
   template <class Reply, class Message>
@@ -237,15 +283,6 @@ struct Crew::Impl {
     }
   }
 
-  [[nodiscard]] at::Tensor receive(Rank from, const Tag& tag, Deadline deadline) const {
-    const Future<at::Tensor> arrival = here->receive(from, tag);
-    if (!arrival.wait_until(deadline)) {
-      throw Error(Errc::ClusterTimeout,
-                  peer_name(from) + " has announced a tensor that has not arrived");
-    }
-    return arrival.get();
-  }
-
   [[nodiscard]] std::vector<StateListing> ask_state(const SendState& what) const {
     std::vector<Asked<StateListing>> asked;
     for (int r = 0; r < ranks(); ++r) {
@@ -258,11 +295,21 @@ struct Crew::Impl {
   [[nodiscard]] std::vector<std::vector<StateTensor>> read(const SendState& what) const {
     const std::vector<StateListing> listings = ask_state(what);
     const Deadline deadline = std::chrono::steady_clock::now() + job.options.state_deadline;
+    // All are asked for before one is waited for: whatever fails, none that comes later is kept.
+    std::vector<std::vector<Future<at::Tensor>>> arrivals(listings.size());
+    for (std::size_t r = 0; r < listings.size(); ++r) {
+      for (std::size_t i = 0; i < listings[r].names.size(); ++i) {
+        arrivals[r].push_back(here->receive(Rank(r), state_tag(job.plan_id, what.request, i)));
+      }
+    }
     std::vector<std::vector<StateTensor>> state(listings.size());
     for (std::size_t r = 0; r < listings.size(); ++r) {
       for (std::size_t i = 0; i < listings[r].names.size(); ++i) {
-        state[r].push_back({listings[r].names[i],
-                            receive(Rank(r), state_tag(job.plan_id, what.request, i), deadline)});
+        if (!wait(Rank(r), arrivals[r][i], deadline)) {
+          throw Error(Errc::ClusterTimeout,
+                      peer_name(Rank(r)) + " has announced a tensor that has not arrived");
+        }
+        state[r].push_back({listings[r].names[i], arrivals[r][i].get()});
       }
     }
     return state;
@@ -308,8 +355,9 @@ struct Crew::Impl {
   /// The rank that keeps this one's copies.
   [[nodiscard]] Rank keeper_of(Rank rank) const { return Rank((rank.value + 1) % ranks()); }
 
-  void take_mirrors(const RecoveryPoint& point) const {
+  void take_mirrors(const RecoveryPoint& point) {
     const Submission request = ledger->next_request();
+    const Epoch current(*epoch);
     std::vector<Asked<StateListing>> sent;
     std::vector<Asked<StateTaken>> taken;
     std::vector<Rank> sources;
@@ -317,7 +365,8 @@ struct Crew::Impl {
       sources.push_back(point.lost[Rank(r).index()] ? keeper_of(Rank(r)) : Rank(r));
       if (sources.back() != Rank(r)) {
         sent.push_back(ask_worker<StateListing>(
-            sources.back(), SendState{.request = request, .kept = point.updates, .to = Rank(r)}));
+            sources.back(),
+            SendState{.request = request, .kept = point.updates, .to = Rank(r), .epoch = current}));
       }
     }
     gather(sent);  // first: nobody waits for a copy that is not there
@@ -326,9 +375,30 @@ struct Crew::Impl {
                                              TakeState{.request = request,
                                                        .names = {},
                                                        .updates = point.updates,
-                                                       .from = sources[Rank(r).index()]}));
+                                                       .from = sources[Rank(r).index()],
+                                                       .epoch = current}));
+    }
+    for (int r = 0; r < ranks(); ++r) {
+      const Rank source = sources[Rank(r).index()];
+      if (losses.wait(taken[Rank(r).index()].answer, {source}, Deadline::max()) ==
+          WorkerLosses::Waited::Lost) {
+        end_exchange(loss_of(source), taken);
+      }
     }
     gather(taken);
+  }
+
+  /// Ends the wait of ranks for a copy that does not come any more (keeps CR-3), and throws `why`.
+  [[noreturn]] void end_exchange(const Error& why, const std::vector<Asked<StateTaken>>& taken) {
+    const Abort order{.plan = job.plan_id, .epoch = Epoch(++*epoch), .reason = to_chain(why)};
+    for (const Worker& worker : workers) {
+      caf::anon_send(worker.agent, order);
+    }
+    try {
+      gather(taken);
+    } catch (const Error&) {  // each of them failed for the same reason
+    }
+    throw Error(why);
   }
 };
 
@@ -341,7 +411,7 @@ Crew::Crew(Launcher& launcher, std::shared_ptr<StepLedger> ledger, Job job) {
   launcher.require_fit(setups);  // nothing is started for a job that could not run there
   impl_ = std::make_unique<Impl>(launcher, std::move(ledger), std::move(job));
   for (RankSetup& setup : setups) {
-    impl_->workers.push_back(impl_->binding->launch(std::move(setup)));
+    impl_->launch(std::move(setup));
   }
   impl_->hand_out_plan(impl_->all_ranks());
   impl_->write_state(impl_->initial_weights(), 0);
@@ -382,6 +452,10 @@ std::vector<std::vector<StateTensor>> Crew::read_gradients() {
 
 void Crew::write_state(const std::vector<std::vector<StateTensor>>& state, std::int64_t updates) {
   impl_->write_state(state, updates);
+}
+
+bool Crew::wait(Rank rank, const Future<at::Tensor>& awaited, Deadline deadline) const {
+  return impl_->wait(rank, awaited, deadline);
 }
 
 void Crew::take_mirrors(const RecoveryPoint& point) {

@@ -6,6 +6,8 @@
 ///       agents, so that nobody waits for a tensor and no rank begins another instruction; whoever
 ///       is still busy then is left behind with what it uses, and parked when the process ends.
 /// CR-2: once the process ends, or in a child of fork(), nobody is waited for.
+/// CR-3: no wait lasts longer than the worker it waits for: when that is lost, the wait fails with
+///       WorkerLost and the cause.
 #pragma once
 
 #include <memory>
@@ -18,6 +20,7 @@
 #include "stagecraft/actors/executor/stage_executor.h"
 #include "stagecraft/actors/messages.h"
 #include "stagecraft/actors/step_ledger.h"
+#include "stagecraft/futures/future.h"
 
 namespace stagecraft {
 
@@ -55,6 +58,10 @@ class Crew {
   void write_state(const std::vector<std::vector<StateTensor>>& state, std::int64_t updates);
   /// Has every rank take over its copy of this state, a lost one from its keeper.
   void take_mirrors(const RecoveryPoint& point);
+
+  /// Waits for a tensor that the rank sends. Returns false at the deadline. Errors: WorkerLost
+  /// where the rank ends before it has come.
+  [[nodiscard]] bool wait(Rank rank, const Future<at::Tensor>& awaited, Deadline deadline) const;
 
   /// What each rank is doing, by rank; nothing for one whose agent is gone or silent.
   [[nodiscard]] std::vector<std::optional<StatusReply>> status();

@@ -2,7 +2,8 @@
 /// driver.
 ///
 /// DT-1: setup and state belong to an epoch that never ends, so that an abort of a step does not
-///       drop a checkpoint; a timeline belongs to its step, and goes with it.
+///       drop a checkpoint; a timeline belongs to its step, and goes with it. A copy that one rank
+///       sends another belongs to the epoch of its request, whose end ends the wait for it.
 /// DT-2: `request` comes from the ledger, like submissions, and is never used twice.
 /// DT-3: edges of plans are counted from 0 and never reach kVariantEdge.
 #pragma once
@@ -38,9 +39,12 @@ inline constexpr EdgeId kVariantEdge{kStateEdge.value - 3};
 }
 
 /// The tag of the `index`-th tensor of a request.
-[[nodiscard]] constexpr Tag state_tag(PlanId plan, Submission request, std::size_t index) {
+[[nodiscard]] constexpr Tag state_tag(PlanId plan,
+                                      Submission request,
+                                      std::size_t index,
+                                      Epoch epoch = kEndlessEpoch) {
   return {.plan = plan,
-          .epoch = kEndlessEpoch,
+          .epoch = epoch,
           .submission = request,
           .edge = kStateEdge,
           .microbatch = Microbatch(index)};

@@ -37,11 +37,15 @@ MemoryOrder order_of(const ToldPrograms::Told& evaluation,
       .order;
 }
 
-/// Errors: CompileShape for parts that differ beyond their first dimension.
-void require_joinable(const std::vector<at::Tensor>& rows, std::size_t output) {
+/// Errors: CompileShape for parts that differ in other dimensions than that of their rows.
+void require_joinable(const std::vector<at::Tensor>& rows, std::int64_t dim, std::size_t output) {
+  const auto without_rows = [dim](const at::Tensor& part) {
+    std::vector<std::int64_t> sizes = part.sizes().vec();
+    sizes.erase(sizes.begin() + dim);
+    return sizes;
+  };
   for (const at::Tensor& part : rows) {
-    if (part.dim() != rows.front().dim() ||
-        part.sizes().slice(1) != rows.front().sizes().slice(1)) {
+    if (part.dim() != rows.front().dim() || without_rows(part) != without_rows(rows.front())) {
       throw Error(Errc::CompileShape,
                   fmt::format("output {} is of shape [{}] for one microbatch and [{}] for another, "
                               "which cannot be put one after the other: pass a batch whose samples "
@@ -63,11 +67,11 @@ EvaluationResults take_results(const ToldPrograms::Told& evaluation,
                                const Layout& layout,
                                const Parts& parts,
                                const std::vector<Future<at::Tensor>>& arrived,
-                               Deadline deadline) {
+                               const ResultWait& wait) {
   std::map<std::pair<ValueId, Microbatch>, at::Tensor> values;
   for (std::size_t i = 0; i < arrived.size(); ++i) {
     const PlanResult& result = evaluation.plan->results[i];
-    if (!arrived[i].wait_until(deadline)) {
+    if (!wait(result.from, arrived[i])) {
       throw Error(Errc::ClusterTimeout,
                   fmt::format("a result of microbatch {} was sent by rank {} and has not arrived",
                               result.microbatch.value,
@@ -86,7 +90,9 @@ EvaluationResults take_results(const ToldPrograms::Told& evaluation,
   return results;
 }
 
-std::vector<at::Tensor> joined(const EvaluationResults& results, const Parts& parts) {
+std::vector<at::Tensor> joined(const EvaluationResults& results,
+                               const Parts& parts,
+                               const std::vector<std::int64_t>& row_dimensions) {
   std::vector<at::Tensor> all;
   for (const std::vector<at::Tensor>& of_value : results) {
     std::vector<at::Tensor> rows;
@@ -95,8 +101,9 @@ std::vector<at::Tensor> joined(const EvaluationResults& results, const Parts& pa
         rows.push_back(of_value[m].dim() == 0 ? of_value[m].unsqueeze(0) : of_value[m]);
       }
     }
-    require_joinable(rows, all.size());
-    all.push_back(at::cat(rows));
+    const std::int64_t dim = row_dimensions[all.size()];
+    require_joinable(rows, dim, all.size());
+    all.push_back(at::cat(rows, dim));
   }
   return all;
 }

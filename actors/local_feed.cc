@@ -14,6 +14,7 @@
 #include "stagecraft/base/host_name.h"
 #include "stagecraft/base/process_end.h"
 #include "stagecraft/compiler/lower/feeds.h"
+#include "stagecraft/compiler/memory_order.h"
 
 namespace stagecraft {
 namespace {
@@ -76,9 +77,11 @@ class LocalFeed::Share final : public BatchSource {
     const auto position = static_cast<std::size_t>(feed.position);
     const LabeledBatch* part = part_with(feed.microbatch);
     const LabeledBatch& from = part == nullptr ? *whole_ : *part;
-    return microbatch_of((feed.label ? from.labels : from.inputs)[position],
-                         (feed.label ? feed_.labels_ : feed_.inputs_)[position],
-                         part == nullptr ? feed.microbatch.index() : 0);
+    const BatchSlice& slice = (feed.label ? feed_.labels_ : feed_.inputs_)[position];
+    return to_memory_order(microbatch_of((feed.label ? from.labels : from.inputs)[position],
+                                         slice,
+                                         part == nullptr ? feed.microbatch.index() : 0),
+                           slice.order);
   }
 
   /// The microbatch by itself; null where it is to be cut out of the whole batch.

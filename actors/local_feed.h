@@ -3,7 +3,8 @@
 ///
 /// Made by the stage worker with its plan, used on its plan thread; sources are read on a thread of
 /// the feed's own, one batch ahead of the steps (Prefetch).
-/// LF-1: a microbatch is cut as the driver cuts it, and checked by the same rules (split_batch.h).
+/// LF-1: a microbatch is cut as the driver cuts it, and checked by the same rules (split_batch.h);
+///       it gets the order of memory that the program was compiled with.
 /// LF-2: a rank reads of a batch what its list receives from the driver; one that receives nothing
 ///       makes no source.
 /// LF-3: batches may come in any order and again; only the next of the same source is had at once.

@@ -9,14 +9,34 @@
 
 namespace stagecraft {
 
+namespace {
+
+std::string loss_text(Rank rank, const std::string& cause) {
+  return fmt::format(
+      "{} is lost: {}", peer_name(rank), cause.empty() ? "its worker has ended" : cause);
+}
+
+}  // namespace
+
+Error lost_worker(Rank rank, const std::string& cause, std::string_view way_back) {
+  Error error(Errc::WorkerLost,
+              fmt::format("{}; to go on: cluster.replace(Rank({})), then {}",
+                          loss_text(rank, cause),
+                          rank.value,
+                          way_back));
+  return error.with({.rank = rank});
+}
+
 bool LostWorkers::has(Rank rank) const {
   return std::ranges::find(ranks_, rank) != ranks_.end();
 }
 
+std::string LostWorkers::cause_of(Rank rank) const {
+  return cause_of_end_ ? cause_of_end_(rank) : "";
+}
+
 std::string LostWorkers::what_happened(Rank rank) const {
-  const std::string cause = cause_of_end_ ? cause_of_end_(rank) : "";
-  return fmt::format(
-      "{} is lost: {}", peer_name(rank), cause.empty() ? "its worker has ended" : cause);
+  return loss_text(rank, cause_of(rank));
 }
 
 /// "cluster.replace(Rank(1)), then trainer.load(file)"
@@ -42,9 +62,7 @@ std::string LostWorkers::others_text(const std::vector<UnfinishedRank>& unfinish
 }
 
 Error LostWorkers::error_of(Rank rank) const {
-  Error error(Errc::WorkerLost,
-              fmt::format("{}; to go on: {}", what_happened(rank), way_back({rank})));
-  return error.with({.rank = rank});
+  return lost_worker(rank, cause_of(rank), stagecraft::way_back(mirrored_));
 }
 
 Error LostWorkers::error_in_step(std::vector<UnfinishedRank> unfinished, const Plan& plan) const {

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,11 @@
 #include "stagecraft/compiler/plan/plan.h"
 
 namespace stagecraft {
+
+/// Returns a WorkerLost about one rank: "rank 1 is lost: process 4711 was killed by signal 9
+/// (Killed); to go on: cluster.replace(Rank(1)), then trainer.load(file)". `cause`: why, as a
+/// clause; empty: nobody knows.
+[[nodiscard]] Error lost_worker(Rank rank, const std::string& cause, std::string_view way_back);
 
 class LostWorkers {
  public:
@@ -41,6 +47,7 @@ class LostWorkers {
   [[nodiscard]] Error refusal() const;
 
  private:
+  [[nodiscard]] std::string cause_of(Rank rank) const;
   [[nodiscard]] std::string what_happened(Rank rank) const;
   [[nodiscard]] std::string way_back(const std::vector<Rank>& lost) const;
   [[nodiscard]] std::string others_text(const std::vector<UnfinishedRank>& unfinished,

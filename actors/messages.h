@@ -95,6 +95,7 @@ struct SendState {
   /// Instead, the gradients of the last update (TrainerOptions::keep_gradients), by the names of
   /// their parameters.
   bool gradients = false;
+  Epoch epoch{};  ///< of a copy that goes to another rank
 };
 
 /// A rank's state: names, shapes and types in the order in which the tensors are sent.
@@ -115,6 +116,7 @@ struct TakeState {
   std::int64_t updates = 0;        ///< the state's
   /// Its keeper sends a packed copy instead; or it is the rank itself: it has one.
   Rank from = kDriver;
+  Epoch epoch{};  ///< of its copy
 };
 
 struct StateTaken {
@@ -170,7 +172,7 @@ decltype(auto) visit_fields(StatusReply& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(SendState& m, V&& v) {
-  return v(m.request, m.tensors, m.kept, m.to, m.gradients);
+  return v(m.request, m.tensors, m.kept, m.to, m.gradients, m.epoch);
 }
 template <class V>
 decltype(auto) visit_fields(StateListing& m, V&& v) {
@@ -178,7 +180,7 @@ decltype(auto) visit_fields(StateListing& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(TakeState& m, V&& v) {
-  return v(m.request, m.names, m.updates, m.from);
+  return v(m.request, m.names, m.updates, m.from, m.epoch);
 }
 template <class V>
 decltype(auto) visit_fields(StateTaken& m, V&& v) {

@@ -32,10 +32,6 @@ int batch_of(const Program& program) {
   return program.microbatches() * static_cast<int>(samples);
 }
 
-bool runs(const PlanProposal& proposal) {
-  return std::ranges::all_of(proposal.candidate.replicas, [](int n) { return n == 1; });
-}
-
 }  // namespace
 
 std::vector<PlanProposal> plan(const Program& program,
@@ -48,15 +44,7 @@ std::vector<PlanProposal> plan(const Program& program,
                       .batch = options.batch != 0 ? options.batch : batch_of(program),
                       .memory = options.memory};
   request.costs.device.processors = options.processors;
-  std::vector<PlanProposal> found = propose(request, options.planner);
-  std::erase_if(found, [](const PlanProposal& one) { return !runs(one); });
-  if (found.empty()) {
-    throw Error(Errc::PlanInfeasible,
-                fmt::format("planner {} proposes only stages with replicas, which a trainer does "
-                            "not run; ask another planner",
-                            options.planner));
-  }
-  return found;
+  return propose(request, options.planner);
 }
 
 std::vector<PlanProposal> plan(const Program& program,

@@ -199,7 +199,7 @@ StateListing StageWorker::send_state(const SendState& m) {
       check_phase("SendState");  // names, shapes and copies are good however badly a step failed
     }
     if (m.kept >= 0) {
-      desk_->transport->send(m.to, state_tag(plan_, m.request, 0), mirror().kept(m.kept));
+      desk_->transport->send(m.to, state_tag(plan_, m.request, 0, m.epoch), mirror().kept(m.kept));
       return;
     }
     if (executor_->mirror() != nullptr) {
@@ -252,10 +252,12 @@ void StageWorker::take_named_state(const TakeState& m) const {
 
 /// The rank's own, or its keeper's.
 at::Tensor StageWorker::packed_copy(const TakeState& m) const {
-  return m.from == desk_->rank
-             ? mirror().own(m.updates)
-             : receive_now(
-                   *desk_, m.from, state_tag(plan_, m.request, 0), state_deadline_, "state");
+  return m.from == desk_->rank ? mirror().own(m.updates)
+                               : receive_now(*desk_,
+                                             m.from,
+                                             state_tag(plan_, m.request, 0, m.epoch),
+                                             state_deadline_,
+                                             "state");
 }
 
 Mirror& StageWorker::mirror() const {

@@ -1,6 +1,7 @@
 #include "stagecraft/actors/step_future.h"
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/base/process_end.h"
 
 namespace stagecraft {
 
@@ -11,6 +12,7 @@ const Future<StepResult>& StepFuture::result() const {
                 "not moved from");
   }
   home_.require_here("this step's trainer");
+  process_end::admit();
   return result_;
 }
 
@@ -23,7 +25,12 @@ bool StepFuture::wait_until(Deadline deadline) const {
 }
 
 StepResult StepFuture::get() const {
-  return result().get();
+  try {
+    return result().get();
+  } catch (const Error&) {
+    process_end::admit();  // the end of the process may be all that is wrong with the step
+    throw;
+  }
 }
 
 }  // namespace stagecraft

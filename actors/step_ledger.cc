@@ -2,9 +2,12 @@
 
 #include <utility>
 
+#include "stagecraft/base/process_end.h"
+
 namespace stagecraft {
 
 EnteredStep StepLedger::enter(StepInput input, int most) {
+  const process_end::Elsewhere waiting;
   std::unique_lock lock(mutex_);
   ended_.wait(lock, [&] { return closed_ || under_way_.size() < static_cast<std::size_t>(most); });
   if (closed_) {
@@ -78,6 +81,7 @@ std::int64_t StepLedger::committed() const {
 }
 
 void StepLedger::drain() {
+  const process_end::Elsewhere waiting;
   std::unique_lock lock(mutex_);
   ended_.wait(lock, [&] { return under_way_.empty(); });
 }

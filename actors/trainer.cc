@@ -21,14 +21,17 @@
 #include "stagecraft/actors/told_programs.h"
 #include "stagecraft/actors/way_back.h"
 #include "stagecraft/base/log.h"
+#include "stagecraft/base/process_end.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/evaluations.h"
 #include "stagecraft/compiler/lower/lower.h"
+#include "stagecraft/compiler/memory_order.h"
 #include "stagecraft/compiler/parts.h"
 #include "stagecraft/compiler/random.h"
 #include "stagecraft/compiler/replicate.h"
 #include "stagecraft/compiler/resize.h"
 #include "stagecraft/compiler/tensor_files/module_file.h"
+#include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/scheduler/schedule_for.h"
 
 namespace stagecraft {
@@ -54,8 +57,9 @@ void check_mirror(const TrainerOptions& options, const Layout& layout) {
 }
 
 /// What a trainer does on its caller's thread is copying: without gradients, and without a pool of
-/// threads that would outlive it (compiler/thread_count.h).
+/// threads that would outlive it (compiler/thread_count.h). The end of the process waits for it.
 struct OnCallersThread {
+  process_end::AtWork at_work;
   at::NoGradGuard no_grad;
   c10::ParallelGuard alone{true};
 };
@@ -71,6 +75,7 @@ struct Trainer::Impl {
   std::uint64_t seed;
   std::shared_ptr<const Plan> train;
   std::shared_ptr<StepLedger> ledger = std::make_shared<StepLedger>();
+  const Cluster cluster;
   std::unique_ptr<Crew> crew;
   std::optional<ToldPrograms> programs;
   std::optional<double> rate;       ///< what set_learning_rate said
@@ -84,16 +89,13 @@ struct Trainer::Impl {
     std::int64_t first_samples = 1;
   } update;
 
-  Impl(const Cluster& cluster,
-       const Program& p,
-       const Schedule& schedule,
-       Optimizer o,
-       TrainerOptions t)
+  Impl(const Cluster& c, const Program& p, const Schedule& schedule, Optimizer o, TrainerOptions t)
       : program(p),
         evaluations(p.evaluations()),
         options(std::move(t)),
         optimizer(o),
-        seed(options.seed.value_or(default_seed())) {
+        seed(options.seed.value_or(default_seed())),
+        cluster(c) {
     check_options(options);
     check_optimizer(optimizer);
     check_groups(options.groups, optimizer);
@@ -111,6 +113,8 @@ struct Trainer::Impl {
     programs.emplace(program, train, schedule, layout);
     warn_of_too_many_threads();
     find_unused();
+    process_end::arm();
+    expect_threads();
     crew = std::make_unique<Crew>(*cluster.launcher(), ledger, job());
   }
 
@@ -160,9 +164,17 @@ struct Trainer::Impl {
     keep(kBuffer, compiled.graph.buffers, buffers);
   }
 
-  /// Takes the tensors out of `split`, the parts of a batch. `scale`: of what they weigh.
+  /// Takes the tensors out of `split`, the parts of a batch, as they cross to a rank. `scale`: of
+  /// what they weigh.
   StepInput input_of(const ToldPrograms::Told& told, Parts& split, double scale = 1.0) const {
     PartRuns runs = runs_of(split, scale);  // first: it counts them
+    for (std::vector<std::vector<at::Tensor>>* side : {&split.inputs, &split.labels}) {
+      for (std::vector<at::Tensor>& part : *side) {
+        for (at::Tensor& tensor : part) {
+          tensor = to_memory_order(tensor, memory_order_of(tensor));
+        }
+      }
+    }
     return {.program = told.number,
             .plan = told.plan,
             .seed = seed,
@@ -256,18 +268,21 @@ struct Trainer::Impl {
   }
 
   [[nodiscard]] EvaluationResults results_of(const UnderWay& batch) const {
+    const Deadline deadline = std::chrono::steady_clock::now() + options.step_deadline;
     return take_results(batch.told,
                         programs->layout(),
                         batch.parts,
                         *batch.results,
-                        std::chrono::steady_clock::now() + options.step_deadline);
+                        [this, deadline](Rank from, const Future<at::Tensor>& result) {
+                          return crew->wait(from, result, deadline);
+                        });
   }
 
   std::vector<at::Tensor> predict(const Batch& inputs) {
     const UnderWay batch = begin(in_evaluation_mode().prediction(inputs), inputs, {});
     (void)batch.step.get();
     const OnCallersThread scope;
-    return joined(results_of(batch), batch.parts);
+    return joined(results_of(batch), batch.parts, batch.told.program.compiled().row_dimensions);
   }
 
   Evaluation evaluate(BatchSource& batches, const std::vector<Metric>& metrics) {
@@ -371,7 +386,21 @@ struct Trainer::Impl {
     return {.step = ledger->committed(),
             .seed = seed,
             .optimizer = std::string(optimizer_name(optimizer)),
-            .tensors = std::move(tensors)};
+            .tensors = std::move(tensors),
+            .processors = processors()};
+  }
+
+  /// As Checkpoint has them.
+  [[nodiscard]] std::vector<std::string> processors() const {
+    const std::vector<WorkerPlace> workers = cluster.workers();
+    std::set<std::string> all;
+    for (const RankPlan& rank : train->ranks) {
+      const ProcessorFacts& processor = workers[rank.rank.index()].processor;
+      if (!processor.capability.empty()) {  // else nobody stands there now
+        all.insert(choice_text(processor));
+      }
+    }
+    return {all.begin(), all.end()};
   }
 
   /// The whole state as read_state has it, by its names there.
@@ -441,6 +470,10 @@ struct Trainer::Impl {
       by_name[name] = tensor;
     }
     put_state(listings, by_name, checkpoint.step);
+    if (const std::string other = other_processors(checkpoint.processors, processors());
+        !other.empty()) {
+      log(Level::Info, "checkpoint of other processors", {{"why", other}});
+    }
     seed = seed_from == SeedFrom::Checkpoint ? checkpoint.seed : seed;
   }
 
@@ -519,8 +552,10 @@ Trainer::Trainer(Program program,
               std::move(options)) {}
 
 Trainer::~Trainer() {
-  if (impl_ != nullptr && !impl_->home.is_here()) {
-    (void)impl_.release();  // the parent's: it has the threads, and what they hold
+  // In a child of fork() it is the parent's, as are its threads and what they hold. At the end of
+  // the process other threads may be inside it, and wait (PE-1).
+  if (impl_ != nullptr && (!impl_->home.is_here() || process_end::begun())) {
+    (void)impl_.release();
   }
 }
 
@@ -533,6 +568,7 @@ Trainer& Trainer::operator=(Trainer&& other) noexcept {
 }
 
 Trainer::Impl& Trainer::impl() const {
+  process_end::admit();
   if (impl_ == nullptr) {
     throw Error(Errc::UsageArgument, "this trainer was moved from: use the one it was moved to");
   }
@@ -658,8 +694,15 @@ Checkpoint Trainer::checkpoint() {
 }
 
 void Trainer::load(const std::string& path, SeedFrom seed_from) {
-  Impl& loading = impl();
-  loading.load(read_checkpoint(path), seed_from);
+  load(read_checkpoint(path), seed_from);
+}
+
+void Trainer::load(const Checkpoint& checkpoint, SeedFrom seed_from) {
+  impl().load(checkpoint, seed_from);
+}
+
+std::vector<std::string> Trainer::processors() const {
+  return impl().processors();
 }
 
 std::int64_t Trainer::recover() {

@@ -214,6 +214,10 @@ class Trainer {
   /// those of a rank that cannot take its part, which
   ///         leaves weights undefined.
   void load(const std::string& path, SeedFrom seed_from = SeedFrom::Same);
+  void load(const Checkpoint& checkpoint, SeedFrom seed_from = SeedFrom::Same);
+
+  /// By what the ranks choose the code that they compute with, as checkpoints keep it.
+  [[nodiscard]] std::vector<std::string> processors() const;
 
   /// With TrainerOptions::mirror, once a lost rank was replaced, or when weights are undefined
   /// after a failure: all ranks go back to the newest committed state of which every rank has a

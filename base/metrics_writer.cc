@@ -29,8 +29,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kTable = "metrics.csv";
-constexpr std::string_view kStep = "step";
+constexpr const char* kTableName = "metrics.csv";
+constexpr std::string_view kStepColumn = "step";
 
 std::string in_folder(const std::string& folder, const std::string& name) {
   return (fs::path(folder) / name).string();
@@ -63,7 +63,7 @@ std::string events_name() {
 
 void check_columns(const std::vector<std::string>& columns) {
   for (const std::string& name : columns) {
-    if (name.empty() || name == kStep || name.find_first_of(",\"\r\n") != std::string::npos ||
+    if (name.empty() || name == kStepColumn || name.find_first_of(",\"\r\n") != std::string::npos ||
         std::ranges::count(columns, name) > 1) {
       throw Error(Errc::UsageArgument,
                   fmt::format("expected columns of different names without commas, quotes and line "
@@ -105,7 +105,7 @@ Table read_table(const std::string& path, std::int64_t steps_made) {
     return table;
   }
   table.columns = split_row(line);
-  if (table.columns.empty() || table.columns.front() != kStep) {
+  if (table.columns.empty() || table.columns.front() != kStepColumn) {
     throw Error(Errc::UsageFile,
                 fmt::format("expected the metrics of a run in '{}', whose first column is 'step', "
                             "found '{}'; name another folder",
@@ -144,7 +144,7 @@ MetricsWriter::MetricsWriter(const std::string& folder,
   if (failure) {
     unwritable_metrics(folder, failure.value());
   }
-  const std::string path = in_folder(folder, kTable);
+  const std::string path = in_folder(folder, kTableName);
   Table table = read_table(path, steps_made);
   columns_ = std::move(table.columns);
   for (const std::string& name : columns) {
@@ -154,7 +154,7 @@ MetricsWriter::MetricsWriter(const std::string& folder,
   }
   {
     WholeFile file(path);
-    file.write(fmt::format("{},{}\n", kStep, fmt::join(columns_, ",")));
+    file.write(fmt::format("{},{}\n", kStepColumn, fmt::join(columns_, ",")));
     file.write(padded(table.rows, columns_.size()));
     file.publish();
   }
@@ -197,7 +197,7 @@ void MetricsWriter::write(std::int64_t step, const Metrics& values) {
     }
     cells[static_cast<std::size_t>(column - columns_.begin())] = fmt::format("{}", value);
   }
-  append(table_, kTable, fmt::format("{},{}\n", step, fmt::join(cells, ",")));
+  append(table_, kTableName, fmt::format("{},{}\n", step, fmt::join(cells, ",")));
   append(events_, events_name_, scalars_record(now(), step, values));
 }
 

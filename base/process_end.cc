@@ -14,7 +14,7 @@ namespace {
 
 /// Never destroyed: parked threads and late destructors of static objects still look at it.
 struct State {
-  const pid_t process = getpid();
+  std::atomic<pid_t> process{getpid()};
   std::atomic<bool> begun{false};
   std::atomic<int> at_work{0};
   std::mutex mutex;  // guards `hooks`; also what the handler waits under
@@ -51,7 +51,7 @@ void leave() {
 /// Whether this thread has to stop: not the one that runs the end, and nobody in a child of fork().
 bool has_to_stop() {
   const State& s = state();
-  return s.begun.load() && !ends_the_process && s.process == getpid();
+  return s.begun.load() && !ends_the_process && s.process.load() == getpid();
 }
 
 /// Either this thread sees that the end has begun, or the handler sees this thread.
@@ -65,7 +65,7 @@ void come() {
 
 void handle_exit() {
   State& s = state();
-  if (s.process != getpid() || s.begun.exchange(true)) {
+  if (s.process.load() != getpid() || s.begun.exchange(true)) {
     return;
   }
   ends_the_process = true;
@@ -83,7 +83,11 @@ void handle_exit() {
 }  // namespace
 
 void arm() {
-  (void)state();
+  State& s = state();
+  const pid_t here = getpid();
+  if (s.process.exchange(here) != here) {
+    s.at_work.store(depth > 0 ? 1 : 0);  // keeps PE-3: the others were the parent's
+  }
   std::atexit(handle_exit);
 }
 
@@ -94,6 +98,12 @@ bool begun() {
 void gate() {
   if (begun() && depth > 0 && has_to_stop()) {
     leave();
+    park();
+  }
+}
+
+void admit() {
+  if (begun() && has_to_stop()) {
     park();
   }
 }

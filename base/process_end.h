@@ -12,7 +12,8 @@
 ///       thread stays where it is, with what it holds, until the system takes the process away.
 /// PE-2: the process ends as its program ends it: exit status, handlers and signals are the
 ///       program's own.
-/// PE-3: in a child of fork() none of the parent's threads exist, so nothing is waited for there.
+/// PE-3: in a child of fork() none of the parent's threads exist, so nothing is waited for there,
+///       until the child itself calls arm(): then for threads of its own.
 #pragma once
 
 #include <chrono>
@@ -23,15 +24,20 @@ namespace stagecraft::process_end {
 /// Longest time that the end of the process waits for threads at work; an operator is shorter.
 inline constexpr std::chrono::seconds kLastWait{10};
 
-/// Has the handler run at exit, before the static objects that exist now are destroyed. LibTorch
-/// makes some of its own when they are first used, so this is called again when new code may have
-/// run: after a rank's first steps. Cost: one entry in the process's list of exit handlers.
+/// Called before threads are made. Has the handler run at exit, before the static objects that
+/// exist now are destroyed. LibTorch makes some of its own when they are first used, so this is
+/// called again when new code may have run: after a rank's first steps. Cost: one entry in the
+/// process's list of exit handlers.
 void arm();
 
 [[nodiscard]] bool begun();
 
 /// Parks the calling thread when the end has begun and the thread is at work; else returns.
 void gate();
+
+/// For threads of the program, where they ask for something that our threads do: parks the calling
+/// thread when the end has begun, as nobody will answer, unless it is the one that called exit().
+void admit();
 
 /// Called once, when the end begins, before anybody is waited for: installs more gates.
 void when_it_begins(std::function<void()> work);

@@ -35,7 +35,7 @@ double ideal_step(const MeasuredModel& model,
 }  // namespace
 
 BesideIdeal beside_ideal(const Cluster& cluster, const MeasuredModel& model) {
-  const Program program = model.compile(variants().back());
+  const Program program = model.compile();
   const Schedule schedule = one_f_one_b(program.stage_graph(), model.microbatches);
   Trainer trainer(cluster, program, schedule, AdamW{});
   const auto step = [&] { (void)trainer.step(model.inputs, model.labels).get(); };

@@ -13,7 +13,7 @@
 namespace stagecraft::bench {
 namespace {
 
-constexpr int kPeerRanks = 2, kRounds = 3, kSteps = 8, kWarmUp = 2;
+constexpr int kPeerRanks = 2, kPeerRounds = 3, kPeerSteps = 8, kPeerWarmUp = 2;
 
 /// One of ours, ready for its next steps.
 struct Own {
@@ -21,9 +21,9 @@ struct Own {
       : name(std::move(schedule)), model(std::move(of)), trainer(trainer_of(cluster)) {}
 
   void make_steps() {
-    for (int i = 0; i < kSteps; ++i) {
+    for (int i = 0; i < kPeerSteps; ++i) {
       const double each = seconds_of([&] { (void)trainer.step(model.inputs, model.labels).get(); });
-      if (i >= kWarmUp) {
+      if (i >= kPeerWarmUp) {
         seconds.push_back(each);
       }
     }
@@ -36,7 +36,7 @@ struct Own {
 
  private:
   [[nodiscard]] Trainer trainer_of(const Cluster& cluster) const {
-    Program program = model.compile(variants().back());
+    Program program = model.compile();
     Schedule schedule = schedule_for(name, program.stage_graph(), model.microbatches);
     return {cluster, std::move(program), std::move(schedule), AdamW{}};
   }
@@ -62,8 +62,8 @@ std::vector<std::string> arguments_of(const std::vector<std::string>& mode, std:
   add("--microbatch", kLlamaSequences);
   add("--microbatches", kMicrobatches);
   add("--world", kPeerRanks);
-  add("--steps", kSteps);
-  add("--warmup", kWarmUp);
+  add("--steps", kPeerSteps);
+  add("--warmup", kPeerWarmUp);
   add("--ideal-reps", 0);
   return arguments;
 }
@@ -91,7 +91,7 @@ BesidePeer beside_peer(const Cluster& cluster, const Peer& peer, std::int64_t di
   std::vector<Other> theirs = {{"1f1b", {"--schedule", "1f1b", "--threads", "1"}, {}},
                                {"interleaved", {"--schedule", "interleaved", "--threads", "1"}, {}},
                                {"one process, 2 threads", {"--single", "--threads", "2"}, {}}};
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kPeerRounds; ++round) {
     for (Own& own : ours) {
       own.make_steps();
     }

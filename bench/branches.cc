@@ -1,9 +1,11 @@
 /// What does it gain to keep a model's branches parallel? GraphPipe's branch sweep, ablation and
 /// case study, repeated by simulation on cost graphs.
 ///
-/// The sequential way is the same planner on the same operators, each of which also waits for the
-/// one before it: a pipeline of a chain. Memory is that of a device of 16 GB; stages have no
-/// replicas, as depth is what is compared.
+/// The sequential way of the paper is the same planner on the same operators, each of which also
+/// waits for the one before it: a pipeline of a chain. Nobody has to add that order. So the other
+/// planners stand beside it, on the operators as they are: `balance`, and `pfeife` up to the
+/// devices that it takes. Memory is that of a device of 16 GB; stages have no replicas, as depth is
+/// what is compared.
 ///
 ///   branches
 #include <algorithm>
@@ -16,6 +18,7 @@
 #include "stagecraft/examples/costs/cost_models.h"
 #include "stagecraft/scheduler/planners/graphpipe.h"
 #include "stagecraft/scheduler/planners/proposal.h"
+#include "stagecraft/scheduler/planners/registry.h"
 
 namespace sc = stagecraft;
 
@@ -53,6 +56,22 @@ sc::PlanProposal best(const sc::PlanRequest& request) {
   return *std::ranges::min_element(all, {}, &sc::PlanProposal::step);
 }
 
+/// Likewise of the planners that cut the order of the forward, on the true edges.
+sc::PlanProposal best_of_others(const sc::PlanRequest& request) {
+  sc::Judge judge(request);
+  std::vector<sc::PlanProposal> all;
+  for (const char* name : {"balance", "pfeife"}) {
+    const sc::PlannerInfo& planner = sc::find_planner(name);
+    if (planner.refuses(request)) {
+      continue;
+    }
+    for (const sc::Candidate& candidate : planner.search(request)) {
+      all.push_back(judge.propose(candidate));
+    }
+  }
+  return *std::ranges::min_element(all, {}, &sc::PlanProposal::step);
+}
+
 std::vector<int> powers_of_two(int most) {
   std::vector<int> sizes;
   for (int size = 1; size <= most; size *= 2) {
@@ -66,23 +85,30 @@ std::string text_of(const sc::PlanProposal& plan) {
       "depth {:2}, microbatches of {:4}", plan.graph.depth(), plan.candidate.microbatch_size);
 }
 
-/// Of one model: in a row; its branches side by side, with microbatches of the same size; and with
-/// any.
+/// Of one model: in a row; its branches side by side, with microbatches of the same size; with any;
+/// and what the other planners find with any.
 void compare(const std::string& name, const sc::Costs& costs, int devices, int batch) {
   const std::vector<int> sizes = powers_of_two(batch / 2);
   const sc::PlanProposal row = best(request_of(in_a_row(costs), devices, batch, sizes));
   const sc::PlanProposal side =
       best(request_of(costs, devices, batch, {row.candidate.microbatch_size}));
   const sc::PlanProposal any = best(request_of(costs, devices, batch, sizes));
+  const sc::PlanProposal others = best_of_others(request_of(costs, devices, batch, sizes));
   fmt::print(
-      "{:22} {:2} devices  in a row: {}  side by side {:.2f} x ({})  any size {:.2f} x ({})\n",
+      "{:22} {:2} devices  in a row: {}  side by side {:.2f} x ({})  any size {:.2f} x ({})  "
+      "others "
+      "{:.2f} x ({} by {}, {})\n",
       name,
       devices,
       text_of(row),
       row.step / side.step,
       text_of(side),
       row.step / any.step,
-      text_of(any));
+      text_of(any),
+      row.step / others.step,
+      others.candidate.schedule_name,
+      others.candidate.planner,
+      text_of(others));
 }
 
 }  // namespace

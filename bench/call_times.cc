@@ -9,23 +9,13 @@ constexpr std::size_t kAllocator = 0;
 
 void CallTimes::begin(std::string_view name, std::int64_t now) {
   const std::size_t account = account_of(name);
-  const bool in_pass = !open_.empty() && accounts_[open_.back()].part == Part::FusedPasses;
-  if (in_pass && accounts_[account].part == Part::OtherOperators) {  // keeps CTM-1
-    open(open_.back(), now);
-  } else {
-    ++accounts_[account].calls;
-    open(account, now);
-  }
+  ++accounts_[account].calls;
+  times_.begin(account, now);
 }
 
 void CallTimes::begin_allocator(std::int64_t now) {
   ++accounts_[kAllocator].calls;
-  open(kAllocator, now);
-}
-
-void CallTimes::end(std::int64_t now) {
-  times_.end(now);
-  open_.pop_back();
+  times_.begin(kAllocator, now);
 }
 
 std::vector<CallTime> CallTimes::take() {
@@ -48,11 +38,6 @@ std::size_t CallTimes::account_of(std::string_view name) {
   numbers_.emplace(name, accounts_.size());
   accounts_.push_back({.name = std::string(name), .part = part_of(name)});
   return accounts_.size() - 1;
-}
-
-void CallTimes::open(std::size_t account, std::int64_t now) {
-  open_.push_back(account);
-  times_.begin(account, now);
 }
 
 }  // namespace stagecraft::bench

@@ -2,8 +2,6 @@
 /// the allocator, each without what it calls.
 ///
 /// Made by StepProbe for one rank, fed on that rank's thread.
-/// CTM-1: an operator that a fused pass calls is part of the pass, unless it is a matrix product or
-///        an attention.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +31,7 @@ class CallTimes {
   void begin(std::string_view name, std::int64_t now);
   void begin_allocator(std::int64_t now);
   /// Of what was begun last. Requires: it was.
-  void end(std::int64_t now);
+  void end(std::int64_t now) { times_.end(now); }
 
   /// What ended since the last take.
   [[nodiscard]] std::vector<CallTime> take();
@@ -47,10 +45,8 @@ class CallTimes {
   };
 
   std::size_t account_of(std::string_view name);
-  void open(std::size_t account, std::int64_t now);
 
   SelfTimes times_;
-  std::vector<std::size_t> open_;  ///< accounts
   std::vector<CallTime> accounts_{{.name = "allocator", .part = Part::Allocator}};
   std::unordered_map<std::string, std::size_t, HashText, std::equal_to<>> numbers_;
 };

@@ -42,15 +42,10 @@ MeasuredModel measured(std::string name,
                       .microbatches = kMicrobatches};
   model.one_input = first_of(model.inputs);
   model.one_label = first_of(model.labels);
-  model.compile =
-      [module, loss, in = model.inputs, out = model.labels](const Variant& variant) mutable {
-        return stagecraft::compile(module,
-                                   {.inputs = in,
-                                    .labels = out,
-                                    .loss = loss,
-                                    .microbatches = kMicrobatches,
-                                    .fuse = variant.fuse});
-      };
+  model.compile = [module, loss, in = model.inputs, out = model.labels]() mutable {
+    return stagecraft::compile(
+        module, {.inputs = in, .labels = out, .loss = loss, .microbatches = kMicrobatches});
+  };
   model.loss = [module, forward, loss, in = model.one_input, out = model.one_label[0]]() mutable {
     return loss(forward(*module, in), out);
   };
@@ -59,10 +54,6 @@ MeasuredModel measured(std::string name,
 }
 
 }  // namespace
-
-std::vector<Variant> variants() {
-  return {{.name = "unfused", .fuse = false}, {.name = "fused"}};
-}
 
 examples::LlamaOptions llama_options(std::int64_t dim, int stages) {
   return {.vocabulary = 96,

@@ -14,21 +14,13 @@
 
 namespace stagecraft::bench {
 
-/// A way of compiling, to be compared with the others on the same model.
-struct Variant {
-  std::string name;
-  bool fuse = true;  ///< as CompileOptions has it
-};
-/// From the plainest on; the last is what a program gets that asks for nothing.
-[[nodiscard]] std::vector<Variant> variants();
-
 /// Its functions share the module, so one of them at a time.
 struct MeasuredModel {
   std::string name;                              ///< with its size
   Batch inputs, labels;                          ///< of a step
   std::vector<at::Tensor> one_input, one_label;  ///< of its first microbatch
   int microbatches = 1;
-  std::function<Program(const Variant&)> compile;
+  std::function<Program()> compile;
   std::function<at::Tensor()> loss;    ///< of the module itself, of the first microbatch
   std::vector<at::Tensor> parameters;  ///< likewise
 };

@@ -1,13 +1,10 @@
 /// How long does a captured stage take beside the module that it was captured from?
 ///
 /// Forward and backward of one microbatch, on one thread, in turns: the module by itself, and the
-/// model as one stage, in each way of compiling (variants).
+/// model as one stage.
 ///
 ///   replay
 #include <cstddef>
-#include <memory>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -28,15 +25,12 @@ namespace bench = stagecraft::bench;
 namespace {
 
 constexpr int kWarmUp = 3, kRounds = 25;
-constexpr double kGoal = 0.85;  // times the module's own time
 
 /// The whole model as a rank runs it.
 class Replay {
  public:
-  Replay(const bench::MeasuredModel& model, const bench::Variant& variant)
-      : name(variant.name),
-        program_(model.compile(variant)),
-        stage_(program_.compiled().partition.stages.front(), sc::Sgd{}) {
+  explicit Replay(const bench::MeasuredModel& model)
+      : program_(model.compile()), stage_(program_.compiled().partition.stages.front(), sc::Sgd{}) {
     stage_.load(sc::initial_state(program_.compiled().graph));
     for (const sc::StageInput& input : stage_.program->inputs) {
       const auto& from =
@@ -54,9 +48,6 @@ class Replay {
                           std::vector<at::Tensor>(stage_.program->outputs.size()));
   }
 
-  const std::string name;
-  std::vector<double> seconds;
-
  private:
   const sc::Program program_;
   sc::StageRuntime stage_;
@@ -71,31 +62,21 @@ void run_module(const bench::MeasuredModel& model) {
 }
 
 void compare(const bench::MeasuredModel& model) {
-  std::vector<std::unique_ptr<Replay>> replays;
-  for (const bench::Variant& variant : bench::variants()) {
-    replays.push_back(std::make_unique<Replay>(model, variant));
-  }
-  std::vector<double> eager;
+  const Replay replay(model);
+  std::vector<double> eager, replayed;
   for (int round = -kWarmUp; round < kRounds; ++round) {
     const double of_module = bench::seconds_of([&] { run_module(model); });
+    const double of_replay = bench::seconds_of([&] { replay.run(); });
     if (round >= 0) {
       eager.push_back(of_module);
-    }
-    for (const auto& replay : replays) {
-      const double seconds = bench::seconds_of([&] { replay->run(); });
-      if (round >= 0) {
-        replay->seconds.push_back(seconds);
-      }
+      replayed.push_back(of_replay);
     }
   }
-  fmt::print("{}: eager {:.2f} ms", model.name, sc::median(eager) * 1e3);
-  for (const auto& replay : replays) {
-    fmt::print("; {} {:.2f} ms, {:.3f} x",
-               replay->name,
-               sc::median(replay->seconds) * 1e3,
-               sc::median(replay->seconds) / sc::median(eager));
-  }
-  fmt::print(" (goal {} x)\n", kGoal);
+  fmt::print("{}: eager {:.2f} ms; replayed {:.2f} ms, {:.3f} x\n",
+             model.name,
+             sc::median(eager) * 1e3,
+             sc::median(replayed) * 1e3,
+             sc::median(replayed) / sc::median(eager));
 }
 
 }  // namespace

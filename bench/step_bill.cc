@@ -11,7 +11,6 @@ namespace {
 
 constexpr std::array<std::string_view, kParts> kNames{"matrix products",
                                                       "attention",
-                                                      "fused passes",
                                                       "other operators",
                                                       "allocator",
                                                       "accumulate",
@@ -50,9 +49,6 @@ Part part_of(std::string_view name) {
   if (name.starts_with("aten::_scaled_dot_product") ||
       name.starts_with("aten::scaled_dot_product")) {
     return Part::Attention;
-  }
-  if (name.starts_with("stagecraft::fused")) {
-    return Part::FusedPasses;
   }
   return name.starts_with("aten::") ? Part::OtherOperators : Part::Runtime;
 }

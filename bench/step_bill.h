@@ -16,7 +16,6 @@ namespace stagecraft::bench {
 enum class Part {
   MatrixProducts,  ///< convolutions too
   Attention,
-  FusedPasses,
   OtherOperators,
   Allocator,  ///< of tensors' memory, given and taken back inside tasks
   Accumulate,
@@ -24,7 +23,7 @@ enum class Part {
   Runtime,
   Waiting,  ///< for other ranks and for the driver; the vote too
 };
-inline constexpr std::size_t kParts = 9;
+inline constexpr std::size_t kParts = 8;
 
 [[nodiscard]] std::string_view name_of(Part part);
 /// Whose the time of an operator or of a node of autograd is, without what these call, by the name

@@ -17,12 +17,12 @@
 namespace stagecraft::bench {
 namespace {
 
-constexpr int kRounds = 3, kSteps = 4;
+constexpr int kGainRounds = 3, kGainSteps = 4;
 
 /// Appends the seconds of each step but the first, which makes pools and optimizer state.
 void time_steps(const std::function<void()>& step, std::vector<double>& seconds) {
   step();
-  for (int i = 0; i < kSteps; ++i) {
+  for (int i = 0; i < kGainSteps; ++i) {
     seconds.push_back(seconds_of(step));
   }
 }
@@ -68,9 +68,9 @@ nlohmann::json json_of(const ThreadGain::Steps& steps) {
 }  // namespace
 
 ThreadGain thread_gain(const MeasuredModel& model) {
-  const Program program = model.compile(variants().back());
+  const Program program = model.compile();
   std::array<std::vector<double>, 2> trainer, plain;  // by threads - 1
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kGainRounds; ++round) {
     for (const std::size_t i : {0, 1}) {
       const int threads = static_cast<int>(i) + 1;
       time_trainer(model, program, threads, trainer[i]);

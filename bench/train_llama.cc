@@ -100,14 +100,10 @@ class Run {
     const bench::MeasuredModel model = name == "llama" ? bench::llama(dim, stages)
                                        : name == "vit" ? bench::vit(stages)
                                                        : bench::unet(stages);
-    for (const bench::Variant& variant : bench::variants()) {
-      const bench::TrainingCost cost = bench::training_cost(
-          model,
-          variant,
-          {.schedule = zb_v ? "zb-v" : "1f1b", .threads = threads, .rounds = options_.rounds});
-      json_["bill"].push_back(bench::json_of(cost));
-      say("{}", bench::text_of(cost));
-    }
+    const bench::TrainingCost cost = bench::training_cost(
+        model, {.schedule = zb_v ? "zb-v" : "1f1b", .threads = threads, .rounds = options_.rounds});
+    json_["bill"].push_back(bench::json_of(cost));
+    say("{}", bench::text_of(cost));
   }
 
   void measure_bills() {
@@ -131,7 +127,6 @@ class Run {
         bench::text_of(result));
     const bench::TrainingCost cost =
         bench::training_cost(bench::llama(dim, 2 * kRanks),
-                             bench::variants().back(),
                              {.schedule = "zb-v", .threads = 1, .rounds = options_.rounds});
     json_["peer"]["bill"] = bench::json_of(cost);
     say("  our step by zb-v: {}\n", bench::shares_of(cost.bill));

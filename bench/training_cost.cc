@@ -16,8 +16,8 @@
 namespace stagecraft::bench {
 namespace {
 
-constexpr int kWarmUp = 3;  // pools, optimizer state, pages
-constexpr int kSteps = 3;   // of each kind in a round
+constexpr int kCostWarmUp = 3;  // pools, optimizer state, pages
+constexpr int kCostSteps = 3;   // of each kind in a round
 constexpr std::size_t kShown = 8;
 
 struct KernelUse {
@@ -102,10 +102,8 @@ nlohmann::json json_of(const PartSeconds& parts) {
 
 }  // namespace
 
-TrainingCost training_cost(const MeasuredModel& model,
-                           const Variant& variant,
-                           const CostRequest& request) {
-  const Program program = model.compile(variant);
+TrainingCost training_cost(const MeasuredModel& model, const CostRequest& request) {
+  const Program program = model.compile();
   const Schedule schedule =
       schedule_for(request.schedule, program.stage_graph(), model.microbatches);
   const int ranks = Layout::of(schedule).ranks();
@@ -120,7 +118,7 @@ TrainingCost training_cost(const MeasuredModel& model,
                    .before_instruction = probe.hook()});
   StepResult result;
   const auto step = [&] { result = trainer.step(model.inputs, model.labels).get(); };
-  for (int i = 0; i < kWarmUp; ++i) {
+  for (int i = 0; i < kCostWarmUp; ++i) {
     step();
   }
   std::vector<ProductCalls> products = probe.products(step);
@@ -133,13 +131,13 @@ TrainingCost training_cost(const MeasuredModel& model,
   CallSums sums;
   for (int round = 0; round < request.rounds; ++round) {
     const KernelUse before = KernelUse::now();
-    for (int i = 0; i < kSteps; ++i) {
+    for (int i = 0; i < kCostSteps; ++i) {
       plain.push_back(seconds_of(step));
     }
     const KernelUse after = KernelUse::now();
     kernel.faults += after.faults - before.faults;
     kernel.seconds += after.seconds - before.seconds;
-    for (int i = 0; i < kSteps; ++i) {
+    for (int i = 0; i < kCostSteps; ++i) {
       double seconds = 0.0;
       const auto calls = probe.timed([&] { seconds = seconds_of(step); });
       bill.add(bill_of(seconds, result, trainer.plan(), calls));
@@ -147,15 +145,14 @@ TrainingCost training_cost(const MeasuredModel& model,
       watched.push_back(seconds);
     }
     const auto products_alone = [&](Rank rank) {
-      for (int i = 0; i < kSteps; ++i) {
+      for (int i = 0; i < kCostSteps; ++i) {
         products[rank.index()].run();
       }
     };
-    alone.push_back(std::ranges::max(probe.on_ranks(products_alone, step)) / kSteps);
+    alone.push_back(std::ranges::max(probe.on_ranks(products_alone, step)) / kCostSteps);
   }
   const auto steps = static_cast<double>(plain.size());
   return {.model = model.name,
-          .variant = variant.name,
           .schedule = request.schedule,
           .ranks = ranks,
           .threads = request.threads,
@@ -169,9 +166,8 @@ TrainingCost training_cost(const MeasuredModel& model,
 }
 
 std::string text_of(const TrainingCost& cost) {
-  std::string text = fmt::format("{}, {}: {} on {} rank{}, {} thread{} each\n",
+  std::string text = fmt::format("{}: {} on {} rank{}, {} thread{} each\n",
                                  cost.model,
-                                 cost.variant,
                                  cost.schedule,
                                  cost.ranks,
                                  cost.ranks == 1 ? "" : "s",
@@ -193,7 +189,7 @@ std::string text_of(const TrainingCost& cost) {
   text += "  of these, in all:\n";
   std::size_t shown = 0;
   for (const CallTime& call : cost.calls) {
-    if (shown < kShown && (call.part == Part::OtherOperators || call.part == Part::FusedPasses)) {
+    if (shown < kShown && call.part == Part::OtherOperators) {
       ++shown;
       text += fmt::format(
           "    {:34} {:8.1f} ms {:7} calls\n", call.name, call.seconds * 1e3, call.calls);
@@ -214,7 +210,6 @@ nlohmann::json json_of(const TrainingCost& cost) {
                      {"calls", call.calls}});
   }
   return {{"model", cost.model},
-          {"variant", cost.variant},
           {"schedule", cost.schedule},
           {"ranks", cost.ranks},
           {"threads", cost.threads},

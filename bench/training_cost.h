@@ -24,7 +24,7 @@ struct CostRequest {
 
 /// Units: seconds.
 struct TrainingCost {
-  std::string model, variant, schedule;
+  std::string model, schedule;
   int ranks = 0, threads = 0;
   double step = 0.0;            ///< the median, with nobody watching
   double watched_step = 0.0;    ///< likewise, of the steps that the bill is of
@@ -36,9 +36,7 @@ struct TrainingCost {
 };
 
 /// Trains with AdamW.
-[[nodiscard]] TrainingCost training_cost(const MeasuredModel& model,
-                                         const Variant& variant,
-                                         const CostRequest& request);
+[[nodiscard]] TrainingCost training_cost(const MeasuredModel& model, const CostRequest& request);
 
 [[nodiscard]] std::string text_of(const TrainingCost& cost);
 [[nodiscard]] nlohmann::json json_of(const TrainingCost& cost);

@@ -158,6 +158,7 @@ Program compile_workload(const Workload& given,
         "CompileOptions::loss is missing; pass a function (output, label) -> scalar tensor");
   }
   const SingleThreaded alone;
+  const AutocastGuard without_cache;  // as replays are
   Workload workload = given;
   workload.parameters = without_aliases(given.parameters);
   workload.buffers = without_aliases(given.buffers);
@@ -184,15 +185,10 @@ Program compile_workload(const Workload& given,
   std::vector<OperatorCost> costs = costs_for(options.cut, compiled->graph, inputs[0], labels[0]);
   compiled->assignment = cut_into_stages(compiled->graph, options.cut, costs);
   compiled->marked = std::holds_alternative<AtMarkers>(options.cut);
-  compiled->fuse = options.fuse;
   compiled->partition = partition(compiled->graph, compiled->assignment);
-  fuse_stages(compiled->partition, compiled->fuse);
   compiled->cut = cut_report(compiled->graph, compiled->assignment, std::move(costs));
   std::vector<StageRun> runs =
       run_stages(compiled->graph, compiled->partition, inputs[0], labels[0]);
-  for (StageRun& run : runs) {
-    compiled->fusing.push_back(std::move(run.fused));
-  }
   find_gradient_flow(compiled->partition, runs);
   compiled->stage_graph = stage_graph_of(compiled->partition);
   check_trains(*compiled);

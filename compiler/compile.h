@@ -45,7 +45,6 @@ struct CompileOptions {
   int microbatches = 1;  ///< equal parts in dim 0
   Cut cut;               ///< into stages
   Recompute recompute;   ///< instead of keeping what a backward needs
-  bool fuse = true;      ///< chains of small operators into passes: the same bits, less time
   /// Most shapes of microbatches that steps may have, the example batch's among them. 1: that one.
   int shapes = 8;
 };
@@ -182,7 +181,7 @@ ModuleSource source_of(const Given& given,
 /// other shapes (CO-2).
 /// Errors: UsageArgument, CompileCapture, CompilePartition, CompileShape; each names operator and
 /// stage.
-/// Cost: four forwards and two backwards of one microbatch, a forward more where stages recompute,
+/// Cost: seven forwards and two backwards of one microbatch, a forward more where stages recompute,
 ///       on the calling thread alone, and one copy of parameters and buffers.
 template <internal::NoFile Given>
 [[nodiscard]] Program compile(Given&& given, const CompileOptions& options) {

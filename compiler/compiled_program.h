@@ -9,7 +9,6 @@
 
 #include "stagecraft/compiler/cut/cut_report.h"
 #include "stagecraft/compiler/cut/stage_assignment.h"
-#include "stagecraft/compiler/fuse/fuse_report.h"
 #include "stagecraft/compiler/graph.h"
 #include "stagecraft/compiler/module_state.h"
 #include "stagecraft/compiler/partition.h"
@@ -28,8 +27,6 @@ struct CompiledProgram {
   bool marked = true;  ///< it was cut at the module's markers
   CutReport cut;
   Recompute recompute;
-  bool fuse = true;                ///< CompileOptions::fuse
-  std::vector<FuseReport> fusing;  ///< per stage, as measured in one chunk; empty for evaluations
   int microbatches = 1;
   std::vector<BatchSlice> inputs, labels;  ///< per microbatch
   std::vector<std::string> input_names;    ///< empty for one that has none
@@ -39,6 +36,8 @@ struct CompiledProgram {
   Autocast autocast;                       ///< likewise, the caller's
   /// What this is an evaluation of (evaluations.h); null for a program that trains.
   std::shared_ptr<const CompiledProgram> evaluates;
+  /// Of a prediction, by output: output_rows.h.
+  std::vector<std::int64_t> row_dimensions;
 };
 
 /// Microbatches of the stage that computes the loss: a step's loss is the mean over them.

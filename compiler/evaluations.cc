@@ -11,7 +11,9 @@
 #include "stagecraft/base/log.h"
 #include "stagecraft/compiler/autocast_guard.h"
 #include "stagecraft/compiler/capture/capture.h"
+#include "stagecraft/compiler/cut/copy_written.h"
 #include "stagecraft/compiler/cut/cut_like.h"
+#include "stagecraft/compiler/output_rows.h"
 #include "stagecraft/compiler/parts.h"
 #include "stagecraft/compiler/registered.h"
 #include "stagecraft/compiler/replay_check.h"
@@ -95,67 +97,26 @@ Workload evaluated(Workload workload, bool predicts, const std::vector<Metric>& 
   return workload;
 }
 
-std::vector<std::vector<bool>> reachable(const StageGraph& graph) {
-  const auto count = static_cast<std::size_t>(graph.size());
-  std::vector<std::vector<bool>> reached(count, std::vector<bool>(count, false));
-  for (std::size_t round = 0; round < count; ++round) {
-    for (const auto& [from, to] : graph.edges()) {
-      std::vector<bool>& of_from = reached[static_cast<std::size_t>(from)];
-      of_from[static_cast<std::size_t>(to)] = true;
-      for (std::size_t s = 0; s < count; ++s) {
-        of_from[s] = of_from[s] || reached[static_cast<std::size_t>(to)][s];
-      }
-    }
-  }
-  return reached;
-}
-
 [[noreturn]] void refuse(const std::string& what) {
-  throw Error(Errc::CompilePartition,
-              fmt::format("in evaluation mode the module does not fit the stages of the program: "
-                          "{}; mark the stages so that each keeps its part in both modes",
-                          what));
+  throw Error(
+      Errc::CompilePartition,
+      fmt::format("in evaluation mode the module does not fit the stages of the program: "
+                  "{}; let each stage compute with the same part of the module in both modes",
+                  what));
 }
 
-/// The program's stages in the place of those that the graph was cut into.
-StageAssignment renumbered(StageAssignment found, const StageAssignment& model) {
-  std::vector<int> number;
-  for (const std::string& name : found.names) {
-    const auto place = std::ranges::find(model.names, name);
-    if (place == model.names.end()) {
-      refuse(fmt::format("a stage \"{}\" is entered that training does not enter", name));
-    }
-    number.push_back(static_cast<int>(place - model.names.begin()));
+/// Errors: CompilePartition.
+StageAssignment assigned(Graph& evaluation, const CompiledProgram& model) {
+  LikeCut cut = cut_like(evaluation, model);
+  if (cut.misfit.empty()) {
+    return std::move(cut.assignment);
   }
-  for (int& stage : found.stage_of) {
-    stage = number[static_cast<std::size_t>(stage)];
+  LikeCut copying = cut_like(evaluation, model, WrittenMemory::IsCopied);
+  if (!copying.misfit.empty()) {
+    refuse(cut.misfit);
   }
-  found.names = model.names;
-  return found;
-}
-
-/// A parameter or buffer that the module returns as it is is handed on by a stage that has it,
-/// wherever the module returns it.
-void give_state_to_holders(const Graph& graph,
-                           const std::vector<StageProgram>& holders,
-                           StageAssignment& assignment) {
-  for (const ValueId result : results_of(graph)) {
-    const auto node = static_cast<std::size_t>(graph.at(result).position);
-    const std::vector<ValueId> reads = reads_of(graph.nodes[node]);
-    if (reads.size() != 1) {
-      continue;
-    }
-    const Value& read = graph.at(reads.front());
-    const auto holds = [&](const StageProgram& stage) {
-      const auto is_it = [&](const auto& held) { return held.position == read.position; };
-      return read.kind == ValueKind::Parameter
-                 ? std::ranges::any_of(stage.parameters, is_it)
-                 : read.kind == ValueKind::Buffer && std::ranges::any_of(stage.buffers, is_it);
-    };
-    if (const auto holder = std::ranges::find_if(holders, holds); holder != holders.end()) {
-      assignment.stage_of[node] = holder->id.value;
-    }
-  }
+  copy_written(evaluation, copying.assignment);
+  return std::move(copying.assignment);
 }
 
 }  // namespace
@@ -164,26 +125,14 @@ const std::vector<ValueId>& results_of(const Graph& evaluation) {
   return evaluation.loss == kNoValue ? evaluation.outputs : evaluation.metrics;
 }
 
-Partition evaluation_stages(const Graph& evaluation, const CompiledProgram& model) {
-  StageAssignment assignment = renumbered(cut_like(evaluation, model), model.assignment);
-  give_state_to_holders(evaluation, model.partition.stages, assignment);
+Partition evaluation_stages(Graph& evaluation, const CompiledProgram& model) {
+  const StageAssignment assignment = assigned(evaluation, model);
   Partition found = partition(evaluation, assignment, results_of(evaluation));
-  const std::vector<std::vector<bool>> allowed = reachable(model.stage_graph);
   for (StageProgram& stage : found.stages) {
     const std::string misfit =
         misfit_of_evaluation(model.partition.stages[stage.id.index()], stage);
     if (!misfit.empty()) {
       refuse(fmt::format("stage \"{}\" {}", stage.name, misfit));
-    }
-    for (const StageInput& input : stage.inputs) {
-      if (input.source == StageInput::Source::Stage &&
-          !allowed[input.from.index()][stage.id.index()]) {
-        refuse(
-            fmt::format("stage \"{}\" reads what stage \"{}\" makes, and in training does not "
-                        "come behind it",
-                        stage.name,
-                        found.stages[input.from.index()].name));
-      }
     }
   }
   return found;
@@ -232,7 +181,7 @@ Program Evaluations::compiled(const ModuleSource& source,
                               const std::vector<Metric>& metrics,
                               const Batch& inputs,
                               const Batch& labels) const {
-  FirstPart first = first_part(*model_, inputs, labels);
+  const FirstPart first = first_part(*model_, inputs, labels);
   const SingleThreaded alone;
   const c10::InferenceMode no_inference(false);
   const AutocastGuard autocast;
@@ -248,15 +197,16 @@ Program Evaluations::compiled(const ModuleSource& source,
   made->modes.assign(model_->modes.size(), false);
   made->autocast = model_->autocast;
   made->marked = model_->marked;
-  made->inputs = std::move(first.input_slices);
-  made->labels = std::move(first.label_slices);
+  made->inputs = first.input_slices;
+  made->labels = first.label_slices;
   const InModes evaluating(workload, made->modes);
   made->graph = capture(workload, first.inputs, first.labels);
   check_against_eager(workload, made->graph, first.inputs, first.labels);
   require_made(made->graph, metrics);
-  made->fuse = model_->fuse;
+  if (!workload.loss && metrics.empty()) {
+    made->row_dimensions = row_dimensions(workload, made->graph, first);
+  }
   made->partition = evaluation_stages(made->graph, *model_);
-  fuse_stages(made->partition, made->fuse);
   made->stage_graph = stage_graph_of(made->partition);
   made->assignment = model_->assignment;
   log(Level::Info, "captured in evaluation mode", {{"operators", made->graph.nodes.size()}});

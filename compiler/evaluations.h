@@ -29,7 +29,7 @@ class Evaluations {
   /// What hands the module's outputs to the driver, and reads no labels.
   /// Errors: CompileShape for a module that is gone; UsageArgument when it has changed, or for
   ///         inputs that are not like the program's; CompileCapture, CompilePartition.
-  /// Cost: when it is new, that of two forwards of a microbatch.
+  /// Cost: when it is new, that of about ten forwards of a microbatch.
   [[nodiscard]] Program prediction(const Batch& inputs);
 
   /// What computes the loss, and hands the metrics to the driver. Errors, cost: likewise.
@@ -64,8 +64,9 @@ class Evaluations {
 /// module's outputs or of the metrics.
 [[nodiscard]] const std::vector<ValueId>& results_of(const Graph& evaluation);
 
-/// The evaluation's stages, each of one of the program's by its name.
+/// The evaluation's stages, each of one of the program's by its name. Adds copies to the graph
+/// where a stage writes what another one made (copy_written.h).
 /// Errors: CompilePartition where that keeps no EV-1.
-[[nodiscard]] Partition evaluation_stages(const Graph& evaluation, const CompiledProgram& model);
+[[nodiscard]] Partition evaluation_stages(Graph& evaluation, const CompiledProgram& model);
 
 }  // namespace stagecraft

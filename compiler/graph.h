@@ -51,7 +51,7 @@ struct Value {
   bool requires_grad = false;
   int alias_set = 0;          ///< values with equal sets share storage
   int hooks = kNoAttachment;  ///< which attachment is called with the value's gradient
-  MemoryOrder order;          ///< in which it crosses borders, if it is computed
+  MemoryOrder order;          ///< in which it comes from the driver and crosses borders
 };
 
 /// What stands in for a literal device: the device of the stage that runs the operator.

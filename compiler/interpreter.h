@@ -12,7 +12,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "stagecraft/compiler/fuse/fuse_report.h"
 #include "stagecraft/compiler/random.h"
 #include "stagecraft/compiler/stage_program.h"
 
@@ -30,12 +29,12 @@ struct ChunkResult {
   at::Tensor loss;  ///< undefined where another chunk computes it
 };
 
-/// Who measures a run: is told where it is, on its thread.
+/// Measures a run: is told where it is, on its thread.
 class ChunkWatch {
  public:
   virtual ~ChunkWatch() = default;
-  /// These nodes of the chunk run next: one, or those of a fused region together.
-  virtual void before(const std::vector<std::size_t>& nodes) = 0;
+  /// Called before the chunk runs this node.
+  virtual void before(std::size_t node) = 0;
 };
 
 class ChunkInterpreter {
@@ -45,9 +44,6 @@ class ChunkInterpreter {
   ~ChunkInterpreter();
   ChunkInterpreter(ChunkInterpreter&&) noexcept;
   ChunkInterpreter& operator=(ChunkInterpreter&&) noexcept;
-
-  /// What it fuses, as of its last run.
-  [[nodiscard]] FuseReport fuse_report() const;
 
   /// Runs one microbatch. `inputs` in the order of Chunk::inputs, `state` of the whole stage.
   /// Errors: CompileShape for an input of another shape or dtype than captured; LibTorch's own

@@ -35,8 +35,7 @@ KeptBytes::KeptBytes(const Graph& graph) : graph_(graph), kept_by_others_(graph.
 // who has outlived that is still held.
 KeptBytes::Bytes KeptBytes::measure(const LoneNode& node,
                                     const Tensors& leaves,
-                                    const std::set<std::size_t>& own,
-                                    bool counts) {
+                                    std::size_t number) {
   using Weak = c10::weak_intrusive_ptr<c10::StorageImpl>;
   struct Watched {
     int alias_set;
@@ -86,7 +85,6 @@ KeptBytes::Bytes KeptBytes::measure(const LoneNode& node,
       }
     }
   }
-  std::set<int> counted = counted_;
   std::set<int> newly;
   for (const Watched& value : watched) {
     const auto held = value.storage.lock();
@@ -94,19 +92,16 @@ KeptBytes::Bytes KeptBytes::measure(const LoneNode& node,
       continue;
     }
     if (others.contains(held.get())) {
-      counted.insert(value.alias_set);  // a view of what is counted nowhere
-    } else if (counted.contains(value.alias_set) || !newly.insert(value.alias_set).second) {
+      counted_.insert(value.alias_set);  // a view of what is counted nowhere
+    } else if (counted_.contains(value.alias_set) || !newly.insert(value.alias_set).second) {
       bytes.kept -= value.bytes;
     } else if (const auto maker = makers_.find(value.alias_set);
-               counts && maker != makers_.end() && !own.contains(maker->second.node)) {
+               maker != makers_.end() && maker->second.node != number) {
       kept_by_others_[maker->second.node] += maker->second.bytes;
       bytes.kept -= value.bytes;  // of the view that was made to see it
     }
   }
-  if (counts) {
-    counted_ = std::move(counted);
-    counted_.merge(newly);
-  }
+  counted_.merge(newly);
   bytes.kept = std::max(0.0, bytes.kept);
   return bytes;
 }

@@ -24,13 +24,12 @@ class KeptBytes {
     double kept = 0;
     double transient = 0;  ///< most at once while it runs, with what it makes
   };
-  /// Runs the node on `leaves`, one for each of its inputs. `own`: the operators that it stands
-  /// for; what it keeps of others' memory is theirs (kept_by_others). `counts`: those behind it no
-  /// longer count what it keeps.
+  /// Runs the node on `leaves`, one for each of its inputs. `number`: its place in the graph. What
+  /// it keeps of other operators' memory is theirs (kept_by_others); operators behind it no longer
+  /// count what it keeps.
   [[nodiscard]] Bytes measure(const LoneNode& node,
                               const std::vector<at::Tensor>& leaves,
-                              const std::set<std::size_t>& own,
-                              bool counts);
+                              std::size_t number);
 
   /// Of what the operator made, the bytes that others were seen to keep.
   [[nodiscard]] double kept_by_others(std::size_t node) const { return kept_by_others_[node]; }

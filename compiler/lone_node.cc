@@ -11,59 +11,36 @@
 namespace stagecraft {
 namespace {
 
-/// A program of these nodes, that hands on these values.
-StageProgram program_of(const Graph& graph,
-                        std::vector<Node> nodes,
-                        const std::vector<ValueId>& results,
-                        bool fuse) {
-  StageProgram program{.id = StageId(0), .name = operator_name(nodes.front())};
-  std::set<ValueId> made, inputs;
-  for (const Node& node : nodes) {
-    for (const ValueId id : reads_of(node)) {
-      const bool given =
-          id != kNoValue && !made.contains(id) &&
-          (graph.at(id).kind == ValueKind::Input || graph.at(id).kind == ValueKind::Label ||
-           graph.at(id).kind == ValueKind::Computed);
-      if (given && inputs.insert(id).second) {
-        program.inputs.push_back({StageInput::Source::Stage, 0, id});
-      }
+/// A program of the node, that hands on all its results or the first alone.
+StageProgram program_of(const Graph& graph, const Node& node, bool all) {
+  StageProgram program{.id = StageId(0), .name = operator_name(node)};
+  std::set<ValueId> inputs;
+  for (const ValueId id : reads_of(node)) {
+    const bool given = id != kNoValue && (graph.at(id).kind == ValueKind::Input ||
+                                          graph.at(id).kind == ValueKind::Label ||
+                                          graph.at(id).kind == ValueKind::Computed);
+    if (given && inputs.insert(id).second) {
+      program.inputs.push_back({StageInput::Source::Stage, 0, id});
     }
-    made.insert(node.results.begin(), node.results.end());
   }
-  for (std::size_t i = 1; i < results.size(); ++i) {
-    program.outputs.push_back({results[i], {}, {}});
-  }
-  complete_from(graph, std::move(nodes), program);
-  program.loss = results.empty() ? kNoValue : results.front();
-  program.fuse = fuse;
-  return program;
-}
-
-std::vector<ValueId> results_of(const Node& node, bool all) {
-  std::vector<ValueId> results;
   for (const ValueId result : node.results) {
-    if (result != kNoValue && (all || results.empty())) {
-      results.push_back(result);
+    if (result == kNoValue) {
+      continue;
+    }
+    if (program.loss == kNoValue) {
+      program.loss = result;
+    } else if (all) {
+      program.outputs.push_back({result, {}, {}});
     }
   }
-  return results;
-}
-
-std::vector<Node> nodes_of(const Graph& graph, const Region& region) {
-  std::vector<Node> nodes;
-  for (const std::size_t node : region.nodes) {
-    nodes.push_back(graph.nodes[node]);
-  }
-  return nodes;
+  complete_from(graph, {node}, program);
+  return program;
 }
 
 }  // namespace
 
 LoneNode::LoneNode(const Graph& graph, const Node& node, bool all)
-    : LoneNode(graph, program_of(graph, {node}, results_of(node, all), /*fuse=*/false)) {}
-
-LoneNode::LoneNode(const Graph& graph, const Region& region)
-    : LoneNode(graph, program_of(graph, nodes_of(graph, region), region.outputs, /*fuse=*/true)) {}
+    : LoneNode(graph, program_of(graph, node, all)) {}
 
 LoneNode::LoneNode(const Graph& graph, StageProgram program)
     : program_(std::move(program)),

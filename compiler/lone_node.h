@@ -1,12 +1,11 @@
-/// LoneNode: one node of a captured graph, or those of a fused region, as a stage program of its
-/// own, to be run as often as somebody measures it. Made and used by measure_operators. One thread.
+/// LoneNode: one node of a captured graph as a stage program of its own, to be run as often as
+/// somebody measures it. Made and used by measure_operators. One thread.
 #pragma once
 
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
-#include "stagecraft/compiler/fuse/regions.h"
 #include "stagecraft/compiler/graph.h"
 #include "stagecraft/compiler/interpreter.h"
 #include "stagecraft/compiler/stage_program.h"
@@ -19,8 +18,6 @@ class LoneNode {
 
   /// `all`: it hands on every result, not the first alone.
   LoneNode(const Graph& graph, const Node& node, bool all);
-  /// The nodes in fused passes; it hands on what others read of them.
-  LoneNode(const Graph& graph, const Region& region);
 
   /// Values of the batch and of other nodes that it reads.
   [[nodiscard]] std::vector<ValueId> inputs() const;

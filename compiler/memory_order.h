@@ -16,8 +16,16 @@ namespace stagecraft {
 /// Dimensions from the outermost in memory to the innermost; empty: as they are numbered.
 using MemoryOrder = std::vector<std::int64_t>;
 
-/// Of a tensor that overlaps itself or has gaps, that of a dense copy.
+/// Of a tensor that overlaps itself or has gaps, that of a dense copy. Dimensions of size 1, which
+/// lie anywhere, are where channels-last memory has them, or else behind the one before.
+/// Ensures: a tensor copied in its order has this order.
 [[nodiscard]] MemoryOrder memory_order_of(const at::Tensor& tensor);
+
+/// Whether tensors of so many dimensions may have it.
+[[nodiscard]] bool is_memory_order(MemoryOrder order, std::size_t dimensions);
+
+/// A dense copy in that order.
+[[nodiscard]] at::Tensor copied_in_order(const at::Tensor& tensor, const MemoryOrder& order);
 
 /// As it crosses: contiguous, its dimensions in the order of memory.
 [[nodiscard]] at::Tensor to_memory_order(const at::Tensor& tensor, const MemoryOrder& order);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -16,11 +15,9 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/median.h"
 #include "stagecraft/compiler/compiled_program.h"
-#include "stagecraft/compiler/fuse/regions.h"
 #include "stagecraft/compiler/kept_bytes.h"
 #include "stagecraft/compiler/lone_node.h"
 #include "stagecraft/compiler/operator_uses.h"
-#include "stagecraft/compiler/partition.h"
 #include "stagecraft/compiler/thread_count.h"
 
 namespace stagecraft {
@@ -64,12 +61,7 @@ double backward_seconds(const Tensors& results, const Tensors& leaves) {
 /// Replays a graph node by node.
 class Measuring {
  public:
-  /// `regions`: whose bytes are those of fused passes.
-  Measuring(const Graph& graph,
-            const Tensors& inputs,
-            const Tensors& labels,
-            int repeats,
-            const std::vector<Region>& regions)
+  Measuring(const Graph& graph, const Tensors& inputs, const Tensors& labels, int repeats)
       : graph_(graph), repeats_(repeats), uses_(graph.values.size()), bytes_(graph) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       values_[graph.inputs[i]] = inputs[i];
@@ -90,24 +82,14 @@ class Measuring {
         of_batch_.insert(node.results.begin(), node.results.end());
       }
     }
-    for (const Region& region : regions) {
-      fused_.insert(region.nodes.begin(), region.nodes.end());
-      ends_.emplace(region.nodes.back(), &region);
-      for (const ValueId id : region.inputs) {
-        ++uses_[id.index()];  // it is measured behind the last of its nodes
-      }
-    }
   }
 
   /// Measures the next node, behind those in `costs`, and runs it for those that follow.
   void measure_next(std::vector<OperatorCost>& costs) {
     const std::size_t number = costs.size();
     const Node& node = graph_.nodes[number];
-    costs.push_back(measure(number, fused_.contains(number)));
+    costs.push_back(measure(number));
     costs.back().id = static_cast<int>(number);
-    if (const auto end = ends_.find(number); end != ends_.end()) {
-      measure_region(*end->second, costs);
-    }
     hand_on(node);
     if (costs.size() == graph_.nodes.size()) {
       for (std::size_t n = 0; n < costs.size(); ++n) {
@@ -117,7 +99,7 @@ class Measuring {
   }
 
  private:
-  OperatorCost measure(std::size_t number, bool fused) {
+  OperatorCost measure(std::size_t number) {
     const Node& node = graph_.nodes[number];
     OperatorCost cost;
     cost.name = operator_name(node);
@@ -126,38 +108,13 @@ class Measuring {
     }
     {
       const LoneNode first(graph_, node, /*all=*/false);
-      // What a region keeps is counted with the region.
-      const KeptBytes::Bytes bytes =
-          bytes_.measure(first, arguments_of(first), {number}, /*counts=*/!fused);
+      const KeptBytes::Bytes bytes = bytes_.measure(first, arguments_of(first), number);
       cost.kept = bytes.kept;
       cost.transient = bytes.transient;
       measure_forward(first, cost);
     }
     measure_backward(LoneNode(graph_, node, /*all=*/true), cost);
     return cost;
-  }
-
-  /// Keeps OC-2. The last of its operators has what is held while it runs.
-  void measure_region(const Region& region, std::vector<OperatorCost>& costs) {
-    const LoneNode passes(graph_, region);
-    (void)passes.run(arguments_of(passes));  // makes the plan
-    const KeptBytes::Bytes whole = bytes_.measure(passes,
-                                                  arguments_of(passes),
-                                                  {region.nodes.begin(), region.nodes.end()},
-                                                  /*counts=*/true);
-    double alone = 0;
-    for (const std::size_t node : region.nodes) {
-      alone += costs[node].kept;
-    }
-    for (const std::size_t node : region.nodes) {
-      OperatorCost& cost = costs[node];
-      const double share =
-          alone > 0 ? cost.kept / alone : 1 / static_cast<double>(region.nodes.size());
-      cost.kept = whole.kept * share;
-      cost.transient = 0;
-    }
-    costs[region.nodes.back()].transient = whole.transient;
-    let_go(region.inputs);
   }
 
   /// Not of parameters alone, as a weight's transpose is: gradients towards that are a weight's.
@@ -239,11 +196,7 @@ class Measuring {
     for (std::size_t i = 0; i < ids.size(); ++i) {
       values_[ids[i]] = results[i].defined() ? results[i].detach() : results[i];
     }
-    let_go(reads_of(node));
-  }
-
-  void let_go(const std::vector<ValueId>& read) {
-    for (const ValueId id : read) {
+    for (const ValueId id : reads_of(node)) {
       if (id != kNoValue && --uses_[id.index()] == 0) {
         values_.erase(id);
       }
@@ -255,16 +208,8 @@ class Measuring {
   std::vector<int> uses_;  // by value: reads still to come
   std::unordered_map<ValueId, at::Tensor> values_;
   KeptBytes bytes_;
-  std::set<ValueId> of_batch_;                 // computed from the batch
-  std::set<std::size_t> fused_;                // nodes of regions
-  std::map<std::size_t, const Region*> ends_;  // by their last node
+  std::set<ValueId> of_batch_;  // computed from the batch
 };
-
-/// Of the whole model as one stage: a cut only takes some of them apart.
-std::vector<Region> regions_in(const Graph& graph) {
-  const Partition uncut = partition(graph, {std::vector<int>(graph.nodes.size(), 0), {"model"}});
-  return regions_of(uncut.stages.front(), uncut.stages.front().chunks.front()).all;
-}
 
 }  // namespace
 
@@ -297,8 +242,7 @@ std::vector<OperatorCost> measure_operators(const Graph& graph,
   }
   return on_own_thread(how.threads, [&] {
     const at::AutoGradMode gradients(true);
-    const std::vector<Region> regions = how.fuse ? regions_in(graph) : std::vector<Region>();
-    Measuring measuring(graph, inputs, labels, how.repeats, regions);
+    Measuring measuring(graph, inputs, labels, how.repeats);
     std::vector<OperatorCost> costs;
     while (costs.size() < graph.nodes.size()) {
       measuring.measure_next(costs);

@@ -8,8 +8,7 @@
 /// OC-1: the program, the batch and everybody's gradients stay as they were.
 /// OC-2: bytes kept add up: a value is counted once, with the operator that made its memory,
 ///       whoever keeps it. So a stage keeps what its operators made, and what it received. What the
-///       batch, parameters and buffers hold is counted nowhere. What a fused region keeps of its
-///       own is divided among its operators as by what they keep alone.
+///       batch, parameters and buffers hold is counted nowhere.
 ///
 /// A node that has no mask of what to compute (of a recurrent layer) makes all its gradients at
 /// once: its `backward_weight` is nothing beside a whole backward, but where a stage's backward is
@@ -37,8 +36,6 @@ namespace stagecraft {
 struct OperatorMeasuring {
   int repeats = 5;  ///< the median of so many is taken
   int threads = 1;  ///< inside operators
-  /// Bytes kept and transient are those of fused passes; times are always of operators one by one.
-  bool fuse = false;
 };
 
 /// Returns the cost of every node of the graph, in its order; `id` is the node's number there. A

@@ -244,12 +244,6 @@ Partition partition(const Graph& graph,
   return Partitioner(graph, assignment, results).run();
 }
 
-void fuse_stages(Partition& partition, bool fuse) {
-  for (StageProgram& stage : partition.stages) {
-    stage.fuse = fuse;
-  }
-}
-
 StageProgram whole_program(const Graph& graph) {
   StageProgram program{.id = StageId(0), .name = "whole"};
   const auto add_inputs = [&](const std::vector<ValueId>& ids, StageInput::Source source) {

@@ -22,9 +22,6 @@ struct Partition {
                                   const StageAssignment& assignment,
                                   const std::vector<ValueId>& results = {});
 
-/// Sets StageProgram::fuse of all stages.
-void fuse_stages(Partition& partition, bool fuse);
-
 /// The whole graph as one program, its outputs and then its metrics: what the cut must not change.
 [[nodiscard]] StageProgram whole_program(const Graph& graph);
 

@@ -9,13 +9,14 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/memory_order.h"
 #include "stagecraft/compiler/split_batch.h"
 #include "stagecraft/compiler/variants.h"
 
 namespace stagecraft {
 namespace {
 
-enum class Likeness : std::uint8_t { Same, OtherSizes, Unlike };
+enum class Likeness : std::uint8_t { Same, OtherShape, Unlike };
 
 Likeness likeness(const Batch& batch, const std::vector<BatchSlice>& compiled, int microbatches) {
   if (batch.size() != compiled.size()) {
@@ -33,9 +34,11 @@ Likeness likeness(const Batch& batch, const std::vector<BatchSlice>& compiled, i
     if (!whole) {
       sizes[0] *= microbatches;
     }
-    same = same && tensor.sizes() == at::IntArrayRef(sizes);
+    same = same && tensor.sizes() == at::IntArrayRef(sizes) &&
+           memory_order_of(whole ? tensor : tensor.narrow(0, 0, compiled[i].sizes[0])) ==
+               compiled[i].order;
   }
-  return same ? Likeness::Same : Likeness::OtherSizes;
+  return same ? Likeness::Same : Likeness::OtherShape;
 }
 
 /// The most that every tensor has a whole number of rows for each; 0 where none is split.
@@ -85,11 +88,8 @@ Division division_of(const Batch& inputs,
                             microbatches));
   }
   Division division{.samples = samples, .parts = {}};
-  const std::int64_t most = (samples + microbatches - 1) / microbatches;
-  std::int64_t rest = samples;
-  for (std::int64_t later = microbatches - 1; later >= 0; --later) {
-    division.parts.push_back(later == 0 ? rest : std::min(most, rest - later));
-    rest -= division.parts.back();
+  for (std::int64_t m = 0; m < microbatches; ++m) {
+    division.parts.push_back(samples / microbatches + (m < samples % microbatches ? 1 : 0));
   }
   return division;
 }
@@ -105,7 +105,7 @@ std::vector<std::vector<at::Tensor>> divided(const Batch& batch, const Division&
   const c10::InferenceMode no_inference(false);  // its tensors could not be differentiated through
   std::vector<std::vector<at::Tensor>> parts(division.parts.size());
   for (const auto& [tensor, whole, name] : batch) {
-    const auto copy = [](const at::Tensor& t) { return t.clone(at::MemoryFormat::Contiguous); };
+    const auto copy = [](const at::Tensor& t) { return copied_in_order(t, memory_order_of(t)); };
     const at::Tensor shared = whole ? copy(tensor) : at::Tensor();
     const std::int64_t rows = whole ? 0 : tensor.size(0) / division.samples;
     std::int64_t begin = 0;
@@ -118,14 +118,6 @@ std::vector<std::vector<at::Tensor>> divided(const Batch& batch, const Division&
     }
   }
   return parts;
-}
-
-std::vector<BatchSlice> slices_of_part(const std::vector<at::Tensor>& part, const Batch& batch) {
-  std::vector<BatchSlice> slices;
-  for (std::size_t i = 0; i < part.size(); ++i) {
-    slices.push_back({part[i].sizes().vec(), part[i].scalar_type(), batch[i].replicated});
-  }
-  return slices;
 }
 
 /// Errors: UsageArgument for a name that stands elsewhere than when compiled.

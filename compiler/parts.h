@@ -3,10 +3,12 @@
 /// Used by the trainer and by the reference, for every step.
 /// PT-1: a batch whose tensors all divide by the number of microbatches M in dim 0 is split into M
 ///       equal parts. Any other is of N samples, the most that every tensor has a whole number of
-///       rows for each (as a rule, its rows), and the parts are of ceil(N / M) samples as long as
-///       every later one gets at least one: 13 over 4 are 4, 4, 4, 1, and 9 are 3, 3, 2, 1.
+///       rows for each (as a rule, its rows), and the first N mod M parts have a sample more than
+///       the others, as in torch::tensor_split: 13 over 4 are 4, 3, 3, 3.
 ///       An evaluation takes fewer samples than microbatches too: those left over repeat the last
 ///       sample and weigh 0.
+/// PT-3: a part is a copy without gaps, whose dimensions lie in memory in the order that those of
+///       the same rows of the batch have: channels-last stays channels-last.
 /// PT-2: parts weigh by their samples, the first 1; where an update has several batches, the first
 ///       of its first one. Loss and gradient of a step are the means over its parts by these
 ///       weights: those over all samples, where a microbatch's are means.
@@ -38,7 +40,7 @@ struct FirstPart {
                                    const Batch& labels);
 
 struct Parts {
-  std::vector<std::vector<at::Tensor>> inputs, labels;  ///< per microbatch; copies
+  std::vector<std::vector<at::Tensor>> inputs, labels;  ///< per microbatch
   /// Per microbatch, null for the shape compiled for; empty where all are.
   std::vector<std::shared_ptr<const Variant>> variants;
   std::vector<double> weights;     ///< per microbatch; empty where all are 1

@@ -52,7 +52,6 @@ StageRun run_stage(const Graph& graph,
   const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, meter);
   const at::AutoGradMode grad(true);
   run.result = interpreter.run(run.leaves, run.state, kProbeKey);
-  run.fused = interpreter.fuse_report();
   program.saved_bytes = std::max<std::int64_t>(0, meter->live());
   program.transient_bytes = std::max<std::int64_t>(0, meter->peak() - program.saved_bytes);
   return run;

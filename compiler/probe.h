@@ -24,7 +24,6 @@ struct StageRun {
   std::vector<at::Tensor> leaves;
   StageState state;
   ChunkResult result;
-  FuseReport fused;
 };
 
 /// Runs the stages one after the other on a microbatch, and notes the bytes that each keeps and

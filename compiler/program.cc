@@ -57,9 +57,7 @@ std::string explain_stage(const CompiledProgram& program, const StageProgram& st
                           output.gradient_from[c] ? ", gradient back" : "");
     }
   }
-  return program.fuse && !program.fusing.empty()
-             ? text + to_string(program.fusing[stage.id.index()])
-             : text;
+  return text;
 }
 
 std::string explain_tie(const Partition& partition, const TiedParameter& tied) {

@@ -14,7 +14,7 @@ struct RandomKey {
   std::uint64_t seed = 0;
   std::int64_t step = 0;
   std::int64_t microbatch = 0;
-  std::uint64_t shape = 0;  ///< Variant::random of the microbatch; 0: that of the example batch
+  std::uint64_t shape = 0;  ///< Variant::random of the microbatch; 0: sizes of the example batch
 };
 
 /// Where nobody gives a seed: that of LibTorch's default CPU generator, as torch::manual_seed set

@@ -67,6 +67,65 @@ SecondRun run_second(const Workload& workload, const Tensors& inputs, const Tens
   }
 }
 
+/// Outputs, then metrics, as a replay has them.
+Tensors made_by(const EagerResult& eager) {
+  Tensors made = eager.outputs;
+  made.insert(made.end(), eager.metrics.begin(), eager.metrics.end());
+  return made;
+}
+
+/// What is the first to differ; empty where nothing does.
+std::string first_difference(const EagerResult& eager,
+                             const Tensors& made,
+                             const at::Tensor& loss) {
+  const Tensors wanted = made_by(eager);
+  const std::size_t outputs = eager.outputs.size();
+  for (std::size_t i = 0; i < outputs; ++i) {
+    if (!same_bits(wanted[i], made[i])) {
+      return fmt::format("output {}", i);
+    }
+  }
+  if (!same_bits(eager.loss, loss)) {
+    return "the loss";
+  }
+  for (std::size_t i = outputs; i < wanted.size(); ++i) {
+    if (!same_bits(wanted[i], made[i])) {
+      return fmt::format("metric {}", i - outputs);
+    }
+  }
+  return {};
+}
+
+Tensors values_of_run(Tensors inputs, const Tensors& labels) {
+  inputs.insert(inputs.end(), labels.begin(), labels.end());
+  return inputs;
+}
+
+/// Errors: CompileCapture where `what` differs.
+void require_none(const std::string& what) {
+  if (!what.empty()) {
+    throw Error(Errc::CompileCapture,
+                fmt::format("{} of a second microbatch differs between the module and the replay "
+                            "of what was captured; the "
+                            "module reads values where no operator shows it (data_ptr, accessor, "
+                            "printing), or keeps state "
+                            "outside of registered buffers: use operators, and register the state",
+                            what));
+  }
+}
+
+/// Errors: CompileCapture where `what` differs between two runs of the module.
+void require_same_again(const std::string& what) {
+  if (!what.empty()) {
+    throw Error(Errc::CompileCapture,
+                fmt::format("{} is another one when the module is called once more with the same "
+                            "values: it depends on how often the module was called, and a replay "
+                            "would repeat what the first call did; keep counters and other state "
+                            "in registered buffers, and change them by operators",
+                            what));
+  }
+}
+
 }  // namespace
 
 void check_against_eager(const Workload& workload,
@@ -78,32 +137,21 @@ void check_against_eager(const Workload& workload,
   const StageProgram whole = whole_program(graph);
   const ChunkInterpreter interpreter(whole, whole.chunks.front());
   const at::AutoGradMode grad(workload.trains);
-  Tensors arguments = second.inputs;
-  arguments.insert(arguments.end(), second.labels.begin(), second.labels.end());
   const StageState state = probe_state(graph, whole);
-  const ChunkResult replay = interpreter.run(arguments, state, kProbeKey);
-  const auto refuse = [](const std::string& what) {
-    throw Error(Errc::CompileCapture,
-                fmt::format("{} of a second microbatch differs between the module and the replay "
-                            "of what was captured; the "
-                            "module reads values where no operator shows it (data_ptr, accessor, "
-                            "printing), or keeps state "
-                            "outside of registered buffers: use operators, and register the state",
-                            what));
+  const ChunkResult replay =
+      interpreter.run(values_of_run(second.inputs, second.labels), state, kProbeKey);
+  require_none(first_difference(eager, replay.outputs, replay.loss));
+
+  // Twice more: counters and what is kept of earlier calls show by then.
+  const auto run_again = [&](const Tensors& i, const Tensors& l) {
+    return run_eagerly(workload, i, l, kProbeKey, EagerPass::Forward);
   };
-  for (std::size_t i = 0; i < eager.outputs.size(); ++i) {
-    if (!same_bits(eager.outputs[i], replay.outputs[i])) {
-      refuse(fmt::format("output {}", i));
-    }
-  }
-  if (!same_bits(eager.loss, replay.loss)) {
-    refuse("the loss");
-  }
-  for (std::size_t i = 0; i < eager.metrics.size(); ++i) {
-    if (!same_bits(eager.metrics[i], replay.outputs[eager.outputs.size() + i])) {
-      refuse(fmt::format("metric {}", i));
-    }
-  }
+  const EagerResult again = run_again(second.inputs, second.labels);
+  require_same_again(first_difference(eager, made_by(again), again.loss));
+  const EagerResult given = run_again(inputs, labels);
+  const ChunkResult replay_of_given =
+      interpreter.run(values_of_run(inputs, labels), probe_state(graph, whole), kProbeKey);
+  require_none(first_difference(given, replay_of_given.outputs, replay_of_given.loss));
   if (!workload.trains) {
     return;
   }

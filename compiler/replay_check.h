@@ -12,12 +12,14 @@
 namespace stagecraft {
 
 /// Replays the whole graph on a microbatch of other values than it was captured with, and compares
-/// it with the module run eagerly, gradients included, bit by bit. The values are those given, in
+/// it with the module run eagerly, gradients included, bit by bit; then runs the module twice more,
+/// forward, on these values and on those given: what it returns must not depend on how often it was
+/// called. The values are those given, in
 /// another order; or, where the module or its loss throws at that (offsets, lengths, sorted
 /// indices), in their own.
 /// Errors: CompileCapture, naming the first output or parameter that differs, or a parameter whose
 ///         gradient no optimizer takes.
-/// Cost: two forwards and two backwards of one microbatch; one forward more where the other order
+/// Cost: five forwards and two backwards of one microbatch; one forward more where the other order
 /// is not taken.
 void check_against_eager(const Workload& workload,
                          const Graph& graph,

@@ -108,10 +108,37 @@ std::string why_indivisible(const Value& one, const Value& sized, int size) {
   return {};
 }
 
+/// Rows of a batch come from the driver by microbatches of size 1, and are joined.
+void check_from_driver(const CompiledProgram& program, const StageProgram& stage, int size) {
+  for (const StageInput& input : stage.inputs) {
+    const bool label = input.source == StageInput::Source::Label;
+    if (size == 1 || input.source == StageInput::Source::Stage ||
+        (label ? program.labels : program.inputs)[static_cast<std::size_t>(input.position)]
+            .replicated) {
+      continue;
+    }
+    const Value& one = program.graph.at(input.value);
+    std::string why = why_indivisible(one, stage.at(input.value), size);
+    if (why.empty() && one.order != stage.at(input.value).order) {
+      why = "lies otherwise in memory for it than for one microbatch";
+    }
+    if (!why.empty()) {
+      throw Error(Errc::CompileShape,
+                  fmt::format("stage {} takes {} microbatches as one, and {} {}: compile with a "
+                              "contiguous batch",
+                              stage.id.value,
+                              size,
+                              value_name(one, input.value),
+                              why));
+    }
+  }
+}
+
 /// Keeps RZ-1.
 void check_crossing(const CompiledProgram& program, const std::vector<StageProgram>& stages) {
   const auto size_of = [&](StageId s) { return program.stage_graph.microbatch_size(s); };
   for (const StageProgram& consumer : stages) {
+    check_from_driver(program, consumer, size_of(consumer.id));
     for (const StageInput& input : consumer.inputs) {
       if (input.source != StageInput::Source::Stage ||
           size_of(input.from) == size_of(consumer.id)) {

@@ -29,6 +29,11 @@ void check_batch_tensor(const at::Tensor& tensor, std::string_view what, std::si
   }
 }
 
+/// Part `m` of so many rows, of a tensor that is split.
+at::Tensor rows_of_part(const at::Tensor& tensor, std::int64_t rows, std::size_t m) {
+  return tensor.narrow(0, static_cast<std::int64_t>(m) * rows, rows);
+}
+
 }  // namespace
 
 std::vector<BatchSlice> slices_of(const Batch& batch, int microbatches, std::string_view what) {
@@ -66,7 +71,19 @@ std::vector<BatchSlice> slices_of(const Batch& batch, int microbatches, std::str
       }
       sizes[0] /= microbatches;
     }
-    slices.push_back({std::move(sizes), tensor.scalar_type(), whole});
+    const at::Tensor part = whole ? tensor : rows_of_part(tensor, sizes[0], 0);
+    slices.push_back({std::move(sizes), tensor.scalar_type(), whole, memory_order_of(part)});
+  }
+  return slices;
+}
+
+std::vector<BatchSlice> slices_of_part(const std::vector<at::Tensor>& part, const Batch& batch) {
+  std::vector<BatchSlice> slices;
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    slices.push_back({part[i].sizes().vec(),
+                      part[i].scalar_type(),
+                      batch[i].replicated,
+                      memory_order_of(part[i])});
   }
   return slices;
 }
@@ -113,10 +130,8 @@ void check_batch(const Batch& batch,
 at::Tensor microbatch_of(const BatchTensor& given, const BatchSlice& slice, std::size_t m) {
   // Copies made in inference mode could not be differentiated through.
   const c10::InferenceMode no_inference(false);
-  const std::int64_t rows = slice.replicated ? 0 : slice.sizes[0];
-  return (slice.replicated ? given.tensor
-                           : given.tensor.narrow(0, static_cast<std::int64_t>(m) * rows, rows))
-      .clone(at::MemoryFormat::Contiguous);
+  return copied_in_order(
+      slice.replicated ? given.tensor : rows_of_part(given.tensor, slice.sizes[0], m), slice.order);
 }
 
 std::vector<std::vector<at::Tensor>> split_batch(const Batch& batch,

@@ -10,6 +10,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "stagecraft/compiler/batch.h"
+#include "stagecraft/compiler/memory_order.h"
 
 namespace stagecraft {
 
@@ -18,6 +19,7 @@ struct BatchSlice {
   std::vector<std::int64_t> sizes;
   at::ScalarType dtype = at::kFloat;
   bool replicated = false;
+  MemoryOrder order;  ///< in which its dimensions lie in memory
 
   friend bool operator==(const BatchSlice&, const BatchSlice&) = default;
 };
@@ -31,6 +33,11 @@ struct BatchSlice {
                                                 int microbatches,
                                                 std::string_view what);
 
+/// What a microbatch that is cut already looks like. `batch`: of which it is.
+[[nodiscard]] std::vector<BatchSlice> slices_of_part(const std::vector<at::Tensor>& part,
+                                                     const Batch& batch);
+
+/// The order of memory does not matter.
 /// Errors: UsageArgument for another number of tensors, and for tensors that slices_of refuses;
 ///         CompileShape for another shape or dtype than compiled.
 void check_batch(const Batch& batch,
@@ -38,14 +45,14 @@ void check_batch(const Batch& batch,
                  int microbatches,
                  std::string_view what);
 
-/// What microbatch `m` gets of a tensor that was checked: a copy, contiguous.
+/// What microbatch `m` gets of a tensor that was checked: a copy, in the slice's order of memory.
 [[nodiscard]] at::Tensor microbatch_of(const BatchTensor& given,
                                        const BatchSlice& slice,
                                        std::size_t m);
 
 /// Splits a batch into microbatches: result[m] holds every tensor's part m. The parts are copies,
-/// so that the batch may be written to afterwards; only microbatches share those of a replicated
-/// tensor. Errors: those of check_batch.
+/// so that the batch may be written to afterwards, in the order of memory that `expected` has; only
+/// microbatches share those of a replicated tensor. Errors: those of check_batch.
 [[nodiscard]] std::vector<std::vector<at::Tensor>> split_batch(
     const Batch& batch,
     const std::vector<BatchSlice>& expected,
@@ -58,7 +65,7 @@ void check_batch(const Batch& batch,
 
 template <class V>
 decltype(auto) visit_fields(BatchSlice& m, V&& v) {
-  return v(m.sizes, m.dtype, m.replicated);
+  return v(m.sizes, m.dtype, m.replicated, m.order);
 }
 
 }  // namespace stagecraft

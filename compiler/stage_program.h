@@ -81,7 +81,6 @@ struct StageProgram {
   std::map<ValueId, Value> values;      ///< `hooks` counts the attachments below
   std::vector<Attachment> attachments;  ///< of this process alone; as are what nodes call by number
   ValueId loss = kNoValue;              ///< where this stage computes it
-  bool fuse = false;                    ///< chains of small operators run as fused passes
   // Measured on one microbatch when compiled, in bytes.
   std::int64_t saved_bytes = 0;      ///< kept from forward until backward
   std::int64_t transient_bytes = 0;  ///< forward's peak above what it keeps
@@ -137,7 +136,6 @@ decltype(auto) visit_fields(StageProgram& m, V&& v) {
            m.values,
            m.attachments,
            m.loss,
-           m.fuse,
            m.saved_bytes,
            m.transient_bytes);
 }

@@ -30,6 +30,10 @@ void set_own_thread_count(int count) {
   std::thread([&] { at::set_num_threads(common); }).join();  // keeps TC-1
 }
 
+void expect_threads() {
+  std::thread([] { at::set_num_threads(at::get_num_threads()); }).join();  // keeps TC-1
+}
+
 SingleThreaded::SingleThreaded() : before_(at::get_num_threads()) {
   set_own_thread_count(1);
 }

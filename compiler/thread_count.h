@@ -16,6 +16,11 @@ namespace stagecraft {
 /// Sets the calling thread's count. Cost: 0.1 ms; for the beginning of a thread.
 void set_own_thread_count(int count);
 
+/// Called before threads are made that use operators. In a child of fork() LibTorch makes its pool
+/// anew for whoever asks first, and of two that ask at once one fails; so this asks before them.
+/// Cost: 0.1 ms.
+void expect_threads();
+
 /// Returns what `work` returns, done on a thread of its own with that count: the caller's is left
 /// without helpers.
 template <class Work>

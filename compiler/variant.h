@@ -1,5 +1,5 @@
 /// Variant: what a program's stages compute for microbatches of another shape than that of the
-/// example batch.
+/// example batch, or that lie in memory in another order.
 ///
 /// Made by Variants, when a step meets a shape for the first time; run by executors and by the
 /// reference, on the parameters and buffers of the program. Immutable.
@@ -18,7 +18,7 @@ namespace stagecraft {
 
 struct Variant {
   int number = 1;                          ///< in the order of capture; 0 is the program itself
-  std::uint64_t random = 0;                ///< RandomKey::shape; follows from the shape alone
+  std::uint64_t random = 0;                ///< RandomKey::shape; follows from the sizes alone
   std::vector<BatchSlice> inputs, labels;  ///< of a microbatch
   std::vector<StageProgram> stages;        ///< by id
 };

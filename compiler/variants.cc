@@ -16,6 +16,7 @@
 #include "stagecraft/compiler/cut/cut_like.h"
 #include "stagecraft/compiler/evaluations.h"
 #include "stagecraft/compiler/gradient_flow.h"
+#include "stagecraft/compiler/memory_order.h"
 #include "stagecraft/compiler/probe.h"
 #include "stagecraft/compiler/recompute_stages.h"
 #include "stagecraft/compiler/registered.h"
@@ -29,7 +30,10 @@ namespace {
 std::string shapes_text(const std::vector<BatchSlice>& slices) {
   std::vector<std::string> all;
   for (const BatchSlice& slice : slices) {
-    all.push_back(fmt::format("[{}]", fmt::join(slice.sizes, ", ")));
+    const std::string order =
+        slice.order.empty() ? ""
+                            : fmt::format(" (in memory as ({}))", fmt::join(slice.order, ", "));
+    all.push_back(fmt::format("[{}]{}", fmt::join(slice.sizes, ", "), order));
   }
   return fmt::format("{}", fmt::join(all, " "));
 }
@@ -63,6 +67,10 @@ class Digest {
  private:
   std::uint64_t hash_ = 0xcbf29ce484222325ULL;
 };
+
+bool same_sizes(const std::vector<BatchSlice>& some, const std::vector<BatchSlice>& others) {
+  return std::ranges::equal(some, others, {}, &BatchSlice::sizes, &BatchSlice::sizes);
+}
 
 std::uint64_t random_of(const std::vector<BatchSlice>& inputs,
                         const std::vector<BatchSlice>& labels) {
@@ -121,6 +129,7 @@ std::pair<std::vector<BatchSlice>, Tensors> joined(std::vector<BatchSlice> slice
     }
     all.push_back(slices[i].replicated ? rows.front() : at::cat(rows, 0));
     slices[i].sizes = all.back().sizes().vec();
+    slices[i].order = memory_order_of(all.back());
   }
   return {std::move(slices), std::move(all)};
 }
@@ -131,6 +140,15 @@ std::pair<std::vector<BatchSlice>, Tensors> joined(std::vector<BatchSlice> slice
                           "what stages have and pass on must not depend on the shape: pad the "
                           "batch, or compile a program for it",
                           what));
+}
+
+/// The stages of the model, as a graph of another shape has them.
+Partition stages_like(const CompiledProgram& model, const Graph& graph) {
+  const LikeCut cut = cut_like(graph, model);
+  if (!cut.misfit.empty()) {
+    refuse_misfit(cut.misfit);
+  }
+  return partition(graph, cut.assignment);
 }
 
 void check_count(const std::vector<StageProgram>& model, const std::vector<StageProgram>& stages) {
@@ -180,18 +198,19 @@ std::shared_ptr<const Variant> Variants::of(const std::vector<BatchSlice>& input
                             shape_text(model_->inputs, model_->labels),
                             why));
   };
-  if (!source_.one_shape.empty()) {
+  const bool as_compiled = same_sizes(inputs, model_->inputs) && same_sizes(labels, model_->labels);
+  if (!source_.one_shape.empty() && !as_compiled) {
     refuse(source_.one_shape);
   }
   if (std::ssize(captured_) + 1 >= most_) {
     refuse(
         fmt::format("it has {} shapes by now, as many as CompileOptions::shapes allows: pad "
-                    "batches to fewer shapes, or allow more",
+                    "batches to fewer shapes and give them one memory format, or allow more",
                     captured_.size() + 1));
   }
   auto variant = std::make_shared<Variant>();
   variant->number = static_cast<int>(captured_.size()) + 1;
-  variant->random = random_of(inputs, labels);
+  variant->random = as_compiled ? 0 : random_of(inputs, labels);
   variant->inputs = inputs;
   variant->labels = labels;
   try {
@@ -262,10 +281,9 @@ Graph Variants::graph_now(const Tensors& inputs, const Tensors& labels) const {
 
 std::vector<StageProgram> Variants::captured(const Tensors& inputs, const Tensors& labels) const {
   const CaptureScope scope(*model_);
-  const Graph graph = graph_now(inputs, labels);
-  Partition made = model_->evaluates == nullptr ? partition(graph, cut_like(graph, *model_))
+  Graph graph = graph_now(inputs, labels);
+  Partition made = model_->evaluates == nullptr ? stages_like(*model_, graph)
                                                 : evaluation_stages(graph, *model_->evaluates);
-  fuse_stages(made, model_->fuse);
   check_count(model_->partition.stages, made.stages);
   if (model_->evaluates == nullptr) {
     std::vector<StageRun> runs = run_stages(graph, made, inputs, labels);

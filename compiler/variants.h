@@ -1,5 +1,6 @@
 /// Variants: the shapes of microbatches that a program was captured for, beside that of its example
-/// batch.
+/// batch. The order of dimensions in memory is part of a shape: operators choose kernels by it, and
+/// capture records a view or a copy by it.
 ///
 /// Held by the Program and all copies of it; asked by parts_of, for every microbatch of another
 /// shape. The module is run on the caller's thread, in the modes that it was compiled in, with its

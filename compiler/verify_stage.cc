@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/compiler/allowed_operators.h"
+#include "stagecraft/compiler/memory_order.h"
 
 namespace stagecraft {
 namespace {
@@ -80,16 +81,6 @@ class Fits {
   bool optional_;
 };
 
-bool is_order_of(MemoryOrder order, std::size_t dimensions) {
-  std::ranges::sort(order);
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    if (order[i] != static_cast<std::int64_t>(i)) {
-      return false;
-    }
-  }
-  return order.size() == dimensions;
-}
-
 class StageCheck {
  public:
   explicit StageCheck(const StageProgram& stage) : stage_(stage) {}
@@ -151,7 +142,7 @@ class StageCheck {
           c10::isQIntType(value.dtype) || bytes_or_nothing(value) < 0) {
         fault("the shape or type of %{} is none", id.value);
       }
-      if (!value.order.empty() && !is_order_of(value.order, value.sizes.size())) {
+      if (!is_memory_order(value.order, value.sizes.size())) {
         fault("the order of %{} in memory is none of its {} dimensions",
               id.value,
               value.sizes.size());

@@ -107,6 +107,7 @@ struct Costs {
   CostDevice device;
   std::vector<OperatorCost> operators;  ///< ascending by id
   int samples = 1;                      ///< in the microbatch that these are of
+  int batch = 0;                        ///< samples of a step of the data; 0: not known
   /// The operators' times and bytes on microbatches of other numbers of samples.
   std::map<int, std::vector<OperatorCost>> operators_at;
   std::vector<ParameterCost> parameters;

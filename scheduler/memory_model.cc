@@ -5,8 +5,8 @@
 namespace stagecraft {
 namespace {
 
-double of(const std::vector<double>& by_stage, StageId s) {
-  return s.index() < by_stage.size() ? by_stage[s.index()] : 0;
+double of(const std::vector<double>& by_stage, StageId s, double otherwise = 0) {
+  return s.index() < by_stage.size() ? by_stage[s.index()] : otherwise;
 }
 
 }  // namespace
@@ -17,14 +17,16 @@ void RowMemory::hold_fixed(StageId stage) {
 
 double RowMemory::released(const Task& task) const {
   const double activation = of(model_->activations, task.stage);
-  const double replayed = of(model_->replayed, task.stage);
-  const double early = (activation + replayed) * model_->input_release;  // by I, before its W
   const bool split = splits(task);
   if (graph_->ends_backward(task)) {
-    return task.kind == CellKind::BackwardWeight && split ? activation + replayed - early
-                                                          : activation;
+    return task.kind == CellKind::BackwardWeight && split ? waiting(task.stage) : activation;
   }
-  return task.kind == CellKind::BackwardInput && split ? early - replayed : 0;
+  return task.kind == CellKind::BackwardInput && split ? activation - waiting(task.stage) : 0;
+}
+
+double RowMemory::waiting(StageId stage) const {
+  const double kept = of(model_->activations, stage) + of(model_->replayed, stage);
+  return of(model_->waiting, stage, kept * (1 - model_->input_release));
 }
 
 bool RowMemory::splits(const Task& task) const {
@@ -36,8 +38,13 @@ double RowMemory::needed(const Task& task) const {
     return 0;
   }
   const double transient = of(model_->transient, task.stage);
-  const bool keeps_replay = task.kind == CellKind::BackwardInput && !graph_->ends_backward(task);
-  return keeps_replay ? std::max(transient, of(model_->replayed, task.stage)) : transient;
+  if (task.kind == CellKind::BackwardInput && !graph_->ends_backward(task)) {
+    return std::max(of(model_->input_transient, task.stage, transient),
+                    of(model_->replayed, task.stage));
+  }
+  return task.kind == CellKind::BackwardWeight && splits(task)
+             ? of(model_->weight_transient, task.stage, transient)
+             : transient;
 }
 
 double RowMemory::run(std::span<const Task> tasks) {

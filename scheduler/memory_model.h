@@ -18,8 +18,12 @@ struct MemoryModel {
   std::vector<double> activations;  ///< by stage: kept from F to B, or to W when split
   std::vector<double> transient;    ///< by stage: only while one of its tasks runs, a replay too
   std::vector<double> replayed;     ///< by stage: made anew by I where it recomputes, kept until W
+  /// By stage: kept from I to W, a replay too; absent: what `input_release` leaves.
+  std::vector<double> waiting;
+  std::vector<double> input_transient;   ///< by stage: only while I runs; absent: `transient`
+  std::vector<double> weight_transient;  ///< by stage: only while W runs behind I; likewise
   /// Share of the activation and replay that I frees before W; below 0, what it adds to them as
-  /// gradients wait for W.
+  /// gradients wait for W. For stages of which `waiting` says nothing.
   double input_release = 0;
   double budget = 0;  ///< of each row
 
@@ -41,6 +45,7 @@ class RowMemory {
 
  private:
   [[nodiscard]] double released(const Task& task) const;  ///< below 0: what it adds
+  [[nodiscard]] double waiting(StageId stage) const;      ///< kept from I to W
   [[nodiscard]] bool splits(const Task& task) const;
   [[nodiscard]] double needed(const Task& task) const;  ///< only while it runs
 

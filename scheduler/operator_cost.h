@@ -44,6 +44,8 @@ struct OperatorCost {
   double update = 0;     ///< of the parameters that it is the first to use, once a step
   double kept = 0;       ///< bytes held from forward to backward
   double transient = 0;  ///< most bytes while it runs, beyond what those before it keep
+  double waiting = 0;    ///< bytes held between the halves of a split backward, I and W
+  double gradient = 0;   ///< part of `waiting`: the gradient from which its W starts
   double output = 0;     ///< bytes of what it returns
   double input = 0;      ///< bytes of the batch that it reads
   std::vector<OperatorRead> reads;      ///< of operators before it

@@ -16,14 +16,14 @@
 namespace stagecraft::tools {
 namespace {
 
-Cut cut_in(const std::string& path) {
+std::string text_in(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  std::string text{std::istreambuf_iterator<char>(in), {}};
   if (!in.is_open() || in.bad()) {
     throw Error(Errc::UsageFile,
                 fmt::format("--cut expects a readable file behind the @, found '{}'", path));
   }
-  return read_cut(text, path);
+  return text;
 }
 
 }  // namespace
@@ -33,7 +33,8 @@ std::optional<Cut> cut_option(const std::optional<std::string>& words) {
     return std::nullopt;
   }
   if (words->starts_with('@')) {
-    return cut_in(words->substr(1));
+    const std::string path = words->substr(1);
+    return read_cut(text_in(path), path);
   }
   std::vector<std::string> places;
   for (const std::string_view place : split(*words, ',')) {
@@ -45,6 +46,14 @@ std::optional<Cut> cut_option(const std::optional<std::string>& words) {
     places.emplace_back(place);
   }
   return At(std::move(places));
+}
+
+std::optional<int> microbatch_size_of_cut(const std::optional<std::string>& words) {
+  if (!words || !words->starts_with('@')) {
+    return std::nullopt;
+  }
+  const std::string path = words->substr(1);
+  return microbatch_size_in_cut(text_in(path), path);
 }
 
 std::optional<int> stages_of(const Cut& cut) {

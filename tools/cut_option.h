@@ -17,6 +17,10 @@ namespace stagecraft::tools {
 ///         those of read_cut.
 [[nodiscard]] std::optional<Cut> cut_option(const std::optional<std::string>& words);
 
+/// The samples of a microbatch that the file of "@FILE" names, if it does.
+/// Errors: as cut_option.
+[[nodiscard]] std::optional<int> microbatch_size_of_cut(const std::optional<std::string>& words);
+
 /// How many stages it makes; none where the model's markers say it.
 [[nodiscard]] std::optional<int> stages_of(const Cut& cut);
 

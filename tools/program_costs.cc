@@ -33,6 +33,7 @@ Costs operator_costs(const Program& program,
   costs.parameters = place_updates(
       program.compiled().graph.parameters, /*update=*/0, /*states=*/2, costs.operators);
   costs.samples = samples_of(program);
+  costs.batch = costs.samples * program.microbatches();
   return costs;
 }
 

@@ -12,6 +12,7 @@
 #include "stagecraft/tools/guarded.h"
 #include "stagecraft/tools/import/import.h"
 #include "stagecraft/tools/launch/launch.h"
+#include "stagecraft/tools/memory_abort.h"
 #include "stagecraft/tools/profile/profile.h"
 #include "stagecraft/tools/runtime_words.h"
 #include "stagecraft/tools/sub_command.h"
@@ -51,6 +52,7 @@ ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
 
 int main(int argc, char** argv) {
   using namespace stagecraft::tools;
+  tell_lack_of_memory_at_abort();
   register_local_work();  // for workers, too
   Console console = process_console();
   const std::vector<std::string> words(argv + 1, argv + argc);

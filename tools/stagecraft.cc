@@ -18,6 +18,7 @@
 #include "stagecraft/tools/credentials/credentials.h"
 #include "stagecraft/tools/exit_code.h"
 #include "stagecraft/tools/guarded.h"
+#include "stagecraft/tools/memory_abort.h"
 #include "stagecraft/tools/plan/plan.h"
 #include "stagecraft/tools/runtime_words.h"
 #include "stagecraft/tools/schedule/schedule.h"
@@ -103,6 +104,7 @@ int main(int argc, char** argv) {
     execv(runtime_program().c_str(), argv);  // before the console, which is the other's to set up
   }
   const int failed = errno;
+  tell_lack_of_memory_at_abort();
   Console console = process_console();
   errno = failed;  // told by the command that is missing
   const std::vector<std::string> words(argv + 1, argv + argc);

@@ -1,6 +1,11 @@
 #include "stagecraft/actors/executor/backward.h"
 
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string_view>
 #include <unordered_set>
+#include <utility>
 
 #include <ATen/ops/ones_like.h>
 #include <torch/csrc/autograd/engine.h>
@@ -145,6 +150,69 @@ std::vector<AutogradNode*> frontier_of(const Reach& reach) {
   return frontier;
 }
 
+/// Nodes that make their other gradients only beside the first, or with other bits without it. The
+/// kernel of a group norm for channels-last memory writes the first whether it is asked for or not;
+/// bicubic sampling rounds the gradient of the grid otherwise.
+constexpr std::array<std::string_view, 2> kFirstBesideOthers{"GridSampler2DBackward0",
+                                                             "NativeGroupNormBackward0"};
+
+/// Takes a gradient that nobody wants, and sends nothing on.
+struct Dropped : AutogradNode {
+  torch::autograd::variable_list apply(torch::autograd::variable_list&&) override {
+    return torch::autograd::variable_list(1);
+  }
+};
+
+/// An edge that takes what `edge` would. `wanted`: the engine asks for what leads there alone.
+Edge dropping(const Edge& edge, const Edge& wanted) {
+  const auto dropped = std::make_shared<Dropped>();
+  const auto& expected = edge.function->input_metadata(edge.input_nr);
+  dropped->add_input_metadata(expected.options(),
+                              expected.shape_as_dim_vector(),
+                              expected.is_tensor_subclass(),
+                              expected.is_nested_tensor(),
+                              expected.grad_dtype());
+  dropped->add_next_edge(wanted);
+  return {dropped, 0};
+}
+
+/// Where a node has to make its first gradient in a half that does not want it.
+struct First {
+  AutogradNode* node = nullptr;
+  Edge edge;     ///< its own first
+  Edge dropped;  ///< in place of that
+};
+
+/// `to_input`: in the half that leads to inputs, or else in the one that leads to parameters alone.
+std::vector<First> first_gradients(const Reach& reach,
+                                   const std::vector<AutogradNode*>& frontier,
+                                   bool to_input) {
+  std::vector<First> firsts;
+  for (AutogradNode* node : frontier) {
+    if (std::ranges::find(kFirstBesideOthers, node->name()) == kFirstBesideOthers.end()) {
+      continue;
+    }
+    const auto runs_in_half = [&](const Edge& edge) {
+      const AutogradNode* next = edge.function.get();
+      return next != nullptr &&
+             (to_input ? reach.to_input(next) : reach.to_parameter(next) && !reach.to_input(next));
+    };
+    const Edge& first = node->next_edge(0);
+    const auto& edges = node->next_edges();
+    const auto wanted = std::ranges::find_if(edges, runs_in_half);
+    if (first.is_valid() && !runs_in_half(first) && wanted != edges.end()) {
+      firsts.push_back({node, first, dropping(first, *wanted)});
+    }
+  }
+  return firsts;
+}
+
+void put_first(const std::vector<First>& firsts, Edge First::*edge) {
+  for (const First& first : firsts) {
+    first.node->next_edges()[0] = first.*edge;
+  }
+}
+
 /// Removes the edges of the input path for good: the weight half then runs the weight parts only.
 /// What only the input half needed is freed, also where a value that the weight half reads still
 /// holds the node that made it.
@@ -217,7 +285,11 @@ Tensors backward_input(Saved& saved,
       wanted.emplace_back(node->getptr(), i);
     }
   }
+  const std::vector<First> beside_inputs = first_gradients(reach, frontier, /*to_input=*/true);
+  const std::vector<First> beside_parameters = first_gradients(reach, frontier, /*to_input=*/false);
+  put_first(beside_inputs, &First::dropped);
   Tensors all = execute(std::move(roots), true, wanted, so_far);
+  put_first(beside_inputs, &First::edge);
   for (std::size_t i = inputs.size(); i < wanted.size(); ++i) {
     if (all[i].defined()) {
       saved.frontier.push_back(wanted[i]);
@@ -225,6 +297,7 @@ Tensors backward_input(Saved& saved,
     }
   }
   cut_input_path(reach, frontier);
+  put_first(beside_parameters, &First::dropped);
   saved.outputs.clear();
   saved.loss.reset();
   saved.leaves.clear();

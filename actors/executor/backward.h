@@ -4,7 +4,7 @@
 /// Gradients come back as values (LibTorch's engine with the edges as outputs); `.grad` is never
 /// touched. Summation orders are the engine's own, so a split or a cut changes no bit. To sums that
 /// other chunks have begun a backward adds as the engine would in one run: what is there comes
-/// first.
+/// first. A kernel that cannot leave out its node's first gradient makes it in both halves.
 /// Source of the split: Qi et al., "Zero bubble pipeline parallelism", ICLR 2024.
 #pragma once
 

@@ -45,13 +45,11 @@ double peak_since(MemoryMeter* meter) {
   return peak;
 }
 
-/// When the units of a forward began, and from which sequence number on nodes are theirs.
+/// When a forward's operators began, and from which sequence number on nodes of autograd are
+/// theirs.
 class ForwardLog : public ChunkWatch {
  public:
-  void before(const std::vector<std::size_t>& nodes) override {
-    if (begun_.size() == nodes_.size()) {
-      nodes_.push_back(nodes);
-    }
+  void before(std::size_t /*node*/) override {
     peaks_.push_back(peak_since(meter_));
     begun_.push_back(Clock::now());
     first_.push_back(at::sequence_number::peek());
@@ -63,17 +61,15 @@ class ForwardLog : public ChunkWatch {
     meter_ = meter;
   }
 
-  [[nodiscard]] const std::vector<std::vector<std::size_t>>& nodes() const { return nodes_; }
   [[nodiscard]] const std::vector<Clock::time_point>& begun() const { return begun_; }
-  /// Most bytes at once before each unit, since the one before it.
+  /// Most bytes at once before each operator, since the one before it.
   [[nodiscard]] const std::vector<double>& peaks() const { return peaks_; }
-  [[nodiscard]] std::size_t unit_of(std::uint64_t sequence) const {
+  [[nodiscard]] std::size_t operator_of(std::uint64_t sequence) const {
     const auto behind = std::ranges::upper_bound(first_, sequence);
     return behind == first_.begin() ? 0 : static_cast<std::size_t>(behind - first_.begin()) - 1;
   }
 
  private:
-  std::vector<std::vector<std::size_t>> nodes_;  // by unit: the same in every run
   std::vector<Clock::time_point> begun_;
   std::vector<std::uint64_t> first_;
   std::vector<double> peaks_;
@@ -153,9 +149,8 @@ class Listening {
 };
 
 /// The whole model as one stage.
-Partition one_stage(const Graph& graph, bool fuse, const Tensors& inputs, const Tensors& labels) {
+Partition one_stage(const Graph& graph, const Tensors& inputs, const Tensors& labels) {
   Partition made = partition(graph, {std::vector<int>(graph.nodes.size(), 0), {"model"}});
-  fuse_stages(made, fuse);
   find_gradient_flow(made, run_stages(graph, made, inputs, labels));
   return made;
 }
@@ -165,7 +160,7 @@ class Timing {
  public:
   Timing(const Graph& graph, const Tensors& inputs, const Tensors& labels, const ModelTiming& how)
       : how_(how),
-        partition_(one_stage(graph, how.fuse, inputs, labels)),
+        partition_(one_stage(graph, inputs, labels)),
         runtime_(partition_.stages.front(), how.optimizer) {
     runtime_.load(initial_state(graph));
     for (const StageInput& input : partition_.stages.front().inputs) {
@@ -180,32 +175,31 @@ class Timing {
       run_once(/*operators=*/false);
     }
     ModelTimes times;
-    const std::size_t units = forward_.nodes().size();
-    std::vector<std::vector<double>> forward(units), backward(units), sums(units);
+    const std::size_t count = forward_.begun().size();
+    std::vector<std::vector<double>> forward(count), backward(count), sums(count);
     std::vector<double> update;
     for (int i = 0; i < how_.repeats; ++i) {
       const Run one = run_once(/*operators=*/false);
       times.microbatches.push_back(one.seconds);
       update.push_back(one.update);
-      for (std::size_t u = 0; u < units; ++u) {
-        forward[u].push_back(one.forward[u]);
-        backward[u].push_back(one.backward[u]);
+      for (std::size_t n = 0; n < count; ++n) {
+        forward[n].push_back(one.forward[n]);
+        backward[n].push_back(one.backward[n]);
       }
     }
     for (int i = 0; i < how_.repeats; ++i) {
       const Run one = run_once(/*operators=*/true);
-      for (std::size_t u = 0; u < units; ++u) {
-        sums[u].push_back(one.sums[u]);
+      for (std::size_t n = 0; n < count; ++n) {
+        sums[n].push_back(one.sums[n]);
       }
     }
     const std::vector<double> peaks = count_bytes();
-    for (std::size_t u = 0; u < units; ++u) {
-      const double all = median(std::move(backward[u]));
-      times.units.push_back({.nodes = forward_.nodes()[u],
-                             .forward = median(std::move(forward[u])),
-                             .backward = all,
-                             .sums = std::min(all, median(std::move(sums[u]))),
-                             .peak = peaks[u]});
+    for (std::size_t n = 0; n < count; ++n) {
+      const double all = median(std::move(backward[n]));
+      times.operators.push_back({.forward = median(std::move(forward[n])),
+                                 .backward = all,
+                                 .sums = std::min(all, median(std::move(sums[n]))),
+                                 .peak = peaks[n]});
     }
     times.update = median(std::move(update));
     times.saved_bytes = static_cast<double>(partition_.stages.front().saved_bytes);
@@ -214,7 +208,7 @@ class Timing {
 
  private:
   struct Run {
-    std::vector<double> forward, backward, sums, peaks;  // by unit
+    std::vector<double> forward, backward, sums, peaks;  // by operator
     double seconds = 0;
     double update = 0;
   };
@@ -261,35 +255,35 @@ class Timing {
                            const BackwardLog& backward,
                            Clock::time_point end) const {
     const std::vector<Clock::time_point>& begins = forward_.begun();
-    const std::size_t units = begins.size();
-    Run run{.forward = std::vector<double>(units),
-            .backward = std::vector<double>(units),
-            .sums = std::vector<double>(units),
+    const std::size_t count = begins.size();
+    Run run{.forward = std::vector<double>(count),
+            .backward = std::vector<double>(count),
+            .sums = std::vector<double>(count),
             .seconds = seconds_between(begun, end)};
-    for (std::size_t u = 0; u < units; ++u) {
-      run.forward[u] =
-          seconds_between(u == 0 ? begun : begins[u], u + 1 < units ? begins[u + 1] : half);
+    for (std::size_t n = 0; n < count; ++n) {
+      run.forward[n] =
+          seconds_between(n == 0 ? begun : begins[n], n + 1 < count ? begins[n + 1] : half);
     }
     const std::vector<BackwardLog::Event>& events = backward.events;
     for (std::size_t e = 0; e < events.size(); ++e) {
-      const std::size_t unit = forward_.unit_of(events[e].sequence);
-      run.backward[unit] += seconds_between(e == 0 ? half : events[e].begun,
+      const std::size_t node = forward_.operator_of(events[e].sequence);
+      run.backward[node] += seconds_between(e == 0 ? half : events[e].begun,
                                             e + 1 < events.size() ? events[e + 1].begun : end);
-      run.sums[unit] += events[e].sums;
+      run.sums[node] += events[e].sums;
     }
     return run;
   }
 
-  /// By unit, the higher of forward and backward.
+  /// By operator, the higher of forward and backward.
   [[nodiscard]] std::vector<double> peaks_of(double behind_forward,
                                              const BackwardLog& backward) const {
     std::vector<double> peaks = forward_.peaks();
     if (!peaks.empty()) {
-      peaks.erase(peaks.begin());  // what was told before a unit is of the one before
+      peaks.erase(peaks.begin());  // what was told before an operator is of the one before
       peaks.push_back(behind_forward);
     }
     for (const BackwardLog::Event& event : backward.events) {
-      double& peak = peaks[forward_.unit_of(event.sequence)];
+      double& peak = peaks[forward_.operator_of(event.sequence)];
       peak = std::max(peak, event.peak);
     }
     return peaks;

@@ -1,13 +1,14 @@
 /// time_model: what the operators of a whole model take inside a step, on the road that steps take:
-/// one stage program with its fused passes, autograd's engine, the bucket and its optimizer.
+/// one stage program, autograd's engine, the bucket and its optimizer.
 ///
-/// Where each operator is measured alone (compiler/operator_costs.h) caches are warm and nothing is
-/// fused; here the times of the parts add up to that of the microbatch (MDT-1). Used by profile().
+/// Where each operator is measured alone (compiler/operator_costs.h) caches are warm; here the
+/// times of the operators add up to that of the microbatch (MDT-1). Used by profile().
 ///
 /// A node of autograd is known for who made it by its sequence number. The time from its begin to
 /// the next one's is its operator's: behind it the engine hands its gradients on, and adds them to
 /// those of other readers.
-/// MDT-1: in every repetition forwards and backwards of the units add up to the microbatch's time.
+/// MDT-1: in every repetition forwards and backwards of the operators add up to the microbatch's
+/// time.
 /// What is held is counted beside, in a run of its own: waiting gradients are part of it, which no
 /// operator that is measured alone sees.
 /// MDT-2: the graph's parameters and buffers stay as they are: copies are trained.
@@ -24,15 +25,13 @@
 namespace stagecraft {
 
 struct ModelTiming {
-  bool fuse = true;  ///< CompileOptions::fuse
-  int repeats = 5;   ///< the median of so many is taken, after some to warm up
-  int threads = 1;   ///< inside operators
+  int repeats = 5;  ///< the median of so many is taken, after some to warm up
+  int threads = 1;  ///< inside operators
   Optimizer optimizer;
 };
 
 /// Units: seconds of one microbatch, medians; bytes.
-struct UnitTimes {
-  std::vector<std::size_t> nodes;  ///< of the graph: one, or those of a fused region together
+struct OperatorTimes {
   double forward = 0;
   double backward = 0;
   double sums = 0;  ///< of the backward: what was added outside nodes, to other gradients and sums
@@ -40,10 +39,10 @@ struct UnitTimes {
 };
 
 struct ModelTimes {
-  std::vector<UnitTimes> units;      ///< in the order in which they run; every node is in one
-  std::vector<double> microbatches;  ///< seconds, forward and backward, one for each repetition
-  double update = 0;                 ///< seconds, of all parameters, the gradient's norm with it
-  double saved_bytes = 0;            ///< kept from forward to backward
+  std::vector<OperatorTimes> operators;  ///< by node of the graph
+  std::vector<double> microbatches;      ///< seconds, forward and backward, one for each repetition
+  double update = 0;       ///< seconds, of all parameters, the gradient's norm with it
+  double saved_bytes = 0;  ///< kept from forward to backward
 };
 
 /// Errors: UsageArgument for no repeats or threads; LibTorch's own.

@@ -1,6 +1,5 @@
 #include "stagecraft/actors/executor/reference.h"
 
-#include <deque>
 #include <map>
 #include <optional>
 #include <utility>
@@ -50,8 +49,7 @@ struct Reference::Impl {
   std::uint64_t seed = options.seed.value_or(default_seed());
   InprocNetwork network{1};
   TransportCollective collective{network.endpoint(Rank(0))};
-  std::deque<StageProgram> programs;
-  std::vector<StageRuntime> stages;  // of these, in an order in which they can run
+  std::vector<StageRuntime> stages;  // in an order in which they can run
   struct OfVariant {
     std::shared_ptr<const Variant> variant;
     std::vector<StageRuntime> stages;  // in the same order
@@ -80,7 +78,7 @@ struct Reference::Impl {
     const std::vector<NamedTensor> start = initial_state(compiled.graph);
     for (const StageId id : compiled.partition.order) {
       stages.emplace_back(
-          unfused(compiled.partition.stages[id.index()]), optimizer, bucket_options(options));
+          compiled.partition.stages[id.index()], optimizer, bucket_options(options));
       stages.back().load(start);
       for (const auto& edge : stages.back().bucket.gradient_edges()) {
         edges.push_back(edge);
@@ -92,13 +90,6 @@ struct Reference::Impl {
     }
   }
 
-  /// What fused passes must not change.
-  const StageProgram& unfused(const StageProgram& stage) {
-    programs.push_back(stage);
-    programs.back().fuse = false;
-    return programs.back();
-  }
-
   /// The stages for microbatches of this shape.
   const std::vector<StageRuntime>& stages_for(const std::shared_ptr<const Variant>& variant) {
     if (variant == nullptr) {
@@ -108,7 +99,7 @@ struct Reference::Impl {
     if (found.variant == nullptr) {
       found.variant = variant;
       for (const StageRuntime& stage : stages) {
-        found.stages.emplace_back(unfused(variant->stages[stage.program->id.index()]), stage);
+        found.stages.emplace_back(variant->stages[stage.program->id.index()], stage);
       }
     }
     return found.stages;

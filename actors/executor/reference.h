@@ -7,7 +7,7 @@
 /// RE-1: values cross the boundary of a stage through an identity whose gradient is contiguous, as
 ///       on the wire. A parameter of several stages is a leaf of its own in each, and the parts of
 ///       its gradient are added as on their ranks (TY-1). Chunks have no boundary here (CB-1), and
-///       nothing is recomputed or fused.
+///       nothing is recomputed.
 /// RE-2: of a program with sizes of microbatches (resize.h) each stage runs its own (sized_pass.h).
 #pragma once
 

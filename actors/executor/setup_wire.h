@@ -29,7 +29,7 @@
 namespace stagecraft {
 
 /// Changes with every change to the fields of any record of a setup, and to how one is written.
-inline constexpr std::uint64_t kSetupVersion = 5;  // of variants too
+inline constexpr std::uint64_t kSetupVersion = 6;  // of variants too
 
 struct EncodedSetup {
   std::string bytes;

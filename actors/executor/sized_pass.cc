@@ -6,6 +6,7 @@
 #include <ATen/TensorOperators.h>
 
 #include "stagecraft/actors/executor/regrouped.h"
+#include "stagecraft/compiler/memory_order.h"
 #include "stagecraft/scheduler/microbatch_range.h"
 
 namespace stagecraft {
@@ -73,13 +74,14 @@ at::Tensor SizedPass::input(const StageInput& input, StageId reader, Microbatch 
   const bool label = input.source == StageInput::Source::Label;
   const auto position = static_cast<std::size_t>(input.position);
   const std::vector<Tensors>& given = label ? parts_->labels : parts_->inputs;
-  if ((label ? program_->labels : program_->inputs)[position].replicated) {
-    return given.front()[position];
+  const BatchSlice& slice = (label ? program_->labels : program_->inputs)[position];
+  if (slice.replicated) {
+    return to_memory_order(given.front()[position], slice.order);
   }
   const auto [begin, end] = in_step(m, size_of(reader));
   Tensors rows;
   for (int part = begin; part < end; ++part) {
-    rows.push_back(given[static_cast<std::size_t>(part)][position]);
+    rows.push_back(to_memory_order(given[static_cast<std::size_t>(part)][position], slice.order));
   }
   return regrouped(rows, std::vector<RowRange>(rows.size()));
 }

@@ -37,13 +37,11 @@ struct LastStage {
 std::optional<LastStage> cut_at(const Graph& graph,
                                 std::size_t place,
                                 const Tensors& inputs,
-                                const Tensors& labels,
-                                bool fuse) {
+                                const Tensors& labels) {
   std::vector<int> stage(graph.nodes.size(), 0);
   std::fill(stage.begin() + static_cast<std::ptrdiff_t>(place), stage.end(), 1);
   try {
     LastStage last{partition(graph, {stage, {"first", "last"}}), {}};
-    fuse_stages(last.partition, fuse);
     std::vector<StageRun> runs = run_stages(graph, last.partition, inputs, labels);
     find_gradient_flow(last.partition, runs);
     const StageProgram& stage_behind = last.partition.stages[1];
@@ -51,9 +49,7 @@ std::optional<LastStage> cut_at(const Graph& graph,
       const at::Tensor& leaf = runs[1].leaves[i];
       const MemoryOrder& order = stage_behind.at(stage_behind.inputs[i].value).order;
       last.inputs.push_back(
-          stage_behind.inputs[i].source == StageInput::Source::Stage
-              ? to_memory_order(leaf.detach(), order).requires_grad_(leaf.requires_grad())
-              : leaf);
+          to_memory_order(leaf.detach(), order).requires_grad_(leaf.requires_grad()));
     }
     const bool has_halves =
         !stage_behind.parameters.empty() &&
@@ -145,7 +141,7 @@ SplitCost measure_split(const Graph& graph,
       if (place == 0) {
         continue;
       }
-      if (auto stage = cut_at(graph, place, inputs, labels, how.fuse)) {
+      if (auto stage = cut_at(graph, place, inputs, labels)) {
         return SplitTiming(graph, std::move(*stage), how.optimizer).run(how.repeats);
       }
     }

@@ -12,6 +12,7 @@
 #include "stagecraft/actors/executor/optimizer_registry.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/lower/feeds.h"
+#include "stagecraft/compiler/memory_order.h"
 #include "stagecraft/compiler/verify_stage.h"
 
 namespace stagecraft {
@@ -224,7 +225,8 @@ class SetupCheck {
         if (std::ranges::any_of(slice.sizes, [](std::int64_t size) { return size < 0; }) ||
             (split &&
              (slice.sizes.empty() ||
-              slice.sizes[0] > std::numeric_limits<std::int64_t>::max() / setup_.microbatches))) {
+              slice.sizes[0] > std::numeric_limits<std::int64_t>::max() / setup_.microbatches)) ||
+            !is_memory_order(slice.order, slice.sizes.size())) {
           fault("a tensor of a batch has sizes that cannot be");
         }
       }

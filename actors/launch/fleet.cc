@@ -18,8 +18,9 @@ namespace {
 
 /// Waiting that takes longer is told, and told again so often.
 constexpr std::chrono::seconds kPatienceOfPeople{1}, kTellAgain{5};
-/// A process's exit is known to the system a moment later than its connections are closed.
-constexpr std::chrono::milliseconds kMoment{100}, kMomentOfSsh{500};
+/// A process's exit is known to the system a moment later than its connections are closed, and to a
+/// fleet on a busy machine later than to others.
+constexpr std::chrono::milliseconds kMoment{500};
 
 }  // namespace
 
@@ -286,15 +287,26 @@ std::string Fleet::name_of(int place) const {
 }
 
 FleetMember Fleet::member(int place) const {
-  const std::scoped_lock lock(mutex_);
-  const Place& there = places_.at(static_cast<std::size_t>(place));
-  if (!there.member || there.lost) {
-    throw Error(Errc::ClusterMember,
-                fmt::format("{} of this cluster is lost: Cluster::replace puts another worker "
-                            "process in its place",
-                            worker_name(place)));
+  std::int64_t incarnation = 0;
+  {
+    const std::scoped_lock lock(mutex_);
+    const Place& there = places_.at(static_cast<std::size_t>(place));
+    if (there.member && !there.lost) {
+      return *there.member;
+    }
+    incarnation = there.incarnation;
   }
-  return *there.member;
+  throw_lost(place, incarnation);
+}
+
+void Fleet::throw_lost(int place, std::int64_t incarnation) const {
+  const std::string cause = cause_of_end(place, incarnation);
+  throw Error(Errc::ClusterMember,
+              fmt::format("{} of this cluster is lost{}{}: Cluster::replace puts another worker "
+                          "process in its place",
+                          worker_name(place),
+                          cause.empty() ? "" : ", as ",
+                          cause));
 }
 
 WorkerPlace Fleet::who(int place) const {
@@ -308,8 +320,35 @@ WorkerPlace Fleet::who(int place) const {
   if (there.member) {
     who.address = there.member->port.endpoint;
     who.host = is_elsewhere(options_) ? there.member->host_name : "";
+    who.processor =
+        held_.empty() ? there.member->processor : held_to(there.member->processor, held_);
   }
   return who;
+}
+
+void Fleet::hold(const std::string& capability) {
+  const std::scoped_lock lock(mutex_);
+  held_ = capability;
+}
+
+std::string Fleet::held() const {
+  const std::scoped_lock lock(mutex_);
+  return held_;
+}
+
+void Fleet::tell_processors(const std::vector<NamedProcessor>& ranks) {
+  const auto difference = difference_of(ranks);
+  const std::string text = difference ? "ranks " + to_string(*difference) : "";
+  const std::scoped_lock lock(mutex_);
+  if (std::exchange(told_, text) == text || text.empty()) {
+    return;
+  }
+  log(options_.tell ? Level::Info : Level::Warning,
+      "ranks of several processors",
+      {{"what", difference->what}, {"mend", difference->mend}});
+  if (options_.tell) {
+    options_.tell(text);
+  }
 }
 
 std::string Fleet::cause_of_end(int place, std::int64_t incarnation) const {
@@ -331,7 +370,7 @@ std::string Fleet::cause_of_end(int place, std::int64_t incarnation) const {
     return fmt::format("{} was ended by the driver: {}", tell_process(place), there.condemned);
   }
   if (there.lost && there.child) {
-    const Deadline known = there.lost_at + (options_.hosts.empty() ? kMoment : kMomentOfSsh);
+    const Deadline known = there.lost_at + kMoment;
     static_cast<void>(there.child->end(std::chrono::duration_cast<std::chrono::milliseconds>(
         std::max(known - std::chrono::steady_clock::now(), Deadline::duration(0)))));
   }
@@ -341,7 +380,10 @@ std::string Fleet::cause_of_end(int place, std::int64_t incarnation) const {
   if (!there.lost) {
     return "";
   }
-  return silence_text(options_, tell_process(place));
+  return silence_text(
+      options_,
+      tell_process(place),
+      standstills_->longest(std::chrono::steady_clock::now(), options_.silence + kMoment));
 }
 
 void Fleet::refused(const std::string& why) {
@@ -377,7 +419,8 @@ bool Fleet::joined(const Join& join, const WorkerHostActor& host) {
                                         .host = host,
                                         .port = join.port,
                                         .process = join.process,
-                                        .host_name = join.host};
+                                        .host_name = join.host,
+                                        .processor = join.processor};
     tell(fmt::format("{}: {}, tensors arrive at {}",
                      ranks_text(options_, wished),
                      tell_process(wished),

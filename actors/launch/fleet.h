@@ -29,7 +29,9 @@
 #include "stagecraft/actors/launch/child_process.h"
 #include "stagecraft/actors/launch/control_port.h"
 #include "stagecraft/actors/launch/fleet_credentials.h"
+#include "stagecraft/actors/launch/processor.h"
 #include "stagecraft/actors/launch/worker_program.h"
+#include "stagecraft/base/standstill.h"
 #include "stagecraft/futures/transport/data_port.h"
 
 namespace stagecraft {
@@ -42,6 +44,7 @@ struct FleetMember {
   PortAddress port;
   std::int64_t process = 0;  ///< its id there
   std::string host_name;     ///< as it says itself
+  ProcessorFacts processor;  ///< before it was held to anything
 };
 
 class Fleet : public std::enable_shared_from_this<Fleet> {
@@ -68,8 +71,19 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   /// Whose turn it is in a place, with neither process nor address while nobody stands there.
   [[nodiscard]] WorkerPlace who(int place) const;
 
+  /// Holds all processes of this cluster, those of later too, to a capability. Before the first
+  /// trainer.
+  void hold(const std::string& capability);
+  /// To which they are held; empty: to none.
+  [[nodiscard]] std::string held() const;
+  /// Tells people and the log which ranks compute with other code, once until that changes.
+  void tell_processors(const std::vector<NamedProcessor>& ranks);
+
   /// As Binding::cause_of_end; empty for an incarnation that was replaced.
   [[nodiscard]] std::string cause_of_end(int place, std::int64_t incarnation) const;
+
+  /// Errors: ClusterMember with the cause, and how to go on.
+  [[noreturn]] void throw_lost(int place, std::int64_t incarnation) const;
 
   /// "worker process 4711", "worker process 4711 on node-b".
   [[nodiscard]] std::string name_of(int place) const;
@@ -133,6 +147,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   [[nodiscard]] const FleetMember* find_member(Condition condition) const;
 
   const SpawnOptions options_;
+  const std::shared_ptr<const Standstills> standstills_ = watch_standstills();
   const WorkerProgram program_;
   FleetCredentials credentials_;
   const std::string address_;  ///< of this host, where workers reach it
@@ -144,6 +159,8 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   mutable std::condition_variable changed_;
   std::deque<Place> places_;  ///< which stay where they are when there are more
   std::string refusal_;       ///< why the last one was not taken in
+  std::string held_;          ///< the capability of all
+  std::string told_;          ///< of their processors
   /// Once workers were required. Closed first: nobody joins who would be kept no more.
   std::unique_ptr<Admission> admission_;
 };

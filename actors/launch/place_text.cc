@@ -16,6 +16,27 @@ std::string host_text(const SpawnOptions& options, int place) {
   return host == nullptr ? "" : " on " + host->name;
 }
 
+std::string late_advice(const SpawnOptions& options,
+                        const std::string& address,
+                        std::uint16_t port) {
+  if (!options.workers_come) {
+    return "is that a program that calls worker_main?";
+  }
+  if (options.workers_coming >= 0) {  // by `stagecraft launch`: nobody starts them by hand
+    return fmt::format(
+        "they are the other processes of this step: have all of them started (squeue --steps), see "
+        "their nodes '{}', and do they reach {}? launch --join-seconds allows more time",
+        options.meeting_place,
+        host_and_port(address, port));
+  }
+  return fmt::format("start them with stagecraft worker --join {}{}",
+                     host_and_port(address, port),
+                     is_loopback(address)
+                         ? ", on this host alone: for others say at which interface or address "
+                           "they reach it (STAGECRAFT_INTERFACE, SpawnOptions::interface)"
+                         : "");
+}
+
 }  // namespace
 
 bool is_elsewhere(const SpawnOptions& options) {
@@ -60,32 +81,36 @@ std::string end_text(const SpawnOptions& options, int place, const std::string& 
   return host == nullptr ? end : end_behind_ssh(end, host->name);
 }
 
-std::string silence_text(const SpawnOptions& options, const std::string& process) {
-  return is_elsewhere(options)
-             ? fmt::format(
-                   "{} is out of reach after at most {} ms of silence: it has ended, or its host "
-                   "or the way there is down",
-                   process,
-                   options.silence.count())
-             : fmt::format(
-                   "{} is there and has been silent for {} ms", process, options.silence.count());
+std::string silence_text(const SpawnOptions& options,
+                         const std::string& process,
+                         std::chrono::milliseconds standstill) {
+  const std::string silence =
+      is_elsewhere(options)
+          ? fmt::format("{} is out of reach after at most {} ms of silence",
+                        process,
+                        options.silence.count())
+          : fmt::format(
+                "{} is there and has been silent for {} ms", process, options.silence.count());
+  if (standstill.count() > 0) {
+    return fmt::format(
+        "{}; this process itself stood still for {:.1f} s before that, as when a job is suspended: "
+        "to outlast it, allow a longer silence (launch --silence-seconds, SpawnOptions::silence)",
+        silence,
+        std::chrono::duration<double>(standstill).count());
+  }
+  return silence + (is_elsewhere(options)
+                        ? ": it has ended or is stopped, or its host or the way there is down"
+                        : "");
 }
 
 std::string late_text(const SpawnOptions& options,
                       const std::string& missing,
                       const std::string& address,
                       std::uint16_t port) {
-  constexpr const char* kThisHostAlone =
-      ", on this host alone: for others say at which interface or address they reach it "
-      "(STAGECRAFT_INTERFACE, SpawnOptions::interface)";
-  return fmt::format("not all workers have joined within {} ms: {}{}",
+  return fmt::format("not all workers have joined within {} ms: {}; {}",
                      options.join_deadline.count(),
                      missing,
-                     options.workers_come
-                         ? fmt::format("; start them with stagecraft worker --join {}{}",
-                                       host_and_port(address, port),
-                                       is_loopback(address) ? kThisHostAlone : "")
-                         : "; is that a program that calls worker_main?");
+                     late_advice(options, address, port));
 }
 
 }  // namespace stagecraft

@@ -33,8 +33,11 @@ namespace stagecraft {
 /// How the worker of a place ended, from how its child process did (ChildProcess::end).
 [[nodiscard]] std::string end_text(const SpawnOptions& options, int place, const std::string& end);
 
-/// Of one whose connection has ended without that its process is known to have.
-[[nodiscard]] std::string silence_text(const SpawnOptions& options, const std::string& process);
+/// Of one whose connection has ended without that its process is known to have. `standstill`: for
+/// how long this process has not run itself, just before.
+[[nodiscard]] std::string silence_text(const SpawnOptions& options,
+                                       const std::string& process,
+                                       std::chrono::milliseconds standstill);
 
 /// Of workers that have not joined in time: `missing`, and what can be done. `address` and
 /// `port`: where they could have.

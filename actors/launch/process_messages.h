@@ -19,6 +19,7 @@
 #include <tuple>
 #include <vector>
 
+#include "stagecraft/actors/launch/processor.h"
 #include "stagecraft/actors/messages.h"
 #include "stagecraft/base/error_value.h"
 #include "stagecraft/base/ids.h"
@@ -29,7 +30,7 @@ namespace stagecraft {
 
 /// What these messages and those of actors/messages.h are, as a number. Raised with every change of
 /// what is said and what it means.
-inline constexpr std::uint32_t kProtocol = 6;
+inline constexpr std::uint32_t kProtocol = 7;
 
 struct Hello {
   std::uint32_t protocol = kProtocol;
@@ -49,6 +50,7 @@ struct Join {
   PortAddress port;
   std::int64_t process = 0;  ///< its id
   std::string host;          ///< the name of its host
+  ProcessorFacts processor = {};
 };
 
 struct Joined {
@@ -66,6 +68,7 @@ struct OpenNetwork {
   NetworkId network;
   std::int32_t ranks = 0;
   std::vector<PeerPlace> elsewhere;  ///< all peers that are not in this process
+  std::string capability = {};       ///< to which the process is held (processor.h); empty: to none
 };
 
 struct NetworkOpened {
@@ -103,7 +106,7 @@ decltype(auto) visit_fields(Welcome& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(Join& m, V&& v) {
-  return v(m.place, m.incarnation, m.port, m.process, m.host);
+  return v(m.place, m.incarnation, m.port, m.process, m.host, m.processor);
 }
 template <class V>
 decltype(auto) visit_fields(Joined& m, V&& v) {
@@ -115,7 +118,7 @@ decltype(auto) visit_fields(PeerPlace& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(OpenNetwork& m, V&& v) {
-  return v(m.network, m.ranks, m.elsewhere);
+  return v(m.network, m.ranks, m.elsewhere, m.capability);
 }
 template <class V>
 decltype(auto) visit_fields(NetworkOpened& m, V&& v) {

@@ -10,6 +10,7 @@
 #include "stagecraft/actors/data_tags.h"
 #include "stagecraft/actors/executor/setup_wire.h"
 #include "stagecraft/actors/launch/fleet.h"
+#include "stagecraft/actors/launch/processor.h"
 #include "stagecraft/actors/launch/threads.h"
 #include "stagecraft/base/check.h"
 
@@ -26,6 +27,11 @@ bool lives_elsewhere(const SpawnOptions& options, Rank rank) {
 /// Requires: the rank lives elsewhere.
 int place_in(const SpawnOptions& options, Rank rank) {
   return (rank.value - options.local_ranks) / options.ranks_per_process;
+}
+
+int places_for(const SpawnOptions& options, int ranks) {
+  const Rank last(ranks - 1);
+  return lives_elsewhere(options, last) ? place_in(options, last) + 1 : 0;
 }
 
 at::Tensor as_tensor(std::string_view bytes) {
@@ -78,12 +84,13 @@ class ProcessBinding final : public Binding {
     if (fleet_->who(place_of(rank)).incarnation != members_[rank.index()]->incarnation) {
       connect();
     }
-    const RankStarted started = ask<RankStarted>(fleet_->host(),
-                                                 members_[rank.index()]->host,
-                                                 "the worker process of " + peer_name(rank),
-                                                 kHostLimit,
-                                                 StartRank{id_, rank})
-                                    .get();
+    const FleetMember& member = *members_[rank.index()];
+    const RankStarted started = answer_of(member,
+                                          ask<RankStarted>(fleet_->host(),
+                                                           member.host,
+                                                           fleet_->name_of(member.place),
+                                                           kHostLimit,
+                                                           StartRank{id_, rank}));
     if (!started.error.empty()) {
       throw to_error(started.error).with({.rank = rank});
     }
@@ -122,11 +129,21 @@ class ProcessBinding final : public Binding {
     }
   }
 
-  /// How many places the crew needs.
-  [[nodiscard]] int places() const {
-    const Rank last(ranks() - 1);
-    return is_remote(last) ? place_of(last) + 1 : 0;
+  /// Errors: ClusterMember where the worker process has ended, with the cause; ClusterTimeout.
+  template <class Reply>
+  [[nodiscard]] Reply answer_of(const FleetMember& member, const Future<Reply>& asked) const {
+    try {
+      return asked.get();
+    } catch (const Error& error) {
+      if (error.code() == Errc::ClusterMember) {
+        fleet_->throw_lost(member.place, member.incarnation);
+      }
+      throw;
+    }
   }
+
+  /// How many places the crew needs.
+  [[nodiscard]] int places() const { return places_for(options_, ranks()); }
 
   /// Has every process that stands in a place now know the addresses of all others. Nobody sends
   /// before all do. Errors: ClusterMember when one of them is lost.
@@ -135,6 +152,7 @@ class ProcessBinding final : public Binding {
     for (int r = 0; r < ranks(); ++r) {
       if (is_remote(Rank(r))) {
         now[Rank(r).index()] = fleet_->member(place_of(Rank(r)));
+        require_capability(*now[Rank(r).index()]);
       }
     }
     for (int r = 0; r < ranks(); ++r) {
@@ -142,26 +160,57 @@ class ProcessBinding final : public Binding {
         network_.place(Rank(r), member->port);
       }
     }
+    const std::vector<FleetMember> all = distinct(now);
     std::vector<Future<NetworkOpened>> asked;
-    for (const FleetMember& member : distinct(now)) {
+    for (const FleetMember& member : all) {
       asked.push_back(ask<NetworkOpened>(fleet_->host(),
                                          member.host,
                                          fleet_->name_of(member.place),
                                          kHostLimit,
                                          network_of(member, now)));
     }
-    for (const Future<NetworkOpened>& answer : asked) {
-      if (const NetworkOpened opened = answer.get(); !opened.error.empty()) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (const auto opened = answer_of(all[i], asked[i]); !opened.error.empty()) {
         throw to_error(opened.error);
       }
     }
     members_ = std::move(now);
+    tell_processors();
+  }
+
+  void tell_processors() const {
+    std::vector<NamedProcessor> all;
+    for (int r = 0; r < ranks(); ++r) {
+      if (is_remote(Rank(r))) {
+        const WorkerPlace place = fleet_->who(place_of(Rank(r)));
+        all.emplace_back(peer_name(Rank(r)) + (place.host.empty() ? "" : " (" + place.host + ")"),
+                         place.processor);
+      } else {
+        all.emplace_back(peer_name(Rank(r)), processor_of_this_process());
+      }
+    }
+    fleet_->tell_processors(all);
+  }
+
+  /// Errors: ClusterMember for one that came later and has less than all are held to.
+  void require_capability(const FleetMember& member) const {
+    const std::string held = fleet_->held();
+    if (!held.empty() && !can_be_held(member.processor.capability, held)) {
+      throw Error(Errc::ClusterMember,
+                  fmt::format("{} computes with {}, and all of this cluster are held to {}, the "
+                              "widest that its first processes had: start it on a host that has "
+                              "that, or begin the run again",
+                              fleet_->name_of(member.place),
+                              member.processor.capability,
+                              held));
+    }
   }
 
   /// The crew's network as it is to be opened in one process.
   [[nodiscard]] OpenNetwork network_of(const FleetMember& member, const Members& members) const {
     const PortAddress here = fleet_->port()->address();
-    OpenNetwork order{.network = id_, .ranks = ranks(), .elsewhere = {}};
+    OpenNetwork order{
+        .network = id_, .ranks = ranks(), .elsewhere = {}, .capability = fleet_->held()};
     order.elsewhere.push_back({kDriver, here});
     for (int r = 0; r < ranks(); ++r) {
       if (!is_remote(Rank(r))) {
@@ -206,6 +255,19 @@ class ProcessLauncher final : public Launcher {
     }
   }
 
+  /// Holds all to the widest that they and this process have.
+  void hold_to_common(int ranks) {
+    const int places = places_for(options_, ranks);
+    fleet_->require(places);
+    std::string narrowest = processor_of_this_process().capability;
+    for (int place = 0; place < places; ++place) {
+      const std::string theirs = fleet_->member(place).processor.capability;
+      narrowest = can_be_held(theirs, narrowest) ? narrowest : theirs;
+    }
+    hold_this_process(narrowest);
+    fleet_->hold(narrowest);
+  }
+
   [[nodiscard]] std::unique_ptr<Binding> bind(int ranks) override {
     return std::make_unique<ProcessBinding>(fleet_, options_, ranks);
   }
@@ -246,9 +308,13 @@ void check(const SpawnOptions& options) {
 
 }  // namespace
 
-std::shared_ptr<Launcher> launch_processes(const SpawnOptions& options) {
+std::shared_ptr<Launcher> launch_processes(const SpawnOptions& options, int ranks) {
   check(options);
-  return std::make_shared<ProcessLauncher>(options);
+  const auto launcher = std::make_shared<ProcessLauncher>(options);
+  if (options.processor == ProcessorChoice::Common) {
+    launcher->hold_to_common(ranks);
+  }
+  return launcher;
 }
 
 }  // namespace stagecraft

@@ -17,7 +17,8 @@
 namespace stagecraft {
 
 /// Errors: UsageArgument for options that make no sense; those of the credentials; UsageFile where
-///         no worker program is found; ClusterMember when no port can be opened.
-[[nodiscard]] std::shared_ptr<Launcher> launch_processes(const SpawnOptions& options);
+///         no worker program is found; ClusterMember when no port can be opened. Those of starting
+///         the workers of `ranks` where all are to be held to one processor (ProcessorChoice).
+[[nodiscard]] std::shared_ptr<Launcher> launch_processes(const SpawnOptions& options, int ranks);
 
 }  // namespace stagecraft

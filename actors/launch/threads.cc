@@ -89,7 +89,8 @@ std::unique_ptr<Binding> ThreadLauncher::bind(int ranks) {
 }
 
 WorkerPlace ThreadLauncher::place(Rank rank) const {
-  return {.rank = rank, .process = getpid(), .address = {}};
+  return {
+      .rank = rank, .process = getpid(), .address = {}, .processor = processor_of_this_process()};
 }
 
 void ThreadLauncher::replace(Rank rank) {

@@ -211,7 +211,7 @@ caf::expected<caf::io::doorman_ptr> open_tls_door(caf::actor_system& system,
                                                   const std::string& address,
                                                   std::uint16_t port) {
   const auto listening =
-      caf::io::network::new_tcp_acceptor_impl(port, address.c_str(), /*reuse_addr=*/false);
+      caf::io::network::new_tcp_acceptor_impl(port, address.c_str(), /*reuse_addr=*/true);  // TD-4
   if (!listening) {
     return listening.error();
   }

@@ -10,6 +10,8 @@
 /// TD-3: what OpenSSL has to say of one connection is not taken for another's. It keeps errors by
 ///       thread, and CAF as packaged leaves them there: one bad handshake would end every
 ///       connection of the loop.
+/// TD-4: a port is taken also while connections that have ended there linger, as they do for a
+///       minute; not while somebody listens at it.
 #pragma once
 
 #include <cstdint>

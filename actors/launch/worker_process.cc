@@ -13,12 +13,14 @@
 
 #include "stagecraft/actors/launch/find_listener.h"
 #include "stagecraft/actors/launch/local_address.h"
+#include "stagecraft/actors/launch/processor.h"
 #include "stagecraft/actors/launch/threads.h"
 #include "stagecraft/actors/security/temporary_credentials.h"
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/host_name.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process_end.h"
+#include "stagecraft/base/standstill.h"
 
 namespace stagecraft {
 namespace {
@@ -70,6 +72,9 @@ WorkerHostActor::behavior_type worker_host(HostSelf self,
       [self, process](const OpenNetwork& m) {
         NetworkOpened opened;
         try {
+          if (!m.capability.empty()) {  // before any rank is here that could compute
+            hold_this_process(m.capability);
+          }
           std::shared_ptr<RoutedNetwork>& network = self->state.networks[m.network];
           if (network == nullptr) {
             network = std::make_shared<RoutedNetwork>(process->port, m.network, m.ranks);
@@ -169,7 +174,8 @@ void join_cluster(const AdmissionActor& admission,
                   .incarnation = options.incarnation,
                   .port = process->port->address(),
                   .process = getpid(),
-                  .host = host_name()};
+                  .host = host_name(),
+                  .processor = processor_of_this_process()};
   while (true) {
     const auto joined = std::make_shared<Promise<Joined>>();
     const auto answer = joined->future();
@@ -225,6 +231,7 @@ std::string run_worker_process(const WorkerProcessOptions& options) {
                                   }}),
       .ended = {}});
   join_cluster(admission, process, options, deadline);
+  const auto standstills = watch_standstills();  // which it tells of
   const std::string why = process->ended.future().get();
   if (why == kConnectionLost && options.lifeline >= 0) {
     log(Level::Info, "worker ends", {{"why", why}});

@@ -1,8 +1,8 @@
 /// placed_times: puts what a whole model takes down to its operators. Used by profile(); runs
 /// nothing.
 ///
-/// Operators of a fused region are timed together; each gets a share in proportion to what it takes
-/// alone. So is a backward divided between values and parameters.
+/// A backward is divided between values and parameters in proportion to the times that the operator
+/// takes alone.
 #pragma once
 
 #include <vector>
@@ -14,12 +14,11 @@
 namespace stagecraft {
 
 /// Puts times of steps into the place of those that the operators take alone.
-/// Ensures: forwards and backwards of a unit's operators add up to the unit's.
-/// Requires: the units' nodes are places in `costs`.
+/// Requires: times of as many operators as `costs` has.
 void place_times(const ModelTimes& times, std::vector<OperatorCost>& costs);
 
-/// Puts what a unit holds at most in the place of what its operators need alone: beyond what those
-/// before them keep, gradients that wait for other operators included.
+/// Puts what is held at most while an operator runs in the place of what it needs alone: beyond
+/// what the operators before it keep, gradients that wait for other operators included.
 /// Requires: likewise; `kept` of all operators is that of a step.
 void place_peaks(const ModelTimes& times, std::vector<OperatorCost>& costs);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -20,6 +21,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/median.h"
 #include "stagecraft/compiler/compiled_program.h"
+#include "stagecraft/compiler/memory_order.h"
 #include "stagecraft/compiler/operator_costs.h"
 #include "stagecraft/compiler/variants.h"
 
@@ -58,8 +60,13 @@ std::int64_t own_samples(const CompiledProgram& program) {
   return split == program.inputs.end() ? 0 : split->sizes[0];
 }
 
-/// The first rows of every tensor that is split, copied.
-Tensors first_rows(const Batch& batch, std::int64_t samples, std::int64_t all, const char* what) {
+/// The first rows of every tensor that is split, copied into the order of memory that the program
+/// was compiled with.
+Tensors first_rows(const Batch& batch,
+                   const std::vector<BatchSlice>& compiled,
+                   std::int64_t samples,
+                   std::int64_t all,
+                   const char* what) {
   Tensors rows;
   for (std::size_t i = 0; i < batch.size(); ++i) {
     at::Tensor tensor = batch[i].tensor;
@@ -75,7 +82,8 @@ Tensors first_rows(const Batch& batch, std::int64_t samples, std::int64_t all, c
       }
       tensor = tensor.narrow(0, 0, tensor.size(0) / all * samples);
     }
-    rows.push_back(tensor.clone(at::MemoryFormat::Contiguous));
+    const bool alike = i < compiled.size() && std::ssize(compiled[i].sizes) == tensor.dim();
+    rows.push_back(copied_in_order(tensor, alike ? compiled[i].order : memory_order_of(tensor)));
   }
   return rows;
 }
@@ -84,11 +92,12 @@ Tensors first_rows(const Batch& batch, std::int64_t samples, std::int64_t all, c
 std::string text_of(const Graph& graph) {
   std::string text;
   for (const Value& value : graph.values) {
-    text += fmt::format("{} {} {} {} {}\n",
+    text += fmt::format("{} {} {} {} {} {}\n",
                         static_cast<int>(value.kind),
                         value.position,
                         at::toString(value.dtype),
                         fmt::join(value.sizes, "x"),
+                        fmt::join(value.order, " "),
                         value.requires_grad);
   }
   const std::string operators = to_string(graph);
@@ -171,6 +180,7 @@ class Profiler {
     profile_.costs.device.name = device_;
     profile_.costs.device.threads = options_.threads;
     profile_.notes = cache_.take_notes();
+    std::ranges::move(notes_, std::back_inserter(profile_.notes));
     return std::move(profile_);
   }
 
@@ -198,16 +208,16 @@ class Profiler {
   void add_size(std::size_t i) {
     const int samples = sizes_[i];
     tell(fmt::format("microbatches of {} samples", samples), i);
-    const Tensors inputs = first_rows(inputs_, samples, std::max<std::int64_t>(1, all_), "input");
-    const Tensors labels = first_rows(labels_, samples, std::max<std::int64_t>(1, all_), "label");
+    const std::int64_t all = std::max<std::int64_t>(1, all_);
+    const Tensors inputs = first_rows(inputs_, program_.inputs, samples, all, "input");
+    const Tensors labels = first_rows(labels_, program_.labels, samples, all, "label");
     auto graph = std::make_unique<Graph>(graph_of(samples, inputs, labels));
     if (first_graph_) {
       check_alike(*first_graph_, sizes_.front(), *graph, samples);
     }
-    const std::string key = fmt::format("{}{} fused {}\nsamples {} threads {} on {}\nLibTorch {}\n",
+    const std::string key = fmt::format("{}{}\nsamples {} threads {} on {}\nLibTorch {}\n",
                                         text_of(*graph),
                                         text_of(options_.optimizer),
-                                        program_.fuse,
                                         samples,
                                         options_.threads,
                                         device_,
@@ -220,8 +230,17 @@ class Profiler {
       });
     }
     if (!known) {
-      known = measured(*graph, samples, inputs, labels);
-      cache_.keep(key, *known);
+      known = measured(*graph, i, inputs, labels);
+      if (noise_warning(known->device.noise, options_.most_noise)) {
+        notes_.push_back(fmt::format(
+            "the machine is busy: microbatches of {} samples were measured {} times, with a noise "
+            "of {:.0f} % at best; the figures are used now and not kept",
+            samples,
+            kMostTries,
+            100 * known->device.noise));
+      } else {
+        cache_.keep(key, *known);  // keeps PRF-4
+      }
       ++profile_.measured;
     }
     add(std::move(*known), i);
@@ -244,21 +263,27 @@ class Profiler {
 
   /// Of one size, as it is kept: `stages.usual` has the whole microbatch.
   [[nodiscard]] Costs measured(const Graph& graph,
-                               int samples,
+                               std::size_t size,
                                const Tensors& inputs,
                                const Tensors& labels) const {
     Costs costs;
-    costs.samples = samples;
+    costs.samples = sizes_[size];
     costs.operators = measure_operators(
-        graph,
-        inputs,
-        labels,
-        {.repeats = kAloneRepeats, .threads = options_.threads, .fuse = program_.fuse});
-    const ModelTiming how{.fuse = program_.fuse,
-                          .repeats = options_.repeats,
-                          .threads = options_.threads,
-                          .optimizer = options_.optimizer};
-    const ModelTimes times = time_model(graph, inputs, labels, how);
+        graph, inputs, labels, {.repeats = kAloneRepeats, .threads = options_.threads});
+    const ModelTiming how{
+        .repeats = options_.repeats, .threads = options_.threads, .optimizer = options_.optimizer};
+    ModelTimes times = time_model(graph, inputs, labels, how);
+    for (int tries = 1; tries < kMostTries && noise_of(times.microbatches) > options_.most_noise;
+         ++tries) {
+      tell(fmt::format("microbatches of {} samples again, as the noise was {:.0f} %",
+                       costs.samples,
+                       100 * noise_of(times.microbatches)),
+           size);
+      ModelTimes again = time_model(graph, inputs, labels, how);
+      if (noise_of(again.microbatches) < noise_of(times.microbatches)) {
+        times = std::move(again);
+      }
+    }
     place_times(times, costs.operators);
     place_peaks(times, costs.operators);
     costs.parameters = place_updates(graph.parameters,
@@ -345,6 +370,7 @@ class Profiler {
   std::vector<int> sizes_;
   std::unique_ptr<const Graph> first_graph_;
   Profile profile_;
+  std::vector<std::string> notes_;  ///< of sizes that were too noisy
 };
 
 }  // namespace

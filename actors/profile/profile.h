@@ -5,15 +5,16 @@
 ///     std::ofstream("costs.json") << sc::to_json(found.costs);
 ///
 /// The model runs uncut, whatever the program's stages. Times are those inside a step
-/// (executor/model_times.h): their sum is that of a microbatch. How a backward is divided between
-/// values and parameters, and a fused pass among its operators, is in proportion to what they take
-/// alone (compiler/operator_costs.h), which also tells bytes.
+/// (executor/model_times.h): their sum is that of a microbatch. A backward is divided between
+/// values and parameters in proportion to what they take alone (compiler/operator_costs.h), which
+/// also tells bytes.
 ///
 /// PRF-1: what was measured is kept (profile_cache.h), and a profile of what is known measures
 ///       nothing. Known is a graph on microbatches of one size, with one count of threads, one
 ///       optimizer and one kind of device.
 /// PRF-2: the operators of all sizes are the same ones in the same order.
 /// PRF-3: program, batch and everybody's gradients stay as they were.
+/// PRF-4: no profile with more noise than `most_noise` is kept.
 #pragma once
 
 #include <functional>
@@ -27,8 +28,12 @@
 #include "stagecraft/compiler/batch.h"
 #include "stagecraft/compiler/program.h"
 #include "stagecraft/scheduler/costs.h"
+#include "stagecraft/scheduler/noise_warning.h"
 
 namespace stagecraft {
+
+/// How often a size is measured at most, while it is too noisy.
+inline constexpr int kMostTries = 3;
 
 struct ProfileOptions {
   /// Samples of a microbatch: rows of the batch's first tensor that is split. The first one is that
@@ -42,6 +47,9 @@ struct ProfileOptions {
   /// ~/.cache.
   std::optional<std::string> cache;
   bool fresh = false;  ///< measures anew what is known, and keeps that
+  /// A size that is noisier is measured again, kMostTries times in all. If it stays so, the least
+  /// noisy figures are returned with a note.
+  double most_noise = kMostNoise;
   /// Told what is measured next, and its place among all that there is to do.
   std::function<void(std::string_view what, int place, int all)> progress;
 };
@@ -52,7 +60,8 @@ struct Profile {
   /// Seconds of a microbatch of each size, forward and backward, as all its operators together
   /// took; in the order of the sizes.
   std::vector<double> microbatch_seconds;
-  std::vector<std::string> notes;  ///< what a person should know: a broken file was measured anew
+  /// What a person should know: a broken file was measured anew, the machine was busy.
+  std::vector<std::string> notes;
 };
 
 /// `inputs`, `labels`: a batch as the program was compiled for; microbatches of `samples` are its
@@ -62,7 +71,8 @@ struct Profile {
 ///         the model cannot be captured for a size, or has other operators there; UsageFile for a
 ///         cache that cannot be written.
 /// Thread: any; models are captured on it, and run on one of its own.
-/// Cost: for each size some 40 forwards and backwards of a microbatch; about a second for links.
+/// Cost: for each size some 40 forwards and backwards of a microbatch, up to three times as many on
+///       a busy machine; about a second for links.
 [[nodiscard]] Profile profile(const Program& program,
                               const Batch& inputs,
                               const Batch& labels,

@@ -20,7 +20,6 @@ using std::chrono::seconds;
 constexpr int kMostMembers = 65536;
 constexpr std::size_t kLongestName = 64;  // X.509's, of both parts of a subject
 constexpr seconds kLongest = std::chrono::hours(24 * 365 * 100);
-constexpr seconds kAuthorityLasts = std::chrono::hours(24 * 365);
 constexpr seconds kClocksDisagree = std::chrono::minutes(5);
 constexpr mode_t kPublic = 0644;
 constexpr mode_t kSecret = 0600;
@@ -117,7 +116,7 @@ void write_cluster(NewFolder& folder, const CredentialsRequest& request) {
       .cluster = request.cluster.empty() ? random_cluster() : request.cluster,
       .name = "authority",
       .valid_from = request.starts - kClocksDisagree,
-      .valid_until = request.starts + std::max(request.valid_for, kAuthorityLasts)};
+      .valid_until = request.starts + std::max(request.valid_for, request.authority_valid_for)};
   const Authority authority = new_authority(terms);
   folder.write(kAuthorityFile, to_pem(authority.certificate), kPublic);
   folder.write(kAuthorityKeyFile, to_pem(authority.key).text(), kSecret);

@@ -26,8 +26,10 @@ namespace stagecraft {
 struct CredentialsRequest {
   /// Workers; the driver comes on top.
   int members = 8;
-  /// The members' certificates. The authority's own lasts a year, or as long as these.
+  /// The members' certificates.
   std::chrono::seconds valid_for = std::chrono::hours(7 * 24);
+  /// The authority's own, or as long as these: until then it can issue others.
+  std::chrono::seconds authority_valid_for = std::chrono::hours(24 * 365);
   /// What people call it: letters, digits, '.', '_' and '-'; a random name where empty.
   std::string cluster;
   /// From when on they are valid, less five minutes for clocks that disagree.

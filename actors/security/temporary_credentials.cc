@@ -35,9 +35,15 @@ std::vector<std::string> places() {
   return found;
 }
 
+/// For how long the authority of a run replaces its workers.
+constexpr std::chrono::hours kLongestRun{24 * 30};
+
 void make_for_a_day(const std::string& dir, int members) {
   make_credentials(dir,
-                   {.members = members, .valid_for = std::chrono::hours(24), .durable = false});
+                   {.members = members,
+                    .valid_for = std::chrono::hours(24),
+                    .authority_valid_for = kLongestRun,
+                    .durable = false});
 }
 
 /// Has `make` make a folder in the first of the places that takes one. Returns its name.
@@ -137,6 +143,8 @@ TemporaryCredentials::~TemporaryCredentials() {
 }
 
 void TemporaryCredentials::remove() const {
+  // Who comes second waits, as its next step may be to end the process.
+  const std::scoped_lock lock(removing_);
   std::error_code ignored;
   std::filesystem::remove_all(dir_, ignored);
 }

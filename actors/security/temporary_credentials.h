@@ -3,11 +3,13 @@
 ///
 /// Made in a private folder under $XDG_RUNTIME_DIR, which is in memory, else $TMPDIR, else /tmp,
 /// and removed with the object. A process that is killed leaves it behind, 0700; its certificates
-/// end after a day. Who runs longer and starts another member renews first (issue_member).
+/// end after a day, its authority after 30. Who runs longer than a day and starts another member
+/// renews first (issue_member).
 /// Thread: made and destroyed by one; dir() by any.
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "stagecraft/base/home_process.h"
@@ -34,7 +36,7 @@ class TemporaryCredentials {
   /// the member's own.
   [[nodiscard]] const std::string& dir() const { return dir_; }
 
-  /// Removes the folder, for a process that ends without destroying the object.
+  /// Removes the folder, for a process that ends without destroying the object. Any thread may.
   void remove() const;
 
  private:
@@ -42,6 +44,7 @@ class TemporaryCredentials {
 
   std::string dir_;
   HomeProcess home_;  ///< a child of fork() leaves it to its parent
+  mutable std::mutex removing_;
 };
 
 /// What a member's folder has, as one text that says its own length: to be handed to a worker on

@@ -269,12 +269,13 @@ Graph capture(const Workload& workload, const Tensors& given_inputs, const Tenso
 EagerResult run_eagerly(const Workload& workload,
                         const Tensors& inputs,
                         const Tensors& labels,
-                        const RandomKey& key) {
+                        const RandomKey& key,
+                        EagerPass pass) {
   const StateRestorer restore(
       workload.buffers);  // behind the backward, which may have saved a buffer
   const Session session(nullptr, key, workload);
   EagerResult result = run_module(workload, copies_of(inputs), copies_of(labels));
-  if (!workload.trains) {
+  if (!workload.trains || pass == EagerPass::Forward) {
     return result;
   }
   Tensors parameters;

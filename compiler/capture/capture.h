@@ -11,6 +11,8 @@
 /// Thread: any, one capture at a time per thread. The module runs on the calling thread.
 #pragma once
 
+#include <cstdint>
+
 #include <ATen/core/Tensor.h>
 
 #include "stagecraft/compiler/graph.h"
@@ -30,12 +32,16 @@ struct EagerResult {
   Tensors gradients;  ///< per parameter; undefined where none arrives
 };
 
-/// Runs the module eagerly, forward and, where it trains, backward; random operators draw as a
-/// replay under `key` would. Keeps CA-1.
+/// How much of a module to run.
+enum class EagerPass : std::uint8_t { Forward, ForwardAndBackward };
+
+/// Runs the module eagerly, forward and, where it trains, backward if asked; random operators draw
+/// as a replay under `key` would. Keeps CA-1.
 /// Errors: CompileCapture for what the module or LibTorch throws.
 [[nodiscard]] EagerResult run_eagerly(const Workload& workload,
                                       const Tensors& inputs,
                                       const Tensors& labels,
-                                      const RandomKey& key);
+                                      const RandomKey& key,
+                                      EagerPass pass = EagerPass::ForwardAndBackward);
 
 }  // namespace stagecraft

@@ -1,6 +1,14 @@
 #include "stagecraft/compiler/capture/captured_values.h"
 
 namespace stagecraft {
+namespace {
+
+/// From the driver or from another stage.
+bool may_cross(ValueKind kind) {
+  return kind == ValueKind::Input || kind == ValueKind::Label || kind == ValueKind::Computed;
+}
+
+}  // namespace
 
 std::optional<ValueId> CapturedValues::find(const at::Tensor& tensor) const {
   const auto known = values_.find(tensor.unsafeGetTensorImpl());
@@ -36,14 +44,13 @@ bool CapturedValues::share_storage_with(const at::Tensor& tensor) const {
 ValueId CapturedValues::add(const at::Tensor& tensor, ValueKind kind, int position) {
   const ValueId id{static_cast<int>(graph_.values.size())};
   const int set = alias_set_of(tensor);
-  graph_.values.push_back(
-      {.kind = kind,
-       .position = position,
-       .sizes = tensor.sizes().vec(),
-       .dtype = tensor.scalar_type(),
-       .requires_grad = tensor.requires_grad(),
-       .alias_set = set,
-       .order = kind == ValueKind::Computed ? memory_order_of(tensor) : MemoryOrder()});
+  graph_.values.push_back({.kind = kind,
+                           .position = position,
+                           .sizes = tensor.sizes().vec(),
+                           .dtype = tensor.scalar_type(),
+                           .requires_grad = tensor.requires_grad(),
+                           .alias_set = set,
+                           .order = may_cross(kind) ? memory_order_of(tensor) : MemoryOrder()});
   values_[tensor.unsafeGetTensorImpl()] = id;
   gradients_.note(tensor, id);
   if (tensor.has_storage()) {

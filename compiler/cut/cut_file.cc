@@ -91,6 +91,20 @@ std::vector<Range> set_in(std::string_view line, const Lines& lines) {
   return ranges;
 }
 
+/// What the line says of the size of microbatches, where it is of that.
+std::optional<int> size_in(std::string_view line, const Lines& lines) {
+  constexpr std::string_view kHeader = "@microbatch-size";
+  if (!line.starts_with('@')) {
+    return std::nullopt;
+  }
+  const auto size =
+      line.starts_with(kHeader) ? number_in(trimmed(line.substr(kHeader.size()))) : std::nullopt;
+  if (!size || *size < 1) {
+    lines.refuse(fmt::format("expected {} with a number of samples, found \"{}\"", kHeader, line));
+  }
+  return size;
+}
+
 Cut read_sets(std::string_view first, Lines& lines) {
   OperatorSets sets;
   for (std::optional line(first); line; line = lines.next()) {
@@ -125,7 +139,10 @@ std::string set_text(const StageCut& stage) {
 
 Cut read_cut(std::string_view text, const std::string& name) {
   Lines lines(text, name);
-  const auto first = lines.next();
+  auto first = lines.next();
+  if (first && size_in(*first, lines)) {
+    first = lines.next();
+  }
   if (!first) {
     lines.refuse("expected a line for each stage, found none");
   }
@@ -133,6 +150,12 @@ Cut read_cut(std::string_view text, const std::string& name) {
     return read_sets(*first, lines);
   }
   return read_places(*first, lines);
+}
+
+std::optional<int> microbatch_size_in_cut(std::string_view text, const std::string& name) {
+  Lines lines(text, name);
+  const auto first = lines.next();
+  return first ? size_in(*first, lines) : std::nullopt;
 }
 
 std::string write_cut(const CutReport& report) {

@@ -1,57 +1,197 @@
 #include "stagecraft/compiler/cut/cut_like.h"
 
 #include <algorithm>
-#include <optional>
+#include <numeric>
 #include <set>
 #include <utility>
 
-#include "stagecraft/compiler/cut/marked_stages.h"
-#include "stagecraft/compiler/markers.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "stagecraft/compiler/cut/counterparts.h"
+#include "stagecraft/compiler/cut/memory_groups.h"
+#include "stagecraft/compiler/cut/operator_paths.h"
+#include "stagecraft/compiler/cut/stage_choice.h"
+#include "stagecraft/compiler/state_paths.h"
 
 namespace stagecraft {
 namespace {
 
-bool same_row(const Graph& a, const Graph& b) {
-  return std::ranges::equal(a.nodes, b.nodes, [](const Node& x, const Node& y) {
-    return x.name == y.name && x.overload == y.overload;
-  });
-}
-
-/// The one stage that has what the operator uses, if it uses anything.
-std::optional<int> owner_of(const Node& node, const Graph& graph, const Partition& like) {
-  std::set<int> owners;
-  for (const ValueId read : reads_of(node)) {
-    const Value& value = graph.at(read);
-    const auto is_it = [&](const auto& held) { return held.position == value.position; };
-    for (const StageProgram& stage : like.stages) {
-      if ((value.kind == ValueKind::Parameter && std::ranges::any_of(stage.parameters, is_it)) ||
-          (value.kind == ValueKind::Buffer && std::ranges::any_of(stage.buffers, is_it))) {
-        owners.insert(stage.id.value);
+/// Which stages come behind which.
+std::vector<StageSet> order_of(const StageGraph& graph) {
+  const auto count = static_cast<std::size_t>(graph.size());
+  std::vector<StageSet> leads_to(count, StageSet(count, false));
+  for (std::size_t round = 0; round < count; ++round) {
+    for (const auto& [from, to] : graph.edges()) {
+      StageSet& of_from = leads_to[static_cast<std::size_t>(from)];
+      of_from[static_cast<std::size_t>(to)] = true;
+      for (std::size_t s = 0; s < count; ++s) {
+        of_from[s] = of_from[s] || leads_to[static_cast<std::size_t>(to)][s];
       }
     }
   }
-  return owners.size() == 1 ? std::optional(*owners.begin()) : std::nullopt;
+  return leads_to;
 }
+
+class LikeCutter {
+ public:
+  LikeCutter(const Graph& graph, const CompiledProgram& model, WrittenMemory written)
+      : graph_(graph),
+        model_(model),
+        group_of_(groups_of(graph, written)),
+        choice_(order_of(model.stage_graph), graph.nodes.size()) {}
+
+  LikeCut run() {
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      if (std::string misfit = place_by_state(n); !misfit.empty()) {
+        return {.assignment = {}, .misfit = std::move(misfit)};
+      }
+      for (const ValueId read : reads_of(graph_.nodes[n])) {
+        if (const Value& value = graph_.at(read); value.kind == ValueKind::Computed) {
+          choice_.feed(group_of_[static_cast<std::size_t>(value.position)], group_of_[n]);
+        }
+      }
+    }
+    if (const std::size_t misfit = choice_.narrow(); misfit < graph_.nodes.size()) {
+      return {.assignment = {}, .misfit = no_stage_for(misfit)};
+    }
+    leave_where_counterparts_are();
+    return place_others();
+  }
+
+ private:
+  /// By operator: the first one of its group.
+  static std::vector<std::size_t> groups_of(const Graph& graph, WrittenMemory written) {
+    std::vector<std::size_t> parent(graph.nodes.size());
+    std::iota(parent.begin(), parent.end(), std::size_t{0});
+    const auto root = [&](std::size_t n) {
+      while (parent[n] != n) {
+        n = parent[n] = parent[parent[n]];
+      }
+      return n;
+    };
+    for (const MemoryGroup& group : memory_groups(graph)) {
+      if (group.foreign || written == WrittenMemory::InOneStage) {
+        for (const std::size_t n : group.operators) {
+          const auto [first, second] = std::minmax({root(n), root(group.operators.front())});
+          parent[second] = first;
+        }
+      }
+    }
+    std::vector<std::size_t> groups(graph.nodes.size());
+    for (std::size_t n = 0; n < groups.size(); ++n) {
+      groups[n] = root(n);
+    }
+    return groups;
+  }
+
+  /// The stages that have a parameter or buffer.
+  [[nodiscard]] StageSet holders_of(const Value& state) const {
+    const auto is_it = [&](const auto& held) { return held.position == state.position; };
+    StageSet holders;
+    for (const StageProgram& stage : model_.partition.stages) {
+      holders.push_back(state.kind == ValueKind::Parameter
+                            ? std::ranges::any_of(stage.parameters, is_it)
+                            : std::ranges::any_of(stage.buffers, is_it));
+    }
+    return holders;
+  }
+
+  /// Keeps LK-1. Returns why it cannot.
+  std::string place_by_state(std::size_t n) {
+    const Node& node = graph_.nodes[n];
+    const std::size_t group = group_of_[n];
+    for (const ValueId read : reads_of(node)) {
+      if (const std::string* name = name_of_state(graph_, read)) {
+        const StageSet holders = holders_of(graph_.at(read));
+        if (std::ranges::none_of(holders, [](bool holds) { return holds; })) {
+          return fmt::format(
+              "{} uses {}, which the program does not use", described_operator(graph_, n), *name);
+        }
+        choice_.restrict(group, holders);
+      }
+    }
+    if (const std::string name = stage_marker(node); model_.marked && !name.empty()) {
+      const auto place = std::ranges::find(model_.assignment.names, name);
+      if (place == model_.assignment.names.end()) {
+        return fmt::format("it enters a stage \"{}\", which the program does not have", name);
+      }
+      StageSet only(model_.assignment.names.size(), false);
+      only[static_cast<std::size_t>(place - model_.assignment.names.begin())] = true;
+      choice_.restrict(group, only);
+    }
+    return {};
+  }
+
+  [[nodiscard]] std::string no_stage_for(std::size_t group) const {
+    std::set<std::string> names;
+    for (std::size_t n = group; n < graph_.nodes.size(); ++n) {
+      for (const ValueId read : reads_of(graph_.nodes[n])) {
+        const std::string* name = name_of_state(graph_, read);
+        if (group_of_[n] == group && name != nullptr) {
+          names.insert(*name);
+        }
+      }
+    }
+    return fmt::format(
+        "{} fits no stage{}: every stage has the parameters and buffers that it has in the "
+        "program, stages feed each other in the program's order, and operators that use memory "
+        "which one of them writes in place stay together",
+        described_operator(graph_, group),
+        names.empty() ? "" : fmt::format(", as it comes with {}", fmt::join(names, ", ")));
+  }
+
+  void leave_where_counterparts_are() {
+    const std::vector<int> counterpart = counterparts(graph_, model_.graph);
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      if (counterpart[n] != kNoCounterpart) {
+        choice_.decide(group_of_[n],
+                       model_.assignment.stage_of[static_cast<std::size_t>(counterpart[n])]);
+      }
+    }
+  }
+
+  /// Every other operator stays with the operand that is furthest downstream; one without operands
+  /// comes as late as its readers allow.
+  LikeCut place_others() {
+    const std::vector<StageId>& order = model_.partition.order;
+    LikeCut result{
+        .assignment = {std::vector<int>(graph_.nodes.size(), 0), model_.assignment.names},
+        .misfit = {}};
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const std::size_t group = group_of_[n];
+      StageSet fed_by(order.size(), false);
+      for (const ValueId read : reads_of(graph_.nodes[n])) {
+        const Value& value = graph_.at(read);
+        if (value.kind == ValueKind::Computed && value.position < static_cast<int>(n)) {
+          fed_by[static_cast<std::size_t>(
+              result.assignment.stage_of[static_cast<std::size_t>(value.position)])] = true;
+        }
+      }
+      const auto decided = [&](bool beside_operands) {
+        return std::find_if(order.rbegin(), order.rend(), [&](StageId stage) {
+                 return (!beside_operands || fed_by[stage.index()]) &&
+                        choice_.decide(group, stage.value);
+               }) != order.rend();
+      };
+      if (!decided(true) && !decided(false)) {
+        return {.assignment = {}, .misfit = no_stage_for(group)};
+      }
+      result.assignment.stage_of[n] = choice_.last_open(group);
+    }
+    return result;
+  }
+
+  const Graph& graph_;
+  const CompiledProgram& model_;
+  const std::vector<std::size_t> group_of_;
+  StageChoice choice_;
+};
 
 }  // namespace
 
-StageAssignment cut_like(const Graph& graph, const CompiledProgram& model) {
-  if (model.marked) {  // keeps LK-1
-    return marked_stages(graph);
-  }
-  if (same_row(graph, model.graph)) {
-    return model.assignment;
-  }
-  Graph anchored = graph;
-  for (Node& node : anchored.nodes) {
-    std::erase_if(node.annotations, [](const Annotation& a) { return a.tag == kStageTag; });
-    if (const std::optional<int> stage = owner_of(node, graph, model.partition)) {
-      node.annotations.push_back({std::string(kStageTag),
-                                  model.assignment.names[static_cast<std::size_t>(*stage)],
-                                  *stage});
-    }
-  }
-  return marked_stages(anchored);
+LikeCut cut_like(const Graph& graph, const CompiledProgram& model, WrittenMemory written) {
+  return LikeCutter(graph, model, written).run();
 }
 
 }  // namespace stagecraft

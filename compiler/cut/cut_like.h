@@ -1,8 +1,16 @@
 /// cut_like: cuts a graph where another graph of the same model was cut.
 ///
-/// Used where a model is captured anew for another shape.
-/// LK-1: a model that was cut at its markers is cut at them again.
+/// Used where a model is captured anew: for another shape, or in evaluation mode.
+/// LK-1: an operator that uses parameters or buffers is in a stage that has them; inside a marker,
+///       where the model was cut at its markers, in that marker's stage.
+/// LK-2: values flow only from a stage to those that come behind it in the model.
+/// LK-3: whatever fits these and the memory that is written is found, if the stages are in a row;
+///       of several solutions one that leaves operators where their counterparts are
+///       (counterparts.h).
 #pragma once
+
+#include <cstdint>
+#include <string>
 
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/cut/stage_assignment.h"
@@ -10,9 +18,21 @@
 
 namespace stagecraft {
 
-/// Returns the stage of every operator: that of its namesake, where both graphs have the same row
-/// of operators. Otherwise those that use parameters or buffers go to the stage that has them, if
-/// it is one, and the others to these as operators outside of markers do (marked_stages.h).
-[[nodiscard]] StageAssignment cut_like(const Graph& graph, const CompiledProgram& model);
+/// What becomes of operators that use memory which one of them writes (memory_groups.h).
+enum class WrittenMemory : std::uint8_t {
+  InOneStage,  ///< they are in one stage
+  IsCopied     ///< likewise where no stage makes the memory; a stage that writes what another one
+               ///< made has to copy it first (copy_written.h)
+};
+
+struct LikeCut {
+  StageAssignment assignment;
+  std::string misfit;  ///< why there is none; empty where there is one
+};
+
+/// Returns a stage of the model for every operator.
+[[nodiscard]] LikeCut cut_like(const Graph& graph,
+                               const CompiledProgram& model,
+                               WrittenMemory written = WrittenMemory::InOneStage);
 
 }  // namespace stagecraft

@@ -107,10 +107,10 @@ double least_activation_bytes(const MoeOptions& m, std::int64_t samples) {
   const double tokens = f(samples) * f(m.sequence), experts = f(m.experts);
   const double capacity = std::min(std::ceil(m.capacity_factor * 2 * tokens / experts), tokens);
   // As of the Llama, and what the experts get, make and answer; who goes where, twice.
-  const double attention = tokens * 8 * f(m.dim);
+  const double attention = tokens * 10 * f(m.dim);
   const double answers = experts * capacity * (2 * f(m.dim) + 4 * f(m.ffn));
   const double routing = 2 * tokens * experts * capacity;
-  const double ends = tokens * (2 * f(m.dim) + f(m.vocabulary));
+  const double ends = tokens * (3 * f(m.dim) + f(m.vocabulary));
   return kBytes * (f(m.layers) * (attention + answers + routing) + ends);
 }
 

@@ -29,7 +29,10 @@ struct BytesField {
 inline constexpr BytesField kBytes[] = {{"fixed", &MemoryModel::fixed},
                                         {"activations", &MemoryModel::activations},
                                         {"transient", &MemoryModel::transient},
-                                        {"replayed", &MemoryModel::replayed}};
+                                        {"replayed", &MemoryModel::replayed},
+                                        {"waiting", &MemoryModel::waiting},
+                                        {"input_transient", &MemoryModel::input_transient},
+                                        {"weight_transient", &MemoryModel::weight_transient}};
 
 struct OperatorField {
   const char* name;
@@ -40,6 +43,8 @@ inline constexpr OperatorField kOperator[] = {{"forward", &OperatorCost::forward
                                               {"backward_weight", &OperatorCost::backward_weight},
                                               {"kept", &OperatorCost::kept},
                                               {"transient", &OperatorCost::transient},
+                                              {"waiting", &OperatorCost::waiting},
+                                              {"gradient", &OperatorCost::gradient},
                                               {"sums", &OperatorCost::sums},
                                               {"update", &OperatorCost::update},
                                               {"output", &OperatorCost::output},

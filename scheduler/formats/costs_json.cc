@@ -4,6 +4,8 @@
 #include <charconv>
 #include <functional>
 #include <limits>
+#include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -12,10 +14,12 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
+#include "stagecraft/scheduler/backward_times.h"
 #include "stagecraft/scheduler/formats/cell_text.h"
 #include "stagecraft/scheduler/formats/costs_fields.h"
 #include "stagecraft/scheduler/formats/fault_list.h"
 #include "stagecraft/scheduler/formats/json_reader.h"
+#include "stagecraft/scheduler/number_range.h"
 #include "stagecraft/scheduler/schedule.h"
 
 namespace stagecraft {
@@ -52,13 +56,15 @@ class CostsDocument {
             {"device", [&] { device(); }},
             {"operators", [&] { costs_.operators = operators(); }},
             {"samples", [&] { costs_.samples = samples(); }},
+            {"batch", [&] { costs_.batch = whole("batch", kLargest); }},
             {"sizes", [&] { list("sizes", [&] { size(); }); }},
             {"parameters", [&] { list("parameters", [&] { parameter(); }); }},
             {"stages", [&] { stages(); }},
             {"links", [&] { links(); }}});
     json_.finish();
-    faults_.refuse_if_any();
     place_stages();
+    place_links();
+    faults_.refuse_if_any();
     if (more_notes_ > 0) {
       notes_.push_back(fmt::format("and {} more that are not known", more_notes_));
     }
@@ -66,10 +72,18 @@ class CostsDocument {
   }
 
  private:
+  using StatedDurations = std::vector<std::pair<double Durations::*, double>>;
+
   /// What one entry of "each" states of a stage.
   struct Stage {
-    std::vector<std::pair<double Durations::*, double>> durations;
+    std::size_t at = 0;
+    StatedDurations durations;
     std::vector<std::pair<std::vector<double> MemoryModel::*, double>> bytes;
+  };
+
+  /// What an object states of a link.
+  struct StatedLink {
+    std::optional<double> latency, bandwidth;
   };
 
   /// Before all else, on a reader of its own: what the other fields mean depends on it.
@@ -340,7 +354,7 @@ class CostsDocument {
 
   void links() {
     object("\"links\"",
-           {{"usual", [&] { object("\"usual\" of \"links\"", link_fields(costs_.links.usual)); }},
+           {{"usual", [&] { object("\"usual\" of \"links\"", link_fields(usual_link_)); }},
             {"each", [&] { list("each", [&] { link_between(); }); }},
             {"edge_bytes", [&] { costs_.links.bytes = number("edge_bytes"); }},
             {"edges", [&] { list("edges", [&] { edge(); }); }}});
@@ -355,15 +369,16 @@ class CostsDocument {
   }
 
   void usual_durations() {
+    usual_at_ = json_.offset();
     object("\"usual\" of \"stages\"", kind_fields([&](double Durations::*kind, double value) {
-             costs_.stages.usual.*kind = value;
+             usual_durations_.emplace_back(kind, value);
            }));
   }
 
   void stage() {
     const std::size_t at = json_.offset();
     int number_of = -1;
-    Stage stage;
+    Stage stage{.at = at, .durations = {}, .bytes = {}};
     std::vector<Field> fields = kind_fields(
         [&](double Durations::*kind, double value) { stage.durations.emplace_back(kind, value); });
     for (const BytesField& field : kBytes) {
@@ -399,19 +414,27 @@ class CostsDocument {
     }
   }
 
-  std::vector<Field> link_fields(Link& link) {
+  std::vector<Field> link_fields(StatedLink& link) {
     return {{"latency", [&] { link.latency = number("latency"); }},
-            {"bandwidth", [&] {
-               const std::size_t at = json_.offset();
-               link.bandwidth = number("bandwidth");
-               if (link.bandwidth == 0) {
-                 json_.refuse(at, "field \"bandwidth\" wants a number above 0; nothing arrives");
-               }
-             }}};
+            {"bandwidth", [&] { link.bandwidth = bandwidth(); }}};
+  }
+
+  /// Without end where it is null: a number of JSON is finite.
+  double bandwidth() {
+    const std::size_t at = json_.offset();
+    if (json_.next() == JsonReader::Kind::Null) {
+      (void)json_.skip();
+      return std::numeric_limits<double>::infinity();
+    }
+    const double value = number("bandwidth");
+    if (value == 0) {
+      json_.refuse(at, "field \"bandwidth\" wants a number above 0; nothing arrives");
+    }
+    return value;
   }
 
   void link_between() {
-    between("links", costs_.links.each, [&](Link& link) { return link_fields(link); });
+    between("links", links_, [&](StatedLink& link) { return link_fields(link); });
   }
 
   void edge() {
@@ -439,19 +462,73 @@ class CostsDocument {
 
   /// Last, because "usual" may stand behind "each".
   void place_stages() {
+    const bool known = states_backward(usual_durations_);
+    if (const auto made = set(costs_.stages.usual, usual_durations_, usual_at_, false)) {
+      notes_.push_back(fmt::format("\"usual\" of \"stages\" {}", *made));
+    }
+    std::map<std::string, std::vector<int>> made_of;
     for (const auto& [number, stage] : stages_) {
       const auto s = static_cast<std::size_t>(number);
       if (!stage.durations.empty()) {
         costs_.stages.each.resize(s + 1, costs_.stages.usual);
-      }
-      for (const auto& [kind, value] : stage.durations) {
-        costs_.stages.each[s].*kind = value;
+        if (const auto made = set(costs_.stages.each[s], stage.durations, stage.at, known)) {
+          made_of[*made].push_back(number);
+        }
       }
       for (const auto& [field, value] : stage.bytes) {
         std::vector<double>& bytes = costs_.stages.memory.*field;
         bytes.resize(s + 1);
         bytes[s] = value;
       }
+    }
+    for (const auto& [made, numbers] : made_of) {
+      notes_.push_back(fmt::format("\"each\", {}, {}", counted("stage", ranges_of(numbers)), made));
+    }
+  }
+
+  static bool is_backward(double Durations::*kind) {
+    return kind == &Durations::backward || kind == &Durations::backward_input ||
+           kind == &Durations::backward_weight;
+  }
+  static bool states_backward(const StatedDurations& stated) {
+    return std::ranges::any_of(stated, [](const auto& one) { return is_backward(one.first); });
+  }
+
+  /// Returns how times were made that are not stated. `known`: as of set_backward().
+  std::optional<std::string> set(Durations& durations,
+                                 const StatedDurations& stated,
+                                 std::size_t at,
+                                 bool known) {
+    StatedBackward backward;
+    for (const auto& [kind, value] : stated) {
+      if (kind == &Durations::backward) {
+        backward.whole = value;
+      } else if (kind == &Durations::backward_input) {
+        backward.input = value;
+      } else if (kind == &Durations::backward_weight) {
+        backward.weight = value;
+      } else {
+        durations.*kind = value;
+      }
+    }
+    try {
+      return set_backward(durations, backward, known);
+    } catch (const Error& error) {
+      faults_.attempt([&] { json_.refuse(at, error.message()); });
+      return std::nullopt;
+    }
+  }
+
+  /// Likewise.
+  void place_links() {
+    LinkCosts& links = costs_.links;
+    const auto placed = [](const StatedLink& stated, const Link& otherwise) {
+      return Link{.latency = stated.latency.value_or(otherwise.latency),
+                  .bandwidth = stated.bandwidth.value_or(otherwise.bandwidth)};
+    };
+    links.usual = placed(usual_link_, {});
+    for (const auto& [ends, link] : links_) {
+      links.each[ends] = placed(link, links.usual);
     }
   }
 
@@ -465,7 +542,11 @@ class CostsDocument {
   std::set<std::pair<std::string, std::string>> noted_;  // by object and field
   std::set<int> operators_;                              // of the list that is read, by id
   std::set<std::string> parameters_;
+  std::size_t usual_at_ = 0;
+  StatedDurations usual_durations_;
   std::map<int, Stage> stages_;
+  StatedLink usual_link_;
+  std::map<Pair, StatedLink> links_;
 };
 
 }  // namespace

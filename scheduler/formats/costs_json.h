@@ -16,6 +16,7 @@
 ///                     "backward_weight": 2e-3,             and towards parameters
 ///                     "kept": 4e6,                         bytes: from forward to backward
 ///                     "transient": 0,                      bytes: only while it runs
+///                     "waiting": 3e6, "gradient": 1e6,     bytes: from I to W; of them, gradient
 ///                     "sums": 1e-5,                        seconds, part of the backward: adding
 ///                                                          gradients to those of other readers
 ///                     "update": 1e-4,                      seconds: of its parameters, once a step
@@ -25,6 +26,7 @@
 ///                     "parameters": ["0.weight"],          by name
 ///                     "joined": true}],                    no cut between it and the one before
 ///      "samples": 4,                                     of the microbatch of "operators",
+///      "batch": 16,                                      of a step of the data, if they say it,
 ///      "sizes": [{"samples": 8, "operators": [...]}],    and what they cost on others
 ///      "parameters": [{"name": "0.weight",
 ///                      "bytes": 1e6, "held": 4e6}],      with gradient and optimizer state
@@ -34,6 +36,9 @@
 ///                  "fixed": 4e8,                           bytes: weights, gradients, optimizer
 ///                  "activations": 2e7,                     bytes: from forward to backward
 ///                  "transient": 1e6,                       bytes: only while a task of it runs
+///                  "waiting": 1e7,                         bytes: from I to W, and only while
+///                  "input_transient": 2e6,                 I runs
+///                  "weight_transient": 1e6,                or W runs
 ///                  "recompute": 0.012,                     seconds that B and I take besides, and
 ///                  "replayed": 8e7}],                      bytes made by that, from I to W
 ///        "group": 0.025,                                 seconds of an overlap group,
@@ -47,8 +52,10 @@
 ///        "edges": [{"from": 0, "to": 2, "bytes": 2e6}]}}
 ///
 /// All but the version may be absent, and what an entry is about. Durations default to
-/// F = I = W = 1, B = 2, U = 0, recompute = 0; memory to nothing; transfers to no time. Any other
-/// unit of time will do, if it is one throughout.
+/// F = I = W = 1, B = 2, U = 0, recompute = 0; memory to nothing; transfers to no time. Of B, I and
+/// W those that are absent are made from those that are not (backward_times.h), and a note says so.
+/// An entry of "each" has what it leaves out from "usual"; a "bandwidth" of null is without end.
+/// Any other unit of time will do, if it is one throughout.
 /// CJ-1: what is written is read back equal, and what is not known is noted, never silently lost.
 #pragma once
 
@@ -66,13 +73,15 @@ inline constexpr int kCostsVersion = 1;
 struct ReadCosts {
   Costs costs;
   /// A line for each section and field that is not known, with its place: it was left out. A later
-  /// program may have written it, or somebody misspelt one; then it says which.
+  /// program may have written it, or somebody misspelt one; then it says which. And one for times
+  /// of backwards that were made from others.
   std::vector<std::string> notes;
 };
 
 /// Errors: ScheduleParse with line and column for a text that is no JSON or a version that is
 ///         missing or newer, else all at once for a field or an entry that appears twice, a stage
-///         below 0 or beyond kMaxStages, a number that is negative or no number.
+///         below 0 or beyond kMaxStages, a number that is negative or no number, one half of a
+///         backward alone or beyond the whole.
 [[nodiscard]] ReadCosts parse_costs(std::string_view text);
 
 /// Returns the costs, one operator, stage, link and edge per line; parse_costs() reads them back.

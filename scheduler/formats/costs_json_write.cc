@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -100,10 +101,13 @@ std::vector<std::string> stage_lines(const StageCosts& costs) {
   return lines;
 }
 
-std::string link_text(const Link& link) {
+/// `otherwise`: the bandwidth where none is said.
+std::string link_text(const Link& link, double otherwise) {
   std::string text = fmt::format(R"("latency": {})", link.latency);
   if (std::isfinite(link.bandwidth)) {
     text += fmt::format(R"(, "bandwidth": {})", link.bandwidth);
+  } else if (std::isfinite(otherwise)) {
+    text += R"(, "bandwidth": null)";
   }
   return text;
 }
@@ -136,11 +140,14 @@ std::string stages_text(const StageCosts& costs) {
 }
 
 std::string links_text(const LinkCosts& costs) {
-  std::string text = fmt::format(R"({{"usual": {{{}}})", link_text(costs.usual));
+  std::string text = fmt::format(R"({{"usual": {{{}}})",
+                                 link_text(costs.usual, std::numeric_limits<double>::infinity()));
   std::vector<std::string> each, edges;
   for (const auto& [ends, link] : costs.each) {
-    each.push_back(
-        fmt::format(R"({{"from": {}, "to": {}, {}}})", ends.first, ends.second, link_text(link)));
+    each.push_back(fmt::format(R"({{"from": {}, "to": {}, {}}})",
+                               ends.first,
+                               ends.second,
+                               link_text(link, costs.usual.bandwidth)));
   }
   for (const auto& [ends, bytes] : costs.edge_bytes) {
     edges.push_back(
@@ -182,6 +189,9 @@ std::string to_json(const Costs& costs) {
   add_list(text, " ", "operators", operator_lines(costs.operators));
   if (!costs.operators.empty()) {
     text += fmt::format(",\n \"samples\": {}", costs.samples);
+  }
+  if (costs.batch != 0) {
+    text += fmt::format(",\n \"batch\": {}", costs.batch);
   }
   std::vector<std::string> sizes, parameters;
   for (const auto& [samples, operators] : costs.operators_at) {

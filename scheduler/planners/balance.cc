@@ -39,7 +39,10 @@ std::vector<Recipe> wanted_recipes(const PlanRequest& request) {
   if (request.schedule) {
     return {{.chunks = request.schedule->stages() / std::max(1, request.devices)}};
   }
-  std::erase_if(wanted, [&](const Recipe& r) { return !takes_builder(request, r.builder->name); });
+  std::erase_if(wanted, [&](const Recipe& r) {
+    return !takes_builder(request, r.builder->name) ||
+           !request.allows_stages(r.chunks * request.devices);
+  });
   return wanted;
 }
 
@@ -163,9 +166,10 @@ class SizeSearch {
 
 [[noreturn]] void refuse_memory(const Tried& least, double memory) {
   throw Error(Errc::PlanInfeasible,
-              fmt::format("the cut that holds least, for {} with microbatches of {}, lacks {:.0f} "
-                          "bytes: its fullest device holds {:.0f} of {:.0f}; use more devices or "
-                          "smaller microbatches, or ask capslog",
+              fmt::format("of cuts into stages of nearly the same time, the one that holds least "
+                          "({} with microbatches of {}) lacks {:.0f} bytes: its fullest device "
+                          "holds {:.0f} of {:.0f}; use more devices or smaller microbatches, or "
+                          "ask capslog",
                           least.candidate.schedule_name,
                           least.candidate.microbatch_size,
                           least.peak - memory,
@@ -214,6 +218,13 @@ std::vector<Candidate> balance_candidates(const PlanRequest& request) {
     for (const Recipe& recipe : wanted) {
       if (tasks > 0 && tasks + search.tasks(recipe) > most) {
         continue;
+      }
+      const std::string part =
+          fmt::format("balance: {} on microbatches of {}",
+                      recipe.builder != nullptr ? recipe.name() : "the schedule given",
+                      sizes[left - 1]);
+      if (!request.proceeds(part, !found.empty())) {
+        break;
       }
       try {
         std::optional<Tried> tried = search.try_out(recipe);

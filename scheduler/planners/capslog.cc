@@ -77,6 +77,9 @@ std::vector<Candidate> capslog_candidates(const PlanRequest& request) {
   std::vector<std::pair<double, Candidate>> found;  // by peak
   std::optional<std::pair<double, Error>> lacking;  // the least peak that is too much
   for (const int samples : request.sizes()) {
+    if (!request.proceeds(fmt::format("capslog: microbatches of {}", samples), !found.empty())) {
+      break;
+    }
     const WorkGraph graph = WorkGraph::of(request.costs, samples);
     const int microbatches = request.batch / samples;
     for (const DeviceKind& kind : kKinds) {

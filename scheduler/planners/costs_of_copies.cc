@@ -10,15 +10,23 @@ Costs costs_of_copies(const Costs& of_cut, const Layout& layout) {
   made.stages.each.clear();
   made.links.edge_bytes.clear();
   MemoryModel& memory = made.stages.memory;
-  memory.fixed.clear();
-  memory.activations.clear();
-  memory.transient.clear();
+  constexpr std::vector<double> MemoryModel::*kByStage[] = {&MemoryModel::fixed,
+                                                            &MemoryModel::activations,
+                                                            &MemoryModel::transient,
+                                                            &MemoryModel::waiting,
+                                                            &MemoryModel::input_transient,
+                                                            &MemoryModel::weight_transient};
+  for (const auto list : kByStage) {
+    (memory.*list).clear();
+  }
   for (int s = 0; s < layout.stages(); ++s) {
     const std::size_t model = layout.model_stage(StageId(s)).index();
     made.stages.each.push_back(of_cut.stages.each[model]);
-    memory.fixed.push_back(of_cut.stages.memory.fixed[model]);
-    memory.activations.push_back(of_cut.stages.memory.activations[model]);
-    memory.transient.push_back(of_cut.stages.memory.transient[model]);
+    for (const auto list : kByStage) {
+      if (const std::vector<double>& bytes = of_cut.stages.memory.*list; !bytes.empty()) {
+        (memory.*list).push_back(bytes[model]);
+      }
+    }
   }
   for (const auto& [edge, bytes] : of_cut.links.edge_bytes) {
     for (int replica = 0; replica < layout.replicas(); ++replica) {

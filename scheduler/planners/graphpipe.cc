@@ -236,12 +236,18 @@ std::vector<Candidate> graphpipe_candidates(const PlanRequest& request,
   const std::vector<Kind> kinds = kinds_of(request, options);
   WorkGraphs graphs(request.costs);
   std::vector<Rated> found;
+  bool is_cut_short = false;
   const auto search = [&](const Kind& kind, SearchMode mode) -> std::optional<Rated> {
     const PartitionProblem problem = problem_of(request, graphs, kind);
     const auto partition = partition_within(request, graphs, problem, mode);
     return partition ? std::optional(rate(request, problem, *partition)) : std::nullopt;
   };
   for (const Kind& kind : kinds) {
+    if (!request.proceeds(fmt::format("graphpipe: microbatches of {}", fmt::join(kind.sizes, ", ")),
+                          !found.empty())) {
+      is_cut_short = true;
+      break;
+    }
     if (auto rated = search(kind, SearchMode::Absorbing)) {
       rated->kind = &kind;
       found.push_back(std::move(*rated));
@@ -250,13 +256,16 @@ std::vector<Candidate> graphpipe_candidates(const PlanRequest& request,
   std::ranges::stable_sort(found, {}, &Rated::seconds);
   // The exact search takes its time, and is left to those that may be the answer.
   for (std::size_t i = 0; i < std::min(kPromising, found.size()); ++i) {
+    if (!request.proceeds("graphpipe: all sets of operators", true)) {
+      break;
+    }
     if (auto rated = search(*found[i].kind, SearchMode::Auto)) {
       rated->kind = found[i].kind;
       found[i] = std::move(*rated);
     }
   }
-  std::erase_if(found, [](const Rated& rated) {
-    return rated.kind->replicas && rated.candidate.replicas.empty();
+  std::erase_if(found, [&](const Rated& rated) {
+    return !is_cut_short && rated.kind->replicas && rated.candidate.replicas.empty();
   });
   if (found.empty()) {
     refuse(request, graphs, problem_of(request, graphs, kinds.front()));
@@ -271,7 +280,8 @@ std::vector<Candidate> graphpipe_candidates(const PlanRequest& request,
 }
 
 std::vector<Candidate> graphpipe_candidates(const PlanRequest& request) {
-  return graphpipe_candidates(request, {.stage_sizes = request.stage_sizes});
+  return graphpipe_candidates(request,
+                              {.replicas = request.replicas, .stage_sizes = request.stage_sizes});
 }
 
 }  // namespace stagecraft

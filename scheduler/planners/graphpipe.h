@@ -19,7 +19,7 @@
 namespace stagecraft {
 
 struct GraphpipeOptions {
-  bool replicas = true;  ///< stages on 2, 4, 8 .. devices that share its microbatches
+  bool replicas = false;  ///< stages on 2, 4, 8 .. devices that share its microbatches
   /// Each stage has a size of its own among those of the request.
   bool stage_sizes = false;
 };
@@ -29,7 +29,8 @@ struct GraphpipeOptions {
 
 /// Returns the best candidates of all sizes of microbatch, eight at most: for every size one with
 /// and one without replicas, and one where stages have sizes of their own, if asked for. The
-/// fastest comes first; exact answers are looked for to the first two only.
+/// fastest comes first; exact answers are looked for to the first two only. Without options those
+/// of the request.
 /// Errors: PlanInfeasible where no stages fit the memory; UsageArgument for a request without
 ///         operators, devices or sizes that divide the batch.
 [[nodiscard]] std::vector<Candidate> graphpipe_candidates(const PlanRequest& request,

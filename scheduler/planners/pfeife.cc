@@ -54,7 +54,11 @@ class Patience {
 };
 
 /// The sets of one size with their cuts, each beam from the best cut of the set before.
-std::vector<Found> found_by_beams(const PlanRequest& request, const OperatorRow& row, int size) {
+/// `found_some`: with other sizes.
+std::vector<Found> found_by_beams(const PlanRequest& request,
+                                  const OperatorRow& row,
+                                  int size,
+                                  bool found_some) {
   const int microbatches = request.batch / size;
   std::vector<Found> all;
   Patience patience;
@@ -62,11 +66,18 @@ std::vector<Found> found_by_beams(const PlanRequest& request, const OperatorRow&
                                   .devices = request.devices,
                                   .microbatches = microbatches,
                                   .forward = row.times(0, row.size()).forward})) {
-    if (patience.is_spent(set)) {
+    if (patience.is_spent(set) || !request.allows_stages(set.loops * request.devices)) {
       continue;
     }
-    CutCost cost(
-        row, request.costs.links, pfeife(request.devices, microbatches, set), request.memory);
+    if (!request.proceeds(fmt::format("pfeife: {} on microbatches of {}", schedule_name(set), size),
+                          found_some || !all.empty())) {
+      break;
+    }
+    CutCost cost(row,
+                 request.costs.links,
+                 pfeife(request.devices, microbatches, set),
+                 request.memory,
+                 request.costs.device);
     CutSearchOptions options;
     if (!all.empty() && all.back().set.loops == set.loops) {
       options.starts = {all.back().cut.cuts};
@@ -78,14 +89,17 @@ std::vector<Found> found_by_beams(const PlanRequest& request, const OperatorRow&
   return all;
 }
 
-void add_sets(const PlanRequest& request, int size, CutCandidates& candidates) {
+void add_sets(const PlanRequest& request, int size, bool found_some, CutCandidates& candidates) {
   const WorkGraph graph = WorkGraph::of(request.costs, size);
   const OperatorRow row(graph);
-  std::vector<Found> all = found_by_beams(request, row, size);
+  std::vector<Found> all = found_by_beams(request, row, size, found_some);
   std::ranges::stable_sort(all, {}, [](const Found& found) { return found.cut.score; });
   for (std::size_t i = 0; i < all.size(); ++i) {
     Found& found = all[i];
-    if (i < kRefined) {
+    if (i < kRefined && request.proceeds(fmt::format("pfeife: moves of {} on microbatches of {}",
+                                                     schedule_name(found.set),
+                                                     size),
+                                         true)) {
       found.cut = refine_cut(found.cost, std::move(found.cut));
     }
     candidates.add(found.cost, found.cut, schedule_name(found.set));
@@ -119,7 +133,7 @@ std::vector<Candidate> pfeife_candidates(const PlanRequest& request) {
   }
   CutCandidates candidates;
   for (const int size : request.sizes()) {
-    add_sets(request, size, candidates);
+    add_sets(request, size, size != request.sizes().front(), candidates);
   }
   return std::move(candidates).take(request.memory);
 }

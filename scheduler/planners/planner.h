@@ -4,15 +4,18 @@
 ///     const std::vector<Candidate> found = find_planner("pfeife").search(request);
 ///
 /// What a planner returns is judged by the one simulator, whatever it thought of it itself
-/// (proposal.h). Pure: equal requests give equal answers; no I/O, clock or globals. Any thread.
+/// (proposal.h). Pure: equal requests give equal answers, unless `goes_on` ends a search; no I/O,
+/// clock or globals. Any thread.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "stagecraft/scheduler/costs.h"
@@ -31,6 +34,7 @@ struct PlanRequest {
   /// that were measured and divide it.
   std::vector<int> microbatch_sizes;
   bool stage_sizes = false;  ///< stages may take microbatches of different sizes
+  bool replicas = false;     ///< of single stages, which no trainer runs
   /// Rows compute and communicate by turns (pfeife/phase_barriers.h).
   bool phases = false;
   /// Every plan keeps them; schedules that cannot are no candidates.
@@ -39,6 +43,20 @@ struct PlanRequest {
   /// The schedule is given, and only the cut is asked for: a builder's name, or a schedule.
   std::optional<std::string> builder;
   std::optional<Schedule> schedule;
+  int most_stages = 0;  ///< 0: as many as a planner likes
+  /// Operators by id, with the device on which each is wanted. Planners do not look at them, and
+  /// keep together those that are joined in the costs.
+  std::vector<std::pair<int, int>> pinned;
+  /// Told what is searched next. Answers false once the search has taken long enough.
+  std::function<bool(std::string_view what)> goes_on;
+
+  /// Whether a search is to begin with its next part: it is if it has found nothing yet.
+  [[nodiscard]] bool proceeds(std::string_view what, bool found_some) const {
+    return !goes_on || goes_on(what) || !found_some;
+  }
+  [[nodiscard]] bool allows_stages(int stages) const {
+    return most_stages == 0 || stages <= most_stages;
+  }
 
   /// Errors: UsageArgument for no devices or batch, sizes that do not divide the batch.
   [[nodiscard]] std::vector<int> sizes() const;

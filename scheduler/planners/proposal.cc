@@ -1,6 +1,7 @@
 #include "stagecraft/scheduler/planners/proposal.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -10,8 +11,14 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/placement.h"
+#include "stagecraft/scheduler/planners/constrained_search.h"
 #include "stagecraft/scheduler/planners/costs_of_copies.h"
+#include "stagecraft/scheduler/planners/device_order.h"
+#include "stagecraft/scheduler/planners/early_values.h"
 #include "stagecraft/scheduler/planners/kept_orders.h"
+#include "stagecraft/scheduler/planners/least_memory.h"
+#include "stagecraft/scheduler/planners/pfeife.h"
+#include "stagecraft/scheduler/planners/pfeife/given_schedule.h"
 #include "stagecraft/scheduler/planners/registry.h"
 #include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/scheduler/validate.h"
@@ -139,8 +146,15 @@ Costs Judge::stage_costs(const Candidate& candidate, const Layout& layout) {
     const StageWork work = work_of(graphs_.on(samples), candidate.stages[s]);
     if (samples != candidate.microbatch_size) {
       made.stages.each[s] = durations_of(work, request_->costs.device);
-      made.stages.memory.activations[s] *= static_cast<double>(samples) / candidate.microbatch_size;
-      made.stages.memory.transient[s] = work.transient;
+      MemoryModel& memory = made.stages.memory;
+      const double share = static_cast<double>(samples) / candidate.microbatch_size;
+      memory.activations[s] *= share;
+      memory.transient[s] = work.transient;
+      if (s < memory.waiting.size()) {
+        memory.waiting[s] *= share;
+        memory.input_transient[s] = work.input_transient;
+        memory.weight_transient[s] = work.weight_transient;
+      }
     }
     made.stages.each[s].update += all_reduce_seconds(
         work.parameters, request_->costs.links.usual, replicas * layout.replicas());
@@ -190,9 +204,10 @@ PlanProposal Judge::propose(const Candidate& candidate) {
   }
   made.update = *std::ranges::max_element(update);
   made.step = timeline.makespan + made.update + request_->costs.device.step;
-  for (const RowTimeline& row : timeline.rows) {
-    made.busy.push_back(row.busy);
-    made.bytes.push_back(row.peak_bytes);
+  made.bytes = peaks_with_early_values(timeline, schedule, made.graph, made.costs.links);
+  for (std::size_t row = 0; row < timeline.rows.size(); ++row) {
+    made.busy.push_back(timeline.rows[row].busy);
+    made.early.push_back(made.bytes[row] - timeline.rows[row].peak_bytes);
   }
   made.fits = made.needs() <= request_->memory;
   made.binds = bottleneck_of(made, timeline);
@@ -238,61 +253,164 @@ std::optional<std::string> add_judged(Judge& judge,
   return reason;
 }
 
-}  // namespace
+bool is_constrained(const PlanRequest& request) {
+  return request.most_stages > 0 || !request.pinned.empty();
+}
 
-std::vector<PlanProposal> propose(const PlanRequest& request, std::string_view planner) {
-  Judge judge(request);
-  PlanRequest searched = request;
-  searched.memory = usable(request.memory);
-  std::vector<PlanProposal> all;
-  std::vector<std::string> reasons;
-  bool lacks_memory = false;
-  for (const PlannerInfo& info : planners()) {
-    if (planner != "auto" && info.name != find_planner(planner).name) {
-      continue;
+/// Looks for a better order of devices of the best proposals, where it matters.
+void order_devices(Judge& judge, const PlanRequest& request, std::vector<PlanProposal>& all) {
+  constexpr std::size_t kOrdered = 8;
+  constexpr int kMostTries = 400;
+  if (request.schedule || !links_differ(request.costs.links, request.devices)) {
+    return;
+  }
+  int tries = kMostTries;
+  for (std::size_t i = 0; i < std::min(kOrdered, all.size()); ++i) {
+    if (!request.proceeds(
+            fmt::format("the order of devices for {}", all[i].candidate.schedule_name), true)) {
+      break;
     }
-    if (const auto reason = info.refuses(searched)) {
-      reasons.push_back(fmt::format("{}: {}", info.name, *reason));
-      continue;
+    all[i] = best_device_order(judge, request, std::move(all[i]), tries);
+  }
+  sort_best_first(all);
+}
+
+/// What all planners together have found for one request.
+class Proposals {
+ public:
+  Proposals(const PlanRequest& request, std::string_view planner)
+      : request_(request), judge_(request), searched_(request), planner_(planner) {
+    searched_.memory = usable(request.memory);
+  }
+
+  void ask_planners() {
+    for (const PlannerInfo& info : planners()) {
+      if (planner_ != "auto" && info.name != find_planner(planner_).name) {
+        continue;
+      }
+      if (const auto reason = info.refuses(searched_)) {
+        reasons_.push_back(fmt::format("{}: {}", info.name, *reason));
+        continue;
+      }
+      if (!searched_.proceeds(fmt::format("{} begins", info.name), !all_.empty())) {
+        return;
+      }
+      add(info.name, [&] { return constrained_search(info.search, searched_); });
     }
+  }
+
+  /// The search of cuts that a schedule gets which somebody names, for those that look best, or for
+  /// all where nothing fits; then stages that hold little, whatever time they take.
+  void look_closer() {
+    if (planner_ != "auto" || request_.schedule || pfeife_refuses(searched_)) {
+      return;
+    }
+    if (!request_.builder && searched_.proceeds("further cuts for builders", !all_.empty())) {
+      const CutEffort effort = lacks_all() ? CutEffort::most() : CutEffort{};
+      try_further("builders", [&] {
+        return constrained_search(
+            [&](const PlanRequest& seen) { return best_cuts_of_builders(seen, effort); },
+            searched_);
+      });
+    }
+    if (lacks_all() && takes_builder(request_, "1f1b") &&
+        searched_.proceeds("the least memory", !all_.empty())) {
+      try_further("least memory",
+                  [&] { return constrained_search(least_memory_candidates, searched_); });
+    }
+  }
+
+  [[nodiscard]] std::vector<PlanProposal> take() && {
+    sort_best_first(all_);
+    order_devices(judge_, request_, all_);
+    if (!any_fits()) {
+      refuse();
+    }
+    return std::move(all_);
+  }
+
+ private:
+  template <class Search>
+  void add(std::string_view whose, Search&& search) {
     try {
-      if (const auto reason = add_judged(judge, info.search(searched), all)) {
-        reasons.push_back(fmt::format("{}: {}", info.name, *reason));
+      if (const auto reason = add_judged(judge_, search(), all_)) {
+        reasons_.push_back(fmt::format("{}: {}", whose, *reason));
       }
     } catch (const Error& error) {
       if (error.code() != Errc::PlanInfeasible) {
         throw;
       }
-      lacks_memory = true;
-      reasons.push_back(fmt::format("{}: {}", info.name, error.what()));
+      lacks_memory_ = true;
+      reasons_.push_back(fmt::format("{}: {}", whose, error.what()));
     }
   }
-  sort_best_first(all);
-  if (all.empty() || !all.front().fits) {
-    if (!all.empty()) {
-      const PlanProposal& least = *std::ranges::min_element(all, {}, &PlanProposal::needs);
-      lacks_memory = true;
-      reasons.push_back(
+
+  /// What refuses here takes nothing from what planners have found.
+  template <class Search>
+  void try_further(std::string_view whose, Search&& search) {
+    try {
+      add(whose, search);
+    } catch (const Error& error) {
+      if (error.code() == Errc::Internal || error.code() == Errc::ScheduleInvalid) {
+        throw;
+      }
+      reasons_.push_back(fmt::format("{}: {}", whose, error.what()));
+    }
+  }
+
+  [[nodiscard]] bool lacks_all() const { return std::isfinite(request_.memory) && !any_fits(); }
+  [[nodiscard]] bool any_fits() const {
+    return std::ranges::any_of(all_, [](const PlanProposal& p) { return p.fits; });
+  }
+
+  [[noreturn]] void refuse() {
+    if (!all_.empty()) {
+      const PlanProposal& least = *std::ranges::min_element(all_, {}, &PlanProposal::needs);
+      lacks_memory_ = true;
+      reasons_.push_back(
           fmt::format("the least that any cut found holds is {:.0f} bytes, on device "
                       "{} of {}, {:.0f} more than there are",
                       least.needs(),
                       least.fullest(),
                       least.candidate.schedule_name,
-                      least.needs() - request.memory));
+                      least.needs() - request_.memory));
     }
-    throw Error(
-        lacks_memory ? Errc::PlanInfeasible : Errc::UsageArgument,
-        fmt::format("no plan {}:\n  {}\n{}",
-                    lacks_memory ? fmt::format("fits the devices with a margin of {:.0f} %",
-                                               100 * kMemoryMargin)
-                                 : "was made",
-                    fmt::join(reasons, "\n  "),
-                    lacks_memory ? "use more devices, devices with more memory, or smaller "
-                                   "microbatches"
-                    : request.orders.empty() ? "ask another planner, or --planner auto"
-                                             : "give orders that their schedules can keep"));
+    const std::string whose = planner_ == "auto" ? "" : fmt::format(" of {}", planner_);
+    if (lacks_memory_) {
+      throw Error(
+          Errc::PlanInfeasible,
+          fmt::format("no plan{} fits the devices{} with a margin of {:.0f} %:\n  {}\n{}use "
+                      "more devices, devices with more memory, or smaller microbatches",
+                      whose,
+                      is_constrained(request_) ? " and what is asked of stages" : "",
+                      100 * kMemoryMargin,
+                      fmt::join(reasons_, "\n  "),
+                      whose.empty() ? "" : "ask planner auto, which tries more, or "));
+    }
+    throw Error(Errc::UsageArgument,
+                fmt::format("no plan{} was made:\n  {}\n{}",
+                            whose,
+                            fmt::join(reasons_, "\n  "),
+                            request_.orders.empty() ? "ask another planner, or --planner auto"
+                                                    : "give orders that their schedules can keep"));
   }
-  return all;
+
+  const PlanRequest& request_;
+  Judge judge_;
+  PlanRequest searched_;  // in the memory that predictions may fill
+  std::string_view planner_;
+  std::vector<PlanProposal> all_;
+  std::vector<std::string> reasons_;
+  bool lacks_memory_ = false;
+};
+
+}  // namespace
+
+std::vector<PlanProposal> propose(const PlanRequest& request, std::string_view planner) {
+  Proposals proposals(request, planner);
+  proposals.ask_planners();
+  proposals.look_closer();
+  return std::move(proposals).take();
 }
 
 std::string to_string(const Bottleneck& bottleneck) {

@@ -55,6 +55,7 @@ struct PlanProposal {
   std::vector<Task> critical_path;
   std::vector<double> busy;   ///< by row: computing before the update
   std::vector<double> bytes;  ///< by row: most at once, as predicted
+  std::vector<double> early;  ///< of it: by row, for values that come before they are taken
   bool fits = true;           ///< in the request's memory, with the margin
   Bottleneck binds;
   double bound = 0;  ///< no step of this batch on these devices is shorter

@@ -20,6 +20,8 @@ constexpr double OperatorCost::*kFigures[] = {&OperatorCost::forward,
                                               &OperatorCost::backward_weight,
                                               &OperatorCost::update,
                                               &OperatorCost::kept,
+                                              &OperatorCost::waiting,
+                                              &OperatorCost::gradient,
                                               &OperatorCost::output,
                                               &OperatorCost::input};
 
@@ -173,6 +175,7 @@ void WorkGraph::add_operator(const std::string& name) {
 void WorkGraph::add_figures(const OperatorCost& figures) {
   OperatorCost& op = operators_.back();
   op.transient = std::max(op.transient, op.kept + figures.transient);
+  knows_waiting_ = knows_waiting_ || figures.waiting > 0;
   for (double OperatorCost::*const figure : kFigures) {
     op.*figure += figures.*figure;
   }
@@ -229,6 +232,40 @@ StageOperators consecutive_stages(std::span<const int> ends) {
   return stages;
 }
 
+void add_halves(const OperatorCost& cost, StageWork& work) {
+  const double alone = std::max(0.0, cost.transient - cost.kept);
+  work.weight_transient = std::max(work.weight_transient, alone - work.waiting);
+  work.input_transient = std::max(work.input_transient, work.gradients + alone);
+  work.gradients += cost.gradient;
+  work.input_transient = std::max(work.input_transient, work.gradients);
+  work.waiting += cost.waiting;
+}
+
+void put_memory(const WorkGraph& graph,
+                const StageWork& work,
+                std::size_t stage,
+                MemoryModel& memory) {
+  const auto put = [&](std::vector<double> MemoryModel::*list, double bytes) {
+    (memory.*list).resize(std::max((memory.*list).size(), stage + 1));
+    (memory.*list)[stage] = bytes;
+  };
+  put(&MemoryModel::fixed, work.held);
+  put(&MemoryModel::activations, work.kept + work.input);
+  put(&MemoryModel::transient, work.transient);
+  if (graph.knows_waiting()) {
+    put(&MemoryModel::waiting, work.waiting + work.input);
+    put(&MemoryModel::input_transient, work.input_transient);
+    put(&MemoryModel::weight_transient, work.weight_transient);
+  }
+}
+
+void add_received(double bytes, std::size_t stage, MemoryModel& memory) {
+  memory.activations[stage] += bytes;
+  if (stage < memory.waiting.size()) {
+    memory.waiting[stage] += bytes;
+  }
+}
+
 StageWork work_of(const WorkGraph& graph, std::span<const int> operators) {
   StageWork work;
   std::set<int> parameters;
@@ -244,6 +281,9 @@ StageWork work_of(const WorkGraph& graph, std::span<const int> operators) {
     parameters.insert(graph.parameters(op).begin(), graph.parameters(op).end());
   }
   work.transient = std::max(0.0, work.transient - work.kept);
+  for (std::size_t i = operators.size(); i-- > 0;) {
+    add_halves(graph.at(operators[i]), work);
+  }
   for (const int p : parameters) {
     work.parameters += graph.all_parameters()[static_cast<std::size_t>(p)].bytes;
     work.held += graph.all_parameters()[static_cast<std::size_t>(p)].held;
@@ -289,6 +329,9 @@ StageGraph stage_graph_of(const WorkGraph& graph, const StageOperators& stages) 
   }
   StageGraph made =
       StageGraph::from_edges(static_cast<int>(stages.size()), {edges.begin(), edges.end()});
+  for (StageId s(0); s.value < made.size(); ++s.value) {
+    made.set_needs_input_grad(s, !made.preds(s).empty());
+  }
   std::vector<std::set<int>> users(graph.all_parameters().size());
   for (int op = 0; op < graph.size(); ++op) {
     for (const int p : graph.parameters(op)) {
@@ -316,12 +359,10 @@ Costs costs_of(const Costs& costs, const WorkGraph& graph, const StageOperators&
   for (const std::vector<int>& operators : stages) {
     const StageWork work = work_of(graph, operators);
     made.stages.each.push_back(durations_of(work, costs.device));
-    memory.fixed.push_back(work.held);
-    memory.activations.push_back(work.kept + work.input);
-    memory.transient.push_back(work.transient);
+    put_memory(graph, work, made.stages.each.size() - 1, memory);
   }
   const std::vector<int> stage = stage_of_operator(graph, stages);
-  std::vector<bool> receives(stages.size(), false);
+  std::vector<bool> receives(stages.size(), false);  // as stage_graph_of() has it
   for (const WorkGraph::Result& result : graph.results()) {
     const int from = stage[static_cast<std::size_t>(result.producer)];
     std::set<int> readers;
@@ -331,14 +372,14 @@ Costs costs_of(const Costs& costs, const WorkGraph& graph, const StageOperators&
     readers.erase(from);
     for (const int to : readers) {
       made.links.edge_bytes[{from, to}] += result.bytes;
-      memory.activations[static_cast<std::size_t>(to)] += result.bytes;
+      add_received(result.bytes, static_cast<std::size_t>(to), memory);
       receives[static_cast<std::size_t>(to)] = true;
     }
   }
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    if (!receives[s]) {  // nobody waits for a gradient of its inputs: W does all
+    if (!receives[s]) {  // its inputs need no gradient: W does all
       Durations& durations = made.stages.each[s];
-      durations.backward_input = costs.device.task;
+      durations.backward_input = 0;
       durations.backward_weight = durations.backward;
     }
   }

@@ -46,6 +46,8 @@ class WorkGraph {
 
   [[nodiscard]] int size() const { return static_cast<int>(operators_.size()); }
   [[nodiscard]] int samples() const { return samples_; }
+  /// Whether the costs say what waits between I and W.
+  [[nodiscard]] bool knows_waiting() const { return knows_waiting_; }
   /// What costs say of `reads` and `parameters` is in edges() and parameters().
   [[nodiscard]] const OperatorCost& at(int op) const {
     return operators_[static_cast<std::size_t>(op)];
@@ -85,6 +87,7 @@ class WorkGraph {
   std::vector<ParameterCost> all_parameters_;
   std::vector<std::vector<int>> preds_, succs_;
   int samples_ = 1;
+  bool knows_waiting_ = false;
 };
 
 /// By operator, the longest way through those before it on which what it reads depends. `time`: of
@@ -108,13 +111,30 @@ struct StageWork {
   double backward_weight = 0;
   double update = 0;
   double kept = 0;
-  double transient = 0;   ///< most at once beyond what is kept, whichever operator runs
-  double parameters = 0;  ///< bytes, each once
-  double held = 0;        ///< of them, with gradients and what the optimizer keeps
+  double transient = 0;         ///< most at once beyond what is kept, whichever operator runs
+  double waiting = 0;           ///< between I and W
+  double gradients = 0;         ///< part of it
+  double input_transient = 0;   ///< most at once beyond what is kept, while I runs
+  double weight_transient = 0;  ///< beyond what waits, while W runs
+  double parameters = 0;        ///< bytes, each once
+  double held = 0;              ///< of them, with gradients and what the optimizer keeps
   double input = 0;
 
   [[nodiscard]] double backward() const { return backward_input + backward_weight; }
 };
+
+/// Adds what the operator holds of the two halves of a backward. I goes back through a stage and
+/// frees nothing until its end, while gradients for W add up; W frees operator by operator.
+/// Requires: called for the operators of a stage from the last to the first.
+void add_halves(const OperatorCost& cost, StageWork& work);
+
+/// Puts down what the stage holds, but for what it receives.
+void put_memory(const WorkGraph& graph,
+                const StageWork& work,
+                std::size_t stage,
+                MemoryModel& memory);
+/// Adds what the stage receives, which stays until the end of its backward.
+void add_received(double bytes, std::size_t stage, MemoryModel& memory);
 
 /// The stages by the operators' ids in the costs.
 [[nodiscard]] StageOperators ids_of(const WorkGraph& graph, const StageOperators& stages);
@@ -143,12 +163,14 @@ class WorkGraphs {
 /// What its tasks take on such a device, where a gradient leaves its inputs.
 [[nodiscard]] Durations durations_of(const StageWork& work, const CostDevice& device);
 
-/// The stages' own graph: an edge where a result passes, parameters that several use tied.
+/// The stages' own graph: an edge where a result passes, parameters that several use tied. A stage
+/// that reads of no other owes no gradient: the input half of its backward does nothing.
 /// Requires: every operator is in one stage. A cycle is representable (SG-2).
 [[nodiscard]] StageGraph stage_graph_of(const WorkGraph& graph, const StageOperators& stages);
 
 /// What these stages cost, for the simulator; device and links are those of `costs`. A stage keeps
-/// what it receives until its backward, beside what its operators keep.
+/// what it receives until its backward, beside what its operators keep. If a stage owes no
+/// gradient, W takes the time of the whole backward, as settle_halves() has it.
 [[nodiscard]] Costs costs_of(const Costs& costs,
                              const WorkGraph& graph,
                              const StageOperators& stages);

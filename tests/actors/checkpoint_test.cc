@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <tuple>
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/complex.h>
@@ -14,6 +15,7 @@
 #include <ATen/ops/imag.h>
 #include <ATen/ops/quantize_per_tensor.h>
 
+#include "stagecraft/actors/sha256.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/support/catch.h"
@@ -30,7 +32,30 @@ Checkpoint example() {
           .optimizer = "adamw",
           .tensors = {{"weight:a", at::arange(6, at::kFloat).view({2, 3})},
                       {"buffer:count", at::full({}, 5, at::kLong)},
-                      {"weight:none", at::arange(0, at::kFloat)}}};
+                      {"weight:none", at::arange(0, at::kFloat)}},
+          .processors = {"AVX2 AuthenticAMD", "AVX512 GenuineIntel"}};
+}
+
+/// The file as version 1 had it: without processors, which end the header.
+std::string as_version_1(const std::string& whole) {
+  constexpr std::size_t kPreamble = 24, kAlignment = 64;
+  const auto header = static_cast<std::size_t>(static_cast<unsigned char>(whole[16])) +
+                      (static_cast<std::size_t>(static_cast<unsigned char>(whole[17])) << 8U);
+  const auto aligned = [](std::size_t at) {
+    return (at + kAlignment - 1) / kAlignment * kAlignment;
+  };
+  const std::string content = whole.substr(0, whole.size() - std::tuple_size_v<Sha256::Digest>);
+  std::string old = content.substr(0, kPreamble + header - 1);  // of an empty list
+  old[8] = 1;
+  old[16] = static_cast<char>((header - 1) & 0xFFU);
+  old[17] = static_cast<char>((header - 1) >> 8U);
+  old[kPreamble] = '\x94';  // an array of 4
+  old.resize(aligned(old.size()));
+  old += content.substr(aligned(kPreamble + header));
+  Sha256 sha;
+  sha.add(old);
+  const Sha256::Digest digest = sha.finish();
+  return old + std::string(reinterpret_cast<const char*>(digest.data()), digest.size());
 }
 
 ExpectedState expected() {
@@ -69,7 +94,30 @@ TEST_CASE("what is written to a checkpoint is read back", "[actors][checkpoint]"
     CHECK(read.tensors[i].tensor.scalar_type() == example().tensors[i].tensor.scalar_type());
     CHECK(at::equal(read.tensors[i].tensor, example().tensors[i].tensor));
   }
+  CHECK(read.processors == example().processors);
   CHECK(message_of(read, expected()).empty());
+}
+
+TEST_CASE("a checkpoint of version 1 is read, and knows no processors", "[actors][checkpoint]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  Checkpoint unnamed = example();
+  unnamed.processors.clear();
+  write_checkpoint(path, unnamed);
+  write_bytes(path, as_version_1(tests::read_text_file(path)));
+  const Checkpoint read = read_checkpoint(path);
+  CHECK(read.processors.empty());
+  CHECK(message_of(read, expected()).empty());
+  CHECK(at::equal(read.tensors[0].tensor, example().tensors[0].tensor));
+}
+
+TEST_CASE("processors are compared where both sides know theirs", "[actors][checkpoint]") {
+  CHECK(other_processors({"AVX2"}, {"AVX2"}).empty());
+  CHECK(other_processors({}, {"AVX2"}).empty());
+  CHECK(other_processors({"AVX2"}, {}).empty());
+  CHECK_THAT(other_processors({"AVX2", "AVX512"}, {"AVX2"}),
+             Catch::Matchers::ContainsSubstring("computed with AVX2 and AVX512") &&
+                 Catch::Matchers::ContainsSubstring("these compute with AVX2:"));
 }
 
 TEST_CASE("a checkpoint takes the place of an older one and leaves nothing beside it (CK-1)",

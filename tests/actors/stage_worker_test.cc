@@ -94,7 +94,7 @@ struct Fixture {
   }
 
   const Program program = tiny_program();
-  const InprocNetwork network{1};
+  const InprocNetwork network{2};
   const std::shared_ptr<Transport> here = network.endpoint(kDriver);
   const std::shared_ptr<WorkerDesk> desk = std::make_shared<WorkerDesk>();
   std::shared_ptr<const Plan> train;
@@ -245,6 +245,20 @@ TEST_CASE("a worker that waits for a state says that it waits for the driver", "
   rank.join();
   CHECK(told);
   CHECK(code_of(taken.error) == Errc::TransportClosed);
+}
+
+TEST_CASE("a rank waits for another one's copy until the epoch of the request is over (DT-1)",
+          "[actors][worker]") {
+  Fixture f;
+  REQUIRE(f.load().error.empty());
+  StateTaken taken;
+  std::thread rank([&] { taken = f.worker->take_state({.from = Rank(1), .epoch = Epoch(3)}); });
+  const bool told =
+      eventually([&] { return f.desk->progress->waits.missing() == std::vector{Rank(1)}; });
+  f.desk->transport->advance(PlanId(), Epoch(4), Error(Errc::WorkerLost, "the test lost it"));
+  rank.join();
+  CHECK(told);
+  CHECK(code_of(taken.error) == Errc::WorkerAborted);
 }
 
 TEST_CASE("the state a worker sends is a copy", "[actors][worker]") {

@@ -33,7 +33,7 @@ Program compile_attached(const AttachedLambda::Body& body) {
   return compile(module, {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = 2});
 }
 
-std::string refusal(const AttachedLambda::Body& body) {
+std::string capture_refusal(const AttachedLambda::Body& body) {
   try {
     (void)compile_attached(body);
   } catch (const Error& e) {
@@ -120,16 +120,16 @@ struct Hoarder : torch::autograd::Function<Hoarder> {
 };
 
 TEST_CASE("a custom function that cannot be kept is refused by name", "[compiler][attachments]") {
-  CHECK_THAT(refusal([](AttachedLambda& m, torch::Tensor x) {
+  CHECK_THAT(capture_refusal([](AttachedLambda& m, torch::Tensor x) {
                return Dirty::apply(torch::matmul(x, m.weight)).sin();
              }),
              ContainsSubstring("Dirty") && ContainsSubstring("mark_dirty"));
   CHECK_THAT(
-      refusal([](AttachedLambda& m, torch::Tensor x) {
+      capture_refusal([](AttachedLambda& m, torch::Tensor x) {
         return HalfDifferentiable::apply(torch::matmul(x, m.weight))[0].sin();
       }),
       ContainsSubstring("HalfDifferentiable") && ContainsSubstring("mark_non_differentiable"));
-  CHECK_THAT(refusal([](AttachedLambda& m, torch::Tensor x) {
+  CHECK_THAT(capture_refusal([](AttachedLambda& m, torch::Tensor x) {
                return Hoarder::apply(torch::matmul(x, m.weight)).sin();
              }),
              ContainsSubstring("Hoarder") && ContainsSubstring("save_for_backward"));
@@ -148,7 +148,7 @@ TEST_CASE(
     "gradients that differ from the module's on a second microbatch are refused, naming the "
     "parameter",
     "[compiler][attachments]") {
-  CHECK_THAT(refusal([](AttachedLambda& m, torch::Tensor x) {
+  CHECK_THAT(capture_refusal([](AttachedLambda& m, torch::Tensor x) {
                return Moody::apply(torch::matmul(x, m.weight));
              }),
              ContainsSubstring("the gradient of weight on a second microbatch differs"));
@@ -161,13 +161,13 @@ struct PostHook : torch::autograd::FunctionPostHook {
 };
 
 TEST_CASE("hooks that cannot be kept are refused", "[compiler][attachments]") {
-  CHECK_THAT(refusal([](AttachedLambda& m, torch::Tensor x) {
+  CHECK_THAT(capture_refusal([](AttachedLambda& m, torch::Tensor x) {
                const auto y = torch::matmul(x, m.weight);
                y.grad_fn()->add_post_hook(std::make_unique<PostHook>());
                return y;
              }),
              ContainsSubstring("a hook of its own") && ContainsSubstring("register_hook"));
-  CHECK_THAT(refusal([](AttachedLambda& m, torch::Tensor x) {
+  CHECK_THAT(capture_refusal([](AttachedLambda& m, torch::Tensor x) {
                auto y = torch::matmul(x, m.weight);
                y.register_hook([](torch::Tensor g) { return g * 2; });
                return y.add_(1) * 2;

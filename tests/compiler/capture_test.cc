@@ -39,7 +39,7 @@ Program compile_lambda(const Lambda::Body& body) {
                   .microbatches = 2});
 }
 
-std::string refusal(const Lambda::Body& body) {
+std::string lambda_refusal(const Lambda::Body& body) {
   try {
     (void)compile_lambda(body);
   } catch (const Error& e) {
@@ -97,33 +97,34 @@ TEST_CASE("an outside tensor without a gradient is lifted, one with a gradient i
   CHECK(torch::equal(program.compiled().graph.constants[0], outside));
 
   const auto trainable = torch::randn({4}, torch::requires_grad());
-  CHECK_THAT(
-      refusal([&](Lambda& m, torch::Tensor x) { return torch::matmul(x, m.weight) + trainable; }),
-      ContainsSubstring("requires a gradient") && ContainsSubstring("only"));
+  CHECK_THAT(lambda_refusal([&](Lambda& m, torch::Tensor x) {
+               return torch::matmul(x, m.weight) + trainable;
+             }),
+             ContainsSubstring("requires a gradient") && ContainsSubstring("only"));
 }
 
 TEST_CASE("reads of values that depend on the input are refused", "[compiler][capture]") {
-  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
+  CHECK_THAT(lambda_refusal([](Lambda& m, torch::Tensor x) {
                return torch::matmul(x, m.weight) * x.sum().item<float>();
              }),
              ContainsSubstring("item") && ContainsSubstring("\"only\""));
-  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
+  CHECK_THAT(lambda_refusal([](Lambda& m, torch::Tensor x) {
                return (x.sum() > 0).is_nonzero() ? torch::matmul(x, m.weight) : x + m.weight.sum();
              }),
              ContainsSubstring("is_nonzero") && ContainsSubstring("\"only\""));
-  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
+  CHECK_THAT(lambda_refusal([](Lambda& m, torch::Tensor x) {
                return torch::allclose(x, x) ? torch::matmul(x, m.weight) : x;
              }),
              ContainsSubstring("allclose"));
 }
 
 TEST_CASE("shapes that depend on values are refused, fixed ones are not", "[compiler][capture]") {
-  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
+  CHECK_THAT(lambda_refusal([](Lambda& m, torch::Tensor x) {
                const auto h = torch::matmul(x, m.weight);
                return h + h.masked_select(h > 0).sum();
              }),
              ContainsSubstring("masked_select") && ContainsSubstring("\"only\""));
-  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
+  CHECK_THAT(lambda_refusal([](Lambda& m, torch::Tensor x) {
                const auto h = torch::matmul(x, m.weight);
                return h + h.index({h > 0}).sum();
              }),
@@ -153,34 +154,80 @@ TEST_CASE("a buffer that nothing writes may decide", "[compiler][capture]") {
   const auto select = [](const torch::Tensor& x, const torch::Tensor& mask) {
     return x.index({Slice(), mask});
   };
-  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
+  CHECK_THAT(lambda_refusal([](Lambda& m, torch::Tensor x) {
                const auto times = (x.select(0, 0) > -100).to(torch::kLong);
                return torch::repeat_interleave(torch::matmul(x, m.weight), times, 1);
              }),
              ContainsSubstring("aten::repeat_interleave"));
-  CHECK_THAT(refusal([&](Lambda& m, torch::Tensor x) {
+  CHECK_THAT(lambda_refusal([&](Lambda& m, torch::Tensor x) {
                const auto h = select(torch::matmul(x, m.weight), m.buffer > 0);
                m.buffer.mul_(2);
                return h;
              }),
              ContainsSubstring("buffer") && ContainsSubstring("decides a shape"));
-  CHECK_THAT(refusal([&](Lambda& m, torch::Tensor x) {
+  CHECK_THAT(lambda_refusal([&](Lambda& m, torch::Tensor x) {
                m.buffer.mul_(2);
                return select(torch::matmul(x, m.weight), m.buffer > 0);
              }),
              ContainsSubstring("aten::index"));
-  CHECK_THAT(refusal([&](Lambda& m, torch::Tensor x) {
+  CHECK_THAT(lambda_refusal([&](Lambda& m, torch::Tensor x) {
                return select(torch::matmul(x, m.weight), torch::rand({4}) > 0.5);
              }),
              ContainsSubstring("aten::index"));
 }
 
 TEST_CASE("reads that no operator shows differ on a second microbatch", "[compiler][capture]") {
-  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
+  CHECK_THAT(lambda_refusal([](Lambda& m, torch::Tensor x) {
                const auto factor = x.accessor<float, 2>()[0][0];
                return torch::matmul(x, m.weight) * factor;
              }),
              ContainsSubstring("second microbatch"));
+}
+
+TEST_CASE("a module whose answer depends on how often it was called is refused",
+          "[compiler][capture]") {
+  for (const int call : {2, 3, 4}) {
+    CAPTURE(call);
+    const std::string message = refusal([call, n = 0](Lambda& m, torch::Tensor x) mutable {
+      const double factor = ++n >= call ? 2.0 : 1.0;
+      return torch::matmul(x, m.weight) * factor;
+    });
+    CHECK_THAT(message,
+               ContainsSubstring(call == 3 ? "how often the module was called"
+                                           : "state outside of registered buffers"));
+  }
+}
+
+/// One weight, used twice.
+struct UsedTwice : torch::nn::Module {
+  torch::Tensor weight{register_parameter("weight", torch::randn({6, 6}))};
+  torch::Tensor forward(const torch::Tensor& x) {
+    return torch::matmul(torch::tanh(torch::matmul(x, weight)), weight);
+  }
+};
+
+TEST_CASE("autocast with its cache on, as it is by default, takes a weight that is used twice",
+          "[compiler][capture]") {
+  UsedTwice module;
+  at::autocast::set_autocast_enabled(at::kCPU, true);
+  at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+  REQUIRE(at::autocast::is_autocast_cache_enabled());
+  const auto x = torch::randn({4, 6});
+  std::string failure;
+  try {
+    const Program program =
+        compile(module,
+                {.inputs = {x},
+                 .loss = [](const torch::Tensor& y) { return y.to(torch::kFloat).square().mean(); },
+                 .microbatches = 2});
+    CHECK(count(program, "aten::matmul") == 2);
+  } catch (const Error& error) {
+    failure = error.message();
+  }
+  CHECK(failure.empty());
+  CHECK(at::autocast::is_autocast_cache_enabled());
+  at::autocast::clear_cache();
+  at::autocast::set_autocast_enabled(at::kCPU, false);
 }
 
 TEST_CASE(
@@ -206,12 +253,12 @@ TEST_CASE(
       ContainsSubstring("aten::equal in stage \"only\"") && ContainsSubstring("are equal now"));
 
   CHECK_THAT(
-      refusal([](Lambda& m, torch::Tensor x) {
+      lambda_refusal([](Lambda& m, torch::Tensor x) {
         const auto h = torch::matmul(x, m.weight);
         return torch::equal(h, h * 1) ? h : x;
       }),
       ContainsSubstring("finds two different tensors equal") && ContainsSubstring("\"only\""));
-  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
+  CHECK_THAT(lambda_refusal([](Lambda& m, torch::Tensor x) {
                const auto h = torch::matmul(x, m.weight);
                return torch::equal(h.to(torch::kLong), x.to(torch::kLong)) ? h : h + 1;
              }),
@@ -277,7 +324,7 @@ TEST_CASE("autocast is recorded per operator and replayed", "[compiler][capture]
 }
 
 TEST_CASE("an explicit foreign device is refused", "[compiler][capture]") {
-  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
+  CHECK_THAT(lambda_refusal([](Lambda& m, torch::Tensor x) {
                return torch::matmul(x, m.weight).to(torch::kMeta).sum() + x;
              }),
              ContainsSubstring("meta") && ContainsSubstring("\"only\""));
@@ -285,7 +332,7 @@ TEST_CASE("an explicit foreign device is refused", "[compiler][capture]") {
 
 TEST_CASE("writing a parameter is refused; .data() is recorded as the detach it is",
           "[compiler][capture]") {
-  CHECK_THAT(refusal([](Lambda& m, torch::Tensor x) {
+  CHECK_THAT(lambda_refusal([](Lambda& m, torch::Tensor x) {
                const torch::NoGradGuard no_grad;
                m.weight.mul_(0.5);
                return x + m.weight.sum();
@@ -355,9 +402,10 @@ TEST_CASE("a loss that is no scalar, or hangs on nothing, is refused", "[compile
 }
 
 TEST_CASE("a loss that reaches no parameter is refused", "[compiler][capture]") {
-  CHECK_THAT(
-      refusal([](Lambda& m, torch::Tensor x) { return torch::matmul(x, m.weight).detach() * 2; }),
-      ContainsSubstring("reaches no parameter"));
+  CHECK_THAT(lambda_refusal([](Lambda& m, torch::Tensor x) {
+               return torch::matmul(x, m.weight).detach() * 2;
+             }),
+             ContainsSubstring("reaches no parameter"));
   testing::Chain frozen(1);
   for (auto& p : frozen.parameters()) {
     p.requires_grad_(false);

@@ -21,7 +21,7 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using testing::mean_square;
 
-torch::Tensor rows(std::int64_t width = 3) {
+torch::Tensor ordered_rows(std::int64_t width = 3) {
   torch::manual_seed(5);
   return torch::randn({4, width});
 }
@@ -46,7 +46,7 @@ template <class Module>
 std::size_t outputs_of(Module&& module, std::size_t inputs = 1) {
   Batch batch;
   for (std::size_t i = 0; i < inputs; ++i) {
-    batch.emplace_back(rows() + static_cast<double>(i));
+    batch.emplace_back(ordered_rows() + static_cast<double>(i));
   }
   const Program program = compile(module, {.inputs = batch, .loss = sum_of_all, .microbatches = 2});
   CHECK_FALSE(program.parameter_names().empty());
@@ -303,7 +303,7 @@ TEST_CASE("the outputs stand in the order in which they are written", "[compiler
     }
     return outputs[0].sum();
   });
-  const Tensors outputs = internal::tensors_in(Ordered().forward(rows()));
+  const Tensors outputs = internal::tensors_in(Ordered().forward(ordered_rows()));
   (void)loss.call()(outputs, {});
 }
 
@@ -425,24 +425,28 @@ TEST_CASE("a map has what the batch names, and comes back by its keys", "[compil
         compile(module, {.inputs = batch, .loss = sum_of_all, .microbatches = 2});
     return program.compiled().graph.outputs.size();
   };
-  CHECK(compiled({rows(), named("shift", rows())}) == 2);
-  CHECK(compiled({named("x", rows()), named("scale", rows()), named("shift", rows())}) == 2);
+  CHECK(compiled({ordered_rows(), named("shift", ordered_rows())}) == 2);
+  CHECK(compiled({named("x", ordered_rows()),
+                  named("scale", ordered_rows()),
+                  named("shift", ordered_rows())}) == 2);
   CHECK_THAT(refusal([&] {
-               (void)compiled({rows(), rows()});
+               (void)compiled({ordered_rows(), ordered_rows()});
              }),
              ContainsSubstring("input 1 has no name") && ContainsSubstring("sc::named"));
-  const Features back{{"b", rows()}, {"a", rows() + 1}};
-  CHECK(torch::equal(internal::tensors_in(back).at(0), rows() + 1));
+  const Features back{{"b", ordered_rows()}, {"a", ordered_rows() + 1}};
+  CHECK(torch::equal(internal::tensors_in(back).at(0), ordered_rows() + 1));
 }
 
 TEST_CASE("names that a step's batch has are those of the program", "[compiler][forms]") {
   Mapped module;
-  const Program program = compile(
-      module, {.inputs = {rows(), named("shift", rows())}, .loss = sum_of_all, .microbatches = 2});
-  CHECK_NOTHROW(parts_of(program, {rows(), named("shift", rows())}, {}));
-  CHECK_NOTHROW(parts_of(program, {rows(), rows()}, {}));
+  const Program program = compile(module,
+                                  {.inputs = {ordered_rows(), named("shift", ordered_rows())},
+                                   .loss = sum_of_all,
+                                   .microbatches = 2});
+  CHECK_NOTHROW(parts_of(program, {ordered_rows(), named("shift", ordered_rows())}, {}));
+  CHECK_NOTHROW(parts_of(program, {ordered_rows(), ordered_rows()}, {}));
   CHECK_THAT(refusal([&] {
-               (void)parts_of(program, {named("shift", rows()), rows()}, {});
+               (void)parts_of(program, {named("shift", ordered_rows()), ordered_rows()}, {});
              }),
              ContainsSubstring("named \"shift\" and was compiled as \"\""));
 }

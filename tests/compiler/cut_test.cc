@@ -203,6 +203,9 @@ TEST_CASE("a cut is read from text and written to it", "[compiler][cut]") {
         Cut(At{"layers.4", "op:7"}));
   CHECK(read_cut("{0-3 7}\n{4-6}\n", "c") == Cut(OperatorSets{{{{0, 3}, {7, 7}}, {{4, 6}}}}));
   CHECK(read_cut("anything", "c") == Cut(At()));
+  CHECK(read_cut("# planned\n@microbatch-size 4\n{0-3}\n", "c") == Cut(OperatorSets{{{{0, 3}}}}));
+  CHECK(microbatch_size_in_cut("@microbatch-size 4\n{0-3}\n", "c") == 4);
+  CHECK(microbatch_size_in_cut("{0-3}\n", "c") == std::nullopt);
   Tower module;
   const Program program = cut_program(module, At{"layers.1", "head"});
   const std::string text = write_cut(program.cut());
@@ -221,6 +224,10 @@ TEST_CASE("a cut is read from text and written to it", "[compiler][cut]") {
   CHECK_THAT(refused("{0-x}\n"), ContainsSubstring("\"0-x\""));
   CHECK_THAT(refused("{-3}\n"), ContainsSubstring("\"-3\""));
   CHECK_THAT(refused("{99999999999}\n"), ContainsSubstring("99999999999"));
+  CHECK_THAT(refused("@microbatch-size 0\n{0-3}\n"),
+             ContainsSubstring("line 1: expected @microbatch-size with a number of samples"));
+  CHECK_THAT(refused("@size 2\n{0-3}\n"), ContainsSubstring("found \"@size 2\""));
+  CHECK_THAT(refused("@microbatch-size 2\n"), ContainsSubstring("found none"));
 }
 
 TEST_CASE("what is refused is told by the nearest parameters", "[compiler][cut][capture]") {

@@ -36,7 +36,7 @@ struct Free : torch::nn::Module {
   torch::Tensor forward(torch::Tensor x) { return body(*this, x); }
 };
 
-std::string refusal(const Free::Body& body) {
+std::string partition_refusal(const Free::Body& body) {
   Free module(body);
   try {
     (void)compile_square(module);
@@ -190,7 +190,7 @@ TEST_CASE("a parameter of several stages is in each, trains in all and counts on
 
 TEST_CASE("a hook on a parameter of two stages is refused, naming it and both",
           "[compiler][partition][ties]") {
-  CHECK_THAT(refusal([](Free& m, torch::Tensor x) {
+  CHECK_THAT(partition_refusal([](Free& m, torch::Tensor x) {
                m.a->weight.register_hook([](torch::Tensor g) { return g.clamp(-1, 1); });
                const auto h = stage("front", [&] { return m.a(x); });
                return stage("back", [&] { return m.a(h); });
@@ -346,7 +346,7 @@ TEST_CASE("depth decides before the order of entering", "[compiler][partition]")
 TEST_CASE("writing in place what another stage made or reads is refused, naming both",
           "[compiler][partition]") {
   CHECK_THAT(
-      refusal([](Free& m, torch::Tensor x) {
+      partition_refusal([](Free& m, torch::Tensor x) {
         auto h = stage("front", [&] { return m.a(x); });
         return stage("back", [&] { return m.b(h.mul_(2)); });
       }),
@@ -393,11 +393,11 @@ TEST_CASE("a zero-filled tensor that one stage writes is read by the next",
 }
 
 TEST_CASE("a stage inside a stage and a name used twice are refused", "[compiler][markers]") {
-  CHECK_THAT(refusal([](Free& m, torch::Tensor x) {
+  CHECK_THAT(partition_refusal([](Free& m, torch::Tensor x) {
                return stage("outer", [&] { return m.b(stage("inner", [&] { return m.a(x); })); });
              }),
              ContainsSubstring("\"inner\" is opened inside stage \"outer\""));
-  CHECK_THAT(refusal([](Free& m, torch::Tensor x) {
+  CHECK_THAT(partition_refusal([](Free& m, torch::Tensor x) {
                const auto h = stage("same", [&] { return m.a(x); });
                return stage("same", [&] { return m.b(h); });
              }),

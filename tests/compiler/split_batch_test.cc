@@ -117,6 +117,27 @@ TEST_CASE("the parts of a batch are copies, shared by microbatches only where re
   CHECK(parts[0][1].abs().sum().item<float>() > 0);
 }
 
+TEST_CASE("PT-3: parts lie in memory as the rows of the batch do", "[compiler][batch]") {
+  const torch::Tensor images = torch::randn({8, 3, 4, 5});
+  for (const torch::Tensor& batch : {images,
+                                     images.contiguous(torch::MemoryFormat::ChannelsLast),
+                                     images.narrow(1, 0, 1),
+                                     images.transpose(2, 3),
+                                     images.transpose(0, 1).contiguous().transpose(0, 1)}) {
+    CAPTURE(batch.strides());
+    const auto slices = slices_of({batch}, 2, "input");
+    CHECK(slices[0].order == memory_order_of(batch.narrow(0, 0, 4)));
+    const auto parts = split_batch({batch}, slices, 2, "input");
+    for (std::size_t m = 0; m < 2; ++m) {
+      const torch::Tensor& part = parts[m][0];
+      CHECK(torch::equal(part, batch.chunk(2)[m]));
+      CHECK(memory_order_of(part) == slices[0].order);
+      CHECK(part.is_non_overlapping_and_dense());
+      CHECK_FALSE(part.is_alias_of(batch));
+    }
+  }
+}
+
 // ---- other shapes than the example's ------------------------------------------------------------
 
 /// Two layers, marked or not; few rows take one operator more.
@@ -173,8 +194,8 @@ TEST_CASE("PT-1: a batch is divided into as many parts as there are microbatches
   };
   using Sizes = std::vector<std::int64_t>;
   CHECK(division(16) == Sizes{4, 4, 4, 4});
-  CHECK(division(13) == Sizes{4, 4, 4, 1});
-  CHECK(division(9) == Sizes{3, 3, 2, 1});
+  CHECK(division(13) == Sizes{4, 3, 3, 3});
+  CHECK(division(9) == Sizes{3, 2, 2, 2});
   CHECK(division(5) == Sizes{2, 1, 1, 1});
   CHECK(division(8) == Sizes{2, 2, 2, 2});
   CHECK(program.shapes() == 4);
@@ -186,6 +207,25 @@ TEST_CASE("PT-1: a batch is divided into as many parts as there are microbatches
     CHECK_THAT(refusal([&] { (void)parts_of(program, {unlike}, {rows(16)}); }, Errc::CompileShape),
                ContainsSubstring("was compiled as Float"));
   }
+}
+
+TEST_CASE("rows that lie in memory in another order are captured once more", "[compiler][batch]") {
+  TwoLayers chain;
+  chain.marked = true;
+  const Program program = two_layers(chain, 16, 4);
+  const torch::Tensor across = rows(16).t().contiguous().t();
+  const Parts parts = parts_of(program, {across}, {rows(32)});
+  CHECK(program.shapes() == 2);
+  REQUIRE(parts.variants.size() == 4);
+  const Variant& variant = *parts.variants[0];
+  CHECK(variant.random == 0);  // the sizes are those that it was compiled for
+  const StageInput& input = variant.stages[0].inputs[0];
+  CHECK(variant.stages[0].at(input.value).order == MemoryOrder{1, 0});
+  CHECK(parts.weights.empty());
+  CHECK(parts.inputs[0][0].stride(0) == 1);
+  (void)parts_of(program, {across}, {rows(32)});
+  (void)parts_of(program, {rows(16)}, {rows(32)});
+  CHECK(program.shapes() == 2);
 }
 
 TEST_CASE("what is captured for another shape is cut where the program was", "[compiler][batch]") {

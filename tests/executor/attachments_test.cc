@@ -22,7 +22,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 constexpr int kAttachedMicrobatches = 4;
-constexpr int kAttachedRows = 8, kWidth = 6;
+constexpr int kAttachedRows = 8, kAttachedWidth = 6;
 
 /// Returns its input (or a view of it), turns the gradient round.
 template <bool kView>
@@ -62,9 +62,9 @@ struct Free : torch::nn::Module {
   torch::nn::Linear a{nullptr}, b{nullptr}, c{nullptr};
   explicit Free(Body f) : body(std::move(f)) {
     torch::manual_seed(3);
-    a = register_module("a", torch::nn::Linear(kWidth, kWidth));
-    b = register_module("b", torch::nn::Linear(kWidth, kWidth));
-    c = register_module("c", torch::nn::Linear(kWidth, kWidth));
+    a = register_module("a", torch::nn::Linear(kAttachedWidth, kAttachedWidth));
+    b = register_module("b", torch::nn::Linear(kAttachedWidth, kAttachedWidth));
+    c = register_module("c", torch::nn::Linear(kAttachedWidth, kAttachedWidth));
   }
   torch::Tensor forward(torch::Tensor x) { return body(*this, x); }
 };
@@ -101,7 +101,8 @@ std::vector<Schedule> schedules_of(const Program& program) {
 /// reference.
 Program check_as_eager(const Free::Body& body) {
   Free module(body);
-  const auto x = torch::randn({kAttachedRows, kWidth}), y = torch::randn({kAttachedRows, kWidth});
+  const auto x = torch::randn({kAttachedRows, kAttachedWidth}),
+             y = torch::randn({kAttachedRows, kAttachedWidth});
   const auto compiled = [&](const Recompute& recompute) {
     return compile(module,
                    {.inputs = {x},
@@ -207,7 +208,7 @@ TEST_CASE("a hook is called once per microbatch, also where the backward is spli
     });
   };
   Free module(body);
-  const auto x = torch::randn({kAttachedRows, kWidth});
+  const auto x = torch::randn({kAttachedRows, kAttachedWidth});
   const Program program = compile(module,
                                   {.inputs = {x},
                                    .labels = {x},
@@ -243,7 +244,7 @@ TEST_CASE("a custom function's backward is called once per microbatch, also wher
     const auto h = stage("front", [&] { return m.a(x); });
     return stage("back", [&] { return m.c(Counted::apply(h, m.b->weight)); });
   };
-  const auto x = torch::randn({kAttachedRows, kWidth});
+  const auto x = torch::randn({kAttachedRows, kAttachedWidth});
   const Program program = check_as_eager(body);
   for (const Schedule& schedule : schedules_of(program)) {
     Pipeline pipeline(program, schedule, {});

@@ -41,7 +41,7 @@ RankSetup setup_of(Rank rank) {
 }
 
 /// What an executor says of the setup.
-std::string refusal(RankSetup setup) {
+std::string setup_refusal(RankSetup setup) {
   const InprocNetwork network(2);
   try {
     const StageExecutor executor(std::move(setup), network.endpoint(Rank(0)));
@@ -118,41 +118,41 @@ TEST_CASE("gradients that others of the stage are accumulated before are not acc
 
 TEST_CASE("BP-1: a list that breaks a rule is refused when it is loaded", "[executor][bind]") {
   const RankSetup sound = setup_of(Rank(0));
-  CHECK(refusal(sound) == "none");
+  CHECK(setup_refusal(sound) == "none");
   RankSetup spoiled = sound;
   first(spoiled, Op::Free).reads.clear();
-  CHECK_THAT(refusal(spoiled), ContainsSubstring("P-9: rank 0"));
+  CHECK_THAT(setup_refusal(spoiled), ContainsSubstring("P-9: rank 0"));
   spoiled = sound;
   first(spoiled, Op::Send).reads[0].slot = SlotId(1000);
-  CHECK_THAT(refusal(spoiled), ContainsSubstring("the rank has no slot 1000"));
+  CHECK_THAT(setup_refusal(spoiled), ContainsSubstring("the rank has no slot 1000"));
   spoiled = sound;
   first(spoiled, Op::Send).waits = {InstructionId(4711)};
-  CHECK_THAT(refusal(spoiled), ContainsSubstring("waits for i4711, which is not earlier"));
+  CHECK_THAT(setup_refusal(spoiled), ContainsSubstring("waits for i4711, which is not earlier"));
   spoiled = sound;
   first(spoiled, Op::Send).waits.clear();
-  CHECK_THAT(refusal(spoiled), ContainsSubstring("may begin before"));
+  CHECK_THAT(setup_refusal(spoiled), ContainsSubstring("may begin before"));
   spoiled = sound;
   std::swap(first(spoiled, Op::Vote).op, first(spoiled, Op::Update).op);
-  CHECK_THAT(refusal(spoiled), ContainsSubstring("changes weights before the vote"));
+  CHECK_THAT(setup_refusal(spoiled), ContainsSubstring("changes weights before the vote"));
   spoiled = sound;
   spoiled.train.instructions.push_back({.id = InstructionId(9999), .op = Op::Vote});
-  CHECK_THAT(refusal(spoiled), ContainsSubstring("comes behind the vote"));
+  CHECK_THAT(setup_refusal(spoiled), ContainsSubstring("comes behind the vote"));
   spoiled = sound;
   first(spoiled, Op::Vote).op = Op::Collective;
-  CHECK_THAT(refusal(spoiled), ContainsSubstring("the rank sums in group -1, of 0"));
+  CHECK_THAT(setup_refusal(spoiled), ContainsSubstring("the rank sums in group -1, of 0"));
   first(spoiled, Op::Collective).collective = CollectiveKind::AllGather;
-  CHECK_THAT(refusal(spoiled), ContainsSubstring("the rank sums in tie -1, of 0"));
+  CHECK_THAT(setup_refusal(spoiled), ContainsSubstring("the rank sums in tie -1, of 0"));
   spoiled = sound;
   first(spoiled, Op::Vote).op = static_cast<Op>(99);
-  CHECK_THAT(refusal(spoiled), ContainsSubstring("has a kind, stream, task or role"));
+  CHECK_THAT(setup_refusal(spoiled), ContainsSubstring("has a kind, stream, task or role"));
   spoiled = sound;
   first(spoiled, Op::Send).stream = static_cast<Stream>(7);
-  CHECK_THAT(refusal(spoiled), ContainsSubstring("has a kind, stream, task or role"));
+  CHECK_THAT(setup_refusal(spoiled), ContainsSubstring("has a kind, stream, task or role"));
   spoiled = sound;
   spoiled.train.slots = -1;
-  CHECK_THAT(refusal(spoiled), ContainsSubstring("has -1 slots"));
+  CHECK_THAT(setup_refusal(spoiled), ContainsSubstring("has -1 slots"));
   spoiled.train.slots = std::numeric_limits<std::int32_t>::max();
-  CHECK_THAT(refusal(spoiled), ContainsSubstring("P-9"));
+  CHECK_THAT(setup_refusal(spoiled), ContainsSubstring("P-9"));
 }
 
 TEST_CASE("the halves of a backward come once, and in order", "[executor][bind]") {
@@ -162,21 +162,21 @@ TEST_CASE("the halves of a backward come once, and in order", "[executor][bind]"
       i.task.kind = CellKind::Backward;
     }
   }
-  CHECK_THAT(refusal(setup), ContainsSubstring("is not one for stage \"s1\""));
+  CHECK_THAT(setup_refusal(setup), ContainsSubstring("is not one for stage \"s1\""));
 }
 
 TEST_CASE("a list for other stages than the rank has is refused", "[executor][bind]") {
   RankSetup setup = setup_of(Rank(0));
   setup.stages = setup_of(Rank(1)).stages;
-  CHECK_THAT(refusal(setup), ContainsSubstring("rank 0 has other stages than its list"));
+  CHECK_THAT(setup_refusal(setup), ContainsSubstring("rank 0 has other stages than its list"));
   setup = setup_of(Rank(0));
   setup.stages[0].inputs[0].value = ValueId(999);
-  CHECK_THAT(refusal(setup),
+  CHECK_THAT(setup_refusal(setup),
              ContainsSubstring("is not one for stage \"s0\"") &&
                  ContainsSubstring("has no slot for its input %999"));
   setup = setup_of(Rank(0));
   setup.stages[0].outputs[0].consumers[0] = StageId(7);
-  CHECK_THAT(refusal(setup), ContainsSubstring("has no slot for the gradient of its output"));
+  CHECK_THAT(setup_refusal(setup), ContainsSubstring("has no slot for the gradient of its output"));
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ namespace stagecraft {
 namespace {
 
 constexpr std::int64_t kMemoryRows = 64;
-constexpr std::int64_t kWidth = 256;
-constexpr std::int64_t kActivation = kMemoryRows * kWidth * 4;  // bytes of one
+constexpr std::int64_t kMemoryWidth = 256;
+constexpr std::int64_t kActivation = kMemoryRows * kMemoryWidth * 4;  // bytes of one
 constexpr int kGelus = 10;
 
 /// Counts what its thread allocates and frees.
@@ -34,8 +34,9 @@ struct Meter : c10::MemoryReportingInfoBase {
 
 /// The second stage keeps the input of every gelu, which only the gradient of its own input needs.
 struct Gelus : torch::nn::Module {
-  torch::nn::Linear first{register_module("first", torch::nn::Linear(kWidth, kWidth))};
-  torch::nn::Linear second{register_module("second", torch::nn::Linear(kWidth, kWidth))};
+  torch::nn::Linear first{register_module("first", torch::nn::Linear(kMemoryWidth, kMemoryWidth))};
+  torch::nn::Linear second{
+      register_module("second", torch::nn::Linear(kMemoryWidth, kMemoryWidth))};
   torch::Tensor forward(torch::Tensor x) {
     const auto h = stage("first", [&] { return first(x); });
     return stage("second", [&] {
@@ -52,8 +53,8 @@ TEST_CASE("what only the input half of a backward needed is freed before the wei
           "[executor][memory]") {
   torch::manual_seed(31);
   Gelus module;
-  const Batch inputs{torch::randn({kMemoryRows, kWidth})},
-      labels{torch::randn({kMemoryRows, kWidth})};
+  const Batch inputs{torch::randn({kMemoryRows, kMemoryWidth})},
+      labels{torch::randn({kMemoryRows, kMemoryWidth})};
   const Program program = compile(
       module,
       {.inputs = inputs, .labels = labels, .loss = testing::mean_square, .microbatches = 1});
@@ -98,8 +99,8 @@ Taken taken_by(const Recompute& recompute, const std::string& list) {
   constexpr int kParts = 4;
   torch::manual_seed(31);
   Gelus module;
-  const Batch inputs{torch::randn({kParts * kMemoryRows, kWidth})};
-  const Batch labels{torch::randn({kParts * kMemoryRows, kWidth})};
+  const Batch inputs{torch::randn({kParts * kMemoryRows, kMemoryWidth})};
+  const Batch labels{torch::randn({kParts * kMemoryRows, kMemoryWidth})};
   const Program program = compile(module,
                                   {.inputs = inputs,
                                    .labels = labels,

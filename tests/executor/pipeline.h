@@ -15,6 +15,7 @@
 #include "stagecraft/actors/executor/stage_runtime.h"
 #include "stagecraft/compiler/compiled_program.h"
 #include "stagecraft/compiler/lower/lower.h"
+#include "stagecraft/compiler/memory_order.h"
 #include "stagecraft/compiler/replicate.h"
 #include "stagecraft/compiler/resize.h"
 #include "stagecraft/compiler/split_batch.h"
@@ -140,14 +141,15 @@ class Pipeline {
                           .program = training ? kTraining : kForwardsOnly};
     for (const Feed& feed : plan.feeds) {
       const auto& parts = feed.label ? y : x;
-      network_->endpoint(kDriver)->send(
-          feed.to,
-          {.plan = options_.plan_id,
-           .epoch = epoch_,
-           .submission = order.submission,
-           .edge = feed.edge,
-           .microbatch = feed.microbatch},
-          parts[feed.microbatch.index()][static_cast<std::size_t>(feed.position)]);
+      const torch::Tensor& part =
+          parts[feed.microbatch.index()][static_cast<std::size_t>(feed.position)];
+      network_->endpoint(kDriver)->send(feed.to,
+                                        {.plan = options_.plan_id,
+                                         .epoch = epoch_,
+                                         .submission = order.submission,
+                                         .edge = feed.edge,
+                                         .microbatch = feed.microbatch},
+                                        to_memory_order(part, memory_order_of(part)));
     }
     Outcome outcome;
     outcome.reports.resize(executors_.size());

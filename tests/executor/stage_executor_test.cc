@@ -5,6 +5,7 @@
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/scheduler/builders/zb_h1.h"
 #include "stagecraft/tests/executor/pipeline.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/modules.h"
@@ -174,6 +175,57 @@ TEST_CASE("the reference gives the loss and gradients of the module run eagerly"
     eager[p.key()] = p.value().grad() / kMicrobatches;
   }
   CHECK((differing(eager, reference.gradients()) == std::vector<std::string>{}));
+}
+
+/// Two stages of a convolution, a group norm and a gate.
+struct ImageNet : torch::nn::Module {
+  torch::nn::Conv2d first{
+      register_module("first", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 8, 3).padding(1)))};
+  torch::nn::GroupNorm norm1{register_module("norm1", torch::nn::GroupNorm(2, 8))};
+  torch::nn::Conv2d second{
+      register_module("second", torch::nn::Conv2d(torch::nn::Conv2dOptions(8, 8, 3).padding(1)))};
+  torch::nn::GroupNorm norm2{register_module("norm2", torch::nn::GroupNorm(2, 8))};
+
+  torch::Tensor forward(torch::Tensor x) {
+    const auto h = stage("first", [&] { return torch::silu(norm1(first(x))); });
+    return stage("second", [&] { return torch::silu(norm2(second(h))).mean({2, 3}); });
+  }
+};
+
+TEST_CASE("a channels-last batch trains with the bits of a plain loop, by split backwards too",
+          "[executor][fidelity][memory-order]") {
+  constexpr int kRows = 8;
+  torch::manual_seed(12);
+  ImageNet module;
+  const bool as_example = GENERATE(true, false);  // or it is captured once more
+  const torch::Tensor image = torch::randn({kRows, 3, 8, 8});
+  const torch::Tensor batch = image.contiguous(torch::MemoryFormat::ChannelsLast);
+  const torch::Tensor label = torch::randn({kRows, 8});
+  const Program program = compile(module,
+                                  {.inputs = {as_example ? batch : image},
+                                   .labels = {label},
+                                   .loss = mean_square,
+                                   .microbatches = kMicrobatches});
+  Reference reference(program, Sgd{.lr = 0.1}, {.seed = 5});
+  const ReferenceStep step = reference.step({batch}, {label});
+  CHECK(program.shapes() == (as_example ? 1 : 2));
+  at::set_num_threads(1);
+  for (std::size_t m = 0; m < kMicrobatches; ++m) {
+    const auto loss =
+        mean_square(module.forward(batch.chunk(kMicrobatches)[m]), label.chunk(kMicrobatches)[m]);
+    CHECK(loss.item<double>() == step.losses[m]);
+    loss.backward();
+  }
+  std::map<std::string, torch::Tensor> eager;
+  for (const auto& p : module.named_parameters()) {
+    eager[p.key()] = p.value().grad() / kMicrobatches;
+  }
+  CHECK((differing(eager, reference.gradients()) == std::vector<std::string>{}));
+  if (as_example) {
+    const Case c{program, {{batch}}, {{label}}};
+    check_bit_equal(c, one_f_one_b(program.stage_graph(), kMicrobatches));
+    check_bit_equal(c, zb_h1(2, kMicrobatches));
+  }
 }
 
 TEST_CASE("evaluation runs forward only and changes nothing", "[executor]") {

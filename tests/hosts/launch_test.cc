@@ -14,9 +14,9 @@ using Catch::Matchers::ContainsSubstring;
 constexpr const char* kWorker = "worker";
 
 /// The words that train on the first host with workers on the others.
-std::vector<std::string> launch_words(const TestHosts& hosts,
-                                      const std::string& file,
-                                      const std::vector<std::string>& more) {
+std::vector<std::string> command_launch_words(const TestHosts& hosts,
+                                              const std::string& file,
+                                              const std::vector<std::string>& more) {
   std::vector<std::string> words{STAGECRAFT_COMMAND,
                                  "launch",
                                  "--hosts",
@@ -45,7 +45,7 @@ TEST_CASE("a launch over ssh trains on three hosts with the bits of one process"
   skip_without_hosts();
   const TestHosts hosts(4);
   const CommandResult run = run_command(
-      launch_words(hosts, hosts.file(1), {"--layers", "3", "--steps", "3", "--verify"}));
+      command_launch_words(hosts, hosts.file(1), {"--layers", "3", "--steps", "3", "--verify"}));
   INFO(run.out << run.err);
   CHECK(run.exit_code == 0);
   CHECK_THAT(run.out, ContainsSubstring("equal"));
@@ -59,7 +59,7 @@ TEST_CASE("a launch over ssh trains on three hosts with the bits of one process"
 TEST_CASE("hosts read a text themselves, with the bits of one process", "[hosts]") {
   skip_without_hosts();
   const TestHosts hosts(3);
-  const CommandResult run = run_command(launch_words(
+  const CommandResult run = run_command(command_launch_words(
       hosts, hosts.file(1), {"--layers", "2", "--steps", "3", "--read-on-workers", "--verify"}));
   INFO(run.out << run.err);
   CHECK(run.exit_code == 0);
@@ -82,7 +82,7 @@ TEST_CASE("so does a schedule of one's own, by two hosts", "[hosts]") {
                        file})
               .exit_code == 0);
   const CommandResult run = run_command(
-      launch_words(hosts, hosts.file(1), {"--schedule", file, "--steps", "3", "--verify"}));
+      command_launch_words(hosts, hosts.file(1), {"--schedule", file, "--steps", "3", "--verify"}));
   INFO(run.out << run.err);
   CHECK(run.exit_code == 0);
 }
@@ -91,10 +91,10 @@ TEST_CASE("a host takes more workers than its sshd lets in at once", "[hosts][sc
   skip_without_hosts();
   constexpr int kSlots = 24;
   const TestHosts hosts(2);
-  const CommandResult run =
-      run_command(launch_words(hosts,
-                               hosts.file(1, kSlots),
-                               {"--layers", "24", "--dim", "16", "--heads", "2", "--steps", "1"}));
+  const CommandResult run = run_command(
+      command_launch_words(hosts,
+                           hosts.file(1, kSlots),
+                           {"--layers", "24", "--dim", "16", "--heads", "2", "--steps", "1"}));
   INFO(run.out << run.err);
   CHECK(run.exit_code == 0);
   CHECK(std::filesystem::exists(hosts.folder() + "/logs/rank-" + std::to_string(kSlots - 1) +
@@ -127,7 +127,7 @@ TEST_CASE("more workers than open files allow are refused before any is started"
 TEST_CASE("workers on other hosts end when their driver is killed", "[hosts][faults]") {
   skip_without_hosts();
   const TestHosts hosts(3);
-  RunningCommand run(launch_words(hosts, hosts.file(1), {"--steps", "100000", "--json"}));
+  RunningCommand run(command_launch_words(hosts, hosts.file(1), {"--steps", "100000", "--json"}));
   REQUIRE(run.wait_for_output("\"step\""));
   for (const int host : {1, 2}) {
     CHECK_FALSE(hosts.processes(host, kWorker).empty());
@@ -144,7 +144,7 @@ TEST_CASE("workers on other hosts end when their driver is killed", "[hosts][fau
 TEST_CASE("a worker that is killed on another host is named with it", "[hosts][faults]") {
   skip_without_hosts();
   const TestHosts hosts(3);
-  RunningCommand run(launch_words(hosts, hosts.file(1), {"--steps", "100000", "--json"}));
+  RunningCommand run(command_launch_words(hosts, hosts.file(1), {"--steps", "100000", "--json"}));
   REQUIRE(run.wait_for_output("\"step\""));
   for (const int process : hosts.processes(2, kWorker)) {
     if (read_text_file("/proc/" + std::to_string(process) + "/comm") == "stagecraft\n") {
@@ -162,7 +162,7 @@ TEST_CASE("a worker that is killed on another host is named with it", "[hosts][f
 TEST_CASE("a host whose link goes down is named", "[hosts][faults]") {
   skip_without_hosts();
   const TestHosts hosts(3);
-  RunningCommand run(launch_words(hosts, hosts.file(1), {"--steps", "100000", "--json"}));
+  RunningCommand run(command_launch_words(hosts, hosts.file(1), {"--steps", "100000", "--json"}));
   REQUIRE(run.wait_for_output("\"step\""));
   hosts.set_link(2, false);
   const CommandResult end = run.wait();
@@ -178,7 +178,8 @@ TEST_CASE("a host that ssh does not reach is named before anything trains", "[ho
   skip_without_hosts();
   const TestHosts hosts(3);
   hosts.set_link(2, false);
-  const CommandResult run = run_command(launch_words(hosts, hosts.file(1), {"--steps", "3"}));
+  const CommandResult run =
+      run_command(command_launch_words(hosts, hosts.file(1), {"--steps", "3"}));
   INFO(run.err);
   CHECK(run.exit_code != 0);
   CHECK_THAT(run.err, ContainsSubstring("rank 1") && ContainsSubstring("host-2"));

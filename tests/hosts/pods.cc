@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/actors/launch/processor.h"
+
 namespace stagecraft::tests {
 namespace {
 
@@ -128,6 +130,9 @@ std::vector<std::string> Pods::environment(int index) const {
   std::vector<std::string> all{
       fmt::format("JOB_COMPLETION_INDEX={}", index),
       fmt::format("PATH={}:/usr/bin:/bin", fs::path(command_).parent_path().string())};
+  for (const std::string& variable : processor_of_this_process().variables) {
+    all.push_back(variable);  // pods compute as this process does
+  }
   for (const json& variable : container_.at("env")) {
     std::string value;
     if (variable.contains("value")) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <thread>
 
 #include "stagecraft/tests/hosts/test_slurm.h"
 #include "stagecraft/tests/support/catch.h"
@@ -16,6 +17,7 @@ using Catch::Matchers::ContainsSubstring;
 using Words = std::vector<std::string>;
 
 constexpr const char* kJobFile = STAGECRAFT_SOURCE_DIR "/examples/slurm/train.sbatch";
+constexpr const char* kRequeueFile = STAGECRAFT_SOURCE_DIR "/examples/slurm/requeue.sbatch";
 
 void skip_without_slurm() {
   if (const auto why = TestSlurm::obstacle()) {
@@ -166,18 +168,49 @@ TEST_CASE("a job that is queued again goes on from its last checkpoint", "[hosts
   REQUIRE(slurm.run({"scontrol", "requeue", "1"}).exit_code == 0);
   // Slurm lets it wait for two minutes, in which all nodes hear of its end.
   REQUIRE(comes([&] { return first_job(slurm).find("JobState=PENDING") != std::string::npos; }));
-  fs::remove(slurm.folder() + "/stagecraft-1.out");
+  const std::string before = output_of(slurm);
   REQUIRE(slurm.run({"scontrol", "update", "JobId=1", "StartTime=now"}).exit_code == 0);
-  REQUIRE(comes([&] { return output_of(slurm).find(" loss ") != std::string::npos; }));
+  const auto since = [&] { return output_of(slurm).substr(before.size()); };  // --open-mode=append
+  REQUIRE(comes([&] {
+    return output_of(slurm).size() > before.size() && since().find(" loss ") != std::string::npos;
+  }));
   CHECK_THAT(first_job(slurm), ContainsSubstring("Restarts=1"));
-  CHECK_THAT(output_of(slurm), !ContainsSubstring("starts from nothing"));
+  CHECK(output_of(slurm).starts_with(before));
+  CHECK_THAT(since(), !ContainsSubstring("starts from nothing"));
   REQUIRE(slurm.run({"scancel", "--signal=TERM", "1"}).exit_code == 0);
   check_nothing_left(slurm);
 }
 
-TEST_CASE("docs/slurm.md shows the job file as it is", "[hosts][docs]") {
-  CHECK_THAT(read_text_file(STAGECRAFT_SOURCE_DIR "/docs/slurm.md"),
-             ContainsSubstring("```sh\n" + read_text_file(kJobFile) + "```\n"));
+TEST_CASE("docs/slurm.md shows the job files as they are", "[hosts][docs]") {
+  for (const char* file : {kJobFile, kRequeueFile}) {
+    CHECK_THAT(read_text_file(STAGECRAFT_SOURCE_DIR "/docs/slurm.md"),
+               ContainsSubstring("```sh\n" + read_text_file(file) + "```\n"));
+  }
+}
+
+TEST_CASE("a job that is told to end before it is done queues itself again",
+          "[hosts][slurm][docs]") {
+  skip_without_slurm();
+  const TestSlurm slurm(2);
+  REQUIRE(slurm
+              .run(installed({"sbatch",
+                              "--ntasks-per-node=1",
+                              "--cpus-per-task=1",
+                              kRequeueFile,
+                              "--layers",
+                              "2",
+                              "--steps",
+                              "100000"}))
+              .exit_code == 0);
+  REQUIRE(comes([&] { return output_of(slurm).find(" loss ") != std::string::npos; }));
+  REQUIRE(slurm.run({"scancel", "--signal=TERM", "1"}).exit_code == 0);
+  REQUIRE(comes([&] { return first_job(slurm).find("Restarts=1") != std::string::npos; }));
+  CHECK_THAT(first_job(slurm), ContainsSubstring("JobState=PENDING"));
+  const fs::path runs = slurm.folder() + "/runs/1";
+  CHECK(std::ranges::any_of(fs::directory_iterator(runs),
+                            [](const auto& file) { return file.path().extension() == ".ckpt"; }));
+  REQUIRE(slurm.run({"scancel", "1"}).exit_code == 0);
+  check_nothing_left(slurm);
 }
 
 TEST_CASE("two steps of a job run beside each other", "[hosts][slurm]") {
@@ -213,7 +246,9 @@ TEST_CASE("a process of a step that is killed is named with its node", "[hosts][
   const CommandResult end = run.wait();
   INFO(end.err);
   CHECK(end.exit_code != 0);
-  CHECK_THAT(end.err, ContainsSubstring("rank 2") && ContainsSubstring("on host-2"));
+  CHECK_THAT(end.err,
+             ContainsSubstring("rank 2") && ContainsSubstring("on host-2") &&
+                 ContainsSubstring("start the run again") && !ContainsSubstring("cluster.replace"));
   check_nothing_left(slurm);
 }
 
@@ -248,6 +283,89 @@ TEST_CASE("a job that is to end saves first", "[hosts][slurm]") {
   check_nothing_left(slurm);
 }
 
+TEST_CASE("a step that is cancelled while a worker is awaited leaves no credentials",
+          "[hosts][slurm]") {
+  skip_without_slurm();
+  const TestSlurm slurm(2);
+  RunningCommand run(
+      slurm.call({"srun",
+                  "--nodes=2",
+                  "--ntasks=2",
+                  "--chdir=" + slurm.folder(),
+                  "sh",
+                  "-c",
+                  "if [ $SLURM_PROCID = 0 ]; then exec \"$@\"; else exec sleep 100000; fi",
+                  "sh",
+                  STAGECRAFT_COMMAND,
+                  "launch",
+                  "--join-seconds",
+                  "600",
+                  "--",
+                  "train",
+                  "--steps",
+                  "100000"}),
+      slurm.folder());
+  REQUIRE(run.wait_for_error("missing rank 1"));
+  REQUIRE(meeting_places(slurm) == 1);
+  REQUIRE(slurm.run({"scancel", "1"}).exit_code == 0);
+  CHECK_FALSE(run.wait().timed_out);
+  check_nothing_left(slurm);
+}
+
+TEST_CASE("a job that is suspended for longer than the usual silence goes on where it may",
+          "[hosts][slurm][faults]") {
+  skip_without_slurm();
+  constexpr auto kSuspended = std::chrono::seconds(7);  // usually 5 s are allowed
+  const TestSlurm slurm(2);
+  Words words{"srun", "--nodes=2", "--ntasks=2", STAGECRAFT_COMMAND, "launch"};
+  RunningCommand run(slurm.call(words + Words{"--silence-seconds",
+                                              "120",
+                                              "--",
+                                              "train",
+                                              "--layers",
+                                              "2",
+                                              "--steps",
+                                              "100000",
+                                              "--save",
+                                              "a.ckpt",
+                                              "--json"}),
+                     slurm.folder());
+  REQUIRE(run.wait_for_output("\"step\""));
+  REQUIRE(slurm.run({"scontrol", "suspend", "1"}).exit_code == 0);
+  std::this_thread::sleep_for(kSuspended);
+  REQUIRE(slurm.run({"scontrol", "resume", "1"}).exit_code == 0);
+  REQUIRE(run.wait_for_error("this process stood still"));
+  REQUIRE(slurm.run({"scancel", "--signal=TERM", "1"}).exit_code == 0);
+  const CommandResult end = run.wait();
+  INFO(end.err);
+  CHECK(end.exit_code == 128 + SIGTERM);
+  CHECK_THAT(end.out, ContainsSubstring("\"interrupted\""));
+  CHECK(fs::exists(slurm.folder() + "/a.ckpt"));
+  check_nothing_left(slurm);
+}
+
+TEST_CASE("the doctor says of each task of a step where it is and what it has",
+          "[hosts][slurm][doctor]") {
+  skip_without_slurm();
+  const TestSlurm slurm(2);
+  const CommandResult run = slurm.run({"srun",
+                                       "--nodes=2",
+                                       "--ntasks=2",
+                                       "--cpus-per-task=2",
+                                       "--mem=500",
+                                       "--label",
+                                       STAGECRAFT_COMMAND,
+                                       "doctor"});
+  INFO(run.out << run.err);
+  for (const char* text : {"node host-0, task 0 of 2",
+                           "node host-1, task 1 of 2",
+                           "2 processors, 500.0 MiB of memory",
+                           "2 of 2 processes of this step meet there"}) {
+    CHECK_THAT(run.out, ContainsSubstring(text));
+  }
+  check_nothing_left(slurm);
+}
+
 TEST_CASE("a step that cannot train says why, and ends", "[hosts][slurm][bad-input]") {
   skip_without_slurm();
   const TestSlurm slurm(2);
@@ -271,7 +389,18 @@ TEST_CASE("a step that cannot train says why, and ends", "[hosts][slurm][bad-inp
       {{"srun", "--ntasks=2", STAGECRAFT_COMMAND, "launch", "--log-dir", "l", "--", "train"},
        "srun --output"},
       {{"salloc", "--ntasks=2", STAGECRAFT_COMMAND, "launch", "--", "train"},
-       "expected --hosts FILE, or to be run by srun"}};
+       "expected --hosts FILE, or to be run by srun"},
+      {{"salloc",
+        "--ntasks=2",
+        "srun",
+        "--interactive",
+        STAGECRAFT_COMMAND,
+        "launch",
+        "--",
+        "train"},
+       "expected --hosts FILE, or to be run by srun"},
+      {{"srun", "--nodes=2", "--ntasks=2", STAGECRAFT_COMMAND, "train", "--steps", "1"},
+       "srun has started 2 processes of this command"}};
   for (const auto& [words, message] : cases) {
     CAPTURE(words);
     const CommandResult run = slurm.run(words);

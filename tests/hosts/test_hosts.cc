@@ -17,6 +17,8 @@
 
 #include <sched.h>
 
+#include "stagecraft/actors/launch/processor.h"
+
 namespace stagecraft::tests {
 namespace {
 
@@ -129,6 +131,11 @@ void TestHosts::make_host(int host) const {
 }
 
 void TestHosts::start_sshd(int host, const std::string& address) const {
+  // Hosts compute as this process does, which tests compare them with.
+  std::string processor;
+  for (const std::string& variable : processor_of_this_process().variables) {
+    processor += " " + variable;
+  }
   const std::string config =
       folder_.write("sshd_config_" + std::to_string(host),
                     "ListenAddress " + address + "\nHostKey " + folder_.path() +
@@ -138,7 +145,7 @@ void TestHosts::start_sshd(int host, const std::string& address) const {
                         // A shell that sshd starts would run the user's own start-up files, which
                         // may wait for locks of shells that tests have killed.
                         "SetEnv HOME=" +
-                        folder_.path() + "\n");
+                        folder_.path() + processor + "\n");
   require(named_on(host, {kSshd, "-f", config}));
 }
 

@@ -46,7 +46,7 @@ struct BufferRun {
   Trainer trainer;
 };
 
-bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+bool same_tensor_bits(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
          std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
@@ -91,7 +91,7 @@ TEST_CASE(
     for (const StateTensor& kept : saved.tensors) {
       if (kept.name == "buffer:" + name) {
         ++found;
-        CHECK(same_bits(kept.tensor, buffer));
+        CHECK(same_tensor_bits(kept.tensor, buffer));
       }
     }
   }

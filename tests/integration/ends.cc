@@ -3,10 +3,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <iostream>
 #include <map>
 #include <string>
+#include <thread>
 
 #include <torch/torch.h>
 
@@ -120,6 +122,76 @@ int exit_on_a_rank() {
   return 1;  // never reached: the process ends above
 }
 
+/// Another thread ends the process while this one asks a static trainer for one thing after the
+/// other, and waits for it.
+int exit_elsewhere(void (*ask)(Trainer&)) {
+  static Trainer trainer = make_trainer(static_cluster, {.outstanding = 2});
+  std::atomic<int> asked = 0;
+  std::thread([&] {
+    while (asked.load() < 5) {
+      std::this_thread::yield();
+    }
+    std::exit(kStatus);
+  }).detach();
+  for (;;) {
+    ask(trainer);
+    ++asked;
+  }
+}
+
+int exit_elsewhere_in_steps() {
+  return exit_elsewhere([](Trainer& trainer) { (void)step_of(trainer, 0).get(); });
+}
+
+int exit_elsewhere_in_unread_steps() {
+  return exit_elsewhere([](Trainer& trainer) { (void)step_of(trainer, 0); });
+}
+
+int exit_elsewhere_in_evaluations() {
+  return exit_elsewhere(
+      [](Trainer& trainer) { (void)trainer.evaluate(data(0).inputs, data(0).labels); });
+}
+
+int exit_elsewhere_in_reads() {
+  return exit_elsewhere([](Trainer& trainer) { (void)trainer.state_dict(); });
+}
+
+/// Children of a process that compiled have trainers of their own, and end them as they like.
+int trained_in_children(bool parent_trains) {
+  const Program program = make_program({.stages = 4});
+  const auto new_trainer = [&] {
+    return new Trainer(
+        Cluster::local(4), program, make_schedule("1f1b", program), AdamW{.lr = 1e-2});
+  };
+  const auto trains = [](Trainer& trainer) { return step_of(trainer, 0).get().step == 1; };
+  if (parent_trains && !trains(*new_trainer())) {
+    return 1;
+  }
+  for (int i = 0; i < 8; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      Trainer* const trainer = new_trainer();
+      const bool good = trains(*trainer);
+      (void)step_of(*trainer, 1);  // its ranks are at work when the child ends
+      std::exit(good ? kStatus : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != kStatus) {
+      return 1;
+    }
+  }
+  return kStatus;
+}
+
+int trained_in_children_alone() {
+  return trained_in_children(false);
+}
+
+int trained_in_children_too() {
+  return trained_in_children(true);
+}
+
 bool refused(const std::function<void()>& call) {
   try {
     call();
@@ -165,7 +237,13 @@ const std::map<std::string, int (*)()>& scenarios() {
       {"static-trainer-busy", static_trainer_busy},
       {"inside-a-long-instruction", inside_a_long_instruction},
       {"exit-on-a-rank", exit_on_a_rank},
+      {"exit-elsewhere-in-steps", exit_elsewhere_in_steps},
+      {"exit-elsewhere-in-unread-steps", exit_elsewhere_in_unread_steps},
+      {"exit-elsewhere-in-evaluations", exit_elsewhere_in_evaluations},
+      {"exit-elsewhere-in-reads", exit_elsewhere_in_reads},
       {"forked", forked},
+      {"trained-in-children-alone", trained_in_children_alone},
+      {"trained-in-children-too", trained_in_children_too},
   };
   return all;
 }

@@ -14,7 +14,7 @@ using Catch::Matchers::ContainsSubstring;
 constexpr std::int64_t kWide = 6, kClasses = 3;
 
 /// What evaluation mode changes: dropout, running statistics, and what the user's code does by it.
-struct ClassifierImpl : torch::nn::Module {
+struct PixelClassifierImpl : torch::nn::Module {
   torch::nn::Linear in{register_module("in", torch::nn::Linear(kWide, 12))};
   torch::nn::BatchNorm1d norm{register_module("norm", torch::nn::BatchNorm1d(12))};
   torch::nn::Dropout dropout{register_module("dropout", torch::nn::Dropout(0.4))};
@@ -32,11 +32,11 @@ struct ClassifierImpl : torch::nn::Module {
     return stage("upper", [&] { return head(dropout(h)); });
   }
 };
-TORCH_MODULE(Classifier);
+TORCH_MODULE(PixelClassifier);
 
-Classifier classifier() {
+PixelClassifier classifier() {
   torch::manual_seed(5);
-  return Classifier();
+  return PixelClassifier();
 }
 
 Data random_batch(std::int64_t rows, int seed) {
@@ -45,7 +45,7 @@ Data random_batch(std::int64_t rows, int seed) {
   return {.inputs = {x}, .labels = {x.narrow(1, 0, kClasses).argmax(1)}};
 }
 
-Program compiled(const Classifier& model, int microbatches = 4, Cut cut = {}) {
+Program compiled(const PixelClassifier& model, int microbatches = 4, Cut cut = {}) {
   const Data example = random_batch(16, 0);
   return compile(model,
                  {.inputs = example.inputs,
@@ -56,8 +56,8 @@ Program compiled(const Classifier& model, int microbatches = 4, Cut cut = {}) {
 }
 
 /// A module with what was trained.
-Classifier with_state(Trainer& trainer) {
-  Classifier copy = classifier();
+PixelClassifier with_state(Trainer& trainer) {
+  PixelClassifier copy = classifier();
   const torch::NoGradGuard no_grad;
   auto parameters = copy->named_parameters();
   auto buffers = copy->named_buffers();
@@ -90,7 +90,7 @@ TEST_CASE(
     Schedule schedule;
     Cut cut;
   };
-  Classifier model = classifier();
+  PixelClassifier model = classifier();
   const int which = GENERATE(0, 1, 2, 3);
   const Row row = which == 0   ? Row{"threads", Cluster::local(3), one_f_one_b(3, 4), {}}
                   : which == 1 ? Row{"processes", Cluster::spawn(3), one_f_one_b(3, 4), {}}
@@ -102,7 +102,7 @@ TEST_CASE(
   Trainer trainer(row.cluster, program, row.schedule, Sgd{.lr = 0.1});
   Trainer undisturbed(Cluster::local(row.cluster.ranks()), program, row.schedule, Sgd{.lr = 0.1});
   train(trainer, 3);
-  Classifier copy = with_state(trainer);
+  PixelClassifier copy = with_state(trainer);
   copy->eval();
   const std::vector<Metric> metrics{
       {"accuracy", accuracy},
@@ -143,7 +143,7 @@ TEST_CASE(
 
 TEST_CASE("EV-2: a module is captured in evaluation mode once, not for every batch",
           "[integration][evaluation]") {
-  Classifier model = classifier();
+  PixelClassifier model = classifier();
   const Program program = compiled(model);
   Trainer trainer(Cluster::local(3), program, one_f_one_b(3, 4), Sgd{});
   Trainer other(Cluster::local(3), program, one_f_one_b(3, 4), Sgd{});
@@ -264,7 +264,7 @@ TEST_CASE("a model from a file is evaluated in evaluation mode, whatever mode it
 }
 
 TEST_CASE("what cannot be evaluated is told, and training goes on", "[integration][evaluation]") {
-  Classifier model = classifier();
+  PixelClassifier model = classifier();
   const Program program = compiled(model);
   Trainer trainer(Cluster::local(3), program, one_f_one_b(3, 4), Sgd{});
   const Data batch = random_batch(16, 1);
@@ -307,7 +307,7 @@ TEST_CASE("what cannot be evaluated is told, and training goes on", "[integratio
 
   const Data example = random_batch(16, 0);
   const Program orphan = [&] {
-    ClassifierImpl gone;
+    PixelClassifierImpl gone;
     return compile(gone,
                    {.inputs = example.inputs,
                     .labels = example.labels,

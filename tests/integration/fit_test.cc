@@ -1,6 +1,7 @@
 /// fit(): loaders of LibTorch and others, what is told of them, and what goes wrong in them; and
 /// updates of several batches, by fit and by hand.
 #include <list>
+#include <map>
 #include <sstream>
 #include <thread>
 
@@ -28,7 +29,7 @@ namespace stagecraft::tests {
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
-namespace data = torch::data;
+namespace torch_data = torch::data;
 
 constexpr double kRate = 1e-2;
 
@@ -66,10 +67,10 @@ LabeledBatch points(std::int64_t rows, double from = 0.0) {
 }
 
 /// 20 of them, one by one.
-struct Points : data::datasets::Dataset<Points> {
+struct Points : torch_data::datasets::Dataset<Points> {
   std::size_t throws_at = 1000;
 
-  data::Example<> get(std::size_t index) override {
+  torch_data::Example<> get(std::size_t index) override {
     if (index == throws_at) {
       throw std::out_of_range("no such file: 7.png");
     }
@@ -81,16 +82,16 @@ struct Points : data::datasets::Dataset<Points> {
 };
 
 auto points_loader(std::size_t batch_size) {
-  return data::make_data_loader<data::samplers::SequentialSampler>(
-      Points().map(data::transforms::Stack<>()), batch_size);
+  return torch_data::make_data_loader<torch_data::samplers::SequentialSampler>(
+      Points().map(torch_data::transforms::Stack<>()), batch_size);
 }
 
 /// The same as a stream, whose batches nobody stacks.
-struct Stream : data::datasets::StatefulDataset<Stream> {
+struct Stream : torch_data::datasets::StatefulDataset<Stream> {
   std::size_t next = 0;
 
-  std::optional<std::vector<data::Example<>>> get_batch(std::size_t size) override {
-    std::vector<data::Example<>> batch;
+  std::optional<std::vector<torch_data::Example<>>> get_batch(std::size_t size) override {
+    std::vector<torch_data::Example<>> batch;
     for (; next < 20 && batch.size() < size; ++next) {
       batch.push_back(Points().get(next));
     }
@@ -135,6 +136,58 @@ StateDict trained_by_hand() {
   return trainer.state_dict();
 }
 
+/// Two stages with a norm over the rows of a microbatch, which needs two of them.
+struct NormedNet : torch::nn::Module {
+  torch::nn::Linear in{register_module("in", torch::nn::Linear(3, 8))};
+  torch::nn::BatchNorm1d norm{register_module("norm", torch::nn::BatchNorm1d(8))};
+  torch::nn::Linear out{register_module("out", torch::nn::Linear(8, 1))};
+
+  torch::Tensor forward(torch::Tensor x) {
+    const auto h = stage("first", [&] { return torch::tanh(norm(in(x))); });
+    return stage("second", [&] { return out(h); });
+  }
+};
+
+TEST_CASE("a last batch of 13 rows in 4 microbatches trains through a batch norm",
+          "[integration][fit]") {
+  constexpr int kMicrobatches = 4;
+  torch::manual_seed(3);
+  const auto net = std::make_shared<NormedNet>();
+  const Program program = compile(net,
+                                  {.inputs = points(16).inputs,
+                                   .labels = points(16).labels,
+                                   .loss = testing::mean_square,
+                                   .microbatches = kMicrobatches});
+  const std::list<LabeledBatch> batches{points(16), points(13, 1.0)};
+  Trainer trainer(program, "1f1b", Sgd{.lr = kRate}, {.seed = 5});
+  CHECK(trainer.fit(batches, quiet({.epochs = 2})).epochs == 2);
+
+  torch::optim::SGD optimizer(net->parameters(), kRate);
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    for (const auto& [inputs, labels] : batches) {
+      const torch::Tensor x = inputs[0].tensor;
+      optimizer.zero_grad();
+      const auto parts = x.tensor_split(kMicrobatches);
+      const auto targets = labels[0].tensor.tensor_split(kMicrobatches);
+      for (std::size_t m = 0; m < parts.size(); ++m) {
+        const auto weight = static_cast<double>(parts[m].size(0)) / static_cast<double>(x.size(0));
+        (testing::mean_square(net->forward(parts[m]), targets[m]) * weight).backward();
+      }
+      optimizer.step();
+    }
+  }
+  const StateDict state = trainer.state_dict();
+  const std::map<std::string, torch::Tensor> trained(state.begin(), state.end());
+  for (const auto& parameter : net->named_parameters()) {
+    CAPTURE(parameter.key());
+    CHECK(torch::allclose(trained.at(parameter.key()), parameter.value(), 1e-5, 1e-6));
+  }
+  for (const auto& buffer : net->named_buffers()) {
+    CAPTURE(buffer.key());
+    CHECK(torch::allclose(trained.at(buffer.key()), buffer.value(), 1e-5, 1e-6));
+  }
+}
+
 TEST_CASE("fit trains on whatever has batches, as a loop over step does", "[integration][fit]") {
   const StateDict expected = trained_by_hand();
   const auto trained = [](auto&& loader, int prefetch) {
@@ -152,8 +205,9 @@ TEST_CASE("fit trains on whatever has batches, as a loop over step does", "[inte
     CAPTURE(prefetch);
     CHECK(same_bits(trained(points_loader(8), prefetch), expected));
     CHECK(same_bits(trained(*points_loader(8), prefetch), expected));
-    CHECK(same_bits(trained(data::make_data_loader(Stream(), data::DataLoaderOptions(8)), prefetch),
-                    expected));
+    CHECK(same_bits(
+        trained(torch_data::make_data_loader(Stream(), torch_data::DataLoaderOptions(8)), prefetch),
+        expected));
     std::vector<std::pair<torch::Tensor, torch::Tensor>> pairs;
     std::list<LabeledBatch> labeled;
     std::vector<Drawn> drawn;
@@ -236,8 +290,8 @@ TEST_CASE("what is wrong with a loader is told with its place, once its steps ar
   points_until_7.throws_at = 7;
   std::vector<double> told;
   const auto broken =
-      refused(data::make_data_loader<data::samplers::SequentialSampler>(
-                  std::move(points_until_7).map(data::transforms::Stack<>()), 2),
+      refused(torch_data::make_data_loader<torch_data::samplers::SequentialSampler>(
+                  std::move(points_until_7).map(torch_data::transforms::Stack<>()), 2),
               {.on_step = [&](const StepResult& s) { told.push_back(s.mean_loss); }},
               Errc::UsageArgument);
   CHECK_THAT(broken,

@@ -8,7 +8,7 @@ namespace stagecraft::tests {
 namespace {
 
 constexpr std::int64_t kTokens = 16;
-constexpr std::int64_t kRows = 12;  // of a batch
+constexpr std::int64_t kModelRows = 12;  // of a batch
 constexpr int kLayers = 4;
 
 struct Classifier : torch::nn::Module {
@@ -126,7 +126,7 @@ Program make_program(const ModelOptions& options) {
 }
 
 Data data(std::int64_t step) {
-  return batch_of((torch::arange(kRows) * 7 + step * 5 + 3).remainder(kTokens));
+  return batch_of((torch::arange(kModelRows) * 7 + step * 5 + 3).remainder(kTokens));
 }
 
 StepFuture step_of(Trainer& trainer, std::int64_t step) {
@@ -136,7 +136,7 @@ StepFuture step_of(Trainer& trainer, std::int64_t step) {
 
 Data data_with_bad_token() {
   Data batch = data(0);
-  batch.inputs[0].tensor[kRows - 1] = kTokens + 1;
+  batch.inputs[0].tensor[kModelRows - 1] = kTokens + 1;
   return batch;
 }
 

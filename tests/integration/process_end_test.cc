@@ -14,7 +14,11 @@ TEST_CASE("a program ends with its own status and handlers, whatever its ranks a
                                   "static-trainer-without-steps",
                                   "static-trainer-busy",
                                   "inside-a-long-instruction",
-                                  "exit-on-a-rank");
+                                  "exit-on-a-rank",
+                                  "exit-elsewhere-in-steps",
+                                  "exit-elsewhere-in-unread-steps",
+                                  "exit-elsewhere-in-evaluations",
+                                  "exit-elsewhere-in-reads");
   CAPTURE(scenario);
   for (int repetition = 0; repetition < 3; ++repetition) {
     const CommandResult result = run_command({STAGECRAFT_ENDS, scenario});
@@ -28,6 +32,16 @@ TEST_CASE("a program ends with its own status and handlers, whatever its ranks a
 TEST_CASE("a child of fork() is refused by its parent's trainer, which goes on",
           "[integration][process-end]") {
   const CommandResult result = run_command({STAGECRAFT_ENDS, "forked"});
+  CAPTURE(result.out, result.err);
+  CHECK_FALSE(result.timed_out);
+  CHECK(result.exit_code == 7);
+}
+
+TEST_CASE("children of fork() train with trainers of their own, whatever the parent did before",
+          "[integration][process-end]") {
+  const auto* scenario = GENERATE("trained-in-children-alone", "trained-in-children-too");
+  CAPTURE(scenario);
+  const CommandResult result = run_command({STAGECRAFT_ENDS, scenario});
   CAPTURE(result.out, result.err);
   CHECK_FALSE(result.timed_out);
   CHECK(result.exit_code == 7);

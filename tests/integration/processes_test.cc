@@ -5,6 +5,7 @@
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
 #include "stagecraft/tests/support/error_of.h"
+#include "stagecraft/tests/support/lingering_port.h"
 
 namespace stagecraft::tests {
 namespace {
@@ -109,7 +110,9 @@ TEST_CASE("several worker processes that are killed at once are replaced one by 
   CHECK(error.code() == Errc::WorkerLost);
   CHECK_THAT(error.what(), ContainsSubstring("was killed by signal 9"));
   f.cluster.replace(Rank(0));
-  CHECK_THROWS_WITH(f.trainer.load(f.file), ContainsSubstring("Cluster::replace"));
+  CHECK_THROWS_WITH(
+      f.trainer.load(f.file),
+      ContainsSubstring("Cluster::replace") && ContainsSubstring("was killed by signal 9"));
   CHECK(error_of(step_of(f.trainer, 1)).code() == Errc::WorkerLost);  // still
   f.cluster.replace(Rank(3));
   f.trainer.load(f.file);
@@ -132,6 +135,63 @@ TEST_CASE("a worker process that is stopped is lost once it has been silent for 
   f.trainer.load(f.file);
   CHECK(step_of(f.trainer, 1).get().step == 2);
   CHECK(same_bits(f.trainer.state_dict(), unbroken(f.program, f.schedule, 2)));
+}
+
+TEST_CASE("a driver takes its port again right after its last end (TD-4)",
+          "[integration][processes]") {
+  const std::uint16_t port = lingering_port();
+  check_equal_to_one_process(Cluster::spawn(2, {.port = port}), {.stages = 2}, "1f1b");
+}
+
+TEST_CASE("a port at which somebody listens is not taken (TD-4)",
+          "[integration][processes][refusals]") {
+  const std::uint16_t port = lingering_port();
+  const Program program = make_program({.stages = 2});
+  const Cluster first = Cluster::spawn(2, {.port = port});
+  const Trainer trainer(first, program, make_schedule("1f1b", program), Sgd{});
+  CHECK_THROWS_WITH(
+      Trainer(Cluster::spawn(2, {.port = port}), program, make_schedule("1f1b", program), Sgd{}),
+      ContainsSubstring("cannot listen for workers"));
+}
+
+TEST_CASE("a worker that is lost while its state is saved fails the save by name",
+          "[integration][processes][faults]") {
+  Fixture f;
+  (void)step_of(f.trainer, 0).get();
+  f.trainer.save(f.file);
+  const std::string first = std::to_string(f.cluster.workers()[1].process);
+  const auto save_error = [&] {
+    for (;;) {  // until one fails, which the loss ends
+      try {
+        f.trainer.save(f.folder.path() + "/broken.ckpt");
+      } catch (const Error& error) {
+        return error;
+      }
+    }
+  };
+  f.signal(1, SIGKILL);
+  const Error error = save_error();
+  CHECK(error.code() == Errc::WorkerLost);
+  CHECK_THAT(error.what(),
+             ContainsSubstring("process " + first) && ContainsSubstring("was killed by signal 9"));
+  f.cluster.replace(Rank(1));
+  f.trainer.load(f.file);
+  CHECK(step_of(f.trainer, 1).get().step == 2);
+}
+
+TEST_CASE("a stopped worker is named as silent where it is asked for its state, not as ended",
+          "[integration][processes][faults]") {
+  Fixture f;
+  (void)step_of(f.trainer, 0).get();
+  f.signal(1, SIGSTOP);
+  try {
+    (void)f.trainer.state_dict();
+    FAIL("the state was read");
+  } catch (const Error& error) {
+    CHECK(error.code() == Errc::WorkerLost);
+    CHECK_THAT(error.what(),
+               ContainsSubstring("silent for 2000 ms") && !ContainsSubstring("has ended"));
+  }
 }
 
 TEST_CASE("a rank that is a thread cannot be replaced, nor one that is not there",

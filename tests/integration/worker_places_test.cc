@@ -84,7 +84,9 @@ Trainer trainer_on(const Cluster& cluster, const Program& program, TrainerOption
           std::move(options)};
 }
 
-std::string refusal(const Cluster& cluster, const Program& program, TrainerOptions options = {}) {
+std::string refusal_to_start(const Cluster& cluster,
+                             const Program& program,
+                             TrainerOptions options = {}) {
   try {
     (void)trainer_on(cluster, program, std::move(options));
   } catch (const Error& error) {
@@ -99,7 +101,7 @@ TEST_CASE("hooks and custom functions are refused by name before a worker proces
   Attached module;
   const Program program = compiled(module);
   const Cluster processes = Cluster::spawn(2);
-  CHECK_THAT(refusal(processes, program),
+  CHECK_THAT(refusal_to_start(processes, program),
              ContainsSubstring("rank 0: stage \"lower\" has 1 hook on %") &&
                  ContainsSubstring("rank 1: stage \"upper\" has custom function") &&
                  ContainsSubstring("Doubled") && ContainsSubstring("Cluster::local"));
@@ -108,7 +110,7 @@ TEST_CASE("hooks and custom functions are refused by name before a worker proces
   }
 
   const Cluster mixed = Cluster::spawn(2, {.local_ranks = 1});
-  CHECK_THAT(refusal(mixed, program),
+  CHECK_THAT(refusal_to_start(mixed, program),
              ContainsSubstring("stage \"upper\"") && !ContainsSubstring("stage \"lower\""));
 
   Trainer trainer = trainer_on(Cluster::local(2), program);
@@ -121,7 +123,7 @@ TEST_CASE("a function that ranks are to call is refused where they are processes
           "[integration][processes][refusals]") {
   Wide module(4);
   const TrainerOptions options{.before_instruction = [](Rank, const Instruction&) {}};
-  CHECK_THAT(refusal(Cluster::spawn(3), compiled(module), options),
+  CHECK_THAT(refusal_to_start(Cluster::spawn(3), compiled(module), options),
              ContainsSubstring("rank 2: the options have before_instruction"));
 }
 

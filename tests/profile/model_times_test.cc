@@ -1,7 +1,6 @@
 #include "stagecraft/actors/executor/model_times.h"
 
 #include <algorithm>
-#include <set>
 
 #include <torch/torch.h>
 
@@ -21,7 +20,7 @@ using Catch::Matchers::ContainsSubstring;
 
 constexpr int kWidth = 128;
 
-/// A value that two operators read, and small operators that are fused.
+/// A value that two operators read, and small operators.
 struct Net : torch::nn::Module {
   torch::nn::Linear a{nullptr}, b{nullptr};
   Net() {
@@ -36,7 +35,7 @@ struct Net : torch::nn::Module {
 
 struct Timed {
   Net net;
-  torch::Tensor x = torch::randn({128, kWidth});  // enough elements to be fused
+  torch::Tensor x = torch::randn({128, kWidth});
   Program program = compile(net, {.inputs = {x}, .labels = {x}, .loss = testing::mean_square});
 
   [[nodiscard]] ModelTimes times(const ModelTiming& how) const {
@@ -44,27 +43,18 @@ struct Timed {
   }
 };
 
-TEST_CASE("every node is in one unit, and units add up to the microbatch (MDT-1)",
+TEST_CASE("every node has its times, and they add up to the microbatch (MDT-1)",
           "[profile][executor]") {
   const Timed timed;
-  const bool fuse = GENERATE(false, true);
-  const ModelTimes times =
-      timed.times({.fuse = fuse, .repeats = 1, .optimizer = AdamW{}});  // its own median
-  std::set<std::size_t> nodes;
+  const ModelTimes times = timed.times({.repeats = 1, .optimizer = AdamW{}});  // its own median
   double all = 0;
-  std::size_t largest = 0;
-  for (const UnitTimes& unit : times.units) {
-    for (const std::size_t node : unit.nodes) {
-      CHECK(nodes.insert(node).second);
-    }
-    largest = std::max(largest, unit.nodes.size());
-    CHECK(unit.forward > 0);
-    CHECK(unit.sums >= 0);
-    CHECK(unit.sums <= unit.backward);
-    all += unit.forward + unit.backward;
+  for (const OperatorTimes& one : times.operators) {
+    CHECK(one.forward > 0);
+    CHECK(one.sums >= 0);
+    CHECK(one.sums <= one.backward);
+    all += one.forward + one.backward;
   }
-  CHECK(nodes.size() == timed.program.compiled().graph.nodes.size());
-  CHECK((largest > 1) == fuse);
+  CHECK(times.operators.size() == timed.program.compiled().graph.nodes.size());
   REQUIRE(times.microbatches.size() == 1);
   CHECK(all == Approx(times.microbatches.front()));
   CHECK(times.update > 0);
@@ -74,48 +64,46 @@ TEST_CASE("every node is in one unit, and units add up to the microbatch (MDT-1)
 TEST_CASE("the backward of an operator is that of the nodes it made", "[profile][executor]") {
   const Timed timed;
   const std::vector<Node>& nodes = timed.program.compiled().graph.nodes;
-  const ModelTimes times = timed.times({.fuse = false, .repeats = 2, .optimizer = Sgd{}});
-  REQUIRE(times.units.size() == nodes.size());
+  const ModelTimes times = timed.times({.repeats = 2, .optimizer = Sgd{}});
+  REQUIRE(times.operators.size() == nodes.size());
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     CAPTURE(operator_name(nodes[n]));
-    CHECK(times.units[n].backward > 0);  // all of this model flow back
+    CHECK(times.operators[n].backward > 0);  // all of this model flow back
   }
   double sums = 0;
-  for (const UnitTimes& unit : times.units) {
-    sums += unit.sums;
+  for (const OperatorTimes& one : times.operators) {
+    sums += one.sums;
   }
   CHECK(sums > 0);  // h is read twice, and parameters have sums
 }
 
-TEST_CASE("bytes that operators keep add up to those of the model in fused passes (OC-2)",
-          "[profile][executor]") {
+TEST_CASE("bytes that operators keep add up to those of the model (OC-2)", "[profile][executor]") {
   const Timed timed;
-  const bool fuse = GENERATE(false, true);
-  const ModelTimes times = timed.times({.fuse = fuse, .repeats = 1, .optimizer = Sgd{}});
+  const ModelTimes times = timed.times({.repeats = 1, .optimizer = Sgd{}});
   double kept = 0;
-  for (const OperatorCost& cost : measure_operators(
-           timed.program.compiled().graph, {timed.x}, {timed.x}, {.repeats = 1, .fuse = fuse})) {
+  for (const OperatorCost& cost :
+       measure_operators(timed.program.compiled().graph, {timed.x}, {timed.x}, {.repeats = 1})) {
     kept += cost.kept;
   }
   CHECK(kept + sizeof(float) == Approx(times.saved_bytes));  // the loss, which no operator keeps
 }
 
-TEST_CASE("what units hold at most is what is kept by then, and gradients beside it",
+TEST_CASE("what operators hold at most is what is kept by then, and gradients beside it",
           "[profile][executor]") {
   constexpr double kActivation = 128 * kWidth * sizeof(float);
   const Timed timed;
-  const ModelTimes times = timed.times({.fuse = false, .repeats = 1, .optimizer = Sgd{}});
-  REQUIRE(times.units.size() > 2);
+  const ModelTimes times = timed.times({.repeats = 1, .optimizer = Sgd{}});
+  REQUIRE(times.operators.size() > 2);
   double most = 0;
-  for (const UnitTimes& unit : times.units) {
-    most = std::max(most, unit.peak);
+  for (const OperatorTimes& one : times.operators) {
+    most = std::max(most, one.peak);
   }
   // All that is kept, and the gradient of the loss at least; no more than three of them at a time.
   CHECK(most >= times.saved_bytes + kActivation);
   CHECK(most <= times.saved_bytes + 3 * kActivation + 2 * kWidth * kWidth * sizeof(float));
   // The first layer begins its backward when only h is kept, and holds h's gradient.
-  CHECK(times.units.front().peak >= kActivation);
-  CHECK(times.units.front().peak < most);
+  CHECK(times.operators.front().peak >= kActivation);
+  CHECK(times.operators.front().peak < most);
 }
 
 TEST_CASE("a gradient towards a weight's transpose is a weight's", "[profile][compiler]") {

@@ -7,22 +7,23 @@
 namespace stagecraft {
 namespace {
 
-TEST_CASE("operators of a region share its times by what they take alone", "[profile]") {
+TEST_CASE("a backward in a step is divided by what values and parameters take alone", "[profile]") {
   std::vector<OperatorCost> costs{
-      {.id = 0, .forward = 1, .backward_input = 1, .backward_weight = 1},
+      {.id = 0, .forward = 1, .backward_input = 1, .backward_weight = 3},
       {.id = 1, .forward = 3, .backward_input = 2},
       {.id = 2}};
-  place_times({.units = {{.nodes = {0, 1}, .forward = 8, .backward = 10, .sums = 2},
-                         {.nodes = {2}, .forward = 0.5, .backward = 0.25}},
+  place_times({.operators = {{.forward = 2, .backward = 6, .sums = 2},
+                             {.forward = 6, .backward = 4, .sums = 1},
+                             {.forward = 0.5, .backward = 0.25}},
                .microbatches = {18.75}},
               costs);
   CHECK(costs[0].forward == 2);
   CHECK(costs[1].forward == 6);
   CHECK(costs[2].forward == 0.5);
-  CHECK(costs[0].backward_input == 2);
-  CHECK(costs[0].backward_weight == 3);  // with the sums of its parameters' gradients
-  CHECK(costs[0].sums == 1);
-  CHECK(costs[1].backward_input == 5);
+  CHECK(costs[0].backward_input == 1);
+  CHECK(costs[0].backward_weight == 5);  // with the sums of its parameters' gradients
+  CHECK(costs[0].sums == 2);
+  CHECK(costs[1].backward_input == 4);  // with those of the values'
   CHECK(costs[1].backward_weight == 0);
   CHECK(costs[2].backward_input == 0.25);
   double all = 0;
@@ -32,18 +33,11 @@ TEST_CASE("operators of a region share its times by what they take alone", "[pro
   CHECK(all == 18.75);
 }
 
-TEST_CASE("a region whose operators take nothing alone shares alike", "[profile]") {
-  std::vector<OperatorCost> costs{{.id = 0}, {.id = 1}};
-  place_times({.units = {{.nodes = {0, 1}, .forward = 2, .backward = 4}}}, costs);
-  CHECK(costs[0].forward == 1);
-  CHECK(costs[1].forward == 1);
-  CHECK(costs[0].backward_input + costs[1].backward_input == 4);
-}
-
-TEST_CASE("an operator needs what its unit holds beyond what is kept before it", "[profile]") {
+TEST_CASE("an operator needs what is held while it runs beyond what is kept before it",
+          "[profile]") {
   std::vector<OperatorCost> costs{
       {.id = 0, .kept = 10, .transient = 99}, {.id = 1, .kept = 20}, {.id = 2, .kept = 5}};
-  place_peaks({.units = {{.nodes = {0, 2}, .peak = 45}, {.nodes = {1}, .peak = 8}}}, costs);
+  place_peaks({.operators = {{.peak = 45}, {.peak = 8}, {.peak = 45}}}, costs);
   CHECK(costs[0].transient == 45);
   CHECK(costs[1].transient == 0);
   CHECK(costs[2].transient == 15);

@@ -32,7 +32,11 @@ TEST_CASE("ranks hold what is predicted, and no more than the margin beyond", "[
   const Program cut = model.compile({}, kRanks);
   for (const Schedule& schedule : {one_f_one_b(cut.stage_graph(), model.microbatches),
                                    gpipe(cut.stage_graph(), model.microbatches)}) {
-    const std::vector<double> predicted = bench::judged(request, cut, schedule).bytes;
+    const PlanProposal judged = bench::judged(request, cut, schedule);
+    std::vector<double> predicted = judged.bytes;
+    for (std::size_t r = 0; r < predicted.size(); ++r) {
+      predicted[r] -= judged.early[r];  // what waits hangs on who is faster, and is counted apart
+    }
     const std::vector<bench::RankBytes> counted =
         bench::count_bytes(cut, schedule, AdamW{}, model.inputs, model.labels);
     REQUIRE(counted.size() == predicted.size());

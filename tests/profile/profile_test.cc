@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include <torch/torch.h>
 
@@ -30,6 +31,7 @@ struct Profiled {
       compile(net, {.inputs = {x}, .labels = {x}, .loss = testing::mean_square, .microbatches = 2});
 
   [[nodiscard]] ProfileOptions options(std::vector<int> sizes = {}) const {
+    // One repeat has no noise.
     return {.microbatch_sizes = std::move(sizes), .repeats = 1, .cache = folder.path() + "/kept"};
   }
   [[nodiscard]] Profile measured(const ProfileOptions& options) const {
@@ -104,6 +106,29 @@ TEST_CASE("what is known is not measured again (PRF-1)", "[profile]") {
   ProfileOptions nowhere = profiled.options();
   nowhere.cache = "";
   CHECK(profiled.measured(nowhere).measured == 3);
+}
+
+TEST_CASE("what is too noisy is measured again, told and not kept (PRF-4)", "[profile]") {
+  const Profiled profiled;
+  ProfileOptions options = profiled.options();
+  options.repeats = 5;
+  options.most_noise = -1;  // below that of any measurement
+  std::vector<std::string> told;
+  options.progress = [&](std::string_view what, int, int) { told.emplace_back(what); };
+  const Profile first = profiled.measured(options);
+  REQUIRE(first.notes.size() == 1);
+  CHECK_THAT(first.notes[0],
+             ContainsSubstring("microbatches of 4 samples were measured 3 times") &&
+                 ContainsSubstring("not kept"));
+  CHECK(std::ranges::count_if(told, [](const std::string& what) {
+          return what.find("again, as the noise was") != std::string::npos;
+        }) == kMostTries - 1);
+  CHECK(profiled.files().size() == 2);  // the link, and what is beside operators
+  CHECK(profiled.measured(options).measured == 1);
+  options.most_noise = std::numeric_limits<double>::infinity();
+  CHECK(profiled.measured(options).notes.empty());
+  CHECK(profiled.files().size() == 3);
+  CHECK(profiled.measured(options).measured == 0);
 }
 
 TEST_CASE("a broken file is measured anew, and said", "[profile]") {

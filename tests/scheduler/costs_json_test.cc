@@ -56,7 +56,7 @@ TEST_CASE("every field arrives where it belongs, in any order", "[scheduler][cos
                    "input": 9, "reads": [{"from": 3, "output": 1, "bytes": 10}, {"from": 2}],
                    "parameters": ["a", "b"]},
                   {"id": 0}],
-    "samples": 4, "sizes": [{"operators": [{"id": 7, "forward": 2}], "samples": 8}],
+    "samples": 4, "batch": 24, "sizes": [{"operators": [{"id": 7, "forward": 2}], "samples": 8}],
     "parameters": [{"held": 4, "name": "a", "bytes": 1}],
     "device": {"threads": 2, "processors": 5, "name": "a \"box\"", "noise": 0.25, "task": 3,
                "step": 4, "split": 1.25, "split_bytes": 1.5},
@@ -82,7 +82,7 @@ TEST_CASE("every field arrives where it belongs, in any order", "[scheduler][cos
   CHECK(stages.memory.input_release == 0.25);
   const LinkCosts& links = read.costs.links;
   CHECK(links.transfer({0, 1}, 0, 1) == 0.5 + 75.0 / 100);
-  CHECK(links.transfer({0, 1}, 1, 0) == 2);
+  CHECK(links.transfer({0, 1}, 1, 0) == 2 + 75.0 / 100);
   CHECK(links.transfer({1, 2}, 1, 2) == 0.5 + 50.0 / 100);
   CHECK(links.transfer({1, 2}, 1, 1) == 0);
   CHECK(read.costs.operators == std::vector<OperatorCost>{{.id = 7,
@@ -102,6 +102,7 @@ TEST_CASE("every field arrives where it belongs, in any order", "[scheduler][cos
                                                            .joined = true},
                                                           {.id = 0}});
   CHECK(read.costs.samples == 4);
+  CHECK(read.costs.batch == 24);
   CHECK(read.costs.operators_at.at(8) == std::vector<OperatorCost>{{.id = 7, .forward = 2}});
   CHECK(read.costs.parameters == std::vector<ParameterCost>{{"a", 1, 4}});
   CHECK(read.costs.device == CostDevice{.name = "a \"box\"",
@@ -123,6 +124,7 @@ TEST_CASE("what is written is read back equal (CJ-1)", "[scheduler][costs]") {
                   .task = 0.5,
                   .step = 0.75};
   costs.samples = 4;
+  costs.batch = 16;
   costs.operators_at[8] = {{.id = 3, .forward = 0.5}};
   costs.parameters = {{"a\"b", 1, 4}, {"c", 0.5, 2}};
   costs.operators = {
@@ -142,7 +144,8 @@ TEST_CASE("what is written is read back equal (CJ-1)", "[scheduler][costs]") {
   costs.stages.memory.replayed = {0, 7};
   costs.stages.memory.input_release = 0.5;
   costs.links.usual = {.latency = 1e-5, .bandwidth = 1e10};
-  costs.links.each[{0, 1}] = {.latency = 3};
+  costs.links.each[{0, 1}] = {.latency = 3};  // without end, though the usual has one
+  costs.links.each[{1, 0}] = {.latency = 3, .bandwidth = 5};
   costs.links.bytes = 1e6;
   costs.links.edge_bytes[{0, 1}] = 12345678;
   CHECK(parse_costs(to_json(costs)).costs == costs);
@@ -153,6 +156,76 @@ TEST_CASE("what is written is read back equal (CJ-1)", "[scheduler][costs]") {
   costs.stages.memory.input_release = -0.5;  // I adds gradients that wait for W
   CHECK(parse_costs(to_json(costs)).costs == costs);
   CHECK(parse_costs(to_json({})).costs == Costs{});
+}
+
+Durations usual_of(const std::string& fields) {
+  return parse_costs(with_version(fmt::format(R"("stages": {{"usual": {{{}}}}})", fields)))
+      .costs.stages.usual;
+}
+
+std::string note_of_usual(const std::string& fields) {
+  return notes_of(fmt::format(R"("stages": {{"usual": {{{}}}}})", fields)).at(0);
+}
+
+TEST_CASE("of a backward and its halves those that are absent are made from those that are not",
+          "[scheduler][costs]") {
+  const Durations halved = usual_of(R"("F": 0.01, "B": 0.02)");
+  CHECK(halved.backward_input == 0.01);
+  CHECK(halved.backward_weight == 0.01);
+  CHECK(note_of_usual(R"("F": 0.01, "B": 0.02)") ==
+        "\"usual\" of \"stages\" does not say I and W: each is half of B");
+  CHECK(usual_of(R"("I": 5, "W": 3)").backward == 8);
+  CHECK_THAT(note_of_usual(R"("I": 5, "W": 3)"),
+             ContainsSubstring("not say B: it is made of I and W"));
+  CHECK(usual_of(R"("B": 8, "I": 5)").backward_weight == 3);
+  CHECK_THAT(note_of_usual(R"("B": 8, "I": 5)"), ContainsSubstring("not say W"));
+  CHECK(usual_of(R"("B": 8, "W": 2)").backward_input == 6);
+  CHECK_THAT(note_of_usual(R"("B": 8, "W": 2)"), ContainsSubstring("not say I"));
+  // Who states all may have halves that take longer together.
+  CHECK(usual_of(R"("B": 8, "I": 5, "W": 5)").backward == 8);
+  CHECK(notes_of(R"("stages": {"usual": {"B": 8, "I": 5, "W": 5}})").empty());
+  CHECK(notes_of(R"("stages": {"usual": {"F": 8, "U": 5}})").empty());
+}
+
+TEST_CASE("a stage divides its backward as the usual one is divided", "[scheduler][costs]") {
+  const ReadCosts read = parse_costs(with_version(
+      R"("stages": {"each": [{"stage": 0, "B": 20}, {"stage": 1, "F": 2}, {"stage": 2, "B": 30},
+                             {"stage": 3, "I": 9}],
+                    "usual": {"B": 10, "I": 9, "W": 3}})"));
+  const std::vector<Durations>& each = read.costs.stages.each;
+  CHECK(each[0].backward_input == 18);
+  CHECK(each[0].backward_weight == 6);
+  CHECK(each[1].backward == 10);
+  CHECK(each[1].backward_input == 9);
+  CHECK(each[2].backward_weight == 9);
+  CHECK(each[3].backward == 10);
+  REQUIRE(read.notes.size() == 2);
+  CHECK(read.notes[0] == "\"each\", stage 3, does not say B: it is made of I and W");
+  CHECK(read.notes[1] ==
+        "\"each\", stages 0, 2, does not say I and W: they divide B in the usual proportion");
+}
+
+TEST_CASE("halves that do not say what a backward takes are refused",
+          "[scheduler][costs][bad-input]") {
+  CHECK_THAT(failure_in_stages(R"("usual": {"F": 1, "I": 2})"),
+             ContainsSubstring("line 2, column 21") &&
+                 ContainsSubstring("I is stated, and neither B nor W"));
+  CHECK_THAT(failure_in_stages(R"("each": [{"stage": 0, "W": 2}])"),
+             ContainsSubstring("W is stated, and neither B nor I"));
+  CHECK_THAT(failure_in_stages(R"("usual": {"B": 1, "I": 2})"),
+             ContainsSubstring("leaves nothing of a backward of 1 for W"));
+}
+
+TEST_CASE("a link between two rows has from the usual what it does not say", "[scheduler][costs]") {
+  const LinkCosts links = parse_costs(with_version(
+                                          R"("links": {"each": [{"from": 0, "to": 1, "latency": 2},
+                                            {"from": 1, "to": 0, "bandwidth": 5},
+                                            {"from": 1, "to": 2, "bandwidth": null}],
+                                   "usual": {"latency": 1, "bandwidth": 100}, "edge_bytes": 50})"))
+                              .costs.links;
+  CHECK(links.transfer({0, 1}, 0, 1) == 2.5);
+  CHECK(links.transfer({0, 1}, 1, 0) == 1 + 10);
+  CHECK(links.transfer({1, 2}, 1, 2) == 1);
 }
 
 TEST_CASE("what sizes, parameters and reads lack or have twice is refused",

@@ -144,6 +144,28 @@ TEST_CASE("where W does nothing I frees what is kept", "[scheduler][simulate][su
   CHECK(timeline.rows[1].busy == 4);
 }
 
+TEST_CASE("what waits between I and W is that of the stage, and each half has its own peak",
+          "[scheduler][simulate][memory]") {
+  const Schedule schedule = Schedule::parse(
+      "0F0 0F1 .   .   0B0 .   0B1 .\n"
+      ".   1F0 1I0 1F1 1W0 1I1 .   1W1\n");
+  const MemoryModel memory{.activations = {0, 10},
+                           .transient = {0, 1},
+                           .waiting = {0, 4},
+                           .input_transient = {0, 6},
+                           .weight_transient = {0, 2},
+                           .input_release = 0.5};
+  const Timeline timeline =
+      simulate(schedule, StageGraph::chain(2), {.stages = {.memory = memory}});
+  std::vector<double> during, after;
+  for (const EntryTime& entry : timeline.rows[1].entries) {
+    during.push_back(entry.bytes);
+    after.push_back(entry.bytes_after);
+  }
+  CHECK(during == std::vector<double>{10 + 1, 10 + 6, 14 + 1, 14 + 2, 10 + 6, 4 + 2});
+  CHECK(after == std::vector<double>{10, 4, 14, 10, 4, 0});
+}
+
 TEST_CASE("who recomputes does so before B or I, and before a W that does all",
           "[scheduler][simulate]") {
   const auto makespan = [](const char* list, bool owes = true) {

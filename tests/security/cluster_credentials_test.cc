@@ -9,10 +9,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <latch>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "stagecraft/actors/security/credentials.h"
 #include "stagecraft/actors/security/credentials_report.h"
@@ -311,6 +314,8 @@ TEST_CASE("temporary credentials go with their object, and not with its copy in 
     CHECK_NOTHROW(load_credentials(dir + "/" + worker_name(1)));
     const auto report = security::inspect_credentials(dir);
     CHECK(report.members.at(0).certificate->valid_until - std::chrono::system_clock::now() <= 24h);
+    CHECK(report.authority->valid_until - std::chrono::system_clock::now() <= 30 * 24h);
+    CHECK(report.authority->valid_until - std::chrono::system_clock::now() > 29 * 24h);
     issue_member(dir, "worker-1", 24h);  // a run of days goes on
   }
   CHECK_FALSE(fs::exists(dir));
@@ -324,6 +329,25 @@ TEST_CASE("temporary credentials go with their object, and not with its copy in 
   int status = 0;
   REQUIRE(waitpid(child, &status, 0) == child);
   CHECK(fs::exists(made->dir() + "/driver/key.pem"));
+}
+
+TEST_CASE("when temporary credentials were removed, by whichever thread, nothing of them is left",
+          "[security]") {
+  for (int round = 0; round < 20; ++round) {
+    const TemporaryCredentials credentials(4);
+    std::latch both(2);
+    std::array<bool, 2> left{};
+    const auto remove = [&](bool& is_left) {
+      both.arrive_and_wait();
+      credentials.remove();
+      is_left = fs::exists(credentials.dir());  // what a process leaves that ends here
+    };
+    std::thread other([&] { remove(left[0]); });
+    remove(left[1]);
+    other.join();
+    CHECK_FALSE(left[0]);
+    CHECK_FALSE(left[1]);
+  }
 }
 
 }  // namespace stagecraft::tests

@@ -105,6 +105,30 @@ std::optional<Failure> CheckedTraining::strike_and_train(
   return std::nullopt;
 }
 
+Failure CheckedTraining::strike_and_save(std::chrono::microseconds delay,
+                                         const std::function<void()>& strike,
+                                         milliseconds limit) {
+  const auto when = Clock::now() + delay;
+  std::thread striker([&] {
+    std::this_thread::sleep_until(when);
+    strike();
+  });
+  std::optional<Error> failure;
+  while (!failure && Clock::now() < when + limit) {
+    try {
+      save();
+    } catch (const Error& error) {
+      failure = error;
+    }
+  }
+  striker.join();
+  require(failure.has_value(), "saves go on without a worker");
+  const double seconds = seconds_since(when);
+  require(seconds < std::chrono::duration<double>(limit).count(),
+          fmt::format("a save has failed only {} s after it was struck", seconds));
+  return {*failure, seconds};
+}
+
 double CheckedTraining::mend(const std::vector<Rank>& lost, bool recover) {
   const auto begun = Clock::now();
   const std::int64_t committed = trainer_.steps();

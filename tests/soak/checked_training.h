@@ -69,6 +69,12 @@ class CheckedTraining {
       std::chrono::milliseconds limit,
       int steps);
 
+  /// Saves one file after the other until one fails, and strikes meanwhile, so long after the first
+  /// began. Violation when none has failed within `limit`.
+  [[nodiscard]] Failure strike_and_save(std::chrono::microseconds delay,
+                                        const std::function<void()>& strike,
+                                        std::chrono::milliseconds limit);
+
   /// New workers, the last state that is kept (in neighbours' memory, or the file), and a step.
   /// Returns the seconds until it was done.
   double mend(const std::vector<Rank>& lost, bool recover);

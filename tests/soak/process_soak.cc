@@ -33,6 +33,8 @@ class ProcessSoak final : public Soak {
     Outcome outcome;
     if (fault.kind == "kill") {
       lose_workers(fault, {fault.rank}, SIGKILL, "was killed by signal 9", kClosedPromise, outcome);
+    } else if (fault.kind == "save") {
+      lose_while_saving(fault, outcome);
     } else if (fault.kind == "several") {
       // A mirror is in the next rank's memory: who is to recover may not lose both.
       const Rank other((fault.rank.value + (fault.recover ? 2 : 1)) % kSoakRanks);
@@ -87,6 +89,23 @@ class ProcessSoak final : public Soak {
     require(text.find(std::to_string(process(*named))) != std::string::npos,
             fmt::format("the error does not name process {}: {}", process(*named), text));
     outcome.went_on(training_.mend(victims, fault.recover));
+  }
+
+  /// Killed while its state is read, or between two files: the save that fails says so.
+  void lose_while_saving(const Fault& fault, Outcome& outcome) {
+    const pid_t victim = process(fault.rank);
+    const Failure failure = training_.strike_and_save(
+        fault.delay.value_or(std::chrono::microseconds(0)),
+        [victim] { ::kill(victim, SIGKILL); },
+        kPatience * kClosedPromise);
+    outcome.failed(failure.seconds, kClosedPromise);
+    const std::string text = failure.error.what();
+    require(failure.error.code() == Errc::WorkerLost, "a save failed otherwise: " + text);
+    for (const std::string& part :
+         {std::to_string(victim), std::string("was killed by signal 9")}) {
+      require(text.find(part) != std::string::npos, "a save does not say what happened: " + text);
+    }
+    outcome.went_on(training_.mend({fault.rank}, fault.recover));
   }
 
   /// The first stage finds no embedding, or the last no class: no rank is any the worse for it.

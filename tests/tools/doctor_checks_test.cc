@@ -28,12 +28,14 @@ HostExam well(const std::string& name) {
   exam.facts = HostFacts{.name = name,
                          .protocol = 5,
                          .build = "stagecraft 0.1.0",
-                         .vendor = "AuthenticAMD",
-                         .processor = "AMD EPYC",
+                         .cpu = {.vendor = "AuthenticAMD",
+                                 .name = "AMD EPYC",
+                                 .family = 25,
+                                 .model = 1,
+                                 .capability = "AVX2",
+                                 .features = {"avx2"},
+                                 .variables = {}},
                          .processors = 2,
-                         .capability = "AVX2",
-                         .features = {"avx2"},
-                         .variables = {},
                          .memory = {{"this machine", 8e9}},
                          .memfd = "",
                          .locked_bytes = 8 << 20,
@@ -194,18 +196,18 @@ TEST_CASE("processors that compute other bits are told, with what binds them", "
   auto exams = cluster({"node-a", "node-b"});
   CHECK(of_pairs(exams, "processor").level == Level::Ok);
   SECTION("AVX2 and AVX512") {
-    exams[0].facts->capability = exams[2].facts->capability = "AVX512";
+    exams[0].facts->cpu.capability = exams[2].facts->cpu.capability = "AVX512";
     const Finding finding = of_pairs(exams, "processor");
     CHECK(finding.level == Level::Problem);
     CHECK_THAT(finding.what, ContainsSubstring("AVX2 on node-a; AVX512 on this machine, node-b"));
     CHECK_THAT(finding.mend, ContainsSubstring("ATEN_CPU_CAPABILITY=avx2"));
   }
   SECTION("neither") {
-    exams[1].facts->capability = "DEFAULT";
+    exams[1].facts->cpu.capability = "DEFAULT";
     CHECK_THAT(of_pairs(exams, "processor").mend, ContainsSubstring("ATEN_CPU_CAPABILITY=default"));
   }
   SECTION("another model, alike to ATen") {
-    exams[1].facts->vendor = "GenuineIntel";
+    exams[1].facts->cpu.vendor = "GenuineIntel";
     CHECK(of_pairs(exams, "processor").level == Level::Note);
     CHECK_THAT(of_pairs(exams, "processor").mend, ContainsSubstring("MKL_CBWR"));
   }
@@ -315,7 +317,7 @@ TEST_CASE("the report has a line for what is good and a remedy for what is not",
   CHECK(json["good"] == false);
   CHECK(json["findings"].size() == 3);
   CHECK(json["findings"][1]["level"] == "problem");
-  CHECK(json["hosts"][0]["facts"]["capability"] == "AVX2");
+  CHECK(json["hosts"][0]["facts"]["cpu"]["capability"] == "AVX2");
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ TEST_CASE("and programs, with the facts", "[tools][doctor]") {
   REQUIRE(report["hosts"].size() == 1);
   const Json& facts = report["hosts"][0]["facts"];
   CHECK(facts["protocol"].get<int>() > 0);
-  CHECK_FALSE(facts["capability"].get<std::string>().empty());
+  CHECK_FALSE(facts["cpu"]["capability"].get<std::string>().empty());
   CHECK(facts["open_files"].get<std::int64_t>() != 0);
 }
 

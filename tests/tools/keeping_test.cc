@@ -77,6 +77,11 @@ TEST_CASE("a run that is killed goes on from its folder as if it had never stopp
   CHECK(resumed.sha256() == unbroken.sha256());
   CHECK(names_in(place).size() == 2);
 
+  REQUIRE(resumed.others.size() > 0);
+  CHECK(resumed.others.front().at("event") == "resumed");
+  CHECK(resumed.others.front().at("step") == newest);
+  CHECK(resumed.others.front().at("file") == search.newest->path);
+
   // The newest is broken: the one before it is taken, and that is told.
   const std::string last = find_checkpoint(place).newest->path;
   fs::resize_file(last, fs::file_size(last) - 1);
@@ -86,6 +91,29 @@ TEST_CASE("a run that is killed goes on from its folder as if it had never stopp
   CHECK(again.exit_code == 0);
   CHECK_THAT(again.err, ContainsSubstring("--resume passes over: " + last));
   CHECK_THAT(again.out, ContainsSubstring("\"step\":" + std::to_string(newest + 2) + ","));
+}
+
+TEST_CASE("a complete run that is queued again ends well", "[tools][keeping]") {
+  const TemporaryFolder folder;
+  const std::string place = folder.path() + "/run";
+  const auto until = [&](const std::string& step, const Words& more = {}) {
+    return run_train(two_stages({"--resume", place, "--save-dir", place, "--steps", step}, more));
+  };
+  REQUIRE(until("2").exit_code == 0);
+  const CommandResult again = until("2");
+  INFO(again.out << again.err);
+  CHECK(again.exit_code == 0);
+  CHECK(again.out == "nothing left to do: " + place + "/step-000000002.ckpt is at step 2 of 2\n");
+  CHECK_THAT(until("2", {"--json"}).out, ContainsSubstring("{\"event\":\"complete\",\"step\":2,"));
+
+  // It goes on from where it says, for more steps.
+  CHECK_THAT(until("3").out,
+             ContainsSubstring("goes on from step-000000002.ckpt, after step 2 of 3\n"));
+
+  // What it was to write and has not is no good end.
+  const CommandResult lacks = until("3", {"--save", folder.path() + "/end.ckpt"});
+  CHECK(lacks.exit_code == 2);
+  CHECK_THAT(lacks.err, ContainsSubstring("the run is complete") && ContainsSubstring("--save '"));
 }
 
 TEST_CASE("a save that fails while it runs is told, and the run goes on to exit status 2",

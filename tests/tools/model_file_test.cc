@@ -2,6 +2,8 @@
 /// `stagecraft train --model-file` makes of them, held against what PyTorch made
 /// (tests/data/models).
 
+#include "stagecraft/compiler/import/model_file.h"
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -15,6 +17,7 @@
 #include "stagecraft/compiler/tensor_files/safetensors.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
 #include "stagecraft/tests/compiler/import/made_archive.h"
+#include "stagecraft/tests/compiler/import/trained_tensors.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/own_cache.h"
 #include "stagecraft/tests/tools/command_run.h"
@@ -65,23 +68,22 @@ std::vector<std::string> training(const std::string& name,
   return words;
 }
 
-double distance(const at::Tensor& expected, const at::Tensor& found) {
-  const at::Tensor a = expected.to(at::kDouble);
-  const double largest = std::max(1e-2, a.abs().max().item().toDouble());
-  return a.sub(found.to(at::kDouble)).abs().max().item().toDouble() / largest;
-}
-
-/// Of what PyTorch ended with, every tensor.
-void check_final_weights(const std::string& name, const std::string& saved) {
+/// Holds every tensor that PyTorch ended with against what `train` saved.
+void check_final_weights(const std::string& name,
+                         const std::string& file,
+                         const std::string& saved) {
   std::map<std::string, at::Tensor> found;
   for (const NamedTensor& t : read_weights(saved)) {
     found.emplace(t.name, t.tensor);
   }
-  for (const NamedTensor& t : read_safetensors(archive(name, "final.safetensors"))) {
+  const testing::TrainedTensors reference(load_model(archive(name, file)).parameters,
+                                          read_safetensors(archive(name, "final.safetensors")));
+  for (std::size_t i = 0; i < reference.expected().size(); ++i) {
+    const NamedTensor& t = reference.expected()[i];
     CAPTURE(t.name);
     REQUIRE(found.contains(t.name));
     CHECK(found.at(t.name).scalar_type() == t.tensor.scalar_type());
-    CHECK(distance(t.tensor, found.at(t.name)) <= kTolerance);
+    CHECK(reference.distance(i, found.at(t.name)) <= 1.0);
   }
 }
 
@@ -264,7 +266,7 @@ TEST_CASE("a model from a file trains as in PyTorch, bit-equal to one process",
   CHECK(output.others.at(0).at("stages").size() == std::stoul(stages));
   CHECK(output.done.at("steps_per_second").get<double>() > 0.0);
   CHECK(output.done.at("weights_sha256").get<std::string>().size() == 64);
-  check_final_weights(name, saved);
+  check_final_weights(name, file, saved);
 }
 
 TEST_CASE("weights that were saved begin the next run, with their buffers",
@@ -287,7 +289,7 @@ TEST_CASE("weights that were saved begin the next run, with their buffers",
   CHECK(second.steps.size() == 2);
   CHECK(second.sha256() == one);
   CHECK(second.verify.at("bit_equal") == true);
-  check_final_weights(name, saved);
+  check_final_weights(name, file, saved);
 }
 
 TEST_CASE("the text's job takes and gives weights, too", "[tools][train][weights]") {

@@ -1,4 +1,6 @@
 /// `stagecraft plan` as a user sees it: the plan, its files, what it says of others, wrong usage.
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -12,6 +14,7 @@
 #include "stagecraft/tests/support/command.h"
 #include "stagecraft/tests/tools/command_run.h"
 #include "stagecraft/tools/plan/plan.h"
+#include "stagecraft/tools/plan/report.h"
 
 namespace stagecraft::tests {
 namespace {
@@ -79,6 +82,17 @@ TEST_CASE("a plan says cut, schedule, time, memory, and what binds", "[tools][pl
   }
 }
 
+TEST_CASE("a plan from noisy costs carries a warning", "[tools][plan][json]") {
+  CHECK_FALSE(plan_json({"--devices", "2"}).contains("warnings"));
+  Costs noisy = parse_costs(uneven_costs()).costs;
+  noisy.device.noise = 1.11;
+  const CommandResult text = run_plan({"--devices", "2"}, to_json(noisy));
+  CHECK_THAT(text.out, ContainsSubstring("warning: the costs were measured with a noise of 111 %"));
+  const Json answer = Json::parse(run_plan({"--devices", "2", "--json"}, to_json(noisy)).out);
+  CHECK(answer.at("noise") == 1.11);
+  CHECK_THAT(answer.at("warnings").at(0).get<std::string>(), ContainsSubstring("111 %"));
+}
+
 TEST_CASE("every planner answers for programs, and auto is the best of them",
           "[tools][plan][json]") {
   double best = 1e9;
@@ -114,7 +128,58 @@ TEST_CASE("schedule and cut come out as files that others read", "[tools][plan]"
   const Schedule read = Schedule::parse(text_of(schedule));
   CHECK(validate(read, read.stage_graph(), {.microbatches = 8}).empty());
   // 12 forwards in all; the best two parts of the row are 6 and 6.
-  CHECK(text_of(cut) == "{0-2}\n{3-7}\n");
+  CHECK(text_of(cut) == "@microbatch-size 2\n{0-2}\n{3-7}\n");
+}
+
+TEST_CASE("a step has as many samples as that of the profiled data", "[tools][plan][json]") {
+  Costs costs = parse_costs(uneven_costs()).costs;
+  costs.batch = 8;
+  const CommandResult result = run_plan({"--devices", "2", "--json"}, to_json(costs));
+  REQUIRE(result.exit_code == 0);
+  const Json answer = Json::parse(result.out);
+  CHECK(answer.at("batch") == 8);
+  CHECK(answer.at("plans").at(0).at("microbatches") == 4);
+}
+
+/// Operators that take longer one after the other than side by side, however they are cut.
+std::string slow_links() {
+  Costs costs = parse_costs(uneven_costs()).costs;
+  costs.links.usual = {.latency = 1e-5, .bandwidth = 1e6};  // 0.26 s for every value
+  for (ParameterCost& parameter : costs.parameters) {
+    parameter.bytes = 10;
+  }
+  return to_json(costs);
+}
+
+TEST_CASE("stages have replicas only where they are asked for, and never in files",
+          "[tools][plan]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/s.txt";
+  const auto replicas_of = [](std::vector<std::string> words) {
+    words.insert(words.end(), {"--devices", "2", "--json", "--top", "1000"});
+    const CommandResult result = run_plan(std::move(words), slow_links());
+    CAPTURE(result.err);
+    REQUIRE(result.exit_code == 0);
+    std::vector<int> replicas;
+    for (const Json& plan : Json::parse(result.out).at("plans")) {
+      for (const Json& stage : plan.at("stages")) {
+        replicas.push_back(stage.at("replicas"));
+      }
+    }
+    return replicas;
+  };
+  const std::vector<int> with = replicas_of({"--replicas"});
+  CHECK(with.front() == 2);
+  const std::vector<int> without = replicas_of({});
+  CHECK(std::ranges::count(without, 1) == std::ssize(without));
+  for (const char* option : {"--schedule-out", "--cut-out"}) {
+    check_message(run_plan({"--devices", "2", "--replicas", option, file}, slow_links()),
+                  2,
+                  {"--schedule-out and --cut-out", "leave --replicas out"});
+    CHECK_FALSE(std::filesystem::exists(file));
+  }
+  CHECK(run_plan({"--devices", "2", "--schedule-out", file}, slow_links()).exit_code == 0);
+  CHECK(Schedule::parse(text_of(file)).microbatches() == 8);
 }
 
 TEST_CASE("why says what would make another plan the better one", "[tools][plan]") {
@@ -126,6 +191,112 @@ TEST_CASE("why says what would make another plan the better one", "[tools][plan]
     const auto plan = reason.at("plan").get<std::size_t>();
     CHECK(reason.at("step_seconds") == answer.at("plans").at(plan).at("step_seconds"));
   }
+}
+
+TEST_CASE("a plan within 1 % of the fastest is told as equally fast", "[tools][plan]") {
+  Costs costs = parse_costs(uneven_costs()).costs;
+  PlanRequest request{.costs = costs, .devices = 2, .batch = 16};
+  const std::vector<PlanProposal> found = propose(request, "balance");
+  std::vector<PlanProposal> three(3, found.front());
+  three[1].step *= 0.995;
+  three[1].candidate.stages.emplace_back();
+  three[2] = found.back();
+  three[2].step = found.front().step * 1.5;
+  const std::string text = tools::plan_text(request, three, 3);
+  CHECK_THAT(text,
+             ContainsSubstring("1 =") && ContainsSubstring("2 =") && !ContainsSubstring("3 =") &&
+                 ContainsSubstring("= within 1 % of the fastest"));
+  const std::vector<std::string> why = tools::why_sentences(request, three);
+  REQUIRE(why.size() == 2);
+  CHECK_THAT(why[0],
+             ContainsSubstring("0.5 % less: within 1 %, which counts as equally fast") &&
+                 ContainsSubstring("the first has fewer stages (2 and 3)"));
+  CHECK_THAT(why[1], !ContainsSubstring("equally fast"));
+  const Json answer = Json::parse(tools::plan_json(request, three, 3, /*why=*/true));
+  CHECK(answer.at("equally_fast_within") == 0.01);
+  CHECK(answer.at("why").at(0).at("equally_fast") == true);
+  CHECK(answer.at("why").at(0).at("would_win_if").empty());
+  CHECK(answer.at("why").at(1).at("equally_fast") == false);
+  three.resize(1);
+  CHECK_THAT(tools::plan_text(request, three, 3), !ContainsSubstring("within 1 %"));
+}
+
+TEST_CASE("operators stay together, on a device, in as few stages as asked for",
+          "[tools][plan][json]") {
+  const auto stage_of = [](const Json& plan, int id) {
+    for (const Json& stage : plan.at("stages")) {
+      const std::vector<int> operators = stage.at("operators");
+      if (std::ranges::find(operators, id) != operators.end()) {
+        return stage;
+      }
+    }
+    return Json();
+  };
+  // Free plans cut between operators 2 and 3.
+  const Json together = plan_json({"--devices", "2", "--together", "1-4", "--top", "1000"});
+  for (const Json& plan : together.at("plans")) {
+    CHECK(stage_of(plan, 1) == stage_of(plan, 4));
+  }
+  const Json pinned = plan_json({"--devices", "2", "--on-device", "1:0-1", "--top", "1000"});
+  for (const Json& plan : pinned.at("plans")) {
+    CHECK(stage_of(plan, 0).at("device") == 1);
+    CHECK(stage_of(plan, 1).at("device") == 1);
+  }
+  const Json few = plan_json({"--devices", "2", "--max-stages", "2", "--top", "1000"});
+  for (const Json& plan : few.at("plans")) {
+    CHECK(plan.at("stages").size() <= 2);
+  }
+  CHECK(plan_json({"--devices", "2", "--top", "1000"}).at("candidates") > few.at("candidates"));
+}
+
+TEST_CASE("a pinned plan runs as its schedule says", "[tools][plan]") {
+  const TemporaryFolder folder;
+  const std::string schedule = folder.path() + "/s.txt";
+  const CommandResult result = run_plan(
+      {"--devices", "2", "--on-device", "1:0", "--schedule", "1f1b", "--schedule-out", schedule});
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  const Schedule read = Schedule::parse(text_of(schedule));
+  CHECK(read.rows()[1].front().tasks().front() ==
+        Task{CellKind::Forward, StageId(0), Microbatch(0)});
+  CHECK(validate(read, read.stage_graph(), {.microbatches = 8}).empty());
+}
+
+TEST_CASE("wrong constraints are refused with what they should be", "[tools][plan][bad-input]") {
+  const auto refused = [](const char* option, const char* word) {
+    return run_plan({"--devices", "2", option, word});
+  };
+  check_message(refused("--together", "4-3"), 2, {"--together", "3-9", "the costs have 0 to 7"});
+  check_message(refused("--together", "20-30"), 2, {"--together", "20-30"});
+  check_message(refused("--on-device", "2:0-1"), 2, {"a device from 0 to 1", "0:3-9"});
+  check_message(refused("--on-device", "1"), 2, {"--on-device"});
+  check_message(refused("--max-stages", "1"), 2, {"--devices 1"});
+  check_message(refused("--time-limit", "0"), 2, {"--time-limit"});
+  const CommandResult apart =
+      run_plan({"--devices", "2", "--on-device", "0:0-1", "--on-device", "1:1-2"});
+  CHECK(apart.exit_code == 1);
+  CHECK_THAT(apart.err, ContainsSubstring("the pinned operators on their devices"));
+}
+
+TEST_CASE("a search that may take no time ends with the first plan, and says so", "[tools][plan]") {
+  const Json all = plan_json({"--devices", "2", "--top", "1000"});
+  const CommandResult result =
+      run_plan({"--devices", "2", "--time-limit", "1e-9", "--top", "1000", "--json"});
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK_THAT(result.err, ContainsSubstring("a larger --time-limit may find a better plan"));
+  CHECK(Json::parse(result.out).at("candidates") == 1);
+  CHECK(all.at("candidates") > 1);
+}
+
+TEST_CASE("a terminal shows what is searched, and nothing of it in the end",
+          "[tools][plan][progress]") {
+  const CommandResult result =
+      run_in_test(&tools::plan, {"-", "--devices", "2"}, uneven_costs(), {.terminal = true});
+  REQUIRE(result.exit_code == 0);
+  CHECK_THAT(result.err,
+             StartsWith("\rplanning, 0 s: balance begins\x1b[K") &&
+                 ContainsSubstring("pfeife loops=1") && EndsWith("\r\x1b[K"));
 }
 
 TEST_CASE("a changed link or memory is planned for", "[tools][plan][json]") {

@@ -95,9 +95,12 @@ TEST_CASE("a run trains in the microbatches that were planned, with the bits of 
   CHECK_THAT(first.out, ContainsSubstring("planned: 8 microbatches of 1, "));
   CHECK_THAT(first.err, !ContainsSubstring("measured before"));
 
-  // The second measures nothing, and gives the same step the same samples.
+  // The second measures nothing, unless the machine was busy, and gives the same step the same
+  // samples.
+  const bool busy = first.err.find("the machine is busy") != std::string::npos;
+  CHECK((first.out.find("the profile had a noise of") != std::string::npos) == busy);
   const CommandResult second = run_train(words);
-  CHECK_THAT(second.err, ContainsSubstring("plan: all was measured before"));
+  CHECK((second.err.find("plan: all was measured before") != std::string::npos) == !busy);
   const TrainOutput output = train_json(words);
   CHECK(output.verify.at("bit_equal") == true);
   const json planned = planned_of(output);
@@ -150,7 +153,7 @@ TEST_CASE("where only small microbatches fit into memory, the plan takes them",
   const CommandResult large = run_train(from("8"));  // 10 MiB on the fullest worker, at the least
   CAPTURE(large.out, large.err);
   CHECK(large.exit_code == 1);
-  CHECK_THAT(large.err, ContainsSubstring("no plan fits the devices"));
+  CHECK_THAT(large.err, ContainsSubstring("no plan of capslog fits the devices"));
 }
 
 }  // namespace stagecraft::tests

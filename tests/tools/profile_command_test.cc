@@ -35,6 +35,12 @@ std::vector<std::string> small_llama(std::vector<std::string> more) {
   return words;
 }
 
+/// However busy the machine is.
+std::vector<std::string> kept(std::vector<std::string> words) {
+  words.insert(words.end(), {"--most-noise", "1e9"});
+  return words;
+}
+
 std::vector<std::string> gpt2(std::vector<std::string> more) {
   const std::string folder = fmt::format("{}/tests/data/models/gpt2", STAGECRAFT_SOURCE_DIR);
   std::vector<std::string> words{"--model-file", folder + "/model.pt", "--data", folder};
@@ -46,7 +52,8 @@ TEST_CASE("a model by name is profiled once", "[tools][profile]") {
   const OwnCache cache;
   const TemporaryFolder folder;
   const std::string file = folder.path() + "/costs.json";
-  const CommandResult first = run_profile(small_llama({"--microbatch-sizes", "2,1", "-o", file}));
+  const CommandResult first =
+      run_profile(small_llama(kept({"--microbatch-sizes", "2,1", "-o", file})));
   CAPTURE(first.err);
   REQUIRE(first.exit_code == 0);
   for (const char* part : {"llama: ",
@@ -67,17 +74,28 @@ TEST_CASE("a model by name is profiled once", "[tools][profile]") {
   CHECK(read.costs.operators_at.contains(1));
   CHECK_FALSE(read.costs.parameters.empty());
 
-  const CommandResult second = run_profile(small_llama({"--microbatch-sizes", "2,1", "-o", "-"}));
+  const CommandResult second =
+      run_profile(small_llama(kept({"--microbatch-sizes", "2,1", "-o", "-"})));
   CHECK(second.exit_code == 0);
   CHECK(second.out == text);
   const json object =
-      json::parse(run_profile(small_llama({"--microbatch-sizes", "1,2", "--json"})).out);
+      json::parse(run_profile(small_llama(kept({"--microbatch-sizes", "1,2", "--json"}))).out);
   CHECK(object.at("event") == "profile");
   CHECK(object.at("measured") == 0);
   CHECK(object.at("sizes").size() == 2);
   CHECK(object.at("sizes").at(0).at("samples") == 1);
   CHECK(object.at("sizes").at(0).at("forward").get<double>() > 0);
   CHECK(object.at("link").at("between") == "threads");
+}
+
+TEST_CASE("a noisy profile is told and measured again the next time", "[tools][profile]") {
+  const OwnCache cache;
+  const std::vector<std::string> words = small_llama({"--most-noise", "0", "--json"});
+  const CommandResult first = run_profile(words);
+  CAPTURE(first.err);
+  REQUIRE(first.exit_code == 0);
+  CHECK_THAT(first.err, ContainsSubstring("stagecraft profile: note: the machine is busy"));
+  CHECK(json::parse(run_profile(words).out).at("measured") == 1);
 }
 
 TEST_CASE("a model from a file is profiled on its data", "[tools][profile]") {

@@ -36,7 +36,7 @@ struct Said {
 }  // namespace
 
 TEST_CASE("a JSON run is one object per line with the keys in their order", "[tools][progress]") {
-  const Said said(ProgressForm::Json);
+  const Said said(ProgressForm::JsonLines);
   said.progress->step(kStep);
   said.progress->text("for people only\n");
   said.progress->verified(
@@ -54,7 +54,7 @@ TEST_CASE("a JSON run is one object per line with the keys in their order", "[to
 }
 
 TEST_CASE("a JSON verify that failed names the first difference", "[tools][progress]") {
-  const Said said(ProgressForm::Json);
+  const Said said(ProgressForm::JsonLines);
   said.progress->verified({.bit_equal = false, .first_difference = "step 2"});
   CHECK(nlohmann::json::parse(said.text()).at("first_difference") == "step 2");
 }
@@ -66,7 +66,7 @@ TEST_CASE("a verify tells which buffers it left out", "[tools][progress]") {
                         .parameters = 2,
                         .buffers = 1,
                         .reordered_buffers = {"norm.mean", "norm.var"}};
-  const Said people(ProgressForm::Plain), programs(ProgressForm::Json);
+  const Said people(ProgressForm::Plain), programs(ProgressForm::JsonLines);
   people.progress->verified(line);
   programs.progress->verified(line);
   CHECK(people.text() ==
@@ -78,7 +78,7 @@ TEST_CASE("a verify tells which buffers it left out", "[tools][progress]") {
 }
 
 TEST_CASE("a report is text for people and one object for programs", "[tools][progress]") {
-  const Said people(ProgressForm::Plain), programs(ProgressForm::Json);
+  const Said people(ProgressForm::Plain), programs(ProgressForm::JsonLines);
   people.progress->report("the makespan\n", R"({"makespan":1})");
   programs.progress->report("the makespan\n", R"({"makespan":1})");
   CHECK(people.text() == "the makespan\n");
@@ -104,7 +104,7 @@ TEST_CASE("a live run overwrites its line and leaves it before other text", "[to
 }
 
 TEST_CASE("where no tokens are, steps are counted", "[tools][progress]") {
-  const Said people(ProgressForm::Plain), programs(ProgressForm::Json);
+  const Said people(ProgressForm::Plain), programs(ProgressForm::JsonLines);
   StepLine step = kStep;
   step.tokens.reset();
   for (const Said* said : {&people, &programs}) {
@@ -121,7 +121,7 @@ TEST_CASE("where no tokens are, steps are counted", "[tools][progress]") {
 }
 
 TEST_CASE("a run that is interrupted says by which signal", "[tools][progress]") {
-  const Said people(ProgressForm::Plain), programs(ProgressForm::Json);
+  const Said people(ProgressForm::Plain), programs(ProgressForm::JsonLines);
   people.progress->interrupted(7, SIGTERM);
   programs.progress->interrupted(7, SIGHUP);
   CHECK(people.text() == "interrupted by SIGTERM after step 7\n");
@@ -129,7 +129,7 @@ TEST_CASE("a run that is interrupted says by which signal", "[tools][progress]")
 }
 
 TEST_CASE("a file whose name is not UTF-8 is told all the same", "[tools][progress]") {
-  const Said said(ProgressForm::Json);
+  const Said said(ProgressForm::JsonLines);
   said.progress->saved(3, "caf\xE9.ckpt");
   CHECK(nlohmann::json::parse(said.text()).at("file") == "caf\xEF\xBF\xBD.ckpt");
 }

@@ -109,6 +109,20 @@ TEST_CASE("compare knows bytes where the costs do", "[tools][schedule]") {
   CHECK_THAT(text.out, ContainsSubstring("peak bytes") && ContainsSubstring("2.0 KiB"));
 }
 
+TEST_CASE("compare halves a backward of which the costs say the whole alone", "[tools][schedule]") {
+  const TemporaryFolder folder;
+  const std::string whole = folder.write(
+      "whole.json", R"({"version": 1, "stages": {"usual": {"F": 0.010, "B": 0.020}}})");
+  const std::string all = folder.write(
+      "all.json",
+      R"({"version": 1, "stages": {"usual": {"F": 0.010, "B": 0.020, "I": 0.010, "W": 0.010}}})");
+  const std::string line = "1f1b zb-h1 --devices 4 --microbatches 8 --costs ";
+  CHECK(compared(line + whole) == compared(line + all));
+  CHECK_THAT(run_schedule_line("compare " + line + whole).err,
+             ContainsSubstring("does not say I and W: each is half of B"));
+  CHECK(run_schedule_line("compare " + line + all).err.empty());
+}
+
 TEST_CASE("compare writes CSV with a line for each", "[tools][schedule]") {
   const TemporaryFolder folder;
   const std::string file = folder.write("a,\"b.txt", "0F0 0B0\n");

@@ -141,7 +141,7 @@ TEST_CASE("show writes a TikZ picture that TeX sets", "[tools][schedule][show]")
   CHECK(result.exit_code == 0);
   CHECK_THAT(read_text_file(tikz), ContainsSubstring("\\begin{tikzpicture}"));
   if (!has_program("pdflatex")) {
-    SKIP("there is no pdflatex on this machine; TeX Live has it");
+    SKIP("there is no pdflatex on this machine; apt install texlive-pictures would run it");
   }
   (void)folder.write("paper.tex",
                      "\\documentclass{article}\n\\usepackage{tikz}\n\\begin{document}\n"

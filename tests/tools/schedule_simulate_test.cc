@@ -171,6 +171,21 @@ TEST_CASE("durations and latency decide the times, not the columns", "[tools][sc
         Json{18, 12, 6, 0});
 }
 
+TEST_CASE("halves of a backward follow the whole that is given, and it is said",
+          "[tools][schedule]") {
+  const std::string split = make("zb-h1 --devices 4 --microbatches 12");
+  CHECK(simulate_json(split, {"--b", "4"}) == simulate_json(split, {"--i", "2", "--w", "2"}));
+  CHECK(simulate_json(split, {"--b", "4", "--i", "3"}) ==
+        simulate_json(split, {"--i", "3", "--w", "1"}));
+  const CommandResult told = run_schedule({"simulate", "-", "--b", "4"}, split);
+  CHECK_THAT(told.err,
+             ContainsSubstring("does not say I and W: each is half of B (B 4, I 2, W 2)"));
+  CHECK(run_schedule({"simulate", "-", "--f", "3", "--b", "2"}, split).err.empty());
+  check_message(run_schedule({"simulate", "-", "--b", "4", "--w", "5"}, split),
+                2,
+                {"--b, --i and --w", "leaves nothing of a backward of 4 for I"});
+}
+
 TEST_CASE("simulate tells people who waits for what", "[tools][schedule]") {
   const CommandResult result =
       run_schedule({"simulate", "-"}, make("1f1b --devices 4 --microbatches 8"));

@@ -1,9 +1,12 @@
 /// What `stagecraft launch` makes of the variables that srun sets, without a Slurm; with one:
 /// tests/hosts/slurm_test.cc.
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <string>
+#include <thread>
 
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
@@ -23,7 +26,11 @@ constexpr const char* kNames[] = {"SLURM_PROCID",
                                   "SLURM_RESTART_COUNT",
                                   "SLURM_SUBMIT_DIR",
                                   "SLURM_STEP_NODELIST",
-                                  "SLURMD_NODENAME"};
+                                  "SLURMD_NODENAME",
+                                  "SLURM_CPUS_PER_TASK",
+                                  "SLURM_CPUS_ON_NODE",
+                                  "SLURM_MEM_PER_NODE",
+                                  "SLURM_MEM_PER_CPU"};
 
 Variables of_process(int process, const std::string& folder) {
   return {{"SLURM_PROCID", std::to_string(process)},
@@ -53,15 +60,36 @@ std::optional<tools::SlurmStep> step_of(const Variables& variables) {
   return tools::slurm_step();
 }
 
-std::vector<std::string> launch_words(const Variables& variables,
-                                      const std::vector<std::string>& train) {
+/// A command as a process of the step is started.
+std::vector<std::string> words_in(const Variables& variables,
+                                  const std::vector<std::string>& command) {
   std::vector<std::string> words{"env", "--unset=SLURM_RESTART_COUNT"};
   for (const auto& [name, value] : variables) {
     words.push_back(name + "=" + value);
   }
-  words.insert(words.end(), {STAGECRAFT_COMMAND, "launch", "--", "train"});
-  words.insert(words.end(), train.begin(), train.end());
+  words.emplace_back(STAGECRAFT_COMMAND);
+  words.insert(words.end(), command.begin(), command.end());
   return words;
+}
+
+std::vector<std::string> launch_words(const Variables& variables,
+                                      const std::vector<std::string>& train) {
+  std::vector<std::string> command{"launch", "--", "train"};
+  command.insert(command.end(), train.begin(), train.end());
+  return words_in(variables, command);
+}
+
+/// Whether it has come true before the usual limit of a command.
+template <class Condition>
+bool comes(const Condition& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + kCommandLimit;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      return false;
+    }
+    std::this_thread::yield();
+  }
+  return true;
 }
 
 }  // namespace
@@ -70,6 +98,43 @@ TEST_CASE("a process that srun has not started is in no step", "[tools][slurm]")
   CHECK_FALSE(step_of({}).has_value());
   // The script of a batch job.
   CHECK_FALSE(step_of({{"SLURM_PROCID", "0"}, {"SLURM_JOB_ID", "7"}}).has_value());
+}
+
+TEST_CASE("the shell of a job is in no step, though it has the number of one", "[tools][slurm]") {
+  for (const char* number : {"4294967290", "4294967291"}) {  // salloc's, and a batch script
+    Variables variables = of_process(0, "/");
+    variables["SLURM_STEP_ID"] = number;
+    variables["SLURM_STEP_NUM_TASKS"] = "1";
+    CHECK_FALSE(step_of(variables).has_value());
+    const CommandResult run = run_command(launch_words(variables, {"--steps", "1"}));
+    CHECK(run.exit_code == 2);
+    CHECK_THAT(run.err, ContainsSubstring("srun stagecraft launch"));
+  }
+}
+
+TEST_CASE("processes of a step that nothing joins do not train, each for itself",
+          "[tools][slurm][bad-input]") {
+  Variables variables = of_process(0, "/");
+  const CommandResult run = run_command(words_in(variables, {"train", "--steps", "1"}));
+  CHECK(run.exit_code == 2);
+  CHECK_THAT(run.err,
+             ContainsSubstring("started 2 processes") &&
+                 ContainsSubstring("srun stagecraft launch -- train"));
+  variables["SLURM_STEP_NUM_TASKS"] = "1";
+  CHECK(run_command(words_in(variables, {"train", "--steps", "1", "--dim", "16"})).exit_code == 0);
+}
+
+TEST_CASE("a step says what each process has", "[tools][slurm]") {
+  Variables variables = of_process(0, "/");
+  CHECK(step_of(variables)->processors == 0);
+  CHECK(step_of(variables)->memory_bytes == 0.0);
+  variables["SLURM_CPUS_PER_TASK"] = "3";
+  variables["SLURM_MEM_PER_CPU"] = "100";
+  variables["SLURM_CPUS_ON_NODE"] = "6";
+  CHECK(step_of(variables)->processors == 3);
+  CHECK(step_of(variables)->memory_bytes == 600.0 * 1024 * 1024);
+  variables["SLURM_MEM_PER_NODE"] = "2048";
+  CHECK(step_of(variables)->memory_bytes == 2048.0 * 1024 * 1024);
 }
 
 TEST_CASE("a step is known by job, step and how often it was queued", "[tools][slurm]") {
@@ -137,6 +202,70 @@ TEST_CASE("a worker ends with a driver that could not begin", "[tools][slurm]") 
   CHECK(end.exit_code == 0);
   CHECK(end.err.empty());
   CHECK(std::filesystem::is_empty(folder.path()));
+}
+
+TEST_CASE(
+    "a step that is told to end while it waits for a worker leaves nothing, and waits no more",
+    "[tools][slurm]") {
+  const TemporaryFolder folder;
+  std::vector<std::string> words{"timeout", "600"};  // which hands a signal on to all processes
+  for (const std::string& word :
+       words_in(of_process(0, folder.path()), {"launch", "--join-seconds", "500", "--", "train"})) {
+    words.push_back(word);
+  }
+  RunningCommand driver(words);
+  REQUIRE(driver.wait_for_error("missing rank 1"));
+  REQUIRE(std::filesystem::exists(folder.path() + "/stagecraft-7.0/credentials/driver/key.pem"));
+  driver.send_signal(SIGTERM);
+  CHECK_FALSE(driver.wait().timed_out);
+  CHECK(std::filesystem::is_empty(folder.path()));
+}
+
+TEST_CASE("credentials of a step go with its program, before its last process has come (STP-3)",
+          "[tools][slurm]") {
+  const TemporaryFolder folder;
+  const std::string step = folder.path() + "/stagecraft-7.0";
+  RunningCommand driver(words_in(of_process(0, folder.path()),
+                                 {"launch",
+                                  "--",
+                                  "sh",
+                                  "-c",
+                                  "mkdir -p \"$STAGECRAFT_MEETING_PLACE/credentials/x\" "
+                                  "&& echo made"}));
+  REQUIRE(driver.wait_for_output("made"));
+  CHECK(comes([&] { return !std::filesystem::exists(step + "/credentials"); }));
+  CHECK(std::filesystem::exists(step));  // for the one that has not come yet (STP-2)
+  CHECK(run_command(launch_words(of_process(1, folder.path()), {})).exit_code == 0);
+  CHECK(driver.wait().exit_code == 0);
+  CHECK(std::filesystem::is_empty(folder.path()));
+}
+
+TEST_CASE("the doctor says what it is in a step, and whether its processes meet",
+          "[tools][slurm][doctor]") {
+  const TemporaryFolder folder;
+  const auto doctor = [&](int process) {
+    Variables variables = of_process(process, folder.path());
+    variables["SLURM_CPUS_PER_TASK"] = "3";
+    variables["SLURM_MEM_PER_NODE"] = "2048";
+    return words_in(variables, {"doctor"});
+  };
+  RunningCommand other(doctor(1));
+  const CommandResult run = run_command(doctor(0));
+  INFO(run.out << run.err);
+  CHECK_THAT(run.out,
+             ContainsSubstring("node node-a") && ContainsSubstring("task 0 of 2 of step 7.0") &&
+                 ContainsSubstring("3 processors") && ContainsSubstring("2.0 GiB of memory") &&
+                 ContainsSubstring("2 of 2 processes of this step meet there"));
+  CHECK_THAT(other.wait().out, ContainsSubstring("task 1 of 2"));
+  CHECK(std::filesystem::is_empty(folder.path()));
+}
+
+TEST_CASE("the doctor finds a folder in which no step can meet", "[tools][slurm][doctor]") {
+  const CommandResult run = run_command(words_in(of_process(0, "/nowhere"), {"doctor"}));
+  CHECK(run.exit_code == 1);
+  CHECK_THAT(
+      run.out,
+      ContainsSubstring("cannot meet in '/nowhere'") && ContainsSubstring("--meeting-place"));
 }
 
 TEST_CASE("a folder of another run is not met in", "[tools][slurm][bad-input]") {

@@ -12,10 +12,13 @@
 #include "stagecraft/tools/doctor/answer.h"
 #include "stagecraft/tools/doctor/ask_hosts.h"
 #include "stagecraft/tools/doctor/credential_checks.h"
+#include "stagecraft/tools/doctor/limits.h"
 #include "stagecraft/tools/doctor/machine_checks.h"
 #include "stagecraft/tools/doctor/options.h"
 #include "stagecraft/tools/doctor/pair_checks.h"
 #include "stagecraft/tools/doctor/report.h"
+#include "stagecraft/tools/doctor/slurm_checks.h"
+#include "stagecraft/tools/launch/slurm.h"
 #include "stagecraft/tools/output.h"
 
 namespace stagecraft::tools {
@@ -61,6 +64,9 @@ ExitCode doctor(const std::vector<std::string>& arguments, Console& console) {
     findings = check_credentials(security::inspect_credentials(*request.credentials),
                                  *request.credentials,
                                  std::chrono::system_clock::now());
+  }
+  if (const auto step = slurm_step()) {
+    append(findings, check_slurm(*step, kStepPatience));
   }
   const std::vector<HostExam> exams = ask_hosts(round);
   for (const HostExam& exam : exams) {

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
+#include "stagecraft/actors/launch/processor.h"
 #include "stagecraft/tools/doctor/gpu_facts.h"
 #include "stagecraft/tools/train/memory_limits.h"
 
@@ -17,11 +17,8 @@ struct HostFacts {
   std::uint32_t protocol = 0;
   std::string build;  ///< build_fingerprint()
 
-  std::string vendor, processor;      ///< "GenuineIntel", and the model's name
-  int processors = 0;                 ///< that this process may use
-  std::string capability;             ///< what ATen chose to compute with: "AVX2", "AVX512"
-  std::vector<std::string> features;  ///< of those by which libraries choose their code
-  std::map<std::string, std::string> variables;  ///< by which people do
+  ProcessorFacts cpu;
+  int processors = 0;  ///< that this process may use
 
   std::vector<MemoryLimit> memory;  ///< memory_limits()
   std::string memfd;                ///< why no memory can be shared by it; empty: it can

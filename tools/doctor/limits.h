@@ -11,6 +11,7 @@ inline constexpr std::chrono::seconds kFactsPatience{40};
 inline constexpr std::chrono::seconds kTimePatience{10};
 inline constexpr std::chrono::seconds kWayPatience{5};
 inline constexpr std::chrono::seconds kNamePatience{5};
+inline constexpr std::chrono::seconds kStepPatience{20};  // for the other processes of a step
 inline constexpr std::chrono::seconds kWaysPatience{20};  // both, and the way there and back
 /// All of the above; a helper that hears nothing more ends then.
 inline constexpr std::chrono::seconds kLongestTalk{120};

@@ -49,9 +49,9 @@ Verdict build_of(const HostExam& exam) {
 Verdict processor_of(const HostFacts& facts) {
   return {Level::Ok,
           fmt::format("{}, {}, computes with {}",
-                      facts.processor.empty() ? "unknown" : facts.processor,
+                      facts.cpu.name.empty() ? "unknown" : facts.cpu.name,
                       count_text(facts.processors, "processor"),
-                      facts.capability)};
+                      facts.cpu.capability)};
 }
 
 Verdict memory_of(const HostFacts& facts, int workers) {

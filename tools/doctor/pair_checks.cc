@@ -1,7 +1,6 @@
 #include "stagecraft/tools/doctor/pair_checks.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <map>
 #include <string>
@@ -59,58 +58,23 @@ void check_builds(const std::vector<HostExam>& exams, Findings& findings) {
   }
 }
 
-/// How weak it is among what ATen chooses from.
-int strength(const std::string& capability) {
-  return capability == "AVX512" ? 2 : capability == "AVX2" ? 1 : 0;
-}
-
-std::string mend_of_capabilities(const Groups& groups) {
-  const auto weakest =
-      std::ranges::min_element(groups, {}, [](const auto& group) { return strength(group.first); });
-  std::string word = weakest->first;
-  std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
-  const std::string others = word == "avx2" ? " MKL_CBWR=AVX2 ONEDNN_MAX_CPU_ISA=AVX2" : "";
-  return fmt::format(
-      "ATEN_CPU_CAPABILITY={}{} in every line of the hosts' file and in the "
-      "environment here has all compute alike, at the speed of the weakest; or use "
-      "hosts of one kind",
-      word,
-      others);
-}
-
-/// What libraries beside ATen look at when they choose their code.
-std::string choice_of(const HostFacts& facts) {
-  std::string text = fmt::format("{} {}", facts.vendor, facts.processor);
-  if (!facts.features.empty()) {
-    text += fmt::format(" ({})", fmt::join(facts.features, " "));
-  }
-  for (const auto& [name, value] : facts.variables) {
-    text += fmt::format(" {}={}", name, value);
-  }
-  return text;
-}
-
 void check_processors(const std::vector<HostExam>& exams, Findings& findings) {
-  const Groups capabilities =
-      groups_of(exams, [](const HostFacts& facts) { return facts.capability; });
-  const Groups choices = groups_of(exams, choice_of);
-  if (capabilities.size() > 1) {
-    add(findings,
-        "processor",
-        Level::Problem,
-        "hosts compute other bits: " + text_of(capabilities),
-        mend_of_capabilities(capabilities));
-  } else if (choices.size() > 1) {
-    add(findings,
-        "processor",
-        Level::Note,
-        "hosts may compute other bits, as MKL and oneDNN choose their code by the processor: " +
-            text_of(choices),
-        "compare a short run with --verify; MKL_CBWR and ONEDNN_MAX_CPU_ISA, the same in every "
-        "line of the hosts' file and here, bind their choice");
-  } else {
-    add(findings, "processor", Level::Ok, "all choose the same code", "");
+  std::vector<NamedProcessor> all;
+  for (const HostExam& exam : exams) {
+    if (exam.facts) {
+      all.emplace_back(exam.name, exam.facts->cpu);
+    }
   }
+  const auto difference = difference_of(all);
+  if (!difference) {
+    add(findings, "processor", Level::Ok, "all choose the same code", "");
+    return;
+  }
+  add(findings,
+      "processor",
+      difference->certain ? Level::Problem : Level::Note,
+      "hosts " + what_text(*difference),
+      difference->mend);
 }
 
 void check_clock(const HostExam& exam, Findings& findings) {

@@ -20,6 +20,13 @@
 #include "stagecraft/tools/doctor/names.h"
 #include "stagecraft/tools/doctor/ways.h"
 
+namespace stagecraft {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(
+    ProcessorFacts, vendor, name, family, model, capability, features, variables)
+
+}  // namespace stagecraft
+
 namespace stagecraft::tools {
 
 using Json = nlohmann::json;
@@ -52,21 +59,8 @@ struct WaysAnswer {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(MemoryLimit, who, bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(
     GpuFacts, linked, runtime, driver, visible, visible_says, nccl)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(HostFacts,
-                                                name,
-                                                protocol,
-                                                build,
-                                                vendor,
-                                                processor,
-                                                processors,
-                                                capability,
-                                                features,
-                                                variables,
-                                                memory,
-                                                memfd,
-                                                locked_bytes,
-                                                open_files,
-                                                gpu)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(
+    HostFacts, name, protocol, build, cpu, processors, memory, memfd, locked_bytes, open_files, gpu)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DoorPlace, address, port, token)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Way, to, door)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(TriedWay, way, fault)

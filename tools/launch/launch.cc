@@ -57,6 +57,10 @@ std::string address_in(const SlurmStep& step) {
   }
 }
 
+std::string milliseconds_of(int seconds) {
+  return std::to_string(std::chrono::milliseconds(std::chrono::seconds(seconds)).count());
+}
+
 ExitCode drive(const LaunchRequest& request, const SlurmStep& step, const std::string& folder) {
   const int workers = step.processes - 1;
   const StepFolder meeting(folder, workers, std::chrono::seconds(request.join_seconds));
@@ -85,8 +89,10 @@ ExitCode work(const LaunchRequest& request, const SlurmStep& step, const std::st
                                  fmt::format("{}/credentials/{}", folder, name),
                                  "--place",
                                  std::to_string(step.process - 1),
+                                 "--silence",
+                                 milliseconds_of(request.silence_seconds),
                                  "--patience",
-                                 std::to_string(std::chrono::milliseconds(patience).count())};
+                                 milliseconds_of(request.join_seconds)};
   if (!request.interface.empty()) {
     words.insert(words.end(), {"--bind", request.interface});
   }
@@ -114,6 +120,7 @@ ExitCode launch(const std::vector<std::string>& arguments, Console& console) {
   set("STAGECRAFT_INTERFACE", request.interface);
   set("STAGECRAFT_LOG_DIR", request.log_dir);
   set("STAGECRAFT_JOIN_SECONDS", std::to_string(request.join_seconds));
+  set("STAGECRAFT_SILENCE_SECONDS", std::to_string(request.silence_seconds));
   if (request.hosts) {
     launch_by_ssh(request);
   }
@@ -121,7 +128,8 @@ ExitCode launch(const std::vector<std::string>& arguments, Console& console) {
     return launch_in_step(request, *step);
   }
   throw Error(Errc::UsageArgument,
-              "expected --hosts FILE, or to be run by srun inside a job of Slurm");
+              "expected --hosts FILE, or to be run by srun inside a job of Slurm (srun stagecraft "
+              "launch -- ...; the shell of salloc and the script of sbatch are one process each)");
 }
 
 }  // namespace stagecraft::tools

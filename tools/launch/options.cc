@@ -55,6 +55,10 @@ std::variant<LaunchRequest, LaunchHelp> parse_launch_options(
       ->type_name("DIR");
   app.add_option("--join-seconds", request.join_seconds, "longest wait for all workers")
       ->check(whole_number(1));
+  app.add_option("--silence-seconds",
+                 request.silence_seconds,
+                 "after which silence a process is lost; more where jobs are suspended")
+      ->check(whole_number(2));
   app.footer(kFooter);
   if (const auto help = parse_command_line(app, {arguments.begin(), program})) {
     return *help;

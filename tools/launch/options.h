@@ -16,6 +16,7 @@ struct LaunchRequest {
   std::string log_dir;
   std::string meeting_place;  ///< of a step of Slurm
   int join_seconds = 60;
+  int silence_seconds = 5;
   std::vector<std::string> program;  ///< with its words; at least one
 };
 

@@ -76,6 +76,14 @@ ExitCode run_program(const std::vector<std::string>& program) {
                            : interrupted_by(WTERMSIG(status));
 }
 
+bool is_told_to_end() {
+  sigset_t pending;
+  sigemptyset(&pending);
+  sigpending(&pending);
+  const auto has_come = [&pending](int signal) { return sigismember(&pending, signal) == 1; };
+  return has_come(SIGTERM) || has_come(SIGINT) || has_come(SIGHUP);
+}
+
 void leave_signals() {
   hold_signals();
 }

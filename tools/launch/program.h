@@ -17,6 +17,9 @@ namespace stagecraft::tools {
 /// Errors: DeviceOutOfMemory when there is no process left for it. Thread: the only one.
 [[nodiscard]] ExitCode run_program(const std::vector<std::string>& program);
 
+/// Whether a signal has come that asks for the end since signals are held back (run_program).
+[[nodiscard]] bool is_told_to_end();
+
 /// This process, and the threads that it makes from now on, hears of no signal any more that can be
 /// held back: they are answered by another one, which gets them too.
 void leave_signals();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
@@ -27,6 +28,19 @@ int number_in(const char* name) {
         fmt::format("{} expects a whole number, as srun sets it, found \"{}\"", name, text));
   }
   return number;
+}
+
+int number_if_said(const char* name) {
+  return variable(name).empty() ? 0 : number_in(name);
+}
+
+/// Slurm says it for a node or for a processor, in MiB.
+double memory_bytes() {
+  constexpr double kMiB = 1024.0 * 1024.0;
+  const int of_node = number_if_said("SLURM_MEM_PER_NODE");
+  const int of_processors =
+      number_if_said("SLURM_MEM_PER_CPU") * number_if_said("SLURM_CPUS_ON_NODE");
+  return kMiB * (of_node > 0 ? of_node : of_processors);
 }
 
 enum class End { First, Last };
@@ -62,10 +76,32 @@ std::string other_node() {
   return "";
 }
 
+/// Slurm numbers what is no step of srun from 0xfffffff0 on: the script of a batch job, and the
+/// shell that salloc opens on the first node (use_interactive_step), which has one task whatever
+/// the job has.
+bool is_shell_of_job() {
+  constexpr std::uint64_t kFirstOfSpecial = 0xfffffff0;
+  const std::string text = variable("SLURM_STEP_ID");
+  std::uint64_t number = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return fault == std::errc{} && end == text.data() + text.size() && number >= kFirstOfSpecial;
+}
+
 }  // namespace
 
+void refuse_to_train_in_each_process() {
+  const auto step = slurm_step();
+  if (step && step->processes > 1 && variable("STAGECRAFT_WORKERS_COMING").empty()) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("srun has started {} processes of this command, and each would train "
+                            "for itself: srun stagecraft launch -- train ... makes one run of "
+                            "them, srun --ntasks=1 starts one",
+                            step->processes));
+  }
+}
+
 std::optional<SlurmStep> slurm_step() {
-  if (variable("SLURM_PROCID").empty() || variable("SLURM_STEP_ID").empty()) {
+  if (variable("SLURM_PROCID").empty() || variable("SLURM_STEP_ID").empty() || is_shell_of_job()) {
     return std::nullopt;
   }
   const std::string again = variable("SLURM_RESTART_COUNT");
@@ -77,7 +113,10 @@ std::optional<SlurmStep> slurm_step() {
                                        again.empty() ? "" : "-",
                                        again),
                    .folder = variable("SLURM_SUBMIT_DIR"),
-                   .other_node = other_node()};
+                   .node = variable("SLURMD_NODENAME"),
+                   .other_node = other_node(),
+                   .processors = number_if_said("SLURM_CPUS_PER_TASK"),
+                   .memory_bytes = memory_bytes()};
 }
 
 }  // namespace stagecraft::tools

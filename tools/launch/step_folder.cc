@@ -15,6 +15,7 @@
 
 #include "stagecraft/actors/security/cluster_credentials.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/tools/launch/program.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -66,10 +67,11 @@ StepFolder::StepFolder(std::string path, int workers, std::chrono::seconds patie
 }
 
 StepFolder::~StepFolder() {
-  while (!all_have_been_here() && Clock::now() < deadline_) {  // keeps STP-2
+  std::error_code ignored;
+  fs::remove_all(path_ + "/credentials", ignored);                                  // keeps STP-3
+  while (!all_have_been_here() && !is_told_to_end() && Clock::now() < deadline_) {  // keeps STP-2
     std::this_thread::sleep_for(kLookAgain);
   }
-  std::error_code ignored;
   fs::remove_all(path_, ignored);
 }
 
@@ -104,8 +106,9 @@ std::optional<std::string> await_driver(const std::string& folder,
     } else if (has_been_there) {
       return std::nullopt;
     } else if (waited > patience) {
-      throw_late(fmt::format("process 0 of this step has not made '{}': is that in a folder that "
-                             "all hosts see? --meeting-place names another",
+      throw_late(fmt::format("process 0 of this step has not made '{}', or has ended before this "
+                             "process came: see what process 0 says; if it says nothing, is that "
+                             "in a folder that all hosts see? --meeting-place names another",
                              folder),
                  patience);
     }

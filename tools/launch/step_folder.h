@@ -7,7 +7,8 @@
 ///
 /// Process 0 makes it, private, before all else, and removes it when its program has ended.
 /// STP-1: who has been there and finds it gone knows that the program has ended.
-/// STP-2: so that everybody can know, it is there until all have been, as long as that may take.
+/// STP-2: so that everybody can know, it is there until all have been, or the step was told to end.
+/// STP-3: credentials go first: where the wait is cut short by a kill, none are left.
 #pragma once
 
 #include <chrono>

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 #include "stagecraft/tools/command_line.h"
 #include "stagecraft/tools/schedule/cost_options.h"
 #include "stagecraft/tools/schedule/input.h"
+#include "stagecraft/tools/train/number.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -87,6 +89,84 @@ std::vector<EventOrder> orders_of(const std::string& path, Console& console) {
   }
 }
 
+/// The ids that "3-9" or "3" says, with at least one operator of the costs.
+/// Errors: UsageArgument naming `option` and the whole `word`.
+std::pair<int, int> operators_of_word(const std::string& option,
+                                      const std::string& word,
+                                      std::string_view range,
+                                      const Costs& costs) {
+  int first = 0;
+  const char* const end = range.data() + range.size();
+  std::from_chars_result read = std::from_chars(range.data(), end, first);
+  int last = first;
+  if (read.ec == std::errc() && read.ptr != end && *read.ptr == '-') {
+    read = std::from_chars(read.ptr + 1, end, last);
+  }
+  const bool is_range = read.ec == std::errc() && read.ptr == end && first <= last;
+  const bool is_known =
+      is_range && std::ranges::any_of(costs.operators, [&](const OperatorCost& op) {
+        return op.id >= first && op.id <= last;
+      });
+  if (!is_known) {
+    wrong_usage(kCommand,
+                fmt::format("{} wants operators by their numbers, the first and the last, e.g. "
+                            "{}3-9; the costs have {} to {}, found '{}'",
+                            option,
+                            option == "--on-device" ? "0:" : "",
+                            costs.operators.empty() ? 0 : costs.operators.front().id,
+                            costs.operators.empty() ? 0 : costs.operators.back().id,
+                            word));
+  }
+  return {first, last};
+}
+
+/// Joins the operators from `first` to `last`.
+void join_operators(Costs& costs, std::pair<int, int> ids) {
+  bool behind_first = false;
+  for (OperatorCost& op : costs.operators) {
+    const bool is_one = op.id >= ids.first && op.id <= ids.second;
+    op.joined = op.joined || (is_one && behind_first);
+    behind_first = behind_first || is_one;
+  }
+}
+
+/// Errors: UsageArgument for no operators or devices, and for fewer stages than devices.
+void constrain(const PlanOptions& options, PlanRequest& request) {
+  for (const std::string& word : options.together) {
+    join_operators(request.costs, operators_of_word("--together", word, word, request.costs));
+  }
+  for (const std::string& word : options.on_device) {
+    int device = -1;
+    const char* const end = word.data() + word.size();
+    const auto [colon, error] = std::from_chars(word.data(), end, device);
+    if (error != std::errc() || colon == end || *colon != ':' || device < 0 ||
+        device >= request.devices) {
+      wrong_usage(kCommand,
+                  fmt::format("--on-device wants a device from 0 to {} and operators, e.g. 0:3-9, "
+                              "found '{}'",
+                              request.devices - 1,
+                              word));
+    }
+    const std::string_view range(colon + 1, static_cast<std::size_t>(end - colon - 1));
+    const auto ids = operators_of_word("--on-device", word, range, request.costs);
+    join_operators(request.costs, ids);
+    for (const OperatorCost& op : request.costs.operators) {
+      if (op.id >= ids.first && op.id <= ids.second) {
+        request.pinned.emplace_back(op.id, device);
+      }
+    }
+  }
+  request.most_stages = options.max_stages.value_or(0);
+  if (!request.allows_stages(request.devices)) {
+    wrong_usage(kCommand,
+                fmt::format("--max-stages {} leaves some of {} devices without a stage; give "
+                            "--devices {}, or more stages",
+                            request.most_stages,
+                            request.devices,
+                            request.most_stages));
+  }
+}
+
 bool is_builder(const std::string& name) {
   return std::ranges::find(builders(), name, &BuilderInfo::name) != builders().end();
 }
@@ -120,7 +200,8 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
                  "of one machine, where devices are its threads (every device has its own)")
       ->check(CLI::Range(1, 1000000));
   app.add_option("--memory", options.memory, "of every device, e.g. 2G (no limit)");
-  app.add_option("--batch", options.batch, "samples of a step (8 microbatches)");
+  app.add_option(
+      "--batch", options.batch, "samples of a step (that of the profiled data, or 8 microbatches)");
   app.add_option("--microbatch-sizes",
                  options.microbatch_sizes,
                  "samples of a microbatch to choose from, e.g. 1,2,4 (those that were measured)")
@@ -128,6 +209,10 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
   app.add_flag("--stage-sizes",
                options.stage_sizes,
                "stages may take microbatches of different sizes (graphpipe)");
+  app.add_flag(
+      "--replicas",
+      options.replicas,
+      "stages may have replicas of their own (graphpipe): predicted, no trainer runs them");
   app.add_option(
       "--planner", options.planner, "balance, pfeife, graphpipe, capslog or auto (auto)");
   app.add_option("--schedule", options.schedule, "the best cut for this one: a name or a file");
@@ -142,6 +227,20 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
   app.add_option("--what-if",
                  options.what_if,
                  "plans for link=0-1:10x (that link ten times as fast) or memory=2G");
+  app.add_option("--together",
+                 options.together,
+                 "operators A to B by their numbers stay in one stage; may be given several times")
+      ->type_name("A-B");
+  app.add_option(
+         "--on-device", options.on_device, "likewise, and this device runs that stage, e.g. 0:0-5")
+      ->type_name("DEVICE:A-B");
+  app.add_option("--max-stages", options.max_stages, "the most stages that a plan may have")
+      ->check(whole_number(1));
+  app.add_option("--time-limit",
+                 options.time_limit,
+                 "seconds after which the search ends and the best plan so far is told (none)")
+      ->check(positive_number())
+      ->type_name("S");
   app.add_option("--top", options.top, "how many of the best are listed (5)")
       ->check(CLI::Range(1, 1000));
   app.add_flag("--why", options.why, "says what would have to change for others to win");
@@ -157,9 +256,11 @@ PlanRequest plan_request(const PlanOptions& options, Console& console) {
   request.costs = read_costs(options.costs, console);
   request.devices = options.devices;
   request.costs.device.processors = options.processors.value_or(request.costs.device.processors);
-  request.batch = options.batch.value_or(kUsualMicrobatches * request.costs.samples);
+  request.batch = options.batch.value_or(
+      request.costs.batch > 0 ? request.costs.batch : kUsualMicrobatches * request.costs.samples);
   request.microbatch_sizes = options.microbatch_sizes;
   request.stage_sizes = options.stage_sizes;
+  request.replicas = options.replicas;
   if (options.memory) {
     request.memory = bytes_of_word("--memory", *options.memory);
   }
@@ -180,6 +281,7 @@ PlanRequest plan_request(const PlanOptions& options, Console& console) {
                 fmt::format("--channels wants free or shared, found '{}'", options.channels));
   }
   request.shared_channels = options.channels == "shared";
+  constrain(options, request);
   for (const std::string& word : options.what_if) {
     request = with(std::move(request), change_of(word, options.devices));
   }

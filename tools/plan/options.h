@@ -23,10 +23,15 @@ struct PlanOptions {
   std::optional<int> batch;  ///< samples; none: 8 of the microbatches that were measured
   std::vector<int> microbatch_sizes;
   bool stage_sizes = false;
+  bool replicas = false;
   std::optional<std::string> schedule;  ///< a builder's name or a file
   std::optional<std::string> barriers;  ///< "phases" or a file of orders
   std::string channels = "free";
-  std::vector<std::string> what_if;  ///< "link=0-1:10x", "memory=2G"
+  std::vector<std::string> what_if;    ///< "link=0-1:10x", "memory=2G"
+  std::vector<std::string> together;   ///< "3-9": operators of one stage
+  std::vector<std::string> on_device;  ///< "0:3-9": likewise, and the device that runs it
+  std::optional<int> max_stages;
+  std::optional<double> time_limit;  ///< seconds
   int top = 5;
   bool why = false;
   bool json = false;

@@ -1,6 +1,12 @@
 #include "stagecraft/tools/plan/plan.h"
 
+#include <chrono>
+#include <ostream>
+#include <string_view>
+#include <vector>
+
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/planners/proposal.h"
@@ -9,8 +15,46 @@
 #include "stagecraft/tools/plan/options.h"
 #include "stagecraft/tools/plan/page.h"
 #include "stagecraft/tools/plan/report.h"
+#include "stagecraft/tools/status_line.h"
 
 namespace stagecraft::tools {
+namespace {
+
+/// For as long as the options say; on a terminal with what is searched.
+std::vector<PlanProposal> searched(PlanRequest& request,
+                                   const PlanOptions& options,
+                                   Console& console) {
+  using Clock = std::chrono::steady_clock;
+  StatusLine line(console, options.json);
+  const Clock::time_point begin = Clock::now();
+  bool was_cut_short = false;
+  request.goes_on = [&](std::string_view what) {
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    line.say(fmt::format("planning, {:.0f} s: {}", seconds, what));
+    was_cut_short = was_cut_short || (options.time_limit && seconds >= *options.time_limit);
+    return !was_cut_short;
+  };
+  std::vector<PlanProposal> found = propose(request, options.planner);
+  request.goes_on = nullptr;
+  if (was_cut_short) {
+    line.say("");
+    console.err << fmt::format(
+        "note: the search ended after {:g} s; a larger --time-limit may find a better plan\n",
+        *options.time_limit);
+  }
+  return found;
+}
+
+/// A file says nothing of replicas, and would be run without them.
+void require_trainable(const PlanProposal& best) {
+  if (!best.candidate.replicas.empty()) {
+    throw Error(Errc::UsageArgument,
+                "--schedule-out and --cut-out expect a plan that train runs; the best plan has "
+                "stages with replicas of their own; leave --replicas out");
+  }
+}
+
+}  // namespace
 
 ExitCode plan(const std::vector<std::string>& words, Console& console) {
   PlanOptions options;
@@ -25,8 +69,11 @@ ExitCode plan(const std::vector<std::string>& words, Console& console) {
     write_output("", *help, console);
     return ExitCode::Good;
   }
-  const PlanRequest request = plan_request(options, console);
-  const std::vector<PlanProposal> found = propose(request, options.planner);
+  PlanRequest request = plan_request(options, console);
+  const std::vector<PlanProposal> found = searched(request, options, console);
+  if (options.schedule_out || options.cut_out) {
+    require_trainable(found.front());
+  }
   if (options.schedule_out) {
     write_output(*options.schedule_out, to_string(found.front().candidate.schedule), console);
   }

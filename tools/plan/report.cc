@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/base/byte_count.h"
+#include "stagecraft/scheduler/noise_warning.h"
 #include "stagecraft/scheduler/number_range.h"
 #include "stagecraft/scheduler/planners/what_if.h"
 #include "stagecraft/tools/schedule/table.h"
@@ -94,11 +96,37 @@ std::string devices_text(const PlanRequest& request, const PlanProposal& p) {
   return table_text({"device", "computes", "holds at most", "left"}, rows);
 }
 
+/// Whether the two take as long as far as a measurement could tell (PO-1).
+bool are_alike(const PlanProposal& one, const PlanProposal& other) {
+  return std::max(one.step, other.step) <= std::min(one.step, other.step) * (1 + kAlike);
+}
+
+/// The shortest step of those that fit.
+const PlanProposal& fastest_of(std::span<const PlanProposal> best_first) {
+  return *std::ranges::min_element(
+      best_first, {}, [](const PlanProposal& p) { return std::pair(!p.fits, p.step); });
+}
+
+/// Why a plan that is as fast stands behind the first.
+std::string lead_text(const PlanProposal& best, const PlanProposal& other) {
+  const std::size_t stages = best.candidate.stages.size();
+  return stages < other.candidate.stages.size()
+             ? fmt::format(
+                   "the first has fewer stages ({} and {})", stages, other.candidate.stages.size())
+             : fmt::format("the first holds no more on its fullest device ({} and {})",
+                           bytes_text(best.most_bytes()),
+                           bytes_text(other.most_bytes()));
+}
+
 std::string others_text(std::span<const PlanProposal> best_first, int top) {
   std::vector<std::vector<std::string>> rows;
+  const PlanProposal& fastest = fastest_of(best_first);
+  std::size_t alike = 0;
   for (std::size_t i = 0; i < best_first.size() && i < index(top); ++i) {
     const PlanProposal& p = best_first[i];
-    rows.push_back({fmt::format("{}", i + 1),
+    const bool is_alike = p.fits && are_alike(p, fastest);
+    alike += is_alike ? 1 : 0;
+    rows.push_back({fmt::format("{}{}", i + 1, is_alike ? " =" : ""),
                     p.candidate.planner,
                     p.candidate.schedule_name,
                     size_text(p),
@@ -107,17 +135,27 @@ std::string others_text(std::span<const PlanProposal> best_first, int top) {
                     fmt::format("{:+.1f} %", 100 * (p.step / best_first.front().step - 1)),
                     bytes_text(p.most_bytes()) + (p.fits ? "" : ", too much")});
   }
-  return table_text(
+  std::string text = table_text(
       {"", "planner", "schedule", "microbatches", "stages", "step", "", "fullest device"}, rows);
+  if (alike > 1) {
+    text += fmt::format(
+        "= within {:.0f} % of the fastest, which counts as equally fast: the plan with the fewest "
+        "stages leads, then the one that holds least\n",
+        100 * kAlike);
+  }
+  return text;
 }
 
-/// The best behind the first that takes longer, and the fastest that does not fit.
+/// The fastest, if that is not the first; the best behind it that takes longer by more than counts;
+/// and the fastest that does not fit.
 std::vector<const PlanProposal*> rivals(std::span<const PlanProposal> best_first) {
-  constexpr double kSlower = 1.001;  // others are as good as the best
   std::vector<const PlanProposal*> found;
   const PlanProposal& best = best_first.front();
+  if (const PlanProposal& fastest = fastest_of(best_first); fastest.step < best.step) {
+    found.push_back(&fastest);
+  }
   for (const PlanProposal& p : best_first.subspan(1)) {
-    if (p.fits && p.step > best.step * kSlower) {
+    if (p.fits && !are_alike(p, best)) {
       found.push_back(&p);
       break;
     }
@@ -205,6 +243,9 @@ std::string plan_text(const PlanRequest& request,
     text +=
         "stages with replicas of their own are planned and simulated; `train` does not run them\n";
   }
+  if (const auto warning = noise_warning(request.costs.device.noise)) {
+    text += fmt::format("warning: {}\n", *warning);
+  }
   if (best_first.size() > 1) {
     text += '\n' + others_text(best_first, top);
   }
@@ -216,6 +257,19 @@ std::vector<std::string> why_sentences(const PlanRequest& request,
   const PlanProposal& best = best_first.front();
   std::vector<std::string> sentences;
   for (const PlanProposal* rival : rivals(best_first)) {
+    if (rival->fits && are_alike(*rival, best)) {
+      sentences.push_back(fmt::format(
+          "{} by {} ({}) takes {}, {:.1f} % less: within {:.0f} %, which counts as equally fast, "
+          "and {}.",
+          rival->candidate.schedule_name,
+          rival->candidate.planner,
+          size_text(*rival),
+          time_text(rival->step),
+          100 * (1 - rival->step / best.step),
+          100 * kAlike,
+          lead_text(best, *rival)));
+      continue;
+    }
     std::vector<std::string> changes;
     for (const WhatIf& change : what_it_takes(request, best, *rival)) {
       changes.push_back(to_string(change));
@@ -253,17 +307,25 @@ std::string plan_json(const PlanRequest& request,
   Json answer{{"devices", request.devices},
               {"batch", request.batch},
               {"candidates", best_first.size()},
+              {"equally_fast_within", kAlike},
+              {"noise", request.costs.device.noise},
               {"plans", plans}};
+  if (const auto warning = noise_warning(request.costs.device.noise)) {
+    answer["warnings"] = {*warning};
+  }
   if (why) {
     Json reasons = Json::array();
     for (const PlanProposal* rival : rivals(best_first)) {
+      const bool alike = rival->fits && are_alike(*rival, best_first.front());
       Json changes = Json::array();
-      for (const WhatIf& change : what_it_takes(request, best_first.front(), *rival)) {
+      for (const WhatIf& change :
+           alike ? std::vector<WhatIf>() : what_it_takes(request, best_first.front(), *rival)) {
         changes.push_back(json_of(change));
       }
       reasons.push_back({{"plan", rival - best_first.data()},
                          {"step_seconds", rival->step},
                          {"fits", rival->fits},
+                         {"equally_fast", alike},
                          {"would_win_if", changes}});
     }
     answer["why"] = reasons;
@@ -272,7 +334,7 @@ std::string plan_json(const PlanRequest& request,
 }
 
 std::string cut_text(const PlanRequest& request, const PlanProposal& proposal) {
-  std::string text;
+  std::string text = fmt::format("@microbatch-size {}\n", proposal.candidate.microbatch_size);
   for (const std::string& ids : id_texts(request, proposal)) {
     text += fmt::format("{{{}}}\n", ids);
   }

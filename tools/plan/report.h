@@ -28,7 +28,8 @@ namespace stagecraft::tools {
                                     int top,
                                     bool why);
 
-/// The cut as `train --cut @FILE` reads it: operators by their ids, one line a stage.
+/// The cut as `train --cut @FILE` reads it: operators by their ids, one line a stage, and of how
+/// many samples the microbatches of the schedule are.
 [[nodiscard]] std::string cut_text(const PlanRequest& request, const PlanProposal& proposal);
 
 }  // namespace stagecraft::tools

@@ -54,7 +54,6 @@ void add_all(CLI::App& app, ProfileRequest& r, Words& words) {
                  words.precision,
                  "bf16: operators for which it is safe compute in bfloat16 (autocast)")
       ->type_name("fp32|bf16");
-  app.add_flag("--no-fuse", o.no_fuse, "run small operators one by one, as train does with it");
   app.add_option("--threads-per-worker", o.threads_per_worker, "threads inside one operator")
       ->check(whole_number(1, kMostThreads));
   app.add_option("--workers",
@@ -63,6 +62,12 @@ void add_all(CLI::App& app, ProfileRequest& r, Words& words) {
                  "host")
       ->type_name("threads|processes");
   app.add_flag("--fresh", r.fresh, "measure anew what is known");
+  app.add_option("--most-noise",
+                 r.most_noise,
+                 "percent of a microbatch's time: a noisier size is measured again, up to three "
+                 "times, and then not kept")
+      ->type_name("X")
+      ->check(number_from_zero());
   app.add_option("-o,--output", r.output, "writes costs.json; - prints it")->type_name("FILE");
   app.add_flag("--json", r.json, "one JSON object instead of a table");
   app.footer(kFooter);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "stagecraft/actors/profile/link_costs.h"
+#include "stagecraft/scheduler/noise_warning.h"
 #include "stagecraft/tools/train/options.h"
 
 namespace stagecraft::tools {
@@ -18,6 +19,7 @@ struct ProfileRequest {
   RankHomes ranks = RankHomes::Threads;
   std::optional<std::string> output;  ///< of costs.json; "-": standard output
   bool fresh = false;
+  double most_noise = 100 * kMostNoise;  ///< percent
   bool json = false;
 };
 

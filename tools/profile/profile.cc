@@ -14,6 +14,7 @@
 #include "stagecraft/tools/output.h"
 #include "stagecraft/tools/profile/options.h"
 #include "stagecraft/tools/profile/profile_report.h"
+#include "stagecraft/tools/program_costs.h"
 #include "stagecraft/tools/status_line.h"
 #include "stagecraft/tools/train/memory_limits.h"
 #include "stagecraft/tools/train/schedule_choice.h"
@@ -21,6 +22,8 @@
 
 namespace stagecraft::tools {
 namespace {
+
+constexpr double kPercent = 100;
 
 /// Found out before minutes of measuring. Errors: UsageFile.
 void check_place(const std::optional<std::string>& output) {
@@ -37,16 +40,21 @@ Profile measured(const ProfileRequest& request, Console& console) {
   const Program program = compile_in(model.precision, *work, choice);
   const WorkBatch batch = work->batch(0, choice);
   StatusLine line(console, request.json);
-  return stagecraft::profile(program,
-                             batch.inputs,
-                             batch.labels,
-                             {.microbatch_sizes = request.sizes,
-                              .threads = static_cast<int>(model.threads_per_worker),
-                              .ranks = request.ranks,
-                              .fresh = request.fresh,
-                              .progress = [&](std::string_view what, int place, int all) {
-                                line.say(fmt::format("{} of {}: {} ...", place, all, what));
-                              }});
+  Profile found =
+      stagecraft::profile(program,
+                          batch.inputs,
+                          batch.labels,
+                          {.microbatch_sizes = request.sizes,
+                           .threads = static_cast<int>(model.threads_per_worker),
+                           .ranks = request.ranks,
+                           .fresh = request.fresh,
+                           .progress = [&](std::string_view what, int place, int all) {
+                             line.say(fmt::format("{} of {}: {} ...", place, all, what));
+                           }});
+  if (model.model_file) {
+    found.costs.batch = samples_of(program) * program.microbatches();
+  }
+  return found;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "stagecraft/tools/schedule/cost_options.h"
 
 #include <cmath>
+#include <optional>
 #include <ostream>
 #include <utility>
 
@@ -8,16 +9,50 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/backward_times.h"
 #include "stagecraft/scheduler/costs_misfit.h"
 #include "stagecraft/scheduler/formats/costs_json.h"
 #include "stagecraft/tools/command_line.h"
 #include "stagecraft/tools/schedule/input.h"
+#include "stagecraft/tools/schedule/number_text.h"
 #include "stagecraft/tools/train/number.h"
 
 namespace stagecraft::tools {
 namespace {
 
 constexpr const char* kTimes[] = {"--f", "--b", "--i", "--w", "--latency"};
+
+/// The durations on the command line. Halves of a backward follow the whole, and the other way
+/// round, where only one of the two is given.
+Durations stated(const CLI::App& app, const CostOptions& options, Console& console) {
+  const auto given = [&](const char* name, double value) {
+    return app.count(name) > 0 ? std::optional(value) : std::nullopt;
+  };
+  const Durations& said = options.durations;
+  const Durations usual;
+  Durations times;
+  times.forward = said.forward;
+  try {
+    const auto made = set_backward(times,
+                                   {.whole = given("--b", said.backward),
+                                    .input = given("--i", said.backward_input),
+                                    .weight = given("--w", said.backward_weight)},
+                                   true);
+    const bool as_usual = times.backward == usual.backward &&
+                          times.backward_input == usual.backward_input &&
+                          times.backward_weight == usual.backward_weight;
+    if (made && !as_usual) {
+      console.err << fmt::format("note: the command line {} (B {}, I {}, W {})\n",
+                                 *made,
+                                 number_text(times.backward),
+                                 number_text(times.backward_input),
+                                 number_text(times.backward_weight));
+    }
+  } catch (const Error& error) {
+    wrong_usage(app.get_name(), fmt::format("--b, --i and --w: {}", error.message()));
+  }
+  return times;
+}
 
 }  // namespace
 
@@ -26,9 +61,9 @@ void add_cost_options(CLI::App& app, CostOptions& options) {
     app.add_option(name, value, meaning)->check(number_from_zero())->type_name("X");
   };
   add("--f", options.durations.forward, "duration of a forward [1]");
-  add("--b", options.durations.backward, "duration of a whole backward [2]");
-  add("--i", options.durations.backward_input, "duration of its input half [1]");
-  add("--w", options.durations.backward_weight, "duration of its weight half [1]");
+  add("--b", options.durations.backward, "duration of a whole backward [2, or both halves']");
+  add("--i", options.durations.backward_input, "duration of its input half [half of --b]");
+  add("--w", options.durations.backward_weight, "duration of its weight half [half of --b]");
   add("--latency", options.latency, "duration of a transfer between two devices [0]");
   app.add_option("--costs", options.file, "a costs.json instead: also bytes, links and stages")
       ->type_name("FILE");
@@ -37,7 +72,7 @@ void add_cost_options(CLI::App& app, CostOptions& options) {
 Costs costs_of(const CLI::App& app, const CostOptions& options, Console& console) {
   if (options.file.empty()) {
     Costs costs;
-    costs.stages.usual = options.durations;
+    costs.stages.usual = stated(app, options, console);
     costs.links.usual.latency = options.latency;
     return costs;
   }

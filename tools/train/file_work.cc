@@ -131,8 +131,7 @@ Program FileWork::compile(const ScheduleChoice& choice) {
                                         {.inputs = data_.batch(0),
                                          .microbatches = choice.microbatches,
                                          .cut = choice.cut.value_or(usual_cut(choice.stages)),
-                                         .recompute = options_.recompute,
-                                         .fuse = !options_.no_fuse});
+                                         .recompute = options_.recompute});
   model_.reset();
   return program;
 }

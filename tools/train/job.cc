@@ -101,6 +101,15 @@ TrainOptions with_stages_of(const std::optional<Cut>& cut, TrainOptions options)
   return options;
 }
 
+/// What was planned for microbatches of a size trains in those.
+TrainOptions with_size_of_cut(TrainOptions options) {
+  if (!options.model_file && !options.size_given) {
+    options.microbatch_size =
+        microbatch_size_of_cut(options.cut).value_or(static_cast<int>(options.microbatch_size));
+  }
+  return options;
+}
+
 /// An evaluation has microbatches of one size.
 void check_sizes(const TrainOptions& options, const ScheduleChoice& choice) {
   if (options.eval_every && !choice.schedule.stage_graph().microbatch_sizes().empty()) {
@@ -163,9 +172,10 @@ double planned_activation_bytes(const Program& program, const Plan& plan) {
 
 }  // namespace
 
-TrainJob make_job(const TrainOptions& given, Console& console) {
-  (void)make_optimizer(given);
-  check_places(given);
+TrainJob make_job(const TrainOptions& asked, Console& console) {
+  (void)make_optimizer(asked);
+  check_places(asked);
+  const TrainOptions given = with_size_of_cut(asked);
   const std::optional<PlannedWith> costs = given_costs(given, console);
   std::unique_ptr<Work> work = open_work(given, memory_left());
   const std::optional<Cut> cut = cut_option(given.cut);

@@ -61,7 +61,8 @@ void add_pipeline(CLI::App& app,
                   std::vector<std::string>& set,
                   std::string& recompute,
                   std::string& precision,
-                  std::string& workers) {
+                  std::string& workers,
+                  std::string& processor) {
   const std::string group = "Pipeline";
   app.add_option("--schedule", o.schedule, "a name from stagecraft schedule list, or a file")
       ->type_name("NAME|FILE")
@@ -131,7 +132,9 @@ void add_pipeline(CLI::App& app,
                  "microbatches per step [8, or the schedule file's or the data's]")
       ->check(whole_number(1))
       ->group(group);
-  app.add_option("--microbatch-size", o.microbatch_size, "sequences or images per microbatch")
+  app.add_option("--microbatch-size",
+                 o.microbatch_size,
+                 "sequences or images per microbatch; the file of a planned cut says it too")
       ->check(whole_number(1))
       ->group(group);
   app.add_option("--recompute",
@@ -139,11 +142,6 @@ void add_pipeline(CLI::App& app,
                  "keep only the inputs of stages, or of stages, regions and parameter paths by "
                  "name, and run them again before their backward")
       ->type_name("none|stage|NAME,...")
-      ->group(group);
-  app.add_flag("--no-fuse",
-               o.no_fuse,
-               "run small operators one by one, instead of chains of them in passes that have the "
-               "same bits")
       ->group(group);
   app.add_option("--precision",
                  precision,
@@ -166,6 +164,13 @@ void add_pipeline(CLI::App& app,
                  "themselves; stagecraft launch says which")
       ->type_name("threads|processes|joining")
       ->envname("STAGECRAFT_WORKERS")
+      ->group(group);
+  app.add_option("--processor",
+                 processor,
+                 "common: all processes, this one too, compute with the widest code that all have, "
+                 "so that hosts of several kinds end with the same bits (docs/cluster.md)")
+      ->type_name("own|common")
+      ->envname("STAGECRAFT_PROCESSOR")
       ->group(group);
   app.add_option("--credentials",
                  o.credentials,
@@ -485,13 +490,14 @@ void check_together(const TrainOptions& o, const CLI::App& app) {
 
 /// A plan chooses what these options say.
 void check_plan(TrainOptions& o, const CLI::App& app) {
+  o.size_given = app.count("--microbatch-size") > 0;
   if (!o.plan) {
     if (!o.microbatch_sizes.empty()) {
       wrong_usage("--microbatch-sizes expects --plan, found none; leave it out");
     }
     return;
   }
-  o.keep_microbatches = app.count("--microbatches") > 0 || app.count("--microbatch-size") > 0;
+  o.keep_microbatches = app.count("--microbatches") > 0 || o.size_given;
   for (const char* name : {"--schedule", "--cut", "--graph", "--stages", "--chunks", "--set"}) {
     if (app.count(name) > 0) {
       wrong_usage(fmt::format("--plan chooses what {} says; leave one of the two out", name));
@@ -514,6 +520,7 @@ std::variant<TrainOptions, HelpText> parse_train_options(
   std::string rate_kind = "constant";
   std::string decay_on = "matrices";
   std::string workers = "threads";
+  std::string processor = "own";
   std::string recompute = "none";
   std::string precision = "fp32";
   std::string seed_from;
@@ -525,7 +532,7 @@ std::variant<TrainOptions, HelpText> parse_train_options(
   add_training(app, options, given, rate_kind, decay_on);
   add_file(app, options);
   add_model(app, options.model, sizes);
-  add_pipeline(app, options, set, recompute, precision, workers);
+  add_pipeline(app, options, set, recompute, precision, workers, processor);
   add_run(app, options);
   add_keeping(app, options, seed_from);
   if (const auto help = parse_command_line(app, arguments)) {
@@ -554,6 +561,11 @@ std::variant<TrainOptions, HelpText> parse_train_options(
                                        {{"joining", WorkerKind::Joining},
                                         {"processes", WorkerKind::Processes},
                                         {"threads", WorkerKind::Threads}});
+  options.processor =
+      choose<ProcessorChoice>(kCommand,
+                              "--processor",
+                              processor,
+                              {{"common", ProcessorChoice::Common}, {"own", ProcessorChoice::Own}});
   options.precision =
       choose<Precision>(kCommand,
                         "--precision",

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "stagecraft/actors/cluster.h"
 #include "stagecraft/compiler/recompute.h"
 #include "stagecraft/tools/train/model_sizes.h"
 
@@ -41,6 +42,7 @@ struct TrainOptions {
   std::string text = "/usr/share/common-licenses/GPL-3";
   bool read_on_workers = false;  ///< text, images or data, at the same place on every host
   std::int64_t microbatch_size = 4;
+  bool size_given = false;                   ///< by --microbatch-size; else a cut's file may say it
   std::optional<std::int64_t> microbatches;  ///< none: 8, or what the schedule file says
   std::optional<std::int64_t> stages;        ///< none: what the schedule makes of the ranks
   std::optional<std::int64_t> ranks;         ///< none: usual_ranks, --stages, or what the file says
@@ -51,7 +53,6 @@ struct TrainOptions {
   std::optional<std::string> graph;          ///< which stage feeds which: edges or @FILE
   Precision precision = Precision::Float32;
   Recompute recompute;              ///< what runs again before its backward
-  bool no_fuse = false;             ///< small operators one by one
   std::int64_t steps = 50;          ///< the step at which the run ends
   bool all_steps = false;           ///< instead: as many as `data` has
   std::int64_t accumulate = 1;      ///< batches of each step
@@ -68,6 +69,7 @@ struct TrainOptions {
   std::optional<std::int64_t> memory_limit;  ///< MiB, of one worker's steps
   WorkerKind workers = WorkerKind::Threads;
   std::optional<std::string> credentials;  ///< none: made for the run, where workers are processes
+  ProcessorChoice processor = ProcessorChoice::Own;
   std::optional<std::int64_t> eval_every;
   std::optional<std::string> save;
   std::optional<std::string> load;
@@ -75,6 +77,7 @@ struct TrainOptions {
   std::optional<std::int64_t> save_every;
   std::int64_t keep = 3;
   std::optional<std::string> resume;
+  std::optional<std::int64_t> resumed_at;  ///< the step of the checkpoint that --resume found
   SeedChoice seed_from = SeedChoice::Same;
   std::optional<std::string> metrics;       ///< a folder
   std::optional<std::string> save_module;   ///< as torch::save(module) does

@@ -13,6 +13,7 @@
 #include "stagecraft/compiler/cut/planned_cut.h"
 #include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
+#include "stagecraft/scheduler/noise_warning.h"
 #include "stagecraft/tools/train/job.h"
 #include "stagecraft/tools/train/planned_sizes.h"
 
@@ -105,10 +106,14 @@ std::string chosen_text(const PlannedRun& planned) {
 
 std::string planned_text(const PlannedRun& planned, const std::vector<double>& seconds) {
   const double measured = usual_step(seconds);
-  return fmt::format("planned {:.1f} ms a step, measured {:.1f} ({:+.1f} %)\n",
+  const double noise = planned.request.costs.device.noise;
+  return fmt::format("planned {:.1f} ms a step, measured {:.1f} ({:+.1f} %{})\n",
                      planned.best().step * 1e3,
                      measured * 1e3,
-                     100 * (measured / planned.best().step - 1));
+                     100 * (measured / planned.best().step - 1),
+                     noise_warning(noise)
+                         ? fmt::format("; the profile had a noise of {:.0f} %", 100 * noise)
+                         : "");
 }
 
 nlohmann::ordered_json planned_json(const PlannedRun& planned, const std::vector<double>& seconds) {
@@ -118,7 +123,8 @@ nlohmann::ordered_json planned_json(const PlannedRun& planned, const std::vector
           {"microbatches", planned.best().microbatches},
           {"microbatch_size", planned.best().candidate.microbatch_size},
           {"predicted_seconds", planned.best().step},
-          {"measured_seconds", usual_step(seconds)}};
+          {"measured_seconds", usual_step(seconds)},
+          {"noise", planned.request.costs.device.noise}};
 }
 
 }  // namespace stagecraft::tools

@@ -104,6 +104,9 @@ class TextProgress : public Progress {
           line.first_difference,
           line.max_abs_diff));
     }
+    if (!line.likely_cause.empty()) {
+      text(fmt::format("verify: the likely cause is that {}\n", line.likely_cause));
+    }
     if (!line.reordered_buffers.empty()) {
       text(
           fmt::format("verify: not compared, because forwards write them in another order than one "
@@ -184,6 +187,9 @@ class JsonProgress : public Progress {
     if (!line.bit_equal) {
       object["first_difference"] = line.first_difference;
     }
+    if (!line.likely_cause.empty()) {
+      object["likely_cause"] = line.likely_cause;
+    }
     if (!line.reordered.empty()) {
       object["bound"] = line.bound;
       object["within_bound"] = line.good;
@@ -222,13 +228,13 @@ class JsonProgress : public Progress {
 
 ProgressForm progress_form(bool json) {
   if (json) {
-    return ProgressForm::Json;
+    return ProgressForm::JsonLines;
   }
   return isatty(STDOUT_FILENO) == 1 ? ProgressForm::Live : ProgressForm::Plain;
 }
 
 std::unique_ptr<Progress> make_progress(ProgressForm form, RunOutput& out) {
-  if (form == ProgressForm::Json) {
+  if (form == ProgressForm::JsonLines) {
     return std::make_unique<JsonProgress>(out);
   }
   return std::make_unique<TextProgress>(out, form == ProgressForm::Live);

@@ -46,6 +46,7 @@ struct VerifyLine {
   std::int64_t buffers = 0;                    ///< buffers compared
   std::vector<std::string> reordered_buffers;  ///< not compared: forwards write them out of order
   std::string first_difference;                ///< empty when bit-equal
+  std::string likely_cause = {};               ///< empty where none is known
 };
 
 struct DoneLine {
@@ -72,7 +73,7 @@ class Progress {
   virtual void text(const std::string& text) = 0;
 };
 
-enum class ProgressForm { Live, Plain, Json };
+enum class ProgressForm { Live, Plain, JsonLines };
 
 /// Returns the form for standard output: JSON if asked for, live on a terminal, else plain.
 [[nodiscard]] ProgressForm progress_form(bool json);

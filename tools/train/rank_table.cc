@@ -1,6 +1,7 @@
 #include "stagecraft/tools/train/rank_table.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "stagecraft/base/byte_count.h"
 
@@ -36,6 +37,24 @@ std::string rank_table(const std::vector<RankTotals>& ranks) {
         bytes_text(static_cast<double>(r.memory_cached)));
   }
   return table;
+}
+
+nlohmann::ordered_json rank_json(const std::vector<RankTotals>& ranks) {
+  nlohmann::ordered_json object{{"event", "ranks"}, {"ranks", nlohmann::ordered_json::array()}};
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const RankTotals& r = ranks[rank];
+    object["ranks"].push_back({{"rank", rank},
+                               {"stages", r.stages},
+                               {"forward", r.forward},
+                               {"backward", r.backward},
+                               {"update", r.update},
+                               {"waiting", r.waiting},
+                               {"peak_activation_bytes", r.peak_bytes},
+                               {"peak_bytes", r.memory_peak},
+                               {"live_bytes", r.memory_live},
+                               {"cached_bytes", r.memory_cached}});
+  }
+  return object;
 }
 
 }  // namespace stagecraft::tools

@@ -1,9 +1,12 @@
-/// The table that closes a run: where each rank's time and memory went.
+/// The table that closes a run, and the object for programs: where each rank's time and memory
+/// went.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 namespace stagecraft::tools {
 
@@ -23,5 +26,7 @@ struct RankTotals {
 
 /// Returns the table, one line per rank, ending in a newline.
 [[nodiscard]] std::string rank_table(const std::vector<RankTotals>& ranks);
+/// Returns the same as one object, {"event": "ranks", "ranks": [...]}.
+[[nodiscard]] nlohmann::ordered_json rank_json(const std::vector<RankTotals>& ranks);
 
 }  // namespace stagecraft::tools

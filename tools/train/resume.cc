@@ -2,12 +2,16 @@
 
 #include <filesystem>
 #include <ostream>
+#include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "stagecraft/actors/checkpoint_file.h"
 #include "stagecraft/actors/checkpoints.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/tools/train/progress.h"
+#include "stagecraft/tools/train/run_output.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -35,6 +39,7 @@ TrainOptions resumed(const TrainOptions& options, Console& console) {
     }
     if (search.newest) {
       settled.load = search.newest->path;
+      settled.resumed_at = search.newest->step;
       settled.load_weights.reset();  // to begin with, and this run has begun
     } else {
       console.err << fmt::format(
@@ -47,6 +52,39 @@ TrainOptions resumed(const TrainOptions& options, Console& console) {
     settled.seed = CheckpointReader(*settled.load).header().seed;
   }
   return settled;
+}
+
+bool has_nothing_left(const TrainOptions& options, Console& console) {
+  if (!options.resumed_at || *options.resumed_at < options.steps || options.dry_run) {
+    return false;
+  }
+  for (const auto& [option, path] : {std::pair{"--save", options.save},
+                                     std::pair{"--save-weights", options.save_weights},
+                                     std::pair{"--save-module", options.save_module}}) {
+    std::error_code ignored;
+    if (path && !std::filesystem::exists(*path, ignored)) {
+      throw Error(Errc::UsageFile,
+                  fmt::format("the run is complete: '{}' is at step {}, but {} '{}' is not there; "
+                              "give a --steps larger than {} to go on and write it",
+                              *options.load,
+                              *options.resumed_at,
+                              option,
+                              *path,
+                              *options.resumed_at));
+    }
+  }
+  RunOutput output(console);
+  const nlohmann::ordered_json object{{"event", "complete"},
+                                      {"step", *options.resumed_at},
+                                      {"steps", options.steps},
+                                      {"file", *options.load}};
+  make_progress(progress_form(options.json), output)
+      ->report(fmt::format("nothing left to do: {} is at step {} of {}\n",
+                           *options.load,
+                           *options.resumed_at,
+                           options.steps),
+               object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  return true;
 }
 
 }  // namespace stagecraft::tools

@@ -13,4 +13,10 @@ namespace stagecraft::tools {
 ///         checkpoint of --load that is not whole, where its seed is wanted.
 [[nodiscard]] TrainOptions resumed(const TrainOptions& options, Console& console);
 
+/// Whether the checkpoint that --resume found is at the last step already, and says so then. A job
+/// that was queued again ends well by that.
+/// Requires: the number of steps is settled (--steps, or make_job).
+/// Errors: UsageFile where a file that the run was to write at its end is not there.
+[[nodiscard]] bool has_nothing_left(const TrainOptions& options, Console& console);
+
 }  // namespace stagecraft::tools

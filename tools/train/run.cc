@@ -1,9 +1,9 @@
 #include "stagecraft/tools/train/run.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <ostream>
@@ -26,6 +26,7 @@
 #include "stagecraft/tools/cut_option.h"
 #include "stagecraft/tools/plan/report.h"
 #include "stagecraft/tools/train/local_work.h"
+#include "stagecraft/tools/train/told_error.h"
 #include "stagecraft/tools/train/weights_hash.h"
 
 namespace stagecraft::tools {
@@ -82,18 +83,6 @@ const std::string* kept_by(const TrainOptions& options) {
     }
   }
   return nullptr;
-}
-
-/// What is a field to a program is an option here.
-std::string with_options(std::string message) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kNames{
-      {{"step_deadline", "--step-deadline"}, {"memory_limit", "--memory-limit"}}};
-  for (const auto& [field, option] : kNames) {
-    if (const std::size_t at = message.find(field); at != std::string::npos) {
-      message.replace(at, field.size(), option);
-    }
-  }
-  return message;
 }
 
 /// "2" or "0,3": the stages of the model that each rank holds.
@@ -185,6 +174,15 @@ void start_from(Reference& reference, const Checkpoint& checkpoint) {
   reference.set_steps(checkpoint.step);
 }
 
+SpawnOptions spawn_options(const TrainOptions& options) {
+  SpawnOptions spawn = spawn_options_of_env();
+  spawn.workers_come = options.workers == WorkerKind::Joining;
+  spawn.credentials = options.credentials.value_or(spawn.credentials);
+  spawn.processor = options.processor;
+  spawn.tell = [](const std::string& line) { std::cerr << "train: " + line + "\n"; };
+  return spawn;
+}
+
 constexpr const char* kNowhere = "no stage";
 
 std::string stage_of(const CompiledProgram& program, const std::string& name) {
@@ -201,14 +199,28 @@ std::string stage_of(const CompiledProgram& program, const std::string& name) {
 
 }  // namespace
 
-Cluster make_cluster(const TrainJob& job) {
+std::optional<Cluster> make_held_cluster(const TrainOptions& options, Console& console) {
+  if (options.processor == ProcessorChoice::Own || options.workers == WorkerKind::Threads ||
+      options.dry_run) {
+    return std::nullopt;
+  }
+  return Cluster::spawn(expected_ranks(options, console), spawn_options(options));
+}
+
+Cluster make_cluster(const TrainJob& job, const std::optional<Cluster>& held) {
   const int ranks = job.choice.layout.ranks();
   if (job.options.workers == WorkerKind::Threads) {
     return Cluster::local(ranks);
   }
-  SpawnOptions spawn = spawn_options_of_env();
-  spawn.workers_come = job.options.workers == WorkerKind::Joining;
-  spawn.credentials = job.options.credentials.value_or(spawn.credentials);
+  const SpawnOptions spawn = spawn_options(job.options);
+  if (held && held->ranks() < ranks) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("--processor common starts the workers before the model is made, and "
+                            "started {} for the {} ranks of the schedule: give --ranks {}",
+                            held->ranks(),
+                            ranks,
+                            ranks));
+  }
   if (const int most = ranks - spawn.local_ranks;
       spawn.workers_come && spawn.workers_coming > most) {
     throw Error(Errc::UsageArgument,
@@ -218,13 +230,13 @@ Cluster make_cluster(const TrainJob& job) {
                             spawn.local_ranks + spawn.workers_coming,
                             ranks));
   }
-  spawn.tell = [](const std::string& line) { std::cerr << "train: " + line + "\n"; };
-  return Cluster::spawn(ranks, spawn);
+  return held ? *held : Cluster::spawn(ranks, spawn);
 }
 
 TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, Console& console)
     : job_(job),
       console_(console),
+      cluster_(cluster),
       output_(console),
       form_(progress_form(job.options.json)),
       progress_(make_progress(form_, output_)),
@@ -252,7 +264,8 @@ TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, Console& console
 }
 
 void TrainRun::load(const std::string& path) {
-  trainer_.load(path,
+  const Checkpoint checkpoint = read_checkpoint(path);
+  trainer_.load(checkpoint,
                 job_.options.seed_from == SeedChoice::Option ? SeedFrom::Trainer : SeedFrom::Same);
   if (trainer_.steps() >= job_.options.steps) {
     throw Error(
@@ -264,7 +277,31 @@ void TrainRun::load(const std::string& path) {
                     trainer_.steps()));
   }
   if (reference_) {
-    start_from(*reference_, read_checkpoint(path));
+    start_from(*reference_, checkpoint);
+  }
+  other_processors_ = other_processors(checkpoint.processors, trainer_.processors());
+}
+
+/// Where the run goes on, and whether by other code than it came so far.
+void TrainRun::tell_resumed() {
+  const auto text_of = [](const nlohmann::ordered_json& object) {
+    return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  };
+  const TrainOptions& o = job_.options;
+  if (o.resumed_at) {
+    progress_->report(fmt::format("goes on from {}, after step {} of {}\n",
+                                  std::filesystem::path(*o.load).filename().string(),
+                                  trainer_.steps(),
+                                  o.steps),
+                      text_of({{"event", "resumed"},
+                               {"step", trainer_.steps()},
+                               {"steps", o.steps},
+                               {"file", *o.load}}));
+  }
+  if (!other_processors_.empty()) {
+    progress_->report(
+        fmt::format("note: {} is of other processors: {}\n", *o.load, other_processors_),
+        text_of({{"event", "other_processors"}, {"file", *o.load}, {"why", other_processors_}}));
   }
 }
 
@@ -272,6 +309,7 @@ ExitCode TrainRun::run() {
   // Until here there is nothing to finish, and a signal just ends the process.
   Interrupt interrupt(saves(job_.options), form_ == ProgressForm::Live);
   try {
+    tell_resumed();
     tell_cut();
     train(interrupt);
   } catch (...) {
@@ -354,8 +392,11 @@ bool TrainRun::close(Interrupt& interrupt) {
     } catch (const std::exception& error) {
       if (failure) {
         const auto lack = lack_of_memory(error);
-        console_.err << fmt::format("stagecraft: {}\n", lack ? lack->what() : error.what())
-                     << std::flush;
+        const auto* ours = dynamic_cast<const Error*>(&error);
+        const std::string text = lack   ? lack->what()
+                                 : ours ? told_error(*ours, job_.options).what()
+                                        : error.what();
+        console_.err << fmt::format("stagecraft: {}\n", text) << std::flush;
       } else {
         failure = std::current_exception();
       }
@@ -424,17 +465,15 @@ StepFuture TrainRun::enter(std::int64_t number, const WorkBatch& batch, bool upd
                  : trainer_.accumulate(batch.inputs, batch.labels);
 }
 
-/// The runtime counts updates made and names its own fields, a user counts steps from 1 and has
-/// options: the message says the user's.
+/// The runtime counts updates made, a user counts steps from 1: the message says the user's.
 StepResult TrainRun::pipeline_step(std::int64_t number, const WorkBatch& batch, bool updates) {
   try {
     return enter(number, batch, updates).get();
   } catch (const Error& error) {
     ErrorContext where = error.context();
     where.step.reset();
-    Error told(
-        error.code(),
-        fmt::format("step {} failed: {}", trainer_.steps() + 1, with_options(error.message())));
+    Error told(error.code(),
+               fmt::format("step {} failed: {}", trainer_.steps() + 1, error.message()));
     told.with(where);
     if (error.cause() != nullptr) {
       told.because(*error.cause());
@@ -534,12 +573,16 @@ bool TrainRun::verify() {
                     buffers,
                     stage,
                     {reordered.begin(), reordered.end()});
-  progress_->verified(verifier_.result());
+  VerifyLine line = verifier_.result();
+  if (!line.bit_equal) {
+    line.likely_cause = cluster_.processor_difference();
+  }
+  progress_->verified(line);
   return verifier_.result().good;
 }
 
 void TrainRun::finish() {
-  progress_->text(fmt::format("\n{}\n", rank_table(totals_)));
+  progress_->report(fmt::format("\n{}\n", rank_table(totals_)), rank_json(totals_).dump());
   timeline_->report(*progress_);
   if (job_.planned) {
     progress_->report(planned_text(*job_.planned, step_seconds_),

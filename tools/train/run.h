@@ -32,8 +32,14 @@
 
 namespace stagecraft::tools {
 
-/// The ranks that the options ask for. Errors: those of Cluster::spawn.
-[[nodiscard]] Cluster make_cluster(const TrainJob& job);
+/// With --processor common: workers that are started before anything computes, as many as the
+/// options say by themselves; none otherwise. Errors: those of Cluster::spawn.
+[[nodiscard]] std::optional<Cluster> make_held_cluster(const TrainOptions& options,
+                                                       Console& console);
+
+/// The ranks that the options ask for: those of `held`, if there are some.
+/// Errors: those of Cluster::spawn; UsageArgument where `held` has too few.
+[[nodiscard]] Cluster make_cluster(const TrainJob& job, const std::optional<Cluster>& held);
 
 class TrainRun {
  public:
@@ -50,6 +56,7 @@ class TrainRun {
 
  private:
   void load(const std::string& path);
+  void tell_resumed();
   void tell_cut();
   void train(const Interrupt& interrupt);
   StepResult step();
@@ -69,6 +76,7 @@ class TrainRun {
 
   const TrainJob& job_;
   Console& console_;
+  const Cluster cluster_;
   RunOutput output_;
   const ProgressForm form_;
   std::unique_ptr<Progress> progress_;
@@ -85,7 +93,8 @@ class TrainRun {
   double seconds_ = 0.0;                 ///< of these steps
   std::vector<double> step_seconds_;
   double last_loss_ = 0.0;
-  bool told_of_output_ = false;  ///< that nobody reads it
+  bool told_of_output_ = false;   ///< that nobody reads it
+  std::string other_processors_;  ///< than those of the checkpoint
 };
 
 }  // namespace stagecraft::tools

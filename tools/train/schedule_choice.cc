@@ -238,6 +238,21 @@ ScheduleChoice choose_schedule(const TrainOptions& options,
   return choice;
 }
 
+int expected_ranks(const TrainOptions& options, Console& console) {
+  const auto all = builders();
+  const auto builder = std::ranges::find(all, options.schedule, &BuilderInfo::name);
+  if (options.ranks) {
+    return to_int(*options.ranks);
+  }
+  if (builder == all.end()) {
+    // Standard input is read once, with the job.
+    return options.schedule == "-" ? to_int(options.usual_ranks)
+                                   : Layout::of(read_file(options.schedule, console)).ranks();
+  }
+  return to_int(builder->chunks == ChunkRule::One ? options.stages.value_or(options.usual_ranks)
+                                                  : options.usual_ranks);
+}
+
 ScheduleChoice over_graph(const ScheduleChoice& choice,
                           const TrainOptions& options,
                           const StageGraph& graph) {

@@ -50,6 +50,10 @@ struct ModelStages {
                                              const ModelStages& model,
                                              Console& console);
 
+/// How many ranks the options ask for, as far as they alone say; the schedule may have others.
+/// Errors: those of choose_schedule for a file.
+[[nodiscard]] int expected_ranks(const TrainOptions& options, Console& console);
+
 /// The same over the graph that the compiled model has: schedules of stage graphs are made for it.
 /// Errors: UsageArgument for a --graph that says otherwise.
 [[nodiscard]] ScheduleChoice over_graph(const ScheduleChoice& choice,

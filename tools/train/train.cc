@@ -3,12 +3,14 @@
 #include <variant>
 
 #include "stagecraft/compiler/thread_count.h"
+#include "stagecraft/tools/launch/slurm.h"
 #include "stagecraft/tools/train/dry_run.h"
 #include "stagecraft/tools/train/job.h"
 #include "stagecraft/tools/train/options.h"
 #include "stagecraft/tools/train/resume.h"
 #include "stagecraft/tools/train/run.h"
 #include "stagecraft/tools/train/threads.h"
+#include "stagecraft/tools/train/told_error.h"
 
 namespace stagecraft::tools {
 
@@ -18,14 +20,27 @@ ExitCode train(const std::vector<std::string>& arguments, Console& console) {
     print(help->text, console);
     return ExitCode::Good;
   }
+  refuse_to_train_in_each_process();
   const SingleThreaded alone;  // what this thread computes must not cost the workers their threads
-  const TrainJob job = make_job(resumed(std::get<TrainOptions>(parsed), console), console);
+  const TrainOptions options = resumed(std::get<TrainOptions>(parsed), console);
+  if (!options.all_steps && has_nothing_left(options, console)) {
+    return ExitCode::Good;
+  }
+  const auto held = make_held_cluster(options, console);
+  const TrainJob job = make_job(options, console);
   if (job.options.dry_run) {
     print(dry_run(job), console);
     return ExitCode::Good;
   }
+  if (has_nothing_left(job.options, console)) {
+    return ExitCode::Good;
+  }
   check_threads(threads_to_run(job.options, job.choice));
-  return TrainRun(job, make_cluster(job), console).run();
+  try {
+    return TrainRun(job, make_cluster(job, held), console).run();
+  } catch (const Error& error) {
+    throw told_error(error, job.options);
+  }
 }
 
 }  // namespace stagecraft::tools

@@ -23,7 +23,13 @@ struct Recipe {
   [[nodiscard]] std::string name() const;
 };
 
+/// Of one builder, also of one with two copies or for stage graphs; those of few chunks first.
+[[nodiscard]] std::vector<Recipe> recipes_of(const BuilderInfo& builder);
+
 /// For one copy of a chain of stages: those of few chunks first, 1F1B before all others.
 [[nodiscard]] std::vector<Recipe> recipes();
+
+/// Likewise, and those that keep two copies of the model.
+[[nodiscard]] std::vector<Recipe> recipes_for_chains();
 
 }  // namespace stagecraft

@@ -27,11 +27,16 @@ Link link_between(const LinkCosts& links, int from_row, int to_row) {
 
 }  // namespace
 
-CutCost::CutCost(const OperatorRow& row, const LinkCosts& links, Schedule schedule, double memory)
+CutCost::CutCost(const OperatorRow& row,
+                 const LinkCosts& links,
+                 Schedule schedule,
+                 double memory,
+                 CostDevice device)
     : row_(&row),
       links_(links),
       schedule_(std::move(schedule)),
       memory_(memory),
+      device_(std::move(device)),
       layout_(Layout::of(schedule_)),
       placement_(Placement::of(schedule_, layout_.stages())),
       updates_listed_(lists_updates(schedule_)) {
@@ -49,6 +54,7 @@ CutCost::CutCost(const OperatorRow& row, const LinkCosts& links, Schedule schedu
     edges_.emplace_back(s, s + 1);
     known_[pair(s, s + 1)] = 1;
   }
+  model_.input_release = 1 - device_.split_bytes;
   widen();
   count_tasks();
 }
@@ -92,18 +98,26 @@ double CutCost::bound(std::span<const int> cuts) const {
     }
     double time = row_->forward_before(begin_of(tasks.first));
     for (const auto& [stage, count] : tasks.counts) {
-      const StageWork work = row_->times(
-          begin_of(stage), stage_end(cuts, static_cast<std::size_t>(stage), row_->size()));
-      time += count[0] * work.forward + count[1] * work.backward() +
-              count[2] * work.backward_input + count[3] * work.backward_weight;
+      const Durations each =
+          durations_of(row_->times(begin_of(stage),
+                                   stage_end(cuts, static_cast<std::size_t>(stage), row_->size())),
+                       device_);
+      const bool is_first = stage == 0;
+      time += count[0] * each.forward + count[1] * each.backward +
+              count[2] * (is_first ? 0 : each.backward_input) +
+              count[3] * (is_first ? each.backward : each.backward_weight);
     }
     bound = std::max(bound, time + (tasks.last ? row_->backward_before(begin_of(*tasks.last)) : 0));
   }
   return bound;
 }
 
+/// The first stage reads of no other, as in stage_graph_of(). A later one that does not is still
+/// taken for one that does, as `edges` are those of all cuts.
 StageGraph CutCost::stages_with(const std::vector<StageGraph::Edge>& edges) const {
-  return layout_.expand(StageGraph::from_edges(stages(), edges));
+  StageGraph graph = StageGraph::from_edges(stages(), edges);
+  graph.set_needs_input_grad(StageId(0), false);
+  return layout_.expand(graph);
 }
 
 /// Makes the step's graph anew, for all edges known.
@@ -159,17 +173,17 @@ void CutCost::set_weights(StepGraph& graph,
   graph.clear_updates();
   for (int s = 0; s < layout_.stages(); ++s) {
     const auto stage = static_cast<std::size_t>(layout_.model_stage(StageId(s)).value);
-    const StageWork work =
-        row_->times(stage_begin(cuts, stage), stage_end(cuts, stage, row_->size()));
-    graph.set_duration(StageId(s), CellKind::Forward, work.forward);
-    graph.set_duration(StageId(s), CellKind::Backward, work.backward());
+    const Durations each = durations_of(
+        row_->times(stage_begin(cuts, stage), stage_end(cuts, stage, row_->size())), device_);
+    graph.set_duration(StageId(s), CellKind::Forward, each.forward);
+    graph.set_duration(StageId(s), CellKind::Backward, each.backward);
     const bool is_first = stage == 0;  // nobody waits for a gradient of its inputs: W does all
-    graph.set_duration(StageId(s), CellKind::BackwardInput, is_first ? 0 : work.backward_input);
+    graph.set_duration(StageId(s), CellKind::BackwardInput, is_first ? 0 : each.backward_input);
     graph.set_duration(
-        StageId(s), CellKind::BackwardWeight, is_first ? work.backward() : work.backward_weight);
-    graph.set_duration(StageId(s), CellKind::Update, work.update);
+        StageId(s), CellKind::BackwardWeight, is_first ? each.backward : each.backward_weight);
+    graph.set_duration(StageId(s), CellKind::Update, each.update);
     if (!updates_listed_) {
-      graph.add_update(placement_.row(StageId(s)).value_or(0), work.update);
+      graph.add_update(placement_.row(StageId(s)).value_or(0), each.update);
     }
   }
   for (std::size_t e = 0; e < ways.size(); ++e) {
@@ -196,20 +210,15 @@ std::vector<StepEvent> CutCost::critical_path(std::span<const int> cuts) {
 CutCost::Peak CutCost::peak(std::span<const int> cuts) {
   find_crossing(cuts);
   const auto stages_here = static_cast<std::size_t>(layout_.stages());
-  model_.fixed.resize(stages_here);
-  model_.activations.resize(stages_here);
-  model_.transient.resize(stages_here);
   for (std::size_t s = 0; s < stages_here; ++s) {
     const auto stage = static_cast<std::size_t>(layout_.model_stage(StageId(s)).value);
     const StageWork work =
         row_->work(stage_begin(cuts, stage), stage_end(cuts, stage, row_->size()));
-    model_.fixed[s] = work.held;
-    model_.activations[s] = work.kept + work.input;
-    model_.transient[s] = work.transient;
+    put_memory(row_->graph(), work, s, model_);
   }
   for (std::size_t e = 0; e < ways_.size(); ++e) {
     const auto to = static_cast<std::size_t>(step_->edges()[e].second);
-    model_.activations[to] += std::max(0.0, bytes_[ways_[e].pair]);
+    add_received(std::max(0.0, bytes_[ways_[e].pair]), to, model_);
   }
   Peak most;
   for (std::size_t r = 0; r < schedule_.rows().size(); ++r) {

@@ -32,10 +32,15 @@ class CutCost {
     double bytes = 0;
   };
 
-  /// `memory`: bytes that a row may hold.
+  /// `memory`: bytes that a row may hold. `device`: what tasks take beside their operators, and
+  /// halves of backwards beyond the whole.
   /// Errors: ScheduleInvalid for a schedule that does not run on a chain of its stages;
   ///         UsageArgument for one with more stages than operators.
-  CutCost(const OperatorRow& row, const LinkCosts& links, Schedule schedule, double memory);
+  CutCost(const OperatorRow& row,
+          const LinkCosts& links,
+          Schedule schedule,
+          double memory,
+          CostDevice device = {});
 
   [[nodiscard]] const OperatorRow& row() const { return *row_; }
   [[nodiscard]] const Schedule& schedule() const { return schedule_; }
@@ -89,6 +94,7 @@ class CutCost {
   LinkCosts links_;
   Schedule schedule_;
   double memory_;
+  CostDevice device_;
   Layout layout_;
   Placement placement_;
   bool updates_listed_ = false;  // by the schedule itself

@@ -1,12 +1,23 @@
 #include "stagecraft/scheduler/planners/pfeife/given_schedule.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <list>
+#include <map>
 #include <optional>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/hash.h"
 #include "stagecraft/scheduler/layout.h"
+#include "stagecraft/scheduler/planners/balance/cut_items.h"
+#include "stagecraft/scheduler/planners/balance/recipes.h"
+#include "stagecraft/scheduler/planners/capslog/memory_cut.h"
 #include "stagecraft/scheduler/planners/pfeife/cut_candidates.h"
 #include "stagecraft/scheduler/planners/pfeife/cut_search.h"
 #include "stagecraft/scheduler/registry.h"
@@ -14,47 +25,245 @@
 namespace stagecraft {
 namespace {
 
-/// A schedule and the samples of its microbatches.
-struct Given {
-  int size = 1;
-  Schedule schedule;
-  std::string name;
-};
+/// Of what is searched for a builder that somebody names, the best are searched to the end.
+constexpr std::size_t kSearchedOfOne = 4;
 
 /// `costs`: of the stages, for a builder that looks at them; absent: alike.
-Schedule built(const std::string& name,
+Schedule built(const Recipe& recipe,
                int devices,
                int microbatches,
                std::optional<Costs> costs = std::nullopt) {
-  BuildRequest request{.microbatches = microbatches, .costs = std::move(costs)};
-  if (find_builder(name).takes_graph) {
+  BuildRequest request{.microbatches = microbatches, .set = recipe.set, .costs = std::move(costs)};
+  if (recipe.builder->takes_graph) {
     request.graph = StageGraph::chain(devices);
   } else {
     request.devices = devices;
   }
-  return build_schedule(name, request);
+  if (recipe.builder->chunks == ChunkRule::Open) {
+    request.chunks = recipe.chunks;
+  }
+  return build_schedule(recipe.builder->name, request);
 }
 
-/// What the builder makes for every size that it takes.
-std::vector<Given> built_for_sizes(const PlanRequest& request) {
-  std::vector<Given> made;
-  std::optional<Error> refused;
-  for (const int size : request.sizes()) {
-    try {
-      made.push_back(
-          {size, built(*request.builder, request.devices, request.batch / size), *request.builder});
-    } catch (const Error& error) {
-      refused = refused ? refused : error;
+/// The operators on microbatches of one size.
+struct SizedRow {
+  WorkGraph graph;
+  OperatorRow row;
+
+  SizedRow(const Costs& costs, int samples) : graph(WorkGraph::of(costs, samples)), row(graph) {}
+  SizedRow(const SizedRow&) = delete;
+  SizedRow& operator=(const SizedRow&) = delete;
+};
+
+/// A schedule with the best cut that was found for it.
+struct ScheduleCut {
+  const SizedRow* on = nullptr;
+  std::optional<Recipe> recipe;  ///< none: the schedule was given as it is
+  std::string name;
+  CutCost cost;
+  ScoredCut cut;
+
+  [[nodiscard]] bool takes_costs() const { return recipe && recipe->builder->takes_costs; }
+};
+
+class ScheduleSearch {
+ public:
+  explicit ScheduleSearch(const PlanRequest& request) : request_(request) {}
+
+  /// The schedule is given.
+  void add(const Schedule& schedule, int size) {
+    const SizedRow& on = sizes_.emplace_back(request_.costs, size);
+    found_.push_back({&on, std::nullopt, "as given", cost_of(on, schedule), {}});
+  }
+
+  /// Every recipe on every size that it takes.
+  /// Errors: what the first one says that refuses, where none takes any size.
+  void add(const std::vector<Recipe>& recipes) {
+    std::optional<Error> refused;
+    for (const int size : request_.sizes()) {
+      const SizedRow& on = sizes_.emplace_back(request_.costs, size);
+      for (const Recipe& recipe : recipes) {
+        try {
+          add(recipe, on);
+        } catch (const Error& error) {
+          if (error.code() == Errc::Internal) {
+            throw;
+          }
+          refused = refused ? refused : error;
+        }
+      }
+    }
+    if (found_.empty() && refused) {
+      throw Error(*refused);
     }
   }
-  if (made.empty() && refused) {
-    throw Error(*refused);
-  }
-  return made;
-}
 
-Given as_given(const PlanRequest& request) {
-  const Schedule& schedule = *request.schedule;
+  /// Leaves the best by what starting cuts make of them.
+  void leave_best_starts(std::size_t most) {
+    for (ScheduleCut& found : found_) {
+      for (const std::vector<int>& start : starts(found)) {
+        if (const auto score = score_below(found.cost, start, found.cut.score)) {
+          found.cut = {start, *score};
+        }
+      }
+    }
+    leave_best(most);
+  }
+
+  /// Moves places of each one's best start.
+  void move_places() {
+    for (ScheduleCut& found : found_) {
+      if (!proceeds("moves of", found, true)) {
+        break;
+      }
+      found.cut = beam_from(found.cost, found.cut.cuts);
+    }
+    sort();
+  }
+
+  /// The beam from every start.
+  void find_first() {
+    for (ScheduleCut& found : found_) {
+      if (!proceeds("cuts for", found, &found != &found_.front())) {
+        found_.erase(found_.begin() + (&found - found_.data()), found_.end());
+        break;
+      }
+      found.cut = first_cut(found.cost, options_for(found));
+    }
+    sort();
+    all_first_ = true;
+  }
+
+  /// Searches the best so many to the end; those that were made for costs by turns.
+  void finish(std::size_t most) {
+    for (std::size_t i = 0; i < found_.size(); ++i) {
+      ScheduleCut& found = found_[i];
+      const bool goes_on = i < most && proceeds("the best cut for", found, true);
+      if (goes_on && found.takes_costs()) {
+        add_by_turns(found);
+        continue;
+      }
+      if (goes_on) {
+        found.cut = all_first_ ? refine_cut(found.cost, std::move(found.cut))
+                               : find_cut(found.cost, options_for(found));
+      }
+      candidates_.add(found.cost, found.cut, found.name);
+    }
+  }
+
+  [[nodiscard]] std::vector<Candidate> take() && {
+    return std::move(candidates_).take(request_.memory);
+  }
+
+ private:
+  [[nodiscard]] bool proceeds(const char* what, const ScheduleCut& found, bool found_some) const {
+    return request_.proceeds(
+        fmt::format("{} {} on microbatches of {}", what, found.name, found.on->graph.samples()),
+        found_some);
+  }
+
+  void add(const Recipe& recipe, const SizedRow& on) {
+    const int microbatches = request_.batch / on.graph.samples();
+    add(recipe, on, built(recipe, request_.devices, microbatches));
+    if (recipe.builder->takes_costs) {
+      add(recipe, on, built(recipe, request_.devices, microbatches, even_costs(on)));
+    }
+  }
+
+  void add(const Recipe& recipe, const SizedRow& on, const Schedule& schedule) {
+    const std::tuple key(on.graph.samples(), schedule.stages(), schedule_hash(schedule));
+    if (seen_.insert(key).second) {
+      found_.push_back({&on, recipe, recipe.name(), cost_of(on, schedule), {}});
+    }
+  }
+
+  [[nodiscard]] CutCost cost_of(const SizedRow& on, const Schedule& schedule) const {
+    return {on.row, request_.costs.links, schedule, request_.memory, request_.costs.device};
+  }
+
+  /// Of stages of equal times.
+  [[nodiscard]] Costs even_costs(const SizedRow& on) const {
+    return costs_of(request_.costs,
+                    on.graph,
+                    stages_of(balanced_cut(cut_items(on.graph, 1), request_.devices)));
+  }
+
+  /// What cuts begin with; where memory is short also the one that holds least of a 1F1B.
+  [[nodiscard]] std::vector<std::vector<int>> starts(const ScheduleCut& found) {
+    const int stages = found.cost.stages();
+    std::vector<std::vector<int>> all = starting_cuts(found.on->row, stages);
+    if (request_.memory == std::numeric_limits<double>::infinity()) {
+      return all;
+    }
+    const auto [least, is_new] = least_.try_emplace({found.on, stages});
+    if (is_new) {
+      std::vector<int> in_flight;
+      for (int place = 0; place < stages; ++place) {
+        in_flight.push_back(std::min(request_.batch / found.on->graph.samples(), stages - place));
+      }
+      least->second =
+          memory_cut(OperatorMemory(found.on->graph, std::move(in_flight)), stages).ends;
+      least->second.pop_back();
+    }
+    all.push_back(least->second);
+    return all;
+  }
+
+  [[nodiscard]] CutSearchOptions options_for(const ScheduleCut& found) {
+    CutSearchOptions options;
+    options.starts = starts(found);
+    if (!found.cut.cuts.empty()) {
+      options.starts.push_back(found.cut.cuts);
+    }
+    return options;
+  }
+
+  void sort() {
+    std::ranges::stable_sort(found_, {}, [](const ScheduleCut& found) { return found.cut.score; });
+  }
+
+  void leave_best(std::size_t most) {
+    sort();
+    found_.erase(found_.begin() + static_cast<std::ptrdiff_t>(std::min(most, found_.size())),
+                 found_.end());
+  }
+
+  /// Cut and schedule by turns, each for the other, while that makes the step shorter: for a
+  /// builder that arranges its schedule for the costs of the stages.
+  void add_by_turns(const ScheduleCut& first) {
+    constexpr int kMostTurns = 8;
+    CutSearchOptions options = options_for(first);
+    std::optional<CutScore> best;
+    Schedule schedule = first.cost.schedule();
+    const SizedRow& on = *first.on;
+    for (int turn = 0; turn < kMostTurns; ++turn) {
+      CutCost cost = cost_of(on, schedule);
+      const ScoredCut found = find_cut(cost, options);
+      if (best && !(found.score < *best)) {
+        return;
+      }
+      candidates_.add(cost, found, first.name);
+      best = found.score;
+      options.starts = {found.cuts};
+      schedule =
+          built(*first.recipe,
+                request_.devices,
+                request_.batch / on.graph.samples(),
+                costs_of(request_.costs, on.graph, stages_of_cuts(found.cuts, on.row.size())));
+    }
+  }
+
+  const PlanRequest& request_;
+  std::list<SizedRow> sizes_;  // stay where they are
+  std::vector<ScheduleCut> found_;
+  std::set<std::tuple<int, int, std::uint64_t>> seen_;                 // size, stages and schedule
+  std::map<std::pair<const SizedRow*, int>, std::vector<int>> least_;  // cuts by stages
+  bool all_first_ = false;                                             // find_first() was called
+  CutCandidates candidates_;
+};
+
+/// Returns the samples of its microbatches. Errors: as best_cut_for_schedule.
+int size_of(const Schedule& schedule, const PlanRequest& request) {
   const int microbatches = schedule.microbatches();
   const int devices = Layout::of(schedule).ranks();
   if (devices != request.devices) {
@@ -76,53 +285,30 @@ Given as_given(const PlanRequest& request) {
                 "the schedule has stages with microbatches of several sizes; give one whose stages "
                 "take the same, or leave it out and ask graphpipe with --stage-sizes");
   }
-  return {request.batch / microbatches, schedule, "as given"};
-}
-
-/// Cut and schedule by turns, each for the other, while that makes the step shorter: for a builder
-/// that arranges its schedule for the costs of the stages.
-void add_by_turns(const PlanRequest& request,
-                  const OperatorRow& row,
-                  const Given& first,
-                  CutCandidates& candidates) {
-  constexpr int kMostTurns = 8;
-  Given given = first;
-  CutSearchOptions options;
-  std::optional<CutScore> best;
-  for (int turn = 0; turn < kMostTurns; ++turn) {
-    CutCost cost(row, request.costs.links, given.schedule, request.memory);
-    const ScoredCut found = find_cut(cost, options);
-    if (best && !(found.score < *best)) {
-      return;
-    }
-    candidates.add(cost, found, given.name);
-    best = found.score;
-    options.starts = {found.cuts};
-    const StageOperators stages = stages_of_cuts(found.cuts, row.size());
-    given.schedule = built(given.name,
-                           request.devices,
-                           request.batch / given.size,
-                           costs_of(request.costs, row.graph(), stages));
-  }
+  return request.batch / microbatches;
 }
 
 }  // namespace
 
 std::vector<Candidate> best_cut_for_schedule(const PlanRequest& request) {
-  CutCandidates candidates;
-  const std::vector<Given> all =
-      request.schedule ? std::vector{as_given(request)} : built_for_sizes(request);
-  for (const Given& given : all) {
-    const WorkGraph graph = WorkGraph::of(request.costs, given.size);
-    const OperatorRow row(graph);
-    if (request.builder && find_builder(*request.builder).takes_costs) {
-      add_by_turns(request, row, given, candidates);
-      continue;
-    }
-    CutCost cost(row, request.costs.links, given.schedule, request.memory);
-    candidates.add(cost, find_cut(cost), given.name);
+  ScheduleSearch search(request);
+  if (request.schedule) {
+    search.add(*request.schedule, size_of(*request.schedule, request));
+  } else {
+    search.add(recipes_of(find_builder(*request.builder)));
   }
-  return std::move(candidates).take(request.memory);
+  search.find_first();
+  search.finish(kSearchedOfOne);
+  return std::move(search).take();
+}
+
+std::vector<Candidate> best_cuts_of_builders(const PlanRequest& request, const CutEffort& effort) {
+  ScheduleSearch search(request);
+  search.add(recipes_for_chains());
+  search.leave_best_starts(effort.moved);
+  search.move_places();
+  search.finish(effort.searched);
+  return std::move(search).take();
 }
 
 }  // namespace stagecraft

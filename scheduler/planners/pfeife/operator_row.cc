@@ -55,6 +55,9 @@ StageWork OperatorRow::work(int first, int last) const {
     }
   }
   work.transient = std::max(0.0, most - work.kept);
+  for (int op = last; op-- > first;) {
+    add_halves(graph_->at(op), work);
+  }
   return work;
 }
 

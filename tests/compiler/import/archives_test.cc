@@ -2,6 +2,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
@@ -17,6 +20,7 @@
 #include "stagecraft/compiler/thread_count.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/tests/compiler/import/archive_folder.h"
+#include "stagecraft/tests/compiler/import/trained_tensors.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
 
@@ -25,8 +29,9 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 using testing::ArchiveFolder;
+using testing::TrainedTensors;
 
-constexpr double kTolerance = 1e-5;  ///< relative, of every loss; of a tensor, to its largest
+constexpr double kTolerance = 1e-5;  ///< relative, of every loss
 
 std::map<std::string, at::Tensor> by_name(const std::vector<NamedTensor>& tensors,
                                           std::string_view kind) {
@@ -39,17 +44,18 @@ std::map<std::string, at::Tensor> by_name(const std::vector<NamedTensor>& tensor
   return result;
 }
 
-double distance(const at::Tensor& expected, const at::Tensor& found) {
-  const at::Tensor a = expected.to(at::kDouble);
-  const double largest = a.numel() == 0 ? 0.0 : a.abs().max().item().toDouble();
-  const double apart =
-      a.numel() == 0 ? 0.0 : a.sub(found.to(at::kDouble)).abs().max().item().toDouble();
-  return largest > 0.0 ? apart / largest : apart;
-}
+/// How a training is wrong on purpose.
+struct Fault {
+  std::string name;
+  double rate = 1.0;  ///< the learning rate is multiplied by it
+  int dropped = -1;   ///< the microbatch whose gradient is left out
+};
 
-/// What LibTorch alone makes of the file: its operators called one after the other, plain SGD.
-/// Writes the file's own parameters and buffers.
-std::vector<double> plain_losses(const ModelFile& model, const ArchiveFolder& folder) {
+/// Trains with LibTorch alone: calls the file's operators one after the other, then plain SGD.
+/// Writes the file's own parameters and buffers. Returns the loss of each microbatch.
+std::vector<double> plain_losses(const ModelFile& model,
+                                 const ArchiveFolder& folder,
+                                 const Fault& fault = {}) {
   const SingleThreaded alone;  // as a rank computes
   std::vector<at::Tensor> trained;
   for (const NamedTensor& p : model.parameters) {
@@ -62,13 +68,15 @@ std::vector<double> plain_losses(const ModelFile& model, const ArchiveFolder& fo
   for (int k = 0; k < folder.steps(); ++k) {
     for (int j = 0; j < folder.microbatches; ++j) {
       const at::Tensor loss = model.workload.forward(folder.data.microbatch(k, j)).at(0);
-      loss.div(folder.microbatches).backward();
+      if (j != fault.dropped) {
+        loss.div(folder.microbatches).backward();
+      }
       losses.push_back(loss.item().toDouble());
     }
     const at::NoGradGuard no_grad;
     for (at::Tensor& p : trained) {
       if (p.grad().defined()) {
-        p.add_(p.grad(), -folder.lr);
+        p.add_(p.grad(), -folder.lr * fault.rate);
         p.mutable_grad().reset();
       }
     }
@@ -101,25 +109,30 @@ void check_losses(const ArchiveFolder& folder, int step, const std::vector<doubl
   }
 }
 
-void check_final(const ArchiveFolder& folder,
-                 const ModelFile& model,
-                 const std::map<std::string, at::Tensor>& found) {
-  for (const NamedTensor& expected : folder.final) {
-    CAPTURE(expected.name);
-    at::Tensor tensor;
-    if (const auto trained = found.find(expected.name); trained != found.end()) {
-      tensor = trained->second;
-    } else {  // no operator uses it
-      const auto initial = std::ranges::find(model.parameters, expected.name, &NamedTensor::name);
-      REQUIRE(initial != model.parameters.end());
-      tensor = initial->tensor.detach();
-    }
-    CHECK(distance(expected.tensor, tensor) <= kTolerance);
+/// Returns the largest distance of a tensor from PyTorch's, and its name. `found` holds what a
+/// training ended with, without the parameters that no operator uses.
+std::pair<double, std::string> farthest(const TrainedTensors& reference,
+                                        const std::map<std::string, at::Tensor>& found) {
+  std::pair<double, std::string> result;
+  for (std::size_t i = 0; i < reference.expected().size(); ++i) {
+    const std::string& name = reference.expected()[i].name;
+    const auto trained = found.find(name);
+    const at::Tensor& tensor = trained != found.end() ? trained->second : reference.initial(name);
+    result = std::max(result, {reference.distance(i, tensor), name});
   }
+  return result;
+}
+
+void check_final(const TrainedTensors& reference, const std::map<std::string, at::Tensor>& found) {
+  const auto [distance, name] = farthest(reference, found);
+  CAPTURE(name);
+  CHECK(distance <= 1.0);
 }
 
 /// In a pipeline of so many ranks, against PyTorch's eager mode and, bit by bit, one process.
-void check_pipeline(const ArchiveFolder& folder, const ModelFile& model, const Program& program) {
+void check_pipeline(const ArchiveFolder& folder,
+                    const TrainedTensors& expected,
+                    const Program& program) {
   const int stages = program.stage_graph().size();
   CAPTURE(stages);
   Reference reference(program, Sgd{.lr = folder.lr}, {});
@@ -141,11 +154,14 @@ void check_pipeline(const ArchiveFolder& folder, const ModelFile& model, const P
     CHECK(found.at(name).equal(tensor));
   }
   found.merge(by_name(reference.state(), kBuffer));
-  check_final(folder, model, found);
+  check_final(expected, found);
 }
 
 /// In one process at one stage, bit by bit what LibTorch makes of the file by itself.
-void check_plain(const ArchiveFolder& folder, const ModelFile& model, const Program& program) {
+void check_plain(const ArchiveFolder& folder,
+                 const ModelFile& model,
+                 const TrainedTensors& expected,
+                 const Program& program) {
   Reference reference(program, Sgd{.lr = folder.lr}, {});
   std::vector<double> losses;
   for (int k = 0; k < folder.steps(); ++k) {
@@ -155,7 +171,7 @@ void check_plain(const ArchiveFolder& folder, const ModelFile& model, const Prog
   }
   auto found = by_name(reference.state(), kWeight);
   found.merge(by_name(reference.state(), kBuffer));
-  check_final(folder, model, found);
+  check_final(expected, found);
   CHECK(losses == plain_losses(model, folder));
   for (const NamedTensor& plain : model.parameters) {
     if (const auto tensor = found.find(plain.name); tensor != found.end()) {
@@ -177,6 +193,7 @@ void check_trains(const ArchiveFolder& folder, const std::string& file) {
     return;
   }
   const Program whole = compiled(AtMarkers());
+  const TrainedTensors expected(model.parameters, folder.final);
   for (const int stages : {2, 4}) {
     const Balanced cut{.stages = stages, .costs = equal_costs(whole)};
     if (folder.name() == "buffers" && file == "model.pt2") {
@@ -184,10 +201,10 @@ void check_trains(const ArchiveFolder& folder, const std::string& file) {
       CHECK_THAT(refusal([&] { return compiled(cut); }, Errc::UsageArgument),
                  ContainsSubstring("can be cut into 1 to 1 stages"));
     } else {
-      check_pipeline(folder, model, compiled(cut));
+      check_pipeline(folder, expected, compiled(cut));
     }
   }
-  check_plain(folder, model, whole);
+  check_plain(folder, model, expected, whole);
 }
 
 void check_all(const std::string& file) {
@@ -234,6 +251,29 @@ TEST_CASE("every archive of torch.export trains as in PyTorch and in plain LibTo
 TEST_CASE("every TorchScript file trains as in PyTorch and in plain LibTorch",
           "[compiler][import][archives]") {
   check_all("model.pt");
+}
+
+TEST_CASE("a wrong training is told from another processor's rounding",
+          "[compiler][import][archives]") {
+  const auto fault = GENERATE(Fault{.name = "none"},
+                              Fault{.name = "wrong sign", .rate = -1.0},
+                              Fault{.name = "rate too large by 1e-3", .rate = 1.001},
+                              Fault{.name = "rate too small by 1e-3", .rate = 0.999},
+                              Fault{.name = "dropped microbatch", .dropped = 2});
+  CAPTURE(fault.name);
+  for (const ArchiveFolder& folder : testing::archive_folders()) {
+    if (folder.refused.empty() && std::filesystem::exists(folder.path / "model.pt2")) {
+      const ModelFile model = known_model(folder, "model.pt2");
+      const TrainedTensors expected(model.parameters, folder.final);
+      plain_losses(model, folder, fault);
+      auto found = model.parameters;
+      found.insert(found.end(), model.buffers.begin(), model.buffers.end());
+      CAPTURE(folder.name());
+      const auto [distance, name] = farthest(expected, by_name(found, ""));
+      CAPTURE(name);
+      CHECK((distance <= 1.0) == (fault.name == "none"));
+    }
+  }
 }
 
 }  // namespace

@@ -27,6 +27,7 @@
 #include "stagecraft/tests/futures/transport/raw_peer.h"
 #include "stagecraft/tests/futures/waiting.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/lingering_port.h"
 
 namespace stagecraft {
 namespace {
@@ -334,6 +335,11 @@ TEST_CASE("memory of what is half here is given back when nobody wants it", "[fu
     peer.send({"x", "y"});
   }
   CHECK(eventually([&] { return two.port->counts().partial_bytes == 0; }));
+}
+
+TEST_CASE("a port is opened where connections that have ended linger", "[futures][port]") {
+  const std::string bind = "tcp://127.0.0.1:" + std::to_string(tests::lingering_port());
+  CHECK(DataPort::open({.bind = bind})->address().endpoint == bind);
 }
 
 TEST_CASE("what nobody is there for is dropped and counted", "[futures][port]") {

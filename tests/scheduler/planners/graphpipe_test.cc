@@ -70,6 +70,10 @@ TEST_CASE("every size of microbatch is a candidate, and replicas where they are 
           "[scheduler][planners]") {
   PlanRequest request = towers(2, 8);
   request.microbatch_sizes = {1, 2};
+  for (const Candidate& candidate : graphpipe_candidates(request)) {
+    CHECK(candidate.replicas.empty());  // nobody asked for them
+  }
+  request.replicas = true;
   const std::vector<Candidate> found = graphpipe_candidates(request);
   const auto with_replicas = std::ranges::find_if(
       found, [](const Candidate& candidate) { return !candidate.replicas.empty(); });

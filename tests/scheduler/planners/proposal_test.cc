@@ -8,6 +8,7 @@
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/scheduler/builders/zb_h1.h"
 #include "stagecraft/scheduler/planners/registry.h"
+#include "stagecraft/scheduler/registry.h"
 #include "stagecraft/scheduler/simulate.h"
 #include "stagecraft/tests/scheduler/planners/plan_cases.h"
 #include "stagecraft/tests/support/catch.h"
@@ -27,7 +28,9 @@ TEST_CASE("a candidate is judged by the simulator, with the update", "[scheduler
   CHECK(even.microbatches == 4);
   CHECK(even.step == 30 + 2);
   CHECK(even.update == 2);
-  CHECK(even.bytes == std::vector<double>{2 * 40 + 2 * (2 * 10 + 8), 2 * 40 + 2 * 10 + 8});
+  // Stage 0 runs one forward ahead, whose result waits at stage 1.
+  CHECK(even.bytes == std::vector<double>{2 * 40 + 2 * (2 * 10 + 8), 2 * 40 + 2 * 10 + 8 + 8});
+  CHECK(even.early == std::vector<double>{0, 8});
   CHECK(even.fits);
   CHECK(even.devices == std::vector{0, 1});
   CHECK(even.graph.is_chain());
@@ -62,9 +65,22 @@ TEST_CASE(
   request.costs.device.task = 0.5;
   const PlanProposal plan = judge(request, two_stages(2, 4));
   const Durations &first = plan.costs.stages.each[0], &last = plan.costs.stages.each[1];
-  CHECK(first.backward_input == 0.5);
+  CHECK(first.backward_input == 0);  // not even the time beside operators
   CHECK(first.backward_weight == first.backward);
   CHECK(last.backward_input + last.backward_weight - 2 * 0.5 == 1.5 * (last.backward - 0.5));
+}
+
+TEST_CASE("the input half of a stage without inputs waits for nobody, as in simulate()",
+          "[scheduler][planners]") {
+  PlanRequest request = chain_request({1, 1, 1, 1});
+  request.batch = 2;
+  Candidate halves = two_stages(2, 2);
+  halves.schedule = Schedule::parse("@form list\n0F0 0I0 0F1 0I1 0W0 0W1\n1F0 1B0 1F1 1B1");
+  const PlanProposal plan = judge(request, halves);
+  CHECK_FALSE(plan.graph.needs_input_grad(StageId(0)));
+  // Stage 0 goes on with its second forward at once, and its W take the whole backward.
+  CHECK(plan.step == 2 + 2 * (2 + 4) + 4 + 2);
+  CHECK(plan.busy[0] == 2 * (2 + 4));
 }
 
 TEST_CASE("gradients that wait between halves of a backward are held", "[scheduler][planners]") {
@@ -193,6 +209,56 @@ TEST_CASE("the simplest of the fastest leads, what does not fit comes last (PO-1
   request.memory /= 4;
   CHECK_THAT(refusal([&] { (void)propose(request, "auto"); }, Errc::PlanInfeasible),
              ContainsSubstring("no plan fits the devices"));
+}
+
+TEST_CASE("auto is not behind any schedule that is named", "[scheduler][planners]") {
+  PlanRequest request =
+      chain_request(GENERATE(std::vector<double>{1, 2, 1, 3, 1, 1, 2, 1, 4, 1, 1, 2},
+                             std::vector<double>{9, 1, 1, 1, 1, 1, 1, 1, 1, 1, 7}));
+  request.devices = GENERATE(2, 3);
+  request.batch = 12;
+  request.costs.device.task = 0.1;
+  request.costs.device.split = 1.2;
+  const double best = propose(request, "auto").front().step;
+  for (const BuilderInfo& builder : builders()) {
+    CAPTURE(builder.name, request.devices);
+    PlanRequest named = request;
+    named.builder = builder.name;
+    try {
+      CHECK(best <= propose(named, "auto").front().step * (1 + kAlike));
+    } catch (const Error& error) {
+      CHECK(error.code() == Errc::ScheduleParameter);  // it takes other numbers
+    }
+  }
+}
+
+TEST_CASE("what a named schedule fits, auto finds", "[scheduler][planners]") {
+  PlanRequest request = chain_request({1, 2, 1, 3, 1, 1, 2, 1, 4, 1, 1, 2});
+  const std::string name = GENERATE("hanayo", "zb-v", "interleaved", "1f1b");
+  PlanRequest named = request;
+  named.builder = name;
+  named.memory = 1e9;
+  double least = named.memory;
+  for (bool fits = true; fits;) {  // less and less, until it does not
+    try {
+      const std::vector<PlanProposal> found = propose(named, "auto");
+      least = found.front().needs();
+      named.memory = least * 0.97;
+    } catch (const Error& error) {
+      CHECK(error.code() == Errc::PlanInfeasible);
+      fits = false;
+    }
+  }
+  CAPTURE(name, least);
+  request.memory = least;
+  CHECK(propose(request, "auto").front().fits);
+}
+
+TEST_CASE("who asks one planner alone is told that others may find more", "[scheduler][planners]") {
+  PlanRequest request = chain_request({1, 2, 1, 3});
+  request.memory = 1;
+  CHECK_THAT(refusal([&] { (void)propose(request, "capslog"); }, Errc::PlanInfeasible),
+             ContainsSubstring("no plan of capslog fits") && ContainsSubstring("ask planner auto"));
 }
 
 TEST_CASE("what fits leaves a margin beyond what is predicted", "[scheduler][planners]") {

@@ -47,6 +47,27 @@ TEST_CASE("what a stage costs: parameters once, the peak beyond what is kept",
   CHECK(work.input == 8);
 }
 
+TEST_CASE("what halves of a backward hold adds up from the last operator to the first",
+          "[scheduler][planners][memory]") {
+  Costs costs;
+  costs.operators = {
+      {.id = 0, .kept = 10, .transient = 15, .waiting = 12, .gradient = 4, .input = 1},
+      {.id = 1, .kept = 20, .transient = 24, .waiting = 8, .gradient = 3, .reads = {{0, 0, 7}}},
+      {.id = 2, .kept = 5, .transient = 8, .waiting = 6, .gradient = 2, .reads = {{1, 0, 7}}}};
+  const WorkGraph graph = WorkGraph::of(costs, 1);
+  const StageWork work = work_of(graph, std::vector<int>{0, 1, 2});
+  CHECK(work.waiting == 26);
+  CHECK(work.input_transient == 2 + 3 + 5);  // at operator 0, with the gradients of both behind it
+  CHECK(work.weight_transient == 3);         // at operator 2; later ones have less than was freed
+  const MemoryModel memory = costs_of(costs, graph, {{0}, {1, 2}}).stages.memory;
+  CHECK(memory.waiting == std::vector<double>{12 + 1, 14 + 7});
+  CHECK(memory.input_transient == std::vector<double>{5, 6});
+  for (OperatorCost& op : costs.operators) {
+    op.waiting = op.gradient = 0;
+  }
+  CHECK(costs_of(costs, WorkGraph::of(costs, 1), {{0}, {1, 2}}).stages.memory.waiting.empty());
+}
+
 TEST_CASE("a value that a stage reads twice passes once, and shared parameters tie stages",
           "[scheduler][planners]") {
   const Costs costs = diamond();

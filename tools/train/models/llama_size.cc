@@ -4,8 +4,6 @@ namespace stagecraft::tools {
 namespace {
 
 constexpr double kBytes = sizeof(float);
-// Measured; it hardly depends on the sizes.
-constexpr double kBytesToDescribeALayer = 320.0 * 1024;
 
 struct Sizes {
   explicit Sizes(const examples::LlamaOptions& o)
@@ -32,11 +30,11 @@ double weight_bytes(const examples::LlamaOptions& model) {
 double least_activation_bytes(const examples::LlamaOptions& model, std::int64_t sequences) {
   const Sizes s(model);
   const double tokens = static_cast<double>(sequences) * s.sequence;
-  // Inputs of two norms, of q, k and v together, of gate and up together; q, k, v and the result of
-  // the attention, which o reads. What fused norms read besides is made again.
-  const double attention = 8 * s.dim;
+  // Inputs of two norms, and these divided by their root mean square; inputs of q, k and v
+  // together, of gate and up together; q, k, v and the result of the attention, which o reads.
+  const double attention = 10 * s.dim;
   const double feed_forward = 4 * s.ffn;         // gate, up, silu of the one, product of both
-  const double ends = 2 * s.dim + s.vocabulary;  // last norm, head; log-softmax
+  const double ends = 3 * s.dim + s.vocabulary;  // last norm, head; log-softmax
   return kBytes * tokens * (s.layers * (attention + feed_forward) + ends);
 }
 

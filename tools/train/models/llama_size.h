@@ -9,6 +9,10 @@
 
 namespace stagecraft::tools {
 
+/// Bytes that the modules and captured operators of one layer take. Measured on Llamas; it hardly
+/// depends on the sizes.
+inline constexpr double kBytesToDescribeALayer = 320.0 * 1024;
+
 /// Returns the bytes of all parameters.
 [[nodiscard]] double weight_bytes(const examples::LlamaOptions& model);
 

@@ -6,13 +6,12 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
+#include "stagecraft/tools/train/models/llama_size.h"
 
 namespace stagecraft::tools {
 namespace {
 
 constexpr std::int64_t kDefaultLayers = 4;
-// Measured on Llamas; it hardly depends on the sizes.
-constexpr double kBytesToDescribeALayer = 320.0 * 1024;
 
 }  // namespace
 

@@ -58,8 +58,7 @@ class ModelWork : public Work {
                                 .loss = std::move(loss),
                                 .microbatches = choice.microbatches,
                                 .cut = choice.cut.value_or(AtMarkers{}),
-                                .recompute = options_.recompute,
-                                .fuse = !options_.no_fuse});
+                                .recompute = options_.recompute});
   }
 
   const TrainOptions options_;

@@ -6,13 +6,13 @@
 namespace stagecraft {
 namespace {
 
-struct Step {
+struct ChannelStep {
   double free = 0;
   double shared = 0;
 };
 
 /// Two stages, forward 10 and backward 20, a transfer takes `link`.
-Step step_of(int microbatches, std::vector<int> extra, double link) {
+ChannelStep step_of(int microbatches, std::vector<int> extra, double link) {
   const Schedule schedule = pfeife(2, microbatches, {.extra = std::move(extra)});
   StepGraph graph(schedule, schedule.stage_graph(), {}, StepTransfers::Vertices);
   for (const StageId stage : {StageId(0), StageId(1)}) {
@@ -20,7 +20,7 @@ Step step_of(int microbatches, std::vector<int> extra, double link) {
     graph.set_duration(stage, CellKind::Backward, 20);
   }
   graph.set_transfer(0, link, link);
-  Step step;
+  ChannelStep step;
   step.free = graph.run();
   step.shared = share_channels(graph, Placement::of(schedule, 2));
   return step;
@@ -28,7 +28,7 @@ Step step_of(int microbatches, std::vector<int> extra, double link) {
 
 TEST_CASE("transfers of both directions share a channel in the best order",
           "[scheduler][planners]") {
-  const auto check = [](const Step& step, double free, double shared) {
+  const auto check = [](const ChannelStep& step, double free, double shared) {
     CHECK(step.free == free);
     CHECK(step.shared == shared);
   };

@@ -1,0 +1,70 @@
+/// WorkerLosses: which workers of a crew have ended, for the crew's waits.
+///
+/// A crew has one. An actor watches each worker from its launch on, so that losses are known also
+/// while no driver is there. Its mutex guards the list of losses: workers end on threads of the
+/// actor system while the caller's thread waits.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "stagecraft/actors/launch/launcher.h"
+#include "stagecraft/base/ids.h"
+#include "stagecraft/base/process_end.h"
+#include "stagecraft/futures/future.h"
+
+namespace stagecraft {
+
+class WorkerLosses {
+ public:
+  enum class Waited : std::uint8_t { Complete, Lost, Late };
+
+  explicit WorkerLosses(int ranks)
+      : known_(std::make_shared<Known>(static_cast<std::size_t>(ranks))) {}
+
+  /// From now on the rank is lost when this worker ends, and not before.
+  void watch(ActorHost& host, Rank rank, const Worker& worker);
+
+  [[nodiscard]] bool has(Rank rank) const;
+
+  /// Waits until `awaited` is complete or one of `ranks` is lost, at most until the deadline.
+  /// Returns Complete where both have happened.
+  template <class T>
+  [[nodiscard]] Waited wait(const Future<T>& awaited,
+                            const std::vector<Rank>& ranks,
+                            Deadline deadline) const {
+    const process_end::Elsewhere elsewhere;
+    awaited.on_ready([known = known_] { known->tell(); });
+    std::unique_lock lock(known_->mutex);
+    const auto over = [&] { return awaited.ready() || known_->any_of(ranks); };
+    static_cast<void>(known_->changed.wait_until(lock, deadline, over));
+    if (awaited.ready()) {
+      return Waited::Complete;
+    }
+    return known_->any_of(ranks) ? Waited::Lost : Waited::Late;
+  }
+
+ private:
+  struct Turn {
+    std::int64_t number = 0;  ///< which worker stands in the rank's place
+    bool lost = false;
+  };
+  struct Known {
+    explicit Known(std::size_t ranks) : turns(ranks) {}
+
+    void tell();
+    /// Requires: the mutex.
+    [[nodiscard]] bool any_of(const std::vector<Rank>& ranks) const;
+
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::vector<Turn> turns;  ///< by rank
+  };
+
+  std::shared_ptr<Known> known_;  ///< shared with the actors that watch
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,22 @@
+/// constrained_search: what a planner proposes within what a request wants of devices and stages
+/// beyond what planners look at: pinned operators, few stages, links that differ.
+///
+/// Used by propose(). Pure; any thread.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "stagecraft/scheduler/planners/planner.h"
+
+namespace stagecraft {
+
+/// Returns the candidates of a search. If links differ, it is asked a second time for devices in
+/// the order of neighbors_order(), and both answers are returned. Candidates that cannot be brought
+/// in line with the request's pins or have too many stages are left out.
+/// Errors: those of the search; PlanInfeasible if no candidate is left, with the reason.
+[[nodiscard]] std::vector<Candidate> constrained_search(
+    const std::function<std::vector<Candidate>(const PlanRequest&)>& search,
+    const PlanRequest& request);
+
+}  // namespace stagecraft

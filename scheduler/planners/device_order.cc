@@ -1,0 +1,185 @@
+#include "stagecraft/scheduler/planners/device_order.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "stagecraft/scheduler/layout.h"
+#include "stagecraft/scheduler/placement.h"
+
+namespace stagecraft {
+namespace {
+
+constexpr double kWorthMoving = 1e-9;  // of a step: less is rounding
+
+Link link_of(const LinkCosts& links, int from, int to) {
+  const auto found = links.each.find({from, to});
+  return found == links.each.end() ? links.usual : found->second;
+}
+
+/// Forward and back.
+double seconds_between(const LinkCosts& links, int one, int other, double bytes) {
+  return link_of(links, one, other).time_of(bytes) + link_of(links, other, one).time_of(bytes);
+}
+
+/// Each next device is the nearest that is left. The second is what neighbors take together.
+std::pair<DeviceOrder, double> order_from(const LinkCosts& links,
+                                          int devices,
+                                          int first,
+                                          double bytes) {
+  DeviceOrder order{first};
+  std::vector<int> left;
+  for (int device = 0; device < devices; ++device) {
+    if (device != first) {
+      left.push_back(device);
+    }
+  }
+  double seconds = 0;
+  while (!left.empty()) {
+    const auto nearest = std::ranges::min_element(
+        left, {}, [&](int device) { return seconds_between(links, order.back(), device, bytes); });
+    seconds += seconds_between(links, order.back(), *nearest, bytes);
+    order.push_back(*nearest);
+    left.erase(nearest);
+  }
+  return {std::move(order), seconds};
+}
+
+/// The stage of the candidate that has the operator of this id.
+std::optional<std::size_t> stage_with(const WorkGraph& graph, const Candidate& candidate, int id) {
+  for (std::size_t s = 0; s < candidate.stages.size(); ++s) {
+    for (const int op : candidate.stages[s]) {
+      if (std::ranges::find(graph.ids(op), id) != graph.ids(op).end()) {
+        return s;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+DeviceOrder exchanged(int devices, int one, int other) {
+  DeviceOrder order(static_cast<std::size_t>(devices));
+  std::iota(order.begin(), order.end(), 0);
+  std::swap(order[static_cast<std::size_t>(one)], order[static_cast<std::size_t>(other)]);
+  return order;
+}
+
+}  // namespace
+
+bool links_differ(const LinkCosts& links, int devices) {
+  const Link first = link_of(links, 0, 1);
+  for (int from = 0; from < devices; ++from) {
+    for (int to = 0; to < devices; ++to) {
+      if (from != to && link_of(links, from, to) != first) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+DeviceOrder neighbors_order(const LinkCosts& links, int devices, double bytes) {
+  std::pair<DeviceOrder, double> best{{}, std::numeric_limits<double>::infinity()};
+  for (int first = 0; first < devices; ++first) {
+    std::pair<DeviceOrder, double> found = order_from(links, devices, first, bytes);
+    if (best.first.empty() || found.second < best.second) {
+      best = std::move(found);
+    }
+  }
+  return best.first;
+}
+
+PlanRequest seen_from(PlanRequest request, const DeviceOrder& order) {
+  const LinkCosts links = request.costs.links;
+  request.costs.links.each.clear();
+  for (int from = 0; from < std::ssize(order); ++from) {
+    for (int to = 0; to < std::ssize(order); ++to) {
+      const auto found = links.each.find(
+          {order[static_cast<std::size_t>(from)], order[static_cast<std::size_t>(to)]});
+      if (found != links.each.end()) {
+        request.costs.links.each[{from, to}] = found->second;
+      }
+    }
+  }
+  return request;
+}
+
+Candidate moved(Candidate candidate, const DeviceOrder& order) {
+  const Schedule& before = candidate.schedule;
+  std::vector<Schedule::Row> rows(order.size());
+  for (std::size_t row = 0; row < order.size(); ++row) {
+    rows[static_cast<std::size_t>(order[row])] = before.rows()[row];
+  }
+  candidate.schedule = Schedule(before.form(), std::move(rows), before.headers());
+  return candidate;
+}
+
+std::optional<Candidate> on_pinned_devices(const PlanRequest& request,
+                                           const WorkGraph& graph,
+                                           const Candidate& candidate) {
+  const auto devices = static_cast<int>(candidate.schedule.rows().size());
+  const Placement placement = Placement::of(candidate.schedule, candidate.schedule.stages());
+  const Layout layout = Layout::of(candidate.schedule);
+  DeviceOrder order(static_cast<std::size_t>(devices), -1);
+  std::set<int> taken;
+  for (const auto& [id, device] : request.pinned) {
+    const auto stage = stage_with(graph, candidate, id);
+    if (!stage || device >= devices) {
+      return std::nullopt;
+    }
+    const auto row = placement.row(layout.stage(StageId(*stage), 0));
+    int& place = order[static_cast<std::size_t>(row.value_or(0))];
+    if (!row || (place >= 0 && place != device) || (place < 0 && !taken.insert(device).second)) {
+      return std::nullopt;
+    }
+    place = device;
+  }
+  // A free row stays if it can, and else takes the first device that is left.
+  for (int row = 0; row < devices; ++row) {
+    int& place = order[static_cast<std::size_t>(row)];
+    if (place < 0 && taken.insert(row).second) {
+      place = row;
+    }
+  }
+  int next = 0;
+  for (int& place : order) {
+    while (place < 0) {
+      place = taken.insert(next).second ? next : -1;
+      ++next;
+    }
+  }
+  return moved(candidate, order);
+}
+
+PlanProposal best_device_order(Judge& judge,
+                               const PlanRequest& request,
+                               PlanProposal proposal,
+                               int& tries) {
+  const auto devices = static_cast<int>(proposal.candidate.schedule.rows().size());
+  const auto stays = [&](int device) {
+    return std::ranges::any_of(request.pinned,
+                               [&](const auto& pin) { return pin.second == device; });
+  };
+  for (bool better = true; better;) {
+    better = false;
+    for (int one = 0; one < devices; ++one) {
+      for (int other = one + 1; other < devices && !stays(one); ++other) {
+        if (stays(other) || tries <= 0) {
+          continue;
+        }
+        --tries;
+        PlanProposal tried =
+            judge.propose(moved(proposal.candidate, exchanged(devices, one, other)));
+        if (tried.step < proposal.step * (1 - kWorthMoving)) {  // keeps DO-1
+          proposal = std::move(tried);
+          better = true;
+        }
+      }
+    }
+  }
+  return proposal;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,27 @@
+/// early_values: what rows hold besides the memory model: values that were sent to them before the
+/// task that takes them begins.
+///
+///     row 0   0F0 0F1 0F2 ...
+///     row 1       1F0----- 1F1-----     what 0F1 and 0F2 made waits at row 1
+///
+/// Pure; any thread.
+#pragma once
+
+#include <vector>
+
+#include "stagecraft/scheduler/costs.h"
+#include "stagecraft/scheduler/schedule.h"
+#include "stagecraft/scheduler/simulate.h"
+#include "stagecraft/scheduler/stage_graph.h"
+
+namespace stagecraft {
+
+/// Returns by row the most bytes at once, with those that wait. A value has its memory at the
+/// receiver from when it is sent.
+/// Requires: the timeline is of this schedule, graph and costs.
+[[nodiscard]] std::vector<double> peaks_with_early_values(const Timeline& timeline,
+                                                          const Schedule& schedule,
+                                                          const StageGraph& graph,
+                                                          const LinkCosts& links);
+
+}  // namespace stagecraft

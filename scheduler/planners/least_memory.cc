@@ -1,0 +1,186 @@
+#include "stagecraft/scheduler/planners/least_memory.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/scheduler/planners/balance/cut_items.h"
+#include "stagecraft/scheduler/planners/capslog/memory_cut.h"
+
+namespace stagecraft {
+namespace {
+
+/// Of neighbors in the order of the forward so many move together.
+constexpr int kRuns[] = {1, 2, 3, 5, 8, 13, 21, 40};
+
+/// Moves operators between the stages of one cut.
+class MemoryDescent {
+ public:
+  MemoryDescent(const PlanRequest& request, const WorkGraph& graph, StageOperators start)
+      : request_(request), graph_(graph), best_(std::move(start)), load_(*load_of(best_)) {}
+
+  /// Ends where no move helps, everything fits, or `moves_left` are spent.
+  void run(int& moves_left) {
+    while (!fits() && moves_left > 0 && improve(moves_left)) {
+    }
+  }
+
+  [[nodiscard]] const StageOperators& stages() const { return best_; }
+  [[nodiscard]] double load() const { return load_; }
+
+ private:
+  [[nodiscard]] bool fits() const {
+    const std::vector<double> bytes = *bytes_of(best_);
+    return *std::ranges::max_element(bytes) <= request_.memory;
+  }
+
+  /// What each stage's device holds; nothing for stages that wait for each other.
+  [[nodiscard]] std::optional<std::vector<double>> bytes_of(const StageOperators& stages) const {
+    const StageGraph stage_graph = stage_graph_of(graph_, stages);
+    if (!stage_graph.topological_order()) {
+      return std::nullopt;
+    }
+    const MemoryModel memory = costs_of(request_.costs, graph_, stages).stages.memory;
+    const std::vector<int> in_flight = in_flight_counts(stage_graph);
+    std::vector<double> bytes;
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      const int kept = std::min(in_flight[s], request_.batch / graph_.samples());
+      bytes.push_back(memory.fixed[s] + kept * memory.activations[s] + memory.transient[s]);
+    }
+    return bytes;
+  }
+
+  /// Full devices count for more than others, so that what leaves one may pass on from the next.
+  [[nodiscard]] std::optional<double> load_of(const StageOperators& stages) const {
+    constexpr double kPower = 12;
+    const auto bytes = bytes_of(stages);
+    if (!bytes) {
+      return std::nullopt;
+    }
+    return std::accumulate(bytes->begin(), bytes->end(), 0.0, [&](double sum, double held) {
+      return sum + std::pow(held / request_.memory, kPower);
+    });
+  }
+
+  /// Takes every move that helps. Returns whether there was one.
+  bool improve(int& moves_left) {
+    bool better = false;
+    const int stages = static_cast<int>(best_.size());
+    for (int from = 0; from < stages; ++from) {
+      for (int to = 0; to < stages; ++to) {
+        if (from == to) {
+          continue;
+        }
+        for (const int run : kRuns) {
+          better = take(from, to, 0, run, moves_left) || better;
+          better = take(from, to, size_of(from) - run, run, moves_left) || better;
+        }
+        for (int first = 1; first + 1 < size_of(from); ++first) {
+          better = take(from, to, first, 1, moves_left) || better;
+        }
+      }
+    }
+    return better;
+  }
+
+  [[nodiscard]] int size_of(int stage) const {
+    return static_cast<int>(best_[static_cast<std::size_t>(stage)].size());
+  }
+
+  /// Moves `run` operators of a stage, the first of them at `first`, if that helps.
+  bool take(int from, int to, int first, int run, int& moves_left) {
+    if (moves_left == 0 || first < 0 || first + run > size_of(from) || run == size_of(from)) {
+      return false;
+    }
+    StageOperators moved = best_;
+    std::vector<int>& source = moved[static_cast<std::size_t>(from)];
+    std::vector<int>& target = moved[static_cast<std::size_t>(to)];
+    const auto begin = source.begin() + first;
+    if (!touches(std::vector<int>(begin, begin + run), target)) {
+      return false;
+    }
+    --moves_left;
+    target.insert(target.end(), begin, begin + run);
+    source.erase(begin, begin + run);
+    std::ranges::sort(target);
+    const auto load = load_of(moved);
+    if (!load || *load >= load_) {
+      return false;
+    }
+    best_ = std::move(moved);
+    load_ = *load;
+    return true;
+  }
+
+  /// Whether a result passes between them, or none leaves or enters the operators.
+  [[nodiscard]] bool touches(const std::vector<int>& operators,
+                             const std::vector<int>& stage) const {
+    const auto in_stage = [&](int op) { return std::ranges::binary_search(stage, op); };
+    return std::ranges::any_of(operators, [&](int op) {
+      return std::ranges::any_of(graph_.preds(op), in_stage) ||
+             std::ranges::any_of(graph_.succs(op), in_stage) ||
+             (graph_.preds(op).empty() && graph_.succs(op).empty());
+    });
+  }
+
+  const PlanRequest& request_;
+  const WorkGraph& graph_;
+  StageOperators best_;
+  double load_;
+};
+
+/// The cut that holds least by 1F1B on a row, and that of equal times.
+std::vector<StageOperators> starts_of(const PlanRequest& request, const WorkGraph& graph) {
+  std::vector<int> in_flight;
+  for (int place = 0; place < request.devices; ++place) {
+    in_flight.push_back(std::min(request.batch / graph.samples(), request.devices - place));
+  }
+  const MemoryCut least = memory_cut(OperatorMemory(graph, std::move(in_flight)), request.devices);
+  return {consecutive_stages(least.ends),
+          stages_of(balanced_cut(cut_items(graph, 1), request.devices))};
+}
+
+/// Producers first.
+StageOperators in_order(const WorkGraph& graph, StageOperators stages) {
+  std::ranges::sort(stages, {}, [](const std::vector<int>& stage) { return stage.front(); });
+  const std::vector<StageId> order = *stage_graph_of(graph, stages).topological_order();
+  StageOperators ordered;
+  for (const StageId stage : order) {
+    ordered.push_back(std::move(stages[stage.index()]));
+  }
+  return ordered;
+}
+
+}  // namespace
+
+std::vector<Candidate> least_memory_candidates(const PlanRequest& request) {
+  std::vector<Candidate> candidates;
+  for (const int size : request.sizes()) {
+    const WorkGraph graph = WorkGraph::of(request.costs, size);
+    int moves_left = std::min(20'000, kMostLeastMemoryLooks / graph.size());
+    std::optional<MemoryDescent> best;
+    for (StageOperators& start : starts_of(request, graph)) {
+      MemoryDescent descent(request, graph, std::move(start));
+      descent.run(moves_left);
+      if (!best || descent.load() < best->load()) {
+        best.emplace(std::move(descent));
+      }
+    }
+    StageOperators stages = in_order(graph, best->stages());
+    const StageGraph stage_graph = stage_graph_of(graph, stages);
+    candidates.push_back({.planner = "capslog",
+                          .stages = std::move(stages),
+                          .replicas = {},
+                          .microbatch_size = size,
+                          .stage_sizes = {},
+                          .schedule = one_f_one_b(stage_graph, request.batch / size).to_list(),
+                          .schedule_name = stage_graph.is_chain() ? "1f1b" : "dag-1f1b"});
+  }
+  return candidates;
+}
+
+}  // namespace stagecraft

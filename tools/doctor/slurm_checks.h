@@ -1,0 +1,17 @@
+/// What the doctor says of the step of Slurm in which it runs: node, task, what is allocated, and
+/// whether the processes of the step can meet as those of `stagecraft launch` do.
+#pragma once
+
+#include <chrono>
+#include <vector>
+
+#include "stagecraft/tools/doctor/finding.h"
+#include "stagecraft/tools/launch/slurm.h"
+
+namespace stagecraft::tools {
+
+/// `patience`: longest wait for the other processes of the step, each of which does the same.
+[[nodiscard]] std::vector<Finding> check_slurm(const SlurmStep& step,
+                                               std::chrono::seconds patience);
+
+}  // namespace stagecraft::tools
