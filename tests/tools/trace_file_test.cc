@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <sstream>
 
 #include <nlohmann/json.hpp>
@@ -209,6 +210,22 @@ TEST_CASE("a trace that is cut off anywhere is refused", "[tools][trace]") {
     CAPTURE(size);
     REQUIRE_THAT(complaint(whole.substr(0, size)), ContainsSubstring("cut off after"));
   }
+}
+
+TEST_CASE("time to read a trace grows with its length, not with the square",
+          "[tools][trace][hostile]") {
+  std::string many = "[{}";
+  for (int i = 1; i < 60'000; ++i) {
+    many += ",{}";
+  }
+  many += "]";
+  const std::string head = R"({"otherData":{"stagecraft_trace":1)";
+  const std::clock_t begin = std::clock();
+  CHECK(complaint(head + R"(},"others":)" + many + "}").empty());
+  CHECK(complaint(head + R"(,"others":)" + many + "}}").empty());
+  CHECK_THAT(complaint(head + R"(},"traceEvents":)" + many + "}"), ContainsSubstring("event 1"));
+  CHECK_THAT(complaint(many), ContainsSubstring("no trace of"));
+  CHECK((std::clock() - begin) / CLOCKS_PER_SEC < 5);  // 23 each where it is the square
 }
 
 TEST_CASE("what is no trace of ours is refused, and why is said", "[tools][trace]") {

@@ -1,4 +1,9 @@
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -14,9 +19,35 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Where the parser's callback finds things: {"otherData":{},"traceEvents":[{},{}]}.
-constexpr int kMemberDepth = 1;
-constexpr int kEventDepth = 2;
+// How many lists are open around things: {"otherData":{},"traceEvents":[{},{}]}.
+constexpr std::size_t kMemberDepth = 1;
+constexpr std::size_t kEventDepth = 2;
+
+/// One value, made of what a parser tells of it.
+class ValueBuilder {
+ public:
+  [[nodiscard]] bool is_open() const { return !open_.empty(); }
+  void begin(Json list) { open_.push_back(&put(std::move(list))); }
+  void end() { open_.pop_back(); }
+  void name(std::string key) { key_ = std::move(key); }
+  Json& put(Json value) {
+    if (open_.empty()) {
+      return value_ = std::move(value);
+    }
+    Json& list = *open_.back();
+    if (list.is_object()) {
+      return list[key_] = std::move(value);
+    }
+    list.push_back(std::move(value));
+    return list.back();
+  }
+  [[nodiscard]] const Json& value() const { return value_; }
+
+ private:
+  Json value_;
+  std::vector<Json*> open_;
+  std::string key_;
+};
 
 std::int64_t nanoseconds(const Json& microseconds) {
   return std::llround(microseconds.get<double>() * 1000.0);
@@ -31,19 +62,18 @@ Op op_of(const std::string& name) {
   return Op::Run;
 }
 
-/// Puts the steps together from events that come one by one; keeps one step at a time.
-class Reader {
+/// Puts the steps together from events that come one by one; keeps one step at a time, and nothing
+/// of what it does not know.
+class Reader : public nlohmann::json_sax<Json> {
  public:
   Reader(std::string_view name, const std::function<void(const TraceStep&)>& step)
       : name_(name), on_step_(step) {}
 
   TraceHeader read(std::istream& in) {
     try {
-      const Json rest = Json::parse(in, [this](int depth, Json::parse_event_t what, Json& parsed) {
-        return see(depth, what, parsed);
-      });
-    } catch (const Json::parse_error& error) {
-      refuse(error, in);
+      if (!Json::sax_parse(in, this)) {
+        refuse(in);
+      }
     } catch (const Json::exception& error) {
       fail(fmt::format("its header is none that 'stagecraft train' writes ({})", error.what()));
     }
@@ -54,33 +84,71 @@ class Reader {
     return std::move(header_);
   }
 
+  bool null() override { return see(nullptr); }
+  bool boolean(bool value) override { return see(value); }
+  bool number_integer(std::int64_t value) override { return see(value); }
+  bool number_unsigned(std::uint64_t value) override { return see(value); }
+  bool number_float(double value, const std::string&) override { return see(value); }
+  bool string(std::string& value) override { return see(std::move(value)); }
+  bool binary(Json::binary_t&) override { return false; }  // JSON has none
+  bool start_object(std::size_t) override { return see_begin(Json::object()); }
+  bool start_array(std::size_t) override { return see_begin(Json::array()); }
+  bool end_object() override { return see_end(); }
+  bool end_array() override { return see_end(); }
+  bool key(std::string& name) override {
+    if (depth_ == kMemberDepth) {
+      member_ = name;
+    } else {
+      value_.name(name);
+    }
+    return true;
+  }
+  bool parse_error(std::size_t at, const std::string&, const Json::exception&) override {
+    broken_at_ = at;
+    return false;
+  }
+
  private:
   [[noreturn]] void fail(const std::string& why) const {
     throw Error(Errc::UsageFile, fmt::format("the trace '{}' cannot be read: {}", name_, why));
   }
 
   /// The parser was in the middle of something when nothing was left, or else met what is no JSON.
-  [[noreturn]] void refuse(const Json::parse_error& error, std::istream& in) const {
+  [[noreturn]] void refuse(std::istream& in) const {
     in.clear();
     if (in.peek() == std::istream::traits_type::eof()) {
       fail(fmt::format(
           "it was cut off after {} bytes, inside a step or in copying; copy it again, or "
           "trace again",
-          error.byte));
+          broken_at_));
     }
-    fail(fmt::format("byte {} is no JSON", error.byte));
+    fail(fmt::format("byte {} is no JSON", broken_at_));
   }
 
-  /// Returns whether the parser is to keep what it has parsed.
-  bool see(int depth, Json::parse_event_t what, Json& parsed) {
-    using Event = Json::parse_event_t;
-    if (depth == kMemberDepth && what == Event::key) {
-      member_ = parsed.get<std::string>();
-    } else if (depth == kMemberDepth && what == Event::object_end && member_ == "otherData") {
-      see_header(parsed);
-    } else if (depth == kEventDepth && what == Event::object_end && member_ == "traceEvents") {
-      see_event(parsed);
-      return false;
+  bool see(Json value) {
+    if (value_.is_open()) {
+      value_.put(std::move(value));
+    }
+    return true;
+  }
+
+  bool see_begin(Json list) {
+    const bool wanted = list.is_object() && ((depth_ == kMemberDepth && member_ == "otherData") ||
+                                             (depth_ == kEventDepth && member_ == "traceEvents"));
+    if (value_.is_open() || wanted) {
+      value_.begin(std::move(list));
+    }
+    ++depth_;
+    return true;
+  }
+
+  bool see_end() {
+    --depth_;
+    if (value_.is_open()) {
+      value_.end();
+      if (!value_.is_open()) {
+        depth_ == kMemberDepth ? see_header(value_.value()) : see_event(value_.value());
+      }
     }
     return true;
   }
@@ -180,7 +248,10 @@ class Reader {
 
   const std::string name_;
   const std::function<void(const TraceStep&)>& on_step_;
-  std::string member_;
+  std::string member_;     ///< of the outermost object
+  std::size_t depth_ = 0;  ///< how many lists are open
+  ValueBuilder value_;
+  std::size_t broken_at_ = 0;
   bool ours_ = false;
   TraceHeader header_;
   std::int64_t events_ = 0;
