@@ -28,6 +28,7 @@ constexpr std::size_t kAlignment = 64;
 constexpr std::array<char, kAlignment> kZeros{};
 constexpr std::size_t kDigest = std::tuple_size_v<Sha256::Digest>;
 constexpr std::size_t kChunk = std::size_t{1} << 20U;
+constexpr std::size_t kDeepest = 4;  // a shape in a tensor in the list of the header
 
 /// The header as msgpack has it: arrays of fields.
 using PackedEntry = std::tuple<std::string, std::string, std::vector<std::int64_t>, std::uint64_t>;
@@ -48,7 +49,10 @@ PackedHeader packed(const CheckpointHeader& header) {
 }
 
 CheckpointHeader unpacked(const std::vector<char>& header_bytes, std::uint64_t version) {
-  const auto found = msgpack::unpack(header_bytes.data(), header_bytes.size());
+  // No list or text of it can have more parts than the header has bytes.
+  const std::size_t most = header_bytes.size();
+  const msgpack::unpack_limit limit(most, 0, most, 0, 0, kDeepest);
+  const auto found = msgpack::unpack(header_bytes.data(), most, nullptr, nullptr, limit);
   CheckpointHeader header;
   std::vector<PackedEntry> tensors;
   if (version == 1) {

@@ -24,6 +24,7 @@
 namespace stagecraft {
 namespace {
 
+using Catch::Matchers::ContainsSubstring;
 using tests::TemporaryFolder;
 
 Checkpoint example() {
@@ -152,6 +153,43 @@ TEST_CASE("a checkpoint does not take the place of what is no file, and a link s
   write_checkpoint(link, example());
   CHECK(std::filesystem::is_symlink(link));
   CHECK(read_checkpoint(folder.path() + "/a.ckpt").step == 12);
+}
+
+/// A checkpoint with this header and the right checksum.
+std::string sealed(const std::string& header) {
+  std::string bytes = "STGCRAFT" + std::string("\1\0\0\0\0\0\0\0", 8);
+  for (std::size_t i = 0; i < 8; ++i) {
+    bytes += static_cast<char>(header.size() >> (8 * i));
+  }
+  bytes += header;
+  Sha256 sha;
+  sha.add(bytes);
+  const Sha256::Digest digest = sha.finish();
+  return bytes + std::string(digest.begin(), digest.end());
+}
+
+TEST_CASE("a header that claims more than it has allocates nothing for it",
+          "[actors][checkpoint][hostile]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  const auto refused_header = [&](const std::string& header) {
+    write_bytes(path, sealed(header));
+    try {
+      (void)read_checkpoint(path);
+    } catch (const Error& error) {
+      CHECK(error.code() == Errc::CheckpointFormat);
+      return error.message();
+    }
+    return std::string();
+  };
+  const std::string list("\xdd\x0a\xaa\xaa\xaa", 5);  // of 179 million: 4 GiB of values
+  CHECK_THAT(refused_header(list), ContainsSubstring("array size overflow"));
+  CHECK_THAT(refused_header("\x94\1\1" + list), ContainsSubstring("array size overflow"));
+  CHECK_THAT(refused_header("\xdb" + std::string("\x7f\xff\xff\xff", 4)),
+             ContainsSubstring("insufficient bytes"));
+  CHECK_THAT(refused_header(std::string("\xdf\x0a\xaa\xaa\xaa", 5)),
+             ContainsSubstring("map size overflow"));
+  CHECK_THAT(refused_header(std::string(100, '\x91')), ContainsSubstring("depth size overflow"));
 }
 
 // ---- types and kinds of tensors -----------------------------------------------------------------
