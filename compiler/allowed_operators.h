@@ -4,9 +4,10 @@
 /// LibTorch's registry also has operators that open files (`from_file`), follow pointers (packed
 /// weights, `set_`), believe indices (`*_backward`, most private ones) or change the process.
 /// An attacker needs one of them. The list, in allowed_operator_names.cc, has the others: they take
-/// tensors and numbers, check both, and return tensors. It was made from LibTorch's registry, and
-/// each operator was called with thousands of wrong arguments. tests/golden/compiler holds the
-/// operators that are not on it, each with the reason; a new LibTorch shows as a difference there.
+/// tensors and numbers, check both, and return tensors. It was made from LibTorch's registry and
+/// reviewed; a part of it was also called with hundreds of wrong arguments each. tests/golden/compiler
+/// holds the operators that are not on it, each with the reason; a new LibTorch shows as a
+/// difference there.
 ///
 /// AO-1: an operator of LibTorch that is not on the list is refused, whatever its arguments.
 /// AO-2: an operator that the user's own program registers, in a namespace of its own, may stand in
