@@ -5,9 +5,9 @@
 /// weights, `set_`), believe indices (`*_backward`, most private ones) or change the process.
 /// An attacker needs one of them. The list, in allowed_operator_names.cc, has the others: they take
 /// tensors and numbers, check both, and return tensors. It was made from LibTorch's registry and
-/// reviewed; a part of it was also called with hundreds of wrong arguments each. tests/golden/compiler
-/// holds the operators that are not on it, each with the reason; a new LibTorch shows as a
-/// difference there.
+/// reviewed; a part of it was also called with hundreds of wrong arguments each. The folder
+/// tests/golden/compiler holds the operators that are not on it, each with the reason; a new
+/// LibTorch shows as a difference there.
 ///
 /// AO-1: an operator of LibTorch that is not on the list is refused, whatever its arguments.
 /// AO-2: an operator that the user's own program registers, in a namespace of its own, may stand in
