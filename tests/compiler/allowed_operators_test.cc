@@ -49,7 +49,7 @@ std::map<std::string, std::string> denied() {
   return reasons;
 }
 
-c10::OperatorName named(const std::string& text) {
+c10::OperatorName operator_named(const std::string& text) {
   const std::size_t dot = text.find('.');
   return {text.substr(0, dot), dot == std::string::npos ? "" : text.substr(dot + 1)};
 }
@@ -78,7 +78,7 @@ TEST_CASE("every operator of LibTorch is allowed, or denied for a reason (AO-1)"
   std::set<std::string> seen;
   for (const std::string& name : registry()) {
     const auto reason = reasons.find(name);
-    const bool allowed = is_allowed_operator(named(name));
+    const bool allowed = is_allowed_operator(operator_named(name));
     if (allowed == (reason != reasons.end())) {
       FAIL_CHECK(
           name << (allowed ? " is allowed, and denied" : " is new: allow it, or say why not"));
@@ -129,10 +129,10 @@ TEST_CASE("operators that reach files, memory or the process are on no list",
                            "inductor::_reinterpret_tensor",
                            "mkldnn::data_ptr"}) {
     CAPTURE(name);
-    const auto why = operator_refusal(named(name), ProgramOrigin::OtherProcess);
+    const auto why = operator_refusal(operator_named(name), ProgramOrigin::OtherProcess);
     REQUIRE(why);
     CHECK_THAT(*why, ContainsSubstring("a program of another process may call"));
-    CHECK(operator_refusal(named(name), ProgramOrigin::ModelFile));
+    CHECK(operator_refusal(operator_named(name), ProgramOrigin::ModelFile));
   }
   CHECK_FALSE(is_allowed_in_script("aten::save"));
   CHECK_FALSE(is_allowed_in_script("prim::fork"));
@@ -142,8 +142,8 @@ TEST_CASE("operators that reach files, memory or the process are on no list",
 
 TEST_CASE("an operator of the user's own may stand in a stage, and in no file (AO-2)",
           "[compiler][operators]") {
-  CHECK_FALSE(operator_refusal(named("mine::own"), ProgramOrigin::OtherProcess));
-  const auto why = operator_refusal(named("mine::own"), ProgramOrigin::ModelFile);
+  CHECK_FALSE(operator_refusal(operator_named("mine::own"), ProgramOrigin::OtherProcess));
+  const auto why = operator_refusal(operator_named("mine::own"), ProgramOrigin::ModelFile);
   REQUIRE(why);
   CHECK_THAT(*why, ContainsSubstring("none of LibTorch's"));
 }

@@ -188,7 +188,7 @@ TEST_CASE("a module whose answer depends on how often it was called is refused",
           "[compiler][capture]") {
   for (const int call : {2, 3, 4}) {
     CAPTURE(call);
-    const std::string message = refusal([call, n = 0](Lambda& m, torch::Tensor x) mutable {
+    const std::string message = lambda_refusal([call, n = 0](Lambda& m, torch::Tensor x) mutable {
       const double factor = ++n >= call ? 2.0 : 1.0;
       return torch::matmul(x, m.weight) * factor;
     });
