@@ -194,13 +194,13 @@ struct ImageNet : torch::nn::Module {
 
 TEST_CASE("a channels-last batch trains with the bits of a plain loop, by split backwards too",
           "[executor][fidelity][memory-order]") {
-  constexpr int kRows = 8;
+  constexpr int kImages = 8;
   torch::manual_seed(12);
   ImageNet module;
   const bool as_example = GENERATE(true, false);  // or it is captured once more
-  const torch::Tensor image = torch::randn({kRows, 3, 8, 8});
+  const torch::Tensor image = torch::randn({kImages, 3, 8, 8});
   const torch::Tensor batch = image.contiguous(torch::MemoryFormat::ChannelsLast);
-  const torch::Tensor label = torch::randn({kRows, 8});
+  const torch::Tensor label = torch::randn({kImages, 8});
   const Program program = compile(module,
                                   {.inputs = {as_example ? batch : image},
                                    .labels = {label},
