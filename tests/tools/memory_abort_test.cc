@@ -46,8 +46,9 @@ End end_of(Work&& work) {
 
 /// Nobody can take what it throws.
 void need(std::size_t bytes) noexcept {
-  static void* volatile kept = nullptr;
+  static void* volatile kept = nullptr;  // so that the compiler leaves the call where it is
   kept = ::operator new(bytes);
+  ::operator delete(kept);
 }
 
 TEST_CASE("an abort for want of memory is told as that", "[tools][memory]") {
