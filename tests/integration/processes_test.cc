@@ -140,7 +140,7 @@ TEST_CASE("a worker process that is stopped is lost once it has been silent for 
 TEST_CASE("a driver takes its port again right after its last end (TD-4)",
           "[integration][processes]") {
   const std::uint16_t port = lingering_port();
-  check_equal_to_one_process(Cluster::spawn(2, {.port = port}), {.stages = 2}, "1f1b");
+  check_processes_equal_to_one(Cluster::spawn(2, {.port = port}), {.stages = 2}, "1f1b");
 }
 
 TEST_CASE("a port at which somebody listens is not taken (TD-4)",

@@ -20,8 +20,8 @@ struct RunOptions {
 };
 
 /// A trainer of that many stages with whatever else it needs, whose ranks can be made to fail.
-struct Run {
-  explicit Run(int stages, RunOptions options = {})
+struct ResumableRun {
+  explicit ResumableRun(int stages, RunOptions options = {})
       : program(make_program([&] {
           options.model.stages = stages;
           return options.model;
@@ -58,12 +58,12 @@ TEST_CASE("a resumed run equals the unbroken one bit by bit, also with another c
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/a.ckpt";
 
-  Run unbroken(before);
+  ResumableRun unbroken(before);
   unbroken.train(2);
   unbroken.trainer.save(path);
   unbroken.train(5);
 
-  Run resumed(after, {.schedule = "gpipe"});
+  ResumableRun resumed(after, {.schedule = "gpipe"});
   resumed.train(1);  // something to be replaced
   resumed.trainer.load(path);
   CHECK(resumed.trainer.steps() == 2);
@@ -82,7 +82,7 @@ TEST_CASE("a parameter of several stages is saved once, and any cut takes it up"
   const RunOptions options{.optimizer = Sgd{.lr = 0.1, .momentum = 0.9},
                            .model = {.dropout = 0.2, .tied = true},
                            .mirror = true};
-  Run four(4, options);
+  ResumableRun four(4, options);
   four.train(2);
   four.trainer.save(path);
   const StateDict saved = four.trainer.state_dict();
@@ -90,7 +90,7 @@ TEST_CASE("a parameter of several stages is saved once, and any cut takes it up"
   const auto largest = [](const at::Tensor& t) { return t.abs().max().item<double>(); };
   for (const int stages : {4, 2}) {
     CAPTURE(stages);
-    Run run(stages, options);
+    ResumableRun run(stages, options);
     run.train(1);
     run.trainer.load(path);
     CHECK(same_bits(run.trainer.state_dict(), saved));
@@ -112,7 +112,7 @@ TEST_CASE("a parameter of several stages is saved once, and any cut takes it up"
 TEST_CASE("saving and loading change nothing by themselves", "[integration][checkpoint]") {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/a.ckpt";
-  Run a(2), b(2);
+  ResumableRun a(2), b(2);
   a.train(3);
   b.train(2);
   b.trainer.save(path);
@@ -124,20 +124,20 @@ TEST_CASE("saving and loading change nothing by themselves", "[integration][chec
 TEST_CASE("a checkpoint that does not fit changes nothing", "[integration][checkpoint]") {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/a.ckpt";
-  Run run(2);
+  ResumableRun run(2);
   run.train(1);
   const StateDict before = run.trainer.state_dict();
   Errc expected = Errc::CheckpointMismatch;
   SECTION("of another model") {
     ModelOptions other = kModel;
     other.classes = 7;
-    Run(2, {.model = other}).trainer.save(path);
+    ResumableRun(2, {.model = other}).trainer.save(path);
   }
   SECTION("of another optimizer") {
-    Run(2, {.optimizer = Sgd{.momentum = 0.9}}).trainer.save(path);
+    ResumableRun(2, {.optimizer = Sgd{.momentum = 0.9}}).trainer.save(path);
   }
   SECTION("of another seed") {
-    Run(2, {.seed = 8}).trainer.save(path);
+    ResumableRun(2, {.seed = 8}).trainer.save(path);
   }
   SECTION("cut short") {
     run.trainer.save(path);
@@ -160,7 +160,7 @@ TEST_CASE("a checkpoint that does not fit changes nothing", "[integration][check
 TEST_CASE("a parameter no stage uses is kept, saved and loaded", "[integration][checkpoint]") {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/a.ckpt";
-  Run run(2);
+  ResumableRun run(2);
   const StateDict weights = run.trainer.state_dict();
   const std::vector<std::string> names = run.program.parameter_names();
   REQUIRE(weights.size() > names.size());  // buffers come behind
@@ -176,7 +176,7 @@ TEST_CASE("a parameter no stage uses is kept, saved and loaded", "[integration][
 }
 
 TEST_CASE("what state_dict returns is a copy", "[integration][checkpoint]") {
-  Run run(2);
+  ResumableRun run(2);
   const StateDict before = run.trainer.state_dict();
   StateDict scratch = run.trainer.state_dict();
   for (auto& [name, tensor] : scratch) {
@@ -191,13 +191,13 @@ TEST_CASE("recover() brings back the last committed state, and the step is run a
           "[integration][mirror]") {
   const int stages = GENERATE(2, 4);
   CAPTURE(stages);
-  Run unbroken(stages);
+  ResumableRun unbroken(stages);
   unbroken.train(3);
   const StateDict after_three = unbroken.trainer.state_dict();
   unbroken.train(6);
   const StateDict after_six = unbroken.trainer.state_dict();
 
-  Run run(stages, {.mirror = true});
+  ResumableRun run(stages, {.mirror = true});
   const Rank last(stages - 1);
   run.train(3);
   SECTION("after a step") {}
@@ -242,7 +242,7 @@ TEST_CASE("recover() goes back to what was loaded, never to a state before it",
           "[integration][mirror]") {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/a.ckpt";
-  Run run(2, {.mirror = true});
+  ResumableRun run(2, {.mirror = true});
   CHECK(run.trainer.recover() == 0);
   run.train(1);
   run.trainer.save(path);
@@ -254,11 +254,11 @@ TEST_CASE("recover() goes back to what was loaded, never to a state before it",
 }
 
 TEST_CASE("a trainer without mirrors, or with one rank, says so", "[integration][mirror]") {
-  Run without(2);
+  ResumableRun without(2);
   without.train(1);
   CHECK(thrown_by([&] { (void)without.trainer.recover(); }) == Errc::UsageArgument);
   CHECK(without.trainer.steps() == 1);
-  CHECK(thrown_by([] { Run alone(1, {.mirror = true}); }) == Errc::UsageArgument);
+  CHECK(thrown_by([] { ResumableRun alone(1, {.mirror = true}); }) == Errc::UsageArgument);
 }
 
 }  // namespace
