@@ -225,7 +225,8 @@ TEST_CASE("auto is not behind any schedule that is named", "[scheduler][planners
     PlanRequest named = request;
     named.builder = builder.name;
     try {
-      CHECK(best <= propose(named, "auto").front().step * (1 + kAlike));
+      const double step = propose(named, "auto").front().step;
+      CHECK(best <= step * (1 + kAlike));
     } catch (const Error& error) {
       CHECK(error.code() == Errc::ScheduleParameter);  // it takes other numbers
     }
