@@ -88,7 +88,7 @@ struct Crew::Impl {
   void launch(RankSetup setup) {
     const Rank rank = setup.rank;
     workers.push_back(binding->launch(std::move(setup)));
-    losses.watch(host, rank, workers.back());
+    losses.watch(rank, workers.back());
   }
 
   void mend() {
@@ -105,7 +105,7 @@ struct Crew::Impl {
       caf::anon_send_exit(worker.agent, caf::exit_reason::user_shutdown);
       caf::anon_send_exit(worker.plan_thread, caf::exit_reason::user_shutdown);
       worker = binding->launch(rank_setup(job, rank));
-      losses.watch(host, rank, worker);
+      losses.watch(rank, worker);
     }
     hand_out_plan({moved.begin(), moved.end()});
     for (const auto& variant : variants) {

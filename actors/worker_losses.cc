@@ -6,7 +6,7 @@
 
 namespace stagecraft {
 
-void WorkerLosses::watch(ActorHost& host, Rank rank, const Worker& worker) {
+void WorkerLosses::watch(Rank rank, const Worker& worker) {
   std::int64_t number = 0;
   {
     const std::scoped_lock lock(known_->mutex);
@@ -14,21 +14,17 @@ void WorkerLosses::watch(ActorHost& host, Rank rank, const Worker& worker) {
     turn.lost = false;
     number = ++turn.number;
   }
-  host.system().spawn(
-      [known = known_, rank, number, worker](caf::event_based_actor* self) -> caf::behavior {
-        self->set_down_handler([self, known, rank, number](const caf::down_msg&) {
-          {
-            const std::scoped_lock lock(known->mutex);
-            Turn& turn = known->turns[rank.index()];
-            turn.lost = turn.lost || turn.number == number;
-          }
-          known->tell();
-          self->quit();
-        });
-        self->monitor(worker.plan_thread);
-        self->monitor(worker.agent);
-        return {[](caf::tick_atom) {}};  // nobody sends it: an actor without a behavior ends
-      });
+  // Not an actor that monitors: nothing would keep it alive.
+  const auto ended = [known = known_, rank, number] {
+    {
+      const std::scoped_lock lock(known->mutex);
+      Turn& turn = known->turns[rank.index()];
+      turn.lost = turn.lost || turn.number == number;
+    }
+    known->tell();
+  };
+  worker.plan_thread->attach_functor(ended);
+  worker.agent->attach_functor(ended);
 }
 
 bool WorkerLosses::has(Rank rank) const {

@@ -1,8 +1,8 @@
 /// WorkerLosses: which workers of a crew have ended, for the crew's waits.
 ///
-/// A crew has one. An actor watches each worker from its launch on, so that losses are known also
-/// while no driver is there. Its mutex guards the list of losses: workers end on threads of the
-/// actor system while the caller's thread waits.
+/// A crew has one. Each worker tells it from its launch on when it ends, so that losses are known
+/// also while no driver is there. Its mutex guards the list of losses: workers end on threads of
+/// the actor system while the caller's thread waits.
 #pragma once
 
 #include <condition_variable>
@@ -26,7 +26,7 @@ class WorkerLosses {
       : known_(std::make_shared<Known>(static_cast<std::size_t>(ranks))) {}
 
   /// From now on the rank is lost when this worker ends, and not before.
-  void watch(ActorHost& host, Rank rank, const Worker& worker);
+  void watch(Rank rank, const Worker& worker);
 
   [[nodiscard]] bool has(Rank rank) const;
 
@@ -64,7 +64,7 @@ class WorkerLosses {
     std::vector<Turn> turns;  ///< by rank
   };
 
-  std::shared_ptr<Known> known_;  ///< shared with the actors that watch
+  std::shared_ptr<Known> known_;  ///< shared with what the workers call when they end
 };
 
 }  // namespace stagecraft

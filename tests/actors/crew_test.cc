@@ -232,7 +232,7 @@ TEST_CASE("a loss ends the waits for that worker, and not those for its successo
   };
   WorkerLosses losses(1);
   const Worker first = start(), second = start();
-  losses.watch(host, Rank(0), first);
+  losses.watch(Rank(0), first);
   const Promise<at::Tensor> never;
   WorkerLosses::Waited waited{};
   std::thread waiting([&] { waited = losses.wait(never.future(), {Rank(0)}, patience()); });
@@ -240,7 +240,7 @@ TEST_CASE("a loss ends the waits for that worker, and not those for its successo
   waiting.join();
   CHECK(waited == WorkerLosses::Waited::Lost);
 
-  losses.watch(host, Rank(0), second);
+  losses.watch(Rank(0), second);
   CHECK_FALSE(losses.has(Rank(0)));
   CHECK(losses.wait(never.future(), {Rank(0)}, already_over()) == WorkerLosses::Waited::Late);
   end(second);
