@@ -140,13 +140,18 @@ std::string text_of_groups(const ProcessGroups& groups) {
 }
 
 std::string mend_of_capabilities(const ProcessGroups& groups) {
-  const auto narrowest =
-      std::ranges::min_element(groups, {}, [](const auto& group) { return width_of(group.first); });
+  std::string narrowest = "AVX512";
+  for (const auto& [capability, names] : groups) {
+    // A program of another release may say something else.
+    if (const int width = width_of(capability); width >= 0 && width < width_of(narrowest)) {
+      narrowest = capability;
+    }
+  }
   return fmt::format(
       "train with --processor common (SpawnOptions::processor), or set {} in every line of the "
       "hosts' file and in the environment here: all compute alike then, at the speed of the "
       "weakest; or use hosts of one kind",
-      fmt::join(variables_that_hold(narrowest->first), " "));
+      fmt::join(variables_that_hold(narrowest), " "));
 }
 
 }  // namespace

@@ -185,6 +185,7 @@ TEST_CASE("a host with another build is told by its answer", "[tools][doctor]") 
       "  echo '{\"doctor\":\"any\",\"facts\":{\"protocol\":4,\"build\":\"stagecraft 0.0.9\"}}'\n"
       "done\n");
   const CommandResult run = hosts.ask("node-a addr=127.0.0.1 worker=" + other + "\n");
+  INFO(run.out << run.err);
   CHECK(run.exit_code == 1);
   CHECK_THAT(told(Json::parse(run.out), "build", "between hosts"),
              ContainsSubstring("problem") && ContainsSubstring("stagecraft 0.0.9 on node-a"));

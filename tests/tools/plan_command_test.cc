@@ -387,7 +387,7 @@ TEST_CASE("a schedule of two copies is cut once, and holds the weights twice",
     const Schedule read = Schedule::parse(text_of(schedule));
     CHECK(read.stage_graph().replicas() == 2);
     CHECK(validate(read, read.stage_graph(), {.microbatches = 8}).empty());
-    CHECK_THAT(text_of(cut), StartsWith("{0") && EndsWith("7}\n"));
+    CHECK_THAT(text_of(cut), StartsWith("@microbatch-size 2\n{0") && EndsWith("7}\n"));
     // The file that came out is as good as the name.
     const Json again = plan_json({"--devices", "2", "--schedule", schedule}).at("plans").at(0);
     CHECK(again.at("step_seconds") == plan.at("step_seconds"));

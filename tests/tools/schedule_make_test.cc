@@ -286,8 +286,8 @@ TEST_CASE("help is good everywhere, an unknown command is not", "[tools][schedul
 TEST_CASE("make arranges zb-auto for the times of a costs file, and no other builder",
           "[tools][schedule]") {
   const TemporaryFolder folder;
-  const std::string costs =
-      folder.write("c.json", R"({"version": 1, "stages": {"usual": {"F": 4, "I": 5, "W": 3}},
+  const std::string costs = folder.write(
+      "c.json", R"({"version": 1, "stages": {"usual": {"F": 4, "B": 8, "I": 5, "W": 3}},
                               "links": {"usual": {"latency": 1}}})");
   const std::vector<std::string> size{"--devices", "4", "--microbatches", "8"};
   const auto make = [&](std::vector<std::string> words) {

@@ -44,11 +44,13 @@ std::string converted(const std::string& text, const std::string& format) {
 
 TEST_CASE("times that add up to no number are refused", "[tools][schedule]") {
   // One of them is a number, but not what all rows idle.
-  check_message(run_schedule({"simulate", "-", "--b", "8e307"}, "0F0 . . 0B0\n. 1F0 1B0 .\n"),
+  check_message(run_schedule({"simulate", "-", "--b", "8e307", "--i", "4e307", "--w", "4e307"},
+                             "0F0 . . 0B0\n. 1F0 1B0 .\n"),
                 2,
                 {"more than any number holds"});
   for (const char* command : {"simulate", "show"}) {
-    std::vector<std::string> words{command, "-", "--f", "1e308", "--b", "1e308"};
+    std::vector<std::string> words{
+        command, "-", "--f", "1e308", "--b", "1e308", "--i", "5e307", "--w", "5e307"};
     if (command == std::string("show")) {
       words.insert(words.end(), {"--html", "-"});
     }
@@ -261,7 +263,8 @@ TEST_CASE("costs of another schedule's stages are noted, those of operators alon
           "[tools][schedule][costs]") {
   const TemporaryFolder folder;
   const std::string run = folder.write("run.json", R"({"version": 1, "stages": {"each": [
-      {"stage": 0, "F": 0.1, "B": 0.2}, {"stage": 1, "F": 0.1, "B": 0.2}]}})");
+      {"stage": 0, "F": 0.1, "B": 0.2, "I": 0.1, "W": 0.1},
+      {"stage": 1, "F": 0.1, "B": 0.2, "I": 0.1, "W": 0.1}]}})");
   const auto simulate = [&](const std::string& words, const std::string& costs) {
     return run_schedule({"simulate", "-", "--costs", costs}, make(words));
   };

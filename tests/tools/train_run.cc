@@ -50,6 +50,8 @@ TrainOutput train_output(std::vector<std::string> words) {
       output.verify = object;
     } else if (event == "planned_against_measured") {
       output.timeline = object;
+    } else if (event == "ranks") {
+      output.ranks = object;
     } else if (event == "done") {
       output.done = object;
     } else {

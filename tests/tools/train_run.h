@@ -22,6 +22,7 @@ struct TrainOutput {
   std::vector<nlohmann::json> steps;
   nlohmann::json verify;
   nlohmann::json timeline;  ///< planned against measured
+  nlohmann::json ranks;     ///< what each did and held
   nlohmann::json done;
   std::vector<nlohmann::json> others;
 

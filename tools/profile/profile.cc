@@ -48,6 +48,7 @@ Profile measured(const ProfileRequest& request, Console& console) {
                            .threads = static_cast<int>(model.threads_per_worker),
                            .ranks = request.ranks,
                            .fresh = request.fresh,
+                           .most_noise = request.most_noise / 100,
                            .progress = [&](std::string_view what, int place, int all) {
                              line.say(fmt::format("{} of {}: {} ...", place, all, what));
                            }});
