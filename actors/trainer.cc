@@ -1,6 +1,7 @@
 #include "stagecraft/actors/trainer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -68,7 +69,8 @@ struct OnCallersThread {
 
 struct Trainer::Impl {
   HomeProcess home;
-  Program program;  ///< laid out for the schedule's replicas
+  std::atomic<bool> armed{false};  ///< whether process_end knows it as made
+  Program program;                 ///< laid out for the schedule's replicas
   std::shared_ptr<Evaluations> evaluations;
   TrainerOptions options;
   Optimizer optimizer;
@@ -573,6 +575,9 @@ Trainer::Impl& Trainer::impl() const {
     throw Error(Errc::UsageArgument, "this trainer was moved from: use the one it was moved to");
   }
   impl_->home.require_here("this trainer");
+  if (!impl_->armed.exchange(true)) {
+    process_end::arm();  // before the trainer's own end, where it is a static object
+  }
   return *impl_;
 }
 
@@ -694,7 +699,8 @@ Checkpoint Trainer::checkpoint() {
 }
 
 void Trainer::load(const std::string& path, SeedFrom seed_from) {
-  load(read_checkpoint(path), seed_from);
+  Impl& loading = impl();  // before the file: whoever may not load hears that
+  loading.load(read_checkpoint(path), seed_from);
 }
 
 void Trainer::load(const Checkpoint& checkpoint, SeedFrom seed_from) {

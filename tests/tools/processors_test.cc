@@ -61,7 +61,7 @@ TEST_CASE("ranks that compute other bits are told at the start, and by --verify"
                  ContainsSubstring("DEFAULT on rank 1"));
 }
 
-TEST_CASE("--processor common has such ranks end with the bits of one process",
+TEST_CASE("such ranks end with the bits of one process under --processor common",
           "[tools][train][processor]") {
   const MixedPair pair;
   const CommandResult run = run_command(pair.train({"--verify", "--processor", "common"}));
