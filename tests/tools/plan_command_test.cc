@@ -161,7 +161,8 @@ TEST_CASE("stages have replicas only where they are asked for, and never in file
     CAPTURE(result.err);
     REQUIRE(result.exit_code == 0);
     std::vector<int> replicas;
-    for (const Json& plan : Json::parse(result.out).at("plans")) {
+    const Json answer = Json::parse(result.out);
+    for (const Json& plan : answer.at("plans")) {
       for (const Json& stage : plan.at("stages")) {
         replicas.push_back(stage.at("replicas"));
       }

@@ -211,7 +211,7 @@ TEST_CASE("the simplest of the fastest leads, what does not fit comes last (PO-1
              ContainsSubstring("no plan fits the devices"));
 }
 
-TEST_CASE("auto is at most one percent behind any schedule that is named",
+TEST_CASE("auto is at most two percent behind any schedule that is named",
           "[scheduler][planners]") {
   PlanRequest request =
       chain_request(GENERATE(std::vector<double>{1, 2, 1, 3, 1, 1, 2, 1, 4, 1, 1, 2},
@@ -227,7 +227,7 @@ TEST_CASE("auto is at most one percent behind any schedule that is named",
     named.builder = builder.name;
     try {
       const double step = propose(named, "auto").front().step;
-      CHECK(best <= step * 1.01);
+      CHECK(best <= step * 1.02);
     } catch (const Error& error) {
       CHECK(error.code() == Errc::ScheduleParameter);  // it takes other numbers
     }
