@@ -9,16 +9,17 @@
 #include <cerrno>
 #include <exception>
 #include <limits>
+#include <memory>
 #include <utility>
 #include <vector>
 
+#include <caf/actor_system_config.hpp>
 #include <caf/io/middleman.hpp>
 #include <caf/io/network/acceptor_impl.hpp>
 #include <caf/io/network/default_multiplexer.hpp>
 #include <caf/io/network/stream_impl.hpp>
-#include <caf/openssl/session.hpp>
-#include <openssl/err.h>
 
+#include "stagecraft/actors/launch/tls_session.h"
 #include "stagecraft/base/log.h"
 
 namespace stagecraft {
@@ -26,7 +27,6 @@ namespace {
 
 using caf::io::network::default_multiplexer;
 using caf::io::network::native_socket;
-using caf::openssl::session_ptr;
 
 /// Whether so few are left that `descriptor`, the lowest that was free, is not for outsiders.
 bool is_spare(int descriptor) {
@@ -93,39 +93,15 @@ class AcceptPolicy {
   bool full_ = false;  ///< and that was said
 };
 
-/// CAF's TLS session, as its streams want it.
-class SessionPolicy {
- public:
-  explicit SessionPolicy(session_ptr session) : session_(std::move(session)) {}
-
-  caf::io::network::rw_state read_some(std::size_t& result,
-                                       native_socket socket,
-                                       void* into,
-                                       std::size_t size) {
-    ERR_clear_error();  // keeps TD-3
-    return session_->read_some(result, socket, into, size);
-  }
-  caf::io::network::rw_state write_some(std::size_t& result,
-                                        native_socket socket,
-                                        const void* from,
-                                        std::size_t size) {
-    ERR_clear_error();
-    return session_->write_some(result, socket, from, size);
-  }
-  bool must_read_more(native_socket socket, std::size_t threshold) {
-    return session_->must_read_more(socket, threshold);
-  }
-
- private:
-  session_ptr session_;
-};
-
 /// A connection; CAF keeps its own for itself.
 class TlsScribe final : public caf::io::scribe {
  public:
-  TlsScribe(default_multiplexer& loop, native_socket socket, session_ptr session)
+  TlsScribe(default_multiplexer& loop,
+            native_socket socket,
+            TlsHandle session,
+            std::shared_ptr<WaitingSockets> waiting)
       : scribe(caf::io::network::conn_hdl_from_socket(socket)),
-        stream_(loop, socket, std::move(session)) {}
+        stream_(loop, socket, std::move(session), socket, std::move(waiting)) {}
 
   void configure_read(caf::io::receive_policy::config config) override {
     stream_.configure_read(config);
@@ -153,13 +129,15 @@ class TlsScribe final : public caf::io::scribe {
 
  private:
   bool launched_ = false;
-  caf::io::network::stream_impl<SessionPolicy> stream_;
+  caf::io::network::stream_impl<TlsSession> stream_;
 };
 
 class TlsDoor final : public caf::io::doorman {
  public:
-  TlsDoor(default_multiplexer& loop, native_socket listening)
-      : doorman(caf::io::network::accept_hdl_from_socket(listening)), acceptor_(loop, listening) {}
+  TlsDoor(default_multiplexer& loop, native_socket listening, TlsContext context)
+      : doorman(caf::io::network::accept_hdl_from_socket(listening)),
+        context_(std::move(context)),
+        acceptor_(loop, listening) {}
 
   using doorman::new_connection;
   bool new_connection() override {
@@ -169,19 +147,17 @@ class TlsDoor final : public caf::io::doorman {
       close(socket);
       return false;
     }
-    session_ptr session;
+    TlsHandle session(nullptr, nullptr);
     try {
       caf::io::network::nonblocking(socket, true);
-      ERR_clear_error();
-      session = caf::openssl::make_session(parent()->system(), socket, true);
+      session = context_.handle(socket);
     } catch (const std::exception& error) {  // keeps TD-2
       log(Level::Warning, "a connection cannot be secured", {{"why", error.what()}});
-    }
-    if (session == nullptr) {
       close(socket);
       return false;
     }
-    auto scribe = caf::make_counted<TlsScribe>(loop, socket, std::move(session));
+    auto scribe = caf::make_counted<TlsScribe>(loop, socket, std::move(session), waiting_);
+    end_oldest();
     const auto handle = scribe->hdl();
     parent()->add_scribe(std::move(scribe));
     return doorman::new_connection(&loop, handle);
@@ -202,6 +178,16 @@ class TlsDoor final : public caf::io::doorman {
   void remove_from_loop() override { acceptor_.passivate(); }
 
  private:
+  /// Keeps TD-3. Their streams end when the loop finds that nothing more comes.
+  void end_oldest() const {
+    auto oldest = waiting_->begin();
+    for (std::size_t left = waiting_->size(); left > kMostWaiting; --left) {
+      static_cast<void>(shutdown(*oldest++, SHUT_RDWR));
+    }
+  }
+
+  TlsContext context_;
+  const std::shared_ptr<WaitingSockets> waiting_ = std::make_shared<WaitingSockets>();
   caf::io::network::acceptor_impl<AcceptPolicy> acceptor_;
 };
 
@@ -210,6 +196,8 @@ class TlsDoor final : public caf::io::doorman {
 caf::expected<caf::io::doorman_ptr> open_tls_door(caf::actor_system& system,
                                                   const std::string& address,
                                                   std::uint16_t port) {
+  const caf::actor_system_config& config = system.config();
+  TlsContext context(config.openssl_certificate, config.openssl_key, config.openssl_cafile);
   const auto listening =
       caf::io::network::new_tcp_acceptor_impl(port, address.c_str(), /*reuse_addr=*/true);  // TD-4
   if (!listening) {
@@ -217,7 +205,7 @@ caf::expected<caf::io::doorman_ptr> open_tls_door(caf::actor_system& system,
   }
   // The only kind there is, as CAF's TLS itself has it.
   auto& loop = static_cast<default_multiplexer&>(system.middleman().backend());
-  return caf::io::doorman_ptr(caf::make_counted<TlsDoor>(loop, *listening));
+  return caf::io::doorman_ptr(caf::make_counted<TlsDoor>(loop, *listening, std::move(context)));
 }
 
 }  // namespace stagecraft

@@ -1,19 +1,19 @@
-/// TlsDoor: the listening socket of a control plane, which descriptors that run out do not end.
+/// TlsDoor: the listening socket of a control plane, which neither descriptors that run out nor
+/// connections that say nothing end or slow down.
 ///
-/// CAF 0.17 reads the files of the credentials for every connection, and its own listener ends the
-/// process when it cannot, which is what happens at the last free descriptor; with none free it
-/// goes round and round instead of waiting. Whoever reaches the port could cause both without a
-/// certificate. Used by publish() (control_port.h); connections are CAF's TLS sessions.
+/// CAF's own listener ends the process at the last free descriptor; with none free it goes round
+/// and round instead of waiting. Whoever reaches the port could cause both without a certificate.
+/// Used by publish() (control_port.h); connections are TlsSessions.
 /// TD-1: no connection takes one of the last kSpareDescriptors: it is closed unheard. They are for
-///       what this process does itself, the credentials' files among it.
+///       what this process does itself.
 /// TD-2: a connection that cannot be opened, for whatever reason, ends alone.
-/// TD-3: what OpenSSL has to say of one connection is not taken for another's. It keeps errors by
-///       thread, and CAF as packaged leaves them there: one bad handshake would end every
-///       connection of the loop.
+/// TD-3: of connections that have not shaken hands there are at most kMostWaiting: the oldest is
+///       ended when another one comes. A member shakes hands within moments.
 /// TD-4: a port is taken also while connections that have ended there linger, as they do for a
 ///       minute; not while somebody listens at it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -24,8 +24,10 @@
 namespace stagecraft {
 
 inline constexpr int kSpareDescriptors = 64;
+inline constexpr std::size_t kMostWaiting = 1024;
 
 /// Listens at a port of `address`, any free one for 0; doorman->port() says which.
+/// Errors: those of TlsContext.
 [[nodiscard]] caf::expected<caf::io::doorman_ptr> open_tls_door(caf::actor_system& system,
                                                                 const std::string& address,
                                                                 std::uint16_t port);

@@ -8,6 +8,7 @@
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -79,8 +80,9 @@ class Connection {
 /// A client of TLS; without credentials it has nothing to show.
 class TlsClient {
  public:
-  explicit TlsClient(const std::optional<Credentials>& shown)
+  explicit TlsClient(const std::optional<Credentials>& shown, int newest = TLS1_3_VERSION)
       : context_(SSL_CTX_new(TLS_client_method())) {
+    REQUIRE(SSL_CTX_set_max_proto_version(context_, newest) == 1);
     if (shown) {
       REQUIRE(SSL_CTX_use_certificate_chain_file(context_, shown->certificate.c_str()) == 1);
       REQUIRE(SSL_CTX_use_PrivateKey_file(context_, shown->key.c_str(), SSL_FILETYPE_PEM) == 1);
@@ -236,6 +238,8 @@ TEST_CASE("nobody comes in without a certificate of the cluster",
   run.during_a_step([&] {
     CHECK_FALSE(TlsClient(std::nullopt).is_let_in(Connection(run.control)));
     CHECK_FALSE(TlsClient(foreign).is_let_in(Connection(run.control)));
+    CHECK_FALSE(TlsClient(run.member, TLS1_2_VERSION).is_let_in(Connection(run.control)));
+    CHECK(TlsClient(run.member, TLS1_3_VERSION).is_let_in(Connection(run.control)));
   });
   run.during_a_step([&] {
     ActorHost& stranger = open_control_plane(foreign, {});
@@ -318,6 +322,39 @@ bool comes_true(Condition condition) {
     std::this_thread::yield();
   }
   return true;
+}
+
+/// Connections that this process took at one of its ports.
+std::size_t taken_at(std::uint16_t port) {
+  std::size_t taken = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int number = std::stoi(entry.path().filename());
+    int listens = 0;
+    socklen_t size = sizeof listens;
+    sockaddr_in here{};
+    socklen_t length = sizeof here;
+    taken += getsockopt(number, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens == 0 &&
+                     getsockname(number, reinterpret_cast<sockaddr*>(&here), &length) == 0 &&
+                     here.sin_family == AF_INET && ntohs(here.sin_port) == port
+                 ? 1
+                 : 0;
+  }
+  return taken;
+}
+
+TEST_CASE("mute connections are bounded, and cost nothing while they wait (TD-3, TLS-3)",
+          "[integration][processes][hostile]") {
+  Run run;
+  run.during_a_step([] {});
+  const Crowd crowd(run.control, static_cast<int>(kMostWaiting) + 100);
+  CHECK(run.lets_members_in());  // the last to come, when all others were taken
+  CHECK(comes_true([&] { return taken_at(run.control) <= kMostWaiting + 4; }));
+  const std::clock_t begin = std::clock();
+  for (int i = 0; i < 20; ++i) {
+    CHECK(run.lets_members_in());
+  }
+  CHECK((std::clock() - begin) / CLOCKS_PER_SEC < 5);
+  run.check_unharmed();
 }
 
 TEST_CASE("five hundred mute connections hold nobody up", "[integration][processes][hostile]") {
