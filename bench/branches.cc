@@ -9,6 +9,8 @@
 ///
 ///   branches
 #include <algorithm>
+#include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,8 +58,9 @@ sc::PlanProposal best(const sc::PlanRequest& request) {
   return *std::ranges::min_element(all, {}, &sc::PlanProposal::step);
 }
 
-/// Likewise of the planners that cut the order of the forward, on the true edges.
-sc::PlanProposal best_of_others(const sc::PlanRequest& request) {
+/// Likewise of the planners that cut the order of the forward, on the true edges; none if nothing
+/// that they find fits.
+std::optional<sc::PlanProposal> best_of_others(const sc::PlanRequest& request) {
   sc::Judge judge(request);
   std::vector<sc::PlanProposal> all;
   for (const char* name : {"balance", "pfeife"}) {
@@ -68,6 +71,9 @@ sc::PlanProposal best_of_others(const sc::PlanRequest& request) {
     for (const sc::Candidate& candidate : planner.search(request)) {
       all.push_back(judge.propose(candidate));
     }
+  }
+  if (all.empty()) {
+    return std::nullopt;
   }
   return *std::ranges::min_element(all, {}, &sc::PlanProposal::step);
 }
@@ -93,11 +99,11 @@ void compare(const std::string& name, const sc::Costs& costs, int devices, int b
   const sc::PlanProposal side =
       best(request_of(costs, devices, batch, {row.candidate.microbatch_size}));
   const sc::PlanProposal any = best(request_of(costs, devices, batch, sizes));
-  const sc::PlanProposal others = best_of_others(request_of(costs, devices, batch, sizes));
+  const std::optional<sc::PlanProposal> others =
+      best_of_others(request_of(costs, devices, batch, sizes));
   fmt::print(
       "{:22} {:2} devices  in a row: {}  side by side {:.2f} x ({})  any size {:.2f} x ({})  "
-      "others "
-      "{:.2f} x ({} by {}, {})\n",
+      "others {}\n",
       name,
       devices,
       text_of(row),
@@ -105,10 +111,13 @@ void compare(const std::string& name, const sc::Costs& costs, int devices, int b
       text_of(side),
       row.step / any.step,
       text_of(any),
-      row.step / others.step,
-      others.candidate.schedule_name,
-      others.candidate.planner,
-      text_of(others));
+      others ? fmt::format("{:.2f} x ({} by {}, {})",
+                           row.step / others->step,
+                           others->candidate.schedule_name,
+                           others->candidate.planner,
+                           text_of(*others))
+             : "none fits");
+  std::fflush(stdout);
 }
 
 }  // namespace
