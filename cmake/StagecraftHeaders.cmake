@@ -1,7 +1,7 @@
-# The target stagecraft_headers_alone: every header compiled by itself, which shows a missing include that
+# The target stagecraft_headers_alone: every header of a layer compiled by itself, which shows a missing include that
 # a batch of sources hides (stagecraft_compile_in_batches). Not part of `all`; tools/test --headers-alone builds it.
 
-# stagecraft_headers_of(<name> <pch: none|tensors|modules> FOLDERS ... LIBS ...)
+# stagecraft_headers_of(<name> <pch: none|tensors> FOLDERS ... LIBS ...)
 function(stagecraft_headers_of name pch)
   cmake_parse_arguments(PARSE_ARGV 2 headers "" "" "FOLDERS;LIBS")
   list(TRANSFORM headers_FOLDERS APPEND "/*.h" OUTPUT_VARIABLE patterns)
@@ -25,9 +25,5 @@ function(stagecraft_headers_of name pch)
 endfunction()
 
 add_custom_target(stagecraft_headers_alone)
-stagecraft_headers_of(plain none FOLDERS base scheduler fuzz
-  LIBS stagecraft::scheduler)
-stagecraft_headers_of(tensors tensors FOLDERS futures compiler actors
-  LIBS stagecraft::stagecraft CAF::openssl)
-stagecraft_headers_of(modules modules FOLDERS examples tools bench tests
-  LIBS stagecraft::stagecraft CAF::openssl OpenSSL::SSL nlohmann_json::nlohmann_json CLI11::CLI11 Catch2::Catch2)
+stagecraft_headers_of(plain none FOLDERS base scheduler LIBS stagecraft::scheduler)
+stagecraft_headers_of(tensors tensors FOLDERS futures compiler actors LIBS stagecraft::stagecraft CAF::openssl)
