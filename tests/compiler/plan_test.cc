@@ -1,6 +1,9 @@
 /// Lowering: counts, printed form, and the rules a plan must keep.
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
+#include <string>
 
 #include <fmt/format.h>
 #include <torch/torch.h>
@@ -68,6 +71,14 @@ TEST_CASE("a two-stage plan has the transfers of Piper's node counts", "[compile
   CHECK(count(plan, Op::Vote) == 2);
   CHECK(count(plan, Op::Update) == 2);
   CHECK(verify(plan).empty());
+}
+
+TEST_CASE("docs/plan-text.md shows the plan of a chain of two stages", "[compiler][plan][docs]") {
+  std::ifstream page("docs/plan-text.md");
+  REQUIRE(page.good());
+  const std::string text(std::istreambuf_iterator<char>(page), {});
+  const Plan plan = plan_of(chain_program(2, 2), two_by_two());
+  CHECK_THAT(text, ContainsSubstring("```text\n" + to_string(plan) + "```\n"));
 }
 
 TEST_CASE("split backward lowers to the same transfers", "[compiler][plan]") {

@@ -127,7 +127,7 @@ namespace {
 
 /// The columns of the page's table by builder, without lines about parameters.
 std::map<std::string, std::vector<std::string>> promises() {
-  const std::string text = read_text_file(STAGECRAFT_SOURCE_DIR "/docs/schedules.md");
+  const std::string text = read_text_file(STAGECRAFT_SOURCE_DIR "/docs/builders.md");
   const std::size_t begin = text.find("\n## What trains bit-equal\n");
   REQUIRE(begin != std::string::npos);
   std::istringstream section(text.substr(begin, text.find("\n## ", begin + 1) - begin));

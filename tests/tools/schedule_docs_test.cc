@@ -1,5 +1,5 @@
-/// docs/schedules.md tells the truth: its commands print what it shows, its C++ is compiled here,
-/// every rule has an example that breaks it, and every builder has its line.
+/// The pages about schedules are true: their commands print the output that the pages show, their
+/// C++ is compiled here, every rule has an example that breaks it, and every builder has its line.
 
 #include <algorithm>
 #include <filesystem>
@@ -26,8 +26,12 @@ struct Block {
   std::string text;
 };
 
-std::vector<Block> blocks_of_docs() {
-  std::istringstream lines(read_text_file(STAGECRAFT_SOURCE_DIR "/docs/schedules.md"));
+std::string page_text(const std::string& page) {
+  return read_text_file(STAGECRAFT_SOURCE_DIR "/docs/" + page);
+}
+
+std::vector<Block> blocks_of_page(const std::string& page) {
+  std::istringstream lines(page_text(page));
   std::vector<Block> blocks;
   std::string heading;
   bool inside = false;
@@ -87,7 +91,7 @@ std::string with_single_blanks(const std::string& text) {
   return joined;
 }
 
-/// A folder of its own as the current one, so that examples can name files.
+/// Makes a new folder the current one, so that examples can name files.
 class InFolder {
  public:
   InFolder() : before_(std::filesystem::current_path()) {
@@ -105,6 +109,28 @@ class InFolder {
   TemporaryFolder folder_;
   std::filesystem::path before_;
 };
+
+/// Runs every console example of a page, on the files that the page shows before it. Returns the
+/// number of examples.
+int check_examples(const std::string& page) {
+  const InFolder folder;
+  int seen = 0;
+  for (const Block& block : blocks_of_page(page)) {
+    if (!block.name.empty()) {
+      folder.write(block.name, block.text);
+    }
+    if (block.language != "console") {
+      continue;
+    }
+    for (const Example& example : examples_of(block.text)) {
+      CAPTURE(page, block.heading, example.command);
+      const CommandResult result = run_schedule_line(example.command);
+      CHECK(result.err + result.out == example.output);
+      ++seen;
+    }
+  }
+  return seen;
+}
 
 std::string told(const std::vector<Violation>& violations) {
   std::string text;
@@ -153,28 +179,15 @@ std::vector<std::string> all_rules() {
 
 }  // namespace
 
-TEST_CASE("every command of docs/schedules.md prints what the page shows", "[tools][docs]") {
-  const InFolder folder;
-  int seen = 0;
-  for (const Block& block : blocks_of_docs()) {
-    if (!block.name.empty()) {
-      folder.write(block.name, block.text);
-    }
-    if (block.language != "console") {
-      continue;
-    }
-    for (const Example& example : examples_of(block.text)) {
-      CAPTURE(block.heading, example.command);
-      const CommandResult result = run_schedule_line(example.command);
-      CHECK(result.err + result.out == example.output);
-      ++seen;
-    }
-  }
-  CHECK(seen >= 45);
+TEST_CASE("every command of the pages about schedules prints the output that they show",
+          "[tools][docs]") {
+  CHECK(check_examples("schedules.md") >= 35);
+  CHECK(check_examples("rules.md") >= 25);
+  CHECK(check_examples("builders.md") >= 1);
 }
 
 TEST_CASE("every rule has an example that breaks it", "[tools][docs]") {
-  const std::vector<Block> blocks = blocks_of_docs();
+  const std::vector<Block> blocks = blocks_of_page("rules.md");
   for (const std::string& rule : all_rules()) {
     CAPTURE(rule);
     const auto shows = std::ranges::find_if(blocks, [&](const Block& block) {
@@ -186,8 +199,8 @@ TEST_CASE("every rule has an example that breaks it", "[tools][docs]") {
   }
 }
 
-TEST_CASE("rules that only C++ can break are told as the page says", "[tools][docs]") {
-  for (const Block& block : blocks_of_docs()) {
+TEST_CASE("rules that only C++ can break have the messages of docs/rules.md", "[tools][docs]") {
+  for (const Block& block : blocks_of_page("rules.md")) {
     if (block.language == "text" && block.heading == "V27") {
       CHECK(tell_v27() == block.text);
     }
@@ -197,20 +210,23 @@ TEST_CASE("rules that only C++ can break are told as the page says", "[tools][do
   }
 }
 
-TEST_CASE("the C++ of docs/schedules.md is compiled and tested", "[tools][docs]") {
+TEST_CASE("the C++ of docs/rules.md and docs/builders.md is compiled and tested", "[tools][docs]") {
   const std::string here = STAGECRAFT_SOURCE_DIR "/tests/tools/";
   const std::string compiled = with_single_blanks(read_text_file(here + "schedule_docs_test.cc")) +
                                with_single_blanks(read_text_file(here + "serial.h")) +
                                with_single_blanks(read_text_file(here + "serial.cc"));
   int seen = 0;
-  for (const Block& block : blocks_of_docs()) {
-    if (block.language == "cpp") {
+  for (const char* page : {"schedules.md", "rules.md", "builders.md"}) {
+    for (const Block& block : blocks_of_page(page)) {
+      if (block.language != "cpp") {
+        continue;
+      }
       std::string text = block.text;
       const std::string place = "stagecraft/scheduler/builders/serial.h";
       if (const std::size_t at = text.find(place); at != std::string::npos) {
         text.replace(at, place.size(), "stagecraft/tests/tools/serial.h");
       }
-      CAPTURE(text);
+      CAPTURE(page, text);
       CHECK(compiled.find(with_single_blanks(text)) != std::string::npos);
       ++seen;
     }
@@ -218,8 +234,11 @@ TEST_CASE("the C++ of docs/schedules.md is compiled and tested", "[tools][docs]"
   CHECK(seen == 6);
 }
 
-TEST_CASE("every builder has its line in docs/schedules.md", "[tools][docs]") {
-  const std::string page = read_text_file(STAGECRAFT_SOURCE_DIR "/docs/schedules.md");
+TEST_CASE("every builder has its lines in docs/builders.md", "[tools][docs]") {
+  const std::string page = page_text("builders.md");
+  const std::size_t sources = page.find("\n## Memory and source\n");
+  REQUIRE(sources != std::string::npos);
+  const std::string sources_text = page.substr(sources, page.find("\n## ", sources + 1) - sources);
   for (const BuilderInfo& builder : builders()) {
     const std::size_t begin = page.find("\n| `" + std::string(builder.name) + "` |");
     CAPTURE(builder.name);
@@ -229,6 +248,16 @@ TEST_CASE("every builder has its line in docs/schedules.md", "[tools][docs]") {
       CHECK_THAT(line, ContainsSubstring(std::string(parameter.name) + "="));
     }
     CHECK_THAT(line, ContainsSubstring(std::string(builder.constraint)));
+    CHECK_THAT(sources_text, ContainsSubstring("`" + std::string(builder.name) + "`"));
+  }
+}
+
+TEST_CASE("docs/rules.md lists every rule in its table", "[tools][docs]") {
+  const std::string page = page_text("rules.md");
+  for (const std::string& rule : all_rules()) {
+    std::string anchor = rule;
+    anchor.front() = 'v';
+    CHECK_THAT(page, ContainsSubstring("\n| [" + rule + "](#" + anchor + ") | "));
   }
 }
 

@@ -1,5 +1,5 @@
-/// The table of docs/schedules.md that judges builders by the optimum says what `compare` and
-/// `search` say, and how long builders are.
+/// The table of docs/builders.md that compares builders with the optimum has the figures of
+/// `compare` and `search`, and the lengths of the builders' sources.
 
 #include <algorithm>
 #include <map>
@@ -73,11 +73,11 @@ std::string lines_of(const Judged& judged) {
 
 }  // namespace
 
-TEST_CASE("docs/schedules.md judges every builder by the optimum that search proves",
+TEST_CASE("docs/builders.md compares every builder with the optimum that search proves",
           "[tools][docs]") {
   constexpr int kAnyMemory = 16;  // 8 microbatches of 2 stages
-  const std::string page = read_text_file(STAGECRAFT_SOURCE_DIR "/docs/schedules.md");
-  const std::size_t table = page.find("### Builders against the optimum");
+  const std::string page = read_text_file(STAGECRAFT_SOURCE_DIR "/docs/builders.md");
+  const std::size_t table = page.find("## Builders against the optimum");
   REQUIRE(table != std::string::npos);
   for (const BuilderInfo& builder : builders()) {
     if (builder.takes_graph) {

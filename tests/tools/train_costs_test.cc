@@ -67,9 +67,9 @@ Json dry_run(const Words& more) {
   return parsed(run_train(words));
 }
 
-/// The ```sh lines of a section of docs/train.md, each a command.
+/// The ```sh lines of a section of docs/train-command.md, each a command.
 Words commands_of(const std::string& heading) {
-  std::ifstream page(STAGECRAFT_SOURCE_DIR "/docs/train.md");
+  std::ifstream page(STAGECRAFT_SOURCE_DIR "/docs/train-command.md");
   Words commands;
   bool here = false, inside = false;
   for (std::string line; std::getline(page, line);) {
@@ -86,7 +86,7 @@ Words commands_of(const std::string& heading) {
 
 }  // namespace
 
-TEST_CASE("the commands of docs/train.md go from a run to its successor's prediction",
+TEST_CASE("the commands of docs/train-command.md go from a run to its successor's prediction",
           "[tools][train][docs]") {
   const OwnCache cache;
   const TemporaryFolder folder;

@@ -44,7 +44,7 @@ struct TrainJob {
 ///         stages cannot follow; UsageFile for a --costs that says nothing of this run.
 [[nodiscard]] TrainJob make_job(const TrainOptions& options, Console& console);
 
-/// The optimizer with the defaults of this command (docs/train.md) and what was given.
+/// The optimizer with the defaults of this command (docs/train-command.md) and what was given.
 /// Errors: UsageArgument for settings that contradict each other.
 [[nodiscard]] Optimizer make_optimizer(const TrainOptions& options);
 /// What --freeze and --no-decay make.

@@ -64,7 +64,7 @@ const ModelEntry& model_of(const std::string& command, const std::string& name) 
 }  // namespace
 
 void add_model(CLI::App& app, std::string& name_of, std::map<std::string, double>& given) {
-  const std::string group = "Model (docs/train.md)";
+  const std::string group = "Model (docs/train-command.md)";
   std::vector<std::string> about;
   for (const ModelEntry& model : models()) {
     about.push_back(fmt::format("{} ({})", model.name, model.summary));
