@@ -39,8 +39,8 @@ class KeptModule {
 /// Sets these modes. Requires: as many as modes_of returns.
 void set_modes(torch::nn::Module& module, const std::vector<bool>& modes);
 
-/// Returns the owner of `module`: the smart pointer or holder that was given, or the shared_ptr that
-/// the module itself knows; null if there is none.
+/// Returns the owner of `module`: the smart pointer or holder that was given, or the shared_ptr
+/// that the module itself knows; null if there is none.
 template <class Given, class Owner>
 [[nodiscard]] std::shared_ptr<const void> owner_of_life(const Given& given, const Owner& module) {
   if constexpr (std::is_convertible_v<const Given&, std::shared_ptr<const void>>) {

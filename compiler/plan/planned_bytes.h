@@ -1,4 +1,4 @@
-/// What a plan will hold in memory, rank by rank, known before anything runs.
+/// planned_bytes computes, before anything runs, how much memory a plan will hold on each rank.
 #pragma once
 
 #include <cstdint>
