@@ -1,6 +1,6 @@
-/// UnetOptions: how large a diffusion U-Net is, and how it is cut.
+/// UnetOptions says how large a diffusion U-Net is, and how it is cut.
 ///
-/// Apart from the model, which reads LibTorch's modules.
+/// It is separate from the model, which includes LibTorch's modules.
 #pragma once
 
 #include <cstdint>
