@@ -28,7 +28,7 @@ struct MeasuredModel {
 inline constexpr std::int64_t kLlamaSequences = 4;  ///< of a microbatch
 inline constexpr int kMicrobatches = 8;
 
-/// 8 layers, 8 heads, 128 tokens; the feed-forward is 2.7 times as wide as `dim`.
+/// Returns 8 layers, 8 heads and 128 tokens; the feed-forward is 2.7 times as wide as `dim`.
 [[nodiscard]] examples::LlamaOptions llama_options(std::int64_t dim, int stages);
 [[nodiscard]] MeasuredModel llama(std::int64_t dim, int stages);
 /// Returns the model in the size that `stagecraft train` makes, with 8 images per microbatch.

@@ -171,7 +171,8 @@ CustomFunction::Taken CustomFunction::take(const std::shared_ptr<autograd::Node>
                             e.what_without_backtrace()));
   }
   Taken taken;
-  // First the keys of ctx->saved_data, then its values, then the list that save_for_backward made.
+  // The arguments are the keys of ctx->saved_data, then its values, then the list that
+  // save_for_backward made.
   const std::size_t values = given.arguments.at(0).toListRef().size();
   for (std::size_t i = 1; i <= values; ++i) {
     const c10::IValue& value = given.arguments[i];

@@ -99,7 +99,7 @@ LossFunction function_of(F given) {
   if (internal::holds_nothing(given)) {
     return {};
   }
-  // Shared, because a std::function can be copied and F perhaps only moved.
+  // The loss is shared, because a std::function must be copyable and F may be move-only.
   if constexpr (takes_tensors<Callee>()) {
     return [loss = std::make_shared<F>(std::move(given))](const Tensors& outputs,
                                                           const Tensors& labels) {

@@ -4,7 +4,7 @@
 /// Every thread that runs a parallel operator gets a pool of helper threads that lives as long as
 /// the thread. Helpers of all pools wait by spinning until together they outnumber the processors.
 /// Then they sleep, and each operator pays for waking them. Only workers' threads may therefore
-/// have a pool. Work on the caller's thread runs on that thread alone.
+/// keep a pool. Work on the caller's thread runs on that thread alone.
 ///
 /// TC-1: the counts of other threads, and of threads made later, stay as they were, although
 ///       at::set_num_threads changes the latter for the whole process.

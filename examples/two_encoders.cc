@@ -1,4 +1,4 @@
-/// Two encoders that feed one head: stages that form a DAG, not a chain.
+/// Two encoders feed one head: the stages form a DAG, not a chain.
 ///
 ///     image ---+
 ///              +--- head

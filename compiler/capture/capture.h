@@ -23,7 +23,7 @@
 namespace stagecraft {
 
 /// Returns the graph of forward, loss and metrics on one microbatch.
-/// Errors: CompileCapture, naming the operator and the stage marker it stood under.
+/// Errors: CompileCapture, naming the operator and its stage marker.
 [[nodiscard]] Graph capture(const Workload& workload, const Tensors& inputs, const Tensors& labels);
 
 struct EagerResult {
@@ -33,7 +33,7 @@ struct EagerResult {
   Tensors gradients;  ///< per parameter; undefined if none arrives
 };
 
-/// How much of a module to run.
+/// EagerPass says how much of a module to run.
 enum class EagerPass : std::uint8_t { Forward, ForwardAndBackward };
 
 /// Runs the module eagerly: forward, and backward if `pass` asks for it and the module trains.

@@ -154,8 +154,8 @@ class Marked {
   /// Assigns each node to the stage of its least far downstream reader. The value then flows down
   /// to the other readers, whatever their order.
   void assign_by_reader(StageDepths& depths) {
-    // For each value, the stages of the nodes behind n that read it; filled from the last node
-    // back.
+    // Holds, for each value, the stages of the nodes after n that read it. It is filled from the
+    // last node back.
     std::map<ValueId, std::set<int>> readers;
     for (std::size_t n = graph_.nodes.size(); n-- > 0;) {
       const Node& node = graph_.nodes[n];

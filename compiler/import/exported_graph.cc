@@ -27,7 +27,7 @@ constexpr int kNoSlot = -1;
 constexpr int kNoRoot = -1;
 constexpr std::string_view kControl = "torch.ops.higher_order.";
 
-/// The mode in which a graph inside another one runs.
+/// RegionMode is the mode in which a graph inside another one runs.
 struct RegionMode {
   std::optional<bool> gradients;
   struct CpuAutocast {

@@ -25,7 +25,7 @@ class JsonPlace {
   /// Does the same, but returns nothing if there is no such member or it is null.
   [[nodiscard]] std::optional<JsonPlace> find(std::string_view key) const;
 
-  /// Calls `visit(place)` for each element. Errors: UsageFile where this is no array.
+  /// Calls `visit(place)` for each element. Errors: UsageFile if this is not an array.
   template <class Visit>
   void each(Visit&& visit) const {
     require(value_->is_array(), "an array");
@@ -35,7 +35,7 @@ class JsonPlace {
     }
   }
 
-  /// Calls `visit(key, place)` for each member. Errors: UsageFile where this is no object.
+  /// Calls `visit(key, place)` for each member. Errors: UsageFile if this is not an object.
   template <class Visit>
   void members(Visit&& visit) const {
     require(value_->is_object(), "an object");

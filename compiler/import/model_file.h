@@ -43,7 +43,7 @@ enum class ModelMode : std::uint8_t {
   Either,      ///< no operator depends on the mode
 };
 
-/// A tensor that the model takes or returns.
+/// ModelTensor is a tensor that the model takes or returns.
 struct ModelTensor {
   std::string name;
   bool known = false;  ///< whether the file contains its type and shape; a TorchScript one does not

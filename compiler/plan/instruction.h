@@ -80,7 +80,7 @@ struct Instruction {
   /// value.
   [[nodiscard]] Microbatch transferred() const {
     const std::vector<SlotUse>& moved = op == Op::Send ? reads : writes;
-    // Before verify() there may be none.
+    // Before verify() a transfer may lack its slot.
     return moved.empty() ? task.microbatch : moved.front().value.microbatch;
   }
 

@@ -59,9 +59,9 @@ class IssueOrder {
   std::unordered_map<InstructionId, Place> places_;
   Counts issued_{};  // instructions per stream
   std::array<Counts, kStreams>
-      behind_{};  // what is over behind all of a stream, its open group apart
-  std::array<Counts, kStreams> in_group_{};  // likewise, of the open group
-  std::array<Counts, kStreams> in_block_{};  // likewise, of the open group's last block
+      behind_{};  // what is over after all of a stream except its open group
+  std::array<Counts, kStreams> in_group_{};  // what is over after the open group
+  std::array<Counts, kStreams> in_block_{};  // what is over after its last block
   OpenGroup open_;
   int groups_ = 0;
 };

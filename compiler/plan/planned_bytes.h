@@ -8,8 +8,8 @@
 
 namespace stagecraft {
 
-/// Returns the most bytes of activations, their gradients and what autograd keeps that `rank` holds
-/// at once, from the sizes measured when the program was compiled.
+/// Returns the most bytes that `rank` holds at once of activations, their gradients and values that
+/// autograd keeps, from the sizes measured when the program was compiled.
 [[nodiscard]] std::int64_t peak_activation_bytes(const CompiledProgram& program,
                                                  const RankPlan& rank);
 

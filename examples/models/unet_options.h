@@ -8,7 +8,7 @@
 namespace stagecraft::examples {
 
 struct UnetOptions {
-  std::int64_t image = 32;  ///< height and width; halved `levels` - 1 times without a rest
+  std::int64_t image = 32;  ///< height and width; halved `levels` - 1 times without remainder
   std::int64_t channels = 3;
   std::int64_t width =
       32;  ///< channels of the first level, twice as many each level on; 8 divides it
