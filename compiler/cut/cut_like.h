@@ -4,9 +4,9 @@
 /// LK-1: an operator that uses parameters or buffers is in a stage that has them. If the model was
 ///       cut at its markers, an operator inside a marker is in that marker's stage.
 /// LK-2: values flow only from a stage to those that come after it in the model.
-/// LK-3: if the stages form a row, any solution that satisfies these rules and the written memory
-///       is found. Of several solutions, it takes one that leaves operators where their
-///       counterparts are (counterparts.h).
+/// LK-3: if the stages form a row and some assignment satisfies these rules and the written memory,
+///       one is found. Of several it takes one that leaves operators where their counterparts are
+///       (counterparts.h).
 #pragma once
 
 #include <cstdint>
