@@ -13,7 +13,7 @@ namespace stagecraft::bench {
 namespace {
 
 constexpr int kRepetitions = 12, kSteps = 10;
-constexpr double kGoal = 1.05;  // times the ideal
+constexpr double kGoal = 1.05;  // multiple of the ideal
 
 double ideal_step(const MeasuredModel& model,
                   const Program& program,

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kPeerRanks = 2, kPeerRounds = 3, kPeerSteps = 8, kPeerWarmUp = 2;
 
-/// One of ours, ready for its next steps.
+/// Own is one of our trainers, ready for its next steps.
 struct Own {
   Own(std::string schedule, const Cluster& cluster, MeasuredModel of)
       : name(std::move(schedule)), model(std::move(of)), trainer(trainer_of(cluster)) {}

@@ -1,4 +1,4 @@
-/// BesidePeer: our steps and those of another program (peer.h) on the same model, in turns.
+/// BesidePeer measures our steps and those of another program (peer.h) on the same model, in turns.
 #pragma once
 
 #include <string>
@@ -20,17 +20,17 @@ struct BesidePeer {
   };
   std::vector<Contender> ours, theirs;
 
-  /// The fastest of some. Requires: there are some.
+  /// Returns the fastest of some. Requires: there are some.
   [[nodiscard]] static const Contender& best(const std::vector<Contender>& of);
-  /// How many times as fast as their best our best is.
+  /// Returns how many times as fast our best is as their best.
   [[nodiscard]] double reached() const { return best(theirs).step / best(ours).step; }
 };
 
 inline constexpr double kPeerGoal = 1.35;
 
-/// On two ranks of one thread each; ours are idle while the peer runs. 1F1B and ZB-V here; its 1F1B
-/// and interleaved schedules and one process of two threads there.
-/// Errors: std::runtime_error where the peer fails.
+/// Measures on two ranks of one thread each; ours are idle while the peer runs. Ours run 1F1B and
+/// ZB-V. The peer runs its 1F1B and interleaved schedules, and one process of two threads.
+/// Errors: std::runtime_error if the peer fails.
 [[nodiscard]] BesidePeer beside_peer(const Cluster& cluster, const Peer& peer, std::int64_t dim);
 
 [[nodiscard]] std::string text_of(const BesidePeer& result);

@@ -1,11 +1,11 @@
-/// What does it gain to keep a model's branches parallel? GraphPipe's branch sweep, ablation and
-/// case study, repeated by simulation on cost graphs.
+/// What is the gain of keeping a model's branches parallel? This program repeats GraphPipe's branch
+/// sweep, ablation and case study by simulation on cost graphs.
 ///
-/// The sequential way of the paper is the same planner on the same operators, each of which also
-/// waits for the one before it: a pipeline of a chain. Nobody has to add that order. So the other
-/// planners stand beside it, on the operators as they are: `balance`, and `pfeife` up to the
-/// devices that it takes. Memory is that of a device of 16 GB; stages have no replicas, as depth is
-/// what is compared.
+/// The paper's sequential way is the same planner on the same operators, each of which also waits
+/// for the one before it: a pipeline of a chain. A user need not add that order. Therefore the
+/// program also runs other planners on the original operators: `balance`, and `pfeife` up to its
+/// largest number of devices. Memory is that of a device of 16 GB. Stages have no replicas, since
+/// the comparison is about depth.
 ///
 ///   branches
 #include <algorithm>
@@ -29,7 +29,7 @@ namespace {
 constexpr double kDeviceMemory = 16e9;
 constexpr int kOrderOnly = 1 << 15;  // no result of an operator has this number
 
-/// The same operators, one after the other.
+/// Returns the costs with the operators in a chain.
 sc::Costs in_a_row(sc::Costs costs) {
   for (std::size_t i = 1; i < costs.operators.size(); ++i) {
     costs.operators[i].reads.push_back({costs.operators[i - 1].id, kOrderOnly, 0});
@@ -48,7 +48,7 @@ sc::PlanRequest request_of(const sc::Costs& costs,
           .microbatch_sizes = sizes};
 }
 
-/// The shortest step of the planner's candidates, by the simulator.
+/// Returns the planner's candidate with the shortest step, by the simulator.
 sc::PlanProposal best(const sc::PlanRequest& request) {
   sc::Judge judge(request);
   std::vector<sc::PlanProposal> all;
@@ -58,8 +58,8 @@ sc::PlanProposal best(const sc::PlanRequest& request) {
   return *std::ranges::min_element(all, {}, &sc::PlanProposal::step);
 }
 
-/// Likewise of the planners that cut the order of the forward, on the true edges; none if nothing
-/// that they find fits.
+/// Does the same for the planners that cut the order of the forward, on the true edges. Returns
+/// none if nothing that they find fits.
 std::optional<sc::PlanProposal> best_of_others(const sc::PlanRequest& request) {
   sc::Judge judge(request);
   std::vector<sc::PlanProposal> all;
@@ -91,8 +91,8 @@ std::string text_of(const sc::PlanProposal& plan) {
       "depth {:2}, microbatches of {:4}", plan.graph.depth(), plan.candidate.microbatch_size);
 }
 
-/// Of one model: in a row; its branches side by side, with microbatches of the same size; with any;
-/// and what the other planners find with any.
+/// Compares the plans of one model: in a chain; its branches side by side, with microbatches of the
+/// same size; with any size; and those of the other planners with any size.
 void compare(const std::string& name, const sc::Costs& costs, int devices, int batch) {
   const std::vector<int> sizes = powers_of_two(batch / 2);
   const sc::PlanProposal row = best(request_of(in_a_row(costs), devices, batch, sizes));

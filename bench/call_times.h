@@ -1,7 +1,7 @@
-/// CallTimes: how long the operators and the nodes of autograd that a rank's tasks call ran, and
-/// the allocator, each without what it calls.
+/// CallTimes measures how long the operators, the nodes of autograd and the allocator ran inside a
+/// rank's tasks, each without the calls inside it.
 ///
-/// Made by StepProbe for one rank, fed on that rank's thread.
+/// StepProbe makes one for each rank and feeds it on that rank's thread.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace stagecraft::bench {
 
-/// Of all calls of one name.
+/// CallTime sums up all calls of one name.
 struct CallTime {
   std::string name;
   Part part = Part::Runtime;
@@ -30,10 +30,10 @@ class CallTimes {
   /// Units: nanoseconds of a clock that does not go back.
   void begin(std::string_view name, std::int64_t now);
   void begin_allocator(std::int64_t now);
-  /// Of what was begun last. Requires: it was.
+  /// Ends the call that began last. Requires: one has begun.
   void end(std::int64_t now) { times_.end(now); }
 
-  /// What ended since the last take.
+  /// Returns the calls that ended since the last take.
   [[nodiscard]] std::vector<CallTime> take();
 
  private:

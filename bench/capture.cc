@@ -1,9 +1,9 @@
-/// What does it cost to take a model in? Capture beside the forward that it watches, a balanced
-/// cut, and a file beside reading its bytes.
+/// What does it cost to load a model? This program measures capture and the forward that it
+/// watches, a balanced cut, and loading a file and reading its bytes.
 ///
 ///   capture [MODEL.pt2]
 ///
-/// Each figure stands beside what it is compared with, taken in turns in the same run.
+/// Each figure is printed with its reference, which is measured in turns in the same run.
 #include "stagecraft/compiler/capture/capture.h"
 
 #include <fstream>
@@ -29,7 +29,8 @@ namespace {
 constexpr int kRounds = 7;
 constexpr int kVocabulary = 96;
 
-/// The medians of two kinds of work, taken in turns behind one round of each that does not count.
+/// Returns the medians of two kinds of work, run in turns after one round of each that does not
+/// count.
 template <class One, class Other>
 std::pair<double, double> in_turns(One&& one, Other&& other) {
   std::vector<double> of_one, of_other;

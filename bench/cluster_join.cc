@@ -1,11 +1,12 @@
-/// How long does a cluster of many worker processes take to come together, and what does that cost
-/// its driver?
+/// How long does a cluster of many worker processes take to form, and what does that cost its
+/// driver?
 ///
 /// The driver's side is the real one: its fleet, its port with mutual TLS, its heartbeats. Workers
-/// are played (played_workers.h). All share this machine's processors, so that seconds say little
-/// of workers that have their own: what the driver itself computes is told beside them.
+/// are played (played_workers.h). All share this machine's processors, so the seconds say little
+/// about workers with their own processors. The driver's own processor time is therefore printed
+/// too.
 ///
-///   cluster_join [WORKERS]...      64, 256 and 1024 unless said
+///   cluster_join [WORKERS]...      64, 256 and 1024 by default
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -41,28 +42,28 @@ namespace {
 
 constexpr int kRounds = 3;
 constexpr int kOrders = 21;
-constexpr int kCredentials = 4;  // of workers, that a fleet makes at once
+constexpr int kCredentials = 4;  // of workers; the fleet makes so many at once
 constexpr std::chrono::minutes kPatience{5};
 
-/// Of one cluster, as the driver's process sees it.
+/// Figures of one cluster, as the driver's process sees it.
 struct Figures {
-  double credentials_s = 0;  ///< made for all places, the port opened
+  double credentials_s = 0;  ///< to make them for all places and open the port
   double join_s = 0;         ///< from then until all have joined
-  double join_cpu_s = 0;     ///< of the driver, for that
-  double network_s = 0;      ///< every worker is told the addresses of all
-  double order_ms = 0;       ///< a step's orders and reports: the median
+  double join_cpu_s = 0;     ///< of the driver, for joining
+  double network_s = 0;      ///< until every worker has the addresses of all
+  double order_ms = 0;       ///< orders and reports of a step: the median
   double order_cpu_ms = 0;
   double connections = 0, descriptors = 0, threads = 0;
   double sent = 0, received = 0;  ///< bytes, of all connections, until all have joined
   double network_sent = 0;        ///< bytes of the addresses
-  double memory_mib = 0;          ///< more than before workers came
+  double memory_mib = 0;          ///< increase since before the workers came
 };
 
 double seconds_since(Clock::time_point begun) {
   return std::chrono::duration<double>(Clock::now() - begun).count();
 }
 
-/// Seconds of processors that this process has used.
+/// Returns the processor seconds that this process has used.
 double processors() {
   struct rusage usage {};
   getrusage(RUSAGE_SELF, &usage);
@@ -72,7 +73,7 @@ double processors() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-/// A number of /proc/self/status.
+/// Returns a number from /proc/self/status.
 double status_of_process(std::string_view name) {
   std::ifstream file("/proc/self/status");
   for (std::string line; std::getline(file, line);) {
@@ -104,7 +105,7 @@ Connections connections_of_process() {
   return all;
 }
 
-/// As a crew's binding does it.
+/// Opens the network as a crew's binding does.
 void open_network(sc::Fleet& fleet, int workers) {
   sc::OpenNetwork order{.network = fleet.next_network(), .ranks = workers, .elsewhere = {}};
   std::vector<sc::FleetMember> members;
@@ -136,7 +137,7 @@ std::vector<sc::PlanActor> start_ranks(sc::Fleet& fleet, int workers) {
   return ranks;
 }
 
-/// Seconds from the first order to the last report.
+/// Returns the seconds from the first order to the last report.
 double round_of_orders(sc::Fleet& fleet, const std::vector<sc::PlanActor>& ranks) {
   const auto done = std::make_shared<std::promise<void>>();
   const auto begun = Clock::now();
@@ -159,7 +160,7 @@ void measure_orders(sc::Fleet& fleet, int workers, Figures& figures) {
   const std::vector<sc::PlanActor> ranks = start_ranks(fleet, workers);
   std::vector<double> rounds;
   double cpu = 0;
-  for (int round = -1; round < kOrders; ++round) {  // the first is for warmth
+  for (int round = -1; round < kOrders; ++round) {  // the first round warms up
     const double before = processors();
     const double seconds = round_of_orders(fleet, ranks);
     if (round >= 0) {
@@ -171,7 +172,7 @@ void measure_orders(sc::Fleet& fleet, int workers, Figures& figures) {
   figures.order_cpu_ms = cpu / kOrders * 1e3;
 }
 
-/// "10.0.0.1:4711" in the meeting place, once it is there.
+/// Waits for "10.0.0.1:4711" in the meeting place and returns the port.
 std::uint16_t port_in(const std::string& folder) {
   std::string address;
   while (!(std::ifstream(folder + "/address") >> address)) {
@@ -219,7 +220,7 @@ Figures measure(int workers) {
   return figures;
 }
 
-/// In a process of its own: what one cluster leaves behind does not count for the next.
+/// Measures in a process of its own, so that one cluster's remains do not count for the next.
 Figures measured_apart(int workers) {
   int ends[2];
   Figures figures;

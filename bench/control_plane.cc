@@ -1,17 +1,17 @@
-/// What does the control plane between processes cost? Steps whose stages do nothing and one small
-/// question, on worker processes, beside bare messages between such processes.
+/// What does the control plane between processes cost? This program measures steps whose stages do
+/// nothing and one small question, on worker processes, and bare messages between such processes.
 ///
-/// The bare round is the same number of the same messages over the same kind of sockets: an actor
-/// sends a StepOrder to each of so many processes over mutual TLS, which answer at once, and goes
-/// on when all StepReports are here. The bare call is a question and an answer. Both run in turns
-/// with ours.
+/// The bare round has the same number of the same messages over the same kind of sockets: an actor
+/// sends a StepOrder to each process over mutual TLS, the processes answer at once, and the actor
+/// continues when all StepReports have arrived. The bare call is a question and an answer. Both run
+/// in turns with ours.
 ///
-/// A step's share of the control plane is what is left of it, from when the driver begins it,
-/// without the time that ranks were inside their plans: dividing the batch before, tensors between
-/// ranks and what LibTorch does in the stages grow with the microbatches, the control plane must
-/// not. Ranks begin and end apart, so it lies between two figures: without the longest of these
-/// times, and without the shortest. The whole step stands beside a ping-pong of as many messages as
-/// it sends, tensors included.
+/// A step's share of the control plane is its time from the driver's begin, minus the time that
+/// ranks spend inside their plans. Dividing the batch, tensors between ranks and LibTorch's work in
+/// the stages grow with the microbatches; the control plane must not. Ranks begin and end at
+/// different times, so the share lies between two figures: without the longest of these times, and
+/// without the shortest. The whole step is compared with a ping-pong of as many messages as it
+/// sends, tensors included.
 ///
 ///   control_plane [--quick]
 #include <unistd.h>
@@ -39,21 +39,22 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr double kGoal = 2.5;        // times the bare figure
+constexpr double kGoal = 2.5;        // multiple of the bare figure
 constexpr double kCallGoal = 100.0;  // us, with processes pinned
 constexpr int kMicrobatches[] = {1, 4, 64, 512};
 
 struct Effort {
   int rounds = 9;
-  int bare = 2'000;   ///< rounds of orders, or calls, each time
-  int cells = 8'000;  ///< of all steps of one measurement, about
+  int bare = 2'000;   ///< rounds of orders, or calls, per measurement
+  int cells = 8'000;  ///< of all steps of one measurement, approximately
 };
 
 double microseconds_since(Clock::time_point begun) {
   return std::chrono::duration<double, std::micro>(Clock::now() - begun).count();
 }
 
-/// This process on the first processor, the others in turns on the next ones; or all on all.
+/// Pins puts this process on the first processor and the others in turn on the next ones, or lets
+/// all use all.
 class Pins {
  public:
   explicit Pins(std::vector<std::vector<pid_t>> groups) : groups_(std::move(groups)) {}
@@ -91,14 +92,15 @@ std::vector<pid_t> processes_of(const sc::Cluster& cluster) {
   return processes;
 }
 
-/// Microseconds of a step, one after the other.
+/// StepCost holds the microseconds of a step that runs alone.
 struct StepCost {
   double whole = 0.0;
-  double before = 0.0;             ///< the batch is divided, the driver told
-  double least = 0.0, most = 0.0;  ///< of the control plane
+  double before = 0.0;             ///< for dividing the batch and the order to the driver
+  double least = 0.0, most = 0.0;  ///< bounds of the control plane
 };
 
-/// Of one step: orders and reports, inputs and labels, borders both ways, losses, ballots.
+/// Returns the messages of one step: orders and reports, inputs and labels, borders both ways,
+/// losses, ballots.
 double messages_of(int ranks, int microbatches) {
   return 2.0 * ranks + 3.0 * microbatches + 2.0 * (ranks - 1) * microbatches +
          1.0 * ranks * (ranks - 1);
@@ -133,7 +135,7 @@ class IdleTrainer {
     return {sum.whole / count, sum.before / count, sum.least / count, sum.most / count};
   }
 
-  /// Microseconds of a question to every rank.
+  /// Returns the microseconds of a question to every rank.
   double calls(int count) {
     const auto begun = Clock::now();
     for (int i = 0; i < count; ++i) {
@@ -168,7 +170,7 @@ void measure_steps(const sc::Cluster& cluster, int ranks, const Effort& effort) 
     pinned ? pins.pin() : pins.release();
     std::vector<Samples> samples(trainers.size());
     std::vector<double> bare;
-    for (int round = -1; round < effort.rounds; ++round) {  // the first is for warmth
+    for (int round = -1; round < effort.rounds; ++round) {  // the first round warms up
       const double orders = peers.round_of_orders(effort.bare / ranks);
       const double message = peers.call(effort.bare) / 2;
       for (std::size_t t = 0; t < trainers.size(); ++t) {
@@ -216,7 +218,7 @@ void measure_steps(const sc::Cluster& cluster, int ranks, const Effort& effort) 
   }
 }
 
-/// Trainer::status() of one rank.
+/// Measures Trainer::status() of one rank.
 void measure_call(const Effort& effort) {
   const auto cluster = sc::Cluster::spawn(1);
   IdleTrainer trainer(cluster, 1, 1);

@@ -1,6 +1,7 @@
-/// What does the driver cost per worker? Steps of hundreds of simulated workers, actors that answer
-/// at once; no plan, no tensors, no other process. Beside it, in the same run, the bare round: one
-/// actor that asks the same workers the same question and counts their answers.
+/// What does the driver cost per worker? This program runs steps of hundreds of simulated workers,
+/// actors that answer at once; there is no plan, no tensor and no other process. In the same run it
+/// measures the bare round: one actor asks the same workers the same question and counts their
+/// answers.
 ///
 ///   driver_scale [--json]
 #include <algorithm>
@@ -46,13 +47,13 @@ sc::AgentActor::behavior_type agent(sc::AgentActor::pointer, sc::Rank rank) {
           [=](const sc::EndWorker&) { return sc::WorkerEnded{.rank = rank}; }};
 }
 
-/// Of one round, us per worker and step.
+/// Cost of one round, us per worker and step.
 struct Cost {
   double wall = 0.0;
   double processor = 0.0;  ///< of all threads
 };
 
-/// The best round counts: whatever else the machine does only adds.
+/// The best round counts, since other load of the machine only adds time.
 struct Figures {
   int workers = 0;
   Cost driver, bare;
@@ -87,7 +88,7 @@ class Scene {
   Scene(const Scene&) = delete;
   Scene& operator=(const Scene&) = delete;
 
-  /// As a trainer does it, with two steps under way.
+  /// Runs steps as a trainer does, with two steps under way.
   Cost driver_round(int steps) {
     const Stopwatch begun;
     sc::Future<sc::StepResult> last;
@@ -100,7 +101,7 @@ class Scene {
     return per_order(begun, steps);
   }
 
-  /// One actor asks everybody and begins again when all have answered.
+  /// Runs rounds in which one actor asks all workers and begins again when all have answered.
   Cost bare_round(int steps) {
     std::promise<void> done;
     const Stopwatch begun;

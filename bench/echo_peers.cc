@@ -28,7 +28,7 @@ constexpr const char* kEchoWord = "--echo-peer";
 constexpr const char* kLoopback = "127.0.0.1";
 constexpr std::chrono::seconds kPatience{60};
 
-/// The peers that have joined.
+/// Desk holds the peers that have joined.
 struct Desk {
   std::mutex mutex;
   std::vector<caf::actor> peers;

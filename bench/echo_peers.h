@@ -1,7 +1,7 @@
-/// EchoPeers: processes that answer every message at once, over the very sockets of a cluster's
-/// control plane. What a message between processes costs when nothing is done with it.
+/// EchoPeers are processes that answer every message at once, over the same kind of sockets as a
+/// cluster's control plane. They measure the cost of a message between processes without any work.
 ///
-/// The peers are this program again; they end when the object, or this process, does.
+/// The peers run this program again. They end when the object or this process ends.
 #pragma once
 
 #include <sys/types.h>
@@ -19,11 +19,12 @@ class EchoPeers {
   EchoPeers(const EchoPeers&) = delete;
   EchoPeers& operator=(const EchoPeers&) = delete;
 
-  /// One actor sends every peer a step's order and, when all reports are back, the next.
-  /// Units: microseconds a round.
+  /// Measures rounds: one actor sends every peer a step's order and, when all reports are back, the
+  /// next one. Units: microseconds per round.
   [[nodiscard]] double round_of_orders(int rounds);
 
-  /// A thread asks the first peer for its status and waits for the answer. Units: microseconds.
+  /// Measures calls: a thread asks the first peer for its status and waits for the answer. Units:
+  /// microseconds.
   [[nodiscard]] double call(int calls);
 
   [[nodiscard]] std::vector<pid_t> processes() const;
@@ -33,7 +34,7 @@ class EchoPeers {
   std::unique_ptr<Impl> impl_;
 };
 
-/// To be called first in main(): does not return where the program was started as such a peer.
+/// Call this first in main(). It does not return if the program was started as an echo peer.
 void serve_if_echo_peer(int argc, char** argv);
 
 }  // namespace stagecraft::bench

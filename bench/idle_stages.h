@@ -1,4 +1,4 @@
-/// IdleStages: a model whose stages do nothing, for benchmarks of what is done around them.
+/// IdleStages is a model whose stages do nothing, for benchmarks of the work around them.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace stagecraft::bench {
 
-/// Every stage hands its input on; the first owns one number, so that gradients flow all the way
-/// back. Shapes: [batch, 1] to the same.
+/// Every stage passes its input on. The first one owns one number, so that gradients flow all the
+/// way back. Shapes: [batch, 1] to the same.
 struct IdleStages : torch::nn::Module {
   int stages;
   torch::Tensor one;
@@ -23,7 +23,7 @@ struct IdleStages : torch::nn::Module {
   }
 };
 
-/// Of a batch of one row per microbatch. The loss is the sum of differences.
+/// Compiles the model for a batch of one row per microbatch. The loss is the sum of differences.
 [[nodiscard]] inline Program compile_idle_stages(int stages, int microbatches) {
   IdleStages module(stages);
   const auto x = torch::ones({microbatches, 1});

@@ -1,5 +1,5 @@
-/// judged: what the simulator says of a program as it was cut. For those who hold predictions
-/// against a run.
+/// judged returns the simulator's prediction for a program with its own cut, for comparison with a
+/// run.
 #pragma once
 
 #include "stagecraft/compiler/program.h"
@@ -8,8 +8,8 @@
 
 namespace stagecraft::bench {
 
-/// The program as a proposal: its own cut, by this schedule.
-/// Requires: the costs are of the same model, on microbatches of the program's.
+/// Returns the program as a proposal: its own cut, by this schedule.
+/// Requires: the costs are of the same model, on microbatches of the program's size.
 /// Errors: those of Judge::propose.
 [[nodiscard]] PlanProposal judged(const PlanRequest& request,
                                   const Program& program,

@@ -26,7 +26,7 @@ Tensors first_of(const Batch& batch) {
   return first;
 }
 
-/// `module`: a holder. `forward`: of it, for the tensors of a microbatch.
+/// `module`: a holder. `forward`: calls it with the tensors of a microbatch.
 template <class Module, class Forward>
 MeasuredModel measured(std::string name,
                        Module module,

@@ -1,8 +1,8 @@
-/// Does what is measured before a run say how long its steps take, for each of the five models?
+/// Do measurements before a run predict how long its steps take, for each of the five models?
 ///
-/// Each model of `stagecraft train` at two ranks: its two stages are timed on a thread each, the
-/// simulator makes a step's time of that, and then the steps run. All in this process, one thread
-/// for each rank.
+/// For each model of `stagecraft train` at two ranks, the two stages are timed on a thread each,
+/// the simulator computes a step's time from that, and then the steps run. Everything is in this
+/// process, with one thread per rank.
 ///
 ///   models [MODEL...]
 #include <algorithm>
@@ -28,7 +28,7 @@ namespace {
 constexpr int kRepetitions = 30, kSteps = 20;
 constexpr double kGoal = 0.10;
 
-/// Those of the first microbatch.
+/// Returns the tensors of the first microbatch.
 std::vector<at::Tensor> first_of(const sc::Batch& batch, int microbatches) {
   std::vector<at::Tensor> first;
   for (const sc::BatchTensor& one : batch) {
@@ -37,8 +37,8 @@ std::vector<at::Tensor> first_of(const sc::Batch& batch, int microbatches) {
   return first;
 }
 
-/// Seconds of a step, from the times of its stages without a pipeline: all at once, one thread
-/// each, as ranks run them, since processors share caches and clock.
+/// Returns the predicted seconds of a step, from the times of its stages without a pipeline. All
+/// stages run at once, one thread each, like ranks, since processors share caches and clock.
 double predicted(const sc::tools::TrainJob& job) {
   const sc::tools::WorkBatch batch = job.work->batch(0, job.choice);
   const auto inputs = first_of(batch.inputs, job.choice.microbatches),

@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kLabel = "median step ";
 constexpr std::size_t kShown = 2'000;
 
-/// One word for a shell, whatever is in it.
+/// Returns one word for a shell, whatever its characters.
 std::string quoted(const std::string& word) {
   std::string text = "'";
   for (const char c : word) {

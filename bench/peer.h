@@ -1,5 +1,5 @@
-/// Peer: another program that trains the same model, run beside ours so that both meet the same
-/// machine.
+/// Peer is another program that trains the same model. It runs beside ours, on the same machine in
+/// the same state.
 ///
 /// It is a Python script that takes --schedule NAME or --single, the sizes of the model (--dim,
 /// --layers, --heads, --ffn, --seq, --microbatch, --microbatches), --world, --threads, --steps,
@@ -13,15 +13,15 @@
 namespace stagecraft::bench {
 
 struct Peer {
-  std::string python;  ///< an interpreter that has what the script imports
+  std::string python;  ///< an interpreter that has the script's imports
   std::string script;
 };
 
-/// Units: seconds. Errors: std::runtime_error, with the end of what it printed, when it fails or
-/// prints no such line.
+/// Runs the peer and returns its median step. Units: seconds. Errors: std::runtime_error, with the
+/// end of its output, if it fails or prints no such line.
 [[nodiscard]] double median_step_of(const Peer& peer, const std::vector<std::string>& arguments);
 
-/// In what the peer has printed. Units: seconds. Errors: std::runtime_error.
+/// Finds the median step in the peer's output. Units: seconds. Errors: std::runtime_error.
 [[nodiscard]] double parse_median_step(std::string_view printed);
 
 }  // namespace stagecraft::bench

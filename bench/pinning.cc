@@ -33,7 +33,8 @@ void restrict_to(pid_t process, const std::vector<int>& processors) {
   const std::string threads = "/proc/" + std::to_string(process) + "/task";
   for (const auto& thread : std::filesystem::directory_iterator(threads)) {
     const pid_t id = std::stoi(thread.path().filename().string());
-    if (sched_setaffinity(id, sizeof(set), &set) != 0 && errno != ESRCH) {  // it may have ended
+    // The thread may have ended.
+    if (sched_setaffinity(id, sizeof(set), &set) != 0 && errno != ESRCH) {
       throw std::system_error(errno, std::generic_category(), "sched_setaffinity");
     }
   }

@@ -1,4 +1,5 @@
-/// Which processors a process may use: for figures that do not hang on where the system puts it.
+/// pinning sets which processors a process may use, so that figures do not depend on where the
+/// system puts it.
 #pragma once
 
 #include <sys/types.h>
@@ -7,10 +8,11 @@
 
 namespace stagecraft::bench {
 
-/// The processors that this process may use now.
+/// Returns the processors that this process may use now.
 [[nodiscard]] std::vector<int> usable_processors();
 
-/// Lets all threads of a process run on these alone; threads that they start later follow them.
+/// Lets all threads of a process run only on these processors. Threads that they start later
+/// inherit this.
 /// Errors: std::system_error.
 void restrict_to(pid_t process, const std::vector<int>& processors);
 

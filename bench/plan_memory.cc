@@ -1,6 +1,6 @@
-/// Do ranks hold what is predicted? For each model of `stagecraft train`, and a Llama whose head is
-/// most of it: by 1F1B, by GPipe and by ZB-H1 on an even cut, and by the plan `auto`, what the
-/// simulator says of every rank beside what was counted there.
+/// Do ranks hold as much memory as predicted? For each model of `stagecraft train`, and for a Llama
+/// whose head is most of it, this program compares the simulator's prediction for every rank with
+/// the bytes counted there: by 1F1B, by GPipe and by ZB-H1 on an even cut, and by the plan `auto`.
 ///
 ///   plan_memory [--workers N] [MODEL...]
 #include <algorithm>
@@ -26,7 +26,8 @@ namespace {
 
 constexpr double kMiB = 1024 * 1024;
 
-/// What a rank held more than was predicted, as a part of that, at most.
+/// The largest relative excess of a rank's memory over its prediction, and of a prediction over the
+/// memory.
 double most_under = 0;
 double most_over = 0;
 
@@ -40,7 +41,7 @@ void compare(const sc::bench::Subject& model,
       sc::bench::count_bytes(program, schedule, sc::AdamW{}, model.inputs, model.labels);
   for (std::size_t r = 0; r < counted.size(); ++r) {
     const auto peak = static_cast<double>(counted[r].peak);
-    // How much waits hangs on who is faster, so both sides leave it out.
+    // The amount that waits depends on which rank is faster, so both sides leave it out.
     const double bytes = predicted.bytes[r] - predicted.early[r];
     most_under = std::max(most_under, peak / bytes - 1);
     most_over = std::max(most_over, bytes / peak - 1);

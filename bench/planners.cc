@@ -1,9 +1,10 @@
-/// How long do planners search? The models of GraphPipe's table at 4 to 32 devices beside the
-/// published times, and how far each planner goes.
+/// How long do planners search? This program runs the models of GraphPipe's table at 4 to 32
+/// devices and compares with the published times, and finds how large a problem each planner can
+/// solve.
 ///
-/// One row of `kQuestions` is one line of output. Units: processor seconds, which others on the
-/// machine do not lengthen much, of the whole search: all sizes of microbatch that are powers of
-/// two, with and without replicas, 16 GB a device, schedules included.
+/// One row of `kQuestions` is one line of output. Units: processor seconds of the whole search,
+/// which other load of the machine changes little: all sizes of microbatch that are powers of two,
+/// with and without replicas, 16 GB per device, schedules included.
 /// Published: Jeon et al., "GraphPipe", table 3 (a search of theirs on a machine of theirs).
 #include <cstdio>
 #include <ctime>
@@ -31,15 +32,15 @@ struct Question {
   std::string_view model;
   int devices = 1;
   int batch = 1;
-  int smallest = 1;      ///< sizes of microbatches: from this, by factors of two, to
-  int largest = 1;       ///< this one
-  double published = 0;  ///< seconds; 0: none
+  int smallest = 1;      ///< the smallest size of microbatches; sizes grow by factors of two
+  int largest = 1;       ///< the largest size
+  double published = 0;  ///< seconds; 0 for none
   double goal = 0;       ///< likewise
 };
 
 using Planner = std::vector<sc::Candidate> (*)(const sc::PlanRequest&);
 
-/// The planners that are asked; registry rows of their own go here.
+/// Returns the planner of this name. New planners are added here.
 Planner find_planner(std::string_view name) {
   if (name == "graphpipe") {
     return [](const sc::PlanRequest& request) { return sc::graphpipe_candidates(request); };
@@ -64,7 +65,8 @@ constexpr Question kQuestions[] = {
     {"graphpipe", "4 branches of 2500", 1024, 4096, 4, 4, 0, 60},
     {"graphpipe", "16 branches of 625", 1024, 4096, 4, 4, 0, 60}};
 
-/// So many equal-shaped branches of linear operators, whose widths differ a little.
+/// Returns costs of so many branches of linear operators of equal shape, whose widths differ a
+/// little.
 sc::Costs branches_of(int branches, int operators) {
   sc::examples::CostGraph graph;
   std::vector<int> ends;
@@ -135,7 +137,7 @@ void measure(const Question& question) {
 
 }  // namespace
 
-/// With a word: only the questions whose planner or model has it.
+/// With an argument, runs only the questions whose planner or model contains it.
 int main(int argc, char** argv) {
   fmt::print("{}\n", sc::bench::hardware());
   fmt::print("{:<10} {:<19} {:>5} {:>6} {:>9} {:>9} {:>7} {:>7}   best by its own model\n",

@@ -10,7 +10,7 @@
 namespace stagecraft::bench {
 namespace {
 
-/// Layers of 50 MB to 2 GB, to the byte; each adds somewhat less than it holds alone.
+/// Returns layers of 50 MB to 2 GB, to the byte. Each adds somewhat less than it holds alone.
 LayerMemory random_layers(std::mt19937& random) {
   std::uniform_int_distribution<int> megabytes(50, 2'000);
   std::uniform_int_distribution<int> bytes(0, 1 << 20);

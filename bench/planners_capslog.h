@@ -1,4 +1,5 @@
-/// How long CAPSlog's cut takes, on layers as the published measurement had them.
+/// planners_capslog measures how long CAPSlog's cut takes, on layers like those of the published
+/// measurement.
 #pragma once
 
 namespace stagecraft::bench {
@@ -8,7 +9,7 @@ inline constexpr double kPublishedCapslogSeconds = 1.7e-3;
 inline constexpr int kCapslogLayers = 48;  // 47 places to cut
 inline constexpr int kCapslogDevices = 24;
 
-/// Median seconds of a memory_cut() of that size, over models of random layers.
+/// Returns the median seconds of a memory_cut() of that size, over models of random layers.
 [[nodiscard]] double capslog_seconds();
 
 }  // namespace stagecraft::bench

@@ -15,15 +15,16 @@ namespace stagecraft::bench {
 namespace {
 
 constexpr int kOperators = 1645;
-constexpr int kBlocks = 18;  // nine down, nine up
+constexpr int kBlocks = 18;  // nine on the way down, nine on the way up
 constexpr double kMemory = 40e9;
 
-/// Writes operators one behind another.
+/// UnetWriter writes operators one after another.
 class UnetWriter {
  public:
   explicit UnetWriter(unsigned seed) : random_(seed) {}
 
-  /// Reads what came before, and `more`. `heavy`: a matrix product beside what is copied or added.
+  /// Adds an operator that reads the one before it, and `more`. `heavy`: it is a matrix product;
+  /// others copy or add.
   int add(bool heavy, double milliseconds, double megabytes, std::vector<int> more = {}) {
     const int id = static_cast<int>(costs_.operators.size());
     const double time = 1e-3 * milliseconds * (heavy ? uneven(0.5, 1.8) : uneven(0.02, 0.15));
@@ -84,7 +85,7 @@ Costs unet_costs(unsigned seed) {
   std::vector<int> skips;
   for (int block = 0; block < kBlocks; ++block) {
     const bool up = block >= kBlocks / 2;
-    const int depth = up ? kBlocks - 1 - block : block;  // 0 outside: many pixels, few channels
+    const int depth = up ? kBlocks - 1 - block : block;  // 0: outermost, many pixels
     const double time_of_block = 0.5 + 0.25 * depth;
     const double bytes_of_block = 24.0 / (1 + depth);
     const int end = (kOperators - 2) * (block + 1) / kBlocks + 2;
@@ -110,13 +111,13 @@ Costs unet_costs(unsigned seed) {
 
 namespace {
 
-/// Seconds, and the step that was found.
+/// Timed holds the seconds of a search and the step that it found.
 struct Timed {
   double seconds = 0;
   double step = std::numeric_limits<double>::infinity();
 };
 
-/// The best cut over the sets, by the paper's beam alone, from the best of the set before.
+/// Searches the best cut over the sets, by the paper's beam alone, from the best of the set before.
 Timed plain_search(const std::vector<PfeifeOptions>& sets,
                    const PlanRequest& request,
                    const OperatorRow& row) {

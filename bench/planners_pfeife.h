@@ -1,7 +1,8 @@
-/// The planner `pfeife` on a model of the size of SDXL, beside its paper's search left to finish.
+/// planners_pfeife measures the planner `pfeife` on a model of the size of SDXL, and the search of
+/// its paper run to its end.
 ///
-/// The model is made up: as many operators as the paper counts, in the form of a U-Net, with times
-/// and bytes that are uneven in the way of its blocks. Knows no LibTorch.
+/// The model is made up. It has as many operators as the paper counts, in the form of a U-Net, with
+/// times and bytes that vary like its blocks. This file does not use LibTorch.
 #pragma once
 
 #include <string>
@@ -10,26 +11,26 @@
 
 namespace stagecraft::bench {
 
-/// A U-Net of 1,645 operators: skips from every block down to its counterpart up, an embedding of
-/// the time step and a text that blocks all the way read. Equal seeds make equal costs. Seconds and
-/// bytes of one sample.
+/// Returns the costs of a U-Net of 1,645 operators. Skips lead from every block on the way down to
+/// its counterpart on the way up. All blocks read an embedding of the time step and a text. Equal
+/// seeds make equal costs. Units: seconds and bytes of one sample.
 [[nodiscard]] Costs unet_costs(unsigned seed);
 
 struct PfeifeFigures {
   int operators = 0;
   int devices = 8;
   int microbatches = 8;
-  double seconds = 0;        ///< of the whole search: one, two and three loops
-  std::string schedule;      ///< what that finds
-  double step = 0;           ///< of it
-  double plain_seconds = 0;  ///< of the paper's beam over all sets of three loops, to its end
+  double seconds = 0;        ///< of the whole search, with one, two and three loops
+  std::string schedule;      ///< the schedule found
+  double step = 0;           ///< of that schedule
+  double plain_seconds = 0;  ///< of the paper's beam over all sets of three loops, run to its end
   double plain_step = 0;
 };
 
-/// What the paper says that three loops of SDXL on 8 devices take to search.
+/// The paper's search time for three loops of SDXL on 8 devices.
 inline constexpr double kPublishedSeconds = 600;
 
-/// Cost: some seconds on one core.
+/// Cost: a few seconds on one core.
 [[nodiscard]] PfeifeFigures pfeife_figures(unsigned seed = 1);
 
 }  // namespace stagecraft::bench

@@ -1,6 +1,6 @@
-/// Does planning pay? Step times of cuts and schedules that are chosen, beside simpler ones, with
-/// what was predicted for each (plans_comparison.h); or of one split that is moved through a model
-/// (plans_sweep.h).
+/// Does planning pay? This program measures step times of planned cuts and schedules and of simpler
+/// ones, and compares them with their predictions (plans_comparison.h). It can also move one split
+/// through a model (plans_sweep.h).
 ///
 ///   plans [--workers 2,4] [--processes] [--rounds N] [--memory BYTES] [MODEL...]
 ///   plans --model-file MODEL --data DIR ...
@@ -90,7 +90,7 @@ void run_comparisons(Options o) {
       o.ways.workers = workers;
       all.push_back(bench::compare(subject, o.ways, memory));
       fmt::print("{}", bench::text_of(all.back(), memory));
-      std::fflush(stdout);  // rows are minutes apart
+      std::fflush(stdout);  // rows take minutes
     }
   }
   fmt::print("{}", bench::summary_of(all));

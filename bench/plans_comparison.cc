@@ -25,7 +25,7 @@ Cut equal_times(PlanRequest request) {
   return planned_cut(request.costs, propose(request, "balance").front());
 }
 
-/// As `stagecraft train --plan auto` asks for it.
+/// Returns the plan that `stagecraft train --plan auto` would choose.
 PlanProposal best_plan(const Ways& ways, double memory) {
   const PlanRequest request = ways.request();
   return plan(ways.whole(),
@@ -37,7 +37,7 @@ PlanProposal best_plan(const Ways& ways, double memory) {
       .front();
 }
 
-/// The fastest that fits, but for one worker and `auto`; none where no other fits.
+/// Returns the fastest way that fits, except one worker and `auto`; null if no other fits.
 const MeasuredWay* best_other(const std::vector<MeasuredWay>& ways, double memory) {
   const MeasuredWay* best = nullptr;
   for (const MeasuredWay& way : std::span(ways).subspan(1, ways.size() - 2)) {

@@ -13,7 +13,7 @@
 namespace stagecraft::bench {
 namespace {
 
-constexpr double kWidth = 760, kHeight = 430;  // pixels, as all below
+constexpr double kWidth = 760, kHeight = 430;  // pixels, like all sizes below
 constexpr double kLeft = 62, kRight = kWidth - 22, kTop = 92, kBottom = kHeight - 54;
 
 constexpr std::string_view kLight =
@@ -24,7 +24,7 @@ constexpr std::string_view kLight =
 constexpr std::string_view kDark =
     "text{fill:#e4e8ee}.axis{fill:#98a3b0}.paper{fill:#14181d}.tick{stroke:#39424e}";
 
-/// Those of two stages, which stand out from light and dark paper alike.
+/// Returns the style of two stages' colors, which contrast with light and dark paper alike.
 std::string colours() {
   const auto strong = [](int stage) {
     return task_colour(
@@ -37,7 +37,8 @@ std::string colours() {
       strong(1));
 }
 
-/// The smallest of 1, 2, 5, 10, ... and of tenths of these, of which `most` span the range.
+/// Returns the smallest of 1, 2, 5, 10, ... and of tenths of these such that at most `most` of them
+/// span the range.
 double tick_of(double range, int most) {
   const double least = range / most;
   const double power = std::pow(10, std::floor(std::log10(least)));
@@ -49,7 +50,7 @@ double tick_of(double range, int most) {
   return 10 * power;
 }
 
-/// Values of one axis and where they lie in the picture.
+/// Axis maps the values of one axis to places in the picture.
 struct Axis {
   double from = 0, to = 1, tick = 1;
   double begin = 0, end = 1;  ///< pixels
@@ -89,7 +90,8 @@ class Plot {
     return {.from = 0, .to = all, .tick = tick_of(all, 10), .begin = kLeft, .end = kRight};
   }
 
-  /// Milliseconds; round ends around all that is drawn, not 0: how far the curves are apart counts.
+  /// Returns an axis in milliseconds with round ends around everything that is drawn. It does not
+  /// begin at 0, since the distance of the curves matters.
   [[nodiscard]] Axis time_axis() const {
     double least = sweep_.points.front().predicted, most = least;
     for (const SplitPoint& point : sweep_.points) {
@@ -175,7 +177,7 @@ std::string Plot::draw_axes() const {
                     (kTop + kBottom) / 2);
 }
 
-/// Along the first quartiles, and back along the third ones.
+/// Draws along the first quartiles and back along the third ones.
 std::string Plot::draw_band() const {
   std::string path;
   for (const SplitPoint& point : sweep_.points) {

@@ -24,7 +24,7 @@ tools::ScheduleChoice choice_of(const std::optional<Cut>& cut, int stages, int m
           .cut = cut};
 }
 
-/// What `stagecraft train` makes of these options.
+/// Returns the subject that `stagecraft train` makes of these options.
 Subject subject_of(const std::string& name,
                    const std::string& own_cut,
                    const tools::TrainOptions& options) {
@@ -37,7 +37,7 @@ Subject subject_of(const std::string& name,
           .microbatches = microbatches,
           .compile =
               [=](const std::optional<Cut>& cut, int stages) {
-                // A work compiles once.
+                // A work compiles only once.
                 return open()->compile(choice_of(cut, stages, microbatches));
               },
           .inputs = batch.inputs,

@@ -9,7 +9,7 @@
 namespace stagecraft::bench {
 namespace {
 
-/// Where the first of two stages ends.
+/// Returns where the first of two stages ends.
 int operators_before(const Program& program) {
   const std::vector<int>& stage_of = program.compiled().assignment.stage_of;
   return static_cast<int>(std::ranges::count(stage_of, 0));

@@ -1,5 +1,5 @@
-/// Sweep: one split moved through a model, two stages by 1F1B on two workers: what is predicted for
-/// it against what it takes.
+/// Sweep moves one split through a model, as two stages by 1F1B on two workers, and compares the
+/// predicted with the measured time.
 #pragma once
 
 #include <string>
@@ -12,23 +12,23 @@ namespace stagecraft::bench {
 
 /// Units: seconds of a step.
 struct SplitPoint {
-  int at = 0;  ///< operators before it
+  int at = 0;  ///< operators before the split
   double predicted = 0;
   Quartiles measured;
 };
 
 struct Sweep {
-  std::string name;  ///< of the subject
+  std::string name;  ///< the subject's
   int operators = 0;
-  double one_worker_by = 1;        ///< how many times as long as predicted one worker takes, uncut
+  double one_worker_by = 1;        ///< measured over predicted time, uncut on one worker
   std::vector<SplitPoint> points;  ///< ascending
 };
 
-/// Measures `splits` of them, evenly through the operators; where several would be the same, as
-/// operators stay together, one. Requires: options of two workers.
+/// Measures `splits` splits, spread evenly over the operators. Splits that are the same, because
+/// operators must stay together, are measured once. Requires: options of two workers.
 [[nodiscard]] Sweep sweep(const Subject& subject, const WaysOptions& options, int splits);
 
-/// A line for each split.
+/// Returns a line for each split.
 [[nodiscard]] std::string text_of(const Sweep& sweep);
 
 }  // namespace stagecraft::bench

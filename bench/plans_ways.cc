@@ -70,7 +70,7 @@ void Ways::take_turns(int rounds, bool counted) {
       for (int step = 0; step < kStepsOfATurn; ++step) {
         const double took =
             seconds_of([&] { (void)way.trainer->step(subject_.inputs, subject_.labels).get(); });
-        if (counted && step > 0) {  // caches are another's before
+        if (counted && step > 0) {  // the first step finds the caches of another way
           way.seconds.push_back(took);
         }
       }

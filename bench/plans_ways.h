@@ -1,9 +1,10 @@
-/// Ways: to train one subject on so many workers, each a cut with a schedule, measured in turns.
+/// Ways measures ways to train one subject on a number of workers, in turns. A way is a cut with a
+/// schedule.
 ///
-/// A few steps of each way after the other, round after round, so that a noisy machine is noisy for
-/// all. What is predicted for a way comes from a profile that is made before. The first way is the
-/// model uncut on one worker: by as much as it misses its prediction the machine has changed since
-/// the profile, or the profile is wrong, whatever cut and schedule do.
+/// It runs a few steps of each way in turn, round after round, so that noise of the machine affects
+/// all ways alike. The predictions come from a profile made before. The first way is the uncut
+/// model on one worker: if it misses its prediction, either the machine has changed since the
+/// profile or the profile is wrong, independent of cut and schedule.
 #pragma once
 
 #include <memory>
@@ -20,7 +21,7 @@ namespace stagecraft::bench {
 
 struct WaysOptions {
   int workers = 2;
-  bool processes = false;  ///< that the workers are
+  bool processes = false;  ///< the workers are processes
   int rounds = 10;
 };
 
@@ -28,36 +29,36 @@ struct WaysOptions {
 struct MeasuredWay {
   std::string name;
   double predicted = 0;
-  double bytes = 0;  ///< predicted for the device that holds most
+  double bytes = 0;  ///< predicted for the device that holds the most
   Quartiles seconds;
 
-  /// How many times as long as predicted.
+  /// Returns the measured over the predicted time.
   [[nodiscard]] double missed_by() const { return seconds.median / predicted; }
 };
 
-/// "+3.2 %, +0.4 % beside one worker": what was measured over what was predicted, and what of it
-/// one worker does not miss as well.
+/// Returns "+3.2 %, +0.4 % beside one worker": the measured time relative to the predicted one, and
+/// the part of the difference that one worker does not show.
 [[nodiscard]] std::string miss_text(double missed_by, double one_worker_by);
 
 class Ways {
  public:
-  /// Starts the workers, profiles the subject and adds the way of one worker.
+  /// Starts the workers, profiles the subject and adds the way with one worker.
   Ways(Subject subject, const WaysOptions& options);
 
-  /// The subject, cut. Absent: 1F1B.
+  /// Adds a way with the cut subject. Without a schedule it is 1F1B.
   void add(const std::string& name,
            const Program& program,
            const std::optional<Schedule>& schedule = std::nullopt);
 
-  /// In the order in which they were added.
+  /// Measures and returns the ways in the order in which they were added.
   [[nodiscard]] std::vector<MeasuredWay> measure();
 
   [[nodiscard]] const Subject& subject() const { return subject_; }
   [[nodiscard]] const WaysOptions& options() const { return options_; }
-  /// The subject uncut.
+  /// Returns the uncut subject.
   [[nodiscard]] const Program& whole() const { return whole_; }
   [[nodiscard]] int operators() const;
-  /// A plan for the workers is asked for, who share this machine's processors.
+  /// Returns the request for a plan for the workers, which share this machine's processors.
   [[nodiscard]] PlanRequest request() const;
 
  private:

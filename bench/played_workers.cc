@@ -22,8 +22,8 @@ namespace stagecraft::bench {
 namespace {
 
 constexpr std::chrono::minutes kPatience{5};
-/// Workers of one process that join at a time: while CAF waits for the other end of a TLS handshake
-/// it goes round without pause, and many of them would leave the driver no processor here.
+/// The number of workers of one process that join at a time. While CAF waits for the other end of a
+/// TLS handshake it polls without pause, and many of them would leave the driver no processor here.
 constexpr int kAtOnce = 2;
 constexpr const char* kLoopback = "127.0.0.1";
 
@@ -43,7 +43,7 @@ AgentActor::behavior_type agent(AgentActor::pointer, Rank rank) {
           [=](const EndWorker&) { return WorkerEnded{.rank = rank}; }};
 }
 
-/// An address as a data port gives it; nobody listens there.
+/// Returns an address in the form of a data port's. Nothing listens there.
 PortAddress played_port(int worker) {
   return {.endpoint = fmt::format("tcp://10.0.{}.{}:40000", worker / 256, worker % 256),
           .key = fmt::format("{:040}", worker)};
@@ -70,7 +70,7 @@ WorkerHostActor::behavior_type worker_host(WorkerHostActor::pointer self,
           [](const AreYouThere&) { return Here{}; }};
 }
 
-/// As a worker process joins, once the port is known.
+/// Joins like a worker process, once the port is known.
 void join_at(ActorHost& host, std::uint16_t port, int worker) {
   try {
     const auto door = find_admission(host, kLoopback, port, kPatience);
@@ -98,8 +98,8 @@ void write_line(int to, std::string line) {
   static_cast<void>(send(to, line.data(), line.size(), MSG_NOSIGNAL));
 }
 
-/// A process that plays workers. Its orders: a folder and how many credentials are in it, which it
-/// answers when it is ready; a port; and the end.
+/// Runs a process that plays workers. It takes these orders: a folder and the number of credentials
+/// in it, which it answers when it is ready; a port; and the end.
 [[noreturn]] void play(int orders, int first, int count) {
   const std::string credentials = read_line(orders);
   const int members = std::atoi(read_line(orders).c_str());

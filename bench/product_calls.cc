@@ -11,7 +11,7 @@
 namespace stagecraft::bench {
 namespace {
 
-/// Equal for calls that compute alike.
+/// Returns equal texts for calls that compute alike.
 std::string kind_of(const c10::OperatorName& name, c10::ArrayRef<c10::IValue> arguments) {
   std::ostringstream kind;
   kind << name;
@@ -27,7 +27,7 @@ std::string kind_of(const c10::OperatorName& name, c10::ArrayRef<c10::IValue> ar
   return kind.str();
 }
 
-/// One more than the furthest element.
+/// Returns one more than the position of the furthest element.
 std::int64_t extent(const at::Tensor& shape) {
   std::int64_t last = 0;
   for (std::int64_t d = 0; d < shape.dim(); ++d) {
@@ -36,7 +36,7 @@ std::int64_t extent(const at::Tensor& shape) {
   return last + 1;
 }
 
-/// Apart from the recorded tensor, whose memory is the step's.
+/// Returns the shape without the recorded tensor, whose memory belongs to the step.
 c10::IValue shape_alone(const c10::IValue& argument) {
   if (!argument.isTensor() || !argument.toTensor().defined()) {
     return argument;
@@ -45,7 +45,7 @@ c10::IValue shape_alone(const c10::IValue& argument) {
   return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(at::kMeta));
 }
 
-/// Values of ordinary size: some processors are slow with others.
+/// Returns a tensor with values of ordinary size, since some processors are slow with others.
 c10::IValue with_values(const c10::IValue& argument) {
   if (!argument.isTensor() || !argument.toTensor().defined()) {
     return argument;
@@ -76,7 +76,7 @@ void ProductCalls::prepare() {
     for (c10::IValue& argument : call.arguments) {
       argument = with_values(argument);
     }
-    // What these operators write into is their last argument.
+    // The result tensor is the last argument of these operators.
     const bool takes_result = call.name.name == "aten::mm" || call.name.name == "aten::addmm" ||
                               call.name.name == "aten::bmm" || call.name.name == "aten::baddbmm";
     if (takes_result && call.name.overload_name.empty()) {

@@ -1,8 +1,9 @@
-/// ProductCalls: the matrix products that a rank has computed in a step, to be computed again with
-/// nothing around them: what a step would take if there were nothing else.
+/// ProductCalls records the matrix products that a rank computes in a step, and computes them again
+/// without anything else. That is the time that a step would take if it did nothing else.
 ///
-/// Recorded by StepProbe. Operands have the recorded shapes, strides and types, and some values;
-/// products of one kind have one set of operands, so that these are no colder than a step's.
+/// StepProbe records them. Operands have the recorded shapes, strides and types, and arbitrary
+/// values. Products of one kind share one set of operands, so that caches are no colder than in a
+/// step.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +18,13 @@ namespace stagecraft::bench {
 
 class ProductCalls {
  public:
-  /// Keeps no tensor of the call.
+  /// Records a call without keeping its tensors.
   void record(const c10::OperatorName& name, c10::ArrayRef<c10::IValue> arguments);
 
   [[nodiscard]] std::size_t size() const { return order_.size(); }
 
-  /// Makes the operands. Products write into memory that is here before, as far as the operator
-  /// knows how: those of convolutions are allocated each time.
+  /// Makes the operands. Products write into memory allocated here if the operator supports it;
+  /// results of convolutions are allocated each time.
   void prepare();
   /// Computes all of them. Requires: prepare().
   void run() const;
@@ -31,12 +32,12 @@ class ProductCalls {
  private:
   struct Call {
     c10::OperatorName name;
-    std::vector<c10::IValue> arguments;  ///< a tensor without memory stands for its shape
+    std::vector<c10::IValue> arguments;  ///< a tensor without memory represents its shape
   };
 
   std::vector<Call> calls_;
-  std::map<std::string, std::size_t> kinds_;  ///< where in calls_
-  std::vector<std::size_t> order_;            ///< of the step, in calls_
+  std::map<std::string, std::size_t> kinds_;  ///< index in calls_
+  std::vector<std::size_t> order_;            ///< the calls of the step, as indices in calls_
 };
 
 }  // namespace stagecraft::bench

@@ -1,8 +1,10 @@
-/// Does a profile say what a step takes? The five models of `stagecraft train`, uncut on one rank:
-/// microbatches times the sum of all operators, and the update, against measured steps.
+/// Does a profile predict a step's time? For the five models of `stagecraft train`, uncut on one
+/// rank, this program compares microbatches times the sum of all operators, plus the update, with
+/// measured steps.
 ///
-/// Machines that others share change their speed within seconds by more than the goal: profiles and
-/// steps take turns, and steps are held against the mean of the profiles before and after them.
+/// Machines that others share change their speed within seconds by more than the goal. Profiles and
+/// steps therefore take turns, and steps are compared with the mean of the profiles before and
+/// after them.
 ///
 ///   profile_sum [MODEL...]
 #include <cmath>
@@ -25,7 +27,7 @@ namespace {
 constexpr int kTurns = 7, kSteps = 9, kRepeats = 9;
 constexpr double kGoal = 0.05;
 
-/// Units: seconds of a step.
+/// Returns the predicted time. Units: seconds of a step.
 double predicted(const sc::tools::TrainJob& job) {
   const sc::tools::WorkBatch batch = job.work->batch(0, job.choice);
   const sc::Profile profile =
@@ -65,7 +67,7 @@ void compare(const std::string& model) {
              std::abs(sc::median(ratios) - 1.0) <= kGoal ? "within" : "not within",
              kGoal * 100,
              sc::bench::load());
-  std::fflush(stdout);  // rows are minutes apart
+  std::fflush(stdout);  // rows take minutes
 }
 
 }  // namespace

@@ -29,9 +29,9 @@
 namespace stagecraft::bench {
 namespace {
 
-constexpr int kSteps = 2;  // the first finds optimizers' state as nobody has used it yet
+constexpr int kSteps = 2;  // the first step still allocates the optimizers' state
 
-/// Whose a block is.
+/// Owner says which rank a block belongs to.
 struct Owner {
   Rank rank = kDriver;
   bool waits = false;
@@ -39,7 +39,7 @@ struct Owner {
   friend auto operator<=>(const Owner&, const Owner&) = default;
 };
 
-/// Which block is whose, and how many bytes everybody has. Its mutex guards all of it.
+/// Ledger knows the owner of each block and the bytes of each owner. Its mutex guards all of it.
 class Ledger {
  public:
   struct Use {
@@ -108,7 +108,7 @@ class Ledger {
   std::map<Rank, Task> at_;
 };
 
-/// Tells the ledger what one thread allocates and frees. Autograd's engine keeps it set.
+/// Meter reports to the ledger what one thread allocates and frees. Autograd's engine keeps it set.
 class Meter : public c10::MemoryReportingInfoBase {
  public:
   Meter(Ledger& ledger, Rank rank) : ledger_(ledger), owner_{rank} {}
@@ -137,7 +137,7 @@ class Metered {
   c10::DebugInfoGuard guard_;
 };
 
-/// The copies under way, by who is to get them: those of a step have one tag each.
+/// Copies holds the copies under way by receiver. Those of a step have one tag each.
 class Copies {
  public:
   void sent(Rank to, const Tag& tag, const void* block) {
@@ -154,7 +154,7 @@ class Copies {
   std::map<std::tuple<Rank, EdgeId, Microbatch>, const void*> blocks_;
 };
 
-/// Keeps RB-2.
+/// CopyingTransport keeps RB-2.
 class CopyingTransport final : public Transport {
  public:
   CopyingTransport(std::shared_ptr<Transport> inner, Ledger& ledger, Copies& copies)
@@ -248,7 +248,7 @@ class Counted {
     return std::make_shared<CopyingTransport>(network_.endpoint(rank), ledger_, copies_);
   }
 
-  /// What the instruction before has received is the rank's now.
+  /// Gives the tensor that the previous instruction received to the rank.
   void before(Rank rank, const Instruction& next) {
     const Instruction*& last = received_[rank.index()];
     if (last != nullptr) {
@@ -258,7 +258,7 @@ class Counted {
     ledger_.is_at(rank, next.task);
   }
 
-  /// Runs it on a thread for each rank.
+  /// Runs `body` on a thread for each rank.
   void on_all(const std::function<void(std::size_t)>& body) {
     std::vector<std::thread> threads;
     std::vector<std::exception_ptr> failed(executors_.size());
@@ -287,7 +287,7 @@ class Counted {
   const std::shared_ptr<const Plan> plan_;
   const InprocNetwork network_;
   const Job job_;
-  std::vector<const Instruction*> received_;  // by rank: the last one, if it was a receive
+  std::vector<const Instruction*> received_;  // by rank: the last instruction if it was a receive
   std::vector<std::unique_ptr<StageExecutor>> executors_;
   std::int64_t steps_ = 0;
 };

@@ -1,7 +1,7 @@
-/// How long does a captured stage take beside the module that it was captured from?
+/// How long does a captured stage take, compared with the module that it was captured from?
 ///
-/// Forward and backward of one microbatch, on one thread, in turns: the module by itself, and the
-/// model as one stage.
+/// This program runs forward and backward of one microbatch, on one thread, in turns: the module by
+/// itself, and the model as one stage.
 ///
 ///   replay
 #include <cstddef>
@@ -26,7 +26,7 @@ namespace {
 
 constexpr int kWarmUp = 3, kRounds = 25;
 
-/// The whole model as a rank runs it.
+/// Replay runs the whole model as a rank does.
 class Replay {
  public:
   explicit Replay(const bench::MeasuredModel& model)

@@ -1,4 +1,4 @@
-/// How long something takes, by the clock.
+/// seconds_of measures how long a function takes, by the clock.
 #pragma once
 
 #include <chrono>

@@ -1,8 +1,9 @@
-/// SelfTimes: how long each of several accounts ran, without what was begun and ended inside it.
+/// SelfTimes measures how long each of several accounts ran, without the accounts that began and
+/// ended inside it.
 ///
-/// Made for one thread, fed with every begin and end, and used there alone.
-/// SLF-1: between the first begin and the last end every moment is of one account: of what was
-///        begun last and has not ended.
+/// It is made for one thread, gets every begin and end there, and is used there alone.
+/// SLF-1: between the first begin and the last end every moment counts for one account: the one
+///        that began last and has not ended.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +28,7 @@ class SelfTimes {
   [[nodiscard]] std::int64_t of(std::size_t account) const {
     return account < sums_.size() ? sums_[account] : 0;
   }
-  /// What is open stays open.
+  /// Clears the sums. Open accounts stay open.
   void clear() { sums_.clear(); }
 
  private:

@@ -17,7 +17,7 @@ namespace {
 
 using Tensors = std::vector<torch::Tensor>;
 
-// The first ones meet cold caches and pages that nobody has touched.
+// The first repetitions meet cold caches and new pages.
 constexpr int kWarmUpSteps = 3;
 
 Tensors inputs_of(const StageProgram& stage, const Tensors& inputs, const Tensors& labels) {

@@ -1,4 +1,5 @@
-/// What a stage costs when nothing else runs: the figures that a schedule's ideal is made of.
+/// stage_alone measures the costs of a stage when nothing else runs. A schedule's ideal is computed
+/// from them.
 #pragma once
 
 #include <vector>
@@ -15,9 +16,9 @@ struct StageTimes {
   double forward = 0.0, backward = 0.0, update = 0.0;
 };
 
-/// What a rank does for a microbatch of the stage, and its update with AdamW, on this thread: the
-/// medians of `repetitions`. `inputs`, `labels`: of the model, of one microbatch; what other stages
-/// send is drawn.
+/// Measures the work of a rank for a microbatch of the stage, and its update with AdamW, on this
+/// thread. Returns the medians of `repetitions`. `inputs`, `labels`: of the model, of one
+/// microbatch. Values from other stages are random.
 [[nodiscard]] StageTimes time_stage(const Program& program,
                                     const StageProgram& stage,
                                     const std::vector<at::Tensor>& inputs,

@@ -18,7 +18,7 @@ constexpr std::array<std::string_view, kParts> kNames{"matrix products",
                                                       "runtime",
                                                       "waiting"};
 
-// Those that compute: what calls one of them has a name of its own.
+// These operators compute; the operators that call them have names of their own.
 constexpr std::array kProducts{"aten::mm",
                                "aten::addmm",
                                "aten::bmm",
@@ -30,7 +30,7 @@ constexpr std::array kProducts{"aten::mm",
                                "aten::_slow_conv2d_backward",
                                "aten::convolution_backward"};
 
-constexpr double kRounding = 1e-9;  // of sums of seconds
+constexpr double kRounding = 1e-9;  // tolerance for sums of seconds
 
 std::string cell(double seconds, double of) {
   return fmt::format("{:>10.1f} {:>5.1f} %", seconds * 1e3, 100.0 * seconds / of);

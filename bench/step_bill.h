@@ -1,8 +1,9 @@
-/// StepBill: what a training step is made of, rank by rank.
+/// StepBill divides the time of a training step into parts, rank by rank.
 ///
-/// Made by measure_bill from what it has seen of each rank; plain numbers, no clock, no LibTorch.
-/// SB-1: the parts of a step add up to the step. What nobody claims is the runtime's: interpreter,
-///       autograd's engine, the executor, the driver.
+/// measure_bill makes it from its observations of each rank. It holds plain numbers and uses no
+/// clock and no LibTorch.
+/// SB-1: the parts of a step add up to the step. Time that no other part claims belongs to the
+///       runtime: interpreter, autograd's engine, the executor, the driver.
 #pragma once
 
 #include <array>
@@ -14,20 +15,20 @@
 namespace stagecraft::bench {
 
 enum class Part {
-  MatrixProducts,  ///< convolutions too
+  MatrixProducts,  ///< includes convolutions
   Attention,
   OtherOperators,
-  Allocator,  ///< of tensors' memory, given and taken back inside tasks
+  Allocator,  ///< allocating and freeing tensors' memory inside tasks
   Accumulate,
-  Update,  ///< the mean of the gradients and their norms too
+  Update,  ///< includes the mean of the gradients and their norms
   Runtime,
-  Waiting,  ///< for other ranks and for the driver; the vote too
+  Waiting,  ///< for other ranks and for the driver; includes the vote
 };
 inline constexpr std::size_t kParts = 8;
 
 [[nodiscard]] std::string_view name_of(Part part);
-/// Whose the time of an operator or of a node of autograd is, without what these call, by the name
-/// that RecordFunction has for it.
+/// Returns the part that an operator or a node of autograd counts for, without the calls inside it,
+/// by its name in RecordFunction.
 [[nodiscard]] Part part_of(std::string_view name);
 
 /// Units: seconds.
@@ -43,22 +44,23 @@ class PartSeconds {
   std::array<double, kParts> seconds_{};
 };
 
-/// A step on one rank, of `seconds`, of which `known` are the parts that somebody has measured.
-/// Ensures: SB-1. Errors: std::invalid_argument where they are longer than the step, or where the
-///          runtime's is among them.
+/// Returns the parts of a step on one rank that took `seconds`; `known` are the measured parts.
+/// Ensures: SB-1.
+/// Errors: std::invalid_argument if they are longer than the step, or if the runtime's part is
+///         among them.
 [[nodiscard]] PartSeconds parted(double seconds, PartSeconds known);
 
 class StepBill {
  public:
-  /// Requires: as many ranks in every step.
+  /// Requires: every step has the same number of ranks.
   void add(const std::vector<PartSeconds>& ranks);
 
   [[nodiscard]] std::size_t ranks() const { return sums_.size(); }
-  /// The mean of the steps added. Requires: one was.
+  /// Returns the mean of the added steps. Requires: one was added.
   [[nodiscard]] PartSeconds of(std::size_t rank) const;
-  /// The sum over the ranks.
+  /// Returns the sum over the ranks.
   [[nodiscard]] PartSeconds in_all() const;
-  /// Seconds of a step, by the clock: what each rank's parts add up to.
+  /// Returns the seconds of a step by the clock, to which each rank's parts add up.
   [[nodiscard]] double step() const;
 
  private:
@@ -66,9 +68,9 @@ class StepBill {
   int steps_ = 0;
 };
 
-/// A line per part: milliseconds a step and per cent of it, for each rank and in all.
+/// Returns a line per part: milliseconds per step and percent of it, for each rank and in all.
 [[nodiscard]] std::string table_of(const StepBill& bill);
-/// In one line: "matrix products 52.1 %, attention 9.8 %", of all ranks.
+/// Returns one line, "matrix products 52.1 %, attention 9.8 %", over all ranks.
 [[nodiscard]] std::string shares_of(const StepBill& bill);
 
 }  // namespace stagecraft::bench

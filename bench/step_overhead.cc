@@ -1,12 +1,12 @@
-/// What does the runtime itself cost? Stages that do nothing, against the same hand-offs between
-/// plain threads.
+/// What does the runtime itself cost? This program compares stages that do nothing with the same
+/// hand-offs between plain threads.
 ///
 /// The comparison runs the very plan of the trainer on one thread per rank: every Send sets a flag
 /// under a mutex and notifies, every Recv waits for it on a condition variable, the vote is such a
-/// hand-off to every other rank, and the start and end of a step are one each per rank. It is made
-/// twice: bare, and with what LibTorch does in the stages (each forward's and backward's operators,
-/// accumulation, norms, the optimizer), which a trainer does too even where a stage computes
-/// nothing. What is left in the second ratio is the runtime's own.
+/// hand-off to every other rank, and the start and end of a step are one each per rank. It runs
+/// twice: bare, and with LibTorch's work in the stages (each forward's and backward's operators,
+/// accumulation, norms, the optimizer), which a trainer does too even if a stage computes nothing.
+/// The rest in the second ratio is the runtime's own cost.
 #include <chrono>
 #include <condition_variable>
 #include <map>
@@ -37,7 +37,7 @@ constexpr int kMicrobatches = 8;
 constexpr int kSteps = 300;
 constexpr int kRounds = 5;
 
-/// Named flags; setting one wakes its rank.
+/// Mailbox holds named flags. Setting one wakes its rank.
 class Mailbox {
  public:
   using Key = std::
@@ -63,7 +63,7 @@ class Mailbox {
 
 constexpr int kGo = -1, kDone = -2, kVote = -3;
 
-/// What LibTorch does on a rank, on tensors of its own.
+/// Operators does LibTorch's work of a rank, on its own tensors.
 class Operators {
  public:
   Operators(const sc::CompiledProgram& program, const sc::RankPlan& rank) {
@@ -173,7 +173,7 @@ void run_rank(const sc::RankPlan& rank,
   }
 }
 
-/// Microseconds per step of the plain threads.
+/// Returns the microseconds per step of the plain threads.
 double plain_threads(const sc::Program& program,
                      const sc::Plan& plan,
                      int steps,

@@ -16,7 +16,7 @@ std::int64_t nanoseconds_now() {
   return std::chrono::steady_clock::now().time_since_epoch().count();
 }
 
-// Of a rank's thread while it is inside a task: what it reports to.
+// The targets that a rank's thread reports to while it is inside a task.
 thread_local CallTimes* own_calls = nullptr;
 thread_local ProductCalls* own_products = nullptr;
 thread_local int open_products = 0;
@@ -50,7 +50,7 @@ bool is_product(const at::RecordFunction& function) {
   return own_products != nullptr && part_of(function.name()) == Part::MatrixProducts;
 }
 
-/// One product may call another.
+/// Records only the outer one of two products, since one product may call another.
 std::unique_ptr<at::ObserverContext> begin_product(const at::RecordFunction& function) {
   if (is_product(function) && open_products++ == 0) {
     own_products->record(*function.operator_name(), function.inputs());
@@ -64,7 +64,7 @@ void end_product(const at::RecordFunction& function, at::ObserverContext*) {
   }
 }
 
-/// LibTorch tells all threads of the process while one lives.
+/// Callback registers with LibTorch for all threads of the process while it lives.
 class Callback {
  public:
   explicit Callback(at::RecordFunctionCallback callback)
@@ -78,7 +78,7 @@ class Callback {
   at::CallbackHandle handle_;
 };
 
-/// True while it lives.
+/// While keeps a flag true while it lives.
 class While {
  public:
   explicit While(bool& flag) : flag_(flag) { flag_ = true; }
@@ -101,7 +101,7 @@ struct StepProbe::Impl {
     bool has_errand = false;
   };
   std::vector<OfRank> ranks;
-  // Set between steps, whose orders make it known to the ranks.
+  // Set between steps. The orders of a step make them visible to the ranks.
   bool times_calls = false, records_products = false;
   std::function<void(Rank)> errand;
 
@@ -110,8 +110,7 @@ struct StepProbe::Impl {
     if (std::exchange(own.has_errand, false)) {
       own.errand_seconds = seconds_of([&] { errand(rank); });
     }
-    // Sums, vote and update have clocks of their own, and behind them a rank may be in nobody's
-    // step any more.
+    // Sums, vote and update have clocks of their own. After them a rank may no longer be in a step.
     own.behind_vote = op == Op::Vote || (own.behind_vote && op != Op::Run && op != Op::Recv);
     const bool counts = !own.behind_vote && (op == Op::Run || op == Op::Free || op == Op::Send);
     own_calls = times_calls && counts ? &own.calls : nullptr;

@@ -1,10 +1,10 @@
-/// StepProbe: watches what the ranks of a trainer do, where they are threads of this process.
+/// StepProbe watches the ranks of a trainer whose ranks are threads of this process.
 ///
-/// It learns through TrainerOptions::before_instruction where a rank is, and through LibTorch's
-/// RecordFunction and the allocator what runs inside the rank's tasks. What is neither asked for
-/// nor under way costs a rank two reads per instruction.
+/// It learns through TrainerOptions::before_instruction which instruction a rank runs, and through
+/// LibTorch's RecordFunction and the allocator the calls inside the rank's tasks. While no
+/// measurement is requested or running, it costs a rank two reads per instruction.
 ///
-/// Thread: that of the trainer; what it is asked for between steps is seen by the next one.
+/// Thread: the trainer's. A request made between steps takes effect in the next step.
 #pragma once
 
 #include <functional>
@@ -25,17 +25,18 @@ class StepProbe {
   StepProbe(const StepProbe&) = delete;
   StepProbe& operator=(const StepProbe&) = delete;
 
-  /// For the one trainer that is watched, which ends before this does.
+  /// Returns the hook for the one trainer that is watched. The trainer must end before this object.
   [[nodiscard]] std::function<void(Rank, const Instruction&)> hook();
 
-  /// Runs steps with everything timed. Returns what was in the tasks of each rank, by rank.
-  /// Requires: the trainer has made a step: what it sets up for good it has set up.
+  /// Runs steps with everything timed. Returns the calls in the tasks of each rank, by rank.
+  /// Requires: the trainer has made a step, so its permanent setup is done.
   [[nodiscard]] std::vector<std::vector<CallTime>> timed(const std::function<void()>& steps);
 
   /// Runs a step. Returns the matrix products of each rank's tasks, in their order.
   [[nodiscard]] std::vector<ProductCalls> products(const std::function<void()>& step);
 
-  /// Runs a step, before which each rank does `errand` on its thread. Returns the seconds of each.
+  /// Runs a step, before which each rank runs `errand` on its thread. Returns the seconds of each
+  /// errand.
   [[nodiscard]] std::vector<double> on_ranks(const std::function<void(Rank)>& errand,
                                              const std::function<void()>& step);
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kGainRounds = 3, kGainSteps = 4;
 
-/// Appends the seconds of each step but the first, which makes pools and optimizer state.
+/// Appends the seconds of each step except the first, which makes pools and optimizer state.
 void time_steps(const std::function<void()>& step, std::vector<double>& seconds) {
   step();
   for (int i = 0; i < kGainSteps; ++i) {
@@ -35,8 +35,8 @@ void time_trainer(const MeasuredModel& model,
   time_steps([&] { (void)trainer.step(model.inputs, model.labels).get(); }, seconds);
 }
 
-/// The loop that a program without Stagecraft runs, on a thread of its own so that its pool ends
-/// with it.
+/// Runs the loop of a program without Stagecraft, on a thread of its own so that its pool ends with
+/// it.
 void time_plain_loop(const MeasuredModel& model, int threads, std::vector<double>& seconds) {
   std::thread([&] {
     set_own_thread_count(threads);
@@ -69,7 +69,7 @@ nlohmann::json json_of(const ThreadGain::Steps& steps) {
 
 ThreadGain thread_gain(const MeasuredModel& model) {
   const Program program = model.compile();
-  std::array<std::vector<double>, 2> trainer, plain;  // by threads - 1
+  std::array<std::vector<double>, 2> trainer, plain;  // index: threads - 1
   for (int round = 0; round < kGainRounds; ++round) {
     for (const std::size_t i : {0, 1}) {
       const int threads = static_cast<int>(i) + 1;

@@ -1,5 +1,5 @@
-/// ThreadGain: what a second thread inside the operators gains, on one rank and in a plain training
-/// loop.
+/// ThreadGain measures the gain of a second thread inside the operators, on one rank and in a plain
+/// training loop.
 #pragma once
 
 #include <string>
@@ -18,7 +18,8 @@ struct ThreadGain {
   Steps trainer, plain_loop;
 };
 
-/// One rank, so that a second thread has a processor to itself. Requires: the model is one stage.
+/// Measures one rank, so that a second thread has a processor to itself. Requires: the model is one
+/// stage.
 [[nodiscard]] ThreadGain thread_gain(const MeasuredModel& model);
 
 [[nodiscard]] std::string text_of(const ThreadGain& gain);

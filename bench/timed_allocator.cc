@@ -13,7 +13,7 @@
 namespace stagecraft::bench {
 namespace {
 
-// Whoever set one before may have asked for more than the lowest.
+// An allocator set before may have more than the lowest priority.
 constexpr std::uint8_t kPriority = std::numeric_limits<std::uint8_t>::max();
 
 std::atomic<const AllocatorWatch*> watching{nullptr};
@@ -37,8 +37,8 @@ class Told {
   const AllocatorWatch* watch_;
 };
 
-/// The deleters of the allocator in place that have been met. A deleter is a bare function, so each
-/// gets a function of ours that knows its number.
+/// The known deleters of the wrapped allocator. A deleter is a bare function, so each gets one of
+/// our functions, which knows its number.
 constexpr std::size_t kDeleters = 8;
 std::array<std::atomic<c10::DeleterFnPtr>, kDeleters> deleters{};
 
@@ -54,7 +54,8 @@ constexpr std::array<c10::DeleterFnPtr, kDeleters> all_told(std::index_sequence<
 }
 constexpr auto kTold = all_told(std::make_index_sequence<kDeleters>());
 
-/// `deleter` itself where there are too many: its frees are not told of.
+/// Returns our function for `deleter`; `deleter` itself if there are too many, and then its frees
+/// are not reported.
 c10::DeleterFnPtr told_deleter(c10::DeleterFnPtr deleter) {
   for (std::size_t i = 0; i < kDeleters; ++i) {
     c10::DeleterFnPtr known = nullptr;
@@ -65,7 +66,7 @@ c10::DeleterFnPtr told_deleter(c10::DeleterFnPtr deleter) {
   return deleter;
 }
 
-/// Lives for ever: tensors remember whose memory they have.
+/// Handing lives forever, since tensors keep a pointer to their allocator.
 class Handing : public c10::Allocator {
  public:
   c10::Allocator* in_place = nullptr;

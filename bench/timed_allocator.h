@@ -1,13 +1,13 @@
-/// TimedAllocator: the CPU allocator in place, with somebody told of each moment spent in it.
+/// TimedAllocator wraps the present CPU allocator and reports each moment spent in it.
 ///
-/// LibTorch has one allocator for the process; this one stands before it while one lives, and hands
-/// all on. What was allocated meanwhile may be freed at any time.
-/// TA-1: the memory is that which the allocator in place gives; it gets it back.
+/// LibTorch has one allocator for the process. While a TimedAllocator lives, it stands before that
+/// allocator and forwards all calls. Memory allocated meanwhile may be freed at any time.
+/// TA-1: the memory comes from the wrapped allocator and returns to it.
 #pragma once
 
 namespace stagecraft::bench {
 
-/// Told on the thread that allocates or frees.
+/// AllocatorWatch is called on the thread that allocates or frees.
 struct AllocatorWatch {
   void (*begin)();
   void (*end)();
@@ -15,8 +15,8 @@ struct AllocatorWatch {
 
 class TimedAllocator {
  public:
-  /// Requires: none lives; nobody sets an allocator until this ends, and none has been set with the
-  ///           highest priority.
+  /// Requires: no other TimedAllocator lives; no allocator is set until this ends, and none has
+  ///           been set with the highest priority.
   explicit TimedAllocator(AllocatorWatch watch);
   ~TimedAllocator();
   TimedAllocator(const TimedAllocator&) = delete;

@@ -1,9 +1,9 @@
-/// What does it cost to record when every instruction began and ended? On and off, turn by turn, in
-/// one run.
+/// What does it cost to record when every instruction began and ended? This program measures with
+/// recording on and off, in turns, in one run.
 ///
-/// First the recorder alone, around nothing: what is left is its clock reads and stores. Then a
-/// whole step of one rank whose stages do nothing, on this thread, without actors or peers, so that
-/// nobody else's scheduling is measured.
+/// First it measures the recorder alone, around nothing: that is the cost of its clock reads and
+/// stores. Then it measures a whole step of one rank whose stages do nothing, on this thread,
+/// without actors or peers, so that no other thread's scheduling counts.
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -36,8 +36,8 @@ double nanoseconds_of(const std::function<void()>& body) {
   return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
 }
 
-/// Off and on in turns, many short rounds; the best of either counts, because whatever else the
-/// machine does only adds.
+/// Runs off and on in turns, in many short rounds. The best of each counts, because other load of
+/// the machine only adds time.
 void compare(const char* what,
              double instructions,
              const std::function<void()>& off,
@@ -54,7 +54,8 @@ void compare(const char* what,
              (best_on - best_off) / instructions);
 }
 
-/// What the executor does around an instruction: it notes when it began, recording or not.
+/// Does the executor's work around an instruction: it stores when the instruction began, recording
+/// or not.
 void around_nothing() {
   const std::unique_ptr<sc::Device> device = sc::cpu_device();
   sc::TimelineRecorder recorder(kInstructions, *device);
@@ -98,8 +99,8 @@ void around_receives() {
       [&] { receive(true); });
 }
 
-/// Every stage hands its input on; the first owns one number, so that gradients flow all the way
-/// back.
+/// Nothing is a model in which every stage passes its input on. The first stage owns one number, so
+/// that gradients flow all the way back.
 struct Nothing : torch::nn::Module {
   torch::Tensor one;
   Nothing() { one = register_parameter("one", torch::ones({1})); }
@@ -111,7 +112,7 @@ struct Nothing : torch::nn::Module {
   }
 };
 
-/// All stages on one rank, all forwards first.
+/// Returns a schedule with all stages on one rank, all forwards first.
 sc::Schedule one_rank() {
   sc::Schedule::Row row;
   for (int m = 0; m < kMicrobatches; ++m) {

@@ -1,11 +1,12 @@
-/// Where does a training step go, and how near does it come to what is possible?
+/// What takes the time of a training step, and how near is it to the possible?
 ///
 ///   train_llama [--measure ideal,bill,threads] [--peer PYTHON --peer-script FILE] [--json] ...
 ///
-/// A pipelined Llama beside its schedule's makespan (beside_ideal.h), what its steps are made of
-/// beside their matrix products alone (training_cost.h), also of a ViT and a U-Net, what a second
-/// thread inside the operators gains (thread_gain.h), and another program on the same model
-/// (beside_peer.h). All that is compared runs in turns. docs/performance.md says how to read it.
+/// This program compares a pipelined Llama with its schedule's makespan (beside_ideal.h), divides
+/// the time of its steps, and of those of a ViT and a U-Net, into parts beside their matrix
+/// products alone (training_cost.h), measures the gain of a second thread inside the operators
+/// (thread_gain.h), and compares with another program on the same model (beside_peer.h). All
+/// compared runs take turns. docs/performance.md says how to read the figures.
 #include <algorithm>
 #include <exception>
 #include <string>
@@ -87,7 +88,7 @@ class Run {
         bench::text_of(result));
   }
 
-  /// As many ranks as have processors for their threads, up to two.
+  /// Returns as many ranks as have processors for their threads, up to two.
   [[nodiscard]] static int ranks_of(int threads) {
     const int processors = static_cast<int>(std::thread::hardware_concurrency());
     return threads == 1 ? kRanks : std::clamp(processors / threads, 1, kRanks);
@@ -95,7 +96,7 @@ class Run {
 
   void measure_bill(const std::string& name, std::int64_t dim, int threads) {
     const int ranks = ranks_of(threads);
-    const bool zb_v = name == "llama" && ranks == kRanks;  // the best of ours
+    const bool zb_v = name == "llama" && ranks == kRanks;  // the best of our schedules
     const int stages = zb_v ? 2 * ranks : ranks;
     const bench::MeasuredModel model = name == "llama" ? bench::llama(dim, stages)
                                        : name == "vit" ? bench::vit(stages)

@@ -8,7 +8,7 @@
 namespace stagecraft::bench {
 namespace {
 
-// Eight heads of an even width; the feed-forward is 43 / 16 as wide.
+// The model has eight heads of an even width; its feed-forward is 43 / 16 as wide.
 constexpr std::int64_t kDimStep = 16;
 constexpr std::int64_t kMost = 1 << 16;
 

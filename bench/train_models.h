@@ -1,5 +1,5 @@
-/// The models of `stagecraft train` as benchmarks of all of them take them: of its usual sizes, 8
-/// microbatches of 8.
+/// train_models makes the models of `stagecraft train` for benchmarks of all of them: in their
+/// usual sizes, with 8 microbatches of 8.
 #pragma once
 
 #include <string>
@@ -9,20 +9,20 @@
 
 namespace stagecraft::bench {
 
-/// What `stagecraft train` makes of `--model` with these arguments beside it.
+/// Returns the options that `stagecraft train` makes of `--model` with these further arguments.
 [[nodiscard]] tools::TrainOptions train_options(const std::string& model,
                                                 std::vector<std::string> more = {});
 
-/// One stage on each rank.
+/// Returns a job with one stage on each rank.
 [[nodiscard]] tools::TrainJob train_job(const std::string& model, int ranks);
 
-/// Trains it on ranks that are threads. Units: seconds of each step, after two that warm up.
+/// Trains the job on ranks that are threads. Units: seconds of each step, after two warm-up steps.
 [[nodiscard]] std::vector<double> step_seconds(const tools::TrainJob& job, int steps);
 
 [[nodiscard]] std::vector<std::string> names_of_train_models();
 
-/// Prints the hardware and calls `measure` for the models that the arguments name; for all of them
-/// where there are no arguments. Operators run on one thread.
+/// Prints the hardware and calls `measure` for the models that the arguments name, or for all
+/// models if there are no arguments. Operators run on one thread.
 void each_train_model(int argc, char** argv, void (*measure)(const std::string& model));
 
 }  // namespace stagecraft::bench

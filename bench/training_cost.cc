@@ -16,8 +16,8 @@
 namespace stagecraft::bench {
 namespace {
 
-constexpr int kCostWarmUp = 3;  // pools, optimizer state, pages
-constexpr int kCostSteps = 3;   // of each kind in a round
+constexpr int kCostWarmUp = 3;  // for pools, optimizer state, pages
+constexpr int kCostSteps = 3;   // of each kind per round
 constexpr std::size_t kShown = 8;
 
 struct KernelUse {
@@ -42,7 +42,7 @@ double seconds_of_accumulating(const RankPlan& plan, const std::vector<Instructi
   return 1e-9 * static_cast<double>(nanoseconds);
 }
 
-/// Of one step, by the clock of the caller.
+/// Returns the bill of one step, by the caller's clock.
 std::vector<PartSeconds> bill_of(double seconds,
                                  const StepResult& result,
                                  const Plan& plan,
@@ -51,7 +51,7 @@ std::vector<PartSeconds> bill_of(double seconds,
   for (std::size_t r = 0; r < calls.size(); ++r) {
     PartSeconds known;
     for (const CallTime& call : calls[r]) {
-      if (call.part != Part::Runtime) {  // as what nobody claims is
+      if (call.part != Part::Runtime) {  // it gets the time that no part claims
         known[call.part] += call.seconds;
       }
     }
@@ -76,7 +76,7 @@ class CallSums {
     ++steps_;
   }
 
-  /// Of a step; the longest first.
+  /// Returns the means per step; the longest first.
   [[nodiscard]] std::vector<CallTime> means() const {
     std::vector<CallTime> all;
     for (const auto& [name, sum] : sums_) {

@@ -1,8 +1,9 @@
-/// TrainingCost: what a training step costs and where it goes, beside its matrix products alone.
+/// TrainingCost measures the cost of a training step, its parts, and the time of its matrix
+/// products alone.
 ///
-/// The same trainer makes steps with nobody watching, steps that are timed inside, and steps behind
-/// which its ranks compute the step's matrix products and nothing else, in turns. The ranks are
-/// threads of this process.
+/// The same trainer makes, in turns, steps that are not watched, steps that are timed inside, and
+/// steps after which its ranks compute only the step's matrix products. The ranks are threads of
+/// this process.
 #pragma once
 
 #include <string>
@@ -17,7 +18,7 @@
 namespace stagecraft::bench {
 
 struct CostRequest {
-  std::string schedule;  ///< of the registry; the model's stages say how many ranks
+  std::string schedule;  ///< a registered name; the model's stages determine the number of ranks
   int threads = 1;       ///< of LibTorch, on each rank
   int rounds = 3;
 };
@@ -26,13 +27,13 @@ struct CostRequest {
 struct TrainingCost {
   std::string model, schedule;
   int ranks = 0, threads = 0;
-  double step = 0.0;            ///< the median, with nobody watching
-  double watched_step = 0.0;    ///< likewise, of the steps that the bill is of
-  double products_alone = 0.0;  ///< of the slowest rank, all at work
-  double page_faults = 0.0;     ///< a step, of the process, with nobody watching
-  double kernel = 0.0;          ///< likewise, of all processors
+  double step = 0.0;            ///< the median of steps that are not watched
+  double watched_step = 0.0;    ///< the median of the steps that the bill covers
+  double products_alone = 0.0;  ///< of the slowest rank, with all ranks at work
+  double page_faults = 0.0;     ///< per step, of the process, not watched
+  double kernel = 0.0;          ///< seconds in the kernel per step, of all processors, not watched
   StepBill bill;
-  std::vector<CallTime> calls;  ///< of all ranks, a step; the longest first
+  std::vector<CallTime> calls;  ///< of all ranks, per step; the longest first
 };
 
 /// Trains with AdamW.

@@ -1,8 +1,8 @@
-/// What does a cell cost to check? 10^3 to 10^6 cells: validate() alone, and reading each format
-/// before it.
+/// What does it cost to check a cell? This program checks 10^3 to 10^6 cells: validate() alone, and
+/// after reading each format.
 ///
-/// Units: nanoseconds per cell, the middle of several runs. Linear growth shows as equal figures
-/// down a column.
+/// Units: nanoseconds per cell, the median of several runs. With linear growth the figures in a
+///        column are equal.
 #include <chrono>
 #include <functional>
 #include <string>
@@ -28,7 +28,7 @@ double seconds(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Short work is repeated, so that the clock has something to measure.
+/// Returns the median. Short work is repeated so that the clock can measure it.
 double median_seconds(std::size_t cells, const std::function<void()>& work) {
   const std::size_t runs = cells >= 300'000 ? 5 : 3'000'000 / cells;
   std::vector<double> samples;
@@ -38,7 +38,7 @@ double median_seconds(std::size_t cells, const std::function<void()>& work) {
   return sc::median(std::move(samples));
 }
 
-/// All violations of a schedule that has none; says so and ends where it has.
+/// Ends the program with a message if the schedule has a violation.
 void expect_valid(const sc::Schedule& schedule) {
   const auto found = validate(schedule, schedule.stage_graph());
   if (!found.empty()) {
@@ -88,7 +88,8 @@ void measure(int rows, int microbatches) {
   }
 }
 
-/// A file of a large run: 128 ranks with 10^4 cells each, and the same with its communication.
+/// Measures a file of a large run: 128 ranks with 10^4 cells each, with and without its
+/// communication.
 void measure_csv() {
   const sc::Schedule schedule = sc::one_f_one_b(128, 5000).to_list();
   const std::string plain = to_pytorch_csv(schedule);

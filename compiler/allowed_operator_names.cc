@@ -1,5 +1,6 @@
-/// The list itself. Each line of the first is an operator of `aten` and its overloads, as PyTorch
-/// writes them ("default" is the one without a name); the others are names alone.
+/// The lists of allowed operators. Each line of the first list is an operator of `aten` and its
+/// overloads, as PyTorch writes them ("default" is the one without a name). The other lists hold
+/// names only.
 #include "stagecraft/compiler/allowed_operators.h"
 
 namespace stagecraft::internal {

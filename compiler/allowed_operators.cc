@@ -46,7 +46,7 @@ constexpr std::array<std::string_view, 22> kNamespaces{"aten",
                                                        "static_runtime",
                                                        "symm_mem"};
 
-/// Calls `visit(word)` for each word of the text, a line's end being a word's end.
+/// Calls `visit(word)` for each word of the text. The end of a line ends a word.
 template <class Visit>
 void for_each_word(std::string_view text, Visit&& visit) {
   constexpr std::string_view kSpace = " \n";
@@ -105,7 +105,7 @@ void check_weight_norm(const torch::jit::Stack& arguments) {
   }
 }
 
-/// LibTorch divides by the step as the result's type has it.
+/// LibTorch divides by the step after converting it to the result's type.
 void check_arange(const torch::jit::Stack& arguments) {
   const c10::IValue& kind = arguments.at(3);  // a type, nothing, or the tensor to write
   const bool integral =
@@ -118,8 +118,8 @@ void check_arange(const torch::jit::Stack& arguments) {
   }
 }
 
-/// Whether every whole number of a tensor of at most two dimensions is from 0 to below `end`. Reads
-/// memory alone: an operator called here would be captured.
+/// Returns whether every whole number of a tensor of at most two dimensions is in [0, end). Reads
+/// memory directly, since an operator called here would be captured.
 template <class Number>
 bool are_below(const at::Tensor& tensor, std::int64_t end) {
   const auto* const first = tensor.const_data_ptr<Number>();
@@ -138,7 +138,8 @@ bool are_below(const at::Tensor& tensor, std::int64_t end) {
   return true;
 }
 
-/// Of other types and more dimensions LibTorch says itself that it does not take them.
+/// Checks only tensors of whole numbers with at most two dimensions; LibTorch itself rejects the
+/// others.
 void require_below(const at::Tensor& tensor, std::int64_t end, std::string_view what) {
   const bool good = tensor.dim() > 2 || tensor.is_meta() ||
                     (tensor.scalar_type() == at::kLong  ? are_below<std::int64_t>(tensor, end)
@@ -149,7 +150,7 @@ void require_below(const at::Tensor& tensor, std::int64_t end, std::string_view 
   }
 }
 
-/// LibTorch takes a label for an index.
+/// LibTorch uses a label as an index.
 void check_ctc_loss(const torch::jit::Stack& arguments) {
   const at::Tensor& odds = arguments.at(0).toTensor();
   if (odds.dim() > 0) {
@@ -157,7 +158,7 @@ void check_ctc_loss(const torch::jit::Stack& arguments) {
   }
 }
 
-/// LibTorch believes the sum of the counts, which overflows.
+/// LibTorch relies on the sum of the counts, which may overflow.
 template <std::size_t Position>
 void check_repeats(const torch::jit::Stack& arguments) {
   require_below(arguments.at(Position).toTensor(), std::int64_t{1} << 31U, "counts of repeats");

@@ -1,19 +1,19 @@
-/// allowed_operators: which operators a program may call that this process did not make: a model's
-/// file, or a stage of another process.
+/// allowed_operators decides which operators a program may call if this process did not make that
+/// program: a model's file, or a stage of another process.
 ///
 /// LibTorch's registry also has operators that open files (`from_file`), follow pointers (packed
-/// weights, `set_`), believe indices (`*_backward`, most private ones) or change the process.
-/// An attacker needs one of them. The list, in allowed_operator_names.cc, has the others: they take
-/// tensors and numbers, check both, and return tensors. It was made from LibTorch's registry and
-/// reviewed; a part of it was also called with hundreds of wrong arguments each. The folder
-/// tests/golden/compiler holds the operators that are not on it, each with the reason; a new
-/// LibTorch shows as a difference there.
+/// weights, `set_`), trust indices without checking them (`*_backward`, most private ones) or
+/// change the process. An attacker needs one of them. The list in allowed_operator_names.cc holds
+/// the other operators: they take tensors and numbers, check both, and return tensors. It was made
+/// from LibTorch's registry and reviewed; some of its operators were also called with hundreds of
+/// wrong arguments each. The folder tests/golden/compiler holds the operators that are not on the
+/// list, each with the reason. The operators of a new LibTorch show up as a difference there.
 ///
 /// AO-1: an operator of LibTorch that is not on the list is refused, whatever its arguments.
-/// AO-2: an operator that the user's own program registers, in a namespace of its own, may stand in
-///       the stages of that program. A file may not call it.
-/// AO-3: the list holds against wrong memory accesses, files and side effects. A program can still
-///       ask for too much memory or time, or end the process by a division by zero.
+/// AO-2: the stages of the user's own program may call an operator that this program registers in a
+///       namespace of its own. A file may not call it.
+/// AO-3: the list protects against wrong memory accesses, use of files and side effects. A program
+///       can still ask for too much memory or time, or end the process by a division by zero.
 #pragma once
 
 #include <cstdint>
@@ -29,29 +29,29 @@ namespace stagecraft {
 
 enum class ProgramOrigin : std::uint8_t { ModelFile, OtherProcess };
 
-/// Returns why a program of this origin may not call the operator; nothing where it may.
+/// Returns why a program of this origin may not call the operator; nothing if it may.
 [[nodiscard]] std::optional<std::string> operator_refusal(const c10::OperatorName& name,
                                                           ProgramOrigin origin);
 
-/// Whether the operator is on the list.
+/// Returns whether the operator is on the list.
 [[nodiscard]] bool is_allowed_operator(const c10::OperatorName& name);
 
-/// Whether a function ("aten::len") or instruction ("prim::If") of TorchScript may stand in a file.
-/// They have no entry in the dispatcher.
+/// Returns whether a file may use this function ("aten::len") or instruction ("prim::If") of
+/// TorchScript. They have no entry in the dispatcher.
 [[nodiscard]] bool is_allowed_in_script(std::string_view name);
 
-/// Whether LibTorch itself uses the namespace of the operator.
+/// Returns whether LibTorch itself uses the operator's namespace.
 [[nodiscard]] bool is_of_libtorch(std::string_view name);
 
-/// Whether an operator may get `number` for an argument of this type. Enumerations reach operators
-/// as integers, and LibTorch does not check them.
+/// Returns whether an argument of this type may have the value `number`. Enumerations reach
+/// operators as integers, and LibTorch does not check them.
 [[nodiscard]] bool may_be_number(const c10::Type& real_type, std::int64_t number);
-/// Whether the argument is one of LibTorch's enumerations.
+/// Returns whether the argument is one of LibTorch's enumerations.
 [[nodiscard]] bool is_enumeration(const c10::Type& real_type);
 
-/// Checks arguments that an allowed operator believes. Errors: CompileShape.
+/// Checks arguments that an allowed operator does not check itself. Errors: CompileShape.
 using ArgumentCheck = void (*)(const torch::jit::Stack& arguments);
-/// Returns the check of the operator's arguments; null for those that check all of them.
+/// Returns the check for the operator's arguments; null if the operator checks all of them itself.
 [[nodiscard]] ArgumentCheck argument_check(const c10::OperatorName& name);
 
 namespace internal {

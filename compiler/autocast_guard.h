@@ -1,8 +1,8 @@
-/// AutocastGuard: autocast on the CPU is as it was when this goes, whatever is set meanwhile. Used
-/// by replays and by graphs of models from files.
+/// AutocastGuard restores the CPU's autocast state when it is destroyed. Replays and graphs of
+/// models from files use it.
 ///
-/// The cast cache is process-wide and outlives optimizer steps, and it would add up a weight's
-/// gradients in the narrow type: it stays off.
+/// It also turns the autocast cache off. The cache is process-wide and outlives optimizer steps,
+/// and it would add up a weight's gradients in the narrow type.
 #pragma once
 
 #include <ATen/autocast_mode.h>

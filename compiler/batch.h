@@ -1,5 +1,5 @@
-/// Batch: the tensors of one step, as `compile` gets an example of them and `step` one after the
-/// other.
+/// Batch holds the tensors of one step. `compile` takes one batch as an example; `step` takes one
+/// batch per step.
 #pragma once
 
 #include <string>
@@ -10,11 +10,12 @@
 
 namespace stagecraft {
 
-/// One tensor of a batch: split over the microbatches in dim 0, or given whole to each.
+/// BatchTensor is one tensor of a batch. It is split over the microbatches in dim 0, or given whole
+/// to each.
 struct BatchTensor {
   at::Tensor tensor;
   bool replicated = false;
-  std::string name;  ///< for a forward that takes a map; empty: none
+  std::string name;  ///< for a forward that takes a map; empty for no name
 
   BatchTensor(at::Tensor t)
       : tensor(std::move(t)) {
@@ -22,12 +23,12 @@ struct BatchTensor {
   BatchTensor(at::Tensor t, bool whole) : tensor(std::move(t)), replicated(whole) {}
 };
 
-/// Every microbatch gets all of `tensor`.
+/// Returns a BatchTensor of which every microbatch gets the whole.
 [[nodiscard]] inline BatchTensor replicated(at::Tensor tensor) {
   return {std::move(tensor), true};
 }
 
-/// A tensor that a forward with a map finds there under `name`.
+/// Returns a BatchTensor that a forward with a map finds under `name`.
 [[nodiscard]] inline BatchTensor named(std::string name, BatchTensor tensor) {
   tensor.name = std::move(name);
   return tensor;
@@ -35,7 +36,7 @@ struct BatchTensor {
 
 using Batch = std::vector<BatchTensor>;
 
-/// Of each tensor.
+/// Returns the name of each tensor.
 [[nodiscard]] inline std::vector<std::string> names_of(const Batch& batch) {
   std::vector<std::string> names;
   for (const BatchTensor& one : batch) {

@@ -1,8 +1,9 @@
-/// How Stagecraft calls what a program hands it: a module by its `forward`, anything else by `()`,
-/// and a holder or a pointer through to what it holds. Knows no tensor. Used by markers, compile
-/// and Loss.
+/// Stagecraft calls a module by its `forward` and anything else by `()`. For a holder or a pointer
+/// it calls the object inside. This file does not depend on tensors. Markers, compile and Loss use
+/// it.
 ///
-/// Namespace internal holds what their templates need in headers, and no program calls by name.
+/// Namespace internal holds helpers that the templates need in headers. Programs do not call them
+/// by name.
 #pragma once
 
 #include <concepts>
@@ -13,11 +14,12 @@
 
 namespace stagecraft::internal {
 
-/// False, once it is instantiated: the condition of a static_assert that only says a sentence.
+/// kNever is false, but only once it is instantiated. It is the condition of a static_assert that
+/// only prints a message.
 template <class...>
 inline constexpr bool kNever = false;
 
-/// torch::nn::AnyModule, and the module holders that TORCH_MODULE makes.
+/// Holder matches torch::nn::AnyModule and the module holders that TORCH_MODULE makes.
 template <class T>
 concept Holder = requires(const T& holder) {
   holder.ptr();
@@ -31,7 +33,7 @@ concept Pointer = std::is_pointer_v<T> || requires(const T& pointer) {
   pointer == nullptr;
 };
 
-/// True for a null pointer, an empty holder and an empty std::function.
+/// Returns true for a null pointer, an empty holder and an empty std::function.
 template <class T>
 [[nodiscard]] bool holds_nothing(const T& given) {
   if constexpr (Holder<T>) {
@@ -44,7 +46,7 @@ template <class T>
   }
 }
 
-/// Returns what is called when `given` is. Requires: it holds something.
+/// Returns the object to call for `given`. Requires: `given` holds something.
 template <class T>
 [[nodiscard]] decltype(auto) callee_of(T& given) {
   using Bare = std::remove_const_t<T>;
@@ -68,7 +70,7 @@ concept HasForward = requires(T& callee, Args&&... args) {
 template <class T, class... Args>
 concept Callable = HasForward<T, Args...> || std::invocable<T&, Args...>;
 
-/// Neither overloaded nor a template.
+/// kOneSignature is true if the callable is neither overloaded nor a template.
 template <class T>
 inline constexpr bool kOneSignature = std::is_function_v<T> || requires {
   &T::forward;

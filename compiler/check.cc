@@ -22,7 +22,7 @@ void CheckResult::or_throw() const {
 
 namespace {
 
-/// A schedule whose replicas do not fit the program breaks V32: its stages can be no copies of the
+/// A schedule whose replicas do not fit the program breaks V32: its stages cannot be copies of the
 /// program's.
 Violation misfit(std::string message) {
   Violation violation;
@@ -31,7 +31,8 @@ Violation misfit(std::string message) {
   return violation;
 }
 
-/// What such a buffer ends with depends on which forwards of the stage wrote it, and in what order.
+/// Returns the names of buffers that forwards write. Their final values depend on which forwards of
+/// the stage wrote them, and in what order.
 std::vector<std::string> names_of_written_buffers(const StageProgram& stage) {
   std::vector<std::string> names;
   for (const StageBuffer& buffer : stage.buffers) {
@@ -42,7 +43,8 @@ std::vector<std::string> names_of_written_buffers(const StageProgram& stage) {
   return names;
 }
 
-/// Running statistics see a share of the microbatches in each copy, and those of the first count.
+/// In each copy running statistics see only a share of the microbatches; those of the first copy
+/// are kept.
 void find_divided_buffers(const CompiledProgram& program,
                           const Layout& layout,
                           CheckResult& result) {
@@ -65,7 +67,7 @@ void find_divided_buffers(const CompiledProgram& program,
   }
 }
 
-/// A stage that writes buffers in its forward leaves other values in them when its forwards run in
+/// A stage that writes buffers in its forward leaves other values in them if its forwards run in
 /// another order.
 void find_reordered_buffers(const CompiledProgram& program,
                             const Schedule& schedule,
@@ -92,8 +94,8 @@ void find_reordered_buffers(const CompiledProgram& program,
   }
 }
 
-/// What keeps stages of different microbatch sizes from being run; validate() judges the rest.
-/// Requires: the schedule has sizes, and is valid.
+/// Finds the faults that keep stages of different microbatch sizes from running; validate() finds
+/// the others. Requires: the schedule has sizes, and is valid.
 void check_sizes(const Program& program, const StageGraph& graph, CheckResult& result) {
   const Layout& layout = *result.layout;
   if (layout.replicas() > 1) {
@@ -138,7 +140,7 @@ CheckResult check(const Program& program, const Schedule& schedule) {
       }
       result.violations = validate(schedule, graph, {.microbatches = program.microbatches()});
       if (result.ok() &&
-          layout.stages() < graph.size()) {  // the tasks are right, the header is not
+          layout.stages() < graph.size()) {  // the tasks are right, but the header is not
         result.violations.push_back(
             misfit(fmt::format("the schedule declares {} stages, the program has {}: correct its "
                                "header, or leave the number out",

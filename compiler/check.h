@@ -1,4 +1,4 @@
-/// check: whether a schedule may run a program, before anything runs. A trainer asks it too.
+/// check decides whether a schedule may run a program, before anything runs. A trainer uses it too.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,12 @@ namespace stagecraft {
 
 struct CheckResult {
   std::vector<Violation> violations;
-  std::optional<Layout> layout;  ///< the schedule's, to run it by; there when ok()
-  /// Buffers that forwards write in another order than one process does: running statistics, which
-  /// end with other bits. No fault, but whoever compares runs must know.
+  std::optional<Layout> layout;  ///< the layout by which to run the schedule; set if ok()
+  /// Buffers that forwards write in another order than one process does, such as running
+  /// statistics. They end with other bits. This is no fault, but a comparison of runs must take it
+  /// into account.
   std::vector<std::string> reordered_buffers;
-  std::vector<std::string> notes;  ///< why, a sentence for each stage
+  std::vector<std::string> notes;  ///< why, a sentence for each stage with reordered buffers
   std::string grid;  ///< the schedule with offending cells marked, and what is wrong below
 
   [[nodiscard]] bool ok() const { return violations.empty(); }

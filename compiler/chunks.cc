@@ -51,8 +51,8 @@ class ChunkCut {
     chunks_.push_back(std::move(chunk));
   }
 
-  /// Buffers are the stage's, and every chunk has them as they are. Of memory that is written, one
-  /// value may cross borders: who writes it then gets a copy, and hands that on.
+  /// Buffers belong to the stage, and every chunk uses them directly. For other written memory one
+  /// value may cross borders: the chunk that writes it gets a copy and passes that on.
   void check_writes() const {
     std::map<int, Memory> memories = memories_by_alias_set();
     for (const Chunk& chunk : chunks_) {
@@ -76,11 +76,11 @@ class ChunkCut {
     }
   }
 
-  /// Who uses the memory of an alias set.
+  /// Memory says which chunks use the memory of an alias set.
   struct Memory {
     std::set<std::size_t> chunks;
-    std::set<ValueId> crossing;  ///< values that another chunk than their maker uses
-    bool everybodys = false;     ///< a constant's or parameter's, of which no chunk gets a copy
+    std::set<ValueId> crossing;  ///< values that a chunk other than their maker uses
+    bool everybodys = false;     ///< a constant's or parameter's, which no chunk copies
   };
 
   [[nodiscard]] std::map<int, Memory> memories_by_alias_set() const {
@@ -137,9 +137,10 @@ class ChunkCut {
     }
   }
 
-  /// A chunk that writes what it was given makes it anew.
+  /// Finds the inputs and outputs of each chunk. A chunk that writes an input counts as its new
+  /// maker.
   void connect() {
-    std::map<ValueId, std::size_t> made_in;  // last
+    std::map<ValueId, std::size_t> made_in;  // the last chunk that made it
     std::set<ValueId> given;
     for (const StageInput& input : stage_.inputs) {
       given.insert(input.value);
@@ -185,7 +186,7 @@ class ChunkCut {
     }
   }
 
-  std::map<std::size_t, std::set<ValueId>> passed_on_;  // by maker: what other chunks read
+  std::map<std::size_t, std::set<ValueId>> passed_on_;  // by maker: values that others read
   StageProgram& stage_;
   std::vector<Chunk> chunks_;
 };

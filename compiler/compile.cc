@@ -25,7 +25,7 @@
 namespace stagecraft {
 namespace {
 
-/// Errors: UsageArgument for a parameter or buffer that no worker could compute with.
+/// Errors: UsageArgument for a parameter or buffer with which no worker could compute.
 void check_state(const std::vector<NamedTensor>& tensors, std::string_view what) {
   for (const NamedTensor& t : tensors) {
     if (const std::string fault = why_unusable(t.tensor); !fault.empty()) {
@@ -40,7 +40,7 @@ void check_state(const std::vector<NamedTensor>& tensors, std::string_view what)
   }
 }
 
-/// Two handles on one memory would become two copies, trained apart.
+/// Refuses two handles of one memory: they would become two copies, trained separately.
 /// Errors: UsageArgument, naming the two.
 void refuse_shared_memory(const Workload& workload) {
   struct Registered {
@@ -78,15 +78,14 @@ void refuse_shared_memory(const Workload& workload) {
   }
 }
 
-/// Keeps PR-1. What shares no memory with the module any more can be neither changed through it nor
-/// by it.
+/// Keeps PR-1. A copy shares no memory with the module, so neither can change the other.
 void take_copies(std::vector<NamedTensor>& tensors) {
   for (NamedTensor& t : tensors) {
     t.tensor = t.tensor.detach().clone().requires_grad_(t.tensor.requires_grad());
   }
 }
 
-/// Of every operator, for a balanced cut; measured where the caller has none.
+/// Returns the cost of every operator, for a balanced cut. Measures them if the caller gives none.
 std::vector<OperatorCost> costs_for(const Cut& cut,
                                     const Graph& graph,
                                     const Tensors& inputs,
@@ -158,7 +157,7 @@ Program compile_workload(const Workload& given,
         "CompileOptions::loss is missing; pass a function (output, label) -> scalar tensor");
   }
   const SingleThreaded alone;
-  const AutocastGuard without_cache;  // as replays are
+  const AutocastGuard without_cache;  // as in replays
   Workload workload = given;
   workload.parameters = without_aliases(given.parameters);
   workload.buffers = without_aliases(given.buffers);
@@ -201,7 +200,7 @@ Program compile_workload(const Workload& given,
   if (!source.workload) {
     return Program(std::move(compiled));
   }
-  // Copies of the caller's batch already (split_batch.h).
+  // These are copies of the caller's batch (split_batch.h).
   auto example = std::make_shared<const Variants::Example>(Variants::Example{inputs, labels});
   auto variants = std::make_shared<Variants>(compiled, source, options.shapes, std::move(example));
   auto evaluations = std::make_shared<Evaluations>(compiled, std::move(source), options.shapes);

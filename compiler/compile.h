@@ -1,16 +1,18 @@
-/// compile: from an ordinary module to a Program.
+/// compile turns an ordinary module into a Program.
 ///
 ///   auto program = sc::compile(model, {.inputs = {tokens}, .labels = {targets}, .loss = loss,
 ///                                      .microbatches = 8});
 ///
-/// Captures forward and loss on the first microbatch, checks the record against the module on
+/// It captures forward and loss on the first microbatch, checks the record against the module on
 /// another one, cuts it at the markers and measures the stages.
 ///
 /// CO-1: parameters, buffers, gradients, modes, batch and random numbers are as they were before.
-///       Forward and loss run twice, or a third time where they throw at the second: what they keep
-///       elsewhere has seen that. So they do once more for every other shape that a step brings.
-/// CO-2: the program keeps module and loss for shapes to come: a module that a shared_ptr owns, as
-///       in every holder, shares its ownership; any other has to live until the last new shape.
+///       Forward and loss run twice, or a third time if they throw at the second. State that they
+///       keep elsewhere changes accordingly. They run once more for every other shape that a step
+///       brings.
+/// CO-2: the program keeps module and loss for later shapes. If a shared_ptr owns the module, as in
+///       every holder, the program shares its ownership. Any other module must live until the last
+///       new shape.
 #pragma once
 
 #include <concepts>
@@ -39,13 +41,15 @@ namespace stagecraft {
 struct ModelFile;  // has a compile of its own, in import/model_file.h
 
 struct CompileOptions {
-  Batch inputs;  ///< one example batch, as `step` will get them: one tensor per argument of forward
-  Batch labels;  ///< likewise, for the loss; empty where it reads none
+  Batch inputs;  ///< one example batch, in the form that `step` gets: one tensor per argument of
+                 ///< forward
+  Batch labels;  ///< likewise, for the loss; empty if it reads no labels
   Loss loss;     ///< per microbatch; the step's loss is their mean
   int microbatches = 1;  ///< equal parts in dim 0
   Cut cut;               ///< into stages
   Recompute recompute;   ///< instead of keeping what a backward needs
-  /// Most shapes of microbatches that steps may have, the example batch's among them. 1: that one.
+  /// Limits how many shapes the microbatches of all steps may have, including the example batch's.
+  /// 1 allows only that one.
   int shapes = 8;
 };
 
@@ -54,12 +58,12 @@ namespace internal {
 template <class T>
 concept NoFile = !std::same_as<std::remove_cvref_t<T>, ModelFile>;
 
-/// The part of compile that is no template.
+/// Does the part of compile that is not a template.
 [[nodiscard]] Program compile_workload(const Workload& workload,
                                        const CompileOptions& options,
                                        ModuleSource source = {});
 
-/// Errors: CompileCapture where there is no output.
+/// Returns `outputs`. Errors: CompileCapture if there is no output.
 [[nodiscard]] Tensors not_empty(Tensors outputs);
 
 struct TakeOutputs {
@@ -70,7 +74,7 @@ struct TakeOutputs {
   }
 };
 
-/// For telling why a module does not fit.
+/// TakeAnything accepts any result. It is used to find out why a module does not fit.
 struct TakeAnything {
   void operator()(const auto&...) const {}
 };
@@ -78,7 +82,7 @@ struct TakeAnything {
 /// Errors: UsageArgument for a number of inputs that forward does not take.
 void check_inputs(const TakenNumbers& taken, std::size_t found);
 
-/// Says in one sentence what keeps a module from being compiled; true when nothing does.
+/// Prints one sentence about the reason if a module cannot be compiled; returns true if it can.
 template <class Callee>
 consteval bool can_be_compiled() {
   using Bare = std::remove_const_t<Callee>;
@@ -122,7 +126,8 @@ consteval bool can_be_compiled() {
   }
 }
 
-/// The module and its loss as they are now. What calls them lives no longer than `module` does.
+/// Returns the module and its loss in their present state. The workload's functions must not
+/// outlive `module`.
 template <class Callee>
 Workload workload_of(Callee& module,
                      const LossFunction& loss,
@@ -148,7 +153,7 @@ Workload workload_of(Callee& module,
   return workload;
 }
 
-/// Keeps CO-2.
+/// Returns the means to run the module again. Keeps CO-2.
 template <class Given, class Callee>
 ModuleSource source_of(const Given& given,
                        Callee& module,
@@ -174,14 +179,14 @@ ModuleSource source_of(const Given& given,
 
 /// Compiles `given`: a torch::nn::Module with a `forward` of tensors, a holder of one, or a pointer
 /// to one. `forward` is called with one tensor per input, with all of them in one std::vector, or
-/// with structures of them (structured_call.h), and returns what tensors_in.h takes apart; that of
-/// a Sequential or AnyModule returns one tensor.
-/// The program copies parameters and buffers: what becomes of the module's changes nothing. The
-/// trained weights are in `Trainer::state_dict()`. The module itself is run again for steps of
+/// with structures of them (structured_call.h). It returns anything that tensors_in.h takes apart;
+/// the forward of a Sequential or AnyModule returns one tensor.
+/// The program copies parameters and buffers, so later changes to the module's own have no effect.
+/// `Trainer::state_dict()` returns the trained weights. The module itself runs again for steps of
 /// other shapes (CO-2).
 /// Errors: UsageArgument, CompileCapture, CompilePartition, CompileShape; each names operator and
-/// stage.
-/// Cost: seven forwards and two backwards of one microbatch, a forward more where stages recompute,
+///         stage.
+/// Cost: seven forwards and two backwards of one microbatch, one more forward if stages recompute,
 ///       on the calling thread alone, and one copy of parameters and buffers.
 template <internal::NoFile Given>
 [[nodiscard]] Program compile(Given&& given, const CompileOptions& options) {

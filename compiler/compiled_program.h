@@ -1,5 +1,5 @@
-/// CompiledProgram: everything compile found out about a model, for the layers that lower and run
-/// it.
+/// CompiledProgram holds everything that compile found out about a model, for the layers that lower
+/// and run it.
 #pragma once
 
 #include <cstdint>
@@ -29,21 +29,22 @@ struct CompiledProgram {
   Recompute recompute;
   int microbatches = 1;
   std::vector<BatchSlice> inputs, labels;  ///< per microbatch
-  std::vector<std::string> input_names;    ///< empty for one that has none
-  std::vector<bool> modes;                 ///< Workload::modes, when it was captured
-  std::vector<StateName> state_names;      ///< as the module has them
+  std::vector<std::string> input_names;    ///< empty for an input without a name
+  std::vector<bool> modes;                 ///< Workload::modes at capture
+  std::vector<StateName> state_names;      ///< in the module's order
   std::vector<std::string> submodules;     ///< Workload::submodules
-  Autocast autocast;                       ///< likewise, the caller's
-  /// What this is an evaluation of (evaluations.h); null for a program that trains.
+  Autocast autocast;                       ///< the caller's autocast state at capture
+  /// The program whose evaluation this is (evaluations.h); null for a program that trains.
   std::shared_ptr<const CompiledProgram> evaluates;
-  /// Of a prediction, by output: output_rows.h.
+  /// For a prediction, the dimension of the rows of each output (output_rows.h).
   std::vector<std::int64_t> row_dimensions;
 };
 
-/// Microbatches of the stage that computes the loss: a step's loss is the mean over them.
+/// Returns the number of microbatches of the stage that computes the loss. A step's loss is the
+/// mean over them.
 [[nodiscard]] int losses_of(const CompiledProgram& program);
 
-/// Bytes of one microbatch of a value.
+/// Returns the bytes of one microbatch of a value.
 [[nodiscard]] std::int64_t bytes_of(const Value& value);
 
 }  // namespace stagecraft

@@ -22,19 +22,19 @@ namespace compiled = torch::dynamo::autograd;
 
 constexpr std::string_view kNodePrefix = "torch::autograd::CppNode<";
 
-/// The function's own name: its backward's without the node's.
+/// Returns the function's own name: the name of its backward node without the prefix.
 std::string short_name(std::string_view node_name) {
   node_name.remove_prefix(kNodePrefix.size());
   return std::string(node_name.substr(0, node_name.rfind('>')));
 }
 
-/// What LibTorch hands to a compiler of backwards.
+/// HandedOver is the part of a node that LibTorch hands to a compiler of backwards.
 struct HandedOver {
   compiled::functional_apply_t call;
   std::vector<c10::IValue> arguments;
 };
 
-/// The compiler it hands them to.
+/// Receiver is the compiler that LibTorch hands it to.
 class Receiver final : public compiled::PyCompilerInterface {
  public:
   explicit Receiver(HandedOver& out) : out_(&out) {}
@@ -62,7 +62,7 @@ class Receiver final : public compiled::PyCompilerInterface {
   HandedOver* out_;
 };
 
-/// Nothing is traced: whatever the tracer would replace by something of its own stays as it is.
+/// Nothing is traced: everything that the tracer would replace by a proxy keeps its value.
 HandedOver hand_over(const std::shared_ptr<autograd::Node>& node) {
   HandedOver out;
   compiled::AutogradCompilerCall call(compiled::SizeInput::STATIC);
@@ -78,18 +78,18 @@ HandedOver hand_over(const std::shared_ptr<autograd::Node>& node) {
   compiled::TraceState state(std::vector<std::optional<c10::SymInt>>(call.all_size_inputs.size()),
                              0);
   compiled::SwapSavedVariables swap(call, state, nullptr, node_call);
-  static std::mutex one_at_a_time;  // the compiler is the process's
+  static std::mutex one_at_a_time;  // the whole process has one compiler
   const std::scoped_lock lock(one_at_a_time);
   const compiled::PyCompilerGuard receiver(std::make_unique<Receiver>(out));
   (void)node->apply_with_saved({}, swap);
   return out;
 }
 
-/// One application of the function in a replay.
+/// Application is one application of the function in a replay.
 ///
-/// Keeps CF-3: the engine comes once for a whole backward and twice for a split one, each time for
-/// some of the gradients. The first time makes all of them, and keeps those that the second asks
-/// for.
+/// Keeps CF-3: the engine calls a node once in a whole backward and twice in a split one, each time
+/// for some of the gradients. The first call computes all gradients and keeps those that the second
+/// call needs.
 struct Application : autograd::Node {
   std::shared_ptr<const CustomFunction> function;
   std::vector<autograd::SavedVariable> saved;
@@ -127,7 +127,7 @@ struct Application : autograd::Node {
   std::string name() const override { return function->name(); }
 };
 
-/// A tensor inside a list or dictionary of ctx->saved_data would stay the one of capture's run.
+/// A tensor inside a list or dictionary of ctx->saved_data would remain the one of capture's run.
 void refuse_hidden_tensors(const CustomFunction& function, const c10::IValue& value) {
   bool inside = false;
   value.visit([&](const c10::IValue& part) {
@@ -171,7 +171,8 @@ CustomFunction::Taken CustomFunction::take(const std::shared_ptr<autograd::Node>
                             e.what_without_backtrace()));
   }
   Taken taken;
-  // First the keys of ctx->saved_data, then its values, then the list that save_for_backward made.
+  // The arguments are the keys of ctx->saved_data, then its values, then the list that
+  // save_for_backward made.
   const std::size_t values = given.arguments.at(0).toListRef().size();
   for (std::size_t i = 1; i <= values; ++i) {
     const c10::IValue& value = given.arguments[i];

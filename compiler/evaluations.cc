@@ -26,11 +26,12 @@
 namespace stagecraft {
 namespace {
 
-// Each row of metrics that is new is one more program on every rank; who makes new ones for every
-// evaluation has the oldest forgotten.
+// Each new row of metrics is one more program on every rank. If callers make new metrics for every
+// evaluation, the oldest program is forgotten.
 constexpr std::size_t kMostEvaluations = 8;
 
-/// What a module returns as it is becomes a value of its own, which a stage can hand on.
+/// Copies outputs that are inputs, parameters or buffers themselves, so that they become values
+/// that a stage can send.
 Tensors made_here(Tensors outputs,
                   const Tensors& inputs,
                   const std::vector<NamedTensor>& parameters,
@@ -48,7 +49,7 @@ Tensors made_here(Tensors outputs,
   return outputs;
 }
 
-/// The metric, which is named in what capture finds wrong with it.
+/// Returns the metric's function, which adds the metric's name to errors of capture.
 internal::LossFunction named(const Metric& metric) {
   return [name = metric.name(), call = metric.call()](const Tensors& outputs,
                                                       const Tensors& labels) {
@@ -80,7 +81,7 @@ void require_made(const Graph& graph, const std::vector<Metric>& metrics) {
   }
 }
 
-/// The module as one that is evaluated.
+/// Returns the workload of the module's evaluation.
 Workload evaluated(Workload workload, bool predicts, const std::vector<Metric>& metrics) {
   workload.trains = false;
   workload.forward = [forward = std::move(workload.forward),

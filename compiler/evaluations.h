@@ -1,13 +1,14 @@
-/// Evaluations: a program's module in evaluation mode (dropout off, running statistics used), as
-/// programs of forwards that run on the same weights and buffers.
+/// Evaluations holds programs of a program's module in evaluation mode (dropout off, running
+/// statistics used). They consist of forwards that run on the same weights and buffers.
 ///
-/// Held by the Program and all copies of it; asked by the trainer, for predict and evaluate. The
-/// module is captured on the caller's thread, when it is asked for first, and put back into its
-/// modes.
-/// EV-1: an evaluation has the program's stages, by their names, each on the parameters and buffers
-///       that the stage has, and no edge that the program's order of stages does not allow: so
-///       whatever schedule trains the program runs it. A stage may have nothing to do.
-/// EV-2: it is captured once for a row of metrics, and once more for every shape of microbatches.
+/// The Program and all its copies hold it. The trainer calls it for predict and evaluate. The
+/// module is captured on the caller's thread at the first request, and put back into its modes
+/// afterwards.
+/// EV-1: an evaluation has the program's stages, by name, each on the parameters and buffers of
+///       that stage, and no edge that the program's order of stages does not allow. Any schedule
+///       that trains the program can therefore run it. A stage may have nothing to do.
+/// EV-2: the module is captured once per row of metrics, and once more for every shape of
+///       microbatches.
 #pragma once
 
 #include <memory>
@@ -23,16 +24,17 @@ namespace stagecraft {
 
 class Evaluations {
  public:
-  /// `model`: the program. `shapes`: most that each evaluation may have.
+  /// `model`: the program. `shapes`: the most shapes that each evaluation may have.
   Evaluations(std::shared_ptr<const CompiledProgram> model, ModuleSource source, int shapes);
 
-  /// What hands the module's outputs to the driver, and reads no labels.
-  /// Errors: CompileShape for a module that is gone; UsageArgument when it has changed, or for
-  ///         inputs that are not like the program's; CompileCapture, CompilePartition.
-  /// Cost: when it is new, that of about ten forwards of a microbatch.
+  /// Returns the program that sends the module's outputs to the driver and reads no labels.
+  /// Errors: CompileShape for a module that no longer exists; UsageArgument if it has changed, or
+  ///         for inputs that are not like the program's; CompileCapture, CompilePartition.
+  /// Cost: for a new one, about ten forwards of a microbatch.
   [[nodiscard]] Program prediction(const Batch& inputs);
 
-  /// What computes the loss, and hands the metrics to the driver. Errors, cost: likewise.
+  /// Returns the program that computes the loss and sends the metrics to the driver. Errors, cost:
+  /// likewise.
   [[nodiscard]] Program measurement(const std::vector<Metric>& metrics,
                                     const Batch& inputs,
                                     const Batch& labels);
@@ -60,13 +62,13 @@ class Evaluations {
   std::vector<Known> known_;
 };
 
-/// The values of an evaluation's graph that its stages hand to the driver, in the order of the
-/// module's outputs or of the metrics.
+/// Returns the values of an evaluation's graph that its stages send to the driver, in the order of
+/// the module's outputs or of the metrics.
 [[nodiscard]] const std::vector<ValueId>& results_of(const Graph& evaluation);
 
-/// The evaluation's stages, each of one of the program's by its name. Adds copies to the graph
-/// where a stage writes what another one made (copy_written.h).
-/// Errors: CompilePartition where that keeps no EV-1.
+/// Returns the evaluation's stages, each for one of the program's stages by name. Adds copies to
+/// the graph if a stage writes a value that another one made (copy_written.h).
+/// Errors: CompilePartition if EV-1 cannot be kept.
 [[nodiscard]] Partition evaluation_stages(Graph& evaluation, const CompiledProgram& model);
 
 }  // namespace stagecraft

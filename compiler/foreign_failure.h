@@ -1,5 +1,5 @@
-/// foreign_failure: what LibTorch and the standard library throw while a model is read or compiled,
-/// as one Error of ours.
+/// foreign_failure converts exceptions of LibTorch and the standard library, thrown while a model
+/// is read or compiled, into an Error of ours.
 #pragma once
 
 #include <exception>
@@ -10,10 +10,11 @@
 
 namespace stagecraft {
 
-/// What it says, without LibTorch's trace of calls.
+/// Returns the exception's message without LibTorch's trace of calls.
 [[nodiscard]] std::string foreign_text(const std::exception& thrown);
 
-/// DeviceOutOfMemory for a lack of memory, else `code` with "`doing`: " and what it says.
+/// Returns DeviceOutOfMemory for a lack of memory, else `code` with the message "`doing`: " and the
+/// exception's text.
 [[nodiscard]] Error foreign_failure(const std::exception& thrown,
                                     Errc code,
                                     std::string_view doing);

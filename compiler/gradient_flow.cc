@@ -12,7 +12,7 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// The nodes of autograd that a backward from `roots` would run.
+/// Returns the nodes of autograd that a backward from `roots` would run.
 std::unordered_set<torch::autograd::Node*> reachable_stages(const Tensors& roots) {
   std::unordered_set<torch::autograd::Node*> seen;
   std::vector<torch::autograd::Node*> work;

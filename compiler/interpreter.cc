@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kAbsent = OperatorCall::kAbsent;
 
-/// Gives values places, in the order in which they are first asked for.
+/// Places gives each value a place, in the order of first use.
 class Places {
  public:
   int operator()(ValueId id) {
@@ -41,21 +41,21 @@ class Places {
 
 struct ChunkStep {
   OperatorCall call;
-  std::vector<int> last_uses;  ///< places nobody reads after this step
+  std::vector<int> last_uses;  ///< places that no later step reads
 };
 
 }  // namespace
 
 struct ChunkInterpreter::Impl {
-  /// An operand that is part of the stage's state, by its position there.
+  /// Bound is an operand that is part of the stage's state, by its position there.
   struct Bound {
     std::size_t position = 0;
     int local = kAbsent;
-    std::shared_ptr<const TensorHooks> hooks;  ///< null where it has none
+    std::shared_ptr<const TensorHooks> hooks;  ///< null if it has none
   };
   struct Input {
     int local = kAbsent;
-    bool written = false;  ///< in place: the run gets a copy
+    bool written = false;  ///< in place, so the run gets a copy
     ValueId value;
     Value expected;
   };

@@ -1,6 +1,6 @@
-/// ChunkInterpreter: runs a chunk of a stage program on real tensors.
+/// ChunkInterpreter runs a chunk of a stage program on real tensors.
 ///
-/// Operators are looked up once, when it is made; a run then only fills stacks and calls. Autograd
+/// It looks operators up once, when it is made; a run then only fills stacks and calls. Autograd
 /// sees the same calls as in the module's own forward, so gradients come out the same.
 ///
 /// Thread: one run at a time per interpreter; different interpreters are independent.
@@ -19,17 +19,17 @@ namespace stagecraft {
 
 struct StageState {
   std::vector<at::Tensor> parameters;  ///< in the order of StageProgram::parameters
-  std::vector<at::Tensor> buffers;     ///< likewise; written in place where the module does
+  std::vector<at::Tensor> buffers;     ///< likewise; written in place if the module does so
 };
 
 struct ChunkResult {
-  /// In the order of Chunk::outputs, as the operators left them: who hands one to another stage
-  /// makes it contiguous (SP-1).
+  /// In the order of Chunk::outputs, as the operators returned them. Code that sends one to another
+  /// stage makes it contiguous (SP-1).
   std::vector<at::Tensor> outputs;
-  at::Tensor loss;  ///< undefined where another chunk computes it
+  at::Tensor loss;  ///< undefined if another chunk computes it
 };
 
-/// Measures a run: is told where it is, on its thread.
+/// ChunkWatch measures a run: the interpreter calls it, on the run's thread, with its position.
 class ChunkWatch {
  public:
   virtual ~ChunkWatch() = default;
@@ -39,15 +39,16 @@ class ChunkWatch {
 
 class ChunkInterpreter {
  public:
-  /// Keeps nothing of the stage but what it runs.
+  /// Copies everything that it runs out of the stage, which need not outlive it.
   ChunkInterpreter(const StageProgram& stage, const Chunk& chunk);
   ~ChunkInterpreter();
   ChunkInterpreter(ChunkInterpreter&&) noexcept;
   ChunkInterpreter& operator=(ChunkInterpreter&&) noexcept;
 
-  /// Runs one microbatch. `inputs` in the order of Chunk::inputs, `state` of the whole stage.
-  /// Errors: CompileShape for an input of another shape or dtype than captured; LibTorch's own
-  ///         otherwise.
+  /// Runs one microbatch. `inputs` are in the order of Chunk::inputs; `state` is that of the whole
+  /// stage.
+  /// Errors: CompileShape for an input of another shape or dtype than captured; otherwise
+  ///         LibTorch's own.
   ChunkResult run(const std::vector<at::Tensor>& inputs,
                   const StageState& state,
                   const RandomKey& key,

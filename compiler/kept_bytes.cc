@@ -31,8 +31,8 @@ KeptBytes::KeptBytes(const Graph& graph) : graph_(graph), kept_by_others_(graph.
   }
 }
 
-// What a node's graph holds is seen when all else has let go: the node gets values made for it, and
-// who has outlived that is still held.
+// The memory that a node's graph holds is found by releasing everything else. The node gets values
+// made for it, and those that are alive afterwards are held by its graph.
 KeptBytes::Bytes KeptBytes::measure(const LoneNode& node,
                                     const Tensors& leaves,
                                     std::size_t number) {
@@ -58,7 +58,8 @@ KeptBytes::Bytes KeptBytes::measure(const LoneNode& node,
   {
     Tensors arguments;
     for (std::size_t i = 0; i < leaves.size(); ++i) {
-      // Not the leaf: its accumulator would hold it. Of the batch not a copy either.
+      // Do not pass the leaf itself, since its accumulator would hold it. Values of the batch need
+      // no copy.
       const ValueId id = inputs[i];
       const bool computed = graph_.at(id).kind == ValueKind::Computed;
       arguments.push_back(computed ? leaves[i].clone() : leaves[i]);
@@ -92,13 +93,13 @@ KeptBytes::Bytes KeptBytes::measure(const LoneNode& node,
       continue;
     }
     if (others.contains(held.get())) {
-      counted_.insert(value.alias_set);  // a view of what is counted nowhere
+      counted_.insert(value.alias_set);  // a view of memory that is not counted
     } else if (counted_.contains(value.alias_set) || !newly.insert(value.alias_set).second) {
       bytes.kept -= value.bytes;
     } else if (const auto maker = makers_.find(value.alias_set);
                maker != makers_.end() && maker->second.node != number) {
       kept_by_others_[maker->second.node] += maker->second.bytes;
-      bytes.kept -= value.bytes;  // of the view that was made to see it
+      bytes.kept -= value.bytes;  // the bytes of the copy made to measure it
     }
   }
   counted_.merge(newly);

@@ -1,7 +1,7 @@
-/// KeptBytes: what the operators of a graph hold from forward to backward and while they run, each
-/// value counted once, with the operator that made its memory.
+/// KeptBytes measures the bytes that the operators of a graph hold from forward to backward and
+/// while they run. Each value is counted once, with the operator that made its memory.
 ///
-/// Asked by measure_operators, operator by operator in the order of the graph. One thread.
+/// measure_operators calls it, operator by operator in the order of the graph, on one thread.
 #pragma once
 
 #include <cstddef>
@@ -22,20 +22,20 @@ class KeptBytes {
 
   struct Bytes {
     double kept = 0;
-    double transient = 0;  ///< most at once while it runs, with what it makes
+    double transient = 0;  ///< the most at once while it runs, including its results
   };
-  /// Runs the node on `leaves`, one for each of its inputs. `number`: its place in the graph. What
-  /// it keeps of other operators' memory is theirs (kept_by_others); operators behind it no longer
-  /// count what it keeps.
+  /// Runs the node on `leaves`, one for each of its inputs. `number`: its place in the graph.
+  /// Memory of other operators that the node keeps is counted for those operators (kept_by_others).
+  /// Later operators no longer count the memory that this node keeps.
   [[nodiscard]] Bytes measure(const LoneNode& node,
                               const std::vector<at::Tensor>& leaves,
                               std::size_t number);
 
-  /// Of what the operator made, the bytes that others were seen to keep.
+  /// Returns how many bytes of the operator's results other operators keep, as far as measured.
   [[nodiscard]] double kept_by_others(std::size_t node) const { return kept_by_others_[node]; }
 
  private:
-  /// Who made a piece of memory, of how many bytes.
+  /// Maker says which operator made a piece of memory, and of how many bytes.
   struct Maker {
     std::size_t node = 0;
     double bytes = 0;

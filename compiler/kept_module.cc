@@ -10,7 +10,7 @@
 namespace stagecraft::internal {
 namespace {
 
-/// Module::modules() needs an owner, which a module need not have.
+/// Recurses by hand because Module::modules() needs an owner, which a module need not have.
 void append_modes(const torch::nn::Module& module, std::vector<bool>& modes) {
   modes.push_back(module.is_training());
   for (const auto& child : module.children()) {
@@ -18,7 +18,8 @@ void append_modes(const torch::nn::Module& module, std::vector<bool>& modes) {
   }
 }
 
-/// A module's train() is that of all below it, whose turn comes later. Returns the modes left.
+/// Sets the modes and returns those left. A module's train() also sets all modules below it, which
+/// are set later.
 std::vector<bool>::const_iterator take_modes(torch::nn::Module& module,
                                              std::vector<bool>::const_iterator next) {
   module.train(*next++);

@@ -1,10 +1,10 @@
-/// KeptModule: what a program keeps of the module it was compiled from, to run it again when a
-/// microbatch has another shape.
+/// KeptModule keeps a module for the program that was compiled from it, so that the program can run
+/// the module again when a microbatch has another shape.
 ///
-/// Made by compile.
+/// compile makes it.
 /// KM-1: a module that a shared_ptr owns (as in every holder of LibTorch) lives as long as the
-///       program. Any other has to live as long as steps bring new shapes; one that is gone is told
-///       by its parameters, unless somebody else keeps all of these.
+///       program. Any other module must live as long as steps bring new shapes. Its destruction is
+///       noticed by its parameters, unless other code keeps all of these.
 #pragma once
 
 #include <memory>
@@ -23,10 +23,10 @@ namespace stagecraft::internal {
 
 class KeptModule {
  public:
-  /// `owner` may be null: nobody's, as far as can be told.
+  /// `owner` is null if no owner is known.
   KeptModule(std::shared_ptr<const void> owner, const std::vector<NamedTensor>& parameters);
 
-  /// Errors: CompileShape when the module is gone.
+  /// Errors: CompileShape if the module no longer exists.
   void require_alive() const;
 
  private:
@@ -34,12 +34,13 @@ class KeptModule {
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>> parameters_;
 };
 
-/// Whether the module and each below it trains, from the root on.
+/// Returns whether the module and each module below it is in training mode, from the root on.
 [[nodiscard]] std::vector<bool> modes_of(const torch::nn::Module& module);
-/// Makes it so. Requires: as many as modes_of returns.
+/// Sets these modes. Requires: as many as modes_of returns.
 void set_modes(torch::nn::Module& module, const std::vector<bool>& modes);
 
-/// Who owns `module`: a smart pointer or holder that was given, or whoever made it shared.
+/// Returns the owner of `module`: the smart pointer or holder that was given, or the shared_ptr
+/// that the module itself knows; null if there is none.
 template <class Given, class Owner>
 [[nodiscard]] std::shared_ptr<const void> owner_of_life(const Given& given, const Owner& module) {
   if constexpr (std::is_convertible_v<const Given&, std::shared_ptr<const void>>) {

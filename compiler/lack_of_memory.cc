@@ -11,10 +11,10 @@
 namespace stagecraft {
 namespace {
 
-/// LibTorch has a type of its own for devices alone; on the CPU only words tell.
+/// LibTorch has an exception type only for devices; on the CPU only the message tells.
 bool says_lack_of_memory(std::string_view text) {
-  for (const std::string_view words : {"allocate memory",    // its allocator
-                                       "not enough memory",  // likewise, elsewhere
+  for (const std::string_view words : {"allocate memory",    // the CPU allocator
+                                       "not enough memory",  // another allocator
                                        "Storage size calculation overflowed"}) {  // more than 2^63
     if (text.find(words) != std::string_view::npos) {
       return true;
@@ -23,7 +23,7 @@ bool says_lack_of_memory(std::string_view text) {
   return false;
 }
 
-/// " at 123 bytes in one piece", or nothing.
+/// Returns " at 123 bytes in one piece", or nothing.
 std::string size_in(std::string_view text) {
   constexpr std::string_view kBefore = "you tried to allocate ";
   const std::size_t begin = text.find(kBefore);

@@ -1,4 +1,5 @@
-/// What the standard library and LibTorch throw when memory runs out, as one Error of ours.
+/// lack_of_memory converts the exceptions that the standard library and LibTorch throw when memory
+/// runs out into an Error of ours.
 #pragma once
 
 #include <exception>
@@ -9,9 +10,9 @@
 
 namespace stagecraft {
 
-/// Returns DeviceOutOfMemory, with what was asked for where that is known, and what to do; nothing
-/// when `thrown` is about something else. A number of bytes that no address has counts as well, and
-/// so does a thread for which there is no room.
+/// Returns DeviceOutOfMemory, with the requested size if it is known and with advice; nothing if
+/// `thrown` has another cause. A size that no address space has counts as well, and so does a
+/// thread for which there is no room.
 [[nodiscard]] std::optional<Error> lack_of_memory(
     const std::exception& thrown,
     std::string_view what_to_do =

@@ -11,7 +11,7 @@
 namespace stagecraft {
 namespace {
 
-/// A program of the node, that hands on all its results or the first alone.
+/// Returns a program of the node that passes on all its results or only the first.
 StageProgram program_of(const Graph& graph, const Node& node, bool all) {
   StageProgram program{.id = StageId(0), .name = operator_name(node)};
   std::set<ValueId> inputs;

@@ -1,5 +1,5 @@
-/// LoneNode: one node of a captured graph as a stage program of its own, to be run as often as
-/// somebody measures it. Made and used by measure_operators. One thread.
+/// LoneNode is one node of a captured graph as a stage program of its own, so that it can be run
+/// and measured repeatedly. measure_operators makes and uses it, on one thread.
 #pragma once
 
 #include <vector>
@@ -16,18 +16,18 @@ class LoneNode {
  public:
   using Tensors = std::vector<at::Tensor>;
 
-  /// `all`: it hands on every result, not the first alone.
+  /// `all`: run() returns every result, not just the first.
   LoneNode(const Graph& graph, const Node& node, bool all);
 
-  /// Values of the batch and of other nodes that it reads.
+  /// Returns the values of the batch and of other nodes that the node reads.
   [[nodiscard]] std::vector<ValueId> inputs() const;
-  /// Leaves of its own, which share memory with the graph's.
+  /// Returns leaves of its own, which share memory with the graph's parameters.
   [[nodiscard]] const Tensors& parameters() const { return state_.parameters; }
-  /// The values that run() returns.
+  /// Returns the values that run() returns.
   [[nodiscard]] std::vector<ValueId> results() const;
 
-  /// Runs it on its inputs, always with the same random numbers. Results are as the operator left
-  /// them.
+  /// Runs the node on its inputs, always with the same random numbers. Returns the results as the
+  /// operator made them.
   [[nodiscard]] Tensors run(const Tensors& inputs) const;
 
  private:

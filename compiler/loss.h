@@ -1,4 +1,4 @@
-/// Loss: what training minimizes, as a function of the module's outputs and the batch's labels.
+/// Loss is the function that training minimizes, of the module's outputs and the batch's labels.
 ///
 ///   [](torch::Tensor output, torch::Tensor label) { return torch::mse_loss(output, label); }
 ///   torch::nn::CrossEntropyLoss()       // any loss module: itself, a holder, a pointer, AnyModule
@@ -7,10 +7,10 @@
 ///   [](const std::vector<torch::Tensor>& outputs,
 ///      const std::vector<torch::Tensor>& labels) { ... }
 ///
-/// LO-1: a loss of tensors gets all outputs, then all labels. One that does not take so many gets
-///       the first output and all labels: what else the module returned does not concern it. A
+/// LO-1: a loss of tensors gets all outputs, then all labels. A loss that does not take so many
+///       gets the first output and all labels, and the module's other outputs are ignored. A
 ///       template is taken for a loss of tensors.
-/// LO-2: copies of a Loss share what the callable keeps.
+/// LO-2: copies of a Loss share the state of the callable.
 #pragma once
 
 #include <concepts>
@@ -39,19 +39,20 @@ struct TakeScalar {
   at::Tensor operator()(at::Tensor loss) const { return loss; }
 };
 
-/// The arguments that LO-1 gives to a loss which takes these numbers.
-/// Errors: UsageArgument where none of them fits, or two do.
+/// Returns the arguments that LO-1 gives to a loss which takes these numbers of tensors.
+/// Errors: UsageArgument if none of them fits, or two do.
 [[nodiscard]] Tensors arguments_of(const TakenNumbers& taken,
                                    const Tensors& outputs,
                                    const Tensors& labels);
 
-/// Tells a std::out_of_range that left a loss of lists, `what` it says and what may be behind it.
+/// Reports a std::out_of_range that left a loss of lists, with its message `what` and the likely
+/// cause.
 [[noreturn]] void refuse_out_of_range(const char* what,
                                       const Tensors& outputs,
                                       const Tensors& labels);
 
-/// The last argument of torch::nn::functional's losses: a pointer to one has lost that it need not
-/// be given.
+/// DefaultOptions stands for the last argument of torch::nn::functional's losses. A pointer to such
+/// a function has lost its default arguments.
 struct DefaultOptions {
   template <class T>
   static consteval bool of_torch() {
@@ -81,8 +82,8 @@ consteval bool takes_two_lists() {
   return fits<Callee, TakeScalar, Tensors&, Tensors&>();
 }
 
-/// A template is asked about tensors first, since its body may not compile with lists. What has one
-/// signature is asked about lists first, since one tensor can pass for a TensorList.
+/// For a template, tensors are tried first, since its body may not compile with lists. For a
+/// callable with one signature, lists are tried first, since one tensor converts to a TensorList.
 template <class Callee>
 consteval bool takes_tensors() {
   if constexpr (kOneSignature<Callee>) {
@@ -98,7 +99,7 @@ LossFunction function_of(F given) {
   if (internal::holds_nothing(given)) {
     return {};
   }
-  // Shared, because a std::function can be copied and F perhaps only moved.
+  // The loss is shared, because a std::function must be copyable and F may be move-only.
   if constexpr (takes_tensors<Callee>()) {
     return [loss = std::make_shared<F>(std::move(given))](const Tensors& outputs,
                                                           const Tensors& labels) {
@@ -131,10 +132,10 @@ LossFunction function_of(F given) {
 
 class Loss {
  public:
-  /// None: compile refuses it.
+  /// Makes no loss; compile refuses it.
   Loss() = default;
 
-  /// A null pointer, an empty holder and an empty std::function are no loss either.
+  /// A null pointer, an empty holder and an empty std::function also make no loss.
   template <class F>
   requires(!std::same_as<F, Loss>)
       Loss(F f)  // NOLINT(google-explicit-constructor): a function is a loss

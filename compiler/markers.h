@@ -1,15 +1,15 @@
-/// Markers: where a module says "a stage starts here".
+/// Markers let a module say "a stage starts here".
 ///
-/// Used inside an ordinary `forward`. Outside of capture a marker costs a push and a pop on a
-/// thread-local stack and changes nothing; during capture every operator is recorded together with
-/// the stack it ran under.
+/// They are used inside an ordinary `forward`. Outside of capture a marker costs a push and a pop
+/// on a thread-local stack and changes nothing. During capture every operator is recorded together
+/// with the stack that it ran under.
 ///
 ///   auto h = sc::stage("encoder", encoder, x);        // a module, or anything callable with x
 ///   auto y = sc::stage("head", [&] { return head(h); });
 ///   x = sc::recompute(block, x);                      // inside of a stage
 ///
-/// MK-1: a stage inside a stage is an error, and so is a stage name used twice in one forward; both
-///      are noticed during capture. Regions nest freely.
+/// MK-1: a stage inside a stage is an error, and so is a stage name used twice in one forward. Both
+///       are noticed during capture. Regions nest freely.
 #pragma once
 
 #include <concepts>
@@ -23,8 +23,8 @@
 
 namespace stagecraft {
 
-/// One open scope: `tag` is "PP" for stages, the user's word for regions; `index` counts the tag's
-/// scopes in order of entry.
+/// Annotation is one open scope. `tag` is "PP" for stages and the user's word for regions; `index`
+/// counts the tag's scopes in order of entry.
 struct Annotation {
   std::string tag;
   std::string name;
@@ -37,8 +37,8 @@ inline constexpr std::string_view kStageTag = "PP";
 inline constexpr std::string_view kRecomputeTag = "recompute";
 inline constexpr std::string_view kLossTag = "loss";  ///< capture opens it around the loss
 
-/// Opens a scope on this thread until it is destroyed.
-/// Errors: CompilePartition (during capture) when MK-1 is broken.
+/// AnnotationScope opens a scope on this thread until it is destroyed.
+/// Errors: CompilePartition (during capture) if MK-1 is broken.
 class AnnotationScope {
  public:
   AnnotationScope(std::string_view tag, std::string_view name);
@@ -47,10 +47,11 @@ class AnnotationScope {
   AnnotationScope& operator=(const AnnotationScope&) = delete;
 };
 
-/// The scopes open on this thread, outermost first.
+/// Returns the scopes that are open on this thread, outermost first.
 [[nodiscard]] const std::vector<Annotation>& open_annotations();
 
-/// Counts scopes of one forward: made by capture, lives on its thread while the module runs.
+/// AnnotationCounter counts the scopes of one forward. Capture makes it; it lives on capture's
+/// thread while the module runs.
 class AnnotationCounter {
  public:
   AnnotationCounter();
@@ -96,29 +97,27 @@ decltype(auto) call_marked(std::string_view tag,
 
 }  // namespace internal
 
-/// Runs `callable` on `args` as the stage `name`; returns what it returns. A callable is a module,
-/// a holder of one (AnyModule and Sequential too), a pointer to one, or anything with ().
-/// Errors: UsageArgument for a null pointer or an empty holder; CompilePartition as
-/// AnnotationScope.
+/// Runs `callable` on `args` as the stage `name` and returns its result. A callable is a module, a
+/// holder of one (AnyModule and Sequential too), a pointer to one, or anything with ().
+/// Errors: UsageArgument for a null pointer or an empty holder; those of AnnotationScope.
 template <class Callable, class... Args>
 decltype(auto) stage(std::string_view name, Callable&& callable, Args&&... args) {
   const AnnotationScope scope(kStageTag, name);
   return internal::call_marked(kStageTag, name, callable, std::forward<Args>(args)...);
 }
 
-/// Runs `callable` under an annotation `tag` of its own (for example "EP"); stages are not
-/// affected.
+/// Runs `callable` under its own annotation `tag` (for example "EP"). Stages are not affected.
 template <class Callable, class... Args>
 decltype(auto) region(std::string_view tag, Callable&& callable, Args&&... args) {
   const AnnotationScope scope(tag, tag);
   return internal::call_marked(tag, tag, callable, std::forward<Args>(args)...);
 }
 
-/// Runs `callable` on `args` as a part that a program recomputes, as torch.utils.checkpoint does:
-/// between a microbatch's forward and its backward it keeps what the part is given, no more, and
-/// runs it again right before the backward. Regions of any number, in stages or around them; one
-/// inside of another is part of that. Where Recompute (recompute.h) says otherwise, and outside of
-/// programs, it is a plain call.
+/// Runs `callable` on `args` as a part that a program recomputes, like torch.utils.checkpoint.
+/// Between a microbatch's forward and its backward the part keeps only its arguments; right before
+/// the backward it runs again. Any number of regions may be in stages or around them; a region
+/// inside another one is part of that one. If Recompute (recompute.h) says otherwise, and outside
+/// of programs, this is a plain call.
 /// Errors: as stage().
 template <class Callable, class... Args>
 requires(!std::convertible_to<Callable, std::string_view>) decltype(auto)
@@ -127,7 +126,7 @@ requires(!std::convertible_to<Callable, std::string_view>) decltype(auto)
   return internal::call_marked(kRecomputeTag, kRecomputeTag, callable, std::forward<Args>(args)...);
 }
 
-/// The same under a name, by which Recompute can choose it.
+/// Does the same under a name, by which Recompute can select the region.
 template <class Callable, class... Args>
 decltype(auto) recompute(std::string_view name, Callable&& callable, Args&&... args) {
   const AnnotationScope scope(kRecomputeTag, name);

@@ -1,5 +1,5 @@
-/// MemoryMeter: counts what the calling thread allocates and frees while it is the thread's
-/// profiler.
+/// MemoryMeter counts the bytes that the calling thread allocates and frees while it is the
+/// thread's profiler.
 ///
 ///     const auto meter = std::make_shared<MemoryMeter>();
 ///     const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, meter);
@@ -19,10 +19,10 @@ class MemoryMeter : public c10::MemoryReportingInfoBase {
     peak_ = std::max(peak_, live_);
   }
   [[nodiscard]] bool memoryProfilingEnabled() const override { return true; }
-  /// Bytes allocated and not freed. Below 0 where what was there before has been freed.
+  /// Returns the bytes allocated and not freed. They are below 0 if older memory was freed.
   [[nodiscard]] std::int64_t live() const { return live_; }
   [[nodiscard]] std::int64_t peak() const { return peak_; }
-  /// Begins the peak anew.
+  /// Restarts the peak at the bytes that are live now.
   void reset_peak() { peak_ = live_; }
 
  private:

@@ -10,7 +10,7 @@ namespace stagecraft {
 
 MemoryOrder memory_order_of(const at::Tensor& tensor) {
   const bool is_row = tensor.dim() > 0 && tensor.numel() == tensor.size(0);
-  if (!is_row) {  // kernels are chosen by this, also where there is one channel
+  if (!is_row) {  // kernels are chosen by this, even if there is only one channel
     const at::MemoryFormat format = tensor.suggest_memory_format();
     if (format == at::MemoryFormat::ChannelsLast) {
       return {0, 2, 3, 1};

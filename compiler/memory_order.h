@@ -1,9 +1,10 @@
-/// memory_order: in which order the dimensions of a tensor lie in memory, and how a tensor crosses
-/// a border of stages so that it has this order again behind it.
+/// memory_order handles the order in which the dimensions of a tensor lie in memory, and restores
+/// this order after a tensor has crossed a border of stages.
 ///
-/// Operators choose their kernels, and views whether they are possible, by strides; a value that
-/// came out of its border in another order (channels last, a transpose) would be another value to
-/// them. So what crosses is contiguous with its dimensions in the order of memory.
+/// Operators choose their kernels by strides, and strides decide whether views are possible. A
+/// value that leaves its border in another order (channels last, a transpose) would be another
+/// value to them. So values cross as contiguous tensors with their dimensions in the order of
+/// memory.
 #pragma once
 
 #include <cstdint>
@@ -13,27 +14,29 @@
 
 namespace stagecraft {
 
-/// Dimensions from the outermost in memory to the innermost; empty: as they are numbered.
+/// MemoryOrder lists the dimensions from the outermost in memory to the innermost. It is empty if
+/// that is the order of their numbers.
 using MemoryOrder = std::vector<std::int64_t>;
 
-/// Of a tensor that overlaps itself or has gaps, that of a dense copy. Dimensions of size 1, which
-/// lie anywhere, are where channels-last memory has them, or else behind the one before.
+/// Returns the tensor's order; for a tensor that overlaps itself or has gaps, the order of a dense
+/// copy. A dimension of size 1 may lie anywhere; it is placed where channels-last memory has it, or
+/// else after the dimension before it.
 /// Ensures: a tensor copied in its order has this order.
 [[nodiscard]] MemoryOrder memory_order_of(const at::Tensor& tensor);
 
-/// Whether tensors of so many dimensions may have it.
+/// Returns whether tensors with so many dimensions may have this order.
 [[nodiscard]] bool is_memory_order(MemoryOrder order, std::size_t dimensions);
 
-/// A dense copy in that order.
+/// Returns a dense copy in that order.
 [[nodiscard]] at::Tensor copied_in_order(const at::Tensor& tensor, const MemoryOrder& order);
 
-/// As it crosses: contiguous, its dimensions in the order of memory.
+/// Returns the tensor in the form that crosses: contiguous, its dimensions in the order of memory.
 [[nodiscard]] at::Tensor to_memory_order(const at::Tensor& tensor, const MemoryOrder& order);
 
-/// A view of what crossed, with its dimensions as they are numbered.
+/// Returns a view of a tensor that has crossed, with its dimensions in the order of their numbers.
 [[nodiscard]] at::Tensor from_memory_order(const at::Tensor& tensor, const MemoryOrder& order);
 
-/// The sizes of what crosses.
+/// Returns the sizes of the tensor that crosses.
 [[nodiscard]] std::vector<std::int64_t> sizes_in_order(const std::vector<std::int64_t>& sizes,
                                                        const MemoryOrder& order);
 

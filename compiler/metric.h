@@ -1,18 +1,18 @@
-/// Metric: what an evaluation measures beside the loss, as a function of the module's outputs and
-/// the batch's labels.
+/// Metric is a quantity that an evaluation measures beside the loss, as a function of the module's
+/// outputs and the batch's labels.
 ///
 ///   sc::Metric{"accuracy", sc::accuracy}
 ///   sc::Metric{"error", [](torch::Tensor output, torch::Tensor label) {
 ///                         return (output - label).abs().mean(); }}
 ///
-/// Made by the caller of Trainer::evaluate; captured beside the module, so that it is computed on
-/// the rank that computes the loss, in whatever process.
-/// ME-1: a metric is the mean over samples of what it returns, a number or a tensor, for the
-///       samples of one microbatch; a metric that is no such mean is computed from what predict()
-///       returns.
-/// ME-2: it takes what a Loss takes (LO-1). Two metrics are known to be the same, so that they are
-///       captured once, when they are copies of each other, or functions or stateless lambdas of
-///       the same code.
+/// The caller of Trainer::evaluate makes it. It is captured beside the module, so the rank that
+/// computes the loss computes it, in whatever process.
+/// ME-1: a metric is the mean over samples of the function's result, a number or a tensor, for the
+///       samples of one microbatch. A metric that is not such a mean must be computed from the
+///       results of predict().
+/// ME-2: it takes the same arguments as a Loss (LO-1). Two metrics are recognized as the same, and
+///       captured once, if they are copies of each other, or functions or stateless lambdas of the
+///       same code.
 #pragma once
 
 #include <cstdint>
@@ -63,8 +63,8 @@ class Metric {
   internal::LossFunction call_;
 };
 
-/// The share of predictions whose largest value is the label's. Shapes: outputs [..., classes],
-/// labels [...] of int64; returns one number in double.
+/// Returns the share of predictions whose largest value is the label's. Shapes: outputs [...,
+/// classes], labels [...] of int64; returns one number in double.
 [[nodiscard]] at::Tensor accuracy(const at::Tensor& outputs, const at::Tensor& labels);
 
 }  // namespace stagecraft

@@ -1,8 +1,8 @@
-/// ModuleState: what a LibTorch module has registered, by the names it gives.
+/// ModuleState lists the parameters and buffers that a LibTorch module has registered, by name.
 ///
-/// Gathered by compile, which keeps the names with the program, and by whoever writes
-/// trained weights back into a module. Knows modules as templates and forward declarations only:
-/// LibTorch's module headers are the caller's.
+/// compile gathers it and keeps the names with the program; code that writes trained weights back
+/// into a module uses it too. It knows modules as templates and forward declarations only: the
+/// caller includes LibTorch's module headers.
 #pragma once
 
 #include <concepts>
@@ -21,25 +21,26 @@ class Module;
 
 namespace stagecraft {
 
-/// One name of a parameter or buffer. What has several comes once for each.
+/// StateName is one name of a parameter or buffer. A tensor with several names has one entry for
+/// each.
 struct StateName {
   std::string name;
-  std::string first;  ///< the first name of the same tensor, which the program knows it by
+  std::string first;  ///< the first name of the same tensor, under which the program knows it
   bool buffer = false;
 };
 
-/// Ties under each of their names.
+/// ModuleState lists ties under each of their names.
 struct ModuleState {
   std::vector<NamedTensor> parameters, buffers;
 };
 
-/// Parameters, then buffers, in the module's order.
+/// Returns the names of parameters, then of buffers, in the module's order.
 [[nodiscard]] std::vector<StateName> state_names_of(const std::vector<NamedTensor>& parameters,
                                                     const std::vector<NamedTensor>& buffers);
 
 namespace internal {
 
-/// Paths of all modules below this one that LibTorch saves with it.
+/// Returns the paths of all modules below this one that LibTorch saves with it.
 [[nodiscard]] std::vector<std::string> submodules_of(const torch::nn::Module& module);
 
 /// Errors: UsageArgument, always.
@@ -51,7 +52,7 @@ concept Module = requires(const T& module) {
   module.named_buffers().begin()->value();
 };
 
-/// What has the parameters: `module` itself, but for AnyModule.
+/// Returns the object that has the parameters: `module` itself, or AnyModule's module.
 template <class Callee>
 decltype(auto) owner_of(Callee& module) {
   if constexpr (Holder<std::remove_const_t<Callee>>) {
@@ -61,7 +62,7 @@ decltype(auto) owner_of(Callee& module) {
   }
 }
 
-/// The tensors of a module, as it is by now.
+/// Returns the tensors of a module in its present state.
 template <class Owner>
 ModuleState state_of_owner(const Owner& owner) {
   ModuleState state;
@@ -74,7 +75,8 @@ ModuleState state_of_owner(const Owner& owner) {
   return state;
 }
 
-/// Of a module, a holder of one, or a pointer to one. Errors: UsageArgument for one that is empty.
+/// Returns the state of a module, a holder of one, or a pointer to one. Errors: UsageArgument if it
+/// is empty.
 template <class Given>
 ModuleState state_of_module(Given& given) {
   using Owner = std::remove_cvref_t<decltype(owner_of(callee_of(given)))>;

@@ -1,4 +1,4 @@
-/// NamedTensor: a parameter or buffer of a module, by its name there.
+/// NamedTensor is a parameter or buffer of a module with its name there.
 #pragma once
 
 #include <string>

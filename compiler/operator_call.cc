@@ -207,7 +207,7 @@ void OperatorCall::store(const torch::jit::Stack& stack, std::vector<at::Tensor>
   }
 }
 
-/// A list is as long as its operator makes it.
+/// The length of a list depends on its operator.
 void OperatorCall::refuse_results(std::size_t made) const {
   throw Error(Errc::CompileShape,
               fmt::format("{} made {} tensors when it was captured, and makes {}{} now; compile "

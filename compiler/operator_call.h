@@ -1,8 +1,8 @@
-/// OperatorCall: an operator of a chunk, looked up once, with the places of what it reads and
-/// makes.
+/// OperatorCall is an operator of a chunk, looked up once, with the places of the values that it
+/// reads and makes.
 ///
-/// Made by the interpreter. A run of several calls is a loop over them; their values lie in a list
-/// of which each has a place.
+/// The interpreter makes it. A run of several calls is a loop over them. Their values lie in a list
+/// in which each has a place.
 #pragma once
 
 #include <functional>
@@ -28,22 +28,22 @@ namespace stagecraft {
 
 class OperatorCall {
  public:
-  /// Where a value lies among the values of a run; kAbsent for kNoValue.
+  /// Returns the place of a value among the values of a run; kAbsent for kNoValue.
   using PlaceOf = std::function<int(ValueId)>;
   static constexpr int kAbsent = -1;
 
-  /// Errors: CompileCapture for an operator that no library here registers.
+  /// Errors: CompileCapture for an operator that no loaded library registers.
   OperatorCall(const StageProgram& stage, const Node& node, const PlaceOf& place_of);
 
-  /// Runs it, and its hooks. Autograd and autocast are as the caller has set them.
-  /// Errors: CompileCapture and CompileShape where it answers, or returns, otherwise than when the
-  ///         module was captured; LibTorch's own.
+  /// Runs the operator and its hooks. The caller has set autograd and autocast.
+  /// Errors: CompileCapture and CompileShape if the operator's answer or results differ from those
+  ///         at capture; LibTorch's own.
   void run(std::vector<at::Tensor>& values,
            torch::jit::Stack& stack,
            const RandomKey& key,
            const std::string& stage_name) const;
 
-  /// All places that it touches.
+  /// Returns all places that the call uses.
   [[nodiscard]] std::vector<int> places() const;
 
   bool grad_mode = true;
@@ -70,9 +70,10 @@ class OperatorCall {
   void store(const torch::jit::Stack& stack, std::vector<at::Tensor>& values) const;
   [[noreturn]] void refuse_results(std::size_t made) const;
 
-  std::optional<c10::OperatorHandle> op_;           ///< or:
-  std::shared_ptr<const CustomFunction> function_;  ///< with three lists of arguments
-  ArgumentCheck check_ = nullptr;                   ///< of what the operator is given
+  std::optional<c10::OperatorHandle> op_;           ///< set for an operator
+  std::shared_ptr<const CustomFunction> function_;  ///< set for a custom function, with three lists
+                                                    ///< of arguments
+  ArgumentCheck check_ = nullptr;                   ///< of the operator's arguments
   std::vector<Argument> arguments_;
   std::vector<int> results_;
   int random_index_ = -1;
@@ -81,7 +82,7 @@ class OperatorCall {
   std::string name_;                                                       ///< for messages
 };
 
-/// The hooks on a value; null where it has none.
+/// Returns the hooks on a value; null if it has none.
 [[nodiscard]] std::shared_ptr<const TensorHooks> hooks_on(const StageProgram& stage, ValueId id);
 
 }  // namespace stagecraft

@@ -58,7 +58,7 @@ double backward_seconds(const Tensors& results, const Tensors& leaves) {
   });
 }
 
-/// Replays a graph node by node.
+/// Measuring replays a graph node by node.
 class Measuring {
  public:
   Measuring(const Graph& graph, const Tensors& inputs, const Tensors& labels, int repeats)
@@ -84,7 +84,7 @@ class Measuring {
     }
   }
 
-  /// Measures the next node, behind those in `costs`, and runs it for those that follow.
+  /// Measures the node after those in `costs`, and runs it for its readers.
   void measure_next(std::vector<OperatorCost>& costs) {
     const std::size_t number = costs.size();
     const Node& node = graph_.nodes[number];
@@ -117,7 +117,8 @@ class Measuring {
     return cost;
   }
 
-  /// Not of parameters alone, as a weight's transpose is: gradients towards that are a weight's.
+  /// Returns false for values computed of parameters alone, such as a weight's transpose: gradients
+  /// towards them count as a weight's.
   [[nodiscard]] bool of_batch(ValueId id) const {
     const ValueKind kind = graph_.at(id).kind;
     return kind == ValueKind::Input || kind == ValueKind::Label || of_batch_.contains(id);
@@ -128,7 +129,7 @@ class Measuring {
     return value.kind == ValueKind::Computed && value.requires_grad;
   }
 
-  /// What the node reads, as leaves where a gradient flows to them.
+  /// Returns the values that the node reads, as leaves if a gradient flows to them.
   [[nodiscard]] Tensors arguments_of(const LoneNode& node) const {
     Tensors arguments;
     for (const ValueId id : node.inputs()) {
@@ -147,8 +148,9 @@ class Measuring {
     cost.forward = median(std::move(samples));
   }
 
-  /// Towards values alone, and towards all: what parameters take is the difference, so that the
-  /// halves add up to the whole. Each time behind a forward of its own: keeps CF-3.
+  /// Measures the backward towards values alone, and towards all. The difference counts for
+  /// parameters, so that the halves add up to the whole. Each backward follows a forward of its
+  /// own: keeps CF-3.
   void measure_backward(const LoneNode& node, OperatorCost& cost) const {
     std::vector<double> towards_values, towards_all;
     const std::vector<ValueId> inputs = node.inputs();
@@ -205,10 +207,10 @@ class Measuring {
 
   const Graph& graph_;
   const int repeats_;
-  std::vector<int> uses_;  // by value: reads still to come
+  std::vector<int> uses_;  // by value: the number of reads still to come
   std::unordered_map<ValueId, at::Tensor> values_;
   KeptBytes bytes_;
-  std::set<ValueId> of_batch_;  // computed from the batch
+  std::set<ValueId> of_batch_;  // values computed from the batch
 };
 
 }  // namespace

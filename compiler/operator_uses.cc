@@ -13,13 +13,13 @@
 namespace stagecraft {
 namespace {
 
-/// Who has made or written what, up to the node that is looked at.
+/// Writers knows the maker and the last writer of each value, up to the present node.
 class Writers {
  public:
   explicit Writers(const Graph& graph) : graph_(graph) {}
 
-  /// The reads of a computed value: of its own writer, and of whoever wrote its memory through a
-  /// view since, which hands on nothing more.
+  /// Returns the reads of a computed value: one of its own maker, and one without bytes of the node
+  /// that has since written its memory through a view.
   [[nodiscard]] std::vector<OperatorRead> of(ValueId id) const {
     const Made& own = made_.at(id);
     std::vector<OperatorRead> reads{

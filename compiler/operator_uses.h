@@ -1,8 +1,9 @@
-/// note_uses: what operators of a captured graph read of each other, of the batch and of the
-/// parameters, and which of them cannot be parted. Read off the graph; nothing runs.
+/// note_uses finds the values that operators of a captured graph read from each other, from the
+/// batch and from the parameters, and the operators that cannot be separated. It reads this off the
+/// graph; nothing runs.
 ///
-/// A value is read of the operator that wrote it last, so that one written in place is read of who
-/// did that. A view is a value of its own, of the operator that made it.
+/// A value counts as read from the operator that wrote it last, so a value written in place is read
+/// from its writer. A view is a value of its own, made by the operator that returned it.
 #pragma once
 
 #include <vector>
@@ -12,7 +13,7 @@
 
 namespace stagecraft {
 
-/// Sets `reads`, `parameters`, `input` and `joined` of every operator.
+/// Sets `reads`, `parameters`, `input` and `joined` of every operator's cost.
 /// Requires: one cost for each node, in their order.
 void note_uses(const Graph& graph, std::vector<OperatorCost>& costs);
 

@@ -18,7 +18,8 @@ namespace {
 
 using Sizes = std::vector<std::int64_t>;
 
-/// The shapes of the outputs of twice as many rows; nothing where the module does not take them.
+/// Returns the shapes of the outputs for twice as many rows; nothing if the module does not take
+/// them.
 std::optional<std::vector<Sizes>> sizes_of_twice(const Workload& workload, const FirstPart& part) {
   Tensors twice;
   for (std::size_t i = 0; i < part.inputs.size(); ++i) {
@@ -37,7 +38,8 @@ std::optional<std::vector<Sizes>> sizes_of_twice(const Workload& workload, const
   }
 }
 
-/// The most that every input has a whole number of rows for each; 0 where none has rows.
+/// Returns the largest number such that every input has a whole number of rows per unit; 0 if none
+/// has rows.
 std::int64_t rows_of(const FirstPart& part) {
   std::int64_t rows = 0;
   for (const BatchSlice& slice : part.input_slices) {

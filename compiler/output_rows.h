@@ -1,7 +1,7 @@
-/// output_rows: which dimension of what a module returns has the rows of its microbatch.
+/// output_rows finds which dimension of each module output has the rows of its microbatch.
 ///
-/// Asked when a prediction is compiled: outputs of all microbatches come one after the other in
-/// that dimension. Usually it is the first one; a module that returns time first, or the states of
+/// It is used when a prediction is compiled: the outputs of all microbatches are concatenated in
+/// that dimension. Usually it is the first one. A module that returns time first, or the states of
 /// a recurrent layer, has it elsewhere.
 #pragma once
 
@@ -14,10 +14,11 @@
 
 namespace stagecraft {
 
-/// Returns for every output the first dimension that is twice as large for a microbatch of twice
-/// the rows, which the module is run on once; where it takes no other number of rows, the first one
-/// that divides by the rows it takes. 0 for a number, and where no input has rows.
-/// Errors: CompileShape for an output without one.
+/// Returns for every output the first dimension that doubles in size for a microbatch of twice the
+/// rows; the module is run on such a microbatch once. If it takes no other number of rows, returns
+/// the first dimension that divides by the number of rows. Returns 0 for a number, and if no input
+/// has rows.
+/// Errors: CompileShape for an output without such a dimension.
 [[nodiscard]] std::vector<std::int64_t> row_dimensions(const Workload& workload,
                                                        const Graph& graph,
                                                        const FirstPart& part);

@@ -1,5 +1,5 @@
-/// parameter_gradients: the gradient of a loss for each parameter, as values; nobody's `.grad` is
-/// touched.
+/// parameter_gradients returns the gradient of a loss for each parameter as values. It does not
+/// change any `.grad`.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace stagecraft {
 
-/// Returns one per parameter, undefined where none arrives. Frees the loss's graph.
-/// Errors: LibTorch's own, and what hooks and custom functions throw.
+/// Returns one gradient per parameter, undefined if none arrives. Frees the loss's graph.
+/// Errors: LibTorch's own, and exceptions of hooks and custom functions.
 [[nodiscard]] std::vector<at::Tensor> parameter_gradients(
     const at::Tensor& loss, const std::vector<at::Tensor>& parameters);
 

@@ -51,8 +51,8 @@ class Partitioner {
                        names_[static_cast<std::size_t>(stage_of_[n])]);
   }
 
-  /// A hook is called with the whole gradient of a microbatch, and of a parameter that several
-  /// stages use none of them has it.
+  /// A hook must be called with the whole gradient of a microbatch. If several stages use a
+  /// parameter, none of them has its whole gradient.
   void check_parameters() const {
     std::map<ValueId, std::size_t> first_use;
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
@@ -77,8 +77,8 @@ class Partitioner {
     }
   }
 
-  /// A write is safe when every other stage that touches the memory reads it later, from the
-  /// finished value.
+  /// A write is safe if every other stage that uses the memory reads it later, from the finished
+  /// value.
   void check_writes() const {
     std::map<int, std::vector<std::size_t>> touched;  // alias set -> nodes, ascending
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
@@ -95,7 +95,7 @@ class Partitioner {
         touched[set].push_back(n);
       }
     }
-    // Alias sets that begin with a tensor of no stage: an input, label, parameter, buffer,
+    // Alias sets that begin with a tensor that no stage makes: an input, label, parameter, buffer,
     // constant.
     std::set<int> foreign;
     for (const Value& value : graph_.values) {
@@ -144,7 +144,7 @@ class Partitioner {
       }
     }
     for (const ValueId result : results_) {
-      crossing[result];  // whoever else reads it
+      crossing[result];  // makes an entry, even if no stage reads it
     }
     for (const auto& [value, consumers] : crossing) {
       StageOutput output{value, {consumers.begin(), consumers.end()}, {}};
@@ -156,7 +156,7 @@ class Partitioner {
     }
   }
 
-  /// Nothing to do for what the stage has itself.
+  /// Does nothing for a value that the stage makes itself.
   void add_input(StageProgram& stage,
                  ValueId read,
                  std::map<ValueId, std::set<StageId>>& crossing) const {
@@ -214,8 +214,7 @@ class Partitioner {
     return order;
   }
 
-  /// Gradients of a value are summed latest-created consumer first: the order of creation is kept
-  /// here.
+  /// Keeps the order of creation: gradients of a value are summed latest-created consumer first.
   static void order_consumers(Partition& result) {
     std::vector<std::size_t> place(result.order.size());
     for (std::size_t i = 0; i < result.order.size(); ++i) {

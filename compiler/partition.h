@@ -1,5 +1,5 @@
-/// Partition: divides a captured graph into stage programs, as an assignment of its operators says,
-/// with the DAG between them. A parameter that several stages use is in each of them (SP-2).
+/// partition divides a captured graph into stage programs, by an assignment of its operators, and
+/// makes the DAG between them. A parameter that several stages use is in each of them (SP-2).
 #pragma once
 
 #include <vector>
@@ -17,12 +17,13 @@ struct Partition {
 
 /// Errors: CompilePartition for an in-place operator on a value that another stage reads, and for a
 ///         parameter with a hook that two stages use; each names operators and markers.
-/// `results`: computed values that stages hand on to the driver too.
+/// `results`: computed values that stages also send to the driver.
 [[nodiscard]] Partition partition(const Graph& graph,
                                   const StageAssignment& assignment,
                                   const std::vector<ValueId>& results = {});
 
-/// The whole graph as one program, its outputs and then its metrics: what the cut must not change.
+/// Returns the whole graph as one program, with its outputs and then its metrics. The cut must not
+/// change their values.
 [[nodiscard]] StageProgram whole_program(const Graph& graph);
 
 }  // namespace stagecraft

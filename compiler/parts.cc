@@ -41,7 +41,8 @@ Likeness likeness(const Batch& batch, const std::vector<BatchSlice>& compiled, i
   return same ? Likeness::Same : Likeness::OtherShape;
 }
 
-/// The most that every tensor has a whole number of rows for each; 0 where none is split.
+/// Returns the largest number of samples such that every tensor has a whole number of rows per
+/// sample; 0 if none is split.
 std::int64_t samples_of(const Batch& inputs, const Batch& labels) {
   std::int64_t samples = 0;
   for (const Batch* batch : {&inputs, &labels}) {
@@ -54,10 +55,10 @@ std::int64_t samples_of(const Batch& inputs, const Batch& labels) {
 
 struct Division {
   std::int64_t samples = 0;         ///< a tensor's rows are divided among so many
-  std::vector<std::int64_t> parts;  ///< samples of each; 0 for one that repeats the last sample
+  std::vector<std::int64_t> parts;  ///< samples of each; 0 for a part that repeats the last sample
 };
 
-/// As PT-1 says. Errors: CompileShape.
+/// Divides a batch. Keeps PT-1. Errors: CompileShape.
 Division division_of(const Batch& inputs,
                      const Batch& labels,
                      std::int64_t microbatches,
@@ -94,15 +95,16 @@ Division division_of(const Batch& inputs,
   return division;
 }
 
-/// Nothing is split: every batch counts as much as any other.
+/// Returns 1 if nothing is split, so that every batch counts the same.
 std::int64_t first_of(std::int64_t samples) {
   return std::max<std::int64_t>(samples, 1);
 }
 
-/// Part m of every tensor.
+/// Returns part m of every tensor.
 std::vector<std::vector<at::Tensor>> divided(const Batch& batch, const Division& division) {
   const at::NoGradGuard no_grad;
-  const c10::InferenceMode no_inference(false);  // its tensors could not be differentiated through
+  const c10::InferenceMode no_inference(false);  // tensors made in inference mode could not be
+                                                 // differentiated through
   std::vector<std::vector<at::Tensor>> parts(division.parts.size());
   for (const auto& [tensor, whole, name] : batch) {
     const auto copy = [](const at::Tensor& t) { return copied_in_order(t, memory_order_of(t)); };
@@ -120,7 +122,7 @@ std::vector<std::vector<at::Tensor>> divided(const Batch& batch, const Division&
   return parts;
 }
 
-/// Errors: UsageArgument for a name that stands elsewhere than when compiled.
+/// Errors: UsageArgument for a name at another position than when compiled.
 void check_names(const Batch& inputs, const std::vector<std::string>& compiled) {
   for (std::size_t i = 0; i < inputs.size() && i < compiled.size(); ++i) {
     if (!inputs[i].name.empty() && inputs[i].name != compiled[i]) {
@@ -141,7 +143,7 @@ FirstPart first_part(const CompiledProgram& program, const Batch& inputs, const 
   const auto require_alike =
       [&](const Batch& batch, const std::vector<BatchSlice>& compiled, const char* what) {
         if (likeness(batch, compiled, program.microbatches) == Likeness::Unlike) {
-          (void)split_batch(batch, compiled, program.microbatches, what);  // says why
+          (void)split_batch(batch, compiled, program.microbatches, what);  // throws the reason
         }
       };
   require_alike(inputs, program.inputs, "input");
@@ -185,7 +187,8 @@ Parts parts_of(const Program& program, const Batch& inputs, const Batch& labels)
   const Likeness of_labels = likeness(labels, compiled.labels, microbatches);
   const bool same = of_inputs == Likeness::Same && of_labels == Likeness::Same;
   const bool unlike = of_inputs == Likeness::Unlike || of_labels == Likeness::Unlike;
-  if (same || unlike || program.variants() == nullptr) {  // what does not fit, it refuses
+  if (same || unlike || program.variants() == nullptr) {  // split_batch refuses a batch that does
+                                                          // not fit
     Parts equal{.inputs = split_batch(inputs, compiled.inputs, microbatches, "input"),
                 .labels = split_batch(labels, compiled.labels, microbatches, "label"),
                 .variants = {},

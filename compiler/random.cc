@@ -7,8 +7,8 @@
 namespace stagecraft {
 namespace {
 
-/// One round of a 64-bit finaliser (Steele, Lea and Flood, "Fast splittable pseudorandom number
-/// generators", OOPSLA 2014).
+/// Does one round of a 64-bit finalizer (Steele, Lea and Flood, "Fast splittable pseudorandom
+/// number generators", OOPSLA 2014).
 std::uint64_t mix(std::uint64_t state, std::uint64_t word) {
   std::uint64_t z = state + 0x9e3779b97f4a7c15ULL + word;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;

@@ -1,10 +1,11 @@
-/// Recompute: which parts of a model keep only their inputs from a microbatch's forward until its
-/// backward, and run again right before that. Costs their forward once more, saves what autograd
-/// would have kept.
+/// Recompute says which parts of a model keep only their inputs from a microbatch's forward until
+/// its backward, and run again right before the backward. This costs one more forward of these
+/// parts and saves the memory that autograd would have kept.
 ///
 ///   sc::compile(model, {..., .recompute = sc::Recompute::stages()});
 ///
-/// A value: made by the caller or parsed from a command line, resolved by recompute_stages.h.
+/// A Recompute is a value. The caller makes it or parses it from a command line; recompute_stages.h
+/// resolves it.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +18,16 @@ namespace stagecraft {
 
 struct Recompute {
   enum class What : std::uint8_t {
-    Marked,   ///< what the module marks with sc::recompute (markers.h)
-    Nothing,  ///< not even that
+    Marked,   ///< the parts that the module marks with sc::recompute (markers.h)
+    Nothing,  ///< nothing, not even marked parts
     Stages,   ///< whole stages
-    Named     ///< what `names` says, and nothing that is marked beside it
+    Named     ///< the parts in `names` only, whatever is marked
   };
   What what = What::Marked;
-  /// Each a stage's name, that of a marked region ("block" of sc::recompute("block", ...), the tag
-  /// of an sc::region), or a path of parameters ("layers.3"): then from the first operator that
-  /// uses a parameter or buffer of that path or below it to the last, in every stage that has some.
+  /// Each name is that of a stage, that of a marked region ("block" of sc::recompute("block", ...),
+  /// the tag of an sc::region), or a path of parameters ("layers.3"). A path selects, in every
+  /// stage that has some, the operators from the first to the last one that uses a parameter or
+  /// buffer of that path or below it.
   std::vector<std::string> names;
 
   [[nodiscard]] static Recompute nothing() { return {.what = What::Nothing, .names = {}}; }

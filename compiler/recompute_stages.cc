@@ -27,7 +27,7 @@ using Tensors = std::vector<at::Tensor>;
 
 constexpr std::size_t kMostListed = 20;  ///< names in a message
 
-/// Operators [begin, end) of a stage.
+/// Region is the operators [begin, end) of a stage.
 struct Region {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -37,7 +37,8 @@ const std::vector<Node>& nodes_of(const StageProgram& stage) {
   return stage.chunks.front().nodes;
 }
 
-/// A region for each scope that `key_of` finds open at nodes; a scope's nodes stand together.
+/// Returns a region for each scope that `key_of` finds open at nodes. The nodes of a scope are
+/// consecutive.
 template <class KeyOf>
 std::vector<Region> scopes_of(const StageProgram& stage, KeyOf&& key_of) {
   std::vector<Region> regions;
@@ -60,7 +61,7 @@ bool is_users_region(const Annotation& a) {
   return a.tag != kStageTag && a.tag != kLossTag;
 }
 
-/// The operators from the first that uses state of that path to the last.
+/// Returns the operators from the first to the last that uses state of that path.
 std::vector<Region> path_of(const StageProgram& stage, std::string_view path) {
   std::set<ValueId> state;
   for (const StageParameter& parameter : stage.parameters) {
@@ -97,7 +98,7 @@ std::vector<Region> named(const StageProgram& stage, const std::string& name) {
   return regions;
 }
 
-/// Every name that could be given.
+/// Known holds every name that the caller could give.
 struct Known {
   std::vector<std::string> stages, regions, paths;
 };
@@ -268,7 +269,7 @@ std::int64_t not_negative(std::int64_t bytes) {
   return std::max<std::int64_t>(0, bytes);
 }
 
-/// Runs the stage's forward as it will be run, and notes what it keeps, needs and replays.
+/// Runs the stage's forward as a step does, and stores the bytes that it keeps, needs and replays.
 void measure(StageProgram& stage, const StageRun& run) {
   std::map<ValueId, at::Tensor> made;
   for (std::size_t i = 0; i < stage.inputs.size(); ++i) {

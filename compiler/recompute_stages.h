@@ -1,5 +1,5 @@
-/// recompute_stages: makes chunks of their own of what is to be recomputed, and measures what their
-/// stages then keep. Used by compile, once, behind find_gradient_flow.
+/// recompute_stages puts the parts to be recomputed into chunks of their own, and measures the
+/// bytes that their stages then keep. compile calls it once, after find_gradient_flow.
 #pragma once
 
 #include <vector>
@@ -11,11 +11,12 @@
 
 namespace stagecraft {
 
-/// Cuts the stages that have a backward at the borders of what is to be recomputed; the others keep
-/// nothing anyway. Regions that overlap become one; inside of another, one is part of that.
-/// `runs`: what run_stages returned for the partition; their graphs are gone afterwards.
-/// Errors: UsageArgument for a name that nothing has, with what there is, and for one of which
-///         nothing has a backward; those of cut_into_chunks.
+/// Cuts the stages that have a backward at the borders of the parts to be recomputed; the other
+/// stages keep nothing anyway. Regions that overlap become one region. A region inside another one
+/// is part of that one.
+/// `runs`: the result of run_stages for the partition; their autograd graphs are freed.
+/// Errors: UsageArgument for a name that nothing has, with the names that exist, and for a name of
+///         parts without a backward; those of cut_into_chunks.
 void recompute_stages(const Graph& graph,
                       const StageGraph& stage_graph,
                       const Recompute& recompute,

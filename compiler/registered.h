@@ -1,4 +1,4 @@
-/// registered: what a module has registered, as compile takes it.
+/// registered prepares the tensors that a module has registered for compile.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,8 @@
 
 namespace stagecraft::internal {
 
-/// A tensor registered under several names is one parameter, known by its first name.
+/// Returns each tensor once. A tensor registered under several names is one parameter, known by its
+/// first name.
 [[nodiscard]] std::vector<NamedTensor> without_aliases(const std::vector<NamedTensor>& tensors);
 
 }  // namespace stagecraft::internal

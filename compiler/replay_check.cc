@@ -17,7 +17,7 @@
 namespace stagecraft {
 namespace {
 
-/// What the buckets and the optimizers can hold.
+/// Checks that the buckets and the optimizers can hold the gradient.
 void check_trainable(const NamedTensor& parameter, const at::Tensor& gradient) {
   if (!gradient.defined()) {
     return;
@@ -39,8 +39,8 @@ void check_trainable(const NamedTensor& parameter, const at::Tensor& gradient) {
   }
 }
 
-/// The same shape and the same set of values: other values even where the batch is one microbatch
-/// (token ids stay ids).
+/// Returns tensors of the same shapes with the same values in reverse order. They differ from the
+/// given ones even if the batch is one microbatch, and token ids remain ids.
 Tensors in_other_order(const Tensors& tensors) {
   Tensors result;
   for (const at::Tensor& t : tensors) {
@@ -49,7 +49,7 @@ Tensors in_other_order(const Tensors& tensors) {
   return result;
 }
 
-/// What the module made of a second microbatch, and of which.
+/// SecondRun holds a second microbatch and the module's results on it.
 struct SecondRun {
   Tensors inputs, labels;
   EagerResult eager;
@@ -61,20 +61,20 @@ SecondRun run_second(const Workload& workload, const Tensors& inputs, const Tens
     other.eager = run_eagerly(workload, other.inputs, other.labels, kProbeKey);
     return other;
   } catch (const Error&) {
-    // Offsets have to begin with 0, and lengths to rise: what throws now is wrong with the module,
-    // not with our order.
+    // Offsets must begin with 0, and lengths must rise. If this run throws too, the fault is the
+    // module's, not the order's.
     return {inputs, labels, run_eagerly(workload, inputs, labels, kProbeKey)};
   }
 }
 
-/// Outputs, then metrics, as a replay has them.
+/// Returns outputs, then metrics, as a replay does.
 Tensors made_by(const EagerResult& eager) {
   Tensors made = eager.outputs;
   made.insert(made.end(), eager.metrics.begin(), eager.metrics.end());
   return made;
 }
 
-/// What is the first to differ; empty where nothing does.
+/// Returns the name of the first result that differs; empty if none does.
 std::string first_difference(const EagerResult& eager,
                              const Tensors& made,
                              const at::Tensor& loss) {
@@ -101,7 +101,7 @@ Tensors values_of_run(Tensors inputs, const Tensors& labels) {
   return inputs;
 }
 
-/// Errors: CompileCapture where `what` differs.
+/// Errors: CompileCapture if `what` names a difference.
 void require_none(const std::string& what) {
   if (!what.empty()) {
     throw Error(Errc::CompileCapture,
@@ -114,7 +114,7 @@ void require_none(const std::string& what) {
   }
 }
 
-/// Errors: CompileCapture where `what` differs between two runs of the module.
+/// Errors: CompileCapture if `what` names a difference between two runs of the module.
 void require_same_again(const std::string& what) {
   if (!what.empty()) {
     throw Error(Errc::CompileCapture,
@@ -142,7 +142,7 @@ void check_against_eager(const Workload& workload,
       interpreter.run(values_of_run(second.inputs, second.labels), state, kProbeKey);
   require_none(first_difference(eager, replay.outputs, replay.loss));
 
-  // Twice more: counters and what is kept of earlier calls show by then.
+  // Run it twice more: counters and state kept from earlier calls then show.
   const auto run_again = [&](const Tensors& i, const Tensors& l) {
     return run_eagerly(workload, i, l, kProbeKey, EagerPass::Forward);
   };
@@ -156,7 +156,7 @@ void check_against_eager(const Workload& workload,
     return;
   }
   const Tensors& wanted = eager.gradients;
-  Tensors found(wanted.size());  // what the graph does not read has none
+  Tensors found(wanted.size());  // parameters that the graph does not read have none
   const Tensors read = parameter_gradients(replay.loss, state.parameters);
   for (std::size_t i = 0; i < read.size(); ++i) {
     found[static_cast<std::size_t>(whole.parameters[i].position)] = read[i];

@@ -1,8 +1,8 @@
-/// replicate: a program whose stages are laid out once per replica of a schedule, so that lowering
-/// and executor see nothing but stages.
+/// replicate lays the stages of a program out once per replica of a schedule, so that lowering and
+/// executor only handle stages.
 ///
 /// RL-1: copies of a stage share graph values, parameters and constants by position; they differ in
-///       their own number and in those of their neighbours.
+///       their own number and in those of their neighbors.
 #pragma once
 
 #include <vector>
@@ -14,11 +14,11 @@
 namespace stagecraft {
 
 /// Returns `program` itself for one replica.
-/// Errors: ScheduleParameter when the program has another number of stages than each of several
-/// replicas.
+/// Errors: ScheduleParameter if there are several replicas and the program's number of stages
+///         differs from that of each replica.
 [[nodiscard]] Program replicate(const Program& program, const Layout& layout);
 
-/// The stages of a program, or of a variant of it, once per replica, by id.
+/// Returns the stages of a program, or of a variant of it, once per replica, by id.
 [[nodiscard]] std::vector<StageProgram> replicate(const std::vector<StageProgram>& stages,
                                                   const Layout& layout);
 

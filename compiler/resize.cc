@@ -15,10 +15,10 @@
 namespace stagecraft {
 namespace {
 
-/// Gives the values of a stage program other names.
+/// Renaming gives the values of a stage program other names.
 class Renaming {
  public:
-  /// Values at the borders of `stage` get the names of those of `like`, all others new ones.
+  /// Gives values at the borders of `stage` the names of those of `like`, and all others new names.
   Renaming(const StageProgram& stage, const StageProgram& like, std::int32_t first_new)
       : first_new_(first_new) {
     for (std::size_t i = 0; i < stage.inputs.size(); ++i) {
@@ -88,8 +88,8 @@ StageProgram renamed(StageProgram stage, const Renaming& rename) {
   return stage;
 }
 
-/// What keeps the rows of a value from being divided between stages of other sizes than 1; empty
-/// where nothing does. `size`: of the stage that has it as `sized`.
+/// Returns why the rows of a value cannot be divided between stages of other sizes than 1; empty if
+/// they can. `size`: of the stage that has it as `sized`.
 std::string why_indivisible(const Value& one, const Value& sized, int size) {
   if (one.sizes.empty()) {
     return "has no dimension";
@@ -108,7 +108,7 @@ std::string why_indivisible(const Value& one, const Value& sized, int size) {
   return {};
 }
 
-/// Rows of a batch come from the driver by microbatches of size 1, and are joined.
+/// Rows of a batch come from the driver in microbatches of size 1 and are joined.
 void check_from_driver(const CompiledProgram& program, const StageProgram& stage, int size) {
   for (const StageInput& input : stage.inputs) {
     const bool label = input.source == StageInput::Source::Label;

@@ -1,11 +1,11 @@
-/// same_bits: whether two tensors are equal to the bit, NaN included. Strides may differ.
+/// same_bits compares two tensors to the bit, NaN included. Strides may differ.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 namespace stagecraft {
 
-/// Also of two undefined ones.
+/// Returns true also for two undefined tensors.
 [[nodiscard]] bool same_bits(const at::Tensor& a, const at::Tensor& b);
 
 }  // namespace stagecraft

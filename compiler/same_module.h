@@ -1,7 +1,7 @@
-/// What a program asks of its module when that is captured once more: that it is still the same
-/// one, in the modes that the capture is of.
+/// same_module checks, when a module is captured once more, that it is still the one that the
+/// program was compiled from, and sets the modes for the capture.
 ///
-/// Used by variants.cc and evaluations.cc, on the caller's thread.
+/// variants.cc and evaluations.cc use it, on the caller's thread.
 #pragma once
 
 #include <vector>
@@ -12,14 +12,14 @@
 namespace stagecraft {
 
 /// Errors: UsageArgument for a module whose parameters or buffers are not those of `model`, or
-///         whose modes have no place in it.
+///         whose modes do not correspond to the model's.
 void require_same_module(const CompiledProgram& model, const Workload& workload);
 
-/// While it lives the module and those below it are in these modes.
+/// InModes keeps the module and those below it in the given modes while it lives.
 class InModes {
  public:
-  /// Requires: as many modes as the workload has. Errors: UsageArgument for a module whose modes
-  /// nobody can set, and which is in others.
+  /// Requires: as many modes as the workload has. Errors: UsageArgument for a module that is in
+  ///           other modes and whose modes cannot be set.
   InModes(const Workload& workload, const std::vector<bool>& modes);
   ~InModes();
   InModes(const InModes&) = delete;

@@ -1,5 +1,5 @@
-/// sample_rows: how many samples a batch is counted as, for figures that people read: rows of its
-/// first input that is split. Used by fit and by the tools.
+/// sample_rows counts the samples of a batch for figures that people read: the rows of its first
+/// split input. fit and the tools use it.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace stagecraft {
 
-/// 0 where no input is split.
+/// Returns 0 if no input is split.
 [[nodiscard]] std::int64_t sample_rows(const Batch& inputs);
 
 }  // namespace stagecraft

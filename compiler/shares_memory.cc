@@ -23,7 +23,8 @@ void for_each_element(at::IntArrayRef sizes,
   }
 }
 
-/// Calls `visit` with the address of every byte. Operators are not used: capture would record them.
+/// Calls `visit` with the address of every byte. It uses no operators, since capture would record
+/// them.
 template <class Visit>
 void for_each_byte(const at::Tensor& tensor, const Visit& visit) {
   std::vector<std::int64_t> strides = tensor.strides().vec();

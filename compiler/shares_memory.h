@@ -1,9 +1,9 @@
-/// shares_memory: whether two tensors show a common byte, whatever handles they are and however
-/// they came to be.
+/// shares_memory says whether two tensors have a common byte, whatever handles they are and however
+/// they were made.
 ///
-/// Asked of what a module registers, and of what its forward writes. Parameters are often views of
-/// one flat buffer, which is no sharing, also where they interleave in it (columns of one matrix):
-/// so neither storages nor ranges decide alone.
+/// It is used for the tensors that a module registers and for those that its forward writes.
+/// Parameters are often views of one flat buffer. This is not sharing, even if they interleave in
+/// the buffer (columns of one matrix), so neither storages nor ranges decide alone.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace stagecraft {
 
-/// The bytes from a tensor's first element to its last, as addresses; empty for a tensor without
-/// memory.
+/// MemoryRange holds the addresses of the bytes from a tensor's first element to its last. It is
+/// empty for a tensor without memory.
 struct MemoryRange {
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;  ///< one past the last
@@ -23,8 +23,8 @@ struct MemoryRange {
 
 [[nodiscard]] MemoryRange memory_range_of(const at::Tensor& tensor);
 
-/// Cost: constant; where the ranges interleave, the elements of both and a bit for each byte of the
-/// first range.
+/// Cost: constant; if the ranges interleave, the elements of both and a bit for each byte of the
+///       first range.
 [[nodiscard]] bool shares_memory(const at::Tensor& a, const at::Tensor& b);
 
 }  // namespace stagecraft

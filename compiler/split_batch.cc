@@ -29,7 +29,7 @@ void check_batch_tensor(const at::Tensor& tensor, std::string_view what, std::si
   }
 }
 
-/// Part `m` of so many rows, of a tensor that is split.
+/// Returns part `m` of a tensor that is split into parts of `rows` rows.
 at::Tensor rows_of_part(const at::Tensor& tensor, std::int64_t rows, std::size_t m) {
   return tensor.narrow(0, static_cast<std::int64_t>(m) * rows, rows);
 }

@@ -1,11 +1,10 @@
-/// spread: calls a module or function with tensors whose number is known only when the program
-/// runs.
+/// spread calls a module or function with tensors whose number is known only when the program runs.
 ///
 /// For each number up to eight the compiler finds out whether the callee can be called with so many
 /// tensors: as lvalues (Tensor, const Tensor&, Tensor&, std::optional<Tensor>) or else as rvalues
-/// (Tensor&&). Overloads, templates and default arguments are thus resolved by the call itself.
-/// Where a number does not fit, all tensors go as one list, if the callee takes one, or into the
-/// structures that its forward takes (structured_call.h).
+/// (Tensor&&). The call itself thus resolves overloads, templates and default arguments. If a
+/// number does not fit, all tensors go as one list, if the callee takes one, or into the structures
+/// that its forward takes (structured_call.h).
 #pragma once
 
 #include <array>
@@ -24,11 +23,12 @@ namespace stagecraft::internal {
 
 inline constexpr std::size_t kMostArguments = 8;
 
-/// Which numbers of tensors a callee takes.
+/// TakenNumbers says how many tensors a callee can take.
 struct TakenNumbers {
   std::array<bool, kMostArguments + 1> one_by_one{};
-  bool as_list = false;     ///< any number
-  bool structured = false;  ///< as many as its structures say, which is known only in the call
+  bool as_list = false;     ///< takes any number
+  bool structured = false;  ///< takes as many as its structures need, which is known only in the
+                            ///< call
 
   [[nodiscard]] constexpr bool takes(std::size_t number) const {
     return as_list || structured || (number < one_by_one.size() && one_by_one[number]);
@@ -42,7 +42,7 @@ struct TakenNumbers {
   }
 };
 
-/// "1 or 2 tensors", for messages.
+/// Returns "1 or 2 tensors", for messages.
 [[nodiscard]] std::string to_string(const TakenNumbers& taken);
 
 template <std::size_t>
@@ -50,8 +50,8 @@ using Lvalue = at::Tensor&;
 template <std::size_t>
 using Rvalue = at::Tensor&&;
 
-/// Whether the callee can be called with `Args`, and `Take` with what it returns (with nothing, if
-/// that is void).
+/// Returns whether the callee can be called with `Args`, and `Take` with its result (with nothing,
+/// if that is void).
 template <class Callee, class Take, class... Args>
 consteval bool fits() {
   if constexpr (Callable<Callee, Args...>) {
@@ -79,7 +79,7 @@ template <class Callee, class Take, std::size_t... N>
 consteval TakenNumbers find_taken(std::index_sequence<N...>) {
   TakenNumbers taken{
       .one_by_one = {false, fits_number<Callee, Take>(std::make_index_sequence<N + 1>())...}};
-  // A template that takes tensors is not asked about lists: its body may not compile with one.
+  // Do not try lists with a template that takes tensors: its body may not compile with one.
   if constexpr (kOneSignature<Callee> ||
                 !(fits_number<Callee, Take>(std::make_index_sequence<N + 1>()) || ...)) {
     taken.as_list = fits<Callee, Take, std::vector<at::Tensor>&>() ||
@@ -107,13 +107,13 @@ auto call_with_list(Callee& callee, std::vector<at::Tensor>& tensors) {
   }
 }
 
-/// Which numbers of tensors `Callee` takes. `Take` is a function object for what it returns: a call
-/// whose result it cannot be given does not count.
+/// kTaken says how many tensors `Callee` takes. `Take` is a function object for the result: a call
+/// does not count if `Take` cannot take its result.
 template <class Callee, class Take>
 inline constexpr TakenNumbers kTaken =
     find_taken<Callee, Take>(std::make_index_sequence<kMostArguments>());
 
-/// Returns what `Take` makes of callee(tensors...). `names`: of the tensors, where they have some.
+/// Returns Take(callee(tensors...)). `names`: the names of the tensors, if they have some.
 /// Requires: kTaken<Callee, Take>.takes(tensors.size()).
 /// Errors: UsageArgument for another number of tensors than the callee's structures take.
 template <class Take, class Callee>

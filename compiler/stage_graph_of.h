@@ -1,5 +1,5 @@
-/// stage_graph_of: the stages of a partition as the scheduler sees them: who feeds whom, what has a
-/// backward, which parameters are tied. Used by whoever compiles.
+/// stage_graph_of gives the scheduler's view of a partition: the stages, the edges between them,
+/// which have a backward, which parameters are tied. All compiling code uses it.
 #pragma once
 
 #include "stagecraft/compiler/partition.h"

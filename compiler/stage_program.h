@@ -1,15 +1,16 @@
-/// StageProgram: what one stage computes for one microbatch, as data that stands by itself: nothing
-/// in it points into the graph of the whole model.
+/// StageProgram is the computation of one stage for one microbatch, as data that stands by itself:
+/// nothing in it points into the graph of the whole model.
 ///
-/// Made by partition, run by the executor (and by compile, which checks and measures). A row of
-/// chunks, one unless it was cut (chunks.h): autograd ends at their borders, a backward runs over
-/// them in reverse. Some are recomputed (recompute.h). Values keep the ids of the whole graph.
-/// Weights are no part of it: it says what they are called and look like.
+/// partition makes it; the executor runs it, and so does compile, which checks and measures. It is
+/// a row of chunks, one unless it was cut (chunks.h): autograd ends at their borders, and a
+/// backward runs over them in reverse. Some chunks are recomputed (recompute.h). Values keep the
+/// ids of the whole graph. Weights are not part of it: it holds their names and shapes.
 ///
-/// SP-1: what crosses is made contiguous by its producer, in the order of memory (memory_order.h),
-///       so every transport hands over the same strides, and the value has its order at both ends.
-/// SP-2: every stage program that uses a parameter has it; one of them counts it. Where it trains,
-///       it trains in all of them, though the gradient reach it in one alone (compiler/ties.h).
+/// SP-1: the producer makes a value that crosses contiguous, in the order of memory
+///       (memory_order.h), so every transport delivers the same strides, and the value has its
+///       order at both ends.
+/// SP-2: every stage program that uses a parameter has it; one of them counts it. If it trains, it
+///       trains in all of them, even if the gradient reaches it in only one (compiler/ties.h).
 /// SP-3: every value that its operators, inputs and outputs name is in `values`.
 #pragma once
 
@@ -25,16 +26,16 @@ namespace stagecraft {
 struct StageInput {
   enum class Source : std::uint8_t { Model, Label, Stage };
   Source source = Source::Model;
-  int position = 0;  ///< which model input or label; unused for Source::Stage
+  int position = 0;  ///< the number of the model input or label; unused for Source::Stage
   ValueId value;
   StageId from;                ///< the producing stage, for Source::Stage
   bool owes_gradient = false;  ///< this stage sends the value's gradient back
 };
 
-/// A value that other stages read.
+/// StageOutput is a value that other stages read.
 struct StageOutput {
   ValueId value;
-  std::vector<StageId> consumers;   ///< in the order in which they are created, earliest first
+  std::vector<StageId> consumers;   ///< in the order of their creation, earliest first
   std::vector<bool> gradient_from;  ///< per consumer: it sends a gradient back
 };
 
@@ -43,7 +44,7 @@ struct StageParameter {
   ValueId value;
   int position = 0;      ///< in the model
   bool trained = false;  ///< a gradient reaches it, here or in another stage
-  bool counted = true;   ///< in the gradient's norm: by the first stage that uses it
+  bool counted = true;   ///< in the gradient's norm; true in the first stage that uses it
 };
 
 struct StageBuffer {
@@ -59,19 +60,19 @@ struct StageConstant {
   at::Tensor tensor;
 };
 
-/// A part of a stage between two borders of autograd.
+/// Chunk is a part of a stage between two borders of autograd.
 struct Chunk {
   std::vector<Node> nodes;
-  std::vector<ValueId> inputs;      ///< inputs of the stage and what earlier chunks made
-  std::vector<ValueId> outputs;     ///< what later chunks or other stages read
-  bool recompute = false;           ///< its forward keeps its inputs alone, and runs again
-  std::int64_t replayed_bytes = 0;  ///< what that leaves for the backward, as measured
+  std::vector<ValueId> inputs;      ///< inputs of the stage and values of earlier chunks
+  std::vector<ValueId> outputs;     ///< values that later chunks or other stages read
+  bool recompute = false;           ///< its forward keeps only its inputs, and runs again
+  std::int64_t replayed_bytes = 0;  ///< bytes that the replay leaves for the backward, as measured
 };
 
 struct StageProgram {
   StageId id;
   std::string name;
-  int replica = 0;  ///< which copy of the pipeline it belongs to
+  int replica = 0;  ///< the copy of the pipeline that it belongs to
   std::vector<Chunk> chunks;
   std::vector<StageInput> inputs;
   std::vector<StageOutput> outputs;
@@ -79,8 +80,9 @@ struct StageProgram {
   std::vector<StageBuffer> buffers;        ///< likewise
   std::vector<StageConstant> constants;
   std::map<ValueId, Value> values;      ///< `hooks` counts the attachments below
-  std::vector<Attachment> attachments;  ///< of this process alone; as are what nodes call by number
-  ValueId loss = kNoValue;              ///< where this stage computes it
+  std::vector<Attachment> attachments;  ///< valid in this process alone, like the attachments that
+                                        ///< nodes call by number
+  ValueId loss = kNoValue;              ///< set if this stage computes it
   // Measured on one microbatch when compiled, in bytes.
   std::int64_t saved_bytes = 0;      ///< kept from forward until backward
   std::int64_t transient_bytes = 0;  ///< forward's peak above what it keeps
@@ -89,13 +91,13 @@ struct StageProgram {
   [[nodiscard]] bool trains() const;
   [[nodiscard]] std::size_t operator_count() const;
   [[nodiscard]] bool recomputes() const;
-  /// What recomputing holds in bytes: of one chunk after the other, as in a whole backward, and of
-  /// all, as from its input half to its weight half.
+  /// Return the bytes that recomputing holds: for one chunk after the other, as in a whole
+  /// backward, and for all chunks, as from the backward's input half to its weight half.
   [[nodiscard]] std::int64_t largest_replay() const;
   [[nodiscard]] std::int64_t replayed_bytes() const;
 };
 
-/// Bytes of a stage's parameters.
+/// Returns the bytes of a stage's parameters.
 [[nodiscard]] std::int64_t weight_bytes(const StageProgram& stage);
 
 template <class V>

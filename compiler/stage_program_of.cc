@@ -8,7 +8,7 @@
 namespace stagecraft {
 namespace {
 
-/// Those that a copy has: the tensor's own where it is dense.
+/// Returns the strides that a copy has: the tensor's own if it is dense.
 std::vector<std::int64_t> strides_of(const at::Tensor& tensor) {
   if (tensor.is_non_overlapping_and_dense()) {
     return tensor.strides().vec();
@@ -69,7 +69,7 @@ class Completion {
     stage_.values.emplace(id, std::move(value));
   }
 
-  /// The stage's number of one of the graph's attachments.
+  /// Returns the stage's number for one of the graph's attachments.
   int attachment(int of_graph) {
     const auto [entry, added] =
         attachments_.try_emplace(of_graph, static_cast<int>(stage_.attachments.size()));
@@ -79,8 +79,8 @@ class Completion {
     return entry->second;
   }
 
-  /// In the order of the values, which is the model's: parameters and buffers are made before all
-  /// others.
+  /// Takes the state in the order of the values. That is the model's order, since parameters and
+  /// buffers are made before all other values.
   void take_state() {
     for (const auto& [id, value] : stage_.values) {
       const auto position = static_cast<std::size_t>(value.position);

@@ -1,12 +1,12 @@
-/// structured_call: calls a forward that takes more than tensors: tuples, pairs, arrays, optionals,
-/// vectors, std::map from std::string, plain structs, types of the user's (TensorsOf), nested as
-/// they may be, and any number of parameters of these.
+/// structured_call calls a forward that takes more than tensors: tuples, pairs, arrays, optionals,
+/// vectors, std::map from std::string, plain structs, types of the user's (TensorsOf), nested in
+/// any way, and any number of parameters of these types.
 ///
 /// SN-1: tensors are handed out in the order in which the parameters are written. An optional is
-///       there when tensors are left; a vector and a map take all that are left, a map under their
+///       set if tensors are left. A vector takes all that are left; a map does so too, under their
 ///       names (sc::named).
 ///
-/// The parameters are those of the one forward: an overloaded one or a template does not tell them.
+/// The parameters are read from the type of forward, so it must not be overloaded or a template.
 #pragma once
 
 #include <array>
@@ -83,7 +83,7 @@ consteval bool can_be_made() {
 template <class T>
 T made_of(TensorReader& in);
 
-/// Braces make the parts from left to right (keeps SN-1).
+/// Makes the parts from left to right, since braces evaluate in that order (keeps SN-1).
 template <class T, class Parts, std::size_t... I>
 T made_of_parts(TensorReader& in, std::index_sequence<I...>) {
   return T{internal::made_of<std::remove_cvref_t<std::tuple_element_t<I, Parts>>>(in)...};
@@ -141,7 +141,7 @@ consteval bool structures_fit(TypeList<A...>) {
   }
 }
 
-/// Whether forward takes structures of tensors, and `Take` what it returns.
+/// Returns whether forward takes structures of tensors, and `Take` its result.
 template <class Callee, class Take>
 consteval bool takes_structures() {
   if constexpr (OneForward<Callee>) {

@@ -41,14 +41,14 @@ struct HookNode : AutogradNode {
 }
 
 bool is_hook_of_tensor(const torch::autograd::FunctionPreHook& hook) {
-  // By name: LibTorch does not export the type's own description.
+  // Compare names, because LibTorch does not export the type's typeid.
   return c10::demangle(typeid(hook).name()) == "torch::autograd::CppFunctionTensorPreHook";
 }
 
 TensorHooks::Calls calls_in(const torch::autograd::hooks_list& list) {
   TensorHooks::Calls calls;
   for (const auto& call : list) {
-    if (call) {  // empty where it was removed
+    if (call) {  // empty if it was removed
       calls.push_back(call);
     }
   }

@@ -1,11 +1,11 @@
-/// TensorHooks: what the user's program registered on one tensor (`tensor.register_hook(fn)`), to
-/// be called in replays.
+/// TensorHooks holds the functions that the user's program registered on one tensor
+/// (`tensor.register_hook(fn)`), to be called in replays.
 ///
-/// Found by capture on intermediate values and on parameters, called by whoever runs a backward, on
-/// that thread.
-/// TH-1: a value's hooks are a node of their own right behind the one that made it, so that they
-///       see its whole gradient and run once, however the backward is split.
-/// TH-2: exists in this process alone: hooks are code of the user's.
+/// Capture finds them on intermediate values and on parameters. The code that runs a backward calls
+/// them, on its thread.
+/// TH-1: a value's hooks are a node of their own right behind the one that made the value, so that
+///       they see its whole gradient and run once, even if the backward is split.
+/// TH-2: they exist in this process alone, since hooks are code of the user's.
 #pragma once
 
 #include <functional>
@@ -24,10 +24,10 @@ class TensorHooks {
 
   TensorHooks(std::string name, Calls calls) : name_(std::move(name)), calls_(std::move(calls)) {}
 
-  /// "2 hooks on w:a.weight"
+  /// Returns "2 hooks on w:a.weight".
   [[nodiscard]] const std::string& name() const { return name_; }
 
-  /// The gradient after all hooks; one that returns nothing leaves it as it is.
+  /// Returns the gradient after all hooks. A hook that returns nothing leaves it unchanged.
   [[nodiscard]] at::Tensor call(at::Tensor gradient) const;
 
  private:
@@ -35,20 +35,21 @@ class TensorHooks {
   Calls calls_;
 };
 
-/// Returns the same values with `hooks` on their gradient; `tensor` itself where it has none.
+/// Returns the same values with `hooks` on their gradient; `tensor` itself if it has no gradient.
 [[nodiscard]] at::Tensor with_hooks(const at::Tensor& tensor,
                                     std::shared_ptr<const TensorHooks> hooks);
 
-/// The hooks of one tensor of a run.
+/// FoundHooks holds the hooks of one tensor of a run.
 struct FoundHooks {
-  /// The node that made the tensor, and which of its results it is; or a leaf's accumulator.
+  /// The node that made the tensor and the number of the tensor among its results; for a leaf, its
+  /// accumulator.
   torch::autograd::Edge of;
   TensorHooks::Calls calls;
 };
 
-/// Every hook that a backward from `loss` would call.
-/// Errors: CompileCapture for a hook that is on a node instead of a tensor, or comes behind the
-/// accumulation.
+/// Returns every hook that a backward from `loss` would call.
+/// Errors: CompileCapture for a hook that is on a node instead of a tensor, or that runs after the
+///         accumulation.
 [[nodiscard]] std::vector<FoundHooks> find_hooks(const at::Tensor& loss);
 
 }  // namespace stagecraft

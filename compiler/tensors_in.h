@@ -1,10 +1,10 @@
-/// tensors_in: what a module returns, as a list of tensors.
+/// tensors_in converts the result of a module into a list of tensors.
 ///
-/// Taken apart are tensors, optionals, tuples, pairs, arrays, vectors and other ranges, maps by
-/// their keys, plain structs (aggregates without a base class) of up to eight members, and types of
-/// the user's (TensorsOf); each part may again be one of these.
+/// It takes apart tensors, optionals, tuples, pairs, arrays, vectors and other ranges, maps (by
+/// keys), plain structs (aggregates without a base class) of up to eight members, and types of the
+/// user's (TensorsOf). Each part may again be one of these.
 ///
-/// TI-1: tensors stand in the order in which they are written; one that is absent (undefined, or an
+/// TI-1: tensors are in the order in which they are written. An absent tensor (undefined, or an
 ///       empty optional) is left out.
 #pragma once
 
@@ -22,12 +22,12 @@
 
 namespace stagecraft::internal {
 
-/// Initializes the first base class of T, and no member.
+/// FirstBase initializes the first base class of T, and no member.
 template <class T>
 struct FirstBase {
   template <class B>
   requires(std::is_base_of_v<B, T> && !std::same_as<B, T>) operator B()
-      const;  // NOLINT(google-explicit-constructor): it is asked whether it converts
+      const;  // NOLINT(google-explicit-constructor): PlainStruct tests the conversion
 };
 
 template <class T>
@@ -36,8 +36,8 @@ concept PlainStruct =
   T{FirstBase<T>{}};
 };
 
-/// How many members a plain struct has: as many as can be given a `{}`. 0 for more than eight, or
-/// one without default.
+/// Returns how many members a plain struct has: as many as can be given a `{}`. Returns 0 for more
+/// than eight members, or if one has no default.
 template <class T>
 consteval std::size_t member_count() {
   // clang-format off
@@ -54,7 +54,7 @@ consteval std::size_t member_count() {
   // clang-format on
 }
 
-/// References to the members of a plain struct; an empty tuple where they cannot be had.
+/// Returns references to the members of a plain struct; an empty tuple if member_count is 0.
 template <class T>
 auto members_of(const T& value) {
   constexpr std::size_t kCount = member_count<T>();
@@ -88,7 +88,8 @@ concept Range = requires(const T& value) {
   std::end(value);
 };
 
-/// In the order of its keys; that of an unordered map would be another in every process.
+/// OrderedMap matches maps with an order of keys. That of an unordered map would differ between
+/// processes.
 template <class T>
 concept OrderedMap = Range<T> && requires {
   typename T::key_compare;
@@ -160,11 +161,11 @@ void append(std::vector<at::Tensor>& all, const T& value) {
   }
 }
 
-/// What `tensors_in` takes apart.
+/// MadeOfTensors matches the types that `tensors_in` takes apart.
 template <class T>
 concept MadeOfTensors = is_made_of_tensors<T>();
 
-/// Returns the tensors of `value`, as TI-1 says.
+/// Returns the tensors of `value`. Keeps TI-1.
 template <MadeOfTensors T>
 [[nodiscard]] std::vector<at::Tensor> tensors_in(const T& value) {
   std::vector<at::Tensor> all;

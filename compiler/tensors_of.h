@@ -1,6 +1,6 @@
-/// TensorsOf: how a type of yours is made of tensors, and taken apart into them: what a module's
-/// forward may take and return beyond the types that are known anyway (structured_call.h,
-/// tensors_in.h).
+/// TensorsOf says how to make a type of yours from tensors, and how to take it apart into them. It
+/// extends the types that a module's forward may take and return beyond those that are known anyway
+/// (structured_call.h, tensors_in.h).
 ///
 ///   template <>
 ///   struct stagecraft::TensorsOf<Ragged> {
@@ -18,21 +18,22 @@
 
 namespace stagecraft {
 
-/// The tensors of a microbatch, handed out in the order of the batch to whatever forward takes.
+/// TensorReader hands out the tensors of a microbatch, in the order of the batch, to the arguments
+/// of forward.
 class TensorReader {
  public:
-  /// `names`: of each tensor, empty for one that has none; no list: none has.
+  /// `names`: of each tensor, empty for one without a name. Without the list no tensor has a name.
   explicit TensorReader(std::vector<at::Tensor> tensors, std::vector<std::string> names = {});
 
   [[nodiscard]] bool done() const { return next_ == tensors_.size(); }
 
-  /// Errors: UsageArgument when there is none left.
+  /// Errors: UsageArgument if none is left.
   [[nodiscard]] at::Tensor next();
 
-  /// The name of the one that comes next. Errors: UsageArgument when it has none.
+  /// Returns the name of the next tensor. Errors: UsageArgument if it has none.
   [[nodiscard]] std::string next_name() const;
 
-  /// Errors: UsageArgument when some are left.
+  /// Errors: UsageArgument if some are left.
   void require_done() const;
 
  private:
@@ -41,8 +42,8 @@ class TensorReader {
   std::size_t next_ = 0;
 };
 
-/// The one customisation point: specialise it with `make` for what forward takes, with `list` for
-/// what it returns, or with both.
+/// TensorsOf is the one customization point. Specialize it with `make` for types that forward
+/// takes, with `list` for types that it returns, or with both.
 template <class T>
 struct TensorsOf {};
 

@@ -8,7 +8,7 @@
 namespace stagecraft {
 namespace {
 
-/// What a new thread begins with.
+/// Returns the count with which a new thread begins.
 int count_of_new_threads() {
   int count = 1;
   std::thread([&] { count = at::get_num_threads(); }).join();
@@ -18,12 +18,12 @@ int count_of_new_threads() {
 }  // namespace
 
 void set_own_thread_count(int count) {
-  // LibTorch gives a thread the common count when it first asks for its own, so that has to be over
-  // before.
+  // LibTorch gives a thread the common count when it first asks for its own, so ask before changing
+  // it.
   if (at::get_num_threads() == count) {
     return;
   }
-  static std::mutex one_at_a_time;  // between the two changes the common count is wrong
+  static std::mutex one_at_a_time;  // the common count is wrong between the two changes
   const std::scoped_lock lock(one_at_a_time);
   const int common = count_of_new_threads();
   at::set_num_threads(count);

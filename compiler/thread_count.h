@@ -1,9 +1,10 @@
-/// thread_count: how many threads LibTorch uses inside one operator, for one thread of the program.
+/// thread_count sets how many threads LibTorch uses inside one operator, for one thread of the
+/// program.
 ///
-/// Every thread that runs a parallel operator gets a pool of helpers that lives as long as it does.
-/// Helpers of all pools wait by spinning until together they outnumber the processors; then they
-/// sleep, and each operator pays for waking them. So no thread but a worker's may be left with a
-/// pool: what runs on the caller's thread runs alone.
+/// Every thread that runs a parallel operator gets a pool of helper threads that lives as long as
+/// the thread. Helpers of all pools wait by spinning until together they outnumber the processors.
+/// Then they sleep, and each operator pays for waking them. Only workers' threads may therefore
+/// keep a pool. Work on the caller's thread runs on that thread alone.
 ///
 /// TC-1: the counts of other threads, and of threads made later, stay as they were, although
 ///       at::set_num_threads changes the latter for the whole process.
@@ -13,16 +14,16 @@
 
 namespace stagecraft {
 
-/// Sets the calling thread's count. Cost: 0.1 ms; for the beginning of a thread.
+/// Sets the calling thread's count. Call it at the beginning of a thread. Cost: 0.1 ms.
 void set_own_thread_count(int count);
 
-/// Called before threads are made that use operators. In a child of fork() LibTorch makes its pool
-/// anew for whoever asks first, and of two that ask at once one fails; so this asks before them.
-/// Cost: 0.1 ms.
+/// Call this before making threads that use operators. In a child of fork() LibTorch makes its pool
+/// anew for the first thread that asks, and if two threads ask at once one of them fails. This
+/// function asks before them. Cost: 0.1 ms.
 void expect_threads();
 
-/// Returns what `work` returns, done on a thread of its own with that count: the caller's is left
-/// without helpers.
+/// Runs `work` on a thread of its own with that count and returns its result. The caller's thread
+/// gets no helpers.
 template <class Work>
 auto on_own_thread(int count, Work&& work) {
   return std::async(std::launch::async,
@@ -33,7 +34,8 @@ auto on_own_thread(int count, Work&& work) {
       .get();
 }
 
-/// While one lives, operators of the calling thread run on it alone, so no pool comes to be.
+/// SingleThreaded makes operators run on the calling thread alone while it lives, so that no pool
+/// is made.
 class SingleThreaded {
  public:
   SingleThreaded();

@@ -1,8 +1,8 @@
-/// Ties: parameters that several stages use (SP-2). Every such stage has a copy and a part of the
-/// gradient; before the vote the parts become one gradient, and so the copies keep the same bits.
+/// Ties are parameters that several stages use (SP-2). Every such stage has a copy and a part of
+/// the gradient. Before the vote the parts become one gradient, so the copies keep the same bits.
 ///
-/// compile asks which parameters these are, the training DAG and the reference which of them have
-/// parts to add.
+/// compile finds these parameters. The training DAG and the reference find which of them have parts
+/// to add.
 #pragma once
 
 #include <vector>
@@ -14,15 +14,15 @@
 
 namespace stagecraft {
 
-/// Keeps SP-2, once `trained` says where a gradient arrives.
+/// Keeps SP-2. Called when `trained` says where a gradient arrives.
 void train_together(Partition& partition);
 
-/// The parameters of several stages, in the model's order. All are summed where they train, so V33
-/// has nothing to say of them.
+/// Returns the parameters of several stages, in the model's order. All of them are summed if they
+/// train, so V33 never rejects them.
 [[nodiscard]] std::vector<TiedParameter> tied_parameters(const Partition& partition);
 
-/// Those that train, for each replica: one tie for all that the same stages use with one dtype.
-/// Their ranks are left empty.
+/// Returns the ties that train, for each replica: one tie for all parameters that the same stages
+/// use with one dtype. Their ranks are left empty.
 [[nodiscard]] std::vector<Tie> ties_of(const CompiledProgram& program);
 
 }  // namespace stagecraft

@@ -17,7 +17,7 @@ std::string missing(const std::vector<T>& here, const std::vector<T>& there) {
   return {};
 }
 
-/// Parameters or buffers.
+/// Compares the parameters or the buffers of two stages.
 template <class T>
 std::string other_tensors(const std::vector<T>& program,
                           const std::vector<T>& stage,

@@ -1,10 +1,11 @@
-/// Variant: what a program's stages compute for microbatches of another shape than that of the
-/// example batch, or that lie in memory in another order.
+/// Variant holds the computations of a program's stages for microbatches of another shape, or of
+/// another order in memory, than those of the example batch.
 ///
-/// Made by Variants, when a step meets a shape for the first time; run by executors and by the
-/// reference, on the parameters and buffers of the program. Immutable.
+/// Variants makes it when a step meets a shape for the first time. Executors and the reference run
+/// it on the program's parameters and buffers. It is immutable.
 /// VT-1: a variant fits the program: stage by stage it has the same parameters and buffers, and
-///       inputs and outputs that mean the same, in the same order. So the program's lists run it.
+///       inputs and outputs with the same meaning, in the same order. The program's lists can
+///       therefore run it.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +24,12 @@ struct Variant {
   std::vector<StageProgram> stages;        ///< by id
 };
 
-/// What keeps `stage` from being run in the place of `program` (VT-1), as a sentence without its
-/// subject: "has no parameter head.bias any more". Empty: nothing.
+/// Returns why `stage` cannot be run in the place of `program` (VT-1), as a sentence without its
+/// subject: "has no parameter head.bias any more". Empty if it can.
 [[nodiscard]] std::string misfit(const StageProgram& program, const StageProgram& stage);
 
-/// Likewise of a stage that evaluates on the parameters and buffers of `program`: it may lack some
-/// of them, and trains none.
+/// Does the same for a stage that evaluates on the parameters and buffers of `program`: it may lack
+/// some of them, and trains none.
 [[nodiscard]] std::string misfit_of_evaluation(const StageProgram& program,
                                                const StageProgram& stage);
 

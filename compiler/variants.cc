@@ -44,7 +44,7 @@ std::string shape_text(const std::vector<BatchSlice>& inputs,
                         : shapes_text(inputs) + " with labels " + shapes_text(labels);
 }
 
-/// FNV-1a.
+/// Digest computes an FNV-1a hash.
 class Digest {
  public:
   void add(std::uint64_t word) {
@@ -80,8 +80,9 @@ std::uint64_t random_of(const std::vector<BatchSlice>& inputs,
   return digest.value();
 }
 
-/// Puts the inputs of each stage into the order of the program's: capture may have met them in
-/// another one. A value that another stage makes is known by its place among that stage's outputs.
+/// Puts the inputs of each stage into the order of the program's, since capture may have met them
+/// in another one. A value that another stage makes is identified by its place among that stage's
+/// outputs.
 void order_inputs(const std::vector<StageProgram>& model, std::vector<StageProgram>& stages) {
   const auto place_of = [](const std::vector<StageProgram>& all, const StageInput& input) {
     if (input.source != StageInput::Source::Stage) {
@@ -100,13 +101,14 @@ void order_inputs(const std::vector<StageProgram>& model, std::vector<StageProgr
         }
       }
     }
-    if (ordered.size() == stages[s].inputs.size()) {  // misfit() tells where it is not
+    if (ordered.size() == stages[s].inputs.size()) {  // otherwise misfit() reports it
       stages[s].inputs = std::move(ordered);
     }
   }
 }
 
-/// What a shape is captured in: not what the caller of step() happens to have on.
+/// CaptureScope sets the state in which a shape is captured, independent of the state that the
+/// caller of step() has set.
 class CaptureScope {
  public:
   explicit CaptureScope(const CompiledProgram& model) { AutocastGuard::set(model.autocast); }
@@ -117,7 +119,7 @@ class CaptureScope {
   const AutocastGuard before_;
 };
 
-/// The first `size` microbatches as one, and what that looks like.
+/// Joins the first `size` microbatches into one; returns its slices and its tensors.
 std::pair<std::vector<BatchSlice>, Tensors> joined(std::vector<BatchSlice> slices,
                                                    const std::vector<Tensors>& microbatches,
                                                    int size) {
@@ -142,7 +144,7 @@ std::pair<std::vector<BatchSlice>, Tensors> joined(std::vector<BatchSlice> slice
                           what));
 }
 
-/// The stages of the model, as a graph of another shape has them.
+/// Divides a graph of another shape into the stages of the model.
 Partition stages_like(const CompiledProgram& model, const Graph& graph) {
   const LikeCut cut = cut_like(graph, model);
   if (!cut.misfit.empty()) {

@@ -1,14 +1,15 @@
-/// Variants: the shapes of microbatches that a program was captured for, beside that of its example
-/// batch. The order of dimensions in memory is part of a shape: operators choose kernels by it, and
-/// capture records a view or a copy by it.
+/// Variants holds the captures of a program for further shapes of microbatches, beside that of its
+/// example batch. The order of dimensions in memory is part of a shape, since operators choose
+/// kernels by it, and capture records a view or a copy depending on it.
 ///
-/// Held by the Program and all copies of it; asked by parts_of, for every microbatch of another
-/// shape. The module is run on the caller's thread, in the modes that it was compiled in, with its
-/// weights and buffers as they are: what it computes is recorded, not what comes out of it, so
-/// weights that have changed since make no difference. Training uses those of the trainer (PR-1).
-/// VC-1: a shape is captured once, however many trainers and threads ask for it; one that cannot be
-///       leaves everything as it was.
-/// VC-2: what follows from a shape depends on nothing else: not on which shapes came before.
+/// The Program and all its copies hold it; parts_of calls it for every microbatch of another shape.
+/// The module runs on the caller's thread, in the modes that it was compiled in, with its present
+/// weights and buffers. Capture records the operators, not their results, so later changes of the
+/// weights make no difference. Training uses the trainer's weights (PR-1).
+/// VC-1: a shape is captured once, however many trainers and threads ask for it. A shape that
+///       cannot be captured leaves everything as it was.
+/// VC-2: the variant for a shape depends on nothing else, in particular not on the shapes that came
+///       before.
 #pragma once
 
 #include <cstdint>
@@ -24,39 +25,40 @@ namespace stagecraft {
 
 class Variants {
  public:
-  /// The example batch by its microbatches.
+  /// The microbatches of the example batch.
   struct Example {
     std::vector<Tensors> inputs, labels;
   };
 
-  /// `model`: the program itself. `most` shapes in all, its own among them.
-  /// `example`: the microbatches of the example batch; null where there are none to be had.
+  /// `model`: the program itself. `most`: the limit for all shapes, including the program's own.
+  /// `example`: the microbatches of the example batch; null if there are none.
   Variants(std::shared_ptr<const CompiledProgram> model,
            ModuleSource source,
            int most,
            std::shared_ptr<const Example> example = nullptr);
 
-  /// The variant for microbatches that look like this one; null for the program itself.
-  /// Errors: CompileShape for one shape too many, for a module that is gone or cannot be captured
-  ///         anew, and where what was captured does not fit the program (VT-1); UsageArgument when
+  /// Returns the variant for microbatches of this form; null for the program itself.
+  /// Errors: CompileShape for one shape too many, for a module that no longer exists or cannot be
+  ///         captured anew, and if the capture does not fit the program (VT-1); UsageArgument if
   ///         the module has changed.
-  /// Cost: for a new shape that of compile, copies of weights aside.
+  /// Cost: for a new shape that of compile, except copies of weights.
   [[nodiscard]] std::shared_ptr<const Variant> of(const std::vector<BatchSlice>& inputs,
                                                   const std::vector<BatchSlice>& labels,
                                                   const Tensors& input_part,
                                                   const Tensors& label_part);
 
-  /// The module captured anew on one microbatch of any shape, uncut; it is no variant after that.
-  /// Its parameters and buffers are the module's own.
-  /// Errors: CompileShape for a module that is gone or cannot be captured for another shape;
-  ///         UsageArgument when the module has changed.
+  /// Captures the module on one microbatch of any shape and returns the uncut graph, which is not
+  /// kept as a variant. Its parameters and buffers are the module's own.
+  /// Errors: CompileShape for a module that no longer exists or cannot be captured for another
+  ///         shape; UsageArgument if the module has changed.
   [[nodiscard]] Graph graph_of(const Tensors& inputs, const Tensors& labels) const;
 
-  /// The variant for microbatches of `size` of the example batch's, all in one; captured with its
-  /// first. Null for size 1. Requires: the example batch has as many. Errors, cost: likewise.
+  /// Returns the variant for microbatches that join `size` microbatches of the example batch;
+  /// captures it on the first ones. Null for size 1. Requires: the example batch has as many.
+  /// Errors, cost: likewise.
   [[nodiscard]] std::shared_ptr<const Variant> of_size(int size);
 
-  /// How many shapes there are by now.
+  /// Returns how many shapes there are so far.
   [[nodiscard]] int count() const;
 
  private:

@@ -16,17 +16,18 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 48U;  ///< of one value; sums do not overflow
+/// The most bytes of one value. Sums of several values do not overflow.
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 48U;
 constexpr std::size_t kMostDimensions = 64;
 
-/// The type of an argument, or of what it holds if it may be absent.
+/// Returns the type of an argument, or of its value if it may be absent.
 const c10::Type& without_optional(const c10::Type& type) {
   return type.kind() == c10::TypeKind::OptionalType
              ? *type.expectRef<c10::OptionalType>().getElementType()
              : type;
 }
 
-/// Whether an operator takes the operand where its schema has the argument.
+/// Fits decides whether an operator takes an operand for an argument of its schema.
 class Fits {
  public:
   explicit Fits(const c10::Argument& argument)
@@ -93,7 +94,7 @@ class StageCheck {
     check_state();
     check_borders();
     check_made();
-    if (faults_.empty()) {  // what follows looks values up
+    if (faults_.empty()) {  // the checks below look values up
       check_facts();
     }
     return std::move(faults_);
@@ -158,7 +159,7 @@ class StageCheck {
     if (!in_range(stage_.saved_bytes) || !in_range(stage_.transient_bytes)) {
       fault("its measured bytes, {} and {}, are none", stage_.saved_bytes, stage_.transient_bytes);
     }
-    std::int64_t room = kMostBytes;  // for all of them: their sum overflows nowhere
+    std::int64_t room = kMostBytes;  // for all chunks together, so that their sum does not overflow
     for (const Chunk& chunk : stage_.chunks) {
       if (chunk.replayed_bytes < 0 || chunk.replayed_bytes > room ||
           (chunk.replayed_bytes > 0 && !chunk.recompute)) {
@@ -209,7 +210,7 @@ class StageCheck {
     }
   }
 
-  /// Every chunk reads what is there when it does.
+  /// Checks that every value that a chunk reads exists by then.
   void check_made() {
     std::set<ValueId> passed_on;  // by earlier chunks
     for (const Chunk& chunk : stage_.chunks) {
@@ -256,7 +257,8 @@ class StageCheck {
     node.function == kNoAttachment ? check_operator(node) : check_function(node);
   }
 
-  /// Those that are absent too, where nothing may be.
+  /// Returns all values that the node reads, and kNoValue if an element of a list is absent where
+  /// none may be.
   static std::vector<ValueId> all_reads(const Node& node) {
     std::vector<ValueId> reads = reads_of(node);
     for (const Operand& operand : node.operands) {
@@ -312,7 +314,7 @@ class StageCheck {
     check_results(node, op->schema().returns());
   }
 
-  /// How many tensors a list has, only its run says.
+  /// Checks the number of results. The length of a list is known only in a run.
   void check_results(const Node& node, const std::vector<c10::Argument>& returns) {
     const auto of_kind = [&](c10::TypeKind kind) {
       return std::ranges::count_if(returns, [&](const c10::Argument& r) {
@@ -332,7 +334,7 @@ class StageCheck {
     }
   }
 
-  /// What is trained, kept or sent back is of a type and form that can be.
+  /// Checks that values that are trained, kept or sent back have a type and form for it.
   void check_facts() {
     const auto differentiable = [](const Value& value) {
       return c10::isFloatingType(value.dtype) || c10::isComplexType(value.dtype);

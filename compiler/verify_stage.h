@@ -1,12 +1,12 @@
-/// verify: whether a stage program can be bound and run without a look at anything that is not
-/// there, whoever made it.
+/// verify checks that a stage program from any source can be bound and run without access to
+/// anything that is not there.
 ///
-/// Asked of programs that came from elsewhere: those that partition makes keep all of it.
-/// SV-1: what is sound here makes no interpreter, executor or bucket index outside of its lists,
+/// It is used for programs of other processes. Programs that partition makes keep all these rules.
+/// SV-1: a program that passes makes no interpreter, executor or bucket index outside of its lists,
 ///       call an operator with another number or kind of operands than its schema has, or compute
-///       sizes that overflow. What operators do with the tensors they get is theirs to check.
-/// SV-2: it calls only operators that check it (allowed_operators.h), and those of the user's own
-///       program.
+///       sizes that overflow. Operators themselves check the tensors that they get.
+/// SV-2: it calls only operators that check their arguments (allowed_operators.h), and operators of
+///       the user's own program.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@
 
 namespace stagecraft {
 
-/// What is wrong with the stage, one sentence each, each with the stage's number; empty for a sound
-/// one. At most kMostFaults.
+/// Returns everything that is wrong with the stage, one sentence each, each with the stage's
+/// number; empty for a sound stage. At most kMostFaults.
 [[nodiscard]] std::vector<std::string> verify(const StageProgram& stage);
 
 inline constexpr std::size_t kMostFaults = 16;

@@ -1,8 +1,8 @@
-/// Workload: a module and its loss as functions of tensors, with the tensors they own.
+/// Workload is a module and its loss as functions of tensors, with the tensors that they own.
 ///
-/// Made by `compile` from whatever its caller has, run by capture and by the check of the replay;
-/// nothing behind those knows a module. It calls that module, and so lives no longer than it.
-/// A ModuleSource makes one anew whenever it is needed.
+/// `compile` makes it from its caller's module; capture and the check of the replay run it. Later
+/// passes do not know the module. A Workload calls the module and must not outlive it. A
+/// ModuleSource makes a new one whenever one is needed.
 #pragma once
 
 #include <functional>
@@ -22,25 +22,28 @@ struct Workload {
   std::function<at::Tensor(const Tensors& outputs, const Tensors& labels)> loss;
   std::vector<NamedTensor> parameters;
   std::vector<NamedTensor> buffers;
-  /// Whether the module and each module below it is in training mode; empty where nobody can tell.
+  /// Whether the module and each module below it is in training mode; empty if that is unknown.
   std::vector<bool> modes;
-  /// Puts them all into such modes; empty where nobody can.
+  /// Sets all these modes; empty if they cannot be set.
   std::function<void(const std::vector<bool>&)> set_modes;
-  /// It was saved with its mode written into its operators: an evaluation tells these otherwise.
+  /// True if the model was saved with its mode written into its operators. An evaluation sets the
+  /// mode of these operators itself.
   bool modes_in_operators = false;
-  /// An evaluation: what it computes beside the loss, which it may lack. It runs without gradients.
+  /// The quantities that an evaluation computes beside the loss, which it may lack. It runs without
+  /// gradients.
   std::vector<std::function<at::Tensor(const Tensors& outputs, const Tensors& labels)>> metrics;
   bool trains = true;
-  std::vector<std::string> submodules;  ///< as LibTorch saves them; empty where nobody can tell
+  std::vector<std::string> submodules;  ///< as LibTorch saves them; empty if unknown
 };
 
-/// Where the module comes from once more, when a microbatch has another shape (variants.h), or to
-/// be evaluated (evaluations.h).
+/// ModuleSource provides the module once more, when a microbatch has another shape (variants.h) or
+/// for an evaluation (evaluations.h).
 struct ModuleSource {
-  /// The module as it is by now; empty: there is none. Errors: CompileShape when it is gone.
+  /// Returns the module in its present state; empty if there is none. Errors: CompileShape if it no
+  /// longer exists.
   std::function<Workload()> workload;
   /// Why it can have no other shape, as the end of a sentence: "bert.pt2 was exported for that
-  /// shape". Empty: it can.
+  /// shape". Empty if it can.
   std::string one_shape;
 };
 

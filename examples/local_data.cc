@@ -1,5 +1,5 @@
-/// Data where it is used: each worker process makes its share of the batches itself, and the driver
-/// sends none.
+/// Local data: each worker process makes its share of the batches itself, and the driver sends
+/// none.
 
 #include <iostream>
 #include <memory>
@@ -20,7 +20,7 @@ struct Net : torch::nn::Module {
   }
 };
 
-/// Points and the sums of their squares. Yours reads files: `argument` says which.
+/// Returns points and the sums of their squares. Your source would read files, named by `argument`.
 struct Squares : sc::StepSource {
   int64_t rows;
 

@@ -1,4 +1,4 @@
-/// A program that is its own worker: ranks are processes of this host, and each runs this program.
+/// This program is its own worker: its ranks are processes of this host, and each runs it.
 
 #include <iostream>
 

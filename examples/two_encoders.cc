@@ -1,4 +1,4 @@
-/// Two encoders that feed one head: stages that form a DAG, not a chain.
+/// Two encoders feed one head: the stages form a DAG, not a chain.
 ///
 ///     image ---+
 ///              +--- head
@@ -22,7 +22,7 @@ torch::nn::Sequential make_encoder(int width) {
 struct Head : torch::nn::Module {
   torch::Tensor scale = register_parameter("scale", torch::tensor(5.0F));
 
-  /// Every image beside every text of the microbatch.
+  /// Compares every image with every text of the microbatch.
   torch::Tensor forward(torch::Tensor image, torch::Tensor text) {
     namespace F = torch::nn::functional;
     return scale * torch::matmul(F::normalize(image, F::NormalizeFuncOptions().dim(1)),

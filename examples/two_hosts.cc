@@ -1,4 +1,4 @@
-/// A program for `stagecraft launch`: its schedule stands here, where its ranks are does not.
+/// A program for `stagecraft launch`. It contains its schedule, but not the places of its ranks.
 ///
 ///     stagecraft launch --hosts hosts -- build/release/bin/examples/two_hosts
 

@@ -1,5 +1,5 @@
-/// costs.json: whatever is accepted is printed, says the same when read back, and can be simulated
-/// with.
+/// costs.json: an accepted text can be printed, reads back the same, and can be used in a
+/// simulation.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

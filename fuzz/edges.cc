@@ -1,5 +1,5 @@
-/// Stage edges as in "0-2,1-2": whatever is accepted is printed and read back the same, and what
-/// has no cycle can be scheduled.
+/// Stage edges as in "0-2,1-2": an accepted text can be printed and reads back the same, and a
+/// graph without a cycle can be scheduled.
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,5 @@
-/// What every schedule that a reader accepts must stand, however wrong it is: being checked,
-/// simulated, repaired and converted without a crash and in bounded time.
+/// exercise checks, simulates, repairs and converts a schedule that a reader accepts. However wrong
+/// the schedule is, this must not crash and must end in bounded time.
 #pragma once
 
 #include <span>
@@ -9,11 +9,11 @@
 
 namespace stagecraft::fuzz {
 
-/// Whether the headers say the same.
+/// Returns whether the headers are equal.
 [[nodiscard]] bool same_headers(const Schedule& a, const Schedule& b);
 
-/// Checks a schedule with every rule on; a valid one is simulated, and a repair that is proposed
-/// must repair. Passes over schedules too large for a fuzzer's pace.
+/// Checks a schedule with every rule on, simulates a valid one, and tests that a proposed repair
+/// repairs. Skips schedules too large for a fuzzer's pace.
 void exercise(const Schedule& schedule, std::span<const CommAction> communication = {});
 
 }  // namespace stagecraft::fuzz

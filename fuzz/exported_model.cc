@@ -1,6 +1,6 @@
-/// Archives of torch.export: whatever the bytes are, a model or a refusal that names the file. What
-/// does not begin like an archive is taken for the program's JSON alone, which bytes reach sooner.
-/// A model that is supported is run, on small inputs: a run ends, or is an error of ours.
+/// Archives of torch.export: any bytes give a model or a refusal that names the file. Bytes that do
+/// not begin like an archive are read as the program's JSON alone, which the fuzzer reaches sooner.
+/// A supported model is run on small inputs; a run ends, or throws an error of ours.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +29,7 @@ constexpr std::int64_t kMostElements = 4096;      ///< of an input
 constexpr std::size_t kMostNodes = 64;            ///< of a program that is run
 constexpr std::size_t kMostBytes = 64ULL << 20U;  ///< of a tensor that an operator makes
 
-/// LibTorch's own, for tensors that are not large.
+/// BoundedAllocator is LibTorch's own allocator, limited to tensors that are not large.
 class BoundedAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {

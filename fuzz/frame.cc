@@ -1,9 +1,10 @@
-/// Frames from another process: what decode_frame accepts is consistent and encodes to what reads
-/// back the same; what Reassembly makes of any sequence of frames is whole tensors or a refusal.
+/// Frames from another process: a header that decode_frame accepts is consistent, and reads back
+/// the same after encoding. Reassembly turns any sequence of frames into whole tensors or a
+/// refusal.
 ///
 /// An input is a row of frames: a byte of flags (1: the tensor is wanted; 2: the chunk is a byte
-/// too long; 4: nobody wants anything any more), the header's length in two bytes, little-endian,
-/// the header. Chunks are made up: each byte of a tensor is its position.
+/// too long; 4: nothing is wanted any more), the header's length in two bytes, little-endian, the
+/// header. Chunks are made up: each byte of a tensor is its position.
 #include "stagecraft/futures/transport/frame.h"
 
 #include <algorithm>
@@ -27,7 +28,7 @@ namespace {
 constexpr std::int64_t kLargestTensor = 1 << 16;
 constexpr std::size_t kPeriod = 256;
 
-/// Bytes of a tensor from `offset` on.
+/// Returns the bytes of a tensor from `offset` on.
 std::string_view content(std::int64_t offset, std::size_t size) {
   static const std::string bytes = [] {
     std::string all(static_cast<std::size_t>(sc::kLargestChunk) + kPeriod + 1, '\0');

@@ -1,4 +1,5 @@
-/// The JSON form: whatever is accepted is JSON to others too, is printed and read back the same.
+/// The JSON form: an accepted text is JSON for other readers too, can be printed and reads back the
+/// same.
 #include "stagecraft/scheduler/formats/json.h"
 
 #include <algorithm>
@@ -18,7 +19,7 @@ namespace sc = stagecraft;
 
 namespace {
 
-/// A cell of a shape or kind that breaks V03 or V06 has no JSON of its own to be printed as.
+/// Returns false for a cell of a shape or kind that breaks V03 or V06, which has no JSON form.
 bool printable(const sc::Schedule& schedule) {
   for (const sc::Schedule::Row& row : schedule.rows()) {
     for (const sc::Cell& cell : row) {
@@ -32,13 +33,14 @@ bool printable(const sc::Schedule& schedule) {
   return true;
 }
 
-/// Escapes beyond ASCII and other bytes are not ours to judge: no word of a schedule has any.
+/// Returns whether the text has neither escapes beyond ASCII nor other bytes. This target does not
+/// judge them, since no word of a schedule has any.
 bool plain(std::string_view text) {
   return text.find("\\u") == std::string_view::npos &&
          std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
-/// A number beyond what a double holds is JSON all the same.
+/// Returns whether the text is JSON. A number beyond the range of double is JSON too.
 bool is_json(std::string_view text) {
   try {
     return nlohmann::json::parse(text) != nullptr;

@@ -1,4 +1,4 @@
-/// Piper's directives: what is accepted is printed and read back the same.
+/// Piper's directives: an accepted text can be printed and reads back the same.
 #include "stagecraft/scheduler/formats/piper.h"
 
 #include <cstddef>

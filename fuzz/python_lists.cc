@@ -1,5 +1,5 @@
-/// JaxPP's arrays and the zero-bubble scheduler's lists: what is accepted is printed and read back
-/// the same.
+/// JaxPP's arrays and the zero-bubble scheduler's lists: an accepted text can be printed and reads
+/// back the same.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -17,7 +17,7 @@ namespace sc = stagecraft;
 
 namespace {
 
-/// Nothing where `errc` is thrown, which is the only way to refuse.
+/// Returns nothing if `errc` is thrown, which is the only way to refuse.
 template <class Call>
 auto allowed(sc::Errc errc, Call&& call) -> std::optional<decltype(call())> {
   try {

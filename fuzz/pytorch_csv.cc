@@ -1,4 +1,4 @@
-/// PyTorch's CSV: the compute cells of whatever is accepted are printed and read back the same.
+/// PyTorch's CSV: the compute cells of an accepted text can be printed and read back the same.
 #include "stagecraft/scheduler/formats/pytorch_csv.h"
 
 #include <cstddef>
@@ -26,7 +26,7 @@ std::optional<sc::PytorchSchedule> read_csv(std::string_view text) {
   }
 }
 
-/// What the writer makes of a valid schedule breaks no rule.
+/// Checks that the text that the writer makes of a valid schedule breaks no rule.
 void check_written(const sc::Schedule& schedule) {
   const sc::StageGraph graph = schedule.stage_graph();
   if (schedule.columns() > 200 || schedule.stages() > 200 || !validate(schedule, graph).empty()) {
@@ -40,7 +40,8 @@ void check_written(const sc::Schedule& schedule) {
       "written communication breaks no rule");
 }
 
-/// Nothing for what the format reads but does not write: a group that is not one F with one B.
+/// Returns nothing for a group that is not one F with one B: the format reads it but does not write
+/// it.
 std::optional<std::string> printed(const sc::Schedule& schedule) {
   try {
     return to_pytorch_csv(schedule);

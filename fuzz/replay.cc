@@ -1,7 +1,7 @@
-/// Runs a fuzz target on the files of its corpus, so that ordinary builds keep what fuzzing has
-/// found.
+/// Runs a fuzz target on the files of its corpus, so that ordinary builds test the faults that
+/// fuzzing has found.
 ///
-///     replay FOLDER...        exit 0: all files stood it; 2: no file
+///     replay FOLDER...        exit 0: all files passed; 2: no file
 #include <filesystem>
 #include <fstream>
 #include <iterator>

@@ -1,4 +1,4 @@
-/// What a fuzz target promises of every input.
+/// require states the promises of a fuzz target for every input.
 #pragma once
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-/// The setup of a rank: whatever is accepted encodes to bytes that read back the same, and can be
-/// bound.
+/// The setup of a rank: accepted bytes encode to bytes that read back the same, and the setup can
+/// be bound.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -19,7 +19,7 @@ namespace sc = stagecraft;
 
 namespace {
 
-/// What a worker does with a setup before it takes memory for weights.
+/// Does the work of a worker with a setup before it allocates memory for weights.
 void bind(const sc::RankSetup& setup) {
   try {
     (void)sc::bind_plan(setup.train, sc::bind_scope(setup));

@@ -1,5 +1,5 @@
-/// The entry point of every fuzz target: called with one input by libFuzzer, or by replay.cc with
-/// each file of a corpus.
+/// The entry point of every fuzz target. libFuzzer calls it with one input, replay.cc with each
+/// file of a corpus.
 #pragma once
 
 #include <cstddef>

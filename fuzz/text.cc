@@ -1,4 +1,4 @@
-/// The text form: whatever is accepted is printed and read back the same.
+/// The text form: an accepted text can be printed and reads back the same.
 #include <cstddef>
 #include <cstdint>
 #include <optional>

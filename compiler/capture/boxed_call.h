@@ -1,5 +1,5 @@
-/// boxed_call: an operator's arguments and results, as the dispatcher hands them to a boxed
-/// fallback on a stack.
+/// boxed_call reads an operator's arguments and results from the stack that the dispatcher hands to
+/// a boxed fallback.
 #pragma once
 
 #include <string>
@@ -36,7 +36,7 @@ void for_each_tensor(const c10::IValue& value, Visit&& visit) {
   }
 }
 
-/// "aten::add.Tensor", for messages.
+/// Returns "aten::add.Tensor", for messages.
 [[nodiscard]] inline std::string full_name(const c10::OperatorHandle& op) {
   const auto& name = op.operator_name();
   return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;

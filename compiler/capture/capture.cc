@@ -22,7 +22,7 @@ namespace {
 constexpr auto kRecordKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
 constexpr auto kInsideKey = c10::DispatchKey::TESTING_ONLY_GenericWrapper;
 
-/// What the fallbacks of this thread do: record, or only hand out generators.
+/// Session handles the fallbacks of this thread: it records, or only hands out generators.
 class Session {
  public:
   Session(Recorder* recorder, const RandomKey& key, const Workload& workload)
@@ -37,7 +37,8 @@ class Session {
 
   static Session* current() { return current_; }
 
-  /// Where the last operator stood: an exception has closed the markers when it is caught.
+  /// Returns the place of the last operator. When an exception is caught the markers are already
+  /// closed.
   [[nodiscard]] std::string last_place() const {
     return last_marker_ + (recorder_ == nullptr ? "" : recorder_->whereabouts());
   }
@@ -99,7 +100,7 @@ class Session {
     }
   }
 
-  /// Handed down from an operator that was given one of ours.
+  /// Returns whether the operator was handed a generator of ours by the operator that calls it.
   static bool has_generator(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
     const std::optional<std::size_t> position = generator_argument(op);
     return position &&
@@ -121,8 +122,8 @@ class Session {
     }
   }
 
-  /// Factories (rand, randn_like) have no derivative, so the kernel behind autograd may be entered
-  /// as well.
+  /// Returns the key of the kernel that calls the operators inside. Factories (rand, randn_like)
+  /// have no derivative, so their kernel behind autograd may be entered as well.
   static std::optional<c10::DispatchKey> way_inside(const c10::OperatorHandle& op) {
     if (op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) {
       return c10::DispatchKey::CompositeImplicitAutograd;
@@ -138,7 +139,7 @@ class Session {
     return std::nullopt;
   }
 
-  /// Half of the random operators take no generator: one level further down are those that do.
+  /// Half of the random operators take no generator; the operators that they call inside do.
   static void decompose(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     const std::optional<c10::DispatchKey> inside = way_inside(op);
     if (!inside) {
@@ -183,7 +184,7 @@ void inside_fallback(const c10::OperatorHandle& op,
                      stack);
 }
 
-/// Keeps CA-1 where the module writes its inputs, or the loss the labels.
+/// Returns copies. Keeps CA-1 if the module writes its inputs, or the loss the labels.
 Tensors copies_of(const Tensors& tensors) {
   Tensors copies;
   for (const at::Tensor& t : tensors) {
@@ -219,7 +220,7 @@ class StateRestorer {
   at::Tensor random_;
 };
 
-/// Foreign errors become ours here; what is ours already passes through.
+/// Converts foreign errors into ours. Errors of ours pass through.
 template <class F>
 auto translated(const char* what, F&& body) {
   try {
@@ -239,7 +240,7 @@ EagerResult run_module(const Workload& workload, const Tensors& inputs, const Te
   const c10::impl::IncludeDispatchKeyGuard watch(kRecordKey);
   EagerResult result;
   result.outputs = translated("the module's forward", [&] { return workload.forward(inputs); });
-  const AnnotationScope in_the_loss(kLossTag, kLossTag);  // metrics stand where the loss does
+  const AnnotationScope in_the_loss(kLossTag, kLossTag);  // metrics belong to the loss's stage
   if (workload.loss) {
     result.loss = translated("the loss", [&] { return workload.loss(result.outputs, labels); });
   }
@@ -272,7 +273,7 @@ EagerResult run_eagerly(const Workload& workload,
                         const RandomKey& key,
                         EagerPass pass) {
   const StateRestorer restore(
-      workload.buffers);  // behind the backward, which may have saved a buffer
+      workload.buffers);  // must outlive the backward, which may have saved a buffer
   const Session session(nullptr, key, workload);
   EagerResult result = run_module(workload, copies_of(inputs), copies_of(labels));
   if (!workload.trains || pass == EagerPass::Forward) {
@@ -289,7 +290,7 @@ EagerResult run_eagerly(const Workload& workload,
 
 }  // namespace stagecraft
 
-// Not in a namespace: the macros make static objects of the dispatcher.
+// These are outside of the namespace because the macros make static objects of the dispatcher.
 TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&stagecraft::record_fallback>());
 }

@@ -1,13 +1,14 @@
-/// Capture: runs a module once on one microbatch and records every ATen operator it calls.
+/// Capture runs a module once on one microbatch and records every ATen operator that it calls.
 ///
 /// A boxed fallback on one dispatcher mode key sees each operator before it is decomposed and
-/// before autograd, so a replay of the record differentiates by itself. A second key, below the
-/// first, sees what composite operators do inside: reads of values and hidden random draws.
+/// before autograd, so autograd differentiates a replay of the record as it would the module. A
+/// second key, below the first, sees the operators that composite operators call inside: reads of
+/// values and hidden random draws.
 ///
 /// CA-1: after capture the module's buffers, the inputs and labels, and the default random
 ///       generator are as they were before.
-/// CA-2: what depends on the values of an input, parameter, buffer or random number is recorded or
-///       refused, never frozen into the graph.
+/// CA-2: anything that depends on the values of an input, parameter, buffer or random number is
+///       recorded or refused, never frozen into the graph.
 /// Thread: any, one capture at a time per thread. The module runs on the calling thread.
 #pragma once
 
@@ -22,22 +23,22 @@
 namespace stagecraft {
 
 /// Returns the graph of forward, loss and metrics on one microbatch.
-/// Errors: CompileCapture, naming the operator and the stage marker it stood under.
+/// Errors: CompileCapture, naming the operator and its stage marker.
 [[nodiscard]] Graph capture(const Workload& workload, const Tensors& inputs, const Tensors& labels);
 
 struct EagerResult {
   Tensors outputs;
-  at::Tensor loss;  ///< undefined where the workload has none
+  at::Tensor loss;  ///< undefined if the workload has no loss
   Tensors metrics;
-  Tensors gradients;  ///< per parameter; undefined where none arrives
+  Tensors gradients;  ///< per parameter; undefined if none arrives
 };
 
-/// How much of a module to run.
+/// EagerPass says how much of a module to run.
 enum class EagerPass : std::uint8_t { Forward, ForwardAndBackward };
 
-/// Runs the module eagerly, forward and, where it trains, backward if asked; random operators draw
-/// as a replay under `key` would. Keeps CA-1.
-/// Errors: CompileCapture for what the module or LibTorch throws.
+/// Runs the module eagerly: forward, and backward if `pass` asks for it and the module trains.
+/// Random operators draw as a replay under `key` would. Keeps CA-1.
+/// Errors: CompileCapture for errors that the module or LibTorch throws.
 [[nodiscard]] EagerResult run_eagerly(const Workload& workload,
                                       const Tensors& inputs,
                                       const Tensors& labels,

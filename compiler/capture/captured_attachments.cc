@@ -45,8 +45,8 @@ void CapturedAttachments::join_custom_function(const at::Tensor& tensor) {
   node.results[output] = joined;
 }
 
-/// The node of the function that made `output`, appended when this is the first of its outputs to
-/// be used.
+/// Returns the node of the function that made `output`. Appends it if this is the first of the
+/// function's outputs to be used.
 std::size_t CapturedAttachments::function_node_of(const at::Tensor& output,
                                                   std::vector<Annotation> annotations) {
   const auto& made_by = output.grad_fn();
@@ -83,7 +83,7 @@ std::size_t CapturedAttachments::function_node_of(const at::Tensor& output,
   return position;
 }
 
-/// A tensor that autograd kept may be another handle on a value.
+/// A tensor that autograd kept may be another handle of a value.
 ValueId CapturedAttachments::saved_value(const at::Tensor& tensor) {
   if (!values_.find(tensor)) {
     if (const auto same = values_.find_same_memory(tensor)) {

@@ -1,9 +1,11 @@
-/// CapturedAttachments: the code of the user's program that the graph's replays call, found in what
-/// autograd recorded of the run: custom functions and hooks on tensors. Kept by the recorder.
+/// CapturedAttachments finds the code of the user's program that replays of the graph must call:
+/// custom functions and hooks on tensors. It finds them in the nodes that autograd recorded during
+/// the run. The recorder holds it.
 ///
 /// Neither is an operator, so no fallback sees it. A custom function's operators run without
-/// gradients and are recorded so; that a function joined their results to autograd shows when one
-/// of them is next used. Hooks may come at any time, and are looked for at the end.
+/// gradients and are recorded like that. That a function joined their results to autograd shows
+/// only when one of the results is used next. Hooks may be added at any time, so the recorder looks
+/// for them at the end.
 #pragma once
 
 #include <cstddef>
@@ -27,13 +29,14 @@ class CapturedAttachments {
   CapturedAttachments(Graph& graph, CapturedValues& values, CapturedConstants& constants)
       : graph_(graph), values_(values), constants_(constants) {}
 
-  /// Appends the custom function that gave a tensor about to be used its gradient, if one did.
-  /// Errors: CompileCapture for a node of autograd that was made by hand; those of
+  /// Appends the custom function that gave `tensor` its gradient, if one did. Called when the
+  /// tensor is about to be used.
+  /// Errors: CompileCapture for a node of autograd that was made by hand; the errors of
   ///         CustomFunction::take.
   void join_custom_function(const at::Tensor& tensor);
 
-  /// Gives each value the hooks that a backward from `loss` would call with its gradient.
-  /// Errors: CompileCapture for hooks that a replay could not call; those of find_hooks.
+  /// Gives each value the hooks that a backward from `loss` would call with the value's gradient.
+  /// Errors: CompileCapture for hooks that a replay could not call; the errors of find_hooks.
   void attach_hooks(const at::Tensor& loss);
 
  private:
@@ -43,7 +46,7 @@ class CapturedAttachments {
 
   struct FunctionNode {
     std::weak_ptr<torch::autograd::Node>
-        made_by;               ///< its address may be used again once it is gone
+        made_by;               ///< the address may be reused once the node is gone
     std::size_t position = 0;  ///< in Graph::nodes
   };
 

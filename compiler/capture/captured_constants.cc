@@ -99,7 +99,7 @@ ValueId CapturedConstants::materialize(const at::Tensor& tensor) {
   if (view != views_.end()) {
     return append_view(view->second, tensor);
   }
-  // What is written is no constant: each run has its own, made by the stage that writes it.
+  // A written tensor is not a constant: the stage that writes it makes a new one in each run.
   Node node{.name = "aten::clone",
             .operands = {lift(tensor), c10::IValue()},
             .annotations = open_annotations()};

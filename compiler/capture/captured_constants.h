@@ -1,10 +1,11 @@
-/// CapturedConstants: which tensors of the run hang on no input, parameter, buffer or random
-/// number, and how the graph comes to hold those that it reads. Kept by the recorder.
+/// CapturedConstants knows which tensors of the run depend on no input, parameter, buffer or random
+/// number, and adds those that the graph reads to the graph. The recorder holds it.
 ///
-/// An operator on constants alone is folded: what it returned is a constant too (GR-3). The graph
-/// gets a constant when a recorded operator first meets it: lifted, by value, where it is read;
-/// made by a node of its own where it is written, since each run then writes its own. Views between
-/// constants are kept for that: what is written through one of them shows in the others.
+/// An operator on constants alone is folded: its results are constants too (GR-3). The graph gets a
+/// constant when a recorded operator first uses it. A constant that is only read is lifted, by
+/// value. A constant that is written is made by a node of its own, since each run then writes its
+/// own copy. For this purpose the views between constants are kept: a write through one of them
+/// shows in the others.
 #pragma once
 
 #include <cstdint>
@@ -27,23 +28,24 @@ class CapturedConstants {
   /// Requires: both outlive this.
   CapturedConstants(Graph& graph, CapturedValues& values) : graph_(graph), values_(values) {}
 
-  /// Whether `see` was given the tensor. It may since have become dependent.
+  /// Returns whether `see` was given the tensor. The tensor may have become dependent since then.
   [[nodiscard]] bool seen(const at::Tensor& tensor) const;
-  /// Whether the tensor is a value of the graph, or a constant whose memory a recorded operator has
-  /// written since.
+  /// Returns whether the tensor is a value of the graph, or a constant whose memory a recorded
+  /// operator has written since.
   [[nodiscard]] bool dependent(const at::Tensor& tensor) const;
 
-  /// Takes a tensor that `op` reads or returned for a constant.
-  /// Errors: CompileCapture for one that requires a gradient, or lives in the memory of a value.
+  /// Registers a tensor that `op` reads or returned as a constant.
+  /// Errors: CompileCapture for a tensor that requires a gradient or shares memory with a value.
   void see(const c10::OperatorHandle& op, const at::Tensor& tensor);
-  /// Takes the results of an operator that ran on constants alone.
+  /// Registers the results of an operator that ran on constants alone.
   void fold(const c10::OperatorHandle& op,
             std::vector<c10::IValue> arguments,
             const torch::jit::Stack& stack);
 
-  /// The value that `tensor` is; a constant enters the graph by that.
+  /// Returns the value that stands for `tensor`. Adds a constant to the graph if it is not there
+  /// yet.
   ValueId value_of(const at::Tensor& tensor);
-  /// Likewise for a tensor that is to be written.
+  /// Does the same for a tensor that is about to be written.
   ValueId materialize(const at::Tensor& tensor);
 
  private:
@@ -53,7 +55,8 @@ class CapturedConstants {
   };
   struct Lifted {
     ValueId value;
-    std::uint32_t version = 0;  ///< of the tensor: one written since is another constant
+    /// The tensor's version. A tensor that was written since then is another constant.
+    std::uint32_t version = 0;
   };
 
   ValueId lift(const at::Tensor& tensor);

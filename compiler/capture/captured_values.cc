@@ -3,7 +3,7 @@
 namespace stagecraft {
 namespace {
 
-/// From the driver or from another stage.
+/// Returns whether the value may come from the driver or from another stage.
 bool may_cross(ValueKind kind) {
   return kind == ValueKind::Input || kind == ValueKind::Label || kind == ValueKind::Computed;
 }

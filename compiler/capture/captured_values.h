@@ -1,8 +1,8 @@
-/// CapturedValues: which value of the graph each tensor of the run is. Kept by the recorder.
+/// CapturedValues maps each tensor of the run to its value in the graph. The recorder holds it.
 ///
-/// A tensor is known by its TensorImpl, its memory by its StorageImpl: values that share storage
-/// are of one alias set. Weak references keep both addresses from being used twice, without keeping
-/// the memory of dead tensors.
+/// It identifies a tensor by its TensorImpl and its memory by its StorageImpl. Values that share
+/// storage have the same alias set. Weak references keep both addresses from being reused, without
+/// keeping the memory of dead tensors.
 #pragma once
 
 #include <cstdint>
@@ -25,30 +25,31 @@ class CapturedValues {
   /// Requires: `graph` outlives this.
   explicit CapturedValues(Graph& graph) : graph_(graph) {}
 
-  /// The value that `tensor` is.
+  /// Returns the value that stands for `tensor`.
   [[nodiscard]] std::optional<ValueId> find(const at::Tensor& tensor) const;
-  /// The value whose gradient flows through the edge.
+  /// Returns the value whose gradient flows through the edge.
   [[nodiscard]] std::optional<ValueId> find(const torch::autograd::Edge& edge) const;
-  /// A value that shows the same part of the same memory as `tensor`, which may be another handle.
+  /// Returns a value that shows the same part of the same memory as `tensor`, possibly through
+  /// another handle.
   [[nodiscard]] std::optional<ValueId> find_same_memory(const at::Tensor& tensor) const;
-  /// Whether a value lives in the tensor's storage.
+  /// Returns whether a value lives in the tensor's storage.
   [[nodiscard]] bool share_storage_with(const at::Tensor& tensor) const;
 
-  /// Makes a new value of the graph, which `tensor` is from now on.
+  /// Makes a new value of the graph that stands for `tensor` from now on.
   ValueId add(const at::Tensor& tensor, ValueKind kind, int position);
-  /// Likewise for what the next node of the graph returned, unless the operator wrote a value in
-  /// place: then it is that one, as it is now.
+  /// Does the same for a result of the graph's next node. If the operator wrote a value in place,
+  /// the result is that value in its present state.
   ValueId add_result(const at::Tensor& tensor);
-  /// Appends a node that the module did not call itself, with `result` as what it returned.
+  /// Appends a node that the module did not call itself, with `result` as its result.
   ValueId append(Node node, const at::Tensor& result);
 
-  /// The number of the tensor's storage among those seen; 0 without one.
+  /// Returns the number of the tensor's storage among those seen; 0 for a tensor without storage.
   int alias_set_of(const at::Tensor& tensor);
-  /// Keeps the address of a tensor that is no value from being used again.
+  /// Keeps the address of a tensor that is not a value from being reused.
   void hold(const at::Tensor& tensor);
 
  private:
-  /// Which part of its storage a tensor shows.
+  /// Layout says which part of its storage a tensor shows.
   struct Layout {
     std::vector<std::int64_t> sizes, strides;
     std::int64_t offset = 0;

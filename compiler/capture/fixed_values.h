@@ -1,9 +1,10 @@
-/// FixedValues: which values of a graph are the same in every run: those that hang on constants and
-/// on buffers that no operator writes (the edges of a graph, a mask, a table of positions). What a
-/// module decides by them, and shapes that they make, may be frozen. Kept by the recorder.
+/// FixedValues knows which values of a graph are the same in every run: those that depend only on
+/// constants and on buffers that no operator writes (the edges of a graph, a mask, a table of
+/// positions). Decisions that a module makes by these values, and shapes that they determine, may
+/// be frozen. The recorder holds it.
 ///
-/// A buffer that is loaded later may hold other values: replays keep the shapes of those that were
-/// there.
+/// A buffer that is loaded later may hold other values. Replays keep the shapes that the captured
+/// values gave.
 #pragma once
 
 #include <set>
@@ -19,18 +20,18 @@ class FixedValues {
   /// Requires: the graph outlives this.
   explicit FixedValues(const Graph& graph) : graph_(graph) {}
 
-  /// Whether the value is fixed, as far as the graph has been recorded. One that is has been relied
-  /// upon from now on.
+  /// Returns whether the value is fixed, as far as the graph has been recorded. If it is, check()
+  /// later makes sure that it stayed so.
   [[nodiscard]] bool rely_on(ValueId value);
 
-  /// Errors: CompileCapture where an operator has written a buffer that was relied upon.
+  /// Errors: CompileCapture if an operator has written a buffer that was relied upon.
   void check() const;
 
  private:
   [[nodiscard]] std::set<int> written_sets() const;
 
   const Graph& graph_;
-  std::set<ValueId> buffers_;  ///< that were relied upon
+  std::set<ValueId> buffers_;  ///< those that were relied upon
 };
 
 }  // namespace stagecraft

@@ -1,5 +1,6 @@
-/// GradientSources: which captured value each node of autograd made. A part of CapturedValues, so
-/// that what autograd knows (hooks, edges of custom functions) can be said of values.
+/// GradientSources maps each node of autograd to the captured value that it made. CapturedValues
+/// uses it to translate autograd's facts (hooks, edges of custom functions) into facts about
+/// values.
 #pragma once
 
 #include <map>
@@ -16,15 +17,16 @@ namespace stagecraft {
 
 class GradientSources {
  public:
-  /// `tensor` is `value`, as it is now.
+  /// Records that `tensor` stands for `value` in its present state.
   void note(const at::Tensor& tensor, ValueId value);
 
-  /// Whose gradient flows through the edge; nothing for what no operator of the capture made.
+  /// Returns the value whose gradient flows through the edge; nothing if no operator of the capture
+  /// made it.
   [[nodiscard]] std::optional<ValueId> value_of(const torch::autograd::Edge& edge) const;
 
  private:
   struct Source {
-    std::weak_ptr<torch::autograd::Node> node;  ///< its address may be used again once it is gone
+    std::weak_ptr<torch::autograd::Node> node;  ///< the address may be reused once the node is gone
     ValueId value;
   };
 

@@ -1,5 +1,5 @@
-/// operand_of: an operator's argument as the graph holds it. Tensors become values; a literal
-/// device is whatever device the stage has.
+/// operand_of converts an operator's argument to the form in which the graph holds it. Tensors
+/// become values; a literal device becomes a placeholder for the stage's device.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace stagecraft {
 
-/// Errors: CompileCapture for a device other than the CPU; those of `value_of`.
+/// Errors: CompileCapture for a device other than the CPU; the errors of `value_of`.
 [[nodiscard]] Operand operand_of(const c10::OperatorHandle& op,
                                  const c10::IValue& argument,
                                  const std::function<ValueId(const at::Tensor&)>& value_of);

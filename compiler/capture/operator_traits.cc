@@ -11,13 +11,14 @@ namespace {
 
 constexpr std::string_view kIndex = "aten::index";
 
-/// Composite, and so without the tag of the operator inside that reads how often.
+/// This operator is composite, so it lacks the tag of the inner operator that reads the counts.
 bool repeats_by_tensor(const c10::OperatorHandle& op) {
   return op.operator_name().name == "aten::repeat_interleave" &&
          op.operator_name().overload_name == "self_Tensor";
 }
 
-/// Operators that write arguments their schema does not mark: the statistics, while training.
+/// HiddenWrite is an operator that writes arguments which its schema does not mark: the statistics,
+/// while training.
 struct HiddenWrite {
   std::string_view name;
   std::array<std::size_t, 2> written;
@@ -106,7 +107,7 @@ bool shape_depends_on_values(const c10::OperatorHandle& op,
     return is_mask(arguments[1]);  // tagged, but only masks make the shape depend on values
   }
   if (op.schema().name() == kOneHot) {
-    return arguments[1].toInt() < 0;  // the number of classes is to be found in the values
+    return arguments[1].toInt() < 0;  // then the number of classes depends on the values
   }
   return op.hasTag(at::Tag::dynamic_output_shape) || repeats_by_tensor(op);
 }

@@ -63,8 +63,8 @@ bool Recorder::before(const c10::OperatorHandle& op,
   return true;
 }
 
-/// A second handle on a known value that no operator made (.data(), torch::rand): for autograd it
-/// is what detach returns, and so it is recorded.
+/// Records a second handle of a known value that no operator made (.data(), torch::rand). For
+/// autograd it equals a result of detach, so it is recorded as one.
 bool Recorder::adopt(const at::Tensor& tensor) {
   if (tensor.requires_grad() || constants_.seen(tensor)) {
     return false;
@@ -123,8 +123,8 @@ bool Recorder::are_same_in_every_run(const std::vector<c10::IValue>& arguments) 
   return same;
 }
 
-/// A mask that is always the same selects the same elements in every replay. Requires: the shape
-/// depends on values.
+/// A mask that never changes selects the same elements in every replay. Requires: the shape depends
+/// on values.
 bool Recorder::has_fixed_shape(const c10::OperatorHandle& op,
                                const std::vector<c10::IValue>& arguments) {
   const std::optional<std::size_t> shaping = shaping_argument(op);
@@ -138,8 +138,8 @@ bool Recorder::has_fixed_shape(const c10::OperatorHandle& op,
   return same;
 }
 
-/// By memory, because a view or detach() of a parameter is a value of its own, and by bytes of it,
-/// because buffers may be views of the same flat tensor.
+/// Compares memory, because a view or detach() of a parameter is a value of its own. Compares
+/// bytes, because buffers may be views of the same flat tensor.
 void Recorder::check_parameter_write(const c10::OperatorHandle& op,
                                      const at::Tensor& written) const {
   for (const NamedTensor& parameter : graph_.parameters) {
@@ -181,8 +181,8 @@ void Recorder::record_results(Node& node,
       }
     }
   }
-  // A number that comes out of tensors without being a read of their values can only be a property
-  // of the shape.
+  // A number that an operator computes from tensors without reading their values can only be a
+  // property of the shape.
   SC_CHECK(tensors_only || node.results.empty(),
            "operator " + full_name(op) + " returns tensors mixed with numbers");
 }

@@ -1,9 +1,10 @@
-/// Recorder: turns the operators of one run into a Graph. Used by capture alone, on the thread that
+/// Recorder turns the operators of one run into a Graph. Only capture uses it, on the thread that
 /// runs the module.
 ///
-/// An operator is *dependent* when one of its operands hangs on an input, parameter, buffer or
-/// random number: it is recorded, or refused. The others are folded. Its parts know what a tensor
-/// of the run is: a value, a constant, or something that the user's own code made.
+/// An operator is *dependent* if one of its operands depends on an input, parameter, buffer or
+/// random number. A dependent operator is recorded or refused; the others are folded. The
+/// recorder's parts know whether a tensor of the run is a value, a constant, or the result of the
+/// user's own code.
 #pragma once
 
 #include <optional>
@@ -28,25 +29,27 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  /// Looks at an operator about to run; true when it is recorded, false when it is to be folded.
-  /// Errors: CompileCapture, for what cannot be replayed.
+  /// Looks at an operator that is about to run. Returns true if it is recorded, false if it is to
+  /// be folded.
+  /// Errors: CompileCapture, for an operator that cannot be replayed.
   bool before(const c10::OperatorHandle& op, const torch::jit::Stack& stack, int random_index);
-  /// Takes the results of an operator that `before` recorded.
+  /// Records the results of an operator that `before` recorded.
   void after(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
-  /// Takes the results of an operator that ran on constants only.
+  /// Records the results of an operator that ran on constants only.
   void folded(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
 
-  /// Looks at an operator that the running one calls inside.
+  /// Looks at an operator that the running operator calls inside.
   /// Errors: CompileCapture, for a read of values that depend on the input.
   void check_hidden_read(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
-  /// The name of the recorded operator that is running, for messages.
+  /// Returns the name of the recorded operator that is running, for messages.
   [[nodiscard]] std::string running() const;
-  /// " (near layers.3.attention)": the module whose parameters were used last; "" before any.
+  /// Returns " (near layers.3.attention)", the module whose parameters were used last; "" before
+  /// any use.
   [[nodiscard]] std::string whereabouts() const;
 
-  /// `loss`: undefined where there is none.
-  /// Errors: CompileCapture for a loss that hangs on nothing, CompileShape for one that is no
-  ///         scalar.
+  /// Completes the graph. `loss`: undefined if there is none.
+  /// Errors: CompileCapture for a loss that depends on nothing, CompileShape for a loss that is not
+  ///         a scalar.
   [[nodiscard]] Graph finish(const Tensors& outputs,
                              const at::Tensor& loss,
                              const Tensors& metrics);
@@ -69,8 +72,9 @@ class Recorder {
   CapturedConstants constants_{graph_, values_};
   CapturedAttachments attachments_{graph_, values_, constants_};
   FixedValues fixed_{graph_};
-  std::optional<Node> open_;    ///< the recorded operator that is running
-  bool open_is_fixed_ = false;  ///< its shape is made by values that are the same in every run
+  std::optional<Node> open_;  ///< the recorded operator that is running
+  /// True if the running operator's shape depends only on values that are the same in every run.
+  bool open_is_fixed_ = false;
   std::vector<c10::IValue> folding_;  ///< the arguments of the folded operator that is running
 };
 

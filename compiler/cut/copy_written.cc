@@ -40,10 +40,10 @@ class Copier {
  private:
   struct Copy {
     ValueId value;
-    std::size_t before = 0;  ///< this operator
+    std::size_t before = 0;  ///< the operator before which the copy is inserted
   };
 
-  /// For the first memory that two stages have while it is written.
+  /// Returns the copy for the first memory that two stages use while it is written.
   std::optional<Copy> next_copy() {
     for (const MemoryGroup& group : memory_groups(graph_)) {
       const auto leaves = [&](std::size_t n) {
@@ -65,7 +65,8 @@ class Copier {
     return graph_.at(value).position < static_cast<int>(node);
   }
 
-  /// The value of the set, made before the operator, that is used from there on, if it is one.
+  /// Returns the value of the alias set that was made before the operator and is used from there
+  /// on; nothing unless there is exactly one.
   std::optional<ValueId> only_one_used(int alias_set, std::size_t node) {
     std::set<ValueId> used;
     const auto note = [&](ValueId value) {

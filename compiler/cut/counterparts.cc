@@ -36,14 +36,14 @@ class Numbering {
   std::map<std::string, int> known_;
 };
 
-/// By number of differences d and i in 0 .. d: how far into the first row the furthest path leads
-/// that has d differences and ends on the diagonal 2i - d.
+/// Reached holds, by number of differences d and by i in 0 .. d, how far into the first sequence
+/// the furthest path leads that has d differences and ends on the diagonal 2i - d.
 using Reached = std::vector<std::vector<int>>;
 
-/// Where a path with d differences enters the diagonal: below one of the first row's own elements,
-/// or beside one of the second row's.
+/// Entry says where a path with d differences enters the diagonal: after an element that only the
+/// first sequence has, or after one that only the second has.
 struct Entry {
-  int at = 0;  ///< in the first row
+  int at = 0;  ///< in the first sequence
   bool skips_first = false;
 };
 

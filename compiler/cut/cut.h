@@ -1,12 +1,12 @@
-/// Cut: where a captured model is divided into stages.
+/// Cut says where a captured model is divided into stages.
 ///
 ///   sc::compile(model, {.inputs = {tokens}, .labels = {targets}, .loss = loss,
 ///                       .cut = sc::Balanced{.stages = 4}});
 ///   sc::compile(model, {..., .cut = sc::At{"layers.4", "layers.8"}});
 ///
-/// A value: made by the caller or read from a file (cut_file.h), made into stages by
-/// cut_into_stages.h. An operator is called by its number among the captured ones, in the order of
-/// the forward.
+/// A Cut is a value. The caller makes it or reads it from a file (cut_file.h); cut_into_stages.h
+/// turns it into stages. An operator is identified by its number among the captured ones, in the
+/// order of the forward.
 #pragma once
 
 #include <initializer_list>
@@ -20,29 +20,31 @@
 
 namespace stagecraft {
 
-/// At the module's own markers (markers.h); one stage where it has none. Any other cut overrides
-/// them.
+/// AtMarkers cuts at the module's own markers (markers.h), and makes one stage if there are none.
+/// Any other cut overrides the markers.
 struct AtMarkers {
   friend bool operator==(const AtMarkers&, const AtMarkers&) = default;
 };
 
-/// Where the slowest stage is fastest, by the time its operators take forward and backward; of
-/// cuts within 3 % of that where the fewest bytes cross.
+/// Balanced minimizes the time of the slowest stage, measured as the forward and backward times of
+/// its operators. Among cuts within 3 % of that minimum it chooses the one with the fewest bytes
+/// across borders.
 struct Balanced {
   int stages = 1;
-  /// Most bytes that a stage may hold: parameters, their gradients, and what one microbatch keeps.
+  /// The most bytes that a stage may hold: parameters, their gradients, and the bytes that one
+  /// microbatch keeps.
   double memory_cap = std::numeric_limits<double>::infinity();
-  /// Of every operator; empty: they are measured while compiling, which takes as long as some ten
+  /// The cost of every operator. If empty, compile measures them, which takes as long as about ten
   /// forwards and backwards of one microbatch.
   std::vector<OperatorCost> costs;
 
   friend bool operator==(const Balanced&, const Balanced&) = default;
 };
 
-/// Every stage but the first begins at one of these: before the first operator that uses a
-/// parameter or buffer of that path or below it ("layers.4"), or before an operator by its number
-/// ("op:12"). Where such a place lies inside a group that must stay together (cut_points.h), the
-/// stage begins with that group.
+/// At names the places where the stages after the first begin. A place is a path ("layers.4"),
+/// which means the first operator that uses a parameter or buffer of this path or below it, or an
+/// operator by its number ("op:12"). If the place lies inside a group that must stay together
+/// (cut_points.h), the stage begins with that group.
 struct At {
   std::vector<std::string> places;
 
@@ -53,8 +55,8 @@ struct At {
   friend bool operator==(const At&, const At&) = default;
 };
 
-/// The operators of every stage, for stage graphs that are not chains: ranges [first, last] of
-/// their numbers. All operators are in one of them.
+/// OperatorSets lists the operators of every stage, for stage graphs that are not chains. Each
+/// stage is a list of ranges [first, last] of operator numbers. Every operator is in one of them.
 struct OperatorSets {
   std::vector<std::vector<std::pair<int, int>>> stages;
 

@@ -43,7 +43,7 @@ class Lines {
  public:
   Lines(std::string_view text, const std::string& name) : rest_(text), name_(name) {}
 
-  /// The next line that says something, without its comment.
+  /// Returns the next line that is not blank, without its comment.
   std::optional<std::string_view> next() {
     while (!rest_.empty()) {
       const std::size_t end = std::min(rest_.find('\n'), rest_.size());
@@ -91,7 +91,7 @@ std::vector<Range> set_in(std::string_view line, const Lines& lines) {
   return ranges;
 }
 
-/// What the line says of the size of microbatches, where it is of that.
+/// Returns the size of microbatches if the line sets it.
 std::optional<int> size_in(std::string_view line, const Lines& lines) {
   constexpr std::string_view kHeader = "@microbatch-size";
   if (!line.starts_with('@')) {

@@ -1,15 +1,15 @@
-/// The text form of a cut: one line a stage.
+/// cut_file reads and writes the text form of a cut: one line per stage.
 ///
 ///   op:0
 ///   layers.4    # a stage begins before the first operator that uses a parameter below this path
 ///   op:182      # or before an operator, by its number
 ///
-///   {0-11 30-35}    # where stages are no chain: the operators of each
+///   {0-11 30-35}    # if stages are not a chain: the operators of each
 ///   {12-29 36}
 ///
-/// A first line `@microbatch-size 4` says for microbatches of how many samples the cut was made.
-/// What follows a `#` is a comment, and empty lines count for nothing. The first stage begins with
-/// the first operator, however it is called.
+/// A first line `@microbatch-size 4` says for how many samples per microbatch the cut was made.
+/// Text after a `#` is a comment, and empty lines are ignored. The first stage begins with the
+/// first operator, whatever its line says.
 #pragma once
 
 #include <optional>
@@ -21,16 +21,16 @@
 
 namespace stagecraft {
 
-/// Errors: UsageFile, with `name` and the line: what was expected, and what was found.
+/// Errors: UsageFile, with `name` and the line, the expected text and the text found.
 [[nodiscard]] Cut read_cut(std::string_view text, const std::string& name);
 
-/// Returns the samples of the microbatches that the text names, if it does.
+/// Returns the samples per microbatch that the text names, if it does.
 /// Errors: as read_cut.
 [[nodiscard]] std::optional<int> microbatch_size_in_cut(std::string_view text,
                                                         const std::string& name);
 
-/// Returns the text of a cut that was made, with where each stage begins as a comment: reading it
-/// and cutting the same model gives the same stages.
+/// Returns the text of a finished cut, with the beginning of each stage as a comment. Reading this
+/// text and cutting the same model gives the same stages.
 [[nodiscard]] std::string write_cut(const CutReport& report);
 
 }  // namespace stagecraft

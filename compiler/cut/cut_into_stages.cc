@@ -23,7 +23,7 @@ namespace {
 
 using Ranges = std::vector<std::pair<int, int>>;
 
-constexpr double kSlack = 0.03;  ///< what times that are measured twice differ by
+constexpr double kSlack = 0.03;  ///< relative difference between two measurements of the same time
 
 class Cutter {
  public:
@@ -58,7 +58,7 @@ class Cutter {
     for (const std::string& place : at.places) {
       const std::size_t wanted = operator_at(place);
       if (wanted == 0 && place == at.places.front()) {
-        continue;  // the first stage, named as well
+        continue;  // this place names the first stage too
       }
       const std::size_t first = *std::prev(std::ranges::upper_bound(points, wanted));
       if (first <= firsts.back()) {
@@ -143,7 +143,7 @@ class Cutter {
     }
   }
 
-  /// What lies between two cut points is one item.
+  /// Makes one item of the operators between two cut points.
   [[nodiscard]] std::vector<CutItem> items_between(const std::vector<std::size_t>& points) const {
     std::vector<CutItem> items(points.size(), CutItem{.time = 0});
     const std::vector<double> crossing = crossing_behind();
@@ -160,7 +160,8 @@ class Cutter {
     return items;
   }
 
-  /// Of parameters that nobody before has used, with their gradients, and of buffers.
+  /// Returns the bytes of buffers and of parameters with their gradients, without those that an
+  /// operator before has used.
   double state_bytes(const Node& node, std::set<ValueId>& held) const {
     double bytes = 0;
     for (const ValueId read : reads_of(node)) {
@@ -173,7 +174,7 @@ class Cutter {
     return bytes;
   }
 
-  /// By operator: bytes of the values that are made by then and read later.
+  /// Returns by operator the bytes of the values that are made by then and read later.
   [[nodiscard]] std::vector<double> crossing_behind() const {
     std::vector<double> change(graph_.nodes.size() + 1, 0);
     std::vector<std::size_t> last_read(graph_.values.size(), 0);
@@ -198,7 +199,7 @@ class Cutter {
     return change;
   }
 
-  /// Errors: UsageArgument for a place that is none.
+  /// Errors: UsageArgument for a place that does not exist.
   [[nodiscard]] std::size_t operator_at(const std::string& place) const {
     constexpr std::string_view kNumber = "op:";
     if (place.starts_with(kNumber)) {
@@ -258,7 +259,8 @@ class Cutter {
     return result;
   }
 
-  /// By the first path that tells a stage from those before it.
+  /// Names each stage by the first path of its operators. A name that is taken gets the number of
+  /// the stage's first operator.
   void name_stages(StageAssignment& assignment) const {
     std::set<std::string> taken;
     for (std::size_t s = 0; s < assignment.names.size(); ++s) {

@@ -1,7 +1,7 @@
-/// cut_into_stages: from a Cut to the stage of every operator.
+/// cut_into_stages turns a Cut into the stage of every operator.
 ///
-/// Stages of a balanced cut and of places are consecutive operators, and begin at cut points
-/// (cut_points.h). They are called by the module that their first parameters belong to.
+/// Stages of a balanced cut and of places are consecutive operators and begin at cut points
+/// (cut_points.h). Each is named after the module that its first parameters belong to.
 #pragma once
 
 #include <vector>
@@ -13,10 +13,10 @@
 
 namespace stagecraft {
 
-/// `costs`: of every operator, for a balanced cut.
-/// Errors: UsageArgument for a place that is not there or not behind the one before, more stages
-///         than the graph has parts that can be taken apart, sets that lack an operator or have one
-///         twice, costs of another model, and those of balanced_cut.
+/// `costs`: the cost of every operator, for a balanced cut.
+/// Errors: UsageArgument for a place that does not exist or does not follow the one before, for
+///         more stages than the graph has separable parts, for sets that lack an operator or have
+///         one twice, for costs of another model, and the errors of balanced_cut.
 [[nodiscard]] StageAssignment cut_into_stages(const Graph& graph,
                                               const Cut& cut,
                                               const std::vector<OperatorCost>& costs);

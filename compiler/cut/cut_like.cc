@@ -17,7 +17,7 @@
 namespace stagecraft {
 namespace {
 
-/// Which stages come behind which.
+/// Returns for each stage the stages that come after it.
 std::vector<StageSet> order_of(const StageGraph& graph) {
   const auto count = static_cast<std::size_t>(graph.size());
   std::vector<StageSet> leads_to(count, StageSet(count, false));
@@ -60,7 +60,7 @@ class LikeCutter {
   }
 
  private:
-  /// By operator: the first one of its group.
+  /// Returns for each operator the first one of its group.
   static std::vector<std::size_t> groups_of(const Graph& graph, WrittenMemory written) {
     std::vector<std::size_t> parent(graph.nodes.size());
     std::iota(parent.begin(), parent.end(), std::size_t{0});
@@ -85,7 +85,7 @@ class LikeCutter {
     return groups;
   }
 
-  /// The stages that have a parameter or buffer.
+  /// Returns the stages that have the parameter or buffer.
   [[nodiscard]] StageSet holders_of(const Value& state) const {
     const auto is_it = [&](const auto& held) { return held.position == state.position; };
     StageSet holders;
@@ -97,7 +97,7 @@ class LikeCutter {
     return holders;
   }
 
-  /// Keeps LK-1. Returns why it cannot.
+  /// Keeps LK-1. Returns the reason if it cannot.
   std::string place_by_state(std::size_t n) {
     const Node& node = graph_.nodes[n];
     const std::size_t group = group_of_[n];
@@ -151,8 +151,8 @@ class LikeCutter {
     }
   }
 
-  /// Every other operator stays with the operand that is furthest downstream; one without operands
-  /// comes as late as its readers allow.
+  /// Puts every other operator into the stage of its operand that is furthest downstream. An
+  /// operator without operands comes as late as its readers allow.
   LikeCut place_others() {
     const std::vector<StageId>& order = model_.partition.order;
     LikeCut result{

@@ -1,11 +1,11 @@
-/// cut_like: cuts a graph where another graph of the same model was cut.
+/// cut_like cuts a graph where another graph of the same model was cut.
 ///
-/// Used where a model is captured anew: for another shape, or in evaluation mode.
-/// LK-1: an operator that uses parameters or buffers is in a stage that has them; inside a marker,
-///       where the model was cut at its markers, in that marker's stage.
-/// LK-2: values flow only from a stage to those that come behind it in the model.
-/// LK-3: whatever fits these and the memory that is written is found, if the stages are in a row;
-///       of several solutions one that leaves operators where their counterparts are
+/// It is used when a model is captured anew: for another shape, or in evaluation mode.
+/// LK-1: an operator that uses parameters or buffers is in a stage that has them. If the model was
+///       cut at its markers, an operator inside a marker is in that marker's stage.
+/// LK-2: values flow only from a stage to those that come after it in the model.
+/// LK-3: if the stages form a row and some assignment satisfies these rules and the written memory,
+///       one is found. Of several it takes one that leaves operators where their counterparts are
 ///       (counterparts.h).
 #pragma once
 
@@ -18,16 +18,17 @@
 
 namespace stagecraft {
 
-/// What becomes of operators that use memory which one of them writes (memory_groups.h).
+/// WrittenMemory says how to treat operators that use memory which one of them writes
+/// (memory_groups.h).
 enum class WrittenMemory : std::uint8_t {
   InOneStage,  ///< they are in one stage
-  IsCopied     ///< likewise where no stage makes the memory; a stage that writes what another one
-               ///< made has to copy it first (copy_written.h)
+  IsCopied     ///< InOneStage only for memory that no stage makes; a stage that writes memory of
+               ///< another stage must copy it first (copy_written.h)
 };
 
 struct LikeCut {
   StageAssignment assignment;
-  std::string misfit;  ///< why there is none; empty where there is one
+  std::string misfit;  ///< why there is no assignment; empty if there is one
 };
 
 /// Returns a stage of the model for every operator.

@@ -1,8 +1,8 @@
-/// cut_points: between which operators a graph may be cut.
+/// cut_points says between which operators a graph may be cut.
 ///
-/// Stages share no memory: an operator that writes in place stays together with all that touched
-/// that memory before it, and where the memory is not the graph's own (an input, a parameter, a
-/// buffer) with all that ever touch it.
+/// Stages share no memory. An operator that writes in place therefore stays with all operators that
+/// used that memory before it. If the memory is not the graph's own (an input, a parameter, a
+/// buffer), it stays with all operators that ever use it.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,8 @@
 
 namespace stagecraft {
 
-/// Returns the operators before which the graph may be cut, ascending; the first operator is one.
+/// Returns the operators before which the graph may be cut, ascending. The first operator is always
+/// one of them.
 [[nodiscard]] std::vector<std::size_t> cut_points(const Graph& graph);
 
 }  // namespace stagecraft

@@ -1,5 +1,5 @@
-/// CutReport: where a program was cut and what each of its stages costs. For people, and for those
-/// who write costs.json.
+/// CutReport says where a program was cut and what each of its stages costs. People read it, and so
+/// do the writers of costs.json.
 #pragma once
 
 #include <string>
@@ -18,22 +18,22 @@ struct StageCut {
   int operators = 0;                        ///< how many it has
   std::vector<std::pair<int, int>> ranges;  ///< their numbers, [first, last] each
   std::string place;  ///< "between layers.3 and layers.4"; empty for the first stage
-  double time = 0;    ///< seconds of forward and backward of a microbatch; 0: not measured
+  double time = 0;    ///< seconds of forward and backward of a microbatch; 0 if not measured
   double parameter_bytes = 0;
-  double crossing_bytes = 0;  ///< of a microbatch, that it hands to other stages
+  double crossing_bytes = 0;  ///< bytes of a microbatch that it sends to other stages
 };
 
 struct CutReport {
   std::vector<StageCut> stages;
-  std::vector<OperatorCost> operators;  ///< with their stages; empty where nothing was measured
+  std::vector<OperatorCost> operators;  ///< with their stages; empty if nothing was measured
 };
 
-/// `costs`: of every operator, or empty.
+/// `costs`: the cost of every operator, or empty.
 [[nodiscard]] CutReport cut_report(const Graph& graph,
                                    const StageAssignment& assignment,
                                    std::vector<OperatorCost> costs);
 
-/// A line per stage: where it begins, and what it costs.
+/// Returns a line per stage: where it begins, and its cost.
 [[nodiscard]] std::string to_string(const CutReport& report);
 
 }  // namespace stagecraft

@@ -10,17 +10,18 @@ namespace {
 
 constexpr int kUnassigned = -1;
 
-/// How far downstream each stage is: the edges on the longest way that leads to it.
+/// StageDepths knows how far downstream each stage is: the number of edges on the longest path to
+/// it.
 class StageDepths {
  public:
   explicit StageDepths(std::size_t stages) : fed_by_(stages), depth_(stages, 0) {}
 
-  /// The deepest of them; of equally deep ones the last entered.
+  /// Returns the deepest of the stages; of equally deep ones the last entered.
   [[nodiscard]] int furthest(const std::set<int>& stages) const {
     return *std::ranges::max_element(stages, {}, [this](int s) { return std::pair(depth(s), s); });
   }
 
-  /// The least deep of them; of equally deep ones the first entered.
+  /// Returns the least deep of the stages; of equally deep ones the first entered.
   [[nodiscard]] int nearest(const std::set<int>& stages) const {
     return *std::ranges::min_element(stages, {}, [this](int s) { return std::pair(depth(s), s); });
   }
@@ -36,9 +37,9 @@ class StageDepths {
  private:
   [[nodiscard]] int depth(int stage) const { return depth_[static_cast<std::size_t>(stage)]; }
 
-  /// Ends, because there is no cycle: among marked nodes data flows from stages entered earlier, an
-  /// edge that furthest() adds ends at the deepest stage, and one that nearest() adds begins at the
-  /// least deep.
+  /// This ends, because there is no cycle: among marked nodes data flows from stages entered
+  /// earlier, an edge that furthest() adds ends at the deepest stage, and one that nearest() adds
+  /// begins at the least deep.
   void deepen(int stage, int least) {
     if (depth(stage) >= least) {
       return;
@@ -64,8 +65,8 @@ class Marked {
     StageDepths depths = depths_of_marked();
     assign_by_operand(depths);
     assign_by_reader(depths);
-    // What nobody reads still runs (it may write): beside what it reads, or else with the first
-    // stage.
+    // A node without readers still runs (it may write). It joins the stage of its operands, or else
+    // the first stage.
     assign_by_operand(depths);
     std::ranges::replace(stage_of_, kUnassigned, 0);
     return {std::move(stage_of_), std::move(names_)};
@@ -82,8 +83,8 @@ class Marked {
         }
       }
     }
-    // A marker around nothing but constants leaves no operator and so no stage: the others are
-    // numbered without it.
+    // A marker around nothing but constants leaves no operator and so makes no stage. The other
+    // stages are numbered without it.
     std::map<int, int> dense;
     for (const auto& [index, name] : names) {
       dense[index] = static_cast<int>(names_.size());
@@ -104,8 +105,8 @@ class Marked {
                                              : kUnassigned;
   }
 
-  /// The stages of the unmarked node's operands: their own, and of unmarked operands those of
-  /// theirs.
+  /// Returns the stages of the unmarked node's operands. For an unmarked operand these are the
+  /// stages of its own operands.
   [[nodiscard]] std::set<int> origins_of(std::size_t n,
                                          const std::vector<std::set<int>>& origins) const {
     std::set<int> all;
@@ -120,7 +121,7 @@ class Marked {
     return all;
   }
 
-  /// What the markers alone say of who feeds whom.
+  /// Returns the depths that follow from the markers alone.
   [[nodiscard]] StageDepths depths_of_marked() const {
     StageDepths depths(names_.size());
     std::vector<std::set<int>> origins(graph_.nodes.size());
@@ -133,8 +134,8 @@ class Marked {
     return depths;
   }
 
-  /// With the operand furthest downstream, not with the one made last: C++ leaves open in which
-  /// order the operands of a sum are made.
+  /// Assigns each node to the stage of its furthest downstream operand, not of the operand made
+  /// last: C++ does not define in which order the operands of a sum are made.
   void assign_by_operand(StageDepths& depths) {
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       std::set<int> stages;
@@ -150,11 +151,11 @@ class Marked {
     }
   }
 
-  /// With the reader least far downstream: whatever the order of the readers, the value then flows
-  /// down to the others.
+  /// Assigns each node to the stage of its least far downstream reader. The value then flows down
+  /// to the other readers, whatever their order.
   void assign_by_reader(StageDepths& depths) {
-    // For each value, the stages of the nodes behind n that read it; filled from the last node
-    // back.
+    // Holds, for each value, the stages of the nodes after n that read it. It is filled from the
+    // last node back.
     std::map<ValueId, std::set<int>> readers;
     for (std::size_t n = graph_.nodes.size(); n-- > 0;) {
       const Node& node = graph_.nodes[n];

@@ -1,9 +1,9 @@
-/// marked_stages: the stages that a module's own markers make.
+/// marked_stages finds the stages that a module's own markers make.
 ///
-/// An operator outside all markers, those of the loss among them, belongs to the stage of the
-/// operand that is furthest downstream in the stage DAG (of equally deep ones the last entered),
-/// or, with none, to that of the reader that is least far downstream (of equally deep ones the
-/// first entered), so that values only flow downstream; a graph without markers is one stage.
+/// An operator outside all markers, such as those of the loss, belongs to the stage of its furthest
+/// downstream operand in the stage DAG (of equally deep stages, the last entered). Without operands
+/// in stages, it belongs to the stage of its least far downstream reader (of equally deep stages,
+/// the first entered). Values therefore only flow downstream. A graph without markers is one stage.
 /// Stages are numbered in the order in which the module enters them.
 #pragma once
 

@@ -8,7 +8,7 @@
 namespace stagecraft {
 namespace {
 
-/// Alias sets whose memory begins with no operator.
+/// Returns the alias sets whose memory no operator makes.
 std::set<int> foreign_sets(const Graph& graph) {
   std::set<int> foreign;
   for (const Value& value : graph.values) {

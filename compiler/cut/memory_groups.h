@@ -1,5 +1,5 @@
-/// memory_groups: the operators that must be in one stage, because they use memory that one of them
-/// writes in place. Stages share no memory.
+/// memory_groups finds the operators that must be in one stage because they use memory that one of
+/// them writes in place. Stages share no memory.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@ namespace stagecraft {
 
 struct MemoryGroup {
   int alias_set = 0;
-  /// Ascending. Operators behind the last write are no part of it: they read the finished value,
-  /// which may cross.
+  /// Ascending. Operators after the last write are not part of the group: they read the finished
+  /// value, which may cross a border.
   std::vector<std::size_t> operators;
-  /// The memory is that of an input, label, parameter, buffer or constant, which no stage makes:
-  /// operators behind the last write belong to the group too.
+  /// True if the memory belongs to an input, label, parameter, buffer or constant, which no stage
+  /// makes. Operators after the last write then belong to the group too.
   bool foreign = false;
 };
 
-/// One group for each memory that is written.
+/// Returns one group for each memory that is written.
 [[nodiscard]] std::vector<MemoryGroup> memory_groups(const Graph& graph);
 
 }  // namespace stagecraft

@@ -31,7 +31,7 @@ std::size_t common_parts(const std::vector<std::string_view>& a,
   return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
 
-/// The module that has the tensor; at the root the tensor itself.
+/// Returns the module that has the tensor; for a tensor of the root module, the tensor itself.
 std::string module_of(const std::string& tensor) {
   const std::size_t dot = tensor.rfind('.');
   return dot == std::string::npos ? tensor : tensor.substr(0, dot);
@@ -68,7 +68,7 @@ std::string last_path(const Graph& graph) {
 }
 
 std::string described_operator(const Graph& graph, std::size_t node) {
-  // Backwards along the operands; of several ways the one to the operator that ran last.
+  // Walk backwards along the operands. Of several ways take the one to the operator that ran last.
   std::set<std::size_t> ahead{node};
   std::string path;
   while (!ahead.empty() && path.empty()) {

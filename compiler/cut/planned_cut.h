@@ -1,4 +1,4 @@
-/// planned_cut: the stages of a plan as a cut of the model that was profiled.
+/// planned_cut expresses the stages of a plan as a cut of the model that was profiled.
 #pragma once
 
 #include "stagecraft/compiler/cut/cut.h"
@@ -6,7 +6,7 @@
 
 namespace stagecraft {
 
-/// Returns the operators of every stage. `costs`: those of the plan's request.
+/// Returns the operators of every stage. `costs`: the costs of the plan's request.
 [[nodiscard]] OperatorSets planned_cut(const Costs& costs, const PlanProposal& proposal);
 
 }  // namespace stagecraft

@@ -1,5 +1,5 @@
-/// StageAssignment: which stage each operator of a captured graph belongs to. Made by
-/// marked_stages.h or cut_into_stages.h, read by partition.
+/// StageAssignment says which stage each operator of a captured graph belongs to. marked_stages.h
+/// or cut_into_stages.h makes it; partition reads it.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace stagecraft {
 
 struct StageAssignment {
   std::vector<int> stage_of;       ///< by operator
-  std::vector<std::string> names;  ///< of the stages; each has an operator
+  std::vector<std::string> names;  ///< of the stages; each stage has an operator
 };
 
 }  // namespace stagecraft

@@ -49,7 +49,7 @@ bool StageChoice::fit(std::size_t group, std::size_t neighbor, bool neighbor_fee
   return removed_.size() != before;
 }
 
-/// Returns a group that has no stage left, or the number of groups.
+/// Returns a group that has no stage left, or the number of groups if there is none.
 std::size_t StageChoice::settle(std::vector<std::size_t> changed) {
   const auto is_empty = [this](std::size_t group) {
     return std::ranges::none_of(open_[group], [](bool open) { return open; });
@@ -73,7 +73,7 @@ std::size_t StageChoice::settle(std::vector<std::size_t> changed) {
 
 std::size_t StageChoice::narrow() {
   std::vector<std::size_t> all(open_.size());
-  std::iota(all.rbegin(), all.rend(), std::size_t{0});  // the first group is looked at first
+  std::iota(all.rbegin(), all.rend(), std::size_t{0});  // visits the first group first
   return settle(std::move(all));
 }
 

@@ -1,10 +1,10 @@
-/// StageChoice: finds a stage for every group of operators, so that values flow only from a stage
-/// to itself and to those that come behind it.
+/// StageChoice finds a stage for every group of operators such that values flow only from a stage
+/// to itself and to those after it.
 ///
-/// Used by cut_like. Each group keeps the stages for which all its neighbors keep a fitting one;
-/// whoever decides for a group narrows the others by it. Where the stages are in a row, every
-/// stage that is still open is part of a solution; where some are side by side, a decision may fail
-/// and is then undone.
+/// cut_like uses it. Each group keeps the stages for which each of its neighbors still has a
+/// fitting stage. A decision for one group narrows the others. If the stages form a row, every
+/// stage that is still open is part of a solution. If some stages are side by side, a decision may
+/// fail and is then undone.
 #pragma once
 
 #include <cstddef>
@@ -13,30 +13,32 @@
 
 namespace stagecraft {
 
-/// By stage.
+/// StageSet holds one flag per stage.
 using StageSet = std::vector<bool>;
 
 class StageChoice {
  public:
-  /// `leads_to[a][b]`: values may flow from stage a to stage b; from a stage to itself always.
+  /// `leads_to[a][b]`: values may flow from stage a to stage b. They may always flow from a stage
+  /// to itself.
   StageChoice(std::vector<StageSet> leads_to, std::size_t groups);
 
   // Before narrow():
-  /// Leaves the group only stages of this set.
+  /// Limits the group to the stages of this set.
   void restrict(std::size_t group, const StageSet& to);
-  /// Values flow from one group to the other.
+  /// Records that values flow from group `from` to group `to`.
   void feed(std::size_t from, std::size_t to);
 
-  /// Returns the group that no stage fits, or the number of groups.
+  /// Returns the group that no stage fits, or the number of groups if all have one.
   [[nodiscard]] std::size_t narrow();
 
-  /// Decides for a stage, unless that leaves some group without one. Returns whether it did.
+  /// Decides on a stage for the group, unless that leaves some group without one. Returns whether
+  /// it did.
   bool decide(std::size_t group, int stage);
 
   [[nodiscard]] bool is_open(std::size_t group, int stage) const {
     return open_[group][static_cast<std::size_t>(stage)];
   }
-  /// The last open stage of a group: the one, once it is decided.
+  /// Returns the last open stage of a group. Once the group is decided, this is its stage.
   [[nodiscard]] int last_open(std::size_t group) const;
 
  private:

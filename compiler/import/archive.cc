@@ -36,7 +36,7 @@ class BytesAdapter final : public caffe2::serialize::ReadAdapterInterface {
   std::string_view bytes_;
 };
 
-/// Foreign errors become ours here. Of what LibTorch's reader says only the first line is for
+/// Converts foreign errors into ours. Only the first line of a message of LibTorch's reader is for
 /// people.
 template <class F>
 auto translated(const Archive& archive, std::string_view doing, F&& body) {

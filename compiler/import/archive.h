@@ -1,9 +1,9 @@
-/// Archive: the records of a model's file, a ZIP in the manner of LibTorch, whose own reader does
-/// the reading. Used by the importers.
+/// Archive reads the records of a model's file, a ZIP archive as LibTorch writes it. LibTorch's own
+/// reader does the reading. The importers use it.
 ///
-/// AR-1: a record's size is held against the file's before anything is allocated for it, and all
-///       records that were read together are no larger than the file. What is compressed, or lies
-///       about its size, is refused.
+/// AR-1: a record's size is checked against the file's size before anything is allocated for it,
+///       and all records that were read are together no larger than the file. A record that is
+///       compressed or has a false size is refused.
 /// Thread: one at a time.
 #pragma once
 
@@ -26,25 +26,25 @@ namespace stagecraft {
 
 class Archive {
  public:
-  /// Errors: UsageFile for a file that is not there, cannot be read or is no such archive.
+  /// Errors: UsageFile for a file that does not exist, cannot be read or is not such an archive.
   explicit Archive(const std::string& path);
-  /// Of bytes that outlive it; `name` is for messages.
-  /// Errors: UsageFile for what is no such archive.
+  /// Reads an archive from memory. `bytes` must outlive the archive; `name` is for messages.
+  /// Errors: UsageFile if the bytes are not such an archive.
   Archive(std::string_view bytes, std::string name);
   ~Archive();
   Archive(const Archive&) = delete;
   Archive& operator=(const Archive&) = delete;
 
-  /// What the file is called in messages.
+  /// Returns the file's name for messages.
   [[nodiscard]] const std::string& name() const { return name_; }
 
-  /// Names without the root folder.
+  /// Returns the names of the records without the root folder.
   [[nodiscard]] std::vector<std::string> records() const;
   [[nodiscard]] bool has(const std::string& record) const;
 
-  /// Errors: UsageFile, naming the record, for one that is missing or breaks AR-1.
+  /// Errors: UsageFile, naming the record, if it is missing or breaks AR-1.
   [[nodiscard]] std::string text(const std::string& record);
-  /// Likewise, as memory for tensors, which are its only owners.
+  /// Returns the record as memory for tensors, which are its only owners. Errors: as text.
   [[nodiscard]] c10::Storage storage(const std::string& record);
 
   /// Errors: UsageFile, always, with the file's name.

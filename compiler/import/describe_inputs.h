@@ -1,7 +1,7 @@
-/// describe_inputs: what a model's inputs look like, as the data for it say.
+/// describe_inputs takes the shapes and types of a model's inputs from its training data.
 ///
-/// A TorchScript file does not say it, and an exported one may leave sizes open: those that train a
-/// file know them from their data. Then MF-2 holds for both kinds of file.
+/// A TorchScript file does not contain them, and an exported one may leave sizes open. The training
+/// data define them. After that MF-2 holds for both kinds of file.
 #pragma once
 
 #include "stagecraft/compiler/import/model_file.h"
@@ -9,9 +9,10 @@
 
 namespace stagecraft {
 
-/// Has every input of `model` known, with type and shape of the argument in its place.
-/// Errors: UsageFile for another number of arguments than the model has inputs, and for all that
-///         are of another type or shape than the model's file says, each with its file.
+/// Makes every input of `model` known, with the type and shape of the argument in its place.
+/// Errors: UsageFile if the number of arguments differs from the number of the model's inputs, and
+///         for every argument whose type or shape differs from the model's file, each with its
+///         file.
 void describe_inputs(ModelFile& model, const MicrobatchFiles& data);
 
 }  // namespace stagecraft

@@ -22,7 +22,7 @@ BoundArgument constant(c10::IValue value) {
   return bound;
 }
 
-/// `x * 2` in Python: a tensor that promotes types as the number does.
+/// Returns a tensor that promotes types as a number does, as in Python's `x * 2`.
 at::Tensor wrapped_number(const at::Scalar& number) {
   const at::ScalarType dtype = number.isFloatingPoint() ? at::kDouble
                                : number.isComplex()     ? at::kComplexDouble
@@ -33,7 +33,7 @@ at::Tensor wrapped_number(const at::Scalar& number) {
   return tensor;
 }
 
-/// The argument as a number of any kind.
+/// Returns the argument as a number of any kind.
 std::optional<c10::IValue> number_of(const Argument& argument) {
   if (const auto* i = std::get_if<std::int64_t>(&argument.value)) {
     return *i;
@@ -50,7 +50,7 @@ std::optional<c10::IValue> number_of(const Argument& argument) {
   return std::nullopt;
 }
 
-/// An int of the dispatcher: a number, or one of its enumerations.
+/// Returns the argument as an int of the dispatcher: a number, or one of its enumerations.
 std::optional<std::int64_t> int_of(const Argument& argument) {
   if (const auto* i = std::get_if<std::int64_t>(&argument.value)) {
     return *i;
@@ -70,7 +70,7 @@ std::optional<std::int64_t> int_of(const Argument& argument) {
   return std::nullopt;
 }
 
-/// A file tells where it was exported; it is run where its stage is.
+/// Ignores the device on which the file was exported: the model runs on its stage's device.
 std::optional<c10::Device> device_of(const Device& device, std::string& why) {
   if (device.type == "cpu" || device.type == "cuda") {
     return c10::Device(at::kCPU);
@@ -194,7 +194,7 @@ c10::IValue typed_list(BoundArgument::Elements elements,
   return {};
 }
 
-/// A list of numbers or strings, none of which the run makes.
+/// Makes a list of numbers or strings, all of which are constants.
 std::optional<c10::IValue> other_list(const List& list,
                                       const c10::Type& element,
                                       std::string& why) {
@@ -251,7 +251,7 @@ Bound bind_list(const Argument& argument,
   return fixed ? constant(typed_list(*elements, bound.list, {})) : bound;
 }
 
-/// Why an operator may not get this for an argument of that type; empty where it may.
+/// Returns why an operator may not get this value for an argument of that type; empty if it may.
 std::string enumeration_fault(const BoundArgument& bound, const c10::Type& real_type) {
   if (!is_enumeration(real_type)) {
     return {};

@@ -27,7 +27,7 @@ constexpr int kNoSlot = -1;
 constexpr int kNoRoot = -1;
 constexpr std::string_view kControl = "torch.ops.higher_order.";
 
-/// The mode in which a graph inside another one runs.
+/// RegionMode is the mode in which a graph inside another one runs.
 struct RegionMode {
   std::optional<bool> gradients;
   struct CpuAutocast {
@@ -53,7 +53,7 @@ class RegionGuard {
   std::optional<AutocastGuard> autocast_;
 };
 
-/// An output of the graph: a value, or what was a constant when it was exported.
+/// BoundOutput is an output of the graph: a value, or a constant of the export.
 struct BoundOutput {
   int slot = kNoSlot;
   c10::IValue constant;
@@ -61,17 +61,17 @@ struct BoundOutput {
 
 struct BoundNode {
   std::string label;
-  std::optional<c10::OperatorHandle> op;  ///< or
+  std::optional<c10::OperatorHandle> op;  ///< or symbol, or region
   ArgumentCheck check = nullptr;          ///< of the operator's arguments
-  SymbolFunction symbol = nullptr;        ///< or
+  SymbolFunction symbol = nullptr;        ///< a function of numbers
   std::shared_ptr<const ExportedGraph> region;
   RegionMode mode;
   std::vector<BoundArgument> arguments;
-  std::vector<std::vector<int>> results;  ///< by what it returns: the slots of its tensors
-  std::vector<int> last_uses;             ///< slots that nobody reads afterwards
+  std::vector<std::vector<int>> results;  ///< by return value: the slots of its tensors
+  std::vector<int> last_uses;             ///< slots that no later node reads
 };
 
-/// Names the node in whatever goes wrong inside.
+/// Runs the body and adds the node's name to its errors.
 template <class F>
 void told_of(const BoundNode& node, F&& body) {
   try {
@@ -117,7 +117,7 @@ void keep_results(const BoundNode& node,
 }  // namespace
 
 struct ExportedGraph::Bound {
-  std::vector<int> inputs;  ///< slots, kNoSlot where the input is a constant
+  std::vector<int> inputs;  ///< slots; kNoSlot if the input is a constant
   std::vector<BoundNode> nodes;
   std::vector<BoundOutput> outputs;
   std::size_t slots = 0;
@@ -130,7 +130,7 @@ struct ExportedGraph::Bound {
   bool some_evaluate = false;
 };
 
-/// Reads a graph from front to back, with what is known of each slot so far.
+/// Binder reads a graph from front to back and keeps the facts known of each slot so far.
 class ExportedGraph::Binder {
  public:
   Binder(const Graph& graph, std::vector<Unsupported>& unsupported)
@@ -206,13 +206,13 @@ class ExportedGraph::Binder {
     } else {
       try {
         bind_operator(node, bound, why);
-      } catch (const c10::Error& e) {  // an argument of another kind than the question takes
+      } catch (const c10::Error& e) {  // an argument has another kind than the query takes
         why = fmt::format("{}: {}", node.target, e.what_without_backtrace());
       }
     }
     if (!why.empty()) {
       unsupported_.push_back({node.name, node.path, why});
-      // What it would have made is known by name, so that all else can be judged.
+      // Make its results known by name, so that all other nodes can be checked.
       for_each_name(node.outputs, [&](const std::string& name) {
         if (!names_.contains(name)) {
           make(name, true, kNoRoot);
@@ -223,7 +223,8 @@ class ExportedGraph::Binder {
     bound_.nodes.push_back(std::move(bound));
   }
 
-  /// Of what the exporter took for granted; LibTorch's operators check what they need.
+  /// Returns whether the node only checks an assumption of the exporter. LibTorch's operators check
+  /// what they need.
   static bool is_check(std::string_view target) {
     constexpr std::array kChecks{"torch.ops.aten._assert_tensor_metadata.",
                                  "torch.ops.aten._assert_scalar.",
@@ -255,7 +256,7 @@ class ExportedGraph::Binder {
     }
   }
 
-  /// Slots for what a node returns once: a tensor or number, or a list of tensors.
+  /// Makes the slots of one return value: a tensor or number, or a list of tensors.
   std::vector<int> make_results(const Argument& output, bool dependent, int root) {
     std::vector<int> slots;
     if (const auto* name = std::get_if<ValueName>(&output.value)) {
@@ -278,7 +279,7 @@ class ExportedGraph::Binder {
     const c10::OperatorHandle& op = call->op;
     const auto& declared = op.schema().arguments();
     bool dependent = op.hasTag(at::Tag::nondeterministic_seeded);
-    std::vector<c10::IValue> known;  // each argument, as far as it is
+    std::vector<c10::IValue> known;  // each argument, as far as it is known
     for (std::size_t i = 0; i < declared.size(); ++i) {
       for_each_slot(call->arguments[i],
                     [&](int slot) { dependent = dependent || at(slot).dependent; });
@@ -341,7 +342,7 @@ class ExportedGraph::Binder {
     return list;
   }
 
-  /// As the recorder will judge it.
+  /// Decides as the recorder will do later.
   bool shaped_by_constants(const ExportedCall& call) const {
     const std::optional<std::size_t> shaping = shaping_argument(call.op);
     if (!shaping) {
@@ -364,7 +365,7 @@ class ExportedGraph::Binder {
     }
   }
 
-  /// The input whose memory a view that the operator returns shows.
+  /// Returns the input whose memory a view returned by the operator shows.
   int root_of(const ExportedCall& call) {
     const auto& declared = call.op.schema().arguments();
     int root = kNoRoot;
@@ -413,7 +414,8 @@ class ExportedGraph::Binder {
     }
   }
 
-  /// The arguments of a control operator, as the file lists them: settings, the graph, its inputs.
+  /// Binds a control operator, whose arguments the file lists in this order: settings, the graph,
+  /// its inputs.
   void bind_region(const Node& node, BoundNode& bound, std::string& why) {
     const std::string_view control = std::string_view(node.target).substr(kControl.size());
     const auto is_graph = [](const NamedArgument& a) {
@@ -514,7 +516,7 @@ class ExportedGraph::Binder {
       }
       const auto* device = std::get_if<std::string>(&settings[0]->value);
       const auto* dtype = std::get_if<at::ScalarType>(&settings[1]->value);
-      if (device != nullptr && *device == "cpu") {  // another device's changes nothing on the CPU
+      if (device != nullptr && *device == "cpu") {  // autocast of others does not affect the CPU
         mode.autocast = {{.enabled = *flag(2),
                           .dtype = dtype == nullptr ? std::nullopt : std::optional(*dtype)}};
       }

@@ -1,9 +1,10 @@
-/// ExportedGraph: a graph of an exported program bound to LibTorch's operators, and its run.
+/// ExportedGraph is a graph of an exported program, bound to LibTorch's operators, that can be run.
 ///
-/// Bound once, when the file is read: names become slots, targets operators, and what is not
-/// supported is told of all nodes at once. A run calls the operators one after the other through
-/// the dispatcher, so that capture sees them as it sees a module's, and drops every value after its
-/// last use. Graphs that stand in others (`no_grad`, autocast) run in the mode of their node.
+/// It is bound once, when the file is read: names become slots, targets become operators, and all
+/// unsupported nodes are reported at once. A run calls the operators one after the other through
+/// the dispatcher, so that capture sees them as it sees a module's operators. It drops every value
+/// after its last use. Graphs inside other graphs (`no_grad`, autocast) run in the mode of their
+/// node.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +23,14 @@ namespace stagecraft::exported {
 
 class ExportedGraph {
  public:
-  /// What is known of an input before any run: constants are no reason to refuse what reads values.
+  /// InputFacts holds what is known of an input before any run. An operator that reads values is
+  /// not refused if these are constants.
   struct InputFacts {
     std::vector<bool> dependent;  ///< by input: whether it differs between microbatches or steps
   };
 
-  /// Appends to `unsupported` what cannot be run. Requires: `graph` outlives the constructor.
+  /// Appends to `unsupported` the parts that cannot be run. Requires: `graph` outlives the
+  /// constructor.
   /// Errors: UsageFile for a graph that contradicts itself: a value without origin, or with two.
   ExportedGraph(const Graph& graph,
                 const InputFacts& inputs,
@@ -36,16 +39,18 @@ class ExportedGraph {
   ExportedGraph(ExportedGraph&&) noexcept;
   ExportedGraph& operator=(ExportedGraph&&) noexcept;
 
-  /// Returns the graph's outputs, lists flattened. `inputs`: as many as the graph has.
+  /// Returns the graph's outputs, with lists flattened. `inputs`: as many as the graph has.
   /// Requires: the constructor found nothing unsupported.
-  /// Errors: CompileCapture, naming the node, for what an operator throws.
+  /// Errors: CompileCapture, naming the node, for errors that an operator throws.
   [[nodiscard]] std::vector<c10::IValue> run(std::vector<c10::IValue> inputs) const;
 
-  /// By input: whether some node writes it, or a view of it.
+  /// Returns by input whether some node writes it, or a view of it.
   [[nodiscard]] const std::vector<bool>& written_inputs() const;
-  /// Operators of this graph and those within, by name, "aten::linear", with their numbers.
+  /// Returns how many operators of each name ("aten::linear") this graph and the graphs inside it
+  /// have.
   [[nodiscard]] const std::map<std::string, int>& operators() const;
-  /// Whether operators are told to train (dropout, batch_norm), and whether some are told not to.
+  /// Return whether some operators (dropout, batch_norm) are set to train, and whether some are set
+  /// not to.
   [[nodiscard]] bool some_train() const;
   [[nodiscard]] bool some_evaluate() const;
 

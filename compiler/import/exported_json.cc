@@ -97,7 +97,7 @@ at::MemoryFormat memory_format(const JsonPlace& place) {
   return kFormats[static_cast<std::size_t>(number - 1)];
 }
 
-/// A size, stride or offset; kUnknownSize for an expression.
+/// Reads a size, stride or offset; returns kUnknownSize for an expression.
 std::int64_t symbolic_int(const JsonPlace& place) {
   std::int64_t value = kUnknownSize;
   place.alternative([&](std::string_view key, const JsonPlace& p) {
@@ -130,7 +130,7 @@ TensorFacts tensor_facts(const JsonPlace& place) {
   return facts;
 }
 
-/// The expression of a symbolic number, or the number that it has after all.
+/// Returns the expression of a symbolic number, or the number if it is known.
 std::string expression(const JsonPlace& place) {
   std::string text;
   place.alternative([&](std::string_view key, const JsonPlace& p) {
@@ -177,7 +177,7 @@ Variant string(const JsonPlace& place) {
   return place.string();
 }
 
-/// A number by name, or itself.
+/// Reads a number or the name of one.
 Variant symbolic(const JsonPlace& place) {
   Variant value;
   place.alternative([&](std::string_view key, const JsonPlace& p) {
@@ -306,7 +306,7 @@ std::vector<Argument> arguments(const JsonPlace& place, int depth) {
   return result;
 }
 
-/// "layers.0.attention" of "L__self__,,Model;L__self___layers_0,layers.0,Layer;..."
+/// Returns "layers.0.attention" for "L__self__,,Model;L__self___layers_0,layers.0,Layer;..."
 std::string innermost_module(std::string_view stack) {
   const std::size_t last = stack.rfind(';');
   if (last != std::string_view::npos) {
@@ -404,7 +404,7 @@ OutputSpec output_spec(const JsonPlace& place) {
   return spec;
 }
 
-/// First of all, since all else may have changed with it.
+/// Called first, since another version may have changed everything else.
 void check_version(const JsonPlace& top) {
   const JsonPlace version = top.at("schema_version");
   const std::int64_t major = version.at("major").integer();

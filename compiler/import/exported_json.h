@@ -1,8 +1,9 @@
-/// exported_json: the JSON records of an archive of torch.export, read strictly.
+/// exported_json reads the JSON records of an archive of torch.export, strictly.
 ///
-/// A key that the schema demands must be there and of its type; what a newer minor version adds is
-/// passed over, a kind of argument or specification that it adds is kept by name and refused later,
-/// with all else that is not supported. Nothing here allocates by a number that it reads.
+/// A key that the schema requires must be present and of its type. Keys that a newer minor version
+/// adds are ignored. A new kind of argument or specification is kept by name and refused later,
+/// together with all other unsupported parts. Nothing here allocates memory by a number that it
+/// reads.
 #pragma once
 
 #include <string_view>
@@ -11,11 +12,11 @@
 
 namespace stagecraft::exported {
 
-/// The version of the schema that is read: another major one is refused.
+/// The version of the schema that is read. Another major version is refused.
 inline constexpr int kSchemaMajor = 8;
 
-/// Errors: UsageFile, with the place in the JSON ("graph_module.graph.nodes[3].target"), what was
-///         expected and what was found; for another major version of the schema, both versions.
+/// Errors: UsageFile, with the place in the JSON ("graph_module.graph.nodes[3].target"), the
+///         expected and the found value; for another major version of the schema, both versions.
 [[nodiscard]] Program read_program(std::string_view json);
 
 /// Errors: UsageFile, likewise.

@@ -23,7 +23,8 @@ using exported::OutputKind;
 
 constexpr std::string_view kFormat = "archive_format";
 
-/// What a run needs. Immutable but for the tensors: the program writes its buffers.
+/// Runnable holds everything that a run needs. It is immutable except for the tensors: the program
+/// writes its buffers.
 struct Runnable {
   struct Input {
     InputKind kind = InputKind::User;
@@ -33,13 +34,13 @@ struct Runnable {
   };
   struct Write {
     std::size_t output = 0;
-    at::Tensor buffer;      ///< or
-    std::size_t input = 0;  ///< among the user's
+    at::Tensor buffer;      ///< undefined if an input is written
+    std::size_t input = 0;  ///< among the user's inputs
   };
 
   exported::ExportedGraph graph;
   std::vector<Input> inputs;
-  std::vector<std::size_t> outputs;  ///< which of the graph's the model returns, the loss first
+  std::vector<std::size_t> outputs;  ///< the graph outputs that the model returns, the loss first
   std::vector<Write> writes;
   std::vector<ModelTensor> expected;
 
@@ -59,7 +60,8 @@ bool fits(const ModelTensor& expected, const at::Tensor& found) {
   return true;
 }
 
-/// Its sizes are baked into the operators: with others they would fail late, or worse, not at all.
+/// The sizes are fixed in the operators: with other sizes they would fail late or, worse, not at
+/// all.
 void Runnable::check_inputs(const Tensors& given) const {
   if (given.size() != expected.size()) {
     throw Error(
@@ -91,7 +93,7 @@ Tensors Runnable::run(const Tensors& given) const {
     if (input.kind == InputKind::User) {
       arguments.emplace_back(given[input.position]);
     } else if (input.written_constant) {
-      arguments.emplace_back(at::clone(input.tensor));  // what one run writes the next must not see
+      arguments.emplace_back(at::clone(input.tensor));  // the next run must not see its writes
     } else {
       arguments.emplace_back(input.tensor);
     }
@@ -111,7 +113,7 @@ Tensors Runnable::run(const Tensors& given) const {
   return result;
 }
 
-/// The one program in the archive.
+/// Returns the name of the one program in the archive.
 std::string program_name(const Archive& archive) {
   constexpr std::string_view kFolder = "models/";
   constexpr std::string_view kEnd = ".json";
@@ -152,7 +154,7 @@ void check_container(Archive& archive) {
   check("byteorder", "little");
 }
 
-/// Names the record in what is wrong with its JSON.
+/// Adds the record's name to errors in its JSON.
 template <class F>
 auto read_json(Archive& archive, const std::string& record, F&& read) {
   const std::string text = archive.text(record);
@@ -173,7 +175,7 @@ exported::Payloads payloads(Archive& archive, const std::string& record, bool ne
   return read_json(archive, record, exported::read_payloads);
 }
 
-/// Puts the program's signature together with its tensors.
+/// Reader combines the program's signature with its tensors.
 class Reader {
  public:
   explicit Reader(Archive& archive) : archive_(archive) {}
@@ -264,7 +266,7 @@ class Reader {
   void bind() {
     exported::ExportedGraph::InputFacts facts;
     for (const Runnable::Input& input : inputs_) {
-      // A buffer may be the same in every run: capture, which knows who writes it, judges.
+      // A buffer may be the same in every run. Capture decides, since it knows its writers.
       facts.dependent.push_back(input.kind != InputKind::Constant &&
                                 input.kind != InputKind::Baked && input.kind != InputKind::Buffer);
     }
@@ -320,7 +322,7 @@ class Reader {
     }
   }
 
-  /// What is no tensor (None, a number) is nothing to train.
+  /// Adds an output if it is a tensor. Training has no use for others (None, a number).
   void add_output(std::size_t i, const exported::Argument& argument) {
     const auto* value = std::get_if<exported::ValueName>(&argument.value);
     const auto facts =

@@ -1,4 +1,4 @@
-/// exported_model: an archive of torch.export as a ModelFile.
+/// exported_model reads an archive of torch.export as a ModelFile.
 #pragma once
 
 #include "stagecraft/compiler/import/archive.h"
@@ -6,7 +6,7 @@
 
 namespace stagecraft {
 
-/// Whether the archive says that it is one.
+/// Returns whether the archive says that it is one.
 [[nodiscard]] bool is_exported_model(const Archive& archive);
 
 /// Errors: as load_model.

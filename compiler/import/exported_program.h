@@ -1,7 +1,8 @@
-/// ExportedProgram: what `torch.export.save` wrote into `models/model.json`, as plain data.
+/// ExportedProgram holds the contents of `models/model.json`, as `torch.export.save` wrote it, as
+/// plain data.
 ///
-/// Made by read_program, bound to operators by ExportedGraph. All that a run or a message needs is
-/// kept; the numbers of the schema's enumerations are c10's here.
+/// read_program makes it, and ExportedGraph binds it to operators. It keeps everything that a run
+/// or a message needs; the numbers of the schema's enumerations are replaced by c10's.
 ///
 /// Source: torch/_export/serde/schema.py, version 8.17.
 #pragma once
@@ -27,8 +28,8 @@ struct Graph;
 
 struct None {};
 
-/// A value of the graph, which its inputs or an earlier node made: a tensor, or a number that was
-/// symbolic when the program was exported.
+/// ValueName is a value of the graph that its inputs or an earlier node made: a tensor, or a number
+/// that was symbolic when the program was exported.
 struct ValueName {
   std::string name;
 };
@@ -42,8 +43,8 @@ struct Subgraph {
   std::shared_ptr<const Graph> graph;
 };
 
-/// Of a kind that no operator of LibTorch takes: as_custom_obj, as_operator, as_string_to_argument,
-/// or one that this schema has not.
+/// Foreign is an argument of a kind that no operator of LibTorch takes: as_custom_obj, as_operator,
+/// as_string_to_argument, or one that this schema does not have.
 struct Foreign {
   std::string what;
 };
@@ -80,12 +81,13 @@ struct NamedArgument {
 struct Node {
   std::string name;    ///< "conv2d_1"
   std::string target;  ///< "torch.ops.aten.conv2d.default"
-  std::string path;    ///< of the innermost module it stood in, "layers.0.attention"; may be empty
+  std::string path;    ///< of the innermost module that contains it, "layers.0.attention"; may be
+                       ///< empty
   std::vector<NamedArgument> inputs;
   std::vector<Argument> outputs;
 };
 
-/// kUnknownSize for a size that was symbolic.
+/// kUnknownSize replaces a size that was symbolic.
 inline constexpr std::int64_t kUnknownSize = -1;
 
 struct TensorFacts {
@@ -100,7 +102,7 @@ struct Graph {
   std::vector<Argument> inputs, outputs;
   std::vector<Node> nodes;
   std::map<std::string, TensorFacts, std::less<>> tensors;  ///< by value
-  /// By symbolic number: the expression ("s0 + 1", "u0"); a number where it is known after all.
+  /// By symbolic number: the expression ("s0 + 1", "u0"), or a number if it is known after all.
   std::map<std::string, std::string, std::less<>> symbols;
 };
 
@@ -108,7 +110,7 @@ enum class InputKind : std::uint8_t { User, Parameter, Buffer, Constant, Baked, 
 
 struct InputSpec {
   InputKind kind = InputKind::User;
-  std::string fqn;  ///< of the parameter, buffer or constant; what is refused
+  std::string fqn;  ///< of the parameter, buffer or constant; for Refused, a description
   bool persistent = true;
 };
 
@@ -116,8 +118,8 @@ enum class OutputKind : std::uint8_t { User, Loss, BufferWrite, InputWrite, Refu
 
 struct OutputSpec {
   OutputKind kind = OutputKind::User;
-  std::string target;  ///< the buffer, or the name of the input value, that is written; what is
-                       ///< refused
+  std::string target;  ///< the buffer, or the name of the input value, that is written; for
+                       ///< Refused, the reason
 };
 
 struct Program {
@@ -128,12 +130,12 @@ struct Program {
   std::string dialect;  ///< "TRAINING", "ATEN", ...
 };
 
-/// Where the bytes of a parameter, buffer or constant are.
+/// Payload says where the bytes of a parameter, buffer or constant are.
 struct Payload {
   std::string record;  ///< "weight_0"; equal for tensors of one storage
   bool is_parameter = false;
   bool pickled = false;
-  TensorFacts facts;  ///< without meaning when pickled
+  TensorFacts facts;  ///< meaningless if pickled
 };
 
 using Payloads = std::map<std::string, Payload, std::less<>>;  ///< by full name

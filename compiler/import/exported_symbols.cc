@@ -34,7 +34,7 @@ double real(const c10::IValue& v) {
   return whole(v) ? static_cast<double>(int_of(v)) : v.toDouble();
 }
 
-/// Python's numbers: whole as long as both are.
+/// Computes as Python does: the result is whole if both numbers are.
 template <class F>
 c10::IValue arithmetic(const Values& v, F&& f) {
   const c10::IValue& a = argument(v, 0);
@@ -58,7 +58,7 @@ std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
   if (b == 0) {
     refuse_zero();
   }
-  if (b == -1) {  // the one division that does not fit, which the processor takes for one by zero
+  if (b == -1) {  // the smallest number / -1 overflows, and the processor traps as for zero
     return static_cast<std::int64_t>(std::uint64_t{0} - static_cast<std::uint64_t>(a));
   }
   const std::int64_t quotient = a / b;
@@ -80,7 +80,7 @@ const at::Tensor& tensor(const Values& v) {
   return argument(v, 0).toTensor();
 }
 
-/// Sorted by nothing: a dozen names, looked up once per node.
+/// The table is not sorted: it has a few dozen names, each looked up once per node.
 constexpr std::pair<std::string_view, SymbolFunction> kFunctions[] = {
     {"_operator.add", [](const Values& v) { return arithmetic(v, std::plus<>()); }},
     {"_operator.sub", [](const Values& v) { return arithmetic(v, std::minus<>()); }},

@@ -1,7 +1,8 @@
-/// Arithmetic on sizes: the nodes of an exported program that compute numbers, not tensors.
+/// exported_symbols does arithmetic on sizes: it runs the nodes of an exported program that compute
+/// numbers, not tensors.
 ///
-/// A program exported with dynamic sizes reads them (`aten.sym_size.int`) and computes with them in
-/// Python's operators. Run on one microbatch they are plain numbers.
+/// A program exported with dynamic sizes reads them (`aten.sym_size.int`) and computes with them by
+/// Python's operators. In a run on one microbatch they are plain numbers.
 #pragma once
 
 #include <optional>
@@ -12,11 +13,11 @@
 
 namespace stagecraft::exported {
 
-/// A function of numbers (or of a tensor's shape) to a number.
+/// SymbolFunction maps numbers (or a tensor's shape) to a number.
 using SymbolFunction = c10::IValue (*)(const std::vector<c10::IValue>& arguments);
 
-/// The function that a node's target names ("_operator.add", "torch.ops.aten.sym_size.int");
-/// nothing where it names none.
+/// Returns the function that a node's target names ("_operator.add",
+/// "torch.ops.aten.sym_size.int"); nothing if it names none.
 [[nodiscard]] std::optional<SymbolFunction> symbol_function(std::string_view target);
 
 }  // namespace stagecraft::exported

@@ -18,7 +18,7 @@ bool same(const TensorFacts& a, const TensorFacts& b) {
          a.storage_offset == b.storage_offset && a.requires_grad == b.requires_grad;
 }
 
-/// Nothing where the sum or product is beyond 64 bits.
+/// Returns nothing if the sum or product exceeds 64 bits.
 std::optional<std::uint64_t> sum(std::optional<std::uint64_t> a, std::uint64_t b) {
   std::uint64_t result = 0;
   return !a || __builtin_add_overflow(*a, b, &result) ? std::nullopt : std::optional(result);
@@ -28,7 +28,7 @@ std::optional<std::uint64_t> product(std::optional<std::uint64_t> a, std::uint64
   return !a || __builtin_mul_overflow(*a, b, &result) ? std::nullopt : std::optional(result);
 }
 
-/// What breaks ET-2, as the end of a sentence.
+/// Returns how the tensor breaks ET-2, as the end of a sentence; empty if it does not.
 std::string why_outside(const TensorFacts& facts, std::uint64_t bytes) {
   std::optional<std::uint64_t> count = 1;
   std::optional<std::uint64_t> last = static_cast<std::uint64_t>(facts.storage_offset);

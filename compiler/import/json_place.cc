@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kLongest = 60;
 
-/// What stands there, in few words whatever it is.
+/// Returns a short description of the value.
 std::string told(const nlohmann::json& value) {
   if (value.is_object() || value.is_array()) {
     return fmt::format(

@@ -1,7 +1,8 @@
-/// JsonPlace: a value in a JSON text and the way to it, so that every complaint can say where.
+/// JsonPlace is a value in a JSON text together with the path to it, so that every error message
+/// can name the place.
 ///
-/// Knows the value and the place it was reached from; nothing is spelt out before it is needed.
-/// Views the text's tree and the place before, both of which must outlive it.
+/// It holds the value and the place that led to it, and builds the path's text only when a message
+/// needs it. It refers to the text's tree and to the place before; both must outlive it.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +19,13 @@ class JsonPlace {
  public:
   explicit JsonPlace(const nlohmann::json& root) : value_(&root) {}
 
-  /// The member `key`.
-  /// Errors: UsageFile where this is no object or has none.
+  /// Returns the member `key`.
+  /// Errors: UsageFile if this is not an object or has no such member.
   [[nodiscard]] JsonPlace at(std::string_view key) const;
-  /// Likewise; nothing where there is none, or it is null.
+  /// Does the same, but returns nothing if there is no such member or it is null.
   [[nodiscard]] std::optional<JsonPlace> find(std::string_view key) const;
 
-  /// Calls `visit(place)` for each element. Errors: UsageFile where this is no array.
+  /// Calls `visit(place)` for each element. Errors: UsageFile if this is not an array.
   template <class Visit>
   void each(Visit&& visit) const {
     require(value_->is_array(), "an array");
@@ -34,7 +35,7 @@ class JsonPlace {
     }
   }
 
-  /// Calls `visit(key, place)` for each member. Errors: UsageFile where this is no object.
+  /// Calls `visit(key, place)` for each member. Errors: UsageFile if this is not an object.
   template <class Visit>
   void members(Visit&& visit) const {
     require(value_->is_object(), "an object");
@@ -51,15 +52,15 @@ class JsonPlace {
     members(visit);
   }
 
-  /// Each of them, Errors: UsageFile where this is something else.
+  /// Return the value. Errors: UsageFile if it has another type.
   [[nodiscard]] const std::string& string() const;
   [[nodiscard]] std::int64_t integer() const;
   [[nodiscard]] bool boolean() const;
-  /// Infinite and undefined numbers are strings.
+  /// Returns a number. JSON texts contain infinite and undefined numbers as strings.
   [[nodiscard]] double number() const;
   [[nodiscard]] std::size_t size() const { return value_->size(); }
 
-  /// Errors: UsageFile, always, with the way to this place.
+  /// Errors: UsageFile, always, with the path to this place.
   [[noreturn]] void refuse(std::string_view what) const;
 
  private:

@@ -1,4 +1,4 @@
-/// model_text: how messages and reports call what a model takes.
+/// model_text formats a model's inputs for messages and reports.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace stagecraft {
 
-/// "tokens, targets"
+/// Returns "tokens, targets".
 [[nodiscard]] std::string names_of(const std::vector<ModelTensor>& tensors);
 
-/// "[2, ?]": `?` for a size that may differ.
+/// Returns "[2, ?]", with `?` for a size that may differ.
 [[nodiscard]] std::string shape_text(const std::vector<std::int64_t>& sizes);
 
 }  // namespace stagecraft

@@ -71,7 +71,7 @@ class FaultFinder {
     return fmt::format("TorchScript's {} is not one that a file may call", name);
   }
 
-  /// Objects of C++: what their methods do, no list says.
+  /// C++ objects are refused, because no list says what their methods do.
   void look_at_type(const c10::TypePtr& type) {
     if (const auto object = type->cast<c10::ClassType>();
         object && object->name() && object->name()->qualifiedName().starts_with(kForeignClasses)) {

@@ -1,8 +1,8 @@
-/// script_check: what a TorchScript file would have LibTorch do, held against the list of allowed
-/// operators before any of it runs.
+/// script_check compares the operations of a TorchScript file with the list of allowed operators
+/// before any of them runs.
 ///
-/// The file stays a program that LibTorch reads: these checks keep its operators from files, memory
-/// and the process. They do not make LibTorch's own reader safe.
+/// The file is still a program that LibTorch reads. These checks keep its operators away from
+/// files, memory and the process. They do not make LibTorch's own reader safe.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ namespace stagecraft {
 /// Errors: UsageFile for code that LibTorch would run while it loads the file.
 void refuse_code_at_load(const std::string& path);
 
-/// Returns what the functions of the loaded module may not call, each once.
+/// Returns the calls of the loaded module's functions that are not allowed, each once.
 [[nodiscard]] std::vector<Unsupported> script_faults(const torch::jit::Module& module);
 
 }  // namespace stagecraft

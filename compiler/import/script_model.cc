@@ -19,7 +19,7 @@
 namespace stagecraft {
 namespace {
 
-/// Loading makes two handles of one tensor that had two names: here they become one again.
+/// Unifier makes one tensor again of the handles that loading makes of a tensor with several names.
 class Unifier {
  public:
   void unify(const torch::jit::Module& model) {
@@ -84,7 +84,7 @@ class Script {
     return outputs;
   }
 
-  /// As Workload has them, of the module and those below it.
+  /// Returns the modes of the module and those below it, as in Workload.
   [[nodiscard]] std::vector<bool> modes() const {
     std::vector<bool> modes;
     for (const torch::jit::Module& module : module_.modules()) {
@@ -95,7 +95,7 @@ class Script {
   void set_modes(const std::vector<bool>& modes) {
     auto next = modes.begin();
     for (torch::jit::Module module : module_.modules()) {
-      module.train(*next++);  // of all below it, too, whose turn comes later
+      module.train(*next++);  // this also sets all modules below it, which are set later
     }
   }
 

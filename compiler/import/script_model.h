@@ -1,9 +1,9 @@
-/// script_model: a TorchScript file as a ModelFile.
+/// script_model reads a TorchScript file as a ModelFile.
 ///
-/// LibTorch loads it and runs it, unoptimized, operator after operator; so the file is trusted as a
-/// program is. What loading takes apart is put together again: tensors that were one (tied weights,
-/// the lists of weights that RNN modules keep) are one. A buffer that the program replaces is
-/// written instead, so that it stays the buffer.
+/// LibTorch loads the file and runs it, unoptimized, operator after operator; so the file must be
+/// trusted like a program. Loading splits tensors that were one (tied weights, the lists of weights
+/// that RNN modules keep); script_model makes them one again. If the program replaces a buffer, the
+/// buffer is written instead, so that it stays the same tensor.
 #pragma once
 
 #include <string>

@@ -1,6 +1,7 @@
-/// feeds_of: which inputs and labels of a batch one rank's list receives from the driver.
+/// feeds_of lists the inputs and labels of a batch that one rank's list receives from the driver.
 ///
-/// By it the driver knows what to send, and a rank what to read where it reads its batches itself.
+/// The driver uses it to know what to send. A rank that reads its batches itself uses it to know
+/// what to read.
 #pragma once
 
 #include <vector>
@@ -10,7 +11,8 @@
 
 namespace stagecraft {
 
-/// In the order of the list. `stages`: those of the list, among others perhaps.
+/// Returns the feeds in the order of the list. `stages` includes the stages of the list, and may
+/// include others.
 [[nodiscard]] std::vector<Feed> feeds_of(const RankPlan& list,
                                          const std::vector<StageProgram>& stages);
 

@@ -7,13 +7,14 @@
 namespace stagecraft {
 namespace {
 
-/// Slots that hold a stage's saved state or gradients are not interchangeable with those that hold
-/// one tensor.
+/// Returns whether the slot holds a stage's saved state or gradients. Such a slot cannot be reused
+/// for a single tensor.
 bool is_bundle(Role role) {
   return role == Role::Saved || role == Role::ParameterGradient;
 }
 
-/// Hands out the slot that has been free for longest: who writes it next has the least to wait for.
+/// SlotPool hands out the slot that has been free for longest, since its next writer has the least
+/// to wait for.
 class SlotPool {
  public:
   explicit SlotPool(std::int32_t& count) : count_(count) {}
@@ -42,14 +43,14 @@ void assign_slots(RankPlan& rank) {
       last_use[use.value] = i;
     }
     for (const SlotUse& use : rank.instructions[i].writes) {
-      last_use.try_emplace(use.value, i);  // nobody reads it: it goes at once
+      last_use.try_emplace(use.value, i);  // nobody reads it, so it is freed at once
     }
   }
   rank.slots = 0;
   SlotPool tensors(rank.slots), bundles(rank.slots);
   std::map<ValueKey, SlotId> slot_of;
   std::vector<Instruction> result;
-  // Inside an overlap group nothing is freed: its blocks run in any order, so none may take over
+  // Nothing is freed inside an overlap group: its blocks run in any order, so none may take over
   // another's slot.
   std::map<ValueKey, Stream> ended;
   int next_id = static_cast<int>(rank.instructions.size());

@@ -20,7 +20,7 @@
 namespace stagecraft {
 namespace {
 
-/// The edges of each node, made once for all ranks.
+/// NodeEdges holds the edges of each node. It is made once for all ranks.
 struct NodeEdges {
   explicit NodeEdges(const TrainingDag& dag)
       : incoming(dag.nodes.size()), outgoing(dag.nodes.size()) {
@@ -33,7 +33,8 @@ struct NodeEdges {
   std::vector<std::vector<std::size_t>> incoming, outgoing;
 };
 
-/// Builds one rank's list: each compute node with its receives before and its sends behind it.
+/// RankLowering builds one rank's list: each compute node with its receives before it and its sends
+/// after it.
 class RankLowering {
  public:
   /// `mine`: the nodes of the rank, in ascending order.
@@ -69,7 +70,7 @@ class RankLowering {
           break;
         case DagKind::Send:
         case DagKind::Receive:
-          break;  // with the compute node they serve
+          break;  // emitted with the compute node that they serve
       }
     }
     plan_.stages.assign(stages.begin(), stages.end());
@@ -79,7 +80,8 @@ class RankLowering {
   }
 
  private:
-  /// Topological order of the rank's nodes; ties by position, so the answer is always the same.
+  /// Returns the rank's nodes in topological order; ties by position, so the result is always the
+  /// same.
   std::vector<int> in_order() {
     std::map<int, int> missing;
     for (const int n : mine_) {
@@ -135,9 +137,9 @@ class RankLowering {
 
   [[nodiscard]] const PlanEdge& tensor(EdgeId id) const { return dag_.tensors[id.index()]; }
 
-  /// How a tensor that reached this rank by an edge is called here. Gradients and received
-  /// activations carry the consumer's name, because two consumers here get two tensors; a local
-  /// activation is the producer's one tensor.
+  /// Returns the name of a tensor that reached this rank by an edge. Gradients and received
+  /// activations carry the consumer's name, because two consumers on this rank get two tensors. A
+  /// local activation is the producer's one tensor.
   [[nodiscard]] ValueKey key_of(const PlanEdge& edge, Microbatch m, bool received) const {
     if (edge.role == Role::Gradient) {
       return {edge.value, Role::Gradient, edge.from, m};
@@ -145,7 +147,7 @@ class RankLowering {
     return {edge.value, Role::Activation, received ? edge.to : edge.from, m};
   }
 
-  /// A part of it, by the consumer's name at both ends.
+  /// Returns the name of a part of the tensor, which is the consumer's at both ends.
   [[nodiscard]] static ValueKey part_key(const PlanEdge& edge, const MicrobatchRange& part) {
     const bool gradient = edge.role == Role::Gradient;
     return {edge.value,
@@ -157,7 +159,7 @@ class RankLowering {
   void emit_compute(int n, const DagNode& node) {
     const Task& task = node.task;
     const std::size_t first = plan_.instructions.size();
-    std::map<EdgeId, bool> arrived;  // edge -> by a receive
+    std::map<EdgeId, bool> arrived;  // whether the value arrived by a receive
     std::map<EdgeId, std::vector<ValueKey>> parts;
     for (const std::size_t e : edges_.incoming[static_cast<std::size_t>(n)]) {
       const DagEdge& edge = dag_.edges[e];
@@ -194,7 +196,7 @@ class RankLowering {
     }
   }
 
-  /// What came in parts, as one.
+  /// Joins the parts received for one value.
   void emit_joint(const Task& task, EdgeId edge, std::vector<ValueKey>& parts) {
     std::ranges::sort(parts, {}, &ValueKey::microbatch);
     Instruction& joint = emit(Stream::Compute, Op::Regroup);

@@ -8,13 +8,14 @@
 namespace stagecraft {
 namespace {
 
-/// Who has used a slot since it was last empty, as positions in the list.
+/// SlotUsers lists the users of a slot since it was last empty, as positions in the list.
 struct SlotUsers {
   std::vector<std::size_t> users;  ///< the writer first
-  std::vector<std::size_t> freed;  ///< by whom it was emptied last; nobody or one
+  std::vector<std::size_t> freed;  ///< the last Free of the slot, if any
 };
 
-/// What `instruction` must not overtake, the latest first: a wait for it often covers the others.
+/// Returns the positions that `instruction` must not overtake, the latest first, since a wait for
+/// it often covers the others.
 std::vector<std::size_t> must_follow(const Instruction& instruction,
                                      std::unordered_map<SlotId, SlotUsers>& slots) {
   std::vector<std::size_t> earlier;

@@ -1,5 +1,5 @@
-/// Instruction: one thing a rank does in a step. Made by lowering, run by the executor, printed by
-/// to_string(Plan).
+/// Instruction is one thing that a rank does in a step. Lowering makes it, the executor runs it,
+/// and to_string(Plan) prints it.
 #pragma once
 
 #include <cstddef>
@@ -13,34 +13,34 @@
 
 namespace stagecraft {
 
-/// A queue of a rank (P-2). Transfers have the stream of their name; everything else computes, but
-/// a Free may stand on any.
+/// Stream is a queue of a rank (P-2). Transfers are on the stream of their name; everything else is
+/// on Compute, except that a Free may be on any.
 enum class Stream : std::uint8_t { Compute, Send, Receive };
 inline constexpr std::size_t kStreams = 3;
 
 enum class CollectiveKind : std::uint8_t {
-  AllReduce,      ///< everybody has the sum
-  ReduceScatter,  ///< everybody has a part of the sum
-  AllGather,      ///< everybody has all parts
-  AllToAll,       ///< everybody has one part of each
+  AllReduce,      ///< every rank has the sum
+  ReduceScatter,  ///< every rank has a part of the sum
+  AllGather,      ///< every rank has all parts
+  AllToAll,       ///< every rank has one part from each rank
 };
 
 enum class Role : std::uint8_t {
-  Activation,         ///< what a forward returns, or a model input or label
+  Activation,         ///< a result of a forward, or a model input or label
   Gradient,           ///< of an activation, as one consumer sends it back
-  Saved,              ///< what autograd keeps between forward and backward
+  Saved,              ///< kept by autograd between forward and backward
   ParameterGradient,  ///< of all parameters of a stage, for one microbatch
   ActivationPart,     ///< the rows of an activation that one microbatch of its consumer takes
-  GradientPart,       ///< likewise of a gradient, for one of its producer
+  GradientPart,       ///< likewise of a gradient, for one microbatch of its producer
 };
 
-/// What a slot holds while an instruction uses it.
+/// ValueKey names the content of a slot while an instruction uses it.
 struct ValueKey {
   ValueId value = kNoValue;  ///< of the graph; kNoValue for Saved and ParameterGradient
   Role role = Role::Activation;
-  /// Who made it; the consumer, for a gradient, for a part and for an input of the model.
+  /// The stage that made it; for a gradient, a part and an input of the model, the consumer.
   StageId stage;
-  Microbatch microbatch;  ///< of a part: the first of the step's microbatches that are in it
+  Microbatch microbatch;  ///< for a part: the first of the step's microbatches that are in it
 
   friend auto operator<=>(const ValueKey&, const ValueKey&) = default;
 };
@@ -50,7 +50,8 @@ struct SlotUse {
   ValueKey value;
 };
 
-/// Of a tensor whose dimension 0 is `of` equal parts: `count` of them, from `first` on.
+/// RowRange selects `count` of `of` equal parts of dimension 0 of a tensor, beginning at part
+/// `first`.
 struct RowRange {
   std::int32_t first = 0;
   std::int32_t count = 1;
@@ -65,21 +66,25 @@ struct Instruction {
   Op op = Op::Run;
   std::vector<InstructionId> waits;
   std::vector<SlotUse> reads, writes;
-  std::vector<RowRange> rows;  ///< Regroup: of each read, one behind the other
-  Task task;                   ///< Run, Accumulate, Send, Recv, Regroup: whose; Update: its stage
+  std::vector<RowRange> rows;  ///< Regroup: the rows of each read, joined in this order
+  Task task;                   ///< Run, Accumulate, Send, Recv, Regroup: the task it belongs to;
+                               ///< Update: its stage
   Rank peer;                   ///< Send, Recv
   EdgeId edge;                 ///< Send, Recv
   CollectiveKind collective = CollectiveKind::AllReduce;
-  int group = -1;    ///< Collective: which of the plan's replica groups, or ties for an all-gather
-  int overlap = -1;  ///< equal for the tasks of one overlap group of the rank; -1: in none
+  int group = -1;    ///< Collective: the number of the plan's replica group, or of its tie for an
+                     ///< all-gather
+  int overlap = -1;  ///< equal for the tasks of one overlap group of the rank; -1 for none
 
-  /// Send, Recv: the microbatch in the transfer's tag: that of what is transferred.
+  /// Returns, for Send and Recv, the microbatch in the transfer's tag: that of the transferred
+  /// value.
   [[nodiscard]] Microbatch transferred() const {
     const std::vector<SlotUse>& moved = op == Op::Send ? reads : writes;
-    return moved.empty() ? task.microbatch : moved.front().value.microbatch;  // as before verify()
+    // Before verify() a transfer may lack its slot.
+    return moved.empty() ? task.microbatch : moved.front().value.microbatch;
   }
 
-  /// Keeps P-8: a backward that does something reads what its forward has saved.
+  /// Keeps P-8: a backward that does something reads the values that its forward has saved.
   [[nodiscard]] bool does_nothing() const {
     return op == Op::Run && task.kind != CellKind::Forward && reads.empty();
   }

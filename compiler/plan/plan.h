@@ -1,26 +1,28 @@
-/// Plan: the instruction lists of all ranks, lowered from a program and a schedule. Plain data: it
-/// prints, compares and is verified before anything runs. It names ranks, never workers or hosts.
+/// Plan holds the instruction lists of all ranks, lowered from a program and a schedule. It is
+/// plain data that prints, compares and is verified before anything runs. It names ranks, never
+/// workers or hosts.
 ///
 /// P-1: dependencies are ids of instructions of the same rank, never positions.
-/// P-2: a stream is an in-order queue; between streams only `waits` orders. Tasks of one overlap
-///      group are the exception: their blocks (receives, run, sends) may be issued in any order,
-///      and none waits for another.
-/// P-3: every Send has one Recv of the same edge and microbatch at its peer, and the other way
-///      round. Between stages of different microbatch sizes parts cross, which are named by the
-///      first of the step's microbatches in them.
-/// P-4: every slot that is written is freed exactly once: when all its users are over, and before
+/// P-2: a stream is an in-order queue; between streams only `waits` order instructions. Tasks of
+///      one overlap group are the exception: their blocks (receives, run, sends) may be issued in
+///      any order, and none waits for another.
+/// P-3: every Send has one Recv of the same edge and microbatch at its peer, and vice versa.
+///      Between stages of different microbatch sizes parts cross. A part is named by the first of
+///      the step's microbatches in it.
+/// P-4: every slot that is written is freed exactly once: after all its users are over, and before
 ///      its next writer begins.
 /// P-5: run in their order, with sends that never wait, the lists cannot deadlock.
-/// P-6: an instruction waits only for earlier ones of its rank; what fills a slot is over before
-///      anybody reads it.
+/// P-6: an instruction waits only for earlier ones of its rank. The instruction that fills a slot
+///      is over before another reads it.
 /// P-7: a training list ends with tasks, sums over replicas, sums over ties, one vote and updates,
 ///      in this order; a list of forwards has none of these. Every rank of a replica group has one
-///      Collective of it, an all-reduce, and every rank of a tie one of that, an all-gather; it
-///      enters its groups, and then its ties, in ascending order: so ranks that share several
-///      cannot wait for each other.
+///      Collective for the group, an all-reduce, and every rank of a tie has one for the tie, an
+///      all-gather. A rank enters its groups, and then its ties, in ascending order, so ranks that
+///      share several cannot wait for each other.
 /// P-8: a backward with nothing to do (StageGraph::is_surplus) is a Run that reads and writes
 ///      nothing, so that the tasks of a rank are those of its row.
-/// P-9: an instruction has the slots that its kind needs, and names nothing that its rank has not.
+/// P-9: an instruction has the slots that its kind needs, and names nothing that its rank does not
+///      have.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +35,7 @@
 
 namespace stagecraft {
 
-/// A tensor on its way between two places; the edge id is part of every tag.
+/// PlanEdge is a tensor on its way between two places. The edge id is part of every tag.
 struct PlanEdge {
   EdgeId id;
   ValueId value;
@@ -42,17 +44,17 @@ struct PlanEdge {
   StageId to;    ///< likewise
 };
 
-/// What the driver sends at the start of a step: one model input or label of one of the step's
-/// microbatches.
+/// Feed is a tensor that the driver sends at the start of a step: one model input or label of one
+/// of the step's microbatches.
 struct Feed {
   Rank to;
   EdgeId edge;
   Microbatch microbatch;
   bool label = false;
-  int position = 0;  ///< which input or label
+  int position = 0;  ///< the number of the input or label
 };
 
-/// What the driver gets of an evaluation: a value of one microbatch.
+/// PlanResult is a value that the driver receives from an evaluation, for one microbatch.
 struct PlanResult {
   Rank from;
   EdgeId edge;
@@ -60,20 +62,21 @@ struct PlanResult {
   ValueId value;
 };
 
-/// One stage of the model and its copies: their gradients are summed before the vote.
+/// ReplicaGroup is one stage of the model and its copies. Their gradients are summed before the
+/// vote.
 struct ReplicaGroup {
   std::vector<StageId> stages;  ///< by replica
   std::vector<Rank> ranks;      ///< where they are; ascending, each once
 };
 
-/// Parameters that the same stages use. Each has a part of their gradients; before the vote the
-/// parts are added in the order of `stages`.
+/// Tie is a set of parameters that the same stages use. Each stage has a part of their gradients.
+/// Before the vote the parts are added in the order of `stages`.
 struct Tie {
   std::vector<StageId> stages;          ///< of one replica, in the model's order
-  std::vector<Rank> ranks;              ///< of each stage: where it is
+  std::vector<Rank> ranks;              ///< by stage: its rank
   std::vector<std::string> parameters;  ///< in the model's order, of one dtype
 
-  /// Where they are; ascending, each once.
+  /// Returns the ranks, ascending, each once.
   [[nodiscard]] std::vector<Rank> members() const;
 };
 
@@ -96,24 +99,24 @@ struct Plan {
   std::vector<Tie> ties;                     ///< of parameters that train
 
   [[nodiscard]] std::size_t instruction_count() const;
-  /// Of these, the backwards with nothing to do (P-8).
+  /// Returns how many of these are backwards with nothing to do (P-8).
   [[nodiscard]] std::size_t surplus_count() const;
 };
 
-/// One line per instruction, and before them one per tie.
+/// Returns one line per instruction, preceded by one per tie.
 [[nodiscard]] std::string to_string(const Plan& plan);
-/// "embed.weight of stages 0, 3 on ranks 0, 1"
+/// Returns "embed.weight of stages 0, 3 on ranks 0, 1".
 [[nodiscard]] std::string to_string(const Tie& tie);
 [[nodiscard]] std::string to_string(const Instruction& instruction);
 
-/// Stage, microbatch, task and peer of an instruction that has them: what an error in it says of
-/// its place.
+/// Returns the stage, microbatch, task and peer of an instruction that has them, as the context of
+/// an error in it.
 [[nodiscard]] ErrorContext place_of(const Instruction& instruction);
 
-/// Everything that breaks P-1 to P-9, one sentence each; empty for a sound plan. "Over" and
+/// Returns everything that breaks P-1 to P-9, one sentence each; empty for a sound plan. "Over" and
 /// "before" are judged by streams and waits alone, not by the order of the list.
 [[nodiscard]] std::vector<std::string> verify(const Plan& plan);
-/// Of these, what one rank's list shows.
+/// Returns the part of these violations that one rank's list shows.
 [[nodiscard]] std::vector<std::string> verify(const RankPlan& rank, bool training);
 
 template <class V>

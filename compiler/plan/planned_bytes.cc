@@ -7,7 +7,8 @@
 namespace stagecraft {
 namespace {
 
-/// A part is no larger than what either of its stages takes of the value.
+/// Returns a bound for a part: it is no larger than the share of the value that either of its
+/// stages takes.
 std::int64_t least_bytes(const CompiledProgram& program, const ValueKey& key) {
   const StageProgram& consumer = program.partition.stages[key.stage.index()];
   const std::int64_t whole = bytes_of(consumer.at(key.value));
@@ -58,7 +59,8 @@ std::int64_t peak_activation_bytes(const CompiledProgram& program, const RankPla
       if (instruction.task.kind == CellKind::Forward) {
         transient = stage.transient_bytes;
       }
-      // A replay lives until the weight half, or only while its chunk is differentiated.
+      // A replay lives until the weight half of a split backward, and otherwise only while its
+      // chunk is differentiated.
       for (const SlotUse& use : instruction.reads) {
         if (use.value.role != Role::Saved || replayed.contains(use.slot)) {
           continue;

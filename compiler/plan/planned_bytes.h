@@ -1,4 +1,4 @@
-/// What a plan will hold in memory, rank by rank, known before anything runs.
+/// planned_bytes computes, before anything runs, how much memory a plan will hold on each rank.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace stagecraft {
 
-/// Returns the most bytes of activations, their gradients and what autograd keeps that `rank` holds
-/// at once, from the sizes measured when the program was compiled.
+/// Returns the most bytes that `rank` holds at once of activations, their gradients and values that
+/// autograd keeps, from the sizes measured when the program was compiled.
 [[nodiscard]] std::int64_t peak_activation_bytes(const CompiledProgram& program,
                                                  const RankPlan& rank);
 

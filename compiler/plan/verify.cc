@@ -1,4 +1,4 @@
-/// The rules P-1 to P-9 of plan.h, checked over one rank's list and over the whole plan.
+/// verify checks the rules P-1 to P-9 of plan.h over one rank's list and over the whole plan.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -14,7 +14,7 @@
 namespace stagecraft {
 namespace {
 
-using Transfer = std::tuple<Rank, Rank, EdgeId, Microbatch>;  // sender, receiver, what
+using Transfer = std::tuple<Rank, Rank, EdgeId, Microbatch>;  // sender, receiver, tensor
 
 Transfer transfer_of(const RankPlan& rank, const Instruction& i) {
   return i.op == Op::Send ? Transfer{rank.rank, i.peer, i.edge, i.transferred()}
@@ -33,7 +33,7 @@ bool is_of_a_tie(const Instruction& i) {
   return i.op == Op::Collective && i.collective == CollectiveKind::AllGather;
 }
 
-/// What names an edge or a group names one that the plan has.
+/// Checks that instructions name only edges and groups that the plan has.
 void check_names(const Plan& plan, std::vector<std::string>& faults) {
   const auto has = [](std::int32_t number, std::size_t count) {
     return number >= 0 && static_cast<std::size_t>(number) < count;
@@ -81,7 +81,8 @@ void check_pairs(const Plan& plan, std::vector<std::string>& faults) {
   }
 }
 
-/// How many slots an instruction of this kind reads and writes; -1: as many as its task has values.
+/// Form says how many slots an instruction of this kind reads and writes; -1: as many as its task
+/// has values.
 struct Form {
   int reads = 0;
   int writes = 0;
@@ -111,7 +112,7 @@ Form form_of(Op op) {
   return {};
 }
 
-/// Whether what stands for one of a few words does: only then may the instruction be printed.
+/// Returns whether all enumerators have names. Only then may the instruction be printed.
 bool is_in_words(const Instruction& i) {
   const auto uses_in_words = [](const std::vector<SlotUse>& uses) {
     return std::ranges::all_of(
@@ -130,7 +131,7 @@ bool has_sound_rows(const Instruction& i) {
          });
 }
 
-/// What is wrong with the instruction by itself (P-9); empty where nothing is.
+/// Returns the fault of the instruction by itself (P-9); empty if there is none.
 std::string misshape(const RankPlan& rank, const Instruction& i) {
   const Form form = form_of(i.op);
   const auto wrong = [](std::size_t count, int wanted) {
@@ -178,7 +179,7 @@ void check_forms(const RankPlan& rank, std::vector<std::string>& faults) {
         "P-9: rank {} has {} slots, and its list fills {}", rank.rank.value, rank.slots, writes));
   }
   if (!faults.empty()) {
-    return;  // what follows prints instructions and counts slots
+    return;  // the checks below print instructions and count slots
   }
   for (const Instruction& i : rank.instructions) {
     if (const std::string fault = misshape(rank, i); !fault.empty()) {
@@ -190,7 +191,7 @@ void check_forms(const RankPlan& rank, std::vector<std::string>& faults) {
   }
 }
 
-/// Ids and waits by the list alone.
+/// Checks ids and waits by the list alone.
 void check_ids(const RankPlan& rank, std::vector<std::string>& faults) {
   std::set<InstructionId> seen;
   for (const Instruction& i : rank.instructions) {
@@ -226,7 +227,7 @@ void check_streams(const RankPlan& rank, std::vector<std::string>& faults) {
   const auto fault = [&](const Instruction& i, std::string_view what) {
     faults.push_back(fmt::format("P-2: rank {}, {}: {}", rank.rank.value, to_string(i), what));
   };
-  using Block = std::pair<int, Task>;  // group and task; the same for all outside of groups
+  using Block = std::pair<int, Task>;  // group and task; one value for all outside of groups
   std::map<InstructionId, Block> block_of;
   std::set<int> over;  // groups that have ended
   int open = -1;
@@ -253,8 +254,8 @@ void check_streams(const RankPlan& rank, std::vector<std::string>& faults) {
   }
 }
 
-/// Follows every slot through the list: what it holds, and that whoever must be over is over, by
-/// streams and waits.
+/// SlotCheck follows every slot through the list. It checks the slot's content, and that streams
+/// and waits order its users.
 class SlotCheck {
  public:
   SlotCheck(const RankPlan& rank, std::vector<std::string>& faults)
@@ -331,7 +332,7 @@ class SlotCheck {
   IssueOrder order_;
 };
 
-/// Without training a list has forwards alone.
+/// Checks that a list without training has forwards alone.
 void check_forward_only(const RankPlan& rank, std::vector<std::string>& faults) {
   for (const Instruction& i : rank.instructions) {
     const bool backward = i.op == Op::Run && i.task.kind != CellKind::Forward;
@@ -343,7 +344,8 @@ void check_forward_only(const RankPlan& rank, std::vector<std::string>& faults) 
   }
 }
 
-/// The end of a training list: tasks, sums over replicas, over ties, the vote, updates (P-7).
+/// Checks the end of a training list: tasks, sums over replicas, over ties, the vote, updates
+/// (P-7).
 void check_end(const RankPlan& rank, std::vector<std::string>& faults) {
   const auto fault = [&](const Instruction& i, std::string_view what) {
     faults.push_back(fmt::format("P-7: rank {}, {}: {}", rank.rank.value, to_string(i), what));
@@ -407,7 +409,7 @@ void check_groups(const Plan& plan, std::vector<std::string>& faults) {
   }
 }
 
-/// Parts are taken from where their stages are.
+/// Checks that a tie's parts are on the ranks of their stages.
 void check_ties(const Plan& plan, std::vector<std::string>& faults) {
   for (std::size_t t = 0; t < plan.ties.size(); ++t) {
     const Tie& tie = plan.ties[t];
@@ -422,8 +424,8 @@ void check_ties(const Plan& plan, std::vector<std::string>& faults) {
   }
 }
 
-/// Runs all lists together: a receive passes when its send has been issued; reductions and the vote
-/// come behind all tasks and in one order everywhere (P-7), so they need no account of their own.
+/// Runs all lists together. A receive passes when its send has been issued. Reductions and the vote
+/// come after all tasks and in the same order everywhere (P-7), so they need no simulation.
 void check_progress(const Plan& plan, std::vector<std::string>& faults) {
   std::set<Transfer> sent;
   for (const Feed& feed : plan.feeds) {
@@ -476,7 +478,7 @@ void check_progress(const Plan& plan, std::vector<std::string>& faults) {
 std::vector<std::string> verify(const RankPlan& rank, bool training) {
   std::vector<std::string> faults;
   check_forms(rank, faults);
-  if (faults.empty()) {  // what follows relies on it
+  if (faults.empty()) {  // the checks below rely on it
     check_ids(rank, faults);
     check_streams(rank, faults);
     SlotCheck(rank, faults).run();
@@ -496,7 +498,7 @@ std::vector<std::string> verify(const Plan& plan) {
     faults.insert(faults.end(), of_rank.begin(), of_rank.end());
   }
   if (std::ranges::any_of(faults, [](const std::string& f) { return f.starts_with("P-9"); })) {
-    return faults;  // what follows relies on it
+    return faults;  // the checks below rely on it
   }
   check_names(plan, faults);
   check_pairs(plan, faults);

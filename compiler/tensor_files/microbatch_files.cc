@@ -91,7 +91,8 @@ MicrobatchFiles::MicrobatchFiles(std::string folder) : folder_(std::move(folder)
     microbatches_ = std::max(microbatches_, microbatch + 1);
     arguments = std::max(arguments, argument + 1);
   }
-  // In order: the numbers in names may be large, the files that are there are as many as they are.
+  // Check in order: the numbers in names may be large, but there are only as many files as there
+  // are.
   Place expected(0, 0, 0);
   const auto check = [&](const Place& found) {
     if (found != expected) {

@@ -22,12 +22,13 @@ namespace {
 
 using torch::serialize::OutputArchive;
 
-/// An archive for each module, filled from the leaves up: LibTorch keeps a copy of what is nested.
+/// ArchiveTree holds an archive for each module. It is filled from the leaves up, since LibTorch
+/// copies nested archives.
 class ArchiveTree {
  public:
   explicit ArchiveTree(OutputArchive archive) : archive_(std::move(archive)) {}
 
-  /// The tree of the submodule at that path; `*this` for none.
+  /// Returns the tree of the submodule at that path; `*this` for an empty path.
   ArchiveTree& at(std::string_view path) {
     if (path.empty()) {
       return *this;
@@ -40,7 +41,7 @@ class ArchiveTree {
     return dot == std::string_view::npos ? *child : child->at(path.substr(dot + 1));
   }
 
-  /// A file has all of the memory that a tensor is in.
+  /// Copies a part of a larger storage first, since a file contains the whole storage of a tensor.
   void write(std::string_view name, at::Tensor tensor, bool buffer) {
     if (tensor.storage().nbytes() > tensor.nbytes()) {
       tensor = tensor.detach().clone().set_requires_grad(tensor.requires_grad());
@@ -63,7 +64,8 @@ class ArchiveTree {
   std::map<std::string, std::unique_ptr<ArchiveTree>> children_;
 };
 
-/// Keeps a failure for after LibTorch, whose writer of archives has no exceptions in it.
+/// ArchiveSink keeps an exception until LibTorch's writer of archives, which does not support
+/// exceptions, has returned.
 class ArchiveSink {
  public:
   explicit ArchiveSink(WholeFile& file) : file_(file) {}

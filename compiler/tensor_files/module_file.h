@@ -1,8 +1,9 @@
-/// Files of whole modules, as LibTorch's own torch::save(module, path) writes them.
+/// module_file reads and writes files of whole modules, as LibTorch's own torch::save(module, path)
+/// writes them.
 ///
 /// Plain LibTorch reads them with torch::load(module, path), PyTorch with
-/// torch.jit.load(path).state_dict(); both names of a tie are one tensor there. Used by
-/// Trainer::save_module and load_module, and by programs.
+/// torch.jit.load(path).state_dict(); both names of a tie are one tensor there.
+/// Trainer::save_module and load_module use it, and so do programs.
 /// MO-1: a file appears whole or not at all, and a module takes over all of a file or nothing.
 #pragma once
 
@@ -14,18 +15,19 @@
 
 namespace stagecraft {
 
-/// `submodules`: of the module, where they are known. Without them LibTorch misses those that have
-/// no tensor below them (ReLU); PyTorch does not.
-/// Errors: UsageFile when `path` cannot be written; UsageArgument for names that no module has.
+/// `submodules`: those of the module, if they are known. Without them LibTorch does not find those
+/// that have no tensor below them (ReLU); PyTorch does.
+/// Errors: UsageFile if `path` cannot be written; UsageArgument for names that no module can have.
 void write_module(const std::string& path,
                   const ModuleState& state,
                   const std::vector<std::string>& submodules = {});
 
-/// Reads what torch::save wrote of a module, or torch.jit.save: its tensors, by name.
-/// Errors: UsageFile for what cannot be read, or is no such file.
+/// Reads the file of a module that torch::save or torch.jit.save wrote: its tensors, by name.
+/// Errors: UsageFile for a file that cannot be read, or is no such file.
 [[nodiscard]] ModuleState read_module(const std::string& path);
 
-/// torch::save(module, path), whole or not at all. `module`: one, a holder, or a pointer to one.
+/// Does torch::save(module, path), whole or not at all. `module`: a module, a holder, or a pointer
+/// to one.
 /// Errors: those of write_module.
 template <class Given>
 void save_module(const std::string& path, Given&& module) {
@@ -34,8 +36,8 @@ void save_module(const std::string& path, Given&& module) {
       path, state, internal::submodules_of(internal::owner_of(internal::callee_of(module))));
 }
 
-/// torch::load(module, path) that changes nothing where it cannot load all: values are copied into
-/// the tensors that the module has, so ties and what others hold of them stay.
+/// Does torch::load(module, path), but changes nothing if it cannot load all. It copies values into
+/// the tensors that the module has, so ties and other handles stay valid.
 /// Errors: those of read_module; UsageFile with every tensor that is missing, unknown, or of
 ///         another shape or type.
 template <class Given>

@@ -34,7 +34,8 @@ constexpr std::array<std::pair<std::string_view, at::ScalarType>, 11> kNpyTypes{
      {"c8", at::kComplexFloat},
      {"c16", at::kComplexDouble}}};
 
-/// Reads the header's words of Python: a dictionary of a string, a truth value and a tuple.
+/// HeaderParser reads the header's Python text: a dictionary of a string, a truth value and a
+/// tuple.
 class HeaderParser {
  public:
   HeaderParser(const TensorFile& file, std::string_view text) : file_(file), text_(text) {}
@@ -126,7 +127,7 @@ class HeaderParser {
         refuse("a size in the header");
       }
       text_.remove_prefix(static_cast<std::size_t>(end - text_.data()));
-      accept('L');  // of Python 2
+      accept('L');  // a suffix of Python 2
       numbers.push_back(number);
       if (!accept(',')) {
         expect(')');
@@ -160,7 +161,7 @@ class HeaderParser {
   std::string_view text_;
 };
 
-/// Leaves the file where the numbers begin.
+/// Reads the header and leaves the file where the numbers begin.
 NpyHeader read_header(TensorFile& file) {
   constexpr std::uint64_t kShortest = 10;
   if (file.left() < kShortest) {

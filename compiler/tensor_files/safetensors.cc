@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::uint64_t kLongestSafetensorsHeader = 100'000'000;  // as in the library
+constexpr std::uint64_t kLongestSafetensorsHeader = 100'000'000;  // the limit of that library
 constexpr std::string_view kMetadata = "__metadata__";
 constexpr int kDeepest = 3;  // a shape in a tensor in the header
 constexpr std::size_t kSafetensorsAlignment = 8;
@@ -45,7 +45,7 @@ struct Entry {
   std::uint64_t begin = 0, end = 0;
 };
 
-/// Looks at names and depths while the header is read, before a value of it is kept.
+/// HeaderCheck checks names and depths while the header is read, before any value is kept.
 class HeaderCheck : public nlohmann::json_sax<Json> {
  public:
   explicit HeaderCheck(const TensorFile& file) : file_(file) {}
@@ -90,12 +90,13 @@ class HeaderCheck : public nlohmann::json_sax<Json> {
   }
 
   const TensorFile& file_;
-  std::vector<std::unordered_set<std::string>> names_;  ///< of the objects that are open
+  std::vector<std::unordered_set<std::string>> names_;  ///< the names in each open object
   int depth_ = 0;
 };
 
-/// The header's text as JSON. A JSON reader keeps one of two members of a name: here, an error.
-/// It is read twice: a reader with a callback takes time that grows with the square of the header.
+/// Returns the header's text as JSON. A JSON reader keeps one of two members with the same name;
+/// here they are an error. The text is read twice, because a reader with a callback takes time that
+/// grows with the square of the header.
 Json parsed(const TensorFile& file, const std::string& text) {
   HeaderCheck check(file);
   Json::sax_parse(text, &check);
@@ -106,7 +107,7 @@ Json parsed(const TensorFile& file, const std::string& text) {
   return json;
 }
 
-/// Whole numbers from 0 on.
+/// Returns whole numbers of 0 or more.
 std::vector<std::uint64_t> numbers(const Json& tensor, const char* key) {
   const auto found = tensor.find(key);
   std::vector<std::uint64_t> result;
@@ -149,7 +150,7 @@ Entry entry_of(const TensorFile& file, const std::string& name, const Json& tens
   return entry;
 }
 
-/// Keeps SA-1 and TB-1. Returns them in the order of their bytes.
+/// Keeps SA-1 and TB-1. Returns the entries in the order of their bytes.
 std::vector<Entry> judged(const TensorFile& file, std::vector<Entry> entries) {
   std::ranges::sort(entries, {}, [](const Entry& e) { return std::pair(e.begin, e.end); });
   std::uint64_t at = 0;
@@ -207,7 +208,7 @@ std::vector<NamedTensor> read_safetensors(const std::string& path) {
 
 void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  header[kMetadata] = {{"format", "pt"}};  // what loaders of PyTorch look for
+  header[kMetadata] = {{"format", "pt"}};  // loaders of PyTorch expect this
   std::uint64_t at = 0;
   for (const NamedTensor& t : tensors) {
     const at::Tensor plain = plain_tensor(t.name, t.tensor);

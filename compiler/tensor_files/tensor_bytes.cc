@@ -51,7 +51,7 @@ std::string TensorFile::text(std::uint64_t bytes) {
 }
 
 at::Tensor TensorFile::tensor(at::ScalarType dtype, const std::vector<std::int64_t>& sizes) {
-  // A truth value is a byte of 0 or 1 in memory, and may be any in a file.
+  // A Boolean is a byte of 0 or 1 in memory, but may be any byte in a file.
   const bool truths = dtype == at::kBool;
   at::Tensor tensor = at::empty(sizes, at::TensorOptions().dtype(truths ? at::kByte : dtype));
   read(tensor.data_ptr(), tensor.nbytes());
@@ -68,7 +68,7 @@ std::uint64_t TensorFile::bytes_of(at::ScalarType dtype,
   if (sizes.size() > kMostDimensions) {
     refuse(fmt::format("at most {} dimensions", kMostDimensions), fmt::format("{}", sizes.size()));
   }
-  // Strides are made of the other sizes where one is 0, and must fit too.
+  // If one size is 0, strides are computed from the other sizes and must fit too.
   std::uint64_t bytes = at::elementSize(dtype);
   bool empty = false;
   for (const std::int64_t size : sizes) {

@@ -22,13 +22,13 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kNpy = ".npy";
-constexpr std::size_t kLongestName = 250;  // of a file on Linux, with its end
+constexpr std::size_t kLongestName = 250;  // limit of a file name on Linux, with its extension
 
 [[noreturn]] void refuse_weights(const std::string& path, const std::string& what) {
   throw Error(Errc::UsageFile, fmt::format("{}: {}", path, what));
 }
 
-/// Names of the tensors whose files stand in the folder, sorted.
+/// Returns the names of the tensors that have a file in the folder, sorted.
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code failure;
@@ -67,7 +67,7 @@ void check_names(const std::string& folder, const std::vector<std::string>& name
   }
 }
 
-/// What differs, or nothing.
+/// Returns the difference, or an empty string.
 std::string difference(const at::Tensor& expected, const at::Tensor& found) {
   const bool widened = expected.scalar_type() == at::kBFloat16 && found.scalar_type() == at::kFloat;
   if (expected.sizes() == found.sizes() &&
@@ -82,7 +82,7 @@ std::string difference(const at::Tensor& expected, const at::Tensor& found) {
 
 using Names = std::map<std::string, at::Tensor>;
 
-/// Holds what was found against the model.
+/// Comparison compares the tensors found with those of the model.
 class Comparison {
  public:
   void find(const std::vector<NamedTensor>& found) {
@@ -101,7 +101,8 @@ class Comparison {
     }
     for (const NamedTensor& t : wanted) {
       if (required && !taken_.contains(t.tensor.unsafeGetTensorImpl())) {
-        taken_.emplace(t.tensor.unsafeGetTensorImpl(), Taken{});  // told once, whatever its names
+        // Report it once, whatever its names.
+        taken_.emplace(t.tensor.unsafeGetTensorImpl(), Taken{});
         complaints_.push_back(fmt::format("{}: missing", t.name));
       }
     }
@@ -184,7 +185,7 @@ void check_weights_place(const std::string& path, const std::vector<std::string>
   }
   check_names(path, names);
   if (place.kind == OutputPlace::Kind::Absent) {
-    const WholeFile tried(path);  // whether anything can be made there
+    const WholeFile tried(path);  // tests whether anything can be made there
     return;
   }
   for (const std::string& name : names_in(path)) {

@@ -1,8 +1,9 @@
-/// Weights by name in files: one .safetensors file, or a folder with one .npy file per tensor,
-/// named for it ("layers.0.weight.npy"). Which of them a path means, its end says.
+/// weights reads and writes weights by name in files: one .safetensors file, or a folder with one
+/// .npy file per tensor, named after it ("layers.0.weight.npy"). The end of the path decides which
+/// of them it means.
 ///
-/// WE-1: what is taken over is judged whole first: a complaint tells of every name, and has changed
-///       nothing.
+/// WE-1: weights are checked completely before any is taken over. An error names every wrong
+///       tensor, and nothing has changed.
 #pragma once
 
 #include <string>
@@ -13,27 +14,27 @@
 
 namespace stagecraft {
 
-/// A name ending in .safetensors; any other is a folder.
+/// Returns true for a name that ends in .safetensors; any other name is a folder.
 [[nodiscard]] bool is_weights_file(const std::string& path);
 
-/// Errors: those of read_safetensors and read_npy; UsageFile for a folder that is not there or has
-///         no .npy file.
+/// Errors: those of read_safetensors and read_npy; UsageFile for a folder that does not exist or
+///         has no .npy file.
 [[nodiscard]] std::vector<NamedTensor> read_weights(const std::string& path);
 
-/// Makes the folder where there is none. Each file appears whole; those of a folder one after the
-/// other.
+/// Makes the folder if there is none. Each file appears whole; the files of a folder appear one
+/// after the other.
 /// Errors: those of write_safetensors and write_npy; UsageFile, before anything is written, for a
 ///         name that no file can have, and for a folder with .npy files of other names, which would
 ///         be taken for weights of this model.
 void write_weights(const std::string& path, const std::vector<NamedTensor>& tensors);
 
-/// Errors: as write_weights, as far as can be told without the tensors; nothing is written.
+/// Errors: those errors of write_weights that do not depend on the tensors; nothing is written.
 void check_weights_place(const std::string& path, const std::vector<std::string>& names);
 
 /// Copies `found` into the tensors of `parameters` and `buffers`, which have ties under each of
-/// their names. Parameters must all be there, under one of their names; buffers need not be. From a
-/// folder a bfloat16 tensor comes as float32 (npy.h) and is rounded. Keeps WE-1. `path`: for the
-/// message.
+/// their names. All parameters must be there, under one of their names; buffers may be missing. A
+/// bfloat16 tensor in a folder is stored as float32 (npy.h) and is rounded. Keeps WE-1. `path`: for
+/// the message.
 /// Errors: UsageFile with everything that is missing, unknown, of another shape or type, or
 ///         different under two names of one tensor.
 void load_weights(const std::string& path,
@@ -41,8 +42,8 @@ void load_weights(const std::string& path,
                   const std::vector<NamedTensor>& parameters,
                   const std::vector<NamedTensor>& buffers);
 
-/// Copies `found` into the tensors of `to`, which must all be there. Of a tie one name is enough;
-/// `from` says in the message where it is from. Keeps WE-1. Errors: as load_weights.
+/// Copies `found` into the tensors of `to`, all of which must be there. One name of a tie is
+/// enough. The message names `from` as the source. Keeps WE-1. Errors: as load_weights.
 void load_state(const std::string& from, const ModuleState& found, const ModuleState& to);
 
 }  // namespace stagecraft

@@ -79,7 +79,7 @@ class Builder {
     for (const PlanEdge& tensor : dag_.tensors) {
       dag_.driver_parts.push_back(driver_parts_of(tensor));
       if (tensor.from == kNoStage || tensor.to == kNoStage) {
-        continue;  // what the driver sends and gets has its transfers when ranks are known
+        continue;  // transfers with the driver are added when ranks are known
       }
       const int share = program_.stage_graph.microbatches_of(tensor.from, dag_.microbatches);
       const int first = program_.stage_graph.replica_of(tensor.to) * share;
@@ -110,7 +110,8 @@ class Builder {
     dag_.edges.push_back({from, to, true, tensor, part});
   }
 
-  /// A tensor that every microbatch gets whole is no larger for a larger one.
+  /// Returns how many tensors of the driver make one for the stage. It is 1 for a tensor that every
+  /// microbatch gets whole.
   [[nodiscard]] int driver_parts_of(const PlanEdge& tensor) const {
     if (tensor.from != kNoStage) {
       return 1;
@@ -123,8 +124,8 @@ class Builder {
     return slice.replicated ? 1 : program_.stage_graph.microbatch_size(tensor.to);
   }
 
-  /// The node that makes or reads a stage's side of a tensor; -1 when the schedule does not run it.
-  /// Of a split backward it is I, or W where that does all.
+  /// Returns the node that makes or reads a stage's side of a tensor; -1 if the schedule does not
+  /// run it. For a split backward it is I, or W if that does all.
   [[nodiscard]] int find(StageId stage, Microbatch m, bool backward) const {
     for (const CellKind kind :
          {CellKind::Backward, CellKind::BackwardInput, CellKind::BackwardWeight}) {
@@ -137,7 +138,7 @@ class Builder {
     return -1;
   }
 
-  /// `m`: of the stage that the tensor is from.
+  /// `m`: the microbatch of the stage that the tensor is from.
   void connect(const PlanEdge& tensor, Microbatch m) {
     const bool backward = tensor.role == Role::Gradient;
     if (backward && !dag_.training) {
@@ -183,7 +184,7 @@ class Builder {
     for (const auto& [first, second] : program_.stage_graph.replica_pairs()) {
       const StageProgram& stage = program_.partition.stages[static_cast<std::size_t>(first)];
       if (!stage.trains() && std::ranges::none_of(stage.buffers, &StageBuffer::written)) {
-        continue;  // nothing changes in it
+        continue;  // nothing changes in this stage
       }
       const auto [entry, added] = group_of.try_emplace(StageId(first), dag_.replica_groups.size());
       if (added) {
@@ -199,8 +200,9 @@ class Builder {
   std::map<Task, int> node_of_;
 };
 
-/// Every model input and label is a Receive from the driver on the rank of the stage that reads it,
-/// every result of an evaluation a Send to the driver on that of the stage that makes it.
+/// Adds a Receive from the driver for every model input and label, on the rank of the stage that
+/// reads it, and a Send to the driver for every result of an evaluation, on the rank of the stage
+/// that makes it.
 void add_driver(TrainingDag& dag) {
   const std::size_t compute_nodes = dag.nodes.size();
   for (std::size_t n = 0; n < compute_nodes; ++n) {
@@ -236,8 +238,8 @@ void add_driver(TrainingDag& dag) {
   }
 }
 
-/// Keeps P-7: behind every task of the rank the sums over replicas, then those over ties, both in
-/// ascending order.
+/// Keeps P-7: adds after every task of the rank the sums over replicas, then those over ties, both
+/// in ascending order.
 void add_reductions(TrainingDag& dag, const std::vector<Rank>& rank_of_stage) {
   std::map<Rank, std::vector<int>> last_of;
   for (std::size_t n = 0; n < dag.nodes.size(); ++n) {

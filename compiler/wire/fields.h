@@ -1,4 +1,4 @@
-/// put and get: any record that has a list of its fields (visit_fields), written and read field by
+/// put and get write and read any record that has a list of its fields (visit_fields), field by
 /// field.
 ///
 ///   integers, ids, enumerators   integers          vectors             arrays
@@ -6,10 +6,10 @@
 ///   chrono durations             their count       std::optional       nil, or the value
 ///   records                      arrays            std::variant        array of 2: which, value
 ///
-/// What has no list and none of these forms is a leaf: the writer or reader in use names its leaves
-/// (`using Leaves = std::tuple<...>`) and has `leaf(value)` for each.
-/// FW-1: fields have no names on the wire: a record is what both ends take it to be, so its list of
-///       fields is part of the version of whatever message it is in.
+/// A type that has no list and none of these forms is a leaf. The writer or reader in use names its
+/// leaves (`using Leaves = std::tuple<...>`) and has `leaf(value)` for each.
+/// FW-1: fields have no names on the wire. Both ends must agree on a record, so its list of fields
+///       is part of the version of every message that contains it.
 #pragma once
 
 #include <chrono>
@@ -31,7 +31,7 @@
 
 namespace stagecraft::wire {
 
-/// The last enumerator of an enumeration that travels: they count from 0.
+/// kLast is the last enumerator of an enumeration that is sent. Enumerators count from 0.
 template <class E>
 inline constexpr std::nullptr_t kLast = nullptr;
 
@@ -181,7 +181,7 @@ void get_map(In& in, std::map<K, T>& value) {
 
 template <class In, class T>
 void get_vector(In& in, std::vector<T>& value) {
-  const std::size_t count = in.array();  // as many are there: WR-1
+  const std::size_t count = in.array();  // WR-1 ensures that so many are there
   value.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
     if constexpr (std::is_same_v<T, bool>) {
@@ -194,7 +194,7 @@ void get_vector(In& in, std::vector<T>& value) {
 
 }  // namespace internal
 
-/// Requires: `value` is as it is made.
+/// Requires: `value` is default-constructed.
 /// Errors: WireFormat.
 template <class In, class T>
 void get(In& in, T& value) {

@@ -16,7 +16,7 @@
 namespace stagecraft::wire {
 namespace {
 
-/// Part of the format: new ones go to the end.
+/// The numbers are part of the format: add new kinds at the end.
 enum class Kind : std::uint8_t {
   None,
   NoTensor,
@@ -168,7 +168,7 @@ c10::TypePtr type_of_elements(Kind kind) {
 c10::IValue get_list(Reader& in, Kind kind) {
   const std::size_t count = in.array();
   c10::impl::GenericList list(type_of_elements(kind));
-  list.reserve(count);  // as many are there: WR-1
+  list.reserve(count);  // WR-1 ensures that so many are there
   for (std::size_t i = 0; i < count; ++i) {
     list.push_back(get_element(in, kind));
   }

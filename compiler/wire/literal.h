@@ -1,8 +1,9 @@
-/// A literal operand of an operator on the wire: a c10::IValue of the kinds that capture records.
+/// literal writes and reads a literal operand of an operator: a c10::IValue of the kinds that
+/// capture records.
 ///
-/// An array of two: the kind, and what it holds.
-/// WL-1: tensors are no literals (they are values of the program), but the absence of one is; nor
-///       is a device, for which StageDevice stands.
+/// It is an array of two: the kind and the content.
+/// WL-1: tensors are not literals (they are values of the program), but the absence of a tensor is.
+///       A device is not a literal either; StageDevice stands for it.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -12,7 +13,7 @@
 
 namespace stagecraft::wire {
 
-/// Whether there is a form for it.
+/// Returns whether there is a form for the literal.
 [[nodiscard]] bool can_travel(const c10::IValue& literal);
 
 /// Requires: can_travel.

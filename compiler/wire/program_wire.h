@@ -1,7 +1,7 @@
-/// Stage programs on the wire: fields.h with the leaves that programs have (constants, literals,
-/// attachments), and the enumerations.
+/// program_wire writes and reads stage programs: it adds to fields.h the leaves that programs have
+/// (constants, literals, attachments), and the enumerations.
 ///
-/// Used by whoever sends a message with stage programs in it (actors/executor/setup_wire.h).
+/// Code that sends a message with stage programs uses it (actors/executor/setup_wire.h).
 /// PW-1: attachments are code of one process. A writer writes their names, so that a program can be
 ///       measured; a reader refuses them.
 #pragma once
@@ -42,7 +42,7 @@ class ProgramReader : public Reader {
   using Leaves = ProgramLeaves;
   using Reader::Reader;
 
-  /// Those that the program speaks of by number.
+  /// Sets the tensors that the program refers to by number.
   void use(std::vector<at::Tensor> tensors) { tensors_ = std::move(tensors); }
 
   void leaf(c10::IValue& literal);
@@ -53,16 +53,16 @@ class ProgramReader : public Reader {
   std::vector<at::Tensor> tensors_;
 };
 
-/// Everything that keeps a stage in its process, one sentence each: its attachments, by name, and
-/// literals and constants that have no form on the wire, by their operators.
+/// Returns everything that keeps a stage in its process, one sentence each: its attachments, by
+/// name, and literals and constants that have no form on the wire, by their operators.
 [[nodiscard]] std::vector<std::string> obstacles(const StageProgram& stage);
 
-/// What a stage is on its way to a rank. Units: bytes.
+/// TravelSize is the size of a stage on its way to a rank. Units: bytes.
 struct TravelSize {
   std::size_t program = 0;
   std::int64_t constants = 0;
 };
-/// A stage that cannot travel is measured without what keeps it.
+/// For a stage that cannot be sent, the parts that prevent it are not measured.
 [[nodiscard]] TravelSize travel_size(const StageProgram& stage);
 
 template <>

@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 9> kKinds{
                   found));
 }
 
-/// Makes tokens of what the parser meets; false stops it.
+/// Tokens makes tokens of the values that the parser meets; false stops the parser.
 class Tokens : public msgpack::null_visitor {
  public:
   Tokens(std::string_view bytes, std::vector<Token>& tokens) : bytes_(bytes), tokens_(tokens) {}
@@ -75,7 +75,7 @@ class Tokens : public msgpack::null_visitor {
     --depth_;
     return true;
   }
-  /// Keeps WR-1: every value that is claimed has a byte at least.
+  /// Keeps WR-1: every value that is claimed takes at least one byte.
   bool claim(std::uint64_t count) {
     claimed_ += count;
     if (claimed_ > bytes_.size()) {

@@ -1,11 +1,12 @@
-/// Reader: what a Writer wrote, value by value, from bytes that anybody may have made.
+/// Reader reads the values that a Writer wrote, one by one, from bytes that may come from any
+/// source.
 ///
-/// The bytes are taken apart once, by msgpack's own parser, before the first value is asked for; a
-/// value that is not of the kind asked for is an error. fields.h reads records with it.
-/// WR-1: what all lists claim to hold together is at most the length of the bytes, which is checked
-///       as each claim is met: memory taken is bounded by what was received.
+/// msgpack's own parser takes the bytes apart once, before the first value is requested. A value
+/// that is not of the requested kind is an error. fields.h reads records with it.
+/// WR-1: the lists together claim to hold at most as many values as there are bytes. This is
+///       checked for each claim as it is met, so the memory taken is bounded by the bytes received.
 /// WR-2: nesting ends at kDeepest.
-/// Errors of all: WireFormat, saying which value was wanted and what was found.
+/// Errors of all: WireFormat, naming the wanted and the found value.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +19,11 @@ namespace stagecraft::wire {
 
 inline constexpr std::size_t kDeepest = 32;
 
-/// One value of the bytes, or the head of a list.
+/// Token is one value of the bytes, or the head of a list.
 struct Token {
   enum class Kind : std::uint8_t { Nil, False, True, Natural, Negative, Number, Text, Array, Map };
   Kind kind = Kind::Nil;
-  std::uint32_t size = 0;     ///< Text: bytes; Array, Map: how many
+  std::uint32_t size = 0;     ///< Text: bytes; Array, Map: number of elements
   std::uint64_t payload = 0;  ///< the number's bits; Text: where it begins
 };
 
@@ -31,20 +32,20 @@ class Reader {
   /// Requires: `bytes` outlive the reader.
   explicit Reader(std::string_view bytes);
 
-  /// Passes over the next value if it is nil.
+  /// Skips the next value if it is nil, and returns whether it was.
   [[nodiscard]] bool take_nil();
   [[nodiscard]] bool boolean();
   [[nodiscard]] std::int64_t integer();
   [[nodiscard]] std::uint64_t natural();
   [[nodiscard]] double number();
   [[nodiscard]] std::string_view text();
-  /// Returns how many values follow that belong to it; for a map, how many pairs.
+  /// Return how many values that belong to it follow; for a map, how many pairs.
   [[nodiscard]] std::size_t array();
   [[nodiscard]] std::size_t map();
-  /// Passes over the head of an array of `count`.
+  /// Skips the head of an array of `count`.
   void array_of(std::size_t count, std::string_view what);
 
-  /// Errors: when there is a value left.
+  /// Errors: if there is a value left.
   void end() const;
 
   [[noreturn]] void refuse(const std::string& found) const;

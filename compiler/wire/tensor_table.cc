@@ -13,7 +13,8 @@
 namespace stagecraft::wire {
 namespace {
 
-/// Elements from the first to the last; nothing where the facts are those of no tensor.
+/// Returns the number of elements from the first to the last; nothing if no tensor can have these
+/// facts.
 std::optional<std::int64_t> span_of(const TensorFacts& facts) {
   std::int64_t span = 1;
   std::int64_t bytes = static_cast<std::int64_t>(c10::elementSize(facts.dtype));

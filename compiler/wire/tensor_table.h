@@ -1,10 +1,10 @@
-/// TensorTable: the tensors that a message speaks of by number. They travel beside it, over the
-/// data plane: a message has their facts only.
+/// TensorTable holds the tensors that a message refers to by number. They are sent beside it, over
+/// the data plane: a message contains only their facts.
 ///
-/// WT-1: a tensor travels as the flat span of its memory, first element to last, and is laid over
-///       it again at the other end: so strides, shared elements (stride 0) and gaps are as they
-///       were, whatever becomes of strides on the way.
-/// WT-2: a tensor that is met twice travels once.
+/// WT-1: a tensor is sent as the flat span of its memory, first element to last, and is laid over
+///       the span again at the other end. So strides, shared elements (stride 0) and gaps stay as
+///       they were, even if the transport changes strides.
+/// WT-2: a tensor that occurs twice is sent once.
 #pragma once
 
 #include <cstdint>
@@ -29,17 +29,18 @@ decltype(auto) visit_fields(TensorFacts& m, V&& v) {
   return v(m.dtype, m.sizes, m.strides, m.wrapped_number);
 }
 
-/// What keeps the tensor from travelling, or nothing: only tensors of strided memory of this
-/// machine can, which are no views that are computed (conjugates) and train nothing.
+/// Returns why the tensor cannot be sent; empty if it can. A tensor can be sent if it has strided
+/// memory of this machine, is not a computed view (a conjugate) and does not train.
 [[nodiscard]] std::string obstacle(const at::Tensor& tensor);
 
 class TensorTable {
  public:
-  /// The tensor's number. Requires: no obstacle.
+  /// Returns the tensor's number. Requires: no obstacle.
   std::uint64_t number_of(const at::Tensor& tensor);
 
   [[nodiscard]] const std::vector<TensorFacts>& facts() const { return facts_; }
-  /// Contiguous, of one dimension; views of the memory of those that were given.
+  /// Returns contiguous tensors of one dimension, which are views of the memory of the given
+  /// tensors.
   [[nodiscard]] const std::vector<at::Tensor>& spans() const { return spans_; }
 
  private:
@@ -48,8 +49,9 @@ class TensorTable {
   std::vector<at::Tensor> spans_;
 };
 
-/// The tensors themselves again, over the memory of `spans`.
-/// Errors: WireFormat (through `in`) for facts of no tensor, or of another than came.
+/// Returns the tensors again, over the memory of `spans`.
+/// Errors: WireFormat (through `in`) for facts that describe no tensor, or another tensor than the
+///         one received.
 [[nodiscard]] std::vector<at::Tensor> laid_over(const Reader& in,
                                                 const std::vector<TensorFacts>& facts,
                                                 const std::vector<at::Tensor>& spans);

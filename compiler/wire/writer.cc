@@ -12,7 +12,7 @@
 namespace stagecraft::wire {
 namespace {
 
-/// The stream that a packer writes to.
+/// Appender is the stream that a packer writes to.
 struct Appender {
   std::string* bytes;
   void write(const char* data, std::size_t size) { bytes->append(data, size); }
@@ -50,7 +50,7 @@ void Writer::natural(std::uint64_t value) {
 }
 
 void Writer::number(double value) {
-  // Not by the packer, which makes integers of what is whole, and so loses the sign of -0 (WW-1).
+  // Do not use the packer: it writes whole numbers as integers and so loses the sign of -0 (WW-1).
   auto bits = std::bit_cast<std::uint64_t>(value);
   std::array<char, 9> packed{};
   for (std::size_t i = packed.size(); i-- > 1;) {

@@ -1,8 +1,8 @@
-/// Writer: values as msgpack, one after the other, into a string.
+/// Writer writes values as msgpack, one after the other, into a string.
 ///
-/// Knows how single values look, not what they mean: fields.h builds records of them. Equal values
-/// make equal bytes.
-/// WW-1: a double has all its bits: it is written as float64, whatever its value.
+/// It knows the form of single values, not their meaning: fields.h builds records of them. Equal
+/// values make equal bytes.
+/// WW-1: a double keeps all its bits: it is written as float64, whatever its value.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class Writer {
   void natural(std::uint64_t value);
   void number(double value);
   void text(std::string_view value);
-  /// `count` values follow that belong to it; to a map, twice as many.
+  /// Writes the head of a list: `count` values that belong to it follow; for a map, twice as many.
   void array(std::size_t count);
   void map(std::size_t count);
 

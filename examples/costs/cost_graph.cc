@@ -6,7 +6,7 @@ namespace stagecraft::examples {
 namespace {
 
 constexpr double kBytes = 4;  // of a number
-constexpr double kHeld = 4;   // of a parameter: itself, its gradient and two moments
+constexpr double kHeld = 4;   // copies of a parameter: itself, its gradient and two moments
 constexpr int kManySamples = 1024;
 
 }  // namespace

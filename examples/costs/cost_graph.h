@@ -1,16 +1,16 @@
-/// CostGraph: costs of a model that nobody has built, from its shapes: operators with their times
-/// and bytes as a device of a stated rate would take them.
+/// CostGraph makes costs of a model that nobody has built, from its shapes: operators with the
+/// times and bytes that a device of a stated rate would have.
 ///
 ///     CostGraph graph({.rate = 12e12});
 ///     const int hidden = graph.linear("up", {}, 1, 1024, 4096);
 ///     graph.linear("down", {hidden}, 1, 4096, 1024);
 ///     const Costs costs = std::move(graph).take();
 ///
-/// An operator of F floating point operations a row (2 for each product and sum) takes
-/// (rows + half_rows) F / rate + launch: a device has half its rate at `half_rows` rows. A backward
-/// takes the same once towards its input and once towards its parameters. Numbers have 4 bytes; a
-/// parameter is held 4 times, for its gradient and two moments. For planners, their benchmarks and
-/// examples; no LibTorch. A value.
+/// An operator of F floating point operations per row (2 for each product and sum) takes (rows +
+/// half_rows) F / rate + launch: a device has half its rate at `half_rows` rows. A backward takes
+/// the same time once towards its input and once towards its parameters. Numbers have 4 bytes. A
+/// parameter is held 4 times, with its gradient and two moments. Planners, their benchmarks and
+/// examples use it. It does not use LibTorch. It is a value.
 #pragma once
 
 #include <string>
@@ -20,13 +20,14 @@
 
 namespace stagecraft::examples {
 
-/// A device with 12 of the 15.7 TFLOP/s that a V100 has in single precision, and EDR InfiniBand.
+/// CostDeviceModel is a device with 12 of the 15.7 TFLOP/s that a V100 has in single precision, and
+/// EDR InfiniBand.
 struct CostDeviceModel {
   std::string name = "12 TFLOP/s, half of it at 256 rows, 12.5 GB/s between devices";
   double rate = 12e12;         ///< floating point operations per second
-  double half_rows = 256;      ///< rows at which it has half of that
-  double launch = 10e-6;       ///< seconds of any operator, beside its work
-  double memory_rate = 900e9;  ///< bytes per second, for what is moved and not computed
+  double half_rows = 256;      ///< rows at which it has half of that rate
+  double launch = 10e-6;       ///< seconds of any operator, in addition to its work
+  double memory_rate = 900e9;  ///< bytes per second, for data that is moved and not computed
   Link link = {.latency = 5e-6, .bandwidth = 12.5e9};
 };
 
@@ -34,23 +35,24 @@ class CostGraph {
  public:
   explicit CostGraph(CostDeviceModel device = {}) : device_(std::move(device)) {}
 
-  /// Each adds an operator that reads the results of `reads` (the batch, where there are none) and
-  /// returns its id. `rows`: of a sample.
+  /// Each adds an operator that reads the results of `reads` (the batch, if that is empty) and
+  /// returns its id. `rows`: per sample.
   int linear(std::string name, std::vector<int> reads, double rows, double in, double out);
-  /// Self-attention with its four projections over all rows of a sample.
+  /// Adds self-attention with its four projections over all rows of a sample.
   int attention(std::string name, std::vector<int> reads, double rows, double width, int heads);
-  /// Looks up `rows` of a table.
+  /// Adds a lookup of `rows` rows of a table.
   int embedding(std::string name, double rows, double table_rows, double width);
-  /// Lays results beside each other.
+  /// Adds a concatenation of results.
   int concat(std::string name, std::vector<int> reads, double rows, double width);
 
-  /// On microbatches of one sample and of 1024, between and beyond which planners draw lines.
+  /// Returns the costs on microbatches of one sample and of 1024. Planners interpolate and
+  /// extrapolate linearly between these.
   [[nodiscard]] Costs take() &&;
 
  private:
   struct Shape {
-    double rows = 0, flops = 0, moved = 0;  ///< of a sample; flops of a row
-    double kept = 0, output = 0;            ///< bytes of a sample
+    double rows = 0, flops = 0, moved = 0;  ///< per sample; flops per row
+    double kept = 0, output = 0;            ///< bytes per sample
     bool trains = false;
   };
   int add(std::string name, std::vector<int> reads, const Shape& shape, double parameters);

@@ -1,8 +1,9 @@
-/// The models that GraphPipe was measured on, as cost graphs, with their sizes as parameters.
+/// cost_models holds the models that GraphPipe was measured on, as cost graphs with their sizes as
+/// parameters.
 ///
-/// Written to a costs.json by write_costs.cc; read by bench/planners and tests.
+/// write_costs.cc writes them to a costs.json; bench/planners and tests read them.
 /// Source: Jeon et al., "GraphPipe: Improving Performance and Scalability of DNN Training with
-/// Graph Pipeline Parallelism", appendix A.2.
+///         Graph Pipeline Parallelism", appendix A.2.
 #pragma once
 
 #include <span>
@@ -20,8 +21,8 @@ struct TransformerShape {
   double hidden = 4096;  ///< of the feed-forward
   int heads = 16;
 };
-/// MMT: branches of transformer layers (attention and two linear operators each), laid beside each
-/// other and projected.
+/// Returns MMT: branches of transformer layers (attention and two linear operators each),
+/// concatenated and projected.
 [[nodiscard]] Costs transformer_branches(const TransformerShape& shape = {},
                                          const CostDeviceModel& device = {});
 
@@ -32,9 +33,9 @@ struct FeedForwardShape {
   int sparse = 0;  ///< further branches that look up an embedding
   double sparse_width = 64;
   double table_rows = 100'000;
-  double top_width = 1024;  ///< behind where the branches meet
+  double top_width = 1024;  ///< after the branches meet
 };
-/// CANDLE-Uno, and DLRM with `sparse` branches.
+/// Returns CANDLE-Uno, and DLRM with `sparse` branches.
 [[nodiscard]] Costs feed_forward_branches(const FeedForwardShape& shape = {},
                                           const CostDeviceModel& device = {});
 
@@ -43,7 +44,7 @@ struct CostModel {
   std::string_view summary;
   Costs (*costs)() = nullptr;
 };
-/// "mmt", "dlrm", "candle-uno", "case-study" and "transformer", a chain.
+/// Returns "mmt", "dlrm", "candle-uno", "case-study" and "transformer", a chain.
 [[nodiscard]] std::span<const CostModel> cost_models();
 
 /// Errors: UsageArgument for an unknown name.

@@ -1,6 +1,7 @@
-/// What the constructors of these models share: refusing options, drawing weights, dividing layers.
+/// build_model holds the parts that the constructors of these models share: refusing options,
+/// drawing weights, dividing layers.
 ///
-/// Here LL-1 is kept: who draws is one module with a number of its own, whatever the cut and the
+/// It keeps LL-1: each module with weights to draw has a number of its own, for every cut and
 /// order.
 #pragma once
 
@@ -17,14 +18,14 @@
 
 namespace stagecraft::examples {
 
-// Far above any layer's number, so that no two modules share a generator.
+// These are far above any layer's number, so that no two modules share a generator.
 inline constexpr std::uint64_t kEmbeddingIndex = 1'000'000;
 inline constexpr std::uint64_t kHeadIndex = 2'000'000;
 
-/// Errors: UsageArgument with `message` unless it holds.
+/// Errors: UsageArgument with `message` unless `holds`.
 void require_option(bool holds, const std::string& message);
 
-/// Errors: UsageArgument unless 1 to `pieces` stages are asked for; `piece` is the word for one.
+/// Errors: UsageArgument unless 1 to `pieces` stages are requested; `piece` is the word for one.
 void require_stages(std::int64_t stages, std::int64_t pieces, const std::string& piece);
 
 /// Errors: UsageArgument unless `patch` divides `image`.
@@ -37,29 +38,31 @@ void require_heads(std::int64_t dim, std::int64_t heads);
 [[nodiscard]] torch::nn::LayerNorm layer_norm(std::int64_t dim);
 
 /// Draws every parameter of more than one dimension from a generator of its own for (seed, index):
-/// normal, with a deviation of 0.02, or of 1 / sqrt(what an output sums up) where `by_fan_in`.
-/// Biases become 0; the weights of norms stay 1.
+/// normal, with a deviation of 0.02, or of 1 / sqrt(number of terms that an output sums up) if
+/// `by_fan_in`. Biases become 0; the weights of norms stay 1.
 void draw_weights(torch::nn::Module& module,
                   std::uint64_t seed,
                   std::uint64_t index,
                   bool by_fan_in = false);
 
-/// The layers of each stage. Balanced by the parameters of each layer, whose products are most of
-/// its work, times how often an input meets them: once where `uses` is empty.
+/// Returns the layers of each stage. They are balanced by the parameters of each layer, whose
+/// products are most of its work, times how often an input meets them, which is once if `uses` is
+/// empty.
 [[nodiscard]] std::vector<ItemRange> divided(const torch::nn::ModuleList& layers,
                                              std::int64_t stages,
                                              const std::vector<double>& uses = {});
 
-inline constexpr ItemRange kNoLayers{1, 0};  ///< neither begins nor ends at an end of a tower
+inline constexpr ItemRange kNoLayers{1, 0};  ///< neither the begin nor the end of a tower
 
-/// The layers that a stage has of each of two towers.
+/// TowerStage holds the layers that a stage has of each of two towers.
 struct TowerStage {
   ItemRange left = kNoLayers, right = kNoLayers;
 };
 
-/// Two towers that wait for nobody: first the stages of the left one, then those of the right one,
-/// so that the longest is shortest, then one without layers for what joins them. Two stages: the
-/// towers, the right one with what joins them; one: all. `uses` as of divided().
+/// Divides two independent towers: first the stages of the left one, then those of the right one,
+/// such that the longest stage is as short as possible, then a stage without layers for the part
+/// that joins them. With two stages each has a tower, and the right one also has the joining part;
+/// one stage has everything. `uses` as in divided().
 /// Requires: at most a stage for each layer, and one more.
 [[nodiscard]] std::vector<TowerStage> divided_towers(const torch::nn::ModuleList& left,
                                                      std::int64_t left_uses,

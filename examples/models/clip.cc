@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kFirstTemperature = 0.07;
 constexpr double kLargestScale = 100.0;
-// Beyond the layers of any image tower.
+// Above the numbers of the layers of any image tower.
 constexpr std::uint64_t kTextIndex = 100'000;
 
 torch::nn::ModuleList tower(const ClipOptions& o, bool text) {

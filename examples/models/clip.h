@@ -1,14 +1,14 @@
-/// Clip: an image tower and a text tower that meet in a contrastive head, with the pipeline stages
-/// marked: neither tower waits for the other.
+/// Clip is an image tower and a text tower that meet in a contrastive head, with its pipeline
+/// stages marked. Neither tower waits for the other.
 ///
 ///     image ---+
 ///              +--- head
 ///     text  ---+
 ///
-/// Weights by LL-1; only `forward` knows about stages.
+/// Its weights keep LL-1; only `forward` knows about stages.
 ///
 /// Source: Radford et al., "Learning Transferable Visual Models From Natural Language Supervision"
-/// (2021), figure 3 and section 2.4.
+///         (2021), figure 3 and section 2.4.
 #pragma once
 
 #include <cstdint>
@@ -43,14 +43,14 @@ TORCH_MODULE(TextEmbedding);
 
 class ClipImpl : public torch::nn::Module {
  public:
-  /// Errors: UsageArgument when `options` breaks what its comments require.
+  /// Errors: UsageArgument if `options` breaks the requirements in its comments.
   explicit ClipImpl(const ClipOptions& options);
 
   /// Returns how well each image fits each text of the microbatch, scaled: a row for each image, a
-  /// column for each text. A text is read up to the first of its largest token: of bytes let 255
-  /// end it, which UTF-8 never has, and 0 fill the rest.
-  /// Shapes: images [batch, channels, image, image] of float, tokens [batch, sequence] of int64,
-  /// to [batch, batch].
+  /// column for each text. A text is read up to the first of its largest token. For bytes, end the
+  /// text by 255, which UTF-8 never has, and fill the rest with 0.
+  /// Shapes: images [batch, channels, image, image] of float, tokens [batch, sequence] of int64, to
+  ///         [batch, batch].
   at::Tensor forward(const at::Tensor& images, const at::Tensor& tokens);
 
  private:
@@ -73,8 +73,8 @@ class ClipImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Clip);
 
-/// Each image belongs to the text at its own place: the mean of the cross entropies over rows and
-/// over columns. Needs no labels. Shapes: logits [batch, batch].
+/// Returns the mean of the cross entropies over rows and over columns. Each image belongs to the
+/// text at its own place, so it needs no labels. Shapes: logits [batch, batch].
 [[nodiscard]] at::Tensor contrastive_loss(const at::Tensor& logits);
 
 }  // namespace stagecraft::examples

@@ -1,6 +1,6 @@
-/// ClipOptions: how large a CLIP is, and how it is cut.
+/// ClipOptions says how large a CLIP is, and how it is cut.
 ///
-/// Apart from the model, which reads LibTorch's modules.
+/// It is separate from the model, which includes LibTorch's modules.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct ClipOptions {
   std::int64_t heads = 4;   ///< divides dim
   std::int64_t ffn = 512;   ///< width of the feed-forwards
   std::int64_t embed = 64;  ///< width of the space in which images meet texts
-  /// 1: everything; 2: the image tower, the text tower with the head; 3: image tower, text tower,
-  /// head; more cut the towers, of at least a layer each.
+  /// 1: everything in one stage; 2: the image tower, the text tower with the head; 3: image tower,
+  /// text tower, head; more stages cut the towers, with at least one layer each.
   std::int64_t stages = 3;
   std::uint64_t seed = 0;
 };

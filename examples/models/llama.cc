@@ -23,7 +23,7 @@ namespace {
 constexpr double kNormEpsilon = 1e-5;
 constexpr double kRotaryBase = 10000.0;
 
-/// Turns the pairs (i, i + head_dim / 2) of the last dimension.
+/// Rotates the pairs (i, i + head_dim / 2) of the last dimension.
 at::Tensor rotate(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
   const std::vector<at::Tensor> halves = x.chunk(2, -1);
   return x * cos + at::cat({-halves[1], halves[0]}, -1) * sin;
@@ -92,7 +92,7 @@ LlamaLayerImpl::LlamaLayerImpl(const LlamaOptions& o)
       gate_(nullptr),
       up_(nullptr),
       down_(nullptr) {
-  // After the attention: keeps LL-2.
+  // Registered after the attention: keeps LL-2.
   norm2_ = register_module("norm2", RmsNorm(o.dim));
   gate_ = register_module("gate", unbiased(o.dim, o.ffn));
   up_ = register_module("up", unbiased(o.dim, o.ffn));

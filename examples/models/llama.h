@@ -1,17 +1,17 @@
-/// Llama: a small decoder-only language model with its pipeline stages marked.
+/// Llama is a small decoder-only language model with its pipeline stages marked.
 ///
-/// RMSNorm, rotary embedding in the half-split form, causal scaled-dot-product attention, SwiGLU,
-/// no biases, separate q, k, v and an untied output head. An ordinary LibTorch module: only
-/// `forward` knows about stages.
+/// It has RMSNorm, rotary embedding in the half-split form, causal scaled-dot-product attention,
+/// SwiGLU, no biases, separate q, k, v and an untied output head. It is an ordinary LibTorch
+/// module: only `forward` knows about stages.
 ///
 /// LL-1: the weights of a layer depend on (seed, layer) alone, so every cut into stages starts from
-///      the same weights.
+///       the same weights.
 /// LL-2: parameters are registered in the order in which a token meets them: embed, layers, norm,
-///      head.
+///       head.
 ///
-/// Sources: Touvron et al., "LLaMA: Open and Efficient Foundation Language Models" (2023),
-/// section 2.2; Su et al., "RoFormer" (2021), for the rotary embedding; Shazeer, "GLU Variants
-/// Improve Transformer" (2020).
+/// Sources: Touvron et al., "LLaMA: Open and Efficient Foundation Language Models" (2023), section
+/// 2.2; Su et al., "RoFormer" (2021), for the rotary embedding; Shazeer, "GLU Variants Improve
+/// Transformer" (2020).
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ namespace stagecraft::examples {
 /// Errors: UsageArgument unless `heads` divide `dim` into heads of an even width.
 void require_rotary_heads(std::int64_t dim, std::int64_t heads);
 
-/// The angle of every (position, feature). Shape: [sequence, head_dim].
+/// Returns the angle of every (position, feature). Shape: [sequence, head_dim].
 [[nodiscard]] at::Tensor rotary_angles(std::int64_t sequence, std::int64_t head_dim);
 
 class RmsNormImpl : public torch::nn::Module {
@@ -71,7 +71,7 @@ TORCH_MODULE(LlamaLayer);
 
 class LlamaImpl : public torch::nn::Module {
  public:
-  /// Errors: UsageArgument when `options` breaks what its comments require.
+  /// Errors: UsageArgument if `options` breaks the requirements in its comments.
   explicit LlamaImpl(const LlamaOptions& options);
 
   /// Returns the logits. Shapes: tokens [batch, sequence] of int64 to [batch, sequence,
@@ -88,8 +88,8 @@ class LlamaImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Llama);
 
-/// Mean cross entropy of every position. Shapes: logits [batch, sequence, vocabulary], target
-/// [batch, sequence].
+/// Returns the mean cross entropy of every position. Shapes: logits [batch, sequence, vocabulary],
+/// target [batch, sequence].
 [[nodiscard]] at::Tensor next_token_loss(const at::Tensor& logits, const at::Tensor& target);
 
 }  // namespace stagecraft::examples

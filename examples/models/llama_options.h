@@ -1,6 +1,6 @@
-/// LlamaOptions: how large a Llama is, and how it is cut.
+/// LlamaOptions says how large a Llama is, and how it is cut.
 ///
-/// Apart from the model, which reads LibTorch's modules.
+/// It is separate from the model, which includes LibTorch's modules.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@ double f(std::int64_t number) {
   return static_cast<double>(number);
 }
 
-/// With biases.
+/// Counts the weights of a linear layer with biases.
 double linear(double from, double to) {
   return (from + 1) * to;
 }
@@ -20,12 +20,12 @@ double convolution(double from, double to, double side) {
   return (from * side * side + 1) * to;
 }
 
-/// Of a TransformerBlock.
+/// Counts the weights of a TransformerBlock.
 double block(double dim, double ffn) {
   return linear(dim, 3 * dim) + linear(dim, dim) + linear(dim, ffn) + linear(ffn, dim) + 4 * dim;
 }
 
-/// Patches and the class token.
+/// Counts the patches and the class token.
 double tokens_of(std::int64_t image, std::int64_t patch) {
   const double side = f(image) / f(patch);
   return 1 + side * side;
@@ -38,12 +38,13 @@ double patch_embedding(std::int64_t image,
   return convolution(f(channels), f(dim), f(patch)) + f(dim) + tokens_of(image, patch) * f(dim);
 }
 
-/// What a block keeps of each token: inputs of qkv, out, up and down, and q, k, v.
+/// Counts the numbers that a block keeps of each token: inputs of qkv, out, up and down, and q, k,
+/// v.
 double kept_by_block(double dim, double ffn) {
   return 3 * dim + 3 * dim + 2 * ffn;
 }
 
-/// Calls visit(channels in, channels out, level, whether it resamples).
+/// Calls visit(channels in, channels out, level, resamples) for each block.
 template <class Visit>
 void for_blocks(const UnetOptions& m, const Visit& visit) {
   double in = f(m.width);
@@ -106,7 +107,7 @@ double least_activation_bytes(const VitOptions& m, std::int64_t samples) {
 double least_activation_bytes(const MoeOptions& m, std::int64_t samples) {
   const double tokens = f(samples) * f(m.sequence), experts = f(m.experts);
   const double capacity = std::min(std::ceil(m.capacity_factor * 2 * tokens / experts), tokens);
-  // As of the Llama, and what the experts get, make and answer; who goes where, twice.
+  // As for the Llama, and the experts' inputs, intermediate values and answers; the routing, twice.
   const double attention = tokens * 10 * f(m.dim);
   const double answers = experts * capacity * (2 * f(m.dim) + 4 * f(m.ffn));
   const double routing = 2 * tokens * experts * capacity;
@@ -118,7 +119,7 @@ double least_activation_bytes(const UnetOptions& m, std::int64_t samples) {
   double kept = 0;
   for_blocks(m, [&](double in, double out, std::int64_t level, bool /*resamples*/) {
     const double side = f(m.image) / std::exp2(f(level));
-    // What the norms and the convolutions behind them get.
+    // The inputs of the norms and of the convolutions after them.
     kept += side * side * (2 * in + 2 * out);
   });
   return kBytes * f(samples) * kept;

@@ -1,6 +1,8 @@
-/// How large the models beside the Llama are, known from their options before they are built.
+/// model_size computes how large the models other than the Llama are, from their options, before
+/// they are built.
 ///
-/// In double: what does not fit into 64 bits is to be refused, not to be taken for something small.
+/// It computes in double, so that a size beyond 64 bits is refused and not mistaken for a small
+/// one.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +20,9 @@ namespace stagecraft::examples {
 [[nodiscard]] double weight_bytes(const UnetOptions& model);
 [[nodiscard]] double weight_bytes(const ClipOptions& model);
 
-/// Returns what the forward of one microbatch of so many samples (sequences, images, pairs) keeps
-/// for its backward, at the least: the operands of its matrix products and convolutions.
+/// Returns a lower bound of the bytes that the forward of one microbatch of so many samples
+/// (sequences, images, pairs) keeps for its backward: the operands of its matrix products and
+/// convolutions.
 [[nodiscard]] double least_activation_bytes(const VitOptions& model, std::int64_t samples);
 [[nodiscard]] double least_activation_bytes(const MoeOptions& model, std::int64_t samples);
 [[nodiscard]] double least_activation_bytes(const UnetOptions& model, std::int64_t samples);

@@ -25,7 +25,8 @@ namespace {
 
 constexpr std::int64_t kChoices = 2;
 
-/// A row of `count` for each number: 1 at its place, 0 elsewhere; all 0 for a number past the end.
+/// Returns a row of `count` for each number: 1 at its place, 0 elsewhere; all 0 for a number past
+/// the end.
 at::Tensor places(const at::Tensor& numbers, std::int64_t count) {
   return at::eq(numbers.unsqueeze(-1), at::arange(count));
 }
@@ -50,7 +51,7 @@ const MoeOptions& checked(const MoeOptions& o) {
 
 std::int64_t expert_capacity(std::int64_t tokens, std::int64_t experts, double capacity_factor) {
   const double share = static_cast<double>(kChoices * tokens) / static_cast<double>(experts);
-  // No expert is chosen twice by a token.
+  // A token chooses an expert at most once.
   return static_cast<std::int64_t>(
       std::min(std::ceil(capacity_factor * share), static_cast<double>(tokens)));
 }
@@ -60,7 +61,7 @@ Routing route(const at::Tensor& probabilities, std::int64_t capacity) {
   const auto [best, choice] = at::topk(probabilities, kChoices);
   const at::Tensor weight = best / best.sum(-1, /*keepdim=*/true);
   const at::Tensor chosen = places(choice.t(), experts);  // [choices, tokens, experts]
-  // How many came before, first choices before second ones: keeps MX-1.
+  // Counts the earlier tokens, first choices before second ones: keeps MX-1.
   const at::Tensor in_line = chosen.reshape({kChoices * tokens, experts});
   const at::Tensor before = ((at::cumsum(in_line, 0) - 1) * in_line).sum(-1);
   const at::Tensor place = places(before.view({kChoices, tokens}), capacity);

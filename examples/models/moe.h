@@ -1,13 +1,14 @@
-/// Moe: a sparsely gated mixture of experts in the blocks of a Llama, with its pipeline stages
+/// Moe is a sparsely gated mixture of experts in the blocks of a Llama, with its pipeline stages
 /// marked.
 ///
-/// Attention, norms and rotary embedding are the Llama's; each layer's SwiGLU is that of the two
-/// experts that a router picks for a token. Weights by LL-1; only `forward` knows about stages.
+/// Attention, norms and rotary embedding are the Llama's. In each layer a router picks two experts
+/// for a token, each with a SwiGLU. Its weights keep LL-1; only `forward` knows about stages.
 ///
-/// MX-1: no shape hangs on values: experts have a fixed number of places for the tokens of a
+/// MX-1: no shape depends on values. Experts have a fixed number of places for the tokens of a
 ///       microbatch, first choices before second ones, earlier tokens before later ones. A choice
-///       that finds no place is dropped, and its token goes on by what is left and the residual.
-/// MX-2: the sum of the load-balance losses is handed on from layer to layer, so that no cut
+///       that finds no place is dropped, and its token continues with its other choice and the
+///       residual.
+/// MX-2: the sum of the load-balance losses is passed on from layer to layer, so that no cut
 ///       changes it.
 ///
 /// Sources: Shazeer et al., "Outrageously Large Neural Networks" (2017); Lepikhin et al., "GShard"
@@ -33,19 +34,19 @@
 
 namespace stagecraft::examples {
 
-/// Where the tokens of a microbatch go.
+/// Routing says where the tokens of a microbatch go.
 struct Routing {
   at::Tensor combine;  ///< [tokens, experts, capacity]: the weight of the expert's answer, or 0
-  at::Tensor balance;  ///< []: the load-balance loss, 1 where all experts are chosen evenly
+  at::Tensor balance;  ///< []: the load-balance loss, 1 if all experts are chosen evenly
 };
 
-/// Places that an expert has for a microbatch of so many tokens.
+/// Returns how many places an expert has for a microbatch of so many tokens.
 [[nodiscard]] std::int64_t expert_capacity(std::int64_t tokens,
                                            std::int64_t experts,
                                            double capacity_factor);
 
-/// Sends each token to the two experts of largest probability, as MX-1 says; their weights are
-/// these probabilities, scaled to sum to 1 before any is dropped. Shapes: probabilities [tokens,
+/// Sends each token to the two experts of largest probability. Keeps MX-1. Their weights are these
+/// probabilities, scaled to sum to 1 before any is dropped. Shapes: probabilities [tokens,
 /// experts].
 [[nodiscard]] Routing route(const at::Tensor& probabilities, std::int64_t capacity);
 
@@ -80,7 +81,7 @@ TORCH_MODULE(MoeLayer);
 
 class MoeImpl : public torch::nn::Module {
  public:
-  /// Errors: UsageArgument when `options` breaks what its comments require.
+  /// Errors: UsageArgument if `options` breaks the requirements in its comments.
   explicit MoeImpl(const MoeOptions& options);
 
   /// Returns the logits and the sum of the layers' load-balance losses. Shapes: tokens [batch,
@@ -97,8 +98,8 @@ class MoeImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Moe);
 
-/// Mean cross entropy of every position, and `balance` times the load-balance loss. For compile's
-/// `loss`: moe_loss(options.balance).
+/// MoeLoss is the mean cross entropy of every position, and `balance` times the load-balance loss.
+/// For compile's `loss`: moe_loss(options.balance).
 class MoeLoss {
  public:
   explicit MoeLoss(double balance) : balance_(balance) {}

@@ -1,6 +1,6 @@
-/// MoeOptions: how large a mixture of experts is, and how it is cut.
+/// MoeOptions says how large a mixture of experts is, and how it is cut.
 ///
-/// Apart from the model, which reads LibTorch's modules.
+/// It is separate from the model, which includes LibTorch's modules.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct MoeOptions {
   std::int64_t heads = 4;  ///< divides dim; dim / heads is even (the rotary embedding turns pairs)
   std::int64_t ffn = 344;  ///< width of the SwiGLU of each expert
   std::int64_t experts = 4;  ///< of each layer, at least 2
-  /// An expert takes this many times its even share of a microbatch's choices, two a token.
+  /// An expert takes this many times its even share of a microbatch's choices, two per token.
   double capacity_factor = 1.25;
   double balance = 0.01;       ///< weight of the load-balance loss
   std::int64_t sequence = 64;  ///< tokens per sequence, fixed

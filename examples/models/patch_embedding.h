@@ -1,6 +1,7 @@
-/// PatchEmbedding: an image as a row of tokens, a class token before them, and where each was.
+/// PatchEmbedding turns an image into a row of tokens, with a class token before them and learned
+/// positions added.
 ///
-/// Of ViT, and of CLIP's image tower.
+/// ViT and CLIP's image tower use it.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@ class PatchEmbeddingImpl : public torch::nn::Module {
   /// Shapes: [batch, channels, image, image] to [batch, 1 + (image / patch)^2, dim].
   at::Tensor forward(const at::Tensor& images);
 
-  /// The class token and the patches.
+  /// Returns the number of the class token and the patches.
   [[nodiscard]] std::int64_t tokens() const { return positions_.size(1); }
 
  private:

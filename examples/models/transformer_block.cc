@@ -25,7 +25,7 @@ at::Tensor TransformerBlockImpl::forward(const at::Tensor& x) {
 
 at::Tensor TransformerBlockImpl::attended(const at::Tensor& x) {
   const std::int64_t batch = x.size(0), tokens = x.size(1), dim = x.size(2);
-  // Taken apart before heads are turned: gradients are then put together as the view wants them.
+  // Split before transposing: the gradients are then joined in the layout of the view.
   const std::vector<at::Tensor> qkv =
       qkv_(x).view({batch, tokens, 3, options_.heads, -1}).unbind(2);
   const at::Tensor y = at::scaled_dot_product_attention(qkv[0].transpose(1, 2),

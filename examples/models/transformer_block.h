@@ -1,6 +1,6 @@
-/// TransformerBlock: pre-norm attention and feed-forward, with biases, LayerNorm and GELU.
+/// TransformerBlock is pre-norm attention and feed-forward, with biases, LayerNorm and GELU.
 ///
-/// Of ViT and of both towers of CLIP.
+/// ViT and both towers of CLIP use it.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace stagecraft::examples {
 
 struct BlockOptions {
   std::int64_t dim = 0, heads = 0, ffn = 0;
-  double dropout = 0.0;  ///< behind the attention's and both feed-forward's products
+  double dropout = 0.0;  ///< after the products of the attention and of both feed-forward layers
   bool causal = false;   ///< a token sees itself and those before it
 };
 

@@ -47,7 +47,7 @@ const UnetOptions& checked(const UnetOptions& o) {
   return o;
 }
 
-/// The blocks in the order in which an image meets them.
+/// Returns the blocks in the order in which an image meets them.
 std::vector<UnetBlockOptions> blocks_of(const UnetOptions& o) {
   const std::int64_t last = o.levels - 1;
   std::vector<UnetBlockOptions> all;
@@ -79,7 +79,7 @@ std::vector<UnetBlockOptions> blocks_of(const UnetOptions& o) {
 
 }  // namespace
 
-/// What is on its way through the pieces.
+/// Flow holds the values on their way through the blocks.
 struct UnetImpl::Flow {
   at::Tensor image, time;
   std::vector<at::Tensor> skips;  ///< the newest at the end
@@ -128,7 +128,7 @@ void UnetImpl::run(std::size_t i, Flow& flow) {
   if (block.side() == UnetSide::Down) {
     flow.skips.push_back(flow.image);
   }
-  // What two read has two gradients to add, wherever stages end: keeps UN-1.
+  // A value with two readers has two gradients to add, wherever stages end: keeps UN-1.
   flow.image = block.resamples() ? block.resampled(flow.image) : flow.image.clone();
   flow.time = flow.time.clone();
 }
@@ -162,7 +162,8 @@ at::Tensor noised(const at::Tensor& images,
   const at::Tensor angle = (passed + kCosineOffset) * (kQuarter / (1 + kCosineOffset));
   const double first = std::cos(kCosineOffset * kQuarter / (1 + kCosineOffset));
   const at::Tensor left =
-      (at::cos(angle) / first).square().clamp(0, 1).view({-1, 1, 1, 1});  // of the image's power
+      // Share of the image's power.
+      (at::cos(angle) / first).square().clamp(0, 1).view({-1, 1, 1, 1});
   return at::sqrt(left) * images + at::sqrt(1 - left) * noise;
 }
 

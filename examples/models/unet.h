@@ -1,20 +1,20 @@
-/// Unet: the noise predictor of a diffusion model, with its pipeline stages marked.
+/// Unet is the noise predictor of a diffusion model, with its pipeline stages marked.
 ///
-/// Down, through the middle and up again; what a residual block on the way down made goes to its
-/// counterpart on the way up, over all the stages between. Every block is told the time. Weights by
-/// LL-1; only `forward` knows about stages.
+/// Its blocks lead down, through the middle and up again. The output of a residual block on the way
+/// down goes to its counterpart on the way up, over all the stages between. Every block gets the
+/// time. Its weights keep LL-1; only `forward` knows about stages.
 ///
-/// UN-1: the gradients of a value are added in one order for every cut: no value is read by more
-///       than two, or by several in one block alone. The time is handed on from block to block.
+/// UN-1: the gradients of a value are added in one order for every cut: no value has more than two
+///       readers, except several within one block. The time is passed on from block to block.
 ///
 ///     down 0 ------------------------> up 0
 ///        down 1 ---------------> up 1            2 * levels * blocks + 1 blocks: a stage is a
 ///           down 2 ------> up 2                  row of them
 ///                  middle
 ///
-/// Sources: Ho et al., "Denoising Diffusion Probabilistic Models" (2020), section 3 and appendix
-/// B; Nichol and Dhariwal, "Improved Denoising Diffusion Probabilistic Models" (2021), equation 17,
-/// for the schedule of noise. Half as wide a way up as theirs: one skip per block.
+/// Sources: Ho et al., "Denoising Diffusion Probabilistic Models" (2020), section 3 and appendix B;
+/// Nichol and Dhariwal, "Improved Denoising Diffusion Probabilistic Models" (2021), equation 17,
+/// for the schedule of noise. The way up is half as wide as theirs: one skip per block.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ namespace stagecraft::examples {
 
 class UnetImpl : public torch::nn::Module {
  public:
-  /// Errors: UsageArgument when `options` breaks what its comments require.
+  /// Errors: UsageArgument if `options` breaks the requirements in its comments.
   explicit UnetImpl(const UnetOptions& options);
 
   /// Returns the predicted noise. Shapes: noisy [batch, channels, image, image] of float, time
@@ -57,12 +57,12 @@ class UnetImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Unet);
 
-/// Mean squared error. Shapes: as images.
+/// Returns the mean squared error. Shapes: as images.
 [[nodiscard]] at::Tensor noise_loss(const at::Tensor& predicted, const at::Tensor& noise);
 
-/// Returns images at `time` of a diffusion that ends in nothing but `noise` at time `steps` - 1,
-/// by the cosine schedule. Shapes: images and noise [batch, channels, image, image], time [batch]
-/// of int64 or float.
+/// Returns images at `time` of a diffusion that ends in pure `noise` at time `steps` - 1, by the
+/// cosine schedule. Shapes: images and noise [batch, channels, image, image], time [batch] of int64
+/// or float.
 [[nodiscard]] at::Tensor noised(const at::Tensor& images,
                                 const at::Tensor& time,
                                 const at::Tensor& noise,

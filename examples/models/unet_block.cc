@@ -13,7 +13,7 @@ torch::nn::GroupNorm group_norm(std::int64_t channels) {
   return torch::nn::GroupNorm(torch::nn::GroupNormOptions(kUnetGroups, channels));
 }
 
-/// A matrix product at every place of the image.
+/// Returns a matrix product at every place of the image.
 torch::nn::Conv2d projection(std::int64_t in, std::int64_t out) {
   return torch::nn::Conv2d(torch::nn::Conv2dOptions(in, out, 1));
 }
@@ -59,7 +59,7 @@ at::Tensor UnetBlockImpl::forward(const at::Tensor& x, const at::Tensor& time) {
 
 at::Tensor UnetBlockImpl::attended(const at::Tensor& x) {
   const std::int64_t batch = x.size(0), channels = x.size(1), places = x.size(2) * x.size(3);
-  // Taken apart before they are turned: gradients are then put together as the view wants them.
+  // Split before transposing: the gradients are then joined in the layout of the view.
   const std::vector<at::Tensor> qkv =
       qkv_(norm3_(x)).view({batch, 3, options_.heads, channels / options_.heads, places}).unbind(1);
   const at::Tensor y = at::scaled_dot_product_attention(

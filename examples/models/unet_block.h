@@ -1,5 +1,5 @@
-/// UnetBlock: a residual block of a U-Net that is told the time, with attention where it has heads,
-/// and what halves or doubles the image behind it.
+/// UnetBlock is a residual block of a U-Net that gets the time, with attention if it has heads, and
+/// with a layer after it that halves or doubles the image.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,8 @@ struct UnetBlockOptions {
   bool resample = false;
 };
 
-/// Of 3 by 3 places; as large as its image, divided by the stride.
+/// Returns a convolution of 3 by 3 places. The result is as large as its image, divided by the
+/// stride.
 [[nodiscard]] torch::nn::Conv2d convolution(std::int64_t in,
                                             std::int64_t out,
                                             std::int64_t stride = 1);

@@ -1,6 +1,6 @@
-/// UnetOptions: how large a diffusion U-Net is, and how it is cut.
+/// UnetOptions says how large a diffusion U-Net is, and how it is cut.
 ///
-/// Apart from the model, which reads LibTorch's modules.
+/// It is separate from the model, which includes LibTorch's modules.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace stagecraft::examples {
 
 struct UnetOptions {
-  std::int64_t image = 32;  ///< height and width; halved `levels` - 1 times without a rest
+  std::int64_t image = 32;  ///< height and width; halved `levels` - 1 times without remainder
   std::int64_t channels = 3;
   std::int64_t width =
       32;  ///< channels of the first level, twice as many each level on; 8 divides it

@@ -1,10 +1,10 @@
-/// ViT: a vision transformer that classifies images, with its pipeline stages marked.
+/// ViT is a vision transformer that classifies images, with its pipeline stages marked.
 ///
-/// Patch embedding, class token, learned positions, pre-norm blocks, a classifier on the class
-/// token. Weights by LL-1; only `forward` knows about stages.
+/// It has patch embedding, class token, learned positions, pre-norm blocks, and a classifier on the
+/// class token. Its weights keep LL-1; only `forward` knows about stages.
 ///
 /// Source: Dosovitskiy et al., "An Image is Worth 16x16 Words" (2021), section 3.1; dropout as in
-/// appendix B.1.
+///         appendix B.1.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace stagecraft::examples {
 
 class VitImpl : public torch::nn::Module {
  public:
-  /// Errors: UsageArgument when `options` breaks what its comments require.
+  /// Errors: UsageArgument if `options` breaks the requirements in its comments.
   explicit VitImpl(const VitOptions& options);
 
   /// Returns the logits. Shapes: images [batch, channels, image, image] of float to [batch,
@@ -44,7 +44,7 @@ class VitImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Vit);
 
-/// Mean cross entropy. Shapes: logits [batch, classes], labels [batch] of int64.
+/// Returns the mean cross entropy. Shapes: logits [batch, classes], labels [batch] of int64.
 [[nodiscard]] at::Tensor classification_loss(const at::Tensor& logits, const at::Tensor& labels);
 
 }  // namespace stagecraft::examples

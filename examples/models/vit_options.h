@@ -1,6 +1,6 @@
-/// VitOptions: how large a ViT is, and how it is cut.
+/// VitOptions says how large a ViT is, and how it is cut.
 ///
-/// Apart from the model, which reads LibTorch's modules.
+/// It is separate from the model, which includes LibTorch's modules.
 #pragma once
 
 #include <cstdint>
