@@ -28,7 +28,8 @@ StepResult StepFuture::get() const {
   try {
     return result().get();
   } catch (const Error&) {
-    process_end::admit();  // the end of the process may be all that is wrong with the step
+    process_end::admit();  // parks here if the process is ending: the step may have failed for that
+                           // reason
     throw;
   }
 }
