@@ -9,8 +9,8 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::chrono::hours kLongestDeadline{24 *
-                                              365};  // which no clock's arithmetic overflows with
+constexpr std::chrono::hours kLongestDeadline{24 * 365};  // short enough that no clock's arithmetic
+                                                          // overflows
 
 }  // namespace
 
