@@ -28,7 +28,7 @@ using caf::io::network::default_multiplexer;
 using caf::io::network::native_socket;
 using caf::openssl::session_ptr;
 
-/// Whether so few are left that `descriptor`, the lowest that was free, is not for outsiders.
+/// Returns whether `descriptor`, the lowest free one, belongs to the spare ones.
 bool is_spare(int descriptor) {
   struct rlimit limit {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
@@ -44,8 +44,8 @@ T found_or(const caf::expected<T>& found, T otherwise) {
   return found ? *found : otherwise;
 }
 
-/// Takes connections from the listening socket. Never leaves one there for want of a descriptor, or
-/// the loop would be told of it at once again.
+/// Accepts connections from the listening socket. Never leaves one there for lack of a descriptor:
+/// the loop would be notified again at once.
 class AcceptPolicy {
  public:
   AcceptPolicy() : reserve_(open_reserve()) {}
@@ -53,7 +53,7 @@ class AcceptPolicy {
   AcceptPolicy(const AcceptPolicy&) = delete;
   AcceptPolicy& operator=(const AcceptPolicy&) = delete;
 
-  /// CAF's name for it.
+  /// The name that CAF expects.
   bool try_accept(native_socket& result, native_socket listening) {
     result = caf::io::network::invalid_native_socket;
     int taken = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC);
@@ -90,10 +90,10 @@ class AcceptPolicy {
   }
 
   int reserve_;
-  bool full_ = false;  ///< and that was said
+  bool full_ = false;  ///< the warning was logged
 };
 
-/// CAF's TLS session, as its streams want it.
+/// CAF's TLS session in the form that its streams need.
 class SessionPolicy {
  public:
   explicit SessionPolicy(session_ptr session) : session_(std::move(session)) {}
@@ -120,7 +120,7 @@ class SessionPolicy {
   session_ptr session_;
 };
 
-/// A connection; CAF keeps its own for itself.
+/// A connection; CAF does not export its own class.
 class TlsScribe final : public caf::io::scribe {
  public:
   TlsScribe(default_multiplexer& loop, native_socket socket, session_ptr session)
@@ -131,7 +131,7 @@ class TlsScribe final : public caf::io::scribe {
     stream_.configure_read(config);
     if (!std::exchange(launched_, true)) {
       stream_.start(this);
-      stream_.force_empty_write(this);  // the handshake may have something to say
+      stream_.force_empty_write(this);  // the handshake may have to write first
     }
   }
   void ack_writes(bool enable) override { stream_.ack_writes(enable); }
@@ -215,7 +215,7 @@ caf::expected<caf::io::doorman_ptr> open_tls_door(caf::actor_system& system,
   if (!listening) {
     return listening.error();
   }
-  // The only kind there is, as CAF's TLS itself has it.
+  // The only kind of loop; CAF's TLS casts it in the same way.
   auto& loop = static_cast<default_multiplexer&>(system.middleman().backend());
   return caf::io::doorman_ptr(caf::make_counted<TlsDoor>(loop, *listening));
 }
