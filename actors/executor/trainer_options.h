@@ -30,7 +30,6 @@ struct TrainerOptions {
   /// Seed of random operators. None: the seed of LibTorch's default CPU generator when the trainer
   /// is made, as torch::manual_seed set it. A checkpoint may bring another (SeedFrom), so ranks
   /// take it from the order of a step.
-  /// the order of a step.
   std::optional<std::uint64_t> seed;
   int threads_per_worker = 1;  ///< of LibTorch; results are bit-equal at equal counts
   /// The most memory of the machine, in bytes, that the steps of one rank may hold, used and cached
