@@ -59,10 +59,8 @@ struct Crew::Impl {
       std::make_shared<std::atomic<std::int64_t>>(0);  ///< the newest epoch that was begun
   std::vector<Worker> workers;                         ///< by rank
   WorkerLosses losses;
-  std::vector<std::int64_t> clock_offsets;  ///< by rank: offset that converts its times to our
-                                            ///< clock
-  std::set<Rank> moved;                     ///< ranks with a new worker that has not got the plan
-                                            ///< yet
+  std::vector<std::int64_t> clock_offsets;  ///< by rank: offset of its times to our clock
+  std::set<Rank> moved;                     ///< ranks whose new worker has no plan yet
   std::vector<std::shared_ptr<const JobVariant>> variants;  ///< that all ranks have
   DriverActor driver;
 

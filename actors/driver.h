@@ -46,8 +46,7 @@ namespace stagecraft {
 
 struct DriverSetup {
   std::vector<Worker> members;              ///< by rank
-  std::vector<std::int64_t> clock_offsets;  ///< by rank: offset that converts its times to our
-                                            ///< clock
+  std::vector<std::int64_t> clock_offsets;  ///< by rank: offset of its times to our clock
   PlanId plan_id;
   std::shared_ptr<Transport> transport;
   std::shared_ptr<StepLedger> ledger;

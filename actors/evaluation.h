@@ -16,8 +16,7 @@ namespace stagecraft {
 struct Evaluation {
   double loss = 0.0;
   std::int64_t batches = 0, samples = 0;
-  std::vector<std::pair<std::string, at::Tensor>> metrics;  ///< in double, in the order of the
-                                                            ///< request
+  std::vector<std::pair<std::string, at::Tensor>> metrics;  ///< in double, in the requested order
 
   /// Returns a metric that is one number. Errors: UsageArgument for a metric that was not asked
   /// for, or that is not one number.

@@ -17,8 +17,7 @@ namespace stagecraft {
 struct Host {
   std::string name;     ///< as ssh takes it: a name, "user@name", or one of ~/.ssh/config
   int slots = 1;        ///< worker processes on it
-  std::string address;  ///< by which others reach it; empty: the one from which it reaches the
-                        ///< driver
+  std::string address;  ///< by which others reach it; empty: that from which it reaches the driver
   std::string worker;   ///< the worker program there; empty: the same path as here
   std::vector<std::pair<std::string, std::string>> environment;  ///< of its workers
 

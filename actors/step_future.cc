@@ -28,8 +28,7 @@ StepResult StepFuture::get() const {
   try {
     return result().get();
   } catch (const Error&) {
-    process_end::admit();  // parks here if the process is ending: the step may have failed for that
-                           // reason
+    process_end::admit();  // parks here if the process ends: that may be the only cause
     throw;
   }
 }

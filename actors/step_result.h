@@ -15,8 +15,7 @@ struct StepResult {
   std::vector<double> losses;  ///< per microbatch
   double mean_loss = 0.0;      ///< weighted by samples (PT-2)
   double gradient_norm = 0.0;  ///< of the averaged gradient, before clipping
-  double learning_rate = 0.0;  ///< of parameters whose group has none of its own; 0 for an
-                               ///< evaluation
+  double learning_rate = 0.0;  ///< of groups without one of their own; 0 for an evaluation
   double seconds = 0.0;
   std::vector<RankTimes> ranks;
   /// By rank, then by position in its plan. Empty for a rank whose timeline had not come by the

@@ -91,8 +91,7 @@ void StepRound::note(Rank rank, const Error& error) {
   if (error.code() == Errc::WorkerLost && !lost_) {
     lost_ = error;
   }
-  needs_abort_ = needs_abort_ || !is_found_by_all(error);  // otherwise other ranks may wait for
-                                                           // this one
+  needs_abort_ = needs_abort_ || !is_found_by_all(error);  // or others may wait for this rank
   const bool better =
       !primary_ || weight(error.code()) > weight(primary_->code()) ||
       (primary_rank_ && same_everywhere(error.code()) && same_everywhere(primary_->code()) &&

@@ -49,8 +49,7 @@ class ToldPrograms {
 
   const Schedule schedule_;
   const Layout layout_;
-  std::deque<Told> programs_;  ///< the training program first, then the others in the order of
-                               ///< their first use
+  std::deque<Told> programs_;  ///< the training program, then the others in order of first use
 };
 
 }  // namespace stagecraft

@@ -8,8 +8,7 @@ namespace stagecraft::tools {
 enum class ExitCode : int {
   Good = 0,
   Failed = 1,      ///< the run failed or does not fit into memory, or the checked thing is wrong
-  WrongUsage = 2,  ///< wrong arguments, a file that cannot be used, or output that cannot be
-                   ///< written
+  WrongUsage = 2,  ///< wrong arguments, an unusable file, or output that cannot be written
 };
 
 /// Returns the status for a command that ends with `error`.

@@ -26,8 +26,7 @@ struct BoundInstruction {
   std::vector<SlotId> inputs;   ///< forward: per input of the stage; Regroup: the slots it reads
   std::vector<SlotId> outputs;  ///< forward: per output of the stage
   SlotId saved{-1};             ///< written by a forward, read by its backward
-  std::vector<std::vector<SlotId>> output_gradients;  ///< backward: per output, in order of
-                                                      ///< summation
+  std::vector<std::vector<SlotId>> output_gradients;  ///< backward: per output, in order summed
   std::vector<SlotId> input_gradients;  ///< backward: per input that owes one; empty for W
   SlotId parameter_gradients{-1};
   bool is_accumulated_next = false;  ///< before the gradients of any other task of the stage

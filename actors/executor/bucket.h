@@ -101,8 +101,7 @@ class Bucket {
  private:
   std::vector<std::string> names_;                      // of all parameters
   std::vector<at::Tensor> parameters_;                  // likewise
-  std::vector<std::optional<std::int64_t>> positions_;  // of the trained ones that this stage
-                                                        // counts
+  std::vector<std::optional<std::int64_t>> positions_;  // of the trained ones, if counted here
   std::vector<std::string> trained_names_;
   std::vector<at::Tensor> gradients_;          // of the trained ones
   std::vector<OptimizedParameter> optimized_;  // of these, all that are not frozen
@@ -111,8 +110,7 @@ class Bucket {
   std::vector<at::Tensor> flat_gradients_;  // one per dtype
   std::vector<at::Tensor> kept_;            // like the gradients of the optimized ones, or empty
   std::vector<torch::autograd::Edge> gradient_edges_;
-  std::shared_ptr<GradientSums> sums_;  // sums into the views above; buckets of other shapes share
-                                        // it
+  std::shared_ptr<GradientSums> sums_;  // sums into the views; other shapes' buckets share it
 };
 
 }  // namespace stagecraft

@@ -74,8 +74,7 @@ struct CustomUpdate {
   std::string_view name;  ///< the parameter's
   at::Tensor parameter;
   at::Tensor gradient;                   ///< averaged, then clipped; may be written to
-  const std::vector<at::Tensor>& state;  ///< as CustomOptimizer::state lists, shaped like the
-                                         ///< parameter
+  const std::vector<at::Tensor>& state;  ///< as CustomOptimizer::state, in the parameter's shape
   std::int64_t step = 1;                 ///< counts from 1
   double learning_rate = 0.0;            ///< of this parameter in this step
   double weight_decay = 0.0;             ///< of this parameter; the callable may apply it

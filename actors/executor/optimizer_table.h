@@ -57,8 +57,7 @@ inline constexpr OptimizerInfo kSgdInfo{"sgd", "Sgd", kSgdSettings};
 inline constexpr OptimizerInfo kAdamInfo{"adam", "Adam", kAdamSettings};
 inline constexpr OptimizerInfo kAdagradInfo{"adagrad", "Adagrad", kAdagradSettings};
 inline constexpr OptimizerInfo kRMSpropInfo{"rmsprop", "RMSprop", kRMSpropSettings};
-inline constexpr OptimizerInfo kCustomInfo{"", "CustomOptimizer", kCustomSettings};  // it brings
-                                                                                     // its own name
+inline constexpr OptimizerInfo kCustomInfo{"", "CustomOptimizer", kCustomSettings};  // own name
 
 /// All optimizers that have a name, in the registry's order.
 inline constexpr std::array kOptimizers{

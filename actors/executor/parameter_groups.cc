@@ -41,8 +41,7 @@ const ParameterGroup* group_of(const std::vector<ParameterGroup>& groups, std::s
 
 bool matches(std::string_view pattern, std::string_view name) {
   std::size_t p = 0, n = 0;
-  std::size_t star = std::string_view::npos;  // the last star, and where its match in the name ends
-                                              // so far
+  std::size_t star = std::string_view::npos;  // the last star, and the end of its match so far
   std::size_t behind = 0;
   while (n < name.size()) {
     if (p < pattern.size() && pattern[p] == '*') {

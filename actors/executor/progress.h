@@ -17,8 +17,7 @@ struct Progress {
   static constexpr std::int32_t kBetweenSteps = -1;
 
   std::atomic<std::int32_t> instruction{kBetweenSteps};  ///< position in the rank's list
-  std::atomic<std::int32_t> program{0};                  ///< StepOrder::program: the program of the
-                                                         ///< list
+  std::atomic<std::int32_t> program{0};                  ///< StepOrder::program, of the list
   std::atomic<std::int64_t> since_ns{0};  ///< steady clock: when the instruction began
   WaitBoard waits;                        ///< the ranks that it waits for
 

@@ -11,8 +11,7 @@ struct RankMemory {
   std::int64_t live = 0;         ///< in use, at the end of the step
   std::int64_t cached = 0;       ///< beyond that, kept for the next step
   std::int64_t peak = 0;         ///< most in use at once in the step
-  std::int64_t page_faults = 0;  ///< of the rank's thread in the step: 0 once the pool has all
-                                 ///< memory
+  std::int64_t page_faults = 0;  ///< of its thread in the step: 0 once the pool has all memory
 };
 
 /// Seconds of one rank in one step. The rest of the wall time is waiting for peers and between

@@ -45,8 +45,7 @@ std::optional<LastStage> cut_at(const Graph& graph,
     std::vector<StageRun> runs = run_stages(graph, last.partition, inputs, labels);
     find_gradient_flow(last.partition, runs);
     const StageProgram& stage_behind = last.partition.stages[1];
-    for (std::size_t i = 0; i < stage_behind.inputs.size(); ++i) {  // in the form in which they
-                                                                    // would arrive
+    for (std::size_t i = 0; i < stage_behind.inputs.size(); ++i) {  // as they would arrive
       const at::Tensor& leaf = runs[1].leaves[i];
       const MemoryOrder& order = stage_behind.at(stage_behind.inputs[i].value).order;
       last.inputs.push_back(

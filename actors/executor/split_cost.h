@@ -13,8 +13,7 @@
 namespace stagecraft {
 
 struct SplitCost {
-  double time = 1;   ///< of both halves divided by that of the whole, at least 1: medians of
-                     ///< alternating runs
+  double time = 1;   ///< both halves / the whole, at least 1: medians of alternating runs
   double bytes = 1;  ///< kept by a microbatch between the halves, divided by those before them
 };
 

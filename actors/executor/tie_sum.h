@@ -37,10 +37,8 @@ class TieSum {
 
   Group group_;
   std::vector<Part> mine_;          // by stage of this rank, in the order of the tie
-  std::vector<std::int64_t> rows_;  // by stage of the tie: the place of its part in the gathered
-                                    // tensor
-  std::int64_t most_ = 0;           // largest number of parts on a rank: all ranks contribute as
-                                    // many
+  std::vector<std::int64_t> rows_;  // by stage of the tie: where its part lies when gathered
+  std::int64_t most_ = 0;           // most parts of a rank: all ranks send so many
   std::int64_t width_ = 0;          // elements of a part
 };
 

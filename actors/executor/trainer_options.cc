@@ -9,8 +9,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::chrono::hours kLongestDeadline{24 * 365};  // short enough that no clock's arithmetic
-                                                          // overflows
+constexpr std::chrono::hours kLongestDeadline{24 * 365};  // no clock's arithmetic overflows
 
 }  // namespace
 

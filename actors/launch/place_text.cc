@@ -22,8 +22,7 @@ std::string late_advice(const SpawnOptions& options,
   if (!options.workers_come) {
     return "is that a program that calls worker_main?";
   }
-  if (options.workers_coming >= 0) {  // set by `stagecraft launch`: people do not start them by
-                                      // hand
+  if (options.workers_coming >= 0) {  // by `stagecraft launch`, not by hand
     return fmt::format(
         "they are the other processes of this step: have all of them started (squeue --steps), see "
         "their nodes '{}', and do they reach {}? launch --join-seconds allows more time",

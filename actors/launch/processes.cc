@@ -227,8 +227,7 @@ class ProcessBinding final : public Binding {
   const NetworkId id_;
   RoutedNetwork network_;
   const std::shared_ptr<Shelf> shelf_ = std::make_shared<Shelf>();  ///< for ranks that are threads
-  Members members_;                                                 ///< the members that all
-                                                                    ///< processes know
+  Members members_;                                                 ///< that all processes know
   std::vector<std::int64_t> launched_;  ///< by rank, the incarnation of its worker
 };
 

@@ -18,8 +18,7 @@ namespace {
 constexpr mode_t kOfOthers = 0077;
 constexpr mode_t kReadableByGroup = 0040;
 constexpr mode_t kWritableByOthers = 0022;
-constexpr int kStrength = 2;  // an OpenSSL level: 112 bits, which Debian requires of both ends of
-                              // TLS
+constexpr int kStrength = 2;  // OpenSSL's level of 112 bits, which Debian requires for TLS
 
 [[noreturn]] void unusable(const std::string& message) {
   throw Error(Errc::UsageFile, message);

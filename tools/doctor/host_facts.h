@@ -23,8 +23,7 @@ struct HostFacts {
   std::vector<MemoryLimit> memory;  ///< memory_limits()
   std::string memfd;                ///< why memfd cannot share memory; empty: it can
   std::int64_t locked_bytes = 0;    ///< RLIMIT_MEMLOCK; -1: no limit
-  std::int64_t open_files = 0;      ///< the hard limit of RLIMIT_NOFILE, to which programs raise
-                                    ///< theirs
+  std::int64_t open_files = 0;      ///< hard limit of RLIMIT_NOFILE: programs raise theirs to it
 
   GpuFacts gpu;
 };

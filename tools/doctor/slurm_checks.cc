@@ -51,8 +51,7 @@ Finding task_finding(const SlurmStep& step) {
 int count(const fs::path& folder, const std::string& kind, int processes) {
   int there = 0;
   std::error_code ignored;
-  static_cast<void>(fs::directory_iterator(folder, ignored));  // makes a network file system look
-                                                               // again
+  static_cast<void>(fs::directory_iterator(folder, ignored));  // refreshes a network file system
   for (int process = 0; process < processes; ++process) {
     there += fs::exists(folder / fmt::format("{}-{}", kind, process), ignored) ? 1 : 0;
   }

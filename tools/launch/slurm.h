@@ -14,8 +14,7 @@ struct SlurmStep {
   std::string name;
   std::string folder;         ///< where the job was submitted
   std::string node;           ///< as Slurm names it
-  std::string other_node;     ///< another node than this process's; empty: the step runs on one
-                              ///< node
+  std::string other_node;     ///< a node other than this process's; empty: there is none
   int processors = 0;         ///< of each process; 0: Slurm does not say
   double memory_bytes = 0.0;  ///< of this job on this node; 0: Slurm does not say
 };

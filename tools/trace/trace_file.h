@@ -69,8 +69,8 @@ class TraceWriter {
   int file_;          ///< -1: closed
   int error_ = 0;     ///< errno of the first failure; nothing is written after it
   std::string text_;  ///< not written yet: of one step; on a stream, the first step with the header
-  off_t end_ = 0;     ///< of the last event: the end of the file follows it and is rewritten after
-                      ///< each step; a stream has one end
+  /// End of the last event. Each step rewrites the file's own end after it; a stream has one end.
+  off_t end_ = 0;
   std::map<std::pair<EdgeId, Microbatch>, std::int64_t> flows_;  ///< of the step being written
   std::int64_t last_flow_ = 0;
   std::int64_t begin_ns_ = -1;                  ///< of the first step; the trace starts at 0

@@ -229,8 +229,7 @@ class Reader : public nlohmann::json_sax<Json> {
     if (out.op == Op::Send || out.op == Op::Recv) {
       out.peer = Rank(args.at("peer").get<int>());
       out.edge = EdgeId(args.at("edge").get<int>());
-      out.part = Microbatch(args.value("part", out.task.microbatch.value));  // older traces had
-                                                                             // none
+      out.part = Microbatch(args.value("part", out.task.microbatch.value));  // not in old traces
       out.time.bytes = args.at("bytes");
     }
     if (out.op == Op::Recv) {

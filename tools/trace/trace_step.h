@@ -22,8 +22,7 @@ struct TraceEvent {
   Task task;        ///< in the schedule's numbers; a vote, a free and a sum have none
   Rank peer;        ///< Send, Recv
   EdgeId edge;      ///< Send, Recv
-  Microbatch part;  ///< Send, Recv: of the transfer's tag; between microbatches of different sizes
-                    ///< that of neither end
+  Microbatch part;  ///< Send, Recv: of the tag; of neither end if microbatch sizes differ
   InstructionTime time;
 };
 

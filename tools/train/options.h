@@ -35,16 +35,14 @@ struct TrainOptions {
   std::optional<std::string> plan;        ///< the planner that chooses cut and schedule, or auto
   std::vector<int> microbatch_sizes;      ///< samples, for a plan to choose from; none: automatic
   bool keep_microbatches = false;         ///< their number or size was given, so a plan keeps it
-  std::optional<std::string> cut;         ///< places or @FILE; none: markers, or balanced for a
-                                          ///< file
+  std::optional<std::string> cut;         ///< places or @FILE; none: markers, of a file balanced
   std::optional<std::string> cut_out;
   std::optional<std::string> costs;  ///< from before, to predict the run with; -: standard input
   std::optional<std::string> costs_out;
   std::string text = "/usr/share/common-licenses/GPL-3";
   bool read_on_workers = false;  ///< text, images or data, at the same path on every host
   std::int64_t microbatch_size = 4;
-  bool size_given = false;                   ///< by --microbatch-size; else a cut's file may give
-                                             ///< it
+  bool size_given = false;                   ///< by --microbatch-size; else a cut's file may
   std::optional<std::int64_t> microbatches;  ///< none: 8, or as the schedule file says
   std::optional<std::int64_t> stages;        ///< none: what the schedule makes of the ranks
   std::optional<std::int64_t> ranks;         ///< none: usual_ranks, --stages, or as the file says
@@ -75,8 +73,7 @@ struct TrainOptions {
   std::optional<std::int64_t> eval_every;
   std::optional<std::string> save;
   std::optional<std::string> load;
-  std::optional<std::string> save_dir;  ///< of periodic checkpoints; with --save-every that of
-                                        ///< --resume
+  std::optional<std::string> save_dir;  ///< of checkpoints; with --save-every --resume's by default
   std::optional<std::int64_t> save_every;
   std::int64_t keep = 3;
   std::optional<std::string> resume;

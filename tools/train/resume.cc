@@ -40,8 +40,7 @@ TrainOptions resumed(const TrainOptions& options, Console& console) {
     if (search.newest) {
       settled.load = search.newest->path;
       settled.resumed_at = search.newest->step;
-      settled.load_weights.reset();  // --load-weights is for the start of a run, and this one
-                                     // continues
+      settled.load_weights.reset();  // only for the start of a run; this one continues
     } else {
       console.err << fmt::format(
           "stagecraft: --resume found no checkpoint in '{}': the run starts from nothing\n",
