@@ -1,7 +1,7 @@
 /// Console: where a command reads and writes, and the abilities of the terminal.
 ///
 /// The process has one; tests make their own over string streams. Single-threaded.
-/// CN-1: printed text arrives or is an error, in whatever state the reader is.
+/// CN-1: printed text arrives or is an error, in any state of the reader.
 #pragma once
 
 #include <iosfwd>

@@ -3,7 +3,7 @@
 /// Made once when a plan is loaded, from the list and the stages it runs. It views both. A step
 /// reads positions and slot numbers from it.
 /// BP-1: a list is verified before it is bound, so that no step meets an instruction that it cannot
-///       run, from whatever source the list came.
+///       run, for any source of the list.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ struct BoundPlan {
   std::vector<std::size_t> receives;   ///< positions, ascending
 };
 
-/// What a list may refer to beyond itself.
+/// Everything that a list may refer to beyond itself.
 struct BindScope {
   std::vector<const StageProgram*> stages;  ///< those of the list, in its order
   std::size_t replica_groups = 0;           ///< number of groups to sum in

@@ -2,7 +2,7 @@
 ///
 /// Made once by Commit for each tie of its rank, and by the reference for all ties; used on the
 /// thread that trains the stages.
-/// TY-1: parts are added in the order of the tie's stages, on whatever ranks, so that all copies of
+/// TY-1: parts are added in the order of the tie's stages, on any ranks, so that all copies of
 ///       a parameter get the bits that one process gets.
 #pragma once
 

@@ -1,4 +1,4 @@
-/// verify: returns whether a rank can bind and run what it was told, from whatever source.
+/// verify: returns whether a rank can bind and run what it was told, from any source.
 ///
 /// Called after a setup was decoded; a setup cut out of a Job fulfills all of it.
 /// VS-1: together with BP-1, which judges the list, a sound setup makes no executor read a list

@@ -1,4 +1,4 @@
-/// Launcher: starts the workers of crews, on whatever hosts. Binding: the workers of one crew, rank
+/// Launcher: starts the workers of crews, on any hosts. Binding: the workers of one crew, rank
 /// by rank, and the network between them.
 ///
 /// A cluster has one launcher, which its trainers' crews share. Every crew has its own binding,

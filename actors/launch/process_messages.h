@@ -10,7 +10,7 @@
 ///
 /// HE-1: Hello and Welcome never change: by them two builds find out that they differ. Nothing else
 ///       is said before both have agreed.
-/// For these messages, too, MS-1 and MS-2 of actors/messages.h hold.
+/// These messages keep MS-1 and MS-2 of actors/messages.h.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,7 @@ struct Repaired {
 };
 
 /// Corrects wrong numbers (find_mistyped), exchanges cells as the rules propose or so that the rows
-/// run further (find_unlocking), and lays out an array anew if only columns are too early. Stops
+/// run further (find_unlocking), and lays out an array again if only columns are too early. Stops
 /// when the schedule is valid, when no change is left, or after a hundred steps.
 [[nodiscard]] Repaired repair_steps(const ScheduleFile& file);
 
