@@ -69,7 +69,7 @@ class Checkpoints {
   Checkpoints(const Checkpoints&) = delete;
   Checkpoints& operator=(const Checkpoints&) = delete;
 
-  /// Copies the state behind the steps under way, and begins to write it. Returns the outcome of
+  /// Copies the state after the steps under way, and begins to write it. Returns the outcome of
   /// the save before, unless a caller has it already. Errors: those of Trainer::checkpoint.
   [[nodiscard]] std::optional<SavedCheckpoint> save(Trainer& trainer);
   [[nodiscard]] std::optional<SavedCheckpoint> save(Checkpoint checkpoint);

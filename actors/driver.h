@@ -16,9 +16,10 @@
 ///       before, so an abort never reaches a later step.
 /// DR-2: an abort starts a new epoch on every rank and here; only then does the failed step's
 ///       future complete. The driver gives up no rank before it has told the rank to abort.
-/// DR-3: the driver waits for nothing without a deadline. An answer, the end of the actor that was
-///       asked or a deadline settles every order and question, the earliest of them. Timelines have
-///       the step's deadline; a step that then lacks only timelines is done without them.
+/// DR-3: the driver waits for nothing without a deadline. Every order and question is settled by
+///       its answer, by the end of the actor that was asked, or by a deadline, whichever comes
+///       first. Timelines have the step's deadline; a step that then lacks only timelines is done
+///       without them.
 /// DR-4: when no rank knows what the weights are, every later step fails until they are replaced.
 ///       When a worker is lost, steps fail at once, until there is a driver with another worker in
 ///       its place.
@@ -55,7 +56,7 @@ struct DriverSetup {
   /// Returns why the worker of a rank has ended, as a clause: "process 4711 was killed by signal 9
   /// (Killed)". Empty if unknown. Called on the driver's thread: returns at once.
   std::function<std::string(Rank)> cause_of_end;
-  /// The epoch of the first step. A driver that follows another driver of the plan begins behind
+  /// The epoch of the first step. A driver that follows another driver of the plan begins after
   /// the last epoch of that one, after its end. The ranks are told to give up all epochs before.
   Epoch first_epoch{0};
   /// The newest epoch that was begun, for the maker of the next driver; may be null.

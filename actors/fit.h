@@ -5,7 +5,7 @@
 /// The caller's thread makes the steps and runs the callbacks; another thread reads the loader
 /// (prefetch.h).
 /// FI-1: on_step and the progress line report every step that was made, once, in order. Steps
-///       behind a failure are finished, but not reported.
+///       after a failure are finished, but not reported.
 /// FI-2: when fit() returns or throws, no step is under way, nothing is accumulated and no thread
 ///       reads the loader.
 #pragma once

@@ -97,7 +97,7 @@ class Trainer {
   /// Starts one optimizer update and returns. Waits first while `outstanding` steps are under way.
   /// Copies the batch: it may be changed once this returns. A batch of another shape than the
   /// program's example is split as PT-1 says (compiler/parts.h). For a new shape of microbatches
-  /// the program captures its module again, here, and every rank takes that on behind the steps
+  /// the program captures its module again, here, and every rank takes that on after the steps
   /// under way. Errors: UsageArgument, CompileShape and others of parts_of, those of a rank that
   /// cannot take a shape on; the trainer is unchanged then. All other errors are in the future.
   [[nodiscard]] StepFuture step(const Batch& inputs, const Batch& labels);
@@ -106,7 +106,7 @@ class Trainer {
   /// update uses the mean over the samples of all batches since the last one (PT-2), bit by bit as
   /// one batch of all their microbatches would. This result is the batch's; that of step() is the
   /// whole update's. A failure here fails step() too. Until then evaluate() sees the weights of the
-  /// last update, and save() and state_dict() the state behind it. When a batch fails before the
+  /// last update, and save() and state_dict() the state after it. When a batch fails before the
   /// vote, nothing changes and the update's batches are dropped; load() and recover() drop them
   /// too.
   StepFuture accumulate(const Batch& inputs, const Batch& labels);
@@ -132,7 +132,7 @@ class Trainer {
 
   /// Returns the model's outputs for the inputs, one tensor per tensor that its forward returns.
   /// The parts of the microbatches are concatenated in dim 0; a number gives one element for each
-  /// of them. Runs forward only, in evaluation mode (dropout off, running statistics used), behind
+  /// of them. Runs forward only, in evaluation mode (dropout off, running statistics used), after
   /// the steps under way, for any number of samples from 1 on. Changes nothing. The first call
   /// captures the module in evaluation mode, and so does every new shape.
   /// Errors: those of Evaluations::prediction (compiler/evaluations.h), and of a step.
@@ -162,7 +162,7 @@ class Trainer {
   void set_learning_rate(std::optional<double> rate);
 
   /// Returns copies of the averaged gradients, before clipping, of all parameters that the last
-  /// step has updated, by name in the model's order, behind the steps under way. Tied parameters
+  /// step has updated, by name in the model's order, after the steps under way. Tied parameters
   /// and replicas appear once.
   /// Errors: UsageArgument without TrainerOptions::keep_gradients, and before the first step since
   ///         the trainer was made or its state was replaced; WorkerLost if the weights are
@@ -175,14 +175,14 @@ class Trainer {
   /// Returns the seed of the random operators of the steps to come.
   [[nodiscard]] std::uint64_t seed() const;
 
-  /// Returns copies of all parameters and buffers, behind the steps under way, also of those that
+  /// Returns copies of all parameters and buffers, after the steps under way, also of those that
   /// no stage uses. As in PyTorch, a tied tensor appears under each of its names.
   [[nodiscard]] StateDict state_dict();
 
   /// Returns the same, parameters and buffers apart.
   [[nodiscard]] ModuleState module_state();
 
-  /// Replaces weights and buffers, behind the steps under way; optimizer state, step and seed stay.
+  /// Replaces weights and buffers, after the steps under way; optimizer state, step and seed stay.
   /// One name of a tied tensor is enough.
   /// Errors: UsageFile with every tensor that is missing, unknown, of another shape or type, or
   ///         different under two names of one tensor: nothing has changed. Those of a rank that
@@ -204,7 +204,7 @@ class Trainer {
   /// Calls load_state_dict with the contents of a file of torch::save(module, path) or save_module.
   void load_module(const std::string& path);
 
-  /// Writes weights, optimizer state, buffers, step and seed, behind the steps under way.
+  /// Writes weights, optimizer state, buffers, step and seed, after the steps under way.
   /// Errors: UsageFile; WorkerLost if the weights are undefined.
   void save(const std::string& path);
 

@@ -3,7 +3,7 @@
 ///
 /// Made by the driver; no actor, no clock. An update of one batch passes through unchanged.
 /// UU-1: a batch runs only if all batches of its update before it ran, in order: an update never
-///       uses a part of the caller's batches. When one fails, so do those behind it.
+///       uses a part of the caller's batches. When one fails, so do those after it.
 /// UU-2: the result of the last batch covers the whole update: losses of all batches, in order,
 ///       their mean by samples (PT-2), and the sums of times. Its timelines are its own.
 #pragma once

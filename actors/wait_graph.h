@@ -7,8 +7,8 @@
 /// value that views the plan and the ranks.
 /// WG-1: a chain of waits ends at a rank that waits for no rank, or is silent: the wait that it
 ///       last reported may be over.
-/// WG-2: a task counts as begun if its rank was seen in it or behind it, or if a peer has received
-///       a value that the rank sent behind it. The rank may have come further.
+/// WG-2: a task counts as begun if its rank was seen in it or after it, or if a peer has received
+///       a value that the rank sent after it. The rank may have come further.
 #pragma once
 
 #include <cstdint>

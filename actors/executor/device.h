@@ -16,7 +16,7 @@ namespace stagecraft {
 
 class Device {
  public:
-  /// A point behind the work given to a stream. Only the device that made it can read it.
+  /// A point after the work given to a stream. Only the device that made it can read it.
   struct Event {
     std::int64_t value = 0;
   };
@@ -29,7 +29,7 @@ class Device {
 
   /// Sends the work that LibTorch gets on this thread to `stream` from now on.
   virtual void use(Stream stream) = 0;
-  /// Returns the point behind everything given to `stream` so far.
+  /// Returns the point after everything given to `stream` so far.
   [[nodiscard]] virtual Event record(Stream stream) noexcept = 0;
   /// Makes `stream` continue only after the device has reached `event`.
   virtual void wait(Stream stream, Event event) = 0;

@@ -19,7 +19,7 @@ inline constexpr const char* kHere = "this machine";
 struct HostExam {
   std::string name = kHere;  ///< as in the hosts' file
   int workers = 0;           ///< number of workers to run there
-  std::string program;       ///< the program that answered there
+  std::string program;       ///< the program that the doctor asks there
   bool own_program = false;  ///< workers there run another program, which only its driver knows
   std::string silence;       ///< why it gave no answer or not all; empty: it gave all
 

@@ -13,7 +13,7 @@ inline constexpr std::chrono::seconds kWayPatience{5};
 inline constexpr std::chrono::seconds kNamePatience{5};
 inline constexpr std::chrono::seconds kStepPatience{20};  // for the other processes of a step
 inline constexpr std::chrono::seconds kWaysPatience{20};  // for both sides, and there and back
-/// The sum of all above; a helper without further questions ends then.
+/// Covers all of the above; a helper without further questions ends then.
 inline constexpr std::chrono::seconds kLongestTalk{120};
 
 /// Certificates begin five minutes early (CredentialsRequest): beyond that clocks refuse new ones.

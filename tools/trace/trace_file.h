@@ -7,7 +7,7 @@
 /// Written by `stagecraft train --trace`, read by `stagecraft trace compare`.
 /// It is written in place, and links are followed; a pipe or a device gets it as a stream.
 /// TF-1: each step is written when it ends, and none is kept: a run may have any length.
-/// TF-2: after every step the file is complete JSON, for any end of the run. When the disk is
+/// TF-2: after every step the file is complete JSON, however the run ends. When the disk is
 ///       full, the file stays complete and lacks the steps from then on. (A pipe is complete at its
 ///       end.)
 /// TF-3: reading returns the written times to the nanosecond.
