@@ -1,4 +1,5 @@
-/// What an embedding program includes: compile a module, choose or write a schedule, train.
+/// The header for programs that embed Stagecraft: compile a module, choose or write a schedule,
+/// train.
 #pragma once
 
 #include "stagecraft/actors/batch_source.h"

@@ -1,8 +1,9 @@
-/// BatchSource: where fit() takes its batches from, one epoch after the other; and what turns a
-/// loader of LibTorch, or any range of batches, into one.
+/// BatchSource: gives fit() its batches, epoch after epoch. RangeSource makes a source of a
+/// LibTorch data loader or of any range of batches.
 ///
-/// A source is read by one thread at a time. Nothing here knows LibTorch's loaders: one is whatever
-/// has begin() and end(), or points at that, and a batch what has `data` and `target`.
+/// One thread at a time reads a source. This file does not know LibTorch's loaders: a loader is any
+/// object that has begin() and end(), or that points at one, and a batch is any object that has
+/// `data` and `target`.
 #pragma once
 
 #include <array>
@@ -20,27 +21,28 @@
 
 namespace stagecraft {
 
-/// What a step trains on.
+/// Holds the batch of one step.
 struct LabeledBatch {
   Batch inputs, labels;
 };
 
-/// How a batch type of yours becomes inputs and labels: specialise it with
-/// `static LabeledBatch make(const T&)`.
+/// Converts a batch type of yours to inputs and labels: specialize it with `static LabeledBatch
+/// make(const T&)`.
 template <class T>
 struct BatchOf {};
 
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  /// Errors of both: whatever the loader throws.
+  /// Errors of begin_epoch() and next(): those that the loader throws.
   virtual void begin_epoch() = 0;
-  /// Nothing: the epoch is over.
+  /// Returns the next batch, or nothing at the end of the epoch.
   [[nodiscard]] virtual std::optional<LabeledBatch> next() = 0;
 };
 
-/// One batch of samples that came one by one: each tensor stacked along a new first dimension.
-/// Errors: UsageArgument for none, and for samples of other numbers of tensors than the first.
+/// Returns one batch made of single samples: stacks each tensor along a new first dimension.
+/// Errors: UsageArgument if there are no samples, or if a sample has another number of tensors than
+///         the first one.
 [[nodiscard]] LabeledBatch stacked(const std::vector<LabeledBatch>& samples);
 
 namespace internal {
@@ -67,7 +69,8 @@ concept TupleOfTensors = requires {
 template <class T>
 inline constexpr bool kNoBatch = false;
 
-/// A tensor, a range or tuple of tensors, one in the other: as a list.
+/// Appends the tensors of `side` to the list: of a tensor, or of ranges and tuples nested in any
+/// way.
 template <class T>
 void append_tensors(Batch& batch, const T& side) {
   if constexpr (std::convertible_to<const T&, BatchTensor>) {
@@ -102,9 +105,9 @@ template <class T>
     return {side_of(given.data), side_of(given.target)};
   } else if constexpr (requires { given.first, given.second; }) {
     return {side_of(given.first), side_of(given.second)};
-  } else if constexpr (IsTensor<T>) {  // an Example without a target is one too
+  } else if constexpr (IsTensor<T>) {  // also an Example without a target
     return {{at::Tensor(given)}, {}};
-  } else if constexpr (Iterable<const T>) {  // of a loader that does not stack its examples
+  } else if constexpr (Iterable<const T>) {  // a loader that does not stack its examples
     static_assert(!IsTensor<std::remove_cvref_t<decltype(*std::begin(given))>>,
                   "a list of tensors may be samples or inputs: give batches as {inputs, labels}, "
                   "or specialise stagecraft::BatchOf");
@@ -120,7 +123,7 @@ template <class T>
   }
 }
 
-/// What is iterated over: the loader itself, or what it points at.
+/// Returns the range to iterate over: the loader itself, or the object that it points at.
 template <class Loader>
 [[nodiscard]] auto& range_of(Loader& loader) {
   if constexpr (Iterable<Loader>) {

@@ -22,9 +22,9 @@ ActorHost::Config::Config(const ControlLink* link) {
     (add_message_type<M>(std::string(kWireName<M>)), ...);
   };
   add(static_cast<MessageTypes*>(nullptr));
-  // One per processor unless said: what runs there is short, and never an operator.
+  // The default is one per processor. Work here is short, and never an operator.
   set("scheduler.max-threads", std::size_t{4});
-  // Wakes an idle actor ten times faster than work stealing does.
+  // Wakes an idle actor ten times faster than work stealing.
   set("scheduler.policy", caf::atom("sharing"));
   if (link != nullptr) {
     add(static_cast<ProcessMessageTypes*>(nullptr));
@@ -37,7 +37,7 @@ ActorHost::Config::Config(const ControlLink* link) {
     set("middleman.heartbeat-interval", caf::timespan(link->interval));
     set("middleman.connection-timeout", caf::timespan(link->silence));
     set("middleman.workers",
-        std::size_t{0});  // decodes where it reads: twice as quick a round trip
+        std::size_t{0});  // decode where it reads: makes a round trip twice as quick
     load<caf::io::middleman>();
     load<caf::openssl::manager>();
   }
@@ -79,11 +79,11 @@ int ActorHost::end(const std::vector<caf::actor>& actors, Deadline deadline) {
                     caf::after(caf::timespan(patience)) >> [&] { in_time = false; });
     }
   };
-  // The caller may be the destructor of a static object, whose thread has lost CAF's thread-local
-  // objects by then.
+  // The caller may be the destructor of a static object. Its thread has by then lost CAF's
+  // thread-local objects, so wait on another thread.
   try {
     std::thread(wait_for_all).join();
-  } catch (const std::system_error&) {  // there are no more threads to be had
+  } catch (const std::system_error&) {  // no thread can be started
     wait_for_all();
   }
   if (left > 0) {

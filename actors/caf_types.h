@@ -1,8 +1,8 @@
-/// The C++ Actor Framework 0.17 as we use it: our messages as it sees them, the three kinds of
-/// actor, the system they live in, and a question asked from outside of any actor.
+/// Our use of the C++ Actor Framework (CAF) 0.17: how CAF sees our messages, the three types of
+/// actors, the system they live in, and `ask`, which asks an actor from a thread that is no actor.
 ///
-/// The one header of ours that includes CAF. Included by the actor shells (crew, driver, stage
-/// worker, launchers), which spell CAF too, and by nothing that a user's program includes.
+/// This is our only header that includes CAF. The actor shells (crew, driver, stage worker,
+/// launchers), which use CAF too, include it. No header of a user's program does.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ typename Inspector::result_type inspect(Inspector& f, StrongId<Name, Int>& id) {
   return f(id.value);
 }
 
-/// Anything with a list of fields (MS-2).
+/// Covers every message that has a list of fields (MS-2).
 template <class Inspector, class Message>
 auto inspect(Inspector& f, Message& m) -> decltype(visit_fields(m, f)) {
   return visit_fields(m, f);
@@ -34,14 +34,14 @@ auto inspect(Inspector& f, Message& m) -> decltype(visit_fields(m, f)) {
 
 // ---- actors ---------------------------------------------------------------------------------
 
-/// Detached: owns a thread, on which the executor lives.
+/// Detached: owns a thread, and the executor lives on that thread.
 using PlanActor = caf::typed_actor<caf::replies_to<LoadPlan>::with<Ready>,
                                    caf::replies_to<StepOrder>::with<StepReport>,
                                    caf::replies_to<SendState>::with<StateListing>,
                                    caf::replies_to<TakeState>::with<StateTaken>,
                                    caf::replies_to<LoadVariant>::with<VariantLoaded>>;
 
-/// Scheduled: answers while the plan thread is inside a step.
+/// Scheduled: answers while the plan thread runs a step.
 using AgentActor = caf::typed_actor<caf::reacts_to<Abort>,
                                     caf::replies_to<Status>::with<StatusReply>,
                                     caf::replies_to<EndWorker>::with<WorkerEnded>>;
@@ -53,24 +53,25 @@ using DriverActor = caf::typed_actor<caf::reacts_to<Submit>,
 
 // ---- the system -----------------------------------------------------------------------------
 
-/// How actors of other processes are reached: over mutual TLS, with these files in PEM, and with
+/// How to reach actors of other processes: over mutual TLS with these PEM files, and with
 /// heartbeats at both ends (launch/control_port.h).
 struct ControlLink {
   std::string certificate, key, authority;
   std::chrono::milliseconds interval, silence;
 };
 
-/// An actor system. One of this process has every trainer's actors whose ranks are threads; one
-/// that has a link belongs to a cluster of processes. Whoever spawns into it ends what it spawned
-/// by `end`.
+/// An actor system. The system of this process holds the actors of every trainer whose ranks are
+/// threads. A system with a link belongs to a cluster of processes. The code that spawns actors
+/// into a system ends them by `end`.
 ///
-/// AH-1: never destroyed. CAF 0.17 does not survive being shut down among the destructors of static
-///       objects, where a static Trainer would take it; an idle system is a few sleeping threads.
+/// AH-1: a system is never destroyed. CAF 0.17 does not survive a shutdown among the destructors of
+///       static objects, and a static Trainer would cause one. An idle system costs a few sleeping
+///       threads.
 class ActorHost {
  public:
-  /// Made on first use; a child of fork() gets one of its own.
+  /// Returns the system of this process, made on first use. A child of fork() gets its own.
   [[nodiscard]] static ActorHost& of_this_process();
-  /// Makes another one.
+  /// Makes another system.
   [[nodiscard]] static ActorHost& with_link(const ControlLink& link);
 
   ActorHost(const ActorHost&) = delete;
@@ -78,8 +79,8 @@ class ActorHost {
 
   [[nodiscard]] caf::actor_system& system() { return system_; }
 
-  /// Tells `actors` to quit and waits for them. Actors still busy at the deadline are left behind:
-  /// returns how many.
+  /// Tells `actors` to quit and waits for them until the deadline. Leaves those behind that are
+  /// still busy then, and returns their number.
   int end(const std::vector<caf::actor>& actors, Deadline deadline);
 
  private:
@@ -94,9 +95,9 @@ class ActorHost {
   caf::actor_system system_;
 };
 
-/// Asks `actor` from a thread that is no actor. The future fails with ClusterMember when the actor
-/// is gone, or goes before it has answered, and with ClusterTimeout when it has not answered within
-/// `limit`; `what` names it in the message.
+/// Asks `actor` from a thread that is no actor. The future fails with ClusterMember if the actor
+/// has ended or ends before it answers, and with ClusterTimeout if it does not answer within
+/// `limit`. `what` names the actor in the message.
 template <class Reply, class Actor, class Message>
 Future<Reply> ask(ActorHost& host,
                   const Actor& actor,
@@ -107,7 +108,7 @@ Future<Reply> ask(ActorHost& host,
   Future<Reply> answer = promise->future();
   host.system().spawn([=](caf::event_based_actor* self) {
     const Error ended(Errc::ClusterMember, what + " has ended and cannot answer");
-    // CAF fails no request whose receiver was in a process that is gone.
+    // CAF does not fail a request if the receiver's process is gone, so monitor the actor.
     self->set_down_handler([self, promise, ended](const caf::down_msg&) {
       promise->set_error(ended);
       self->quit();

@@ -18,9 +18,10 @@
 namespace stagecraft {
 namespace {
 
-// ---- what can be kept ---------------------------------------------------------------------------
+// ---- which tensors can be saved -----------------------------------------------------------------
 
-/// Why the tensor is more than numbers in the memory of this machine; nothing when it is not.
+/// Returns why a checkpoint cannot hold the tensor: it must be plain numbers in this machine's
+/// memory.
 std::optional<std::string_view> obstacle(const at::Tensor& tensor) {
   if (!tensor.defined()) {
     return "undefined";
@@ -60,8 +61,8 @@ CheckpointHeader header_of(const Checkpoint& checkpoint) {
   return header;
 }
 
-/// The tensor with its numbers one after the other, as they are and not as a view has them: a
-/// conjugate is not written as what it is the conjugate of.
+/// Returns the tensor with its elements in order and resolved: a conjugate view must not be written
+/// as the tensor that it is a view of.
 at::Tensor in_order(const at::Tensor& tensor) {
   return tensor.detach().resolve_conj().resolve_neg().contiguous();
 }

@@ -30,7 +30,7 @@ constexpr std::size_t kDigest = std::tuple_size_v<Sha256::Digest>;
 constexpr std::size_t kChunk = std::size_t{1} << 20U;
 constexpr std::size_t kDeepest = 4;  // a shape in a tensor in the list of the header
 
-/// The header as msgpack has it: arrays of fields.
+/// The header in msgpack: arrays of fields.
 using PackedEntry = std::tuple<std::string, std::string, std::vector<std::int64_t>, std::uint64_t>;
 using PackedHeader1 =
     std::tuple<std::int64_t, std::uint64_t, std::string, std::vector<PackedEntry>>;
@@ -49,7 +49,7 @@ PackedHeader packed(const CheckpointHeader& header) {
 }
 
 CheckpointHeader unpacked(const std::vector<char>& header_bytes, std::uint64_t version) {
-  // No list or text of it can have more parts than the header has bytes.
+  // No list or text in it can have more parts than the header has bytes.
   const std::size_t most = header_bytes.size();
   const msgpack::unpack_limit limit(most, 0, most, 0, 0, kDeepest);
   const auto found = msgpack::unpack(header_bytes.data(), most, nullptr, nullptr, limit);
@@ -92,7 +92,7 @@ std::uint64_t little_endian_at(std::span<const char> bytes, std::size_t at) {
   throw Error(Errc::UsageFile, fmt::format("the checkpoint '{}' cannot be read: {}", path, why));
 }
 
-/// Nothing when the entry says itself how many bytes it has, and says it right.
+/// Returns nothing if type and shape of the entry give its number of bytes; else the contradiction.
 std::string contradiction(const CheckpointHeader::Entry& entry) {
   const auto type = type_named(entry.type);
   std::uint64_t bytes = type ? c10::elementSize(*type) : 0;
@@ -240,7 +240,7 @@ void CheckpointReader::read_header(std::uint64_t version) {
   place_tensors(kPreamble + bytes.size());
 }
 
-/// The tensors lie one behind the other and fill the file to its end.
+/// Sets the places of the tensors, which follow each other and fill the file to its end.
 void CheckpointReader::place_tensors(std::size_t begin) {
   for (const CheckpointHeader::Entry& entry : header_.tensors) {
     if (const std::string wrong = contradiction(entry); !wrong.empty()) {

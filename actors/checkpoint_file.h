@@ -1,12 +1,12 @@
-/// The file of a checkpoint.
+/// The layout of a checkpoint file.
 ///
 ///   8 bytes   "STGCRAFT"
 ///   8 bytes   format version, little-endian
 ///   8 bytes   length of the header in bytes, little-endian
 ///   header    msgpack: step, seed, optimizer; per tensor its name, type, shape and bytes; from
-///             version 2 on the processors of the ranks
+///             version 2 on also the processors of the ranks
 ///   tensors   raw, each from a multiple of 64 bytes, in the header's order
-///   32 bytes  SHA-256 of all that comes before
+///   32 bytes  SHA-256 of all bytes before
 ///
 /// Used by checkpoint.cc alone, which knows what the parts mean to a trainer.
 #pragma once
@@ -39,17 +39,19 @@ struct CheckpointHeader {
   std::uint64_t seed = 0;
   std::string optimizer;
   std::vector<Entry> tensors;
-  std::vector<std::string> processors = {};  ///< as in Checkpoint; none in version 1
+  std::vector<std::string> processors = {};  ///< as in Checkpoint; empty in version 1
 
   friend bool operator==(const CheckpointHeader&, const CheckpointHeader&) = default;
 };
 
-/// Any type of LibTorch that is more than a shell around other numbers: none that is quantized.
+/// Returns the LibTorch type of this name. Knows every type that holds plain numbers; knows no
+/// quantized type, which wraps other numbers.
 [[nodiscard]] std::optional<at::ScalarType> type_named(std::string_view name);
 
 class CheckpointWriter {
  public:
-  /// Writes the preamble and the header. `file` outlives the writer. Errors of all: UsageFile.
+  /// Writes the preamble and the header. `file` outlives the writer. Errors of all functions:
+  /// UsageFile.
   CheckpointWriter(WholeFile& file, const CheckpointHeader& header);
 
   /// Writes the next tensor of the header.
@@ -67,18 +69,19 @@ class CheckpointWriter {
 
 class CheckpointReader {
  public:
-  /// Reads the file once to its end, checks its checksum and then its header. Keeps CK-2.
-  /// Errors of all: UsageFile when it cannot be read, CheckpointFormat when it is no checkpoint.
+  /// Reads the file once to its end, and checks its checksum and then its header. Keeps CK-2.
+  /// Errors of all functions: UsageFile if the file cannot be read, CheckpointFormat if it is no
+  /// checkpoint.
   explicit CheckpointReader(const std::string& path);
 
   [[nodiscard]] const CheckpointHeader& header() const { return header_; }
 
-  /// Fills `bytes` from byte `begin` of tensor `tensor` on.
-  /// Requires: so many are there.
+  /// Fills `bytes` with the bytes of tensor `tensor` from byte `begin` on.
+  /// Requires: the tensor has that many bytes.
   void read(std::size_t tensor, std::size_t begin, std::span<char> bytes) const;
 
  private:
-  /// Open as long as the reader lives, also while it is being made.
+  /// Holds the open file as long as the reader lives, also while the reader is being made.
   struct Descriptor {
     explicit Descriptor(int number) : fd(number) {}
     ~Descriptor();
@@ -89,7 +92,7 @@ class CheckpointReader {
 
   [[noreturn]] void refuse(const std::string& found) const;
   void read_at(std::size_t at, std::span<char> bytes) const;
-  /// Returns the version.
+  /// Returns the format version.
   std::uint64_t check_content();
   void read_header(std::uint64_t version);
   void place_tensors(std::size_t begin);

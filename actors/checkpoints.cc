@@ -76,7 +76,7 @@ void for_each_name(const std::string& folder,
   }
 }
 
-/// Newest first.
+/// Returns the checkpoints of the folder, newest first.
 std::vector<Kept> checkpoints_in(const std::string& folder) {
   std::vector<Kept> all;
   for_each_name(folder, [&](const std::string& name) {
@@ -88,7 +88,7 @@ std::vector<Kept> checkpoints_in(const std::string& folder) {
   return all;
 }
 
-/// Holds a folder for this process. Where the file system knows no locks, everybody gets it.
+/// Locks a folder for this process. On a file system without locks, every process gets it.
 class FolderLock {
  public:
   explicit FolderLock(const std::string& folder)
@@ -150,7 +150,7 @@ struct Checkpoints::Impl {
   const std::string folder;
   const std::size_t keep;
   const FolderLock lock;
-  // The thread writes `outcome`, then `finished`; nobody reads the first before the second is true.
+  // The thread writes `outcome`, then `finished`; `outcome` is read only after the second is true.
   std::optional<SavedCheckpoint> outcome;
   std::atomic<bool> finished{true};
   std::thread writer;
@@ -190,7 +190,7 @@ struct Checkpoints::Impl {
         saved.failure = Error(Errc::UsageFile,
                               fmt::format("'{}' was not written: {}", saved.path, error.what()));
       }
-      checkpoint = {};  // before anybody begins another one
+      checkpoint = {};  // free the memory before the next save begins
       outcome = std::move(saved);
       finished = true;
     });

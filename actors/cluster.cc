@@ -19,12 +19,12 @@
 namespace stagecraft {
 namespace {
 
-/// One thing that was said of a cluster, word for word, and the option or variable that said it.
+/// One setting of a cluster, word for word, and the option or variable that gave it.
 struct Word {
   std::string text, by;
 };
 
-/// None: nothing was said of it.
+/// The settings that were given; none: not given.
 struct Said {
   std::optional<Word> ranks, workers, credentials;
 };

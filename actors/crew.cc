@@ -25,10 +25,10 @@
 namespace stagecraft {
 namespace {
 
-/// Longest wait for an agent, which never computes.
+/// Longest wait for an agent: agents never compute.
 constexpr std::chrono::seconds kAgentLimit{30};
 
-/// Two crews that meet on one worker may be of different processes, so it is drawn, not counted.
+/// Two crews of different processes may share a worker, so the id is random, not counted.
 PlanId drawn_plan_id() {
   std::random_device source;
   const auto half = [&source] { return static_cast<std::uint64_t>(source()); };
@@ -39,7 +39,7 @@ std::string plan_thread_name(Rank rank) {
   return "the worker of " + peer_name(rank);
 }
 
-/// What one rank was asked.
+/// A question to one rank.
 template <class Reply>
 struct Asked {
   Rank rank;
@@ -56,11 +56,11 @@ struct Crew::Impl {
   const std::shared_ptr<Binding> binding;
   const std::shared_ptr<Transport> here;
   const std::shared_ptr<std::atomic<std::int64_t>> epoch =
-      std::make_shared<std::atomic<std::int64_t>>(0);  ///< the newest that was begun
+      std::make_shared<std::atomic<std::int64_t>>(0);  ///< the newest epoch that was begun
   std::vector<Worker> workers;                         ///< by rank
   WorkerLosses losses;
-  std::vector<std::int64_t> clock_offsets;  ///< by rank: what brings its times into our clock
-  std::set<Rank> moved;                     ///< to a worker that has not got the plan yet
+  std::vector<std::int64_t> clock_offsets;  ///< by rank: offset of its times to our clock
+  std::set<Rank> moved;                     ///< ranks whose new worker has no plan yet
   std::vector<std::shared_ptr<const JobVariant>> variants;  ///< that all ranks have
   DriverActor driver;
 
@@ -112,19 +112,19 @@ struct Crew::Impl {
       hand_out(*variant, {moved.begin(), moved.end()});
     }
     moved.clear();
-    end_driver();  // who refused steps until here: what it knows of its members is no longer so
+    end_driver();  // it refused steps until here: its members have changed
     ++*epoch;
     start_driver();
   }
 
-  /// Why the worker of a rank has ended, and how to go on.
+  /// Returns why the worker of a rank has ended, and how to continue.
   [[nodiscard]] Error loss_of(Rank rank) const {
     return lost_worker(rank,
                        binding->cause_of_end(rank),
                        driver ? way_back(job.options.mirror) : "make the trainer again");
   }
 
-  /// Returns false at the deadline. Errors: WorkerLost where the rank ends first (keeps CR-3).
+  /// Returns false at the deadline. Errors: WorkerLost if the rank ends first (keeps CR-3).
   template <class T>
   [[nodiscard]] bool wait(Rank rank, const Future<T>& awaited, Deadline deadline) const {
     const WorkerLosses::Waited waited = losses.wait(awaited, {rank}, deadline);
@@ -134,7 +134,7 @@ struct Crew::Impl {
     return waited == WorkerLosses::Waited::Complete;
   }
 
-  /// What the rank has answered. Errors: WorkerLost; ClusterTimeout; the rank's own.
+  /// Returns the rank's answer. Errors: WorkerLost; ClusterTimeout; the rank's own.
   template <class Reply>
   [[nodiscard]] Reply reply_of(const Asked<Reply>& asked) const {
     Reply reply;
@@ -152,7 +152,7 @@ struct Crew::Impl {
     return reply;
   }
 
-  /// The answers, in the order asked; the first failure among them is thrown once all have
+  /// Returns the answers, in the order of the questions. Throws the first failure after all have
   /// answered.
   template <class Reply>
   std::vector<Reply> gather(const std::vector<Asked<Reply>>& asked) const {
@@ -198,7 +198,7 @@ struct Crew::Impl {
     }
     const std::vector<Ready> all_ready = gather(asked);
     for (std::size_t i = 0; i < to.size(); ++i) {
-      // Whoever completes an answer may come to note its time only after it was read.
+      // The thread that completes an answer may note its time only after this thread reads it.
       const std::int64_t noted = (*answered)[i];
       const std::int64_t when = noted == 0 ? read_clock().nanoseconds : noted;
       clock_offsets[to[i].index()] = clock_offset(all_ready[i].clock, begun, when);
@@ -244,17 +244,17 @@ struct Crew::Impl {
 
   void end() {
     if (!home.is_here()) {
-      return;  // keeps CR-2: what is here are copies of what the parent goes on using
+      return;  // keeps CR-2: these are copies of objects that the parent still uses
     }
     const Error why(Errc::ClusterClosed, "the trainer was shut down");
     ledger->close();
     here->close(why);
     if (process_end::begun()) {
-      return;  // nobody works any more (PE-1)
+      return;  // all threads are parked (PE-1)
     }
     const Deadline deadline = std::chrono::steady_clock::now() + job.options.end_deadline;
     std::vector<caf::actor> everybody;
-    if (driver) {  // first: what the ranks report of their end concerns nobody
+    if (driver) {  // first: it needs no reports of the ranks' end
       caf::anon_send_exit(driver, caf::exit_reason::user_shutdown);
     }
     close_transports(why, deadline);
@@ -268,7 +268,7 @@ struct Crew::Impl {
     host.end(everybody, deadline);
   }
 
-  /// Waits for the agents' word: an actor that is told to quit meanwhile may take that first.
+  /// Waits for the agents' answers: an actor that is told to quit before may handle that first.
   void close_transports(const Error& why, Deadline deadline) const {
     std::vector<Future<WorkerEnded>> told;
     for (std::size_t r = 0; r < workers.size(); ++r) {
@@ -291,11 +291,12 @@ struct Crew::Impl {
     return gather(asked);
   }
 
-  /// What each rank was asked to send, in the order of its listing.
+  /// Returns the tensors that each rank was asked to send, in the order of its listing.
   [[nodiscard]] std::vector<std::vector<StateTensor>> read(const SendState& what) const {
     const std::vector<StateListing> listings = ask_state(what);
     const Deadline deadline = std::chrono::steady_clock::now() + job.options.state_deadline;
-    // All are asked for before one is waited for: whatever fails, none that comes later is kept.
+    // Post all receives before the first wait: if one fails, no later tensor stays in the
+    // transport.
     std::vector<std::vector<Future<at::Tensor>>> arrivals(listings.size());
     for (std::size_t r = 0; r < listings.size(); ++r) {
       for (std::size_t i = 0; i < listings[r].names.size(); ++i) {
@@ -315,7 +316,7 @@ struct Crew::Impl {
     return state;
   }
 
-  /// By rank, what it has of the program's weights and buffers, in the order of its listing.
+  /// Returns each rank's part of the program's weights and buffers, in the order of its listing.
   [[nodiscard]] std::vector<std::vector<StateTensor>> initial_weights() const {
     std::map<std::string, at::Tensor> by_name;
     for (auto& [name, tensor] : initial_state(job.program->graph)) {
@@ -352,7 +353,7 @@ struct Crew::Impl {
     gather(asked);
   }
 
-  /// The rank that keeps this one's copies.
+  /// Returns the rank that keeps this rank's copies.
   [[nodiscard]] Rank keeper_of(Rank rank) const { return Rank((rank.value + 1) % ranks()); }
 
   void take_mirrors(const RecoveryPoint& point) {
@@ -369,7 +370,7 @@ struct Crew::Impl {
             SendState{.request = request, .kept = point.updates, .to = Rank(r), .epoch = current}));
       }
     }
-    gather(sent);  // first: nobody waits for a copy that is not there
+    gather(sent);  // first: no rank waits for a copy that does not exist
     for (int r = 0; r < ranks(); ++r) {
       taken.push_back(ask_worker<StateTaken>(Rank(r),
                                              TakeState{.request = request,
@@ -388,7 +389,7 @@ struct Crew::Impl {
     gather(taken);
   }
 
-  /// Ends the wait of ranks for a copy that does not come any more (keeps CR-3), and throws `why`.
+  /// Ends the ranks' wait for a copy that will not come (keeps CR-3), and throws `why`.
   [[noreturn]] void end_exchange(const Error& why, const std::vector<Asked<StateTaken>>& taken) {
     const Abort order{.plan = job.plan_id, .epoch = Epoch(++*epoch), .reason = to_chain(why)};
     for (const Worker& worker : workers) {
@@ -396,7 +397,7 @@ struct Crew::Impl {
     }
     try {
       gather(taken);
-    } catch (const Error&) {  // each of them failed for the same reason
+    } catch (const Error&) {  // all failed for the same reason
     }
     throw Error(why);
   }
@@ -408,7 +409,7 @@ Crew::Crew(Launcher& launcher, std::shared_ptr<StepLedger> ledger, Job job) {
   for (std::size_t r = 0; r < job.train->ranks.size(); ++r) {
     setups.push_back(rank_setup(job, Rank(r)));
   }
-  launcher.require_fit(setups);  // nothing is started for a job that could not run there
+  launcher.require_fit(setups);  // start nothing for a job that could not run there
   impl_ = std::make_unique<Impl>(launcher, std::move(ledger), std::move(job));
   for (RankSetup& setup : setups) {
     impl_->launch(std::move(setup));
@@ -427,7 +428,7 @@ void Crew::submit(Submission submission) {
 void Crew::add_variant(std::shared_ptr<const JobVariant> variant) {
   impl_->ledger->drain();
   impl_->hand_out(*variant, impl_->all_ranks());
-  if (variant->number == 0) {  // an evaluation takes the place of all that had its number
+  if (variant->number == 0) {  // an evaluation replaces all variants with its number
     std::erase_if(impl_->variants,
                   [&](const auto& known) { return known->program == variant->program; });
   }

@@ -1,10 +1,11 @@
-/// The tags under which setups, state and timelines travel beside the plan, between a rank and the
-/// driver.
+/// The tags of setups, state and timelines, which travel beside the plan's tensors between a rank
+/// and the driver.
 ///
-/// DT-1: setup and state belong to an epoch that never ends, so that an abort of a step does not
-///       drop a checkpoint; a timeline belongs to its step, and goes with it. A copy that one rank
-///       sends another belongs to the epoch of its request, whose end ends the wait for it.
-/// DT-2: `request` comes from the ledger, like submissions, and is never used twice.
+/// DT-1: setup and state belong to an epoch that never ends, so that the abort of a step does not
+///       drop a checkpoint. A timeline belongs to its step and is dropped with it. A copy that one
+///       rank sends another belongs to the epoch of its request: the end of that epoch ends the
+///       wait for the copy.
+/// DT-2: `request` comes from the ledger, as submissions do, and is never used twice.
 /// DT-3: edges of plans are counted from 0 and never reach kVariantEdge.
 #pragma once
 
@@ -20,7 +21,8 @@ inline constexpr EdgeId kTimelineEdge{kStateEdge.value - 1};
 inline constexpr EdgeId kSetupEdge{kStateEdge.value - 2};
 inline constexpr EdgeId kVariantEdge{kStateEdge.value - 3};
 
-/// The tag of the `index`-th tensor of a rank's setup: its bytes first, then its constants.
+/// Returns the tag of the `index`-th tensor of a rank's setup: its bytes come first, then its
+/// constants.
 [[nodiscard]] constexpr Tag setup_tag(PlanId plan, std::size_t index) {
   return {.plan = plan,
           .epoch = kEndlessEpoch,
@@ -29,7 +31,7 @@ inline constexpr EdgeId kVariantEdge{kStateEdge.value - 3};
           .microbatch = Microbatch(index)};
 }
 
-/// Likewise of what it is told of another shape or evaluation (LoadVariant).
+/// Returns likewise the tag for another shape or evaluation (LoadVariant).
 [[nodiscard]] constexpr Tag variant_tag(PlanId plan, Submission request, std::size_t index) {
   return {.plan = plan,
           .epoch = kEndlessEpoch,
@@ -38,7 +40,7 @@ inline constexpr EdgeId kVariantEdge{kStateEdge.value - 3};
           .microbatch = Microbatch(index)};
 }
 
-/// The tag of the `index`-th tensor of a request.
+/// Returns the tag of the `index`-th tensor of a request.
 [[nodiscard]] constexpr Tag state_tag(PlanId plan,
                                       Submission request,
                                       std::size_t index,
@@ -50,7 +52,7 @@ inline constexpr EdgeId kVariantEdge{kStateEdge.value - 3};
           .microbatch = Microbatch(index)};
 }
 
-/// The tag of a rank's timeline of one step.
+/// Returns the tag of a rank's timeline of one step.
 [[nodiscard]] constexpr Tag timeline_tag(PlanId plan, Epoch epoch, Submission submission) {
   return {.plan = plan, .epoch = epoch, .submission = submission, .edge = kTimelineEdge};
 }

@@ -39,10 +39,10 @@ struct DriverState {
 
 using Self = DriverActor::stateful_pointer<DriverState>;
 
-/// Longest wait for what the agents of a late step say: they never compute.
+/// Longest wait for the answers of a late step's agents: agents never compute.
 constexpr std::chrono::seconds kAskLimit{2};
 
-/// Whatever wakes it may make it send tensors or drop late ones, so it is at work then.
+/// Handling a message may send or drop tensors, so each handler marks this thread as busy (AtWork).
 class Driver {
  public:
   Driver(Self self, DriverSetup setup)
@@ -159,7 +159,7 @@ class Driver {
     }
   }
 
-  /// A rate that cannot be had is the step's failure: nothing was ordered yet.
+  /// A rate that fails fails the step: nothing was ordered yet.
   void start_at_its_rate(Submission submission, const StepInput& input) {
     try {
       rate_ = rate_of(input);
@@ -182,7 +182,7 @@ class Driver {
         setup_.options.learning_rate, setup_.base_learning_rate, setup_.ledger->committed());
   }
 
-  /// Keeps DR-4: why no step is run, or nothing.
+  /// Returns why no step runs, or nothing. Keeps DR-4.
   [[nodiscard]] std::optional<Error> refusal() const {
     const std::optional<Error> why = setup_.ledger->lost();
     if (has_lost()) {
@@ -224,7 +224,7 @@ class Driver {
                           .local = input.local};
     ordered_epoch_ = epoch_;
     expect_results(submission, input);
-    // No request: the answer comes as a message, half as dear, and a worker's end is known anyway.
+    // Not a request: an answer as a message costs half, and the end of a worker is reported anyway.
     for (const auto& member : setup_.members) {
       self_->send(member.plan_thread, order);
     }
@@ -232,7 +232,7 @@ class Driver {
     advance_round();
   }
 
-  /// Whoever asked for them waits for them: they were sent before the reports.
+  /// Does not wait for the results: ranks send them before their reports, and the trainer waits.
   void expect_results(Submission submission, const StepInput& input) {
     for (const PlanResult& result : input.plan->results) {
       input.results->push_back(setup_.transport->receive(result.from,
@@ -244,7 +244,7 @@ class Driver {
     }
   }
 
-  /// The worker has sent it before its report, so as a rule it is here.
+  /// Receives the timeline, which the worker sends before its report, so that it is usually here.
   void expect_timeline(const StepReport& report) {
     if (report.submission != round_->submission() || report.timeline_rows == 0 ||
         report.rank.index() >= setup_.members.size()) {
@@ -254,7 +254,7 @@ class Driver {
         report.rank, timeline_tag(setup_.plan_id, ordered_epoch_, report.submission));
     timelines_.expect(report.rank, report.timeline_rows, timeline);
     if (!timeline.ready()) {
-      // By address: what waits for a tensor does not keep an actor alive.
+      // Keep the address only: a wait for a tensor must not keep an actor alive.
       timeline.on_ready([who = self_->address(), submission = report.submission] {
         if (const auto driver = caf::actor_cast<DriverActor>(who)) {
           caf::anon_send(driver, TimelineHere{submission});
@@ -263,8 +263,8 @@ class Driver {
     }
   }
 
-  /// Only while Running: behind the deadline tick() goes on without them. Nobody waits for a rank
-  /// that has ended.
+  /// Only while Running: after the deadline tick() continues without timelines. Does not wait for a
+  /// rank that has ended.
   [[nodiscard]] bool waits_for_timelines() const {
     return phase_ == Phase::Running && round_->succeeded() &&
            !std::ranges::all_of(timelines_.missing(), [this](Rank r) { return lost_.has(r); });
@@ -272,7 +272,7 @@ class Driver {
 
   void send_inputs(Submission submission, const StepInput& input) {
     if (!input.local.source.empty()) {
-      return;  // ranks read them
+      return;  // ranks read them themselves
     }
     try {
       for (const Feed& feed : input.plan->feeds) {
@@ -293,7 +293,7 @@ class Driver {
 
   // ---- Running -> Asking or Aborting --------------------------------------------------------
 
-  /// After every answer: on to the next phase when it is time.
+  /// Called after every answer: enters the next phase when it is time.
   void advance_round() {
     if (!round_) {
       return;
@@ -305,7 +305,7 @@ class Driver {
     } else if (phase_ == Phase::Asking && !waits_for_agents()) {
       blame();
     } else if (phase_ == Phase::Running && round_->lacks_a_cause()) {
-      begin_asking(kLossAskLimit);  // was it that the peer has gone?
+      begin_asking(kLossAskLimit);  // the peer may be gone: ask
     } else if (phase_ != Phase::Aborting && round_->needs_abort() && !has_lost() &&
                !round_->lacks_a_cause()) {
       abort();
@@ -324,7 +324,7 @@ class Driver {
     }
   }
 
-  /// On every rank and here.
+  /// Begins an epoch on every rank and here.
   void begin_epoch(const Error& why) {
     if (setup_.epoch) {
       setup_.epoch->store(epoch_.value);
@@ -336,7 +336,7 @@ class Driver {
     setup_.transport->advance(setup_.plan_id, epoch_, why);
   }
 
-  // ---- who holds it up, or who waits for the one that is lost? Their agents know --------------
+  // ---- which rank holds up the step, or which waits for the lost one: ask their agents ---------
 
   void begin_asking(std::chrono::milliseconds limit) {
     phase_ = Phase::Asking;
@@ -373,7 +373,7 @@ class Driver {
                                [this](Rank r) { return !lost_.has(r) && roll_.owes(r); });
   }
 
-  /// With what is known: an agent may not have answered.
+  /// Blames the round with what is known: an agent may not have answered.
   void blame() {
     const Plan& plan = *plan_;
     std::vector<UnfinishedRank> unfinished =
@@ -394,7 +394,7 @@ class Driver {
   void blame_lost_ranks(std::vector<UnfinishedRank> unfinished, const Plan& plan) {
     const Error why =
         lost_.error_in_step(std::move(unfinished), plan).with({.step = round_->step()});
-    round_->blame(why);  // a rank that has answered is no reason to give up, and is one to abort
+    round_->blame(why);  // a rank that has answered is not given up, but must abort
     for (const Rank rank : lost_.ranks()) {
       round_->gave_up(rank, rank == lost_.ranks().front() ? why : lost_.error_of(rank));
     }
@@ -402,7 +402,7 @@ class Driver {
 
   // ---- lost workers -----------------------------------------------------------------------------
 
-  /// May be told of it twice: by the ends of its two actors.
+  /// May be called twice: once for the end of each of its two actors.
   void lose(Rank rank) {
     if (lost_.has(rank)) {
       return;
@@ -413,7 +413,7 @@ class Driver {
       log(Level::Warning, "worker lost", {{"why", why.what()}});
       setup_.ledger->lose(why);
     } else if (round_->complete()) {
-      advance_round();  // it lacks timelines
+      advance_round();  // only timelines are missing
     } else if (phase_ == Phase::Running) {
       begin_asking(kLossAskLimit);
     } else if (phase_ == Phase::Asking) {
@@ -468,7 +468,7 @@ class Driver {
     } else if (!told_) {
       fail(round);
     }
-    for (const Rank rank : lost_.ranks()) {  // one that had answered leaves the step as it is
+    for (const Rank rank : lost_.ranks()) {  // a rank that had answered does not change the step
       setup_.ledger->lose(lost_.error_of(rank));
     }
     start_next();
@@ -502,8 +502,8 @@ class Driver {
     schedule_tick();
   }
 
-  /// One message to itself at a time, however many steps there are, unless a time is earlier: it
-  /// looks at the times when it comes.
+  /// Schedules one message to itself at a time, for any number of steps; another only for an
+  /// earlier time. The message's handler looks at the times.
   void schedule_tick() {
     const Time next = phase_ == Phase::Running ? std::min(deadline_, look_at_) : deadline_;
     if (!tick_at_ || next < *tick_at_) {
@@ -524,18 +524,18 @@ class Driver {
   std::optional<StepRound> round_;    ///< absent when Idle
   std::shared_ptr<const Plan> plan_;  ///< of the step under way
   StepTimelines timelines_{0};        ///< of the step under way
-  UnfinishedUpdate update_;           ///< of which it is a batch, if it trains
+  UnfinishedUpdate update_;           ///< the update of this batch, if it trains
   Phase phase_ = Phase::Running;
   double rate_ = 0.0;  ///< of the step under way
   bool told_ = false;  ///< its future has failed
   Time begun_, deadline_, look_at_;
-  std::optional<Time> tick_at_;  ///< of the earliest message to itself that is on its way
+  std::optional<Time> tick_at_;  ///< time of the earliest message to itself under way
 };
 
 DriverState::DriverState() = default;
 
 DriverState::~DriverState() {
-  const AtWork at_work;  // timelines that have come are dropped
+  const AtWork at_work;  // drops timelines that have come
   driver.reset();
 }
 

@@ -1,4 +1,4 @@
-/// Evaluation: what came of evaluating a model on some batches.
+/// Evaluation: the result of evaluating a model on some batches.
 ///
 /// Made by Trainer::evaluate. Loss and metrics are means over all samples of all batches.
 #pragma once
@@ -16,10 +16,10 @@ namespace stagecraft {
 struct Evaluation {
   double loss = 0.0;
   std::int64_t batches = 0, samples = 0;
-  std::vector<std::pair<std::string, at::Tensor>> metrics;  ///< in double, in the order asked for
+  std::vector<std::pair<std::string, at::Tensor>> metrics;  ///< in double, in the requested order
 
-  /// A metric that is one number. Errors: UsageArgument for one that was not asked for, or that is
-  /// not one number.
+  /// Returns a metric that is one number. Errors: UsageArgument for a metric that was not asked
+  /// for, or that is not one number.
   [[nodiscard]] double operator[](std::string_view metric) const;
 };
 

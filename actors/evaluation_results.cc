@@ -18,7 +18,7 @@
 namespace stagecraft {
 namespace {
 
-/// In which order of memory the value of a microbatch was sent: that of the shape it has.
+/// Returns the memory order in which the value of a microbatch was sent: that of its shape.
 MemoryOrder order_of(const ToldPrograms::Told& evaluation,
                      const Layout& layout,
                      const Parts& parts,
@@ -37,7 +37,7 @@ MemoryOrder order_of(const ToldPrograms::Told& evaluation,
       .order;
 }
 
-/// Errors: CompileShape for parts that differ in other dimensions than that of their rows.
+/// Errors: CompileShape if the parts differ in another dimension than that of their rows.
 void require_joinable(const std::vector<at::Tensor>& rows, std::int64_t dim, std::size_t output) {
   const auto without_rows = [dim](const at::Tensor& part) {
     std::vector<std::int64_t> sizes = part.sizes().vec();

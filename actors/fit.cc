@@ -31,7 +31,7 @@ void check(const FitOptions& options) {
           fmt::format("prefetch is a number of batches from 0 on, not {}", options.prefetch));
 }
 
-/// A mean by samples; where there are none to count, by what was added.
+/// A mean weighted by samples; without a sample count, each value counts once.
 struct Mean {
   double sum = 0.0, weight = 0.0;
 
@@ -72,7 +72,7 @@ class Fit {
   }
 
  private:
-  /// An update whose last batch was handed over.
+  /// An update whose last batch was given to the trainer.
   struct Update {
     StepFuture result;
     std::int64_t epoch = 1, batches = 0, samples = 0;
@@ -99,8 +99,8 @@ class Fit {
     }
   }
 
-  /// Returns the one behind it. Whether there is one is asked before the step only where it
-  /// matters.
+  /// Trains on the batch and returns the next one. Asks for the next one before the step only if it
+  /// decides something.
   std::optional<LabeledBatch> train_on(const LabeledBatch& batch) {
     const bool fills = parts_.batches + 1 == options_.accumulate;
     std::optional<LabeledBatch> next;
@@ -170,7 +170,7 @@ class Fit {
       return batches_.next();
     } catch (...) {
       const Error cause = foreign_error(std::current_exception());
-      // What was handed over is told of before: it was trained on.
+      // First report the batches that were given to the trainer: they were trained on.
       while (!under_way_.empty()) {
         tell_oldest();
       }
@@ -204,7 +204,7 @@ class Fit {
     going_on_ = options_.on_step.tell(step) && going_on_;
   }
 
-  /// Keeps FI-2: steps are made one after the other, and each ends by its deadline.
+  /// Keeps FI-2: steps run one after the other, and each ends by its deadline.
   void settle() {
     if (newest_.valid()) {
       (void)newest_.wait_until(Deadline::max());
@@ -216,12 +216,12 @@ class Fit {
   const FitOptions& options_;
   FitResult result_;
   std::deque<Update> under_way_;
-  Update parts_;       // the update whose batches are being handed over
-  StepFuture newest_;  // of what was handed over last
+  Update parts_;       // the update that collects batches now
+  StepFuture newest_;  // of the batch given last
   std::int64_t epoch_ = 1;
   std::int64_t number_ = 0;  // of the batch in the epoch
   std::int64_t full_ = 0;    // samples of the epoch's first batch
-  Mean mean_;                // loss of the epoch that is told of
+  Mean mean_;                // loss of the epoch that is reported now
   bool going_on_ = true;
   Prefetch batches_;
   FitProgress progress_;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kBetweenLines{100};
 
-/// -1 where a stream has none that is known.
+/// Returns -1 for a stream without a known descriptor.
 int descriptor_of(const std::ostream* stream) {
   if (stream == &std::cout) {
     return STDOUT_FILENO;
@@ -26,7 +26,7 @@ bool is_terminal(const std::ostream* stream) {
   return descriptor >= 0 && isatty(descriptor) == 1;
 }
 
-/// A line that wraps could not be overwritten.
+/// Returns the width of the terminal, since a line that wraps could not be overwritten.
 std::size_t width_of(const std::ostream* stream) {
   winsize size{};
   const bool known = ioctl(descriptor_of(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
@@ -44,7 +44,7 @@ FitProgress::~FitProgress() {
     if (open_) {
       *stream_ << '\n' << std::flush;
     }
-  } catch (...) {  // a stream that throws: what was to be told is lost, and nothing else
+  } catch (...) {  // the stream throws: only the progress line is lost
   }
 }
 
@@ -71,7 +71,8 @@ void FitProgress::end_epoch() {
   }
 }
 
-/// Carriage return, and "erase to the end of the line": it may be shorter than the one before.
+/// Uses a carriage return and "erase to the end of the line": a line may be shorter than the last
+/// one.
 void FitProgress::write(const std::string& end) {
   if (live_) {
     *stream_ << '\r' << line_.substr(0, width_of(stream_)) << "\x1b[K";

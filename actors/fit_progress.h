@@ -1,7 +1,7 @@
 /// FitProgress: the progress line of fit().
 ///
-/// Made for one call and used on its thread alone. On a terminal the line of a step overwrites the
-/// one before, ten times a second at most; elsewhere there is one line per epoch.
+/// Made for one call and used on its thread alone. On a terminal, the line of a step overwrites the
+/// one before, at most ten times a second. Elsewhere it writes one line per epoch.
 #pragma once
 
 #include <chrono>
@@ -15,14 +15,14 @@ class FitProgress {
  public:
   /// `stream`: null for none.
   FitProgress(std::ostream* stream, std::int64_t epochs);
-  /// Leaves the live line.
+  /// Ends the live line.
   ~FitProgress();
   FitProgress(const FitProgress&) = delete;
   FitProgress& operator=(const FitProgress&) = delete;
 
   /// `loss`: the mean over the epoch so far. `steps`: updates of this call.
   void step(std::int64_t epoch, std::int64_t step, double loss, std::int64_t steps);
-  /// The last step of the epoch was told.
+  /// Call it after the last step of the epoch.
   void end_epoch();
 
  private:
@@ -34,7 +34,7 @@ class FitProgress {
   std::int64_t epochs_;
   bool live_;
   bool open_ = false;  // the terminal's cursor is behind a live line
-  bool owed_ = false;  // the last step is not on it
+  bool owed_ = false;  // the live line does not show the last step
   std::string line_;
   Clock::time_point begun_ = Clock::now(), written_;
 };

@@ -21,12 +21,12 @@ bool is_variable(std::string_view name) {
          });
 }
 
-/// One line, of which `line` says where it stands.
+/// Parses one line; `line` names its place.
 class HostLine {
  public:
   HostLine(std::string text, std::string line) : words_(std::move(text)), line_(std::move(line)) {}
 
-  /// Nothing: the line says none.
+  /// Returns nothing for a line without a host.
   [[nodiscard]] std::vector<Host> read() {
     Host host;
     if (!(words_ >> host.name) || host.name.front() == '#') {

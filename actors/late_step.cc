@@ -11,7 +11,7 @@
 namespace stagecraft {
 namespace {
 
-/// The chain to tell: one that ends at the rank to blame (LS-1), the longest of these; else the
+/// Returns the chain for the message: the longest that ends at the rank to blame (LS-1), else the
 /// longest of all.
 std::vector<Rank> chain_to_tell(const WaitGraph& waits, const std::vector<UnfinishedRank>& ranks) {
   std::vector<std::vector<Rank>> chains;
@@ -34,7 +34,7 @@ std::vector<Rank> chain_to_tell(const WaitGraph& waits, const std::vector<Unfini
   return *std::ranges::max_element(chains, {}, weight);
 }
 
-/// What the rank at a chain's end is doing, to be said behind its name.
+/// Returns what the rank at a chain's end is doing, as a clause to follow its name.
 std::string end_text(const WaitGraph& waits, Rank end) {
   const UnfinishedRank* unfinished = waits.find(end);
   if (unfinished == nullptr) {
@@ -70,7 +70,7 @@ std::string chain_text(const WaitGraph& waits, const std::vector<Rank>& chain) {
                     : fmt::format("{}; {} {}", ways, peer_name(end), end_text(waits, end));
 }
 
-/// The ranks of whom the chain says nothing.
+/// Returns a text about the ranks that are not in the chain.
 std::string others_text(const std::vector<UnfinishedRank>& ranks, const std::vector<Rank>& chain) {
   std::vector<std::string> late, silent;
   for (const UnfinishedRank& u : ranks) {

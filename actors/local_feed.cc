@@ -23,7 +23,7 @@ constexpr int kAhead = 1;
 
 }  // namespace
 
-/// The rank's share of one batch after the other: as inputs, in the order of the feeds.
+/// Reads the rank's share of one batch after the other: as inputs, in the order of the feeds.
 class LocalFeed::Share final : public BatchSource {
  public:
   Share(const LocalFeed& feed, LocalBatch first) : feed_(feed), at_(std::move(first)) {
@@ -84,7 +84,7 @@ class LocalFeed::Share final : public BatchSource {
                            slice.order);
   }
 
-  /// The microbatch by itself; null where it is to be cut out of the whole batch.
+  /// Returns the microbatch by itself; null if it must be cut out of the whole batch.
   const LabeledBatch* part_with(Microbatch m) {
     if (const auto known = parts_.find(m); known != parts_.end()) {
       return &known->second;
@@ -106,7 +106,7 @@ class LocalFeed::Share final : public BatchSource {
     return &parts_.emplace(m, std::move(*part)).first->second;
   }
 
-  /// Of what this rank looks at. Keeps LF-1.
+  /// Checks the sides that this rank reads. Keeps LF-1.
   void check(const LabeledBatch& batch, int microbatches) const {
     if (inputs_) {
       check_batch(batch.inputs, feed_.inputs_, microbatches, "input");
@@ -117,7 +117,7 @@ class LocalFeed::Share final : public BatchSource {
   }
 
   const LocalFeed& feed_;
-  LocalBatch at_;  ///< the next
+  LocalBatch at_;  ///< the next batch
   bool inputs_ = false, labels_ = false;
   std::unique_ptr<StepSource> source_;
   // Of the batch that is being read.
@@ -151,9 +151,9 @@ at::Tensor LocalFeed::take(EdgeId edge, Microbatch microbatch) {
 
 void LocalFeed::read() {
   if (!ahead_ || next_ != batch_) {
-    ahead_.reset();  // first: it reads what follows
+    ahead_.reset();  // first: it reads from the share
     if (share_ == nullptr || !share_->is_of(batch_)) {
-      share_.reset();  // what it has in memory goes before there is more
+      share_.reset();  // free its memory before the next one takes some
       share_ = std::make_unique<Share>(*this, batch_);
     }
     share_->go_to(batch_.number);
@@ -166,7 +166,7 @@ void LocalFeed::read() {
     const process_end::Elsewhere waiting;
     share = ahead_->next();
   } catch (...) {
-    ahead_.reset();  // nothing is read behind what failed (PF-1)
+    ahead_.reset();  // read nothing after a failure (PF-1)
     throw;
   }
   for (std::size_t i = 0; i < feeds_.size(); ++i) {

@@ -1,13 +1,14 @@
-/// LocalFeed: what one rank reads of the batches of a source, in place of what the driver would
-/// send it (LocalBatch).
+/// LocalFeed: reads one rank's share of the batches of a source, so that the driver need not send
+/// it (LocalBatch).
 ///
-/// Made by the stage worker with its plan, used on its plan thread; sources are read on a thread of
-/// the feed's own, one batch ahead of the steps (Prefetch).
+/// Made by the stage worker with its plan, and used on its plan thread. A thread of the feed reads
+/// sources, one batch ahead of the steps (Prefetch).
 /// LF-1: a microbatch is cut as the driver cuts it, and checked by the same rules (split_batch.h);
-///       it gets the order of memory that the program was compiled with.
-/// LF-2: a rank reads of a batch what its list receives from the driver; one that receives nothing
-///       makes no source.
-/// LF-3: batches may come in any order and again; only the next of the same source is had at once.
+///       it gets the memory order with which the program was compiled.
+/// LF-2: a rank reads of a batch what its instruction list receives from the driver. A rank that
+///       receives nothing makes no source.
+/// LF-3: batches may come in any order and more than once; only the next one of the same source is
+///       ready at once.
 #pragma once
 
 #include <map>
@@ -32,12 +33,12 @@ class LocalFeed {
   LocalFeed(const LocalFeed&) = delete;
   LocalFeed& operator=(const LocalFeed&) = delete;
 
-  /// The next step trains on this one.
+  /// Sets the batch of the next step.
   void begin(const LocalBatch& batch);
 
-  /// What the list receives from the driver by that edge for that microbatch: once in a step. Reads
-  /// the rank's share of the batch first, where that has not been done.
-  /// Errors: with what was to be read, and where: UsageArgument for a source that is not known
+  /// Returns what the list receives from the driver by that edge for that microbatch, once in a
+  /// step. Reads the rank's share of the batch first, if that has not been done.
+  /// Errors: each says what was to be read, and where: UsageArgument for a source that is not known
   ///         here; those of the source; those of check_batch.
   [[nodiscard]] at::Tensor take(EdgeId edge, Microbatch microbatch);
 
@@ -52,8 +53,8 @@ class LocalFeed {
   LocalBatch batch_;                                             ///< of the step under way
   std::map<std::pair<EdgeId, Microbatch>, at::Tensor> tensors_;  ///< of it, not taken yet
   bool is_read_ = false;
-  std::unique_ptr<Share> share_;  ///< what is read
-  LocalBatch next_;               ///< that it comes to next
+  std::unique_ptr<Share> share_;  ///< reads the source
+  LocalBatch next_;               ///< the batch that it reads next
   std::optional<Prefetch> ahead_;
 };
 

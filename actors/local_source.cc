@@ -16,8 +16,8 @@
 namespace stagecraft {
 namespace {
 
-/// What this program has registered. The mutex guards the map: ranks that are threads look up while
-/// others do.
+/// The sources that this program has registered. The mutex guards the map: ranks that are threads
+/// look up sources at the same time.
 struct Registry {
   std::mutex mutex;
   std::map<std::string, SourceMaker> makers;

@@ -39,7 +39,7 @@ std::string LostWorkers::what_happened(Rank rank) const {
   return loss_text(rank, cause_of(rank));
 }
 
-/// "cluster.replace(Rank(1)), then trainer.load(file)"
+/// Returns "cluster.replace(Rank(1)), then trainer.load(file)".
 std::string LostWorkers::way_back(const std::vector<Rank>& lost) const {
   std::vector<std::string> calls;
   for (const Rank rank : lost) {
@@ -48,7 +48,7 @@ std::string LostWorkers::way_back(const std::vector<Rank>& lost) const {
   return fmt::format("{}, then {}", fmt::join(calls, ", "), stagecraft::way_back(mirrored_));
 }
 
-/// "; not done either: rank 3, 4", of those the chain does not name.
+/// Returns "; not done either: rank 3, 4", for the ranks that are not in the chain.
 std::string LostWorkers::others_text(const std::vector<UnfinishedRank>& unfinished,
                                      const std::vector<Rank>& chain) const {
   std::vector<std::string> late, silent;

@@ -1,18 +1,18 @@
-/// Messages: all that driver, stage workers and agents say to each other.
+/// Messages: all messages between driver, stage workers and agents.
 ///
 ///   crew    -> plan thread   LoadPlan                         answered by Ready
 ///   crew    -> plan thread   LoadVariant                      answered by VariantLoaded
-///   driver  -> plan thread   StepOrder                        StepReport comes back
+///   driver  -> plan thread   StepOrder                        answered by StepReport
 ///   crew    -> plan thread   SendState, TakeState             answered by StateListing, StateTaken
 ///   driver  -> agent         Abort, Status                    Status is answered by StatusReply
 ///   crew    -> agent         Status, EndWorker                answered by StatusReply, WorkerEnded
 ///   crew    -> driver        Submit
 ///   driver  -> itself        TimelineHere
 ///
-/// MS-1: a message is metadata only: numbers (losses among them), text and lists of them. No
-///       tensor, no pointer, no handle; tensors go over the Transport, a plan's under its edges,
-///       state and timelines under the tags of data_tags.h.
-/// MS-2: each message has one list of its fields, `visit_fields`: CAF writes and reads by it, and
+/// MS-1: a message is metadata only: numbers (also losses), text and lists of them. It holds no
+///       tensor, pointer or handle. Tensors go over the Transport: a plan's under its edges, state
+///       and timelines under the tags of data_tags.h.
+/// MS-2: each message has one list of its fields, `visit_fields`. CAF writes and reads by it, and
 ///       the test of MS-1 looks through it.
 /// MS-3: an answer carries its failure as a value; nothing throws across a message.
 #pragma once
@@ -30,12 +30,12 @@
 
 namespace stagecraft {
 
-/// Build what the plan needs and be ready for steps. A rank of another process gets its setup over
-/// the data plane.
+/// Asks a rank to build what the plan needs and to get ready for steps. A rank of another process
+/// gets its setup over the data plane.
 struct LoadPlan {
   Rank rank;
   PlanId plan;
-  std::int64_t patience_ms = 0;  ///< longest it may wait for its setup
+  std::int64_t patience_ms = 0;  ///< longest wait for its setup
 };
 
 struct Ready {
@@ -44,12 +44,12 @@ struct Ready {
   ErrorChain error;
 };
 
-/// Take on your stages as they are for another shape or evaluation. A rank of another process gets
-/// them over the data plane, under the tags of `request`.
+/// Asks a rank to take on its stages for another shape or evaluation. A rank of another process
+/// gets them over the data plane, under the tags of `request`.
 struct LoadVariant {
   Rank rank;
   Submission request;
-  std::int64_t patience_ms = 0;  ///< longest it may wait for them
+  std::int64_t patience_ms = 0;  ///< longest wait for them
 };
 
 struct VariantLoaded {
@@ -57,7 +57,7 @@ struct VariantLoaded {
   ErrorChain error;
 };
 
-/// Give up every epoch of the plan before this one.
+/// Asks a rank to give up every epoch of the plan before this one.
 struct Abort {
   PlanId plan;
   Epoch epoch;
@@ -66,7 +66,8 @@ struct Abort {
 
 struct Status {};
 
-/// Close your end of the data plane: the trainer is going. What is under way fails with `reason`.
+/// Asks an agent to close its end of the data plane, since the trainer ends. Work under way fails
+/// with `reason`.
 struct EndWorker {
   ErrorChain reason;
 };
@@ -77,46 +78,47 @@ struct WorkerEnded {
 
 struct StatusReply {
   Rank rank;
-  std::int32_t program = kTraining;  ///< in whose list `instruction` is
+  std::int32_t program = kTraining;  ///< the program of which `instruction` is a part
   std::int32_t instruction = -1;     ///< position in the rank's plan; -1 between steps
-  double seconds = 0.0;              ///< for so long
-  std::vector<Rank> waiting_for;     ///< whom it waits for; empty: for nobody
+  double seconds = 0.0;              ///< time in it so far
+  std::vector<Rank> waiting_for;     ///< ranks that it waits for
 };
 
-/// Say what state this rank keeps and, if asked to, send it to the driver under the tags of
-/// `request`.
+/// Asks a rank to list its state and, if `tensors` is set, to send it to the driver under the tags
+/// of `request`.
 struct SendState {
   Submission request;
   bool tensors = true;
-  /// Instead, send `to` the copy of the rank before this one after so many updates (mirror.h),
-  /// packed.
+  /// Asks instead to send `to` the copy of the state of the rank before this one after so many
+  /// updates (mirror.h), packed.
   std::int64_t kept = -1;
   Rank to = kDriver;
-  /// Instead, the gradients of the last update (TrainerOptions::keep_gradients), by the names of
-  /// their parameters.
+  /// Asks instead for the gradients of the last update (TrainerOptions::keep_gradients), by the
+  /// names of their parameters.
   bool gradients = false;
   Epoch epoch{};  ///< of a copy that goes to another rank
 };
 
-/// A rank's state: names, shapes and types in the order in which the tensors are sent.
+/// The state of a rank: names, shapes and types in the order in which the tensors are sent.
 struct StateListing {
   Rank rank;
   std::vector<std::string> names;
   std::vector<std::vector<std::int64_t>> shapes;
   std::vector<std::string> types;
-  /// The states of which it has copies, after so many updates: of itself, of the rank before it.
+  /// The update counts of the states of which it has copies: of itself, and of the rank before it.
   std::vector<std::int64_t> own, kept;
   ErrorChain error;
 };
 
-/// Replace the whole state by the tensors sent under the tags of `request`, or by none of them.
+/// Asks a rank to replace its whole state by the tensors sent under the tags of `request`, or by
+/// none.
 struct TakeState {
   Submission request;
   std::vector<std::string> names;  ///< as in the rank's StateListing, when the driver sends it
-  std::int64_t updates = 0;        ///< the state's
-  /// Its keeper sends a packed copy instead; or it is the rank itself: it has one.
+  std::int64_t updates = 0;        ///< of the state
+  /// The rank that sends a packed copy instead: its keeper, or the rank itself if it has the copy.
   Rank from = kDriver;
-  Epoch epoch{};  ///< of its copy
+  Epoch epoch{};  ///< of that copy
 };
 
 struct StateTaken {
@@ -124,12 +126,12 @@ struct StateTaken {
   ErrorChain error;
 };
 
-/// A step is in the ledger under this number.
+/// Tells the driver that a step is in the ledger under this number.
 struct Submit {
   Submission submission;
 };
 
-/// One of this step's timelines has arrived, or will not.
+/// Tells the driver that a timeline of this step has arrived, or will not arrive.
 struct TimelineHere {
   Submission submission;
 };
@@ -195,7 +197,8 @@ decltype(auto) visit_fields(TimelineHere& m, V&& v) {
   return v(m.submission);
 }
 
-/// Every message there is: registered from this list, and looked through by the test of MS-1.
+/// Lists every message type. CAF registers them from this list, and the test of MS-1 looks through
+/// it.
 using MessageTypes = std::tuple<LoadPlan,
                                 Ready,
                                 StepOrder,
@@ -214,7 +217,7 @@ using MessageTypes = std::tuple<LoadPlan,
                                 LoadVariant,
                                 VariantLoaded>;
 
-/// The name under which a message type is known to its peers: kept when the list above changes.
+/// The name under which a peer knows a message type. It stays when the list above changes.
 template <class Message>
 inline constexpr std::string_view kWireName{};
 template <>

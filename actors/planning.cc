@@ -24,7 +24,7 @@ void check_costs(const Program& program, const Costs& costs) {
   }
 }
 
-/// Samples of a step; where no input is split, each microbatch counts as one.
+/// Returns the samples of a step; if no input is split, each microbatch counts as one.
 int batch_of(const Program& program) {
   const std::vector<BatchSlice>& inputs = program.compiled().inputs;
   const auto split = std::ranges::find(inputs, false, &BatchSlice::replicated);

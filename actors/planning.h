@@ -1,6 +1,6 @@
-/// plan: cut, schedule and microbatches for a program on the workers that there are.
+/// plan: proposes cut, schedule and microbatches for a program on the given workers.
 ///
-///     sc::Program whole = sc::compile(model, options);                     // however it is cut
+///     sc::Program whole = sc::compile(model, options);                     // with any cut
 ///     sc::Profile found = sc::profile(whole, inputs, labels, {.microbatch_sizes = {2, 4, 8}});
 ///     sc::PlanProposal best = sc::plan(whole, found.costs, cluster).front();
 ///     options.cut = sc::planned_cut(found.costs, best);
@@ -8,7 +8,7 @@
 ///     sc::Program program = sc::compile(model, options);
 ///     sc::Trainer trainer(cluster, program, best.candidate.schedule, sc::AdamW{});
 ///
-/// Planners and their request: scheduler/planners/. Any thread.
+/// The planners and their request are in scheduler/planners/. Any thread.
 #pragma once
 
 #include <limits>
@@ -22,23 +22,23 @@
 namespace stagecraft {
 
 struct PlanningOptions {
-  int batch = 0;  ///< samples of a step; 0: those of the program's, whatever its microbatches
+  int batch = 0;  ///< samples of a step; 0: those of the program, for any of its microbatches
   double memory = std::numeric_limits<double>::infinity();  ///< bytes of every worker
   std::string planner = "auto";
-  /// Of the machine, where all workers are on one; 0: each has its own.
+  /// Processors of the machine, if all workers share one; 0: each worker has its own.
   int processors = 0;
 };
 
-/// Returns what the planner proposes for one worker per rank of the cluster, best first, each in
-/// microbatches of one of the sizes that the costs are of and that divide the batch; only what a
-/// Trainer can run: no replicas of single stages.
+/// Returns the planner's proposals for one worker per rank of the cluster, best first. Each uses
+/// microbatches of a size that the costs cover and that divides the batch. Only what a Trainer can
+/// run is proposed: no replicas of single stages.
 /// Errors: UsageArgument for costs of another model; those of propose().
 [[nodiscard]] std::vector<PlanProposal> plan(const Program& program,
                                              const Costs& costs,
                                              const Cluster& cluster,
                                              const PlanningOptions& options);
 
-/// Likewise for so many workers.
+/// Returns the proposals for this number of workers.
 [[nodiscard]] std::vector<PlanProposal> plan(const Program& program,
                                              const Costs& costs,
                                              int workers,

@@ -47,7 +47,7 @@ void Prefetch::read_all() {
   try {
     {
       const process_end::AtWork at_work;
-      set_own_thread_count(1);  // of what the workers compute with, it takes nothing
+      set_own_thread_count(1);  // takes no threads from those that compute
     }
     for (std::int64_t epoch = 0; epoch < epochs_;) {
       std::optional<LabeledBatch> batch;
@@ -67,7 +67,7 @@ void Prefetch::read_all() {
   changed_.notify_all();
 }
 
-/// Returns false when no more are wanted.
+/// Returns false if no more batches are wanted.
 bool Prefetch::put(std::optional<LabeledBatch> batch) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return stopped_ || loaded_.size() < ahead_; });

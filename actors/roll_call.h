@@ -1,9 +1,9 @@
-/// RollCall: what the agents of a trainer's ranks were asked, and what they said last.
+/// RollCall: which agents of a trainer's ranks were asked, and what each said last.
 ///
 /// Kept by the driver; no actor, no clock of its own. A rank owes an answer from the question on.
-/// RC-1: one question at a time per rank, so that a silent one collects none, and what it owes is
-///       as old as its silence.
-/// RC-2: what an agent says belongs to the step in which it was asked, or is dropped.
+/// RC-1: a rank has at most one open question. A silent rank collects no more of them, and its debt
+///       is as old as its silence.
+/// RC-2: an answer belongs to the step in which its question was asked, or is dropped.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ class RollCall {
 
   explicit RollCall(int ranks) : ranks_(static_cast<std::size_t>(ranks)) {}
 
-  /// Forgets what was said in the step before.
+  /// Forgets the answers of the step before.
   void begin_step(Submission submission) {
     if (anything_said_) {
       for (Entry& entry : ranks_) {
@@ -31,13 +31,14 @@ class RollCall {
     submission_ = submission;
   }
 
-  /// Whether the rank is to be asked now; false while it owes an answer.
+  /// Returns whether to ask the rank now; false while it owes an answer.
   [[nodiscard]] bool ask(Rank rank, Time now) {
     std::optional<Time>& owes_since = ranks_[rank.index()].owes_since;
     return !owes_since && (owes_since = now, true);
   }
 
-  /// Asked in the step of this submission; nothing where the rank cannot answer any more.
+  /// Records the answer to a question of this submission's step; nothing if the rank can no longer
+  /// answer.
   void said(Rank rank, Submission submission, std::optional<StatusReply> status) {
     Entry& entry = ranks_[rank.index()];
     entry.owes_since.reset();

@@ -17,7 +17,7 @@ class Sha256 {
 
   void add(std::span<const char> bytes);
 
-  /// Once, after everything was added.
+  /// Call it once, after everything was added.
   [[nodiscard]] Digest finish();
 
  private:

@@ -41,7 +41,7 @@ std::string_view text_of(const at::Tensor& bytes) {
           static_cast<std::size_t>(bytes.nbytes())};
 }
 
-/// The bytes that the driver sends, and the tensors that they speak of.
+/// Receives the bytes from the driver, and the tensors to which they refer.
 template <class TagOf>
 std::pair<at::Tensor, std::vector<at::Tensor>> received(const WorkerDesk& desk,
                                                         const TagOf& tag_of,
@@ -62,7 +62,7 @@ bool is_of_optimizer(const std::string& name) {
   return !name.starts_with(kWeight) && !name.starts_with(kBuffer);
 }
 
-/// The plan thread's actor state: made on its own thread, destroyed there (W-1).
+/// Holds the state of the plan thread's actor: made and destroyed on its own thread (W-1).
 struct PlanThread {
   static inline const char* name = "plan thread";
   std::unique_ptr<StageWorker> worker;
@@ -102,12 +102,12 @@ StatusReply status_of(const WorkerDesk& desk) {
 
 AgentActor::behavior_type agent(AgentActor::pointer, const std::shared_ptr<WorkerDesk>& desk) {
   return {[desk](const Abort& m) {
-            const process_end::AtWork at_work;  // tensors of the epoch are dropped
+            const process_end::AtWork at_work;  // drops tensors of the epoch
             desk->transport->advance(m.plan, m.epoch, to_error(m.reason));
           },
           [desk](const Status&) { return status_of(*desk); },
           [desk](const EndWorker& m) {
-            const process_end::AtWork at_work;  // tensors that wait are dropped
+            const process_end::AtWork at_work;  // drops tensors that wait
             desk->transport->close(to_error(m.reason));
             return WorkerEnded{.rank = desk->rank};
           }};
@@ -178,7 +178,7 @@ StepReport StageWorker::run(const StepOrder& m) {
   });
 }
 
-/// A step whose timeline is lost is done all the same: weights may have changed.
+/// Does not fail if the timeline is lost: the step is done, weights may have changed.
 std::int64_t StageWorker::send_timeline(const StepOrder& m) {
   try {
     const std::vector<InstructionTime> timeline = executor_->take_timeline();
@@ -196,7 +196,7 @@ std::int64_t StageWorker::send_timeline(const StepOrder& m) {
 StateListing StageWorker::send_state(const SendState& m) {
   return answer(StateListing{}, [&](StateListing& listing) {
     if ((m.tensors && m.kept < 0) || phase_ == Phase::Idle) {
-      check_phase("SendState");  // names, shapes and copies are good however badly a step failed
+      check_phase("SendState");  // names, shapes and copies are valid even after a failed step
     }
     if (m.kept >= 0) {
       desk_->transport->send(m.to, state_tag(plan_, m.request, 0, m.epoch), mirror().kept(m.kept));
@@ -215,7 +215,7 @@ StateListing StageWorker::send_state(const SendState& m) {
       listing.shapes.push_back(state[i].tensor.sizes().vec());
       listing.types.emplace_back(c10::toString(state[i].tensor.scalar_type()));
       if (m.tensors) {
-        // A copy: the next step writes to the living one.
+        // Send a copy: the next step writes to the living tensor.
         at::Tensor copy = state[i].tensor.detach().clone(at::MemoryFormat::Contiguous);
         desk_->transport->send(kDriver, state_tag(plan_, m.request, i), std::move(copy));
       }
@@ -250,7 +250,7 @@ void StageWorker::take_named_state(const TakeState& m) const {
   }
 }
 
-/// The rank's own, or its keeper's.
+/// Returns the rank's own copy, or receives its keeper's.
 at::Tensor StageWorker::packed_copy(const TakeState& m) const {
   return m.from == desk_->rank ? mirror().own(m.updates)
                                : receive_now(*desk_,
@@ -268,7 +268,8 @@ Mirror& StageWorker::mirror() const {
   return *executor_->mirror();
 }
 
-/// This rank's tensors of these names, which are all of them, but for what W-3 lets be left out.
+/// Returns this rank's tensors of these names. They must be all tensors, except those that W-3
+/// allows to leave out.
 std::vector<StateTensor> StageWorker::named_state(const std::vector<std::string>& names) const {
   std::vector<StateTensor> named;
   bool complete = true;
@@ -286,7 +287,7 @@ std::vector<StateTensor> StageWorker::named_state(const std::vector<std::string>
   return named;
 }
 
-/// Everything is here and fits before anything is written (keeps W-3).
+/// Receives and checks everything before anything is written (keeps W-3).
 std::vector<at::Tensor> StageWorker::receive_state(const std::vector<StateTensor>& state,
                                                    const TakeState& m) const {
   std::vector<at::Tensor> taken;

@@ -1,20 +1,21 @@
-/// Stage worker: what stands behind one rank. Two actors share a desk:
+/// Stage worker: the two actors behind one rank. They share a desk:
 ///
-///   plan thread   detached, with a thread of its own; owns the executor, inside it for whole steps
-///   agent         scheduled; takes Abort, Status and EndWorker meanwhile
+///   plan thread   detached, with a thread of its own; owns the executor, runs whole steps in it
+///   agent         scheduled; handles Abort, Status and EndWorker meanwhile
 ///
 ///   Idle --LoadPlan--> Loaded --TakeState--> Ready
 ///   Ready --StepOrder, SendState, TakeState--> Ready   failed or not
-///   LoadVariant changes nothing of that, once there is a plan
 ///   Ready --WorkerLost: weights are undefined until replaced--> Failed --TakeState--> Ready
+///   LoadVariant changes no phase, once there is a plan
 ///
 /// Made by a launcher (actors/launch/launcher.h), in the process in which the rank runs.
 /// W-1: the executor is made, used and given up on the plan thread.
 /// W-2: `answer` is the one place where an exception becomes an error value.
-/// W-3: TakeState replaces the whole state or, failing, nothing. The first may leave out the
-///      optimizer's, which is as before the first step in a rank that has just been loaded.
-/// W-4: both are at work (base/process_end.h) while they may touch tensors: in messages that make,
-///      move or drop some, and where the plan thread gives up what it holds.
+/// W-3: TakeState replaces the whole state or, if it fails, nothing. The first one may leave out
+///      the optimizer's state: in a rank that was just loaded, that is the one before the first
+///      step.
+/// W-4: both actors are marked busy (base/process_end.h) while they may touch tensors: in messages
+///      that make, move or drop tensors, and where the plan thread gives up what it holds.
 #pragma once
 
 #include <chrono>
@@ -32,27 +33,27 @@
 
 namespace stagecraft {
 
-/// What both actors of a rank may touch; everything in it may be used by any thread.
+/// Holds what both actors of a rank share. Any thread may use any part of it.
 struct WorkerDesk {
   Rank rank;
   std::shared_ptr<Transport> transport;
   const std::shared_ptr<Progress> progress = std::make_shared<Progress>();
 };
 
-/// Where a rank's setup comes from, called once for each LoadPlan on the plan thread: in one
-/// process it was handed over, to another one it travels (received_setup).
+/// Returns a rank's setup; called once for each LoadPlan on the plan thread. Within one process the
+/// setup was handed over; to another process it travels (received_setup).
 using SetupSource = std::function<RankSetup(const WorkerDesk&, const LoadPlan&)>;
 
-/// Likewise for each LoadVariant.
+/// Does the same for each LoadVariant.
 using VariantSource = std::function<RankVariant(const WorkerDesk&, const LoadVariant&, PlanId)>;
 
-/// A rank's stages for another shape, in another process than the driver's.
+/// Receives a rank's stages for another shape, in a process other than the driver's.
 /// Errors: WireFormat; PlanInvalid; ClusterTimeout after the message's patience.
 [[nodiscard]] RankVariant received_variant(const WorkerDesk& desk,
                                            const LoadVariant& m,
                                            PlanId plan);
 
-/// What the plan thread does with each message, without the actor around it.
+/// Handles each message of the plan thread, without the actor around it.
 class StageWorker {
  public:
   StageWorker(std::shared_ptr<WorkerDesk> desk,
@@ -74,7 +75,7 @@ class StageWorker {
   template <class Reply, class Work>
   Reply answer(Reply reply, Work&& work);
   void check_phase(const char* message) const;
-  /// Returns how many rows are on their way.
+  /// Returns the number of rows that it sends.
   std::int64_t send_timeline(const StepOrder& m);
   void take_named_state(const TakeState& m) const;
   [[nodiscard]] at::Tensor packed_copy(const TakeState& m) const;
@@ -86,29 +87,29 @@ class StageWorker {
   const std::shared_ptr<WorkerDesk> desk_;
   const SetupSource source_;
   const VariantSource variants_;
-  PlanId plan_;  ///< of the last LoadPlan, as is the next
+  PlanId plan_;  ///< of the last LoadPlan; so is the deadline
   std::chrono::milliseconds state_deadline_{0};
   std::unique_ptr<StageExecutor> executor_;
-  std::unique_ptr<LocalFeed> feed_;  ///< of its plan
+  std::unique_ptr<LocalFeed> feed_;  ///< of the same plan
   Phase phase_ = Phase::Idle;
 };
 
-/// Errors: DeviceOutOfMemory when no thread can be started for it.
+/// Errors: DeviceOutOfMemory if no thread can be started for it.
 [[nodiscard]] PlanActor spawn_plan_thread(ActorHost& host,
                                           std::shared_ptr<WorkerDesk> desk,
                                           SetupSource source,
                                           VariantSource variants = received_variant);
 [[nodiscard]] AgentActor spawn_agent(ActorHost& host, std::shared_ptr<WorkerDesk> desk);
 
-/// For messages.
+/// Returns the agent's name for messages.
 [[nodiscard]] std::string agent_name(Rank rank);
 
-/// The setup of a rank of another process than the driver's: waits for it on the data plane.
+/// Waits on the data plane for the setup of a rank of another process than the driver's.
 /// Errors: WireFormat; ClusterTimeout after the message's patience.
 [[nodiscard]] RankSetup received_setup(const WorkerDesk& desk, const LoadPlan& m);
 
-/// Asks agents, from a thread that is no actor, what their ranks are doing. In their order; nothing
-/// for one that is gone or silent for longer than `limit`.
+/// Asks agents, from a thread that is no actor, what their ranks are doing. Returns the answers in
+/// the agents' order; nothing for an agent that is gone, or silent for longer than `limit`.
 [[nodiscard]] std::vector<std::optional<StatusReply>> ask_status(
     ActorHost& host, const std::vector<AgentActor>& agents, std::chrono::milliseconds limit);
 

@@ -28,7 +28,7 @@ StepResult StepFuture::get() const {
   try {
     return result().get();
   } catch (const Error&) {
-    process_end::admit();  // the end of the process may be all that is wrong with the step
+    process_end::admit();  // parks here if the process ends: that may be the only cause
     throw;
   }
 }

@@ -1,7 +1,7 @@
-/// StepFuture: the handle of one step. Made by Trainer::step, copied and dropped as one likes, on
-/// any thread.
+/// StepFuture: the handle of one step. Made by Trainer::step; may be copied and dropped on any
+/// thread.
 ///
-/// SF-1: it completes exactly once: with a result, an error, or cancelled when the trainer goes
+/// SF-1: it completes exactly once: with a result, with an error, or cancelled if the trainer ends
 ///       first. A result stays readable after that.
 #pragma once
 
@@ -19,15 +19,15 @@ class StepFuture {
 
   [[nodiscard]] bool valid() const { return result_.valid(); }
 
-  // Errors of all that follow: UsageArgument for a handle that names no step, and in a child of
+  // Errors of all functions below: UsageArgument for a handle that names no step, and in a child of
   // fork().
 
-  /// True once the step is over, one way or another.
+  /// Returns true once the step has ended in any way.
   [[nodiscard]] bool ready() const;
   [[nodiscard]] bool wait_until(Deadline deadline) const;
 
-  /// Waits for the step and returns what came of it, as often as it is asked.
-  /// Errors: the step's, with rank, stage, microbatch and task where known; Cancelled.
+  /// Waits for the step and returns its result. May be called again.
+  /// Errors: the step's, with rank, stage, microbatch and task if known; Cancelled.
   [[nodiscard]] StepResult get() const;
 
  private:

@@ -1,5 +1,5 @@
-/// StepLedger: the steps a trainer has asked for, their inputs until they start, and what became of
-/// them.
+/// StepLedger: the steps that a trainer has asked for, their inputs until they start, and their
+/// outcomes.
 ///
 /// Shared by the trainer, whose thread enters steps and waits, and the driver actor, which starts
 /// and ends them. The mutex guards everything; futures complete and tensors are destroyed outside
@@ -7,7 +7,7 @@
 ///
 /// SL-1: every step entered completes exactly once: with a result, an error, or cancelled by
 ///       close().
-/// SL-2: inputs are tensors and therefore are here, not in the message that announces the step.
+/// SL-2: inputs are here and not in the message that announces the step, since they are tensors.
 /// SL-3: `committed` and `lost` change before the step that changes them completes.
 #pragma once
 
@@ -33,18 +33,18 @@ namespace stagecraft {
 
 struct StepInput {
   std::int32_t program = kTraining;
-  std::shared_ptr<const Plan> plan;                     ///< its, by which the step runs
+  std::shared_ptr<const Plan> plan;                     ///< the plan by which the step runs
   std::uint64_t seed = 0;                               ///< StepOrder::seed
   std::vector<std::vector<at::Tensor>> inputs, labels;  ///< per microbatch
-  LocalBatch local;                                     ///< in their place, where it has a source
-  PartRuns parts;                                       ///< what these are
-  std::optional<double> learning_rate;                  ///< none: what the options say
-  // Of training: a batch of which update, counted from 0 each.
+  LocalBatch local;                                     ///< replaces them if it has a source
+  PartRuns parts;                                       ///< the parts of the batch
+  std::optional<double> learning_rate;                  ///< none: as the options say
+  // For training: which update this batch belongs to, and which of its batches it is, both from 0.
   std::int64_t update = 0;
   std::int32_t batch = 0;
-  bool updates = true;  ///< it is the update's last one
-  /// Where the driver puts what arrives of the plan's results, in their order, before it orders the
-  /// step; null where the plan has none.
+  bool updates = true;  ///< it is the last batch of the update
+  /// Futures of the plan's results, in their order. The driver puts them here before it orders the
+  /// step. Null if the plan has none.
   std::shared_ptr<std::vector<Future<at::Tensor>>> results;
 };
 
@@ -56,38 +56,38 @@ struct EnteredStep {
 class StepLedger {
  public:
   /// Enters a step. Waits first while `most` steps are under way.
-  /// Errors: ClusterClosed after close(); what it broke down with.
+  /// Errors: ClusterClosed after close(); the error of break_down().
   [[nodiscard]] EnteredStep enter(StepInput input, int most);
 
-  /// A number for a transfer of state, taken from the same count as submissions.
+  /// Returns a number for a transfer of state, from the same count as submissions.
   [[nodiscard]] Submission next_request();
 
-  /// Hands the inputs over to whoever starts the step; nothing when the step is no longer wanted.
+  /// Hands the inputs over to start the step; nothing if the step is no longer wanted.
   [[nodiscard]] std::optional<StepInput> start(Submission submission);
 
-  /// A step that ended without an error; `committed` counts it as an update.
+  /// Completes a step that ended without an error; `committed` counts it as an update.
   void complete(Submission submission, StepResult result, bool committed);
   void fail(Submission submission, const Error& error);
 
-  /// From now on weights are undefined, for this reason; ends with resume().
+  /// Marks the weights as undefined, for this reason, until resume().
   void lose(const Error& why);
   [[nodiscard]] std::optional<Error> lost() const;
-  /// Weights are those after `committed` updates.
+  /// Marks the weights as those after `committed` updates.
   void resume(std::int64_t committed);
 
-  /// Updates made so far.
+  /// Returns the updates made so far.
   [[nodiscard]] std::int64_t committed() const;
 
-  /// Waits until no step is under way. Each ends by its deadline, so this does too.
+  /// Waits until no step is under way. Each step ends by its deadline, so drain() ends too.
   void drain();
 
-  /// Cancels every step under way; later ones are refused.
+  /// Cancels every step under way, and refuses later ones.
   void close();
 
-  /// Whoever ran the steps under way has gone; another may run later ones.
+  /// Fails the steps under way, since their driver has gone. Another driver may run later ones.
   void fail_under_way(const Error& why);
 
-  /// Nobody runs steps any more: those under way and later ones fail with `why`.
+  /// Fails all steps under way and all later ones with `why`, since no driver runs steps any more.
   void break_down(const Error& why);
 
  private:
@@ -105,7 +105,7 @@ class StepLedger {
   std::int64_t numbers_ = 0;
   std::int64_t committed_ = 0;
   std::optional<Error> lost_;
-  std::optional<Error> closed_;  ///< what steps are refused with
+  std::optional<Error> closed_;  ///< the error of refused steps
 };
 
 }  // namespace stagecraft

@@ -1,4 +1,4 @@
-/// step_metrics: what a step says of itself, as the numbers of a MetricsWriter.
+/// step_metrics: the result of a step as the numbers of a MetricsWriter.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace stagecraft {
 
-/// loss, seconds, gradient_norm, learning_rate, bubble (a share), peak_bytes (of the rank that held
-/// most).
+/// Returns loss, seconds, gradient_norm, learning_rate, bubble (a share), and peak_bytes (of the
+/// rank that held most).
 [[nodiscard]] inline Metrics metrics_of(const StepResult& step) {
   std::int64_t peak = 0;
   for (const RankTimes& rank : step.ranks) {

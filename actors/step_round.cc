@@ -15,19 +15,20 @@ bool same_everywhere(Errc code) {
   return code == Errc::NonFinite;
 }
 
-/// A gradient that is not finite is found by the vote, which all ranks have entered by then: each
-/// comes to know it, and some can say more of it than others. A loss is found before it.
+/// Returns whether all ranks learn of the error. The vote, which all ranks have entered, finds a
+/// gradient that is not finite: each rank learns of it, and some can say more than others. A loss
+/// that is not finite is found before the vote.
 bool is_found_by_all(const Error& error) {
   return same_everywhere(error.code()) && !error.context().microbatch;
 }
 
-/// Of two errors the one that says more is the primary: 2 for a cause, less for what follows from
-/// one.
+/// Weighs errors: the one with the highest weight is the primary. 2 for a cause, less for a
+/// consequence.
 int weight(Errc code) {
   return code == Errc::WorkerAborted ? 0 : family(code) == ErrorFamily::Transport ? 1 : 2;
 }
 
-/// Reports of one thing: one that says in which stage first.
+/// Orders reports of one error: those that name the stage come first.
 std::pair<bool, Rank> order_of_reports(Rank reporter, const Error& error) {
   return {!error.context().stage.has_value(), reporter};
 }
@@ -90,7 +91,7 @@ void StepRound::note(Rank rank, const Error& error) {
   if (error.code() == Errc::WorkerLost && !lost_) {
     lost_ = error;
   }
-  needs_abort_ = needs_abort_ || !is_found_by_all(error);  // else others may wait for this rank
+  needs_abort_ = needs_abort_ || !is_found_by_all(error);  // or others may wait for this rank
   const bool better =
       !primary_ || weight(error.code()) > weight(primary_->code()) ||
       (primary_rank_ && same_everywhere(error.code()) && same_everywhere(primary_->code()) &&

@@ -1,14 +1,15 @@
-/// StepRound: one step as the driver sees it: who has answered, and what the answers amount to.
+/// StepRound: one step as the driver sees it: which ranks have answered, and what the answers mean.
 ///
 /// Made by the driver for each step; no actor, no clock. Answers may come twice, late, or for
 /// another step.
 ///
 /// SR-1: a rank's first answer counts, every other is dropped.
-/// SR-2: the primary error is the first that is not itself a consequence: of an abort, or, where
-///       there is another, of a connection that went with its peer. What is not finite all ranks
-///       report: of these it is a report that says in which stage, from a rank that has it, and of
-///       several the lowest rank's.
-/// SR-3: ranks agree on `committed`, or nobody knows what the weights are: the round is lost.
+/// SR-2: the primary error is the first that is not a consequence. Consequences are an abort and,
+///       if there is another error, a connection that went with its peer. All ranks report a value
+///       that is not finite: of these reports, the primary one says in which stage and comes from a
+///       rank that has it; of several, from the lowest rank.
+/// SR-3: ranks agree on `committed`; otherwise the state of the weights is unknown and the round is
+///       lost.
 #pragma once
 
 #include <optional>
@@ -22,7 +23,8 @@ namespace stagecraft {
 
 class StepRound {
  public:
-  /// `mirrored`: neighbours keep copies of states, for messages. `parts`, `updates`: the order's.
+  /// `mirrored`: neighbors keep copies of states, for messages. `parts`, `updates`: those of the
+  /// order.
   StepRound(Submission submission,
             Step step,
             bool training,
@@ -34,33 +36,35 @@ class StepRound {
   [[nodiscard]] Submission submission() const { return submission_; }
   [[nodiscard]] Step step() const { return step_; }
   [[nodiscard]] bool training() const { return training_; }
-  /// It is to change weights.
+  /// Returns whether the step changes weights.
   [[nodiscard]] bool updates() const { return training_ && updates_; }
 
   void answered(StepReport done);
-  /// The rank has ended or stays silent: what it did to its weights is unknown.
+  /// Records that the rank has ended or stays silent: what it did to its weights is unknown.
   void gave_up(Rank rank, const Error& why);
 
   [[nodiscard]] bool complete() const { return missing_ == 0; }
   [[nodiscard]] std::vector<Rank> silent() const;
 
-  /// True once some rank failed in a way that leaves others waiting for it.
+  /// Returns true once a rank failed in a way that leaves others waiting for it.
   [[nodiscard]] bool needs_abort() const { return needs_abort_; }
-  /// All that is known to have failed are transfers: the peer of one may be gone.
+  /// Returns whether all known failures are transfers: the peer of one may be gone.
   [[nodiscard]] bool lacks_a_cause() const;
-  /// A rank gave up: nothing that the others answer can save the step.
+  /// Returns whether a rank gave up: no answer of the others can save the step.
   [[nodiscard]] bool hopeless() const { return hopeless_; }
 
-  /// Blames the round, when nobody is to blame yet: a deadline passed.
+  /// Blames the round, unless there is a primary error: a deadline passed.
   void blame(const Error& why);
   [[nodiscard]] const std::optional<Error>& primary() const { return primary_; }
 
-  /// Why the weights are undefined, or nothing. Requires: complete().
+  /// Returns why the weights are undefined, or nothing. Requires: complete().
   [[nodiscard]] std::optional<Error> lost() const;
-  /// Every rank has done its part without an error, be it after a deadline. Requires: complete().
+  /// Returns whether every rank did its part without an error, even after a deadline. Requires:
+  /// complete().
   [[nodiscard]] bool succeeded() const;
 
-  /// What came of it, with what is not in the reports: timelines by rank, and how long it took.
+  /// Returns the step's result. The arguments are not in the reports: timelines by rank, and the
+  /// duration.
   /// Requires: succeeded().
   [[nodiscard]] StepResult result(std::vector<std::vector<InstructionTime>> timelines,
                                   double seconds) const;

@@ -1,8 +1,8 @@
-/// StepTimelines: the timelines that come to the driver for one step, over the data plane beside
-/// the reports that announce them.
+/// StepTimelines: the timelines of one step that come to the driver over the data plane, beside the
+/// reports that announce them.
 ///
-/// Made by the driver for each step; no actor, no clock. A rank announces one at most, and that of
-/// a rank that has ended may never come.
+/// Made by the driver for each step; no actor, no clock. A rank announces at most one timeline. The
+/// timeline of a rank that has ended may never come.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,13 @@ class StepTimelines {
  public:
   explicit StepTimelines(int ranks) : expected_(static_cast<std::size_t>(ranks)) {}
 
-  /// One of `rows` instructions is on its way from a rank.
+  /// Announces a timeline of `rows` instructions from a rank.
   void expect(Rank rank, std::int64_t rows, Future<at::Tensor> arrival);
-  /// The ranks whose timelines are not here yet.
+  /// Returns the ranks whose timelines are not here yet.
   [[nodiscard]] std::vector<Rank> missing() const;
 
-  /// By rank, in the driver's clock; empty where there is none, or it did not come in time.
+  /// Returns the timelines by rank, in the driver's clock. A rank has an empty one if it sent none,
+  /// or if it did not come in time.
   [[nodiscard]] std::vector<std::vector<InstructionTime>> arrived(
       const std::vector<std::int64_t>& clock_offsets) const;
 

@@ -43,7 +43,7 @@ std::vector<InstructionTime> unpack_timeline(const at::Tensor& tensor,
   for (InstructionTime& time : timeline) {
     time.start += clock_offset;
     time.end += clock_offset;
-    time.arrived += time.arrived == 0 ? 0 : clock_offset;  // 0: it received nothing
+    time.arrived += time.arrived == 0 ? 0 : clock_offset;  // 0: no receive
   }
   return timeline;
 }

@@ -11,7 +11,7 @@
 namespace stagecraft {
 namespace {
 
-// Who brings new metrics with every evaluation has the one that was used longest ago forgotten.
+// A program with new metrics in every evaluation drops the one that was used longest ago.
 constexpr std::size_t kMostPrograms = 9;
 
 }  // namespace

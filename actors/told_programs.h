@@ -1,7 +1,8 @@
-/// ToldPrograms: which programs and shapes the ranks of a trainer know, beyond their setups.
+/// ToldPrograms: which programs and shapes the ranks of a trainer know, beyond those of their
+/// setups.
 ///
 /// Held by a Trainer, on its caller's thread.
-/// KP-1: a step is ordered of ranks that know its program and all its shapes.
+/// KP-1: ranks get the order of a step only if they know its program and all its shapes.
 #pragma once
 
 #include <cstdint>
@@ -24,21 +25,21 @@ class ToldPrograms {
     std::int32_t number = 0;  ///< StepOrder::program
     Program program;
     std::shared_ptr<const Plan> plan;
-    std::set<int> shapes;  ///< numbers of its variants
+    std::set<int> shapes;  ///< the numbers of its variants
   };
 
-  /// `training`: what the ranks have from their setups, laid out by `layout`.
+  /// `training`: the program of the ranks' setups, laid out by `layout`.
   ToldPrograms(Program training,
                std::shared_ptr<const Plan> plan,
                Schedule schedule,
                Layout layout);
 
-  /// The program that trains, or an evaluation, which the ranks of `crew` are told of where it is
-  /// new, with the shapes of these parts.
+  /// Returns the entry of the training program or of an evaluation. Tells the ranks of `crew` a
+  /// program that is new, and the shapes of these parts that are new.
   /// Errors: PlanInvalid, CompileShape; those of a rank that cannot take it on.
   [[nodiscard]] const Told& told(Crew& crew, const Program& program, const Parts& parts);
 
-  /// The plan of an order. Requires: it was told.
+  /// Returns the plan of an order. Requires: the ranks were told of it.
   [[nodiscard]] const Plan& plan(std::int32_t number) const;
 
   [[nodiscard]] const Layout& layout() const { return layout_; }
@@ -48,7 +49,7 @@ class ToldPrograms {
 
   const Schedule schedule_;
   const Layout layout_;
-  std::deque<Told> programs_;  ///< the one that trains first; the others in the order of their use
+  std::deque<Told> programs_;  ///< the training program, then the others in order of first use
 };
 
 }  // namespace stagecraft

@@ -57,8 +57,9 @@ void check_mirror(const TrainerOptions& options, const Layout& layout) {
   }
 }
 
-/// What a trainer does on its caller's thread is copying: without gradients, and without a pool of
-/// threads that would outlive it (compiler/thread_count.h). The end of the process waits for it.
+/// Sets up the caller's thread, on which a trainer copies tensors: without gradients, and without a
+/// thread pool that would outlive it (compiler/thread_count.h). The end of the process waits for
+/// it.
 struct OnCallersThread {
   process_end::AtWork at_work;
   at::NoGradGuard no_grad;
@@ -69,7 +70,7 @@ struct OnCallersThread {
 
 struct Trainer::Impl {
   HomeProcess home;
-  std::atomic<bool> armed{false};  ///< whether process_end knows it as made
+  std::atomic<bool> armed{false};  ///< process_end was told of the trainer
   Program program;                 ///< laid out for the schedule's replicas
   std::shared_ptr<Evaluations> evaluations;
   TrainerOptions options;
@@ -80,14 +81,14 @@ struct Trainer::Impl {
   const Cluster cluster;
   std::unique_ptr<Crew> crew;
   std::optional<ToldPrograms> programs;
-  std::optional<double> rate;       ///< what set_learning_rate said
+  std::optional<double> rate;       ///< set by set_learning_rate
   std::int64_t replaced_at = 0;     ///< updates when the state was last replaced
-  std::vector<StateTensor> unused;  ///< parameters and buffers that no stage has: they live here
+  std::vector<StateTensor> unused;  ///< parameters and buffers that no stage has
 
-  /// The update that the next batch belongs to.
+  /// The update of the next batch.
   struct {
     std::int64_t number = 0;
-    std::int32_t batches = 0;  ///< that it has already
+    std::int32_t batches = 0;  ///< the batches that it has
     std::int64_t first_samples = 1;
   } update;
 
@@ -125,7 +126,8 @@ struct Trainer::Impl {
         .program = program.shared(), .train = train, .optimizer = optimizer, .options = options};
   }
 
-  /// Helpers of LibTorch's pools spin while they wait, as long as there is a processor for each.
+  /// Helper threads of LibTorch's pools spin while they wait only if each has a processor. If not,
+  /// they must be woken up.
   void warn_of_too_many_threads() const {
     const auto threads = train->ranks.size() * static_cast<std::size_t>(options.threads_per_worker);
     const auto processors = static_cast<std::size_t>(std::thread::hardware_concurrency());
@@ -166,10 +168,10 @@ struct Trainer::Impl {
     keep(kBuffer, compiled.graph.buffers, buffers);
   }
 
-  /// Takes the tensors out of `split`, the parts of a batch, as they cross to a rank. `scale`: of
-  /// what they weigh.
+  /// Takes the tensors out of `split`, the parts of a batch, in the form in which they cross to a
+  /// rank. `scale`: of their weights.
   StepInput input_of(const ToldPrograms::Told& told, Parts& split, double scale = 1.0) const {
-    PartRuns runs = runs_of(split, scale);  // first: it counts them
+    PartRuns runs = runs_of(split, scale);  // first: it counts the tensors
     for (std::vector<std::vector<at::Tensor>>* side : {&split.inputs, &split.labels}) {
       for (std::vector<at::Tensor>& part : *side) {
         for (at::Tensor& tensor : part) {
@@ -191,7 +193,7 @@ struct Trainer::Impl {
     return entered;
   }
 
-  /// `updates`: it is the last batch of its update.
+  /// `updates`: this is the last batch of its update.
   StepFuture train_on(const Batch& inputs, const Batch& labels, bool updates) {
     const OnCallersThread scope;
     return train_on(parts_of(program, inputs, labels), {}, updates);
@@ -209,7 +211,7 @@ struct Trainer::Impl {
     return train_on(parts_as_compiled(program), batch, updates);
   }
 
-  /// `parts` has tensors, or they are read from `local`.
+  /// Trains on the tensors of `parts`, or reads them from `local`.
   StepFuture train_on(Parts parts, const LocalBatch& local, bool updates) {
     const ToldPrograms::Told& told = programs->told(*crew, program, parts);
     if (update.batches == 0) {
@@ -320,7 +322,7 @@ struct Trainer::Impl {
     return all;
   }
 
-  /// Adds what came of a batch, times its samples.
+  /// Adds the result of a batch, times its samples.
   void add(const UnderWay& batch, Evaluation& all) {
     const StepResult result = batch.step.get();
     const OnCallersThread scope;
@@ -335,7 +337,7 @@ struct Trainer::Impl {
     }
   }
 
-  /// Errors: WorkerLost when nobody can say what the weights are.
+  /// Errors: WorkerLost if the state of the weights is unknown.
   void require_weights() {
     ledger->drain();
     if (const auto lost = ledger->lost()) {
@@ -364,7 +366,7 @@ struct Trainer::Impl {
     return by_name;
   }
 
-  /// The whole state under its names; a buffer that two stages have is taken from the first.
+  /// Returns the whole state by name; a buffer of two stages comes from the first one.
   std::vector<StateTensor> read_state() {
     require_weights();
     std::vector<StateTensor> all;
@@ -392,20 +394,20 @@ struct Trainer::Impl {
             .processors = processors()};
   }
 
-  /// As Checkpoint has them.
+  /// Returns the processors as Checkpoint has them.
   [[nodiscard]] std::vector<std::string> processors() const {
     const std::vector<WorkerPlace> workers = cluster.workers();
     std::set<std::string> all;
     for (const RankPlan& rank : train->ranks) {
       const ProcessorFacts& processor = workers[rank.rank.index()].processor;
-      if (!processor.capability.empty()) {  // else nobody stands there now
+      if (!processor.capability.empty()) {  // empty: the rank has no worker now
         all.insert(choice_text(processor));
       }
     }
     return {all.begin(), all.end()};
   }
 
-  /// The whole state as read_state has it, by its names there.
+  /// Returns the state of read_state as a map by name.
   std::map<std::string, at::Tensor> state_by_name() {
     std::map<std::string, at::Tensor> by_name;
     for (auto& [name, tensor] : read_state()) {
@@ -414,7 +416,8 @@ struct Trainer::Impl {
     return by_name;
   }
 
-  /// Its weights and buffers as the module names them; one tensor for all names of a tie.
+  /// Returns the weights and buffers of the state under the module's names; one tensor for all
+  /// names of a tie.
   [[nodiscard]] ModuleState named_by_module(
       const std::map<std::string, at::Tensor>& by_name) const {
     ModuleState state;
@@ -431,7 +434,7 @@ struct Trainer::Impl {
     return named_by_module(state_by_name());
   }
 
-  /// `from` says in messages where it is from.
+  /// `from` names the source in messages.
   void load_module_state(const std::string& from, const ModuleState& found) {
     const OnCallersThread scope;
     const std::map<std::string, at::Tensor> by_name = state_by_name();
@@ -479,7 +482,7 @@ struct Trainer::Impl {
     seed = seed_from == SeedFrom::Checkpoint ? checkpoint.seed : seed;
   }
 
-  /// Gives every rank what it keeps. Requires: all of it is there, in the right shapes.
+  /// Gives every rank its state. Requires: `by_name` has all of it, in the right shapes.
   void put_state(const std::vector<StateListing>& listings,
                  const std::map<std::string, at::Tensor>& by_name,
                  std::int64_t updates) {
@@ -536,7 +539,7 @@ Trainer::Trainer(const Cluster& cluster,
                  TrainerOptions options)
     : impl_(std::make_unique<Impl>(cluster, program, schedule, optimizer, std::move(options))) {}
 
-// As many ranks as rows: one without a task costs nothing.
+// As many ranks as rows: a rank without a task costs nothing.
 Trainer::Trainer(Program program, Schedule schedule, Optimizer optimizer, TrainerOptions options)
     : Trainer(Cluster::local(std::max<int>(1, static_cast<int>(schedule.rows().size()))),
               program,
@@ -554,8 +557,8 @@ Trainer::Trainer(Program program,
               std::move(options)) {}
 
 Trainer::~Trainer() {
-  // In a child of fork() it is the parent's, as are its threads and what they hold. At the end of
-  // the process other threads may be inside it, and wait (PE-1).
+  // In a child of fork() the state belongs to the parent, as do its threads and all that they hold.
+  // At the end of the process other threads may be inside it, parked (PE-1).
   if (impl_ != nullptr && (!impl_->home.is_here() || process_end::begun())) {
     (void)impl_.release();
   }
@@ -576,7 +579,7 @@ Trainer::Impl& Trainer::impl() const {
   }
   impl_->home.require_here("this trainer");
   if (!impl_->armed.exchange(true)) {
-    process_end::arm();  // before the trainer's own end, where it is a static object
+    process_end::arm();  // before the destructor of a trainer that is a static object
   }
   return *impl_;
 }
@@ -658,7 +661,7 @@ ModuleState Trainer::module_state() {
 }
 
 void Trainer::load_state_dict(const StateDict& state) {
-  ModuleState found;  // kinds do not matter to what is looked up by name
+  ModuleState found;  // the kind does not matter for a lookup by name
   for (const auto& [name, tensor] : state) {
     found.parameters.push_back({name, tensor});
   }
@@ -699,7 +702,7 @@ Checkpoint Trainer::checkpoint() {
 }
 
 void Trainer::load(const std::string& path, SeedFrom seed_from) {
-  Impl& loading = impl();  // before the file: whoever may not load hears that
+  Impl& loading = impl();  // before the file: a call that may not load fails with that reason
   loading.load(read_checkpoint(path), seed_from);
 }
 

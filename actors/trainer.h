@@ -1,21 +1,21 @@
-/// Trainer: trains a program by a schedule on a cluster. The public face of the runtime.
+/// Trainer: trains a program by a schedule on a cluster. It is the public face of the runtime.
 ///
 ///   sc::Trainer trainer(program, "1f1b", sc::AdamW{.lr = 3e-4});
 ///   sc::StepFuture step = trainer.step({images}, {labels});
 ///   std::cout << step.get().mean_loss;
 ///
-/// `fit` makes the loop over a loader; a cluster and a schedule of one's own say more.
+/// `fit` runs the loop over a loader. Other constructors take a cluster and a schedule of your own.
 ///
 /// Thread: one at a time; the futures it returns may be read anywhere.
-/// TR-1: nothing is dispatched for a schedule that breaks a rule, or a batch of a shape that cannot
-///       be had.
-/// TR-2: a step that fails before its vote changes no weight, and the next may follow. One that
+/// TR-1: nothing runs for a schedule that breaks a rule, or for a batch of a shape that the program
+///       cannot have.
+/// TR-2: a step that fails before its vote changes no weight, and the next may follow. A step that
 ///       fails later leaves weights undefined: every step, save and state_dict fails until load()
 ///       or recover().
-/// TR-3: destroying a trainer cancels the steps under way and takes a bounded time. One that is
-///       never destroyed, or only among static objects, does not harm the end of the process.
-/// TR-4: a trainer that was moved from, and the copy that a child of fork() has of one, say so to
-///       every call and may be destroyed.
+/// TR-3: destroying a trainer cancels the steps under way and takes a bounded time. A trainer that
+///       is never destroyed, or only among static objects, does not harm the end of the process.
+/// TR-4: a trainer that was moved from, and the copy of one in a child of fork(), fail every call
+///       with that reason, and may be destroyed.
 #pragma once
 
 #include <concepts>
@@ -51,21 +51,21 @@ using StateDict = std::vector<std::pair<std::string, at::Tensor>>;
 
 struct Checkpoint;  // actors/checkpoint.h
 
-/// Whose random numbers go on after a checkpoint was loaded.
+/// Which random numbers follow after a checkpoint was loaded.
 enum class SeedFrom {
-  Same,        ///< both must have the same
-  Checkpoint,  ///< as if the run that saved it had never stopped
+  Same,        ///< trainer and checkpoint must have the same seed
+  Checkpoint,  ///< those of the saved run, as if it had never stopped
   Trainer,
 };
 
-/// What a rank is doing just now.
+/// What a rank is doing now.
 struct RankStatus {
   Rank rank;
   bool answers = true;      ///< false: its worker has ended or is silent, and nothing else is known
   std::string instruction;  ///< empty between steps
-  double seconds = 0.0;     ///< for so long
+  double seconds = 0.0;     ///< time in it so far
   std::vector<Rank>
-      /// kDriver among them for an input that has not come; empty: it waits for nobody
+      /// contains kDriver if an input has not come; empty: it waits for no rank
       waiting_for;
 };
 
@@ -73,18 +73,18 @@ class Trainer {
  public:
   /// Copies the program's parameters to the ranks of the schedule, one worker to each.
   /// Errors: ScheduleInvalid with every violation on the grid; ClusterMember for a cluster with
-  ///         fewer ranks than the schedule runs on; UsageArgument for options that make no sense.
+  ///         fewer ranks than the schedule has; UsageArgument for options that make no sense.
   Trainer(const Cluster& cluster,
           Program program,
           Schedule schedule,
           Optimizer optimizer,
           TrainerOptions options = {});
 
-  /// The same on ranks of its own, threads of this process, as many as the schedule needs.
+  /// Runs on ranks of its own, threads of this process, as many as the schedule needs.
   Trainer(Program program, Schedule schedule, Optimizer optimizer, TrainerOptions options = {});
 
-  /// By a name of the registry: "1f1b", "gpipe", "zb-h1", ... over the program's stages, "dag-1f1b"
-  /// over their graph (schedule_for.h). Errors: those of schedule_for, too.
+  /// Takes a schedule by its name in the registry: "1f1b", "gpipe", "zb-h1", ... over the program's
+  /// stages, "dag-1f1b" over their graph (schedule_for.h). Errors: also those of schedule_for.
   Trainer(Program program,
           std::string_view schedule,
           Optimizer optimizer,
@@ -94,51 +94,52 @@ class Trainer {
   Trainer(Trainer&&) noexcept;
   Trainer& operator=(Trainer&&) noexcept;
 
-  /// Starts one optimizer update and returns; waits first while `outstanding` steps are under way.
-  /// The batch is copied: it may be changed as soon as this returns. One of another shape than the
-  /// program's example is split as PT-1 says (compiler/parts.h); a shape of microbatches that is
-  /// new has the program capture its module anew, here, and every rank take that on, behind the
-  /// steps under way. Errors: UsageArgument, CompileShape and others of parts_of, those of a rank
-  /// that cannot take a shape on; the trainer is as it was. All else is in the future.
+  /// Starts one optimizer update and returns. Waits first while `outstanding` steps are under way.
+  /// Copies the batch: it may be changed once this returns. A batch of another shape than the
+  /// program's example is split as PT-1 says (compiler/parts.h). For a new shape of microbatches
+  /// the program captures its module again, here, and every rank takes that on after the steps
+  /// under way. Errors: UsageArgument, CompileShape and others of parts_of, those of a rank that
+  /// cannot take a shape on; the trainer is unchanged then. All other errors are in the future.
   [[nodiscard]] StepFuture step(const Batch& inputs, const Batch& labels);
 
-  /// As step(), but the gradients are kept, for the update that the next step() makes: of the mean
-  /// over the samples of all batches since the last one (PT-2), bit by bit what one batch of all
-  /// their microbatches gives. The result is this batch's, that of step() the whole update's; what
-  /// fails here fails there too. Until then evaluate() sees the weights of the last update, save()
-  /// and state_dict() the state behind it. When a batch fails before the vote, nothing is changed
-  /// and the update's batches are dropped; load() and recover() drop them too.
+  /// Runs a batch as step() does, but keeps its gradients for the update of the next step(). That
+  /// update uses the mean over the samples of all batches since the last one (PT-2), bit by bit as
+  /// one batch of all their microbatches would. This result is the batch's; that of step() is the
+  /// whole update's. A failure here fails step() too. Until then evaluate() sees the weights of the
+  /// last update, and save() and state_dict() the state after it. When a batch fails before the
+  /// vote, nothing changes and the update's batches are dropped; load() and recover() drop them
+  /// too.
   StepFuture accumulate(const Batch& inputs, const Batch& labels);
 
-  /// The same on a batch that the ranks read where they run (local_source.h): no tensor of it is
-  /// sent from here. Errors: UsageArgument for no name or a number below 0. All else is in the
-  /// future, also a rank that does not know the source or cannot read from it: then nothing is
-  /// changed.
+  /// Trains on a batch that the ranks read where they run (local_source.h): this process sends no
+  /// tensor of it. Errors: UsageArgument for an empty name or a number below 0. All other errors
+  /// are in the future, also that a rank does not know the source or cannot read it: nothing has
+  /// changed then.
   [[nodiscard]] StepFuture step(const LocalBatch& batch);
   StepFuture accumulate(const LocalBatch& batch);
 
-  /// The next batch begins an update, whatever was accumulated.
+  /// Drops the accumulated batches, so that the next batch begins an update.
   void drop_accumulated();
 
-  /// Trains on the batches of a loader, and waits: a DataLoader of LibTorch, as make_data_loader
-  /// returns it or as itself, or any range of {inputs, labels}, of pairs, of Example, or of a type
-  /// told by BatchOf. Errors: those of run_fit (fit.h).
+  /// Trains on the batches of a loader, and waits. Takes a DataLoader of LibTorch, as
+  /// make_data_loader returns it or as an object, or any range of {inputs, labels}, of pairs, of
+  /// Example, or of a type that BatchOf converts. Errors: those of run_fit (fit.h).
   template <class Loader>
   FitResult fit(Loader&& loader, const FitOptions& options = {}) {
     internal::RangeSource source(internal::range_of(loader));
     return run_fit(*this, source, options);
   }
 
-  /// Returns what the model makes of the inputs, one tensor per tensor that its forward returns:
-  /// what the microbatches made one after the other in dim 0, of a number one element each. Forward
-  /// only, in evaluation mode (dropout off, running statistics used), behind the steps under way;
-  /// of any number of samples from 1 on. Changes nothing. The module is captured in evaluation mode
-  /// when this is called first, and for every shape that is new.
+  /// Returns the model's outputs for the inputs, one tensor per tensor that its forward returns.
+  /// The parts of the microbatches are concatenated in dim 0; a number gives one element for each
+  /// of them. Runs forward only, in evaluation mode (dropout off, running statistics used), after
+  /// the steps under way, for any number of samples from 1 on. Changes nothing. The first call
+  /// captures the module in evaluation mode, and so does every new shape.
   /// Errors: those of Evaluations::prediction (compiler/evaluations.h), and of a step.
   [[nodiscard]] std::vector<at::Tensor> predict(const Batch& inputs);
 
-  /// Returns mean loss and metrics over all samples of a loader's batches, once through; a loader
-  /// as fit() takes it, or a list: {{inputs, labels}, ...}. Otherwise as predict().
+  /// Returns mean loss and metrics over all samples of a loader's batches, read once. Takes a
+  /// loader as fit() does, or a list: {{inputs, labels}, ...}. Otherwise as predict().
   template <class Loader>
   requires(!std::convertible_to<Loader, const Batch&>) [[nodiscard]] Evaluation
       evaluate(Loader&& loader, const std::vector<Metric>& metrics = {}) {
@@ -151,46 +152,47 @@ class Trainer {
     return evaluate(static_cast<BatchSource&>(source), metrics);
   }
   [[nodiscard]] Evaluation evaluate(BatchSource& batches, const std::vector<Metric>& metrics);
-  /// Likewise of one batch, its mean loss alone.
+  /// Returns the mean loss of one batch.
   [[nodiscard]] double evaluate(const Batch& inputs, const Batch& labels);
 
-  /// Steps that are asked for from now on have this learning rate, whatever the options say; none:
-  /// what they say, again. Groups follow it as they follow the options'. No part of a checkpoint.
+  /// Sets the learning rate of the steps asked for from now on, instead of the rate of the options;
+  /// none: use the options again. Groups follow it as they follow that of the options. A checkpoint
+  /// does not hold it.
   /// Errors: UsageArgument for a number below 0 or not finite.
   void set_learning_rate(std::optional<double> rate);
 
-  /// Copies of the averaged gradients, before clipping, of all parameters that the last step has
-  /// updated, by name in the model's order, after the steps under way; of tied parameters and of
-  /// replicas once.
-  /// Errors: UsageArgument without TrainerOptions::keep_gradients, and before a step was made since
-  ///         the trainer was made or its state was replaced; WorkerLost when the weights are
+  /// Returns copies of the averaged gradients, before clipping, of all parameters that the last
+  /// step has updated, by name in the model's order, after the steps under way. Tied parameters
+  /// and replicas appear once.
+  /// Errors: UsageArgument without TrainerOptions::keep_gradients, and before the first step since
+  ///         the trainer was made or its state was replaced; WorkerLost if the weights are
   ///         undefined.
   [[nodiscard]] StateDict gradients();
 
-  /// Updates made: of steps that are over.
+  /// Returns the updates made by steps that are over.
   [[nodiscard]] std::int64_t steps() const;
 
-  /// Of the random operators of the steps to come.
+  /// Returns the seed of the random operators of the steps to come.
   [[nodiscard]] std::uint64_t seed() const;
 
-  /// Copies of all parameters and buffers, after the steps under way; also of those no stage uses.
-  /// As in PyTorch a tie is there under each of its names, all of which are one tensor.
+  /// Returns copies of all parameters and buffers, after the steps under way, also of those that
+  /// no stage uses. As in PyTorch, a tied tensor appears under each of its names.
   [[nodiscard]] StateDict state_dict();
 
-  /// The same, parameters and buffers apart.
+  /// Returns the same, parameters and buffers apart.
   [[nodiscard]] ModuleState module_state();
 
-  /// Takes over weights and buffers, after the steps under way; optimizer state, step and seed stay
-  /// as they are. Of a tie one name is enough.
+  /// Replaces weights and buffers, after the steps under way; optimizer state, step and seed stay.
+  /// One name of a tied tensor is enough.
   /// Errors: UsageFile with every tensor that is missing, unknown, of another shape or type, or
-  ///         different under two names of one: nothing has changed. Those of a rank that cannot
-  ///         take its part, which leaves weights undefined.
+  ///         different under two names of one tensor: nothing has changed. Those of a rank that
+  ///         cannot take its part, which leaves weights undefined.
   void load_state_dict(const StateDict& state);
 
-  /// Writes weights and buffers back into a module, one like that which was compiled: itself, a
-  /// holder, or a pointer to one. Values are copied into the tensors that it has, so its ties, its
-  /// gradients and the optimizers that hold its parameters stay. Errors: as load_state_dict, with
-  /// the module as it was.
+  /// Writes weights and buffers back into a module like the compiled one: itself, a holder, or a
+  /// pointer to one. Copies values into the module's own tensors, so its ties, its gradients and
+  /// the optimizers that hold its parameters stay valid. Errors: as load_state_dict, with the
+  /// module unchanged.
   template <class Given>
   void copy_to(Given&& module) {
     copy_into(internal::state_of_module(module));
@@ -199,42 +201,42 @@ class Trainer {
   /// Writes weights and buffers as torch::save(module, path) does (tensor_files/module_file.h), for
   /// torch::load and for PyTorch. Errors: those of write_module and state_dict.
   void save_module(const std::string& path);
-  /// load_state_dict of what torch::save(module, path) or save_module wrote.
+  /// Calls load_state_dict with the contents of a file of torch::save(module, path) or save_module.
   void load_module(const std::string& path);
 
   /// Writes weights, optimizer state, buffers, step and seed, after the steps under way.
-  /// Errors: UsageFile; WorkerLost when the weights are undefined.
+  /// Errors: UsageFile; WorkerLost if the weights are undefined.
   void save(const std::string& path);
 
-  /// What `save` writes: copies, which no step changes any more.
+  /// Returns what `save` writes: copies that no step changes.
   [[nodiscard]] Checkpoint checkpoint();
 
-  /// Takes over what `save` wrote, from whatever schedule and cut; nothing is changed when it
+  /// Takes over the contents of a file of `save`, of any schedule and cut. Changes nothing if it
   /// throws before it begins to write. Errors: UsageFile, CheckpointFormat, CheckpointMismatch;
-  /// those of a rank that cannot take its part, which
-  ///         leaves weights undefined.
+  /// those of a rank that cannot take its part, which leaves weights undefined.
   void load(const std::string& path, SeedFrom seed_from = SeedFrom::Same);
   void load(const Checkpoint& checkpoint, SeedFrom seed_from = SeedFrom::Same);
 
-  /// By what the ranks choose the code that they compute with, as checkpoints keep it.
+  /// Returns the texts by which the ranks choose the code that they compute with, as checkpoints
+  /// keep them.
   [[nodiscard]] std::vector<std::string> processors() const;
 
-  /// With TrainerOptions::mirror, once a lost rank was replaced, or when weights are undefined
-  /// after a failure: all ranks go back to the newest committed state of which every rank has a
-  /// copy, the lost one from its keeper. Returns how many updates that state has, which steps()
-  /// says from then on: go on with the batch of that number, as a rule the one that failed, or the
-  /// one before it when its last copies were still on their way. As often as needed.
-  /// Errors: UsageArgument without mirrors; WorkerLost when there is no such state, after the loss
-  ///         of a rank and its keeper, the next one; those of a rank that does not answer. Then
-  ///         load a checkpoint.
+  /// Takes all ranks back to the newest committed state of which every rank has a copy; a lost rank
+  /// gets its copy from its keeper. Needs TrainerOptions::mirror. Call it after a lost rank was
+  /// replaced, or when a failure left weights undefined, as often as needed. Returns the number of
+  /// updates of that state, which steps() returns from then on. Continue with the batch of that
+  /// number: usually the one that failed, or the one before it if its last copies had not arrived.
+  /// Errors: UsageArgument without mirrors; WorkerLost if there is no complete state, after the
+  ///         loss of a rank and of its keeper, the next rank; those of a rank that does not answer.
+  ///         Load a checkpoint then.
   std::int64_t recover();
 
-  /// Of a training step.
+  /// Returns the plan of a training step.
   [[nodiscard]] const Plan& plan() const;
 
   [[nodiscard]] const TrainerOptions& options() const;
 
-  /// By rank. Answers also while a step hangs or a worker is gone: that is when it is asked.
+  /// Returns the status of each rank. Answers also while a step hangs or a worker is gone.
   [[nodiscard]] std::vector<RankStatus> status();
 
  private:

@@ -18,7 +18,7 @@ void add(RankTimes& sum, const RankTimes& times) {
   sum.memory.page_faults += times.memory.page_faults;
 }
 
-/// Puts what came before in front of `later`.
+/// Puts the results of `earlier` in front of `later`.
 StepResult joined(const StepResult& earlier, StepResult later) {
   later.losses.insert(later.losses.begin(), earlier.losses.begin(), earlier.losses.end());
   for (std::size_t r = 0; r < earlier.ranks.size() && r < later.ranks.size(); ++r) {

@@ -1,11 +1,11 @@
 /// UnfinishedUpdate: an update of several batches as the driver sees it, from its first batch to
-/// its last: how many have been run, and what came of them together.
+/// its last: how many have run, and their combined result.
 ///
-/// Made by the driver; no actor, no clock. An update of one batch passes through as it is.
-/// UU-1: a batch is run only when all before it of its update were, one after the other: nothing is
-///       updated by a part of what the caller has given. When one fails, so do those behind it.
-/// UU-2: what the last batch answers is of the whole update: losses of all, in order, their mean
-///       by samples (PT-2), and the sums of times. Its timelines are its own.
+/// Made by the driver; no actor, no clock. An update of one batch passes through unchanged.
+/// UU-1: a batch runs only if all batches of its update before it ran, in order: an update never
+///       uses a part of the caller's batches. When one fails, so do those after it.
+/// UU-2: the result of the last batch covers the whole update: losses of all batches, in order,
+///       their mean by samples (PT-2), and the sums of times. Its timelines are its own.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@ namespace stagecraft {
 
 class UnfinishedUpdate {
  public:
-  /// A batch is to be trained on. Returns why it cannot be, or nothing. Keeps UU-1.
+  /// Begins to train on a batch. Returns why it cannot be run, or nothing. Keeps UU-1.
   [[nodiscard]] std::optional<Error> begin(const StepInput& batch);
 
-  /// Batches of the update under way that have been run.
+  /// Returns how many batches of the update under way have run.
   [[nodiscard]] std::int32_t accumulated() const { return run_; }
 
-  /// The batch that was begun last has failed, or cannot be begun.
+  /// Records that the batch begun last has failed, or cannot begin.
   void fail(const Error& why);
 
-  /// It is done; returns what its future gets.
+  /// Records that the batch is done. Returns the result for its future.
   [[nodiscard]] StepResult complete(StepResult batch);
 
  private:

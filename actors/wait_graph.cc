@@ -16,7 +16,7 @@ std::string names_of(const std::vector<Rank>& ranks) {
   return fmt::to_string(fmt::join(names, ", "));
 }
 
-/// Backwards along the ways by which `end` was reached.
+/// Returns the way by which `end` was reached, from `begin` on.
 std::vector<Rank> way_to(Rank end, Rank begin, const std::map<Rank, Rank>& from) {
   std::vector<Rank> chain;
   for (Rank r = end; r != begin; r = from.at(r)) {
@@ -31,7 +31,7 @@ bool same_group(const Instruction& a, const Instruction& b) {
   return a.overlap >= 0 && a.overlap == b.overlap;
 }
 
-/// Tasks of an overlap group may have been issued in any order.
+/// Tasks of an overlap group may have been issued in any order, so skip the others of the group.
 std::optional<Task> last_begun_at(const std::vector<Instruction>& list, std::size_t position) {
   const Instruction& at = list[position];
   for (std::size_t i = position + 1; i-- > 0;) {
@@ -135,7 +135,7 @@ const Instruction* WaitGraph::instruction(Rank rank) const {
   return position < list.size() ? &list[position] : nullptr;
 }
 
-/// Keeps P-3: there is one, in a plan that is sound.
+/// A sound plan has a sender (keeps P-3).
 const Instruction* WaitGraph::sender_of(const Instruction& receive) const {
   if (receive.peer.index() >= plan_->ranks.size()) {
     return nullptr;
@@ -181,7 +181,8 @@ std::string WaitGraph::text(const std::vector<Rank>& chain) const {
   return text;
 }
 
-/// Where in its list the last Send or vote is that some unfinished peer has taken; -1 for none.
+/// Returns the position in its list of the last Send or vote that an unfinished peer has received;
+/// -1 for none.
 std::int64_t WaitGraph::last_sent(Rank rank) const {
   const auto& list = plan_->ranks[rank.index()].instructions;
   std::int64_t last = -1;

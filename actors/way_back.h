@@ -1,13 +1,13 @@
-/// What makes weights good again that are undefined or went with a worker: what every error about
-/// them closes with.
+/// The calls that make weights good again when they are undefined or were lost with a worker. Every
+/// error about such weights ends with them.
 #pragma once
 
 #include <string_view>
 
 namespace stagecraft {
 
-/// "trainer.load(file)", and where neighbours keep copies (TrainerOptions::mirror) recover() before
-/// it.
+/// Returns "trainer.load(file)". If neighbors keep copies (TrainerOptions::mirror), recover() comes
+/// before it.
 constexpr std::string_view way_back(bool mirrored) {
   return mirrored ? "trainer.recover() or trainer.load(file)" : "trainer.load(file)";
 }

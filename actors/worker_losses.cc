@@ -14,7 +14,7 @@ void WorkerLosses::watch(Rank rank, const Worker& worker) {
     turn.lost = false;
     number = ++turn.number;
   }
-  // Not an actor that monitors: nothing would keep it alive.
+  // A functor, not a monitoring actor: nothing would keep that alive.
   const auto ended = [known = known_, rank, number] {
     {
       const std::scoped_lock lock(known->mutex);
@@ -33,7 +33,7 @@ bool WorkerLosses::has(Rank rank) const {
 }
 
 void WorkerLosses::Known::tell() {
-  { const std::scoped_lock lock(mutex); }  // nobody is between looking and waiting
+  { const std::scoped_lock lock(mutex); }  // no waiter is between its test and its wait
   changed.notify_all();
 }
 

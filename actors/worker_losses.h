@@ -1,8 +1,8 @@
 /// WorkerLosses: which workers of a crew have ended, for the crew's waits.
 ///
-/// A crew has one. Each worker tells it from its launch on when it ends, so that losses are known
-/// also while no driver is there. Its mutex guards the list of losses: workers end on threads of
-/// the actor system while the caller's thread waits.
+/// A crew has one. From its launch on, each worker reports its end here, so losses are known also
+/// while there is no driver. The mutex guards the list of losses: workers end on threads of the
+/// actor system while the caller's thread waits.
 #pragma once
 
 #include <condition_variable>
@@ -25,13 +25,13 @@ class WorkerLosses {
   explicit WorkerLosses(int ranks)
       : known_(std::make_shared<Known>(static_cast<std::size_t>(ranks))) {}
 
-  /// From now on the rank is lost when this worker ends, and not before.
+  /// From now on the rank is lost when this worker ends, and only then.
   void watch(Rank rank, const Worker& worker);
 
   [[nodiscard]] bool has(Rank rank) const;
 
   /// Waits until `awaited` is complete or one of `ranks` is lost, at most until the deadline.
-  /// Returns Complete where both have happened.
+  /// Returns Complete if both have happened.
   template <class T>
   [[nodiscard]] Waited wait(const Future<T>& awaited,
                             const std::vector<Rank>& ranks,
@@ -49,7 +49,7 @@ class WorkerLosses {
 
  private:
   struct Turn {
-    std::int64_t number = 0;  ///< which worker stands in the rank's place
+    std::int64_t number = 0;  ///< counts the workers of the rank
     bool lost = false;
   };
   struct Known {
@@ -64,7 +64,7 @@ class WorkerLosses {
     std::vector<Turn> turns;  ///< by rank
   };
 
-  std::shared_ptr<Known> known_;  ///< shared with what the workers call when they end
+  std::shared_ptr<Known> known_;  ///< shared with the callbacks of the workers' ends
 };
 
 }  // namespace stagecraft

@@ -1,20 +1,20 @@
-/// A program that is its own worker: needed where stages are code of the program's own, and
-/// possible for every other.
+/// Makes a program its own worker. A program whose stages contain its own code needs this; every
+/// other program may do it.
 ///
 ///   int main(int argc, char** argv) {
 ///     if (sc::is_worker(argc, argv)) return sc::worker_main(argc, argv);
 ///     auto cluster = sc::Cluster::spawn(4, {.program = "/proc/self/exe"});
 ///
-/// First thing in main(), before anything is printed, opened or computed.
+/// Call it first in main(), before the program prints, opens or computes anything.
 #pragma once
 
 namespace stagecraft {
 
-/// Whether this program was started as a worker by a cluster.
+/// Returns whether a cluster started this program as a worker.
 [[nodiscard]] bool is_worker(int argc, const char* const* argv);
 
 /// Joins the cluster that started it and works for it until its driver has gone. Returns the exit
-/// status: 0, or 1 when it could not join, which it says on standard error.
+/// status: 0, or 1 if it could not join, with a message on standard error.
 /// Requires: is_worker().
 [[nodiscard]] int worker_main(int argc, const char* const* argv);
 

@@ -37,7 +37,7 @@ std::vector<std::uint8_t> read_bytes(const std::string& path, double most) {
     unreadable(path, "a directory");
   }
   if (std::filesystem::is_character_file(status) || std::filesystem::is_block_file(status)) {
-    unreadable(path, "a device");  // many of them have no end
+    unreadable(path, "a device");  // many devices have no end
   }
   std::ifstream file(path, std::ios::binary);
   if (!file) {
@@ -67,7 +67,7 @@ std::vector<std::uint8_t> read_bytes(const std::string& path, double most) {
 
 ByteText ByteText::read(const std::string& path, std::int64_t length, double most) {
   std::vector<std::uint8_t> bytes = read_bytes(path, most);
-  // One window and its last target, with at least one place to start from.
+  // One window and its last target need at least one place to start.
   const std::int64_t needed = length + 2;
   if (static_cast<std::int64_t>(bytes.size()) < needed) {
     throw Error(
@@ -101,8 +101,8 @@ ByteText::ByteText(std::vector<std::uint8_t> bytes, std::int64_t length)
 }
 
 TextBatch ByteText::batch(std::uint64_t seed, std::int64_t step, std::int64_t sequences) const {
-  // A seed per step rather than one long stream: step n can be drawn without drawing the n - 1
-  // before it.
+  // Use a seed per step rather than one long stream: step n can be drawn without the n - 1 before
+  // it.
   const std::uint64_t step_seed = seed * 7'919 + 17 + static_cast<std::uint64_t>(step);
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(step_seed);
   const at::Tensor starts = at::randint(0, size() - length_ - 1, {sequences}, generator, at::kLong);

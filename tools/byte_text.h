@@ -15,8 +15,8 @@
 
 namespace stagecraft::tools {
 
-/// What one step trains on. Shapes: both [sequences, length] of int64; `targets` is `tokens` one
-/// byte later.
+/// The data of one step. Shapes: both [sequences, length] of int64; `targets` is `tokens` shifted
+/// by one byte.
 struct TextBatch {
   at::Tensor tokens;
   at::Tensor targets;
@@ -25,8 +25,8 @@ struct TextBatch {
 class ByteText {
  public:
   /// Reads the whole file, or a pipe to its end.
-  /// Errors: UsageFile when it cannot be read or is shorter than one window of `length` + 2 bytes;
-  /// DeviceOutOfMemory when it has more than `most` bytes.
+  /// Errors: UsageFile if it cannot be read or is shorter than one window of `length` + 2 bytes;
+  ///         DeviceOutOfMemory if it has more than `most` bytes.
   static ByteText read(const std::string& path,
                        std::int64_t length,
                        double most = std::numeric_limits<double>::infinity());

@@ -41,7 +41,7 @@ void refuse_unknown(const CLI::App& app) {
   }
 }
 
-/// CLI11 says what is wrong in words of its own; this keeps the part after the option's name.
+/// Replaces CLI11's words by ours; keeps the part after the option's name.
 std::string reworded(const CLI::ParseError& error) {
   std::string message = error.what();
   message.erase(message.find_last_not_of("\n ") + 1);
@@ -67,7 +67,7 @@ std::optional<std::string> parse_command_line(CLI::App& app,
                                               const std::vector<std::string>& arguments) {
   app.allow_extras();
   try {
-    // CLI11 takes a vector from its back.
+    // CLI11 takes the arguments from the end of a vector.
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {
     return app.help();

@@ -23,12 +23,12 @@ std::string_view environment(const char* name) {
   return value == nullptr ? std::string_view{} : value;
 }
 
-/// The number of a stream that is closed would go to the next file that is opened, and what is
-/// printed into that file. Taken here by what can be neither printed to nor read.
+/// Takes the numbers of closed streams. Otherwise the next file that is opened would get such a
+/// number, and prints would go into it. The placeholder can be neither printed to nor read.
 void keep_closed_streams_closed() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(stream, F_GETFD) < 0 && errno == EBADF) {
-      // The lowest free number, so this one.
+      // Opens at the lowest free number, which is this one.
       [[maybe_unused]] const int taken =
           open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
     }
@@ -54,7 +54,7 @@ Console process_console() {
   keep_closed_streams_closed();
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
-  // Standard input may hold a million cells, and nobody here mixes it with C's stdio.
+  // Standard input may hold a million cells, and no code here mixes it with C's stdio.
   std::ios::sync_with_stdio(false);
   Console console{std::cin, std::cout, std::cerr};
   console.out_is_terminal = isatty(STDOUT_FILENO) == 1;

@@ -1,7 +1,7 @@
-/// Console: where a command reads and writes, and what the other end can show.
+/// Console: where a command reads and writes, and the abilities of the terminal.
 ///
 /// The process has one; tests make their own over string streams. Single-threaded.
-/// CN-1: what is printed arrives or is an error, whatever became of the other end.
+/// CN-1: printed text arrives or is an error, in any state of the reader.
 #pragma once
 
 #include <iosfwd>
@@ -15,16 +15,16 @@ struct Console {
   std::ostream& err;
   bool out_is_terminal = false;
   bool colour = false;       ///< on a terminal, unless NO_COLOR is set or TERM is dumb
-  int width = 100;           ///< columns of the terminal; of other outputs, what people read well
+  int width = 100;           ///< columns of the terminal; for other outputs, a readable width
   bool in_is_taken = false;  ///< standard input can be read once
 };
 
-/// Returns the console of this process. From here on a pipe that nobody reads any more and a file
-/// beyond `ulimit -f` are errors of the write, not the end of the process; and a standard stream
-/// that was closed stays closed, whatever files are opened. Call it before anything is opened.
+/// Returns the console of this process. After this call, a write to a pipe without a reader or to a
+/// file beyond `ulimit -f` fails with an error and does not end the process. A standard stream that
+/// was closed stays closed, whatever files are opened. Call it before anything is opened.
 [[nodiscard]] Console process_console();
 
-/// Writes to standard output and waits until it is there. Keeps CN-1.
+/// Writes to standard output and waits until the text is written. Keeps CN-1.
 /// Errors: UsageFile, with the reason.
 void print(std::string_view text, Console& console);
 

@@ -1,5 +1,4 @@
-/// The words of --cut, and what is told and written of a cut. `import` and `train` share
-/// them.
+/// Reads --cut, and writes cuts for people and programs. `import` and `train` share it.
 #pragma once
 
 #include <optional>
@@ -12,19 +11,19 @@
 
 namespace stagecraft::tools {
 
-/// "layers.4,op:12" or "@FILE"; none where nothing is given.
+/// Reads "layers.4,op:12" or "@FILE"; none if the option is not given.
 /// Errors: UsageArgument for a place without a name; UsageFile for a file that cannot be read, and
 ///         those of read_cut.
 [[nodiscard]] std::optional<Cut> cut_option(const std::optional<std::string>& words);
 
-/// The samples of a microbatch that the file of "@FILE" names, if it does.
+/// Returns the samples of a microbatch, if the file of "@FILE" names them.
 /// Errors: as cut_option.
 [[nodiscard]] std::optional<int> microbatch_size_of_cut(const std::optional<std::string>& words);
 
-/// How many stages it makes; none where the model's markers say it.
+/// Returns the number of stages of a cut; none if the model's markers decide it.
 [[nodiscard]] std::optional<int> stages_of(const Cut& cut);
 
-/// Where each stage begins and what it costs: an array for programs.
+/// Returns where each stage begins and what it costs: an array for programs.
 [[nodiscard]] nlohmann::ordered_json cut_json(const CutReport& cut);
 
 }  // namespace stagecraft::tools

@@ -1,5 +1,5 @@
 /// guarded: the one place where a failure of a command becomes a message on standard error and an
-/// exit status. No stack traces: whatever went wrong has to say so in words.
+/// exit status. It prints no stack traces: errors explain themselves in words.
 #pragma once
 
 #include <exception>
@@ -16,16 +16,17 @@
 
 namespace stagecraft::tools {
 
-/// Who knows a lack of memory by what was thrown, and says what to do.
+/// Recognizes a lack of memory by the exception, and returns an error that says what to do.
 using LackOfMemory = std::optional<Error> (*)(const std::exception& thrown,
                                               std::string_view what_to_do);
 
-/// Returns the command with a lack of memory as an error that says what to ask less of: `appetite`.
+/// Returns the command with a lack of memory turned into an error that names what to reduce:
+/// `appetite`.
 [[nodiscard]] decltype(SubCommand::run) thrifty(decltype(SubCommand::run) run,
                                                 const std::string& appetite,
                                                 LackOfMemory lack);
 
-/// Returns what `command` returns, or the status of what it throws, which has been told.
+/// Returns the status of `command`. If it throws, reports the error and returns its status.
 [[nodiscard]] ExitCode guarded(const std::function<ExitCode()>& command, Console& console);
 
 }  // namespace stagecraft::tools

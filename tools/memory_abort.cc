@@ -17,10 +17,10 @@
 namespace stagecraft::tools {
 namespace {
 
-/// What a library asks for in one piece: with less left, its next allocation fails.
+/// A typical allocation of a library: with less left, its next allocation fails.
 constexpr rlim_t kLittle = rlim_t{16} << 20U;
 
-/// An allocation that failed longer ago was got over. Units: seconds.
+/// A failed allocation longer ago was handled. Units: seconds.
 constexpr std::int64_t kJustNow = 2;
 
 std::atomic<std::int64_t> allocation_failed_at{-kJustNow - 1};  // NOLINT: a signal handler's
@@ -36,7 +36,7 @@ std::int64_t seconds_now() {
   throw std::bad_alloc();
 }
 
-/// The pages of this process's address space; 0: unknown. Async-signal-safe.
+/// Returns the pages of this process's address space; 0: unknown. Async-signal-safe.
 rlim_t pages_mapped() {
   std::array<char, 32> text{};
   const int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);

@@ -16,7 +16,7 @@
 namespace stagecraft::tools {
 namespace {
 
-/// At the end: a descriptor may be of a file that others write to as well.
+/// Appends: the file of a descriptor may have other writers as well.
 void write_in_place(const std::string& path, std::string_view text) {
   const int file = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   int error = file < 0 ? errno : write_all(file, text);

@@ -29,7 +29,7 @@ Costs operator_costs(const Program& program,
   if (costs.operators.empty()) {
     costs.operators = measure_operators(program, inputs, labels, {.threads = threads});
   }
-  // As of an optimizer of two tensors: what it takes is measured by `stagecraft profile` alone.
+  // Assume an optimizer with two tensors and no time: only `stagecraft profile` measures its time.
   costs.parameters = place_updates(
       program.compiled().graph.parameters, /*update=*/0, /*states=*/2, costs.operators);
   costs.samples = samples_of(program);

@@ -1,5 +1,5 @@
-/// The commands that need LibTorch or the cluster: a program of its own, which `stagecraft` becomes
-/// when it is given one of their words, so that all else starts without them. Workers run it
+/// The commands that need LibTorch or the cluster. They are a separate program, which `stagecraft`
+/// becomes for one of their words, so that all other commands start without them. Workers run it
 /// directly.
 
 #include <string>
@@ -53,7 +53,7 @@ ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
 int main(int argc, char** argv) {
   using namespace stagecraft::tools;
   tell_lack_of_memory_at_abort();
-  register_local_work();  // for workers, too
+  register_local_work();  // workers need it too
   Console console = process_console();
   const std::vector<std::string> words(argv + 1, argv + argc);
   return static_cast<int>(guarded([&] { return dispatch(words, console); }, console));

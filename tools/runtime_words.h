@@ -1,4 +1,4 @@
-/// The words of `stagecraft` that its runtime program has, and what help says of them.
+/// The sub-commands of `stagecraft` in its runtime program, and their help texts.
 #pragma once
 
 #include <algorithm>

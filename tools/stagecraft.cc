@@ -1,5 +1,5 @@
-/// The `stagecraft` command. What plans, judges and draws runs here, and starts at once; what needs
-/// LibTorch or the cluster is in the runtime's program, which this one becomes.
+/// The `stagecraft` command. Commands that plan, judge and draw run here, and start at once.
+/// Commands that need LibTorch or the cluster are in the runtime's program, which this one becomes.
 
 #include <unistd.h>
 
@@ -28,7 +28,7 @@
 namespace stagecraft::tools {
 namespace {
 
-/// Beside the folder of this program, in a build and where it is installed.
+/// Returns the path beside this program's folder, both in a build and in an installation.
 std::string runtime_program() {
   const auto here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   return (here.parent_path() / "libexec" / "stagecraft" / "stagecraft").string();
@@ -41,7 +41,7 @@ SubCommand command(std::string_view word,
   return {word, "", about, thrifty(std::move(run), appetite, &standard_lack_of_memory)};
 }
 
-/// For help; it runs only where this program did not become the other.
+/// Used for help. Runs only if this program could not become the other.
 SubCommand of_runtime(std::string_view word) {
   return {word, "", about(word), [](const std::vector<std::string>&, Console&) -> ExitCode {
             throw Error(Errc::UsageFile,
@@ -101,12 +101,12 @@ ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
 int main(int argc, char** argv) {
   using namespace stagecraft::tools;
   if (argc > 1 && is_runtime_word(argv[1])) {
-    execv(runtime_program().c_str(), argv);  // before the console, which is the other's to set up
+    execv(runtime_program().c_str(), argv);  // before the console: the runtime sets up its own
   }
   const int failed = errno;
   tell_lack_of_memory_at_abort();
   Console console = process_console();
-  errno = failed;  // told by the command that is missing
+  errno = failed;  // the missing command reports it
   const std::vector<std::string> words(argv + 1, argv + argc);
   return static_cast<int>(guarded([&] { return dispatch(words, console); }, console));
 }

@@ -1,7 +1,7 @@
-/// StatusLine: what a command is doing while it has nothing to print yet. One line on standard
-/// error that is overwritten, on a terminal; elsewhere nothing.
+/// StatusLine: shows what a command is doing while it has nothing to print yet. On a terminal it is
+/// one line on standard error that is overwritten; elsewhere it prints nothing.
 ///
-/// The line is gone when the object is, so that an error or a result stands where it was.
+/// The destructor removes the line, so that an error or a result takes its place.
 #pragma once
 
 #include <string_view>
@@ -12,14 +12,14 @@ namespace stagecraft::tools {
 
 class StatusLine {
  public:
-  /// `quiet`: nothing on a terminal either, as where a program reads.
+  /// `quiet`: print nothing on a terminal either, for example if a program reads the output.
   StatusLine(Console& console, bool quiet)
       : console_(console), shows_(console.out_is_terminal && !quiet) {}
   ~StatusLine() { write(""); }
   StatusLine(const StatusLine&) = delete;
   StatusLine& operator=(const StatusLine&) = delete;
 
-  /// In the place of what was said before.
+  /// Replaces the line.
   void say(std::string_view what) { write(what); }
 
  private:

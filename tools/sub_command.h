@@ -1,5 +1,5 @@
-/// SubCommand: one word of a command line, with its own options and its own file. CommandGroup: the
-/// words that one command knows: those after `stagecraft`, and those after some of these.
+/// SubCommand: one sub-command, with its own options and its own file. CommandGroup: the
+/// sub-commands of one command: of `stagecraft`, and of some of its sub-commands.
 #pragma once
 
 #include <functional>
@@ -14,23 +14,23 @@ namespace stagecraft::tools {
 
 struct SubCommand {
   std::string_view name;
-  std::string_view arguments;  ///< as the help names them: "DIR MEMBER"
+  std::string_view arguments;  ///< as shown in the help: "DIR MEMBER"
   std::string_view about;
-  /// Runs with the words after the name. Errors: Error, printed by main as one message.
+  /// Runs with the arguments after the name. Errors: Error, which main prints as one message.
   std::function<ExitCode(const std::vector<std::string>& words, Console& console)> run;
 };
 
 struct CommandGroup {
-  std::string_view command;  ///< whole: "stagecraft schedule"
-  std::string_view about;    ///< a sentence
-  int column = 0;            ///< of the help: where the abouts begin
+  std::string_view command;  ///< the whole name: "stagecraft schedule"
+  std::string_view about;    ///< one sentence
+  int column = 0;            ///< of the help: where the descriptions begin
   std::vector<SubCommand> commands;
-  std::string_view notes;  ///< the help's end: exit status, and where to read on
+  std::string_view notes;  ///< end of the help: exit status, and where to read on
 };
 
-/// Runs the command of the first word with those behind it, or prints the help that it asks for.
-/// Without a word the help goes to standard error, as wrong usage.
-/// Errors: UsageArgument for a word that no command has; those of the command.
+/// Runs the command of the first word with the words after it, or prints the help if asked. Without
+/// a word it prints the help to standard error and returns wrong usage.
+/// Errors: UsageArgument for an unknown word; those of the command.
 [[nodiscard]] ExitCode run_sub_command(const CommandGroup& group,
                                        const std::vector<std::string>& words,
                                        Console& console);

@@ -1,4 +1,4 @@
-/// choose: the meaning of an option whose value is one of a few words.
+/// choose: returns the meaning of an option whose value is one of a few words.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace stagecraft::tools {
 
-/// `kinds`: by their words, in the order in which a message names them. `command`: as in
-/// wrong_usage(). Errors: UsageArgument for another word.
+/// `kinds`: the meanings by their words, in the order in which a message names them. `command`: as
+/// in wrong_usage(). Errors: UsageArgument for another word.
 template <class Kind>
 [[nodiscard]] Kind choose(const std::string& command,
                           const std::string& option,

@@ -53,8 +53,8 @@ std::vector<Edge> leaf_edges(const Saved& saved) {
   return edges;
 }
 
-/// `so_far`: sums of the first of what is wanted, as roots of their own: the engine delivers what
-/// roots have before it runs a node.
+/// Runs autograd's engine. `so_far`: sums for the first of `wanted`, passed as extra roots: the
+/// engine delivers the gradients of roots before it runs a node.
 Tensors execute(Roots roots, bool keep_graph, const std::vector<Edge>& wanted, Tensors so_far) {
   if (roots.edges.empty() || wanted.empty()) {
     so_far.resize(wanted.size());
@@ -74,7 +74,7 @@ Tensors execute(Roots roots, bool keep_graph, const std::vector<Edge>& wanted, T
                                                                wanted);
 }
 
-/// Which nodes of a stage's graph lead to its inputs and which to its parameters.
+/// Knows which nodes of a stage's graph lead to its inputs and which to its parameters.
 class Reach {
  public:
   Reach(const std::vector<Edge>& roots,
@@ -95,11 +95,11 @@ class Reach {
   [[nodiscard]] bool to_parameter(const AutogradNode* node) const {
     return to_parameter_.contains(node);
   }
-  /// Every node seen, producers before consumers of gradients reversed: children first.
+  /// Returns every node seen, children first: a node follows all nodes that get gradients from it.
   [[nodiscard]] const std::vector<AutogradNode*>& nodes() const { return postorder_; }
 
  private:
-  /// Depth first with a list of its own: graphs are deeper than stacks.
+  /// Visits depth first with an explicit list: graphs are deeper than stacks.
   void visit(AutogradNode* root) {
     std::vector<std::pair<AutogradNode*, std::size_t>> work;
     const auto open = [&](AutogradNode* node) {
@@ -132,7 +132,8 @@ class Reach {
   std::vector<AutogradNode*> postorder_;
 };
 
-/// Nodes on the way to an input that also have an edge to a part that only parameters need.
+/// Returns the nodes on the way to an input that also have an edge to a part that only parameters
+/// need.
 std::vector<AutogradNode*> frontier_of(const Reach& reach) {
   std::vector<AutogradNode*> frontier;
   for (AutogradNode* node : reach.nodes()) {
@@ -150,20 +151,21 @@ std::vector<AutogradNode*> frontier_of(const Reach& reach) {
   return frontier;
 }
 
-/// Nodes that make their other gradients only beside the first, or with other bits without it. The
-/// kernel of a group norm for channels-last memory writes the first whether it is asked for or not;
-/// bicubic sampling rounds the gradient of the grid otherwise.
+/// Nodes that need their first gradient to make the others, or to make them with the same bits. The
+/// kernel of a group norm for channels-last memory always writes the first; without it, bicubic
+/// sampling rounds the gradient of the grid differently.
 constexpr std::array<std::string_view, 2> kFirstBesideOthers{"GridSampler2DBackward0",
                                                              "NativeGroupNormBackward0"};
 
-/// Takes a gradient that nobody wants, and sends nothing on.
+/// Takes an unwanted gradient and sends nothing on.
 struct Dropped : AutogradNode {
   torch::autograd::variable_list apply(torch::autograd::variable_list&&) override {
     return torch::autograd::variable_list(1);
   }
 };
 
-/// An edge that takes what `edge` would. `wanted`: the engine asks for what leads there alone.
+/// Returns an edge that takes the gradients of `edge` and drops them. `wanted`: the target that the
+/// engine asks for, so that it runs the node.
 Edge dropping(const Edge& edge, const Edge& wanted) {
   const auto dropped = std::make_shared<Dropped>();
   const auto& expected = edge.function->input_metadata(edge.input_nr);
@@ -176,14 +178,14 @@ Edge dropping(const Edge& edge, const Edge& wanted) {
   return {dropped, 0};
 }
 
-/// Where a node has to make its first gradient in a half that does not want it.
+/// A node that must make its first gradient in a half that does not want it.
 struct First {
   AutogradNode* node = nullptr;
   Edge edge;     ///< its own first
-  Edge dropped;  ///< in place of that
+  Edge dropped;  ///< replaces it
 };
 
-/// `to_input`: in the half that leads to inputs, or else in the one that leads to parameters alone.
+/// `to_input`: in the half that leads to inputs; else in the half that leads to parameters alone.
 std::vector<First> first_gradients(const Reach& reach,
                                    const std::vector<AutogradNode*>& frontier,
                                    bool to_input) {
@@ -213,13 +215,13 @@ void put_first(const std::vector<First>& firsts, Edge First::*edge) {
   }
 }
 
-/// Removes the edges of the input path for good: the weight half then runs the weight parts only.
-/// What only the input half needed is freed, also where a value that the weight half reads still
+/// Removes the edges of the input path for good, so that the weight half runs only the weight
+/// parts. Frees what only the input half needed, even if a value that the weight half reads still
 /// holds the node that made it.
 void cut_input_path(const Reach& reach, const std::vector<AutogradNode*>& frontier) {
   const std::unordered_set<const AutogradNode*> runs_again(frontier.begin(), frontier.end());
   std::vector<std::shared_ptr<AutogradNode>>
-      released;  // freed together at the end, not one inside the other
+      released;  // freed together at the end, so that no destructor recurses
   for (AutogradNode* node : reach.nodes()) {
     if (!reach.to_input(node)) {
       continue;
@@ -270,7 +272,7 @@ Tensors backward_input(Saved& saved,
     return {};
   }
   const Reach reach(roots.edges, inputs, parameters);
-  // A root that leads to parameters only is the weight half's alone.
+  // A root that leads only to parameters belongs to the weight half alone.
   for (std::size_t i = 0; i < roots.edges.size(); ++i) {
     const AutogradNode* node = roots.edges[i].function.get();
     if (!reach.to_input(node) && reach.to_parameter(node)) {

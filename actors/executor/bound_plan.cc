@@ -22,7 +22,7 @@ class TaskSlots {
 
   void bind_forward(BoundInstruction& bound) const {
     for (const StageInput& input : stage_->inputs) {
-      // One that was received has the reader's name, one that was made here its maker's.
+      // A received value has the reader's name, a value made on this rank its maker's.
       std::optional<SlotId> slot = reads({input.value, Role::Activation, stage_->id});
       if (!slot) {
         slot = reads({input.value, Role::Activation, input.from});
@@ -36,7 +36,7 @@ class TaskSlots {
     bound.saved = writes({kNoValue, Role::Saved, stage_->id}).value_or(SlotId(-1));
   }
 
-  /// `rest`: the input half is done.
+  /// `rest`: the input half has run.
   void bind_backward(BoundInstruction& bound, bool rest) const {
     if (instruction_->does_nothing()) {
       return;  // P-8
@@ -74,8 +74,8 @@ class TaskSlots {
   }
 
  private:
-  /// Latest-created consumer first: the order in which one process adds them, whatever arrives
-  /// first.
+  /// Returns the slots of the consumers' gradients, latest-created consumer first. One process adds
+  /// them in this order, so the order of arrival does not matter.
   [[nodiscard]] std::vector<SlotId> gradients_of(const StageOutput& output) const {
     std::vector<SlotId> slots;
     for (std::size_t c = output.consumers.size(); c-- > 0;) {
@@ -137,11 +137,11 @@ void check(const RankPlan& plan, const BindScope& scope) {
   }
 }
 
-/// In which order the backwards of a stage and microbatch come: all at once, or the input half
+/// Checks the order of the backwards of a stage and microbatch: a whole one, or the input half
 /// before the weight half, each once. A weight half without the other does all.
 class Turns {
  public:
-  /// Whether the task may come now.
+  /// Returns whether the task may come now.
   bool take(const Task& task) {
     Kinds& done = done_[{task.stage, task.microbatch}];
     const bool in_turn = task.kind == CellKind::Forward ? done.empty()
@@ -166,8 +166,8 @@ class Turns {
   std::map<std::pair<StageId, Microbatch>, Kinds> done_;
 };
 
-/// Whether what the task at `position` makes for the parameters is what its stage's bucket is given
-/// next.
+/// Returns whether the stage's bucket gets the parameter gradients of the task at `position` before
+/// any others.
 bool is_accumulated_next(const std::vector<BoundInstruction>& list, std::size_t position) {
   const BoundInstruction& run = list[position];
   const auto next =

@@ -1,4 +1,4 @@
-/// clip_scale: how far the gradient of a step is scaled down.
+/// clip_scale: the factor that scales down the gradient of a step.
 #pragma once
 
 #include <algorithm>
@@ -6,10 +6,10 @@
 
 namespace stagecraft {
 
-/// The factor that brings a gradient of norm `norm` down to `clip`; 1 where there is nothing to
+/// Returns the factor that reduces a gradient of norm `norm` to `clip`, or 1 if there is nothing to
 /// clip.
 [[nodiscard]] inline double clip_scale(const std::optional<double>& clip, double norm) {
-  constexpr double kGuard = 1e-6;  // against division by zero, as is customary
+  constexpr double kGuard = 1e-6;  // against division by zero, as in PyTorch
   return clip ? std::min(1.0, *clip / (norm + kGuard)) : 1.0;
 }
 

@@ -123,7 +123,7 @@ Ballot Commit::make_ballot() {
   Ballot ballot{.model_parameters = setup_.model_parameters, .rank = setup_.rank};
   const double weight = total_weight(parts_, setup_.losses);
   for (StageRuntime& stage : stages_) {
-    if (stage.program->replica == 0) {  // the others have the same gradients
+    if (stage.program->replica == 0) {  // other replicas have the same gradients
       const std::vector<SquaredNorm> norms = stage.bucket.squared_norms(weight);
       ballot.squared_norms.insert(ballot.squared_norms.end(), norms.begin(), norms.end());
     }

@@ -1,9 +1,9 @@
-/// Commit: the end of a training step on one rank: gradients are summed over replicas and over
-/// ties, all ranks vote, weights are updated.
+/// Commit: the end of a training step on one rank. Gradients are summed over replicas and over
+/// ties, all ranks vote, and weights are updated.
 ///
 /// Made by the executor, used on its plan thread.
 /// CT-1: no weight changes before the vote is over.
-/// CT-2: a bucket is begun with an update's first batch. Gradients of the further ones are added to
+/// CT-2: the first batch of an update begins a bucket. Gradients of further batches are added to
 ///       it, and the mean is over the microbatches of all of them.
 #pragma once
 
@@ -22,7 +22,7 @@ namespace stagecraft {
 
 class Commit {
  public:
-  /// Views all of them. `mirror`: null without.
+  /// Views all arguments. `mirror`: null if there is none.
   Commit(const RankSetup& setup,
          Collective& collective,
          StepTimes& times,
@@ -35,14 +35,14 @@ class Commit {
   /// Sums gradients over a replica group of the plan, or over a tie.
   /// Requires: a Collective of this rank.
   void sum(const Instruction& collective);
-  /// Errors: NonFinite. Of a batch that is not voted on: it is found before others are added.
+  /// Errors: NonFinite. Called for a batch without a vote, before the next batches are added.
   void refuse_non_finite_losses(const std::vector<MicrobatchLoss>& losses) const;
   /// Votes with the norms of the mean gradients.
   /// Errors: NonFinite for a loss or a gradient; those of vote().
   void cast_vote(const std::vector<MicrobatchLoss>& losses);
   void update(StageRuntime& stage);
 
-  /// Weights may have changed.
+  /// Returns whether weights may have changed.
   [[nodiscard]] bool is_past_the_vote() const { return verdict_.has_value(); }
   /// Requires: is_past_the_vote().
   [[nodiscard]] double gradient_norm() const { return verdict_->total_norm; }

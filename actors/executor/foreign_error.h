@@ -1,6 +1,6 @@
-/// foreign_error: what was thrown on a rank, as an Error. The one border of a step at which
-/// LibTorch's and the standard library's exceptions are translated, as capture is of compiling;
-/// what is an Error already passes through.
+/// foreign_error: converts an exception on a rank to an Error. A step translates exceptions of
+/// LibTorch and the standard library only here, as capture does for compiling. An Error passes
+/// through unchanged.
 #pragma once
 
 #include <exception>
@@ -9,8 +9,8 @@
 
 namespace stagecraft {
 
-/// DeviceOutOfMemory for a lack of memory, DeviceFailed for what else LibTorch throws, WorkerFailed
-/// for the rest.
+/// Returns DeviceOutOfMemory for a lack of memory, DeviceFailed for other exceptions of LibTorch,
+/// WorkerFailed for all others.
 [[nodiscard]] Error foreign_error(const std::exception_ptr& thrown);
 
 }  // namespace stagecraft

@@ -15,7 +15,8 @@
 namespace stagecraft {
 namespace {
 
-/// Of one block. Several sums side by side: one would wait for each addition in turn.
+/// Returns the sum of one block. Adds several sums side by side: a single sum would wait for each
+/// addition.
 template <class T>
 double sum_of_squares(const T* x, std::int64_t count) {
   constexpr std::int64_t kLanes = 16;
@@ -38,7 +39,7 @@ double sum_of_squares(const T* x, std::int64_t count) {
   return sum;
 }
 
-/// Blocks are shared out over LibTorch's threads by its own iterator: over one element each.
+/// LibTorch's iterator distributes the blocks over its threads: it runs over one element per block.
 template <class T>
 double squared_norm(const T* x, std::int64_t count) {
   if (count <= kNormBlock) {

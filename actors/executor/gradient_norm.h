@@ -1,8 +1,8 @@
-/// The norm of one parameter's gradient, as the vote wants it.
+/// The norm of one parameter's gradient, for the vote.
 ///
-/// GN-1: squares are added in double precision, block by block of kNormBlock elements counted from
-///       the first, and the blocks in their order: the bits depend neither on where in a buffer a
-///       gradient lies nor on how many threads LibTorch has.
+/// GN-1: squares are added in double precision, in blocks of kNormBlock elements counted from the
+///       first element, and the blocks in their order. The bits depend neither on the gradient's
+///       place in a buffer nor on LibTorch's thread count.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace stagecraft {
 
 constexpr std::int64_t kNormBlock = 32768;
 
-/// The squared norm of `sum` / `weight`, read once. Not finite where an element is not, and where
-/// the square is beyond the type's own arithmetic (float, for half types too): an optimizer that
-/// keeps squares would never recover from it.
+/// Returns the squared norm of `sum` / `weight`, which it reads once. Not finite if an element is
+/// not, or if the square exceeds the arithmetic of the type (float, for half types too): an
+/// optimizer that keeps squares would never recover from it.
 /// Requires: a contiguous tensor of a floating or complex type.
 [[nodiscard]] double squared_norm_of_mean(const at::Tensor& sum, double weight);
 

@@ -15,14 +15,14 @@ namespace stagecraft {
 
 struct GradientSums::Arrivals {
   enum class Turn : std::uint8_t {
-    Comes,    ///< with all others
-    IsTaken,  ///< when autograd has it
+    Comes,    ///< arrives with all others
+    IsTaken,  ///< to be taken as soon as autograd has it
     Taken,
   };
   std::vector<at::Tensor> sums;
-  std::vector<Turn> turns;  // likewise
+  std::vector<Turn> turns;  // one per sum
   bool empty = true;
-  double weight = 1.0;  // of what is taken
+  double weight = 1.0;  // of the gradients that are taken
 
   void add(std::size_t i, const at::Tensor& gradient, double by) {
     const at::NoGradGuard no_grad;

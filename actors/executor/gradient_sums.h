@@ -1,11 +1,12 @@
-/// GradientSums: where the gradients of a stage's trained parameters are added up over
-/// microbatches, and how they get there: handed over together behind a backward, or each as soon as
-/// autograd has it, while it is in cache, so that those of a stage are never there all at once.
+/// GradientSums: adds up the gradients of a stage's trained parameters over microbatches. Gradients
+/// come in together after a backward, or each as soon as autograd has it. The second way adds a
+/// gradient while it is in cache, and all gradients of a stage never exist at once.
 ///
-/// Made by a Bucket, shared with the hooks that it puts on the parameters. Confined to the thread
-/// that trains the stage.
+/// Made by a Bucket, and shared with the hooks that it puts on the parameters. Confined to the
+/// thread that trains the stage.
 /// GS-1: a gradient is taken when it is complete: autograd has added up the parameter's uses. So it
-///       is the tensor that would have come back, and goes into the sum by the same operator.
+///       is the tensor that the backward would have returned, and the same operator adds it to the
+///       sum.
 #pragma once
 
 #include <cstddef>
@@ -19,21 +20,21 @@ namespace stagecraft {
 
 class GradientSums {
  public:
-  /// `sums`: views that are written to; `leaves`: the parameters, likewise one each.
+  /// `sums`: views to write to, one per parameter. `leaves`: the parameters.
   GradientSums(std::vector<at::Tensor> sums, const std::vector<at::Tensor>& leaves);
   GradientSums(const GradientSums&) = delete;  // hooks point at it
   GradientSums& operator=(const GradientSums&) = delete;
   ~GradientSums();
 
-  /// Forgets what there is.
+  /// Forgets the sums.
   void begin();
 
-  /// Ends a microbatch: adds the gradients that were not taken, times its weight; an undefined one
-  /// counts as zero.
+  /// Ends a microbatch: adds the gradients that were not taken, times its weight. An undefined
+  /// gradient counts as zero.
   void add(const std::vector<at::Tensor>& gradients, double weight);
 
-  /// While it lives, gradients of the parameters of these numbers are taken, times the weight: what
-  /// a backward returns in their place is undefined. Without a weight none is.
+  /// While it lives, the sums take the gradients of these parameters (by number), times the weight,
+  /// and a backward returns undefined tensors in their place. Without a weight they take none.
   class Taking {
    public:
     Taking(GradientSums& sums, const std::vector<std::size_t>& which, std::optional<double> weight);

@@ -19,7 +19,7 @@ std::unique_ptr<at::ObserverContext> stop_here(const at::RecordFunction&) {
 
 void arm_libtorch_gate() {
   static const bool once = [] {
-    (void)torch::autograd::Engine::get_default_engine();  // a static object of LibTorch's
+    (void)torch::autograd::Engine::get_default_engine();  // makes a static object of LibTorch
     process_end::when_it_begins(
         [] { at::addGlobalCallback(at::RecordFunctionCallback(&stop_here)); });
     return true;

@@ -1,4 +1,5 @@
-/// LoadedPlan: one of a rank's lists, bound, with the slots and transfers of a step that runs it.
+/// LoadedPlan: one bound instruction list of a rank, with the slots and transfers of a step that
+/// runs it.
 ///
 /// The executor has one for each of its programs.
 #pragma once
@@ -19,8 +20,8 @@ struct LoadedPlan {
   BoundPlan bound;
   Slots slots;
   Transfers transfers;
-  std::vector<Device::Event> events;  ///< by position; of instructions that others wait for
-  bool has_run = false;               ///< once to its end
+  std::vector<Device::Event> events;  ///< by position, for instructions that others wait for
+  bool has_run = false;               ///< at least once to its end
 
   LoadedPlan(const RankPlan& plan,
              const BindScope& scope,

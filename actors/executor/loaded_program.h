@@ -1,8 +1,8 @@
-/// LoadedProgram: a program as a rank runs it: by one list, with its stages for every shape of
+/// LoadedProgram: a program as a rank runs it: one list, and the stages for every shape of
 /// microbatches that the rank was told of.
 ///
-/// The executor has one that trains, and one for each evaluation.
-/// LD-1: nothing in it moves while a step may run: list and stages are viewed.
+/// The executor has one for training, and one for each evaluation.
+/// LD-1: nothing in it moves while a step may run, since list and stages are viewed.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ namespace stagecraft {
 
 /// The stages for one shape.
 struct LoadedShape {
-  RankVariant told;                  ///< empty for that of the rank's setup
+  RankVariant told;                  ///< empty for the shape of the rank's setup
   std::vector<StageRuntime> stages;  ///< ascending
 };
 
 struct LoadedProgram {
-  std::map<std::int32_t, LoadedShape> shapes;  ///< by number; 0 is the one it was captured for
+  std::map<std::int32_t, LoadedShape> shapes;  ///< by number; 0 is the captured shape
   std::unique_ptr<LoadedPlan> plan;
 
   [[nodiscard]] std::vector<StageRuntime>& stages() { return shapes.at(0).stages; }

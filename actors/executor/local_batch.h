@@ -1,7 +1,8 @@
-/// LocalBatch: a batch that is not sent: every rank that needs some of it reads that where it runs.
+/// LocalBatch: a batch that the driver does not send: every rank reads the part that it needs where
+/// it runs.
 ///
-/// What a trainer is given in place of tensors (Trainer::step), and what the order of a step says
-/// then. Sources are registered by name in the program that a rank runs in (actors/local_source.h).
+/// Trainer::step takes it in place of tensors, and the order of the step names it. The program in
+/// which a rank runs registers sources by name (actors/local_source.h).
 #pragma once
 
 #include <cstdint>
@@ -10,9 +11,9 @@
 namespace stagecraft {
 
 struct LocalBatch {
-  std::string source;       ///< the name it is registered under; empty: none, the driver sends
-  std::string argument;     ///< what the source is made with, a path for instance
-  std::int64_t number = 0;  ///< which of its batches, from 0
+  std::string source;       ///< its registered name; empty: none, the driver sends tensors
+  std::string argument;     ///< argument of the source's maker, for instance a path
+  std::int64_t number = 0;  ///< number of the batch, from 0
 
   friend bool operator==(const LocalBatch&, const LocalBatch&) = default;
 };

@@ -16,7 +16,7 @@
 namespace stagecraft {
 namespace {
 
-/// Any other bits do: plan ids are drawn at random.
+/// Returns another plan id. Any other bits will do, since plan ids are random.
 PlanId plan_of_mirrors(PlanId plan) {
   return PlanId(static_cast<std::int64_t>(
       hash_combine(static_cast<std::size_t>(plan.value), 0x6d6972726f72)));
@@ -26,15 +26,16 @@ Tag mirror_tag(PlanId plan, Epoch epoch, Submission round) {
   return {.plan = plan, .epoch = epoch, .submission = round, .edge = EdgeId(0)};
 }
 
-/// Nobody else can get hold of it any more, and has done with it.
+/// Returns whether this is the only owner: all others have let go of the tensor and finished with
+/// it.
 bool is_ours_alone(const at::Tensor& tensor) {
   const bool alone =
       tensor.defined() && tensor.use_count() == 1 && tensor.storage().use_count() == 1;
-  std::atomic_thread_fence(std::memory_order_acquire);  // behind whoever let go of it
+  std::atomic_thread_fence(std::memory_order_acquire);  // synchronizes with the last owner
   return alone;
 }
 
-/// Keeps MR-2. A trainer that ends is no fault.
+/// Logs a failure (keeps MR-2). The end of a trainer is no failure.
 void tell(Rank rank, const std::exception& why) {
   const auto* error = dynamic_cast<const Error*>(&why);
   const bool ends = error != nullptr && error->code() == Errc::TransportClosed;
@@ -88,7 +89,7 @@ void Mirror::committed(Submission step,
   }
 }
 
-/// The round is under way whatever fails: all ranks begin the same ones (MI-2).
+/// Begins the round even after a failure, since all ranks begin the same rounds (MI-2).
 void Mirror::begin(Submission round, std::int64_t updates, const std::vector<NamedTensor>& state) {
   at::Tensor copy;
   try {
@@ -101,8 +102,8 @@ void Mirror::begin(Submission round, std::int64_t updates, const std::vector<Nam
   keeper_.begin(round, updates, std::move(copy));
 }
 
-/// Fresh memory costs more than the copying does, so a copy that nobody keeps any more is written
-/// over.
+/// Copies the state. Reuses a copy that no rank holds any more, since fresh memory costs more than
+/// the copying.
 at::Tensor Mirror::make_copy(const std::vector<NamedTensor>& state) {
   const std::int64_t bytes = packed_bytes(state);
   at::Tensor copy = is_ours_alone(spare_) && spare_.numel() == bytes

@@ -43,7 +43,7 @@ std::string stock_text(const std::vector<MirrorStock>& stocks) {
 void MirrorKeeper::restart(std::optional<std::int64_t> kept) {
   std::optional<Round> left;
   if (kept) {
-    // Of no round: a ballot that names it agrees to none.
+    // Belongs to no round: a ballot with this number agrees to none.
     left = Round{.id = kNoRound, .updates = *kept, .own = own(*kept), .kept = this->kept(*kept)};
   }
   settled_ = std::move(left);

@@ -1,29 +1,30 @@
 /// MirrorKeeper: the copies of committed states that one rank keeps, of itself and of the rank
 /// before it, so that the loss of any one rank loses no committed state of the model.
 ///
-/// The voting ranks form a ring; each sends its copies to the next, its keeper. Copies are made in
-/// rounds. A round is of one committed state: every rank copies its own, sends the copy, and takes
-/// in that of the rank before it. Owned by Mirror, which does the copying and sending; it knows no
-/// transport and may be copied, which the exhaustive test of MI-1 lives on.
+/// The voting ranks form a ring; each sends its copies to the next rank, its keeper. Copies are
+/// made in rounds, one committed state per round. In a round, every rank copies its own state,
+/// sends the copy, and takes in the copy of the rank before it. Owned by Mirror, which copies and
+/// sends. The keeper knows no transport and may be copied; the exhaustive test of MI-1 relies on
+/// that.
 ///
-///   none --begin--> under way --agreed: everybody has it--> settled     the one before is dropped
+///   none --begin--> under way --agreed: all ranks have it--> settled     the one before is dropped
 ///
 /// MI-1: after the loss of any one rank at any moment there is a state of which the lost rank's
 ///       keeper has the lost rank's copy, and every other rank its own. choose_recovery() finds the
-///       newest such. Proof: while anybody has round n settled, everybody has n whole, settled or
-///       under way: it settles by a vote in which every ballot said that its rank has the copy
-///       before it in n (MI-2), and a rank that says so began n itself and so has its own copy
-///       also. It is dropped only where a later round settles, and by the same argument everybody
-///       has that one whole. So the newest round that is settled anywhere is whole everywhere, and
-///       one settles by the first vote after all copies of the first round have arrived. A rank
-///       that dies takes its own parts only: of every round its own copy, which its keeper has, and
-///       the copy of the rank before it, which that one has itself. What it had sent and what has
-///       not arrived is no whole copy and counts for nobody.
+///       newest one. Proof: while all ranks have round n settled, all have n whole, settled or
+///       under way. For it settles by a vote in which every ballot said that its rank has the copy
+///       of the rank before it in n (MI-2); a rank that says so began n itself, so it also has its
+///       own copy. A rank drops n only when a later round settles, and by the same argument all
+///       ranks have that one whole. So the newest round that is settled on any rank is whole on all
+///       ranks, and one settles by the first vote after all copies of the first round have arrived.
+///       A rank that dies takes only its own parts: of every round its own copy, which its keeper
+///       has, and the copy of the rank before it, which that rank has itself. A copy that it sent
+///       but that has not arrived is no whole copy and counts for no rank.
 /// MI-2: a ballot names the newest round of which the copy of the rank before is here, whole; the
-///       vote tells everybody the oldest one named. So all ranks that go on agree whether a round
-///       is under way and begin the same ones, and nobody ever waits for a copy: while one is slow,
-///       no further round begins, and the recovery point stays behind by as many steps.
-/// MI-3: at most two rounds are kept: at most two copies of the own state and two of a neighbour's.
+///       vote tells all ranks the oldest one named. So all ranks that continue agree whether a
+///       round is under way and begin the same ones, and no rank ever waits for a copy: while one
+///       is slow, no further round begins, and the recovery point stays behind by that many steps.
+/// MI-3: at most two rounds are kept: at most two copies of the own state and two of a neighbor's.
 #pragma once
 
 #include <cstdint>
@@ -38,26 +39,26 @@ namespace stagecraft {
 
 class MirrorKeeper {
  public:
-  /// Forgets everything, but for whole copies of the state after `kept` updates, if given.
+  /// Forgets everything, except whole copies of the state after `kept` updates, if given.
   void restart(std::optional<std::int64_t> kept);
 
   [[nodiscard]] bool round_under_way() const { return under_way_.has_value(); }
   /// Requires: no round is under way. `round`: the same on all ranks, later than the last.
   void begin(Submission round, std::int64_t updates, at::Tensor own);
-  /// The rank before has sent its copy in the round under way.
+  /// Takes the copy of the rank before in the round under way.
   void arrived(at::Tensor copy);
 
-  /// For the ballot (MI-2); -1 while there is none.
+  /// Returns the round for the ballot (MI-2); -1 while there is none.
   [[nodiscard]] Submission newest_kept() const;
-  /// Every rank's newest_kept() is `oldest` or later.
+  /// Takes the result of the vote: every rank's newest_kept() is `oldest` or later.
   void agreed(Submission oldest);
 
-  /// The states of which there is a copy of this rank, and of the rank before it: how many updates
-  /// they are after; ascending.
+  /// Return the states of which there is a copy of this rank, and of the rank before it, by their
+  /// numbers of updates; ascending.
   [[nodiscard]] std::vector<std::int64_t> own_states() const;
   [[nodiscard]] std::vector<std::int64_t> kept_states() const;
 
-  /// The copies; undefined where there is none.
+  /// Return the copies; undefined if there is none.
   [[nodiscard]] at::Tensor own(std::int64_t updates) const;
   [[nodiscard]] at::Tensor kept(std::int64_t updates) const;
 
@@ -75,7 +76,7 @@ class MirrorKeeper {
   std::optional<Round> settled_, under_way_;
 };
 
-/// What one rank has.
+/// The states of which one rank has copies.
 struct MirrorStock {
   std::vector<std::int64_t> own, kept;
 };
@@ -83,11 +84,12 @@ struct MirrorStock {
 /// A state to which all ranks can go back.
 struct RecoveryPoint {
   std::int64_t updates = 0;
-  std::vector<bool> lost;  ///< by rank: has no copy of its own; the next rank of the ring has it
+  std::vector<bool> lost;  ///< by rank: it has no copy of its own; the next rank of the ring has it
 };
 
-/// The newest there is. `stocks`: of all ranks in the ring's order; a replaced rank has nothing.
-/// Errors: WorkerLost when there is none, saying what is missing.
+/// Returns the newest such state. `stocks`: of all ranks in the ring's order; a replaced rank has
+/// none.
+/// Errors: WorkerLost if there is none, saying what is missing.
 [[nodiscard]] RecoveryPoint choose_recovery(const std::vector<MirrorStock>& stocks);
 
 }  // namespace stagecraft

@@ -28,14 +28,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Tensors = std::vector<at::Tensor>;
 
-// The first ones meet cold caches and pages that nobody has touched.
+// The first runs meet cold caches and untouched pages.
 constexpr int kWarmUp = 2;
 
 double seconds_between(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
 }
 
-/// The most that was held since it was asked last. Without a meter nothing is.
+/// Returns the most bytes held since the last call; 0 without a meter.
 double peak_since(MemoryMeter* meter) {
   if (meter == nullptr) {
     return 0;
@@ -45,8 +45,8 @@ double peak_since(MemoryMeter* meter) {
   return peak;
 }
 
-/// When a forward's operators began, and from which sequence number on nodes of autograd are
-/// theirs.
+/// Records when each operator of a forward began, and the first sequence number of its autograd
+/// nodes.
 class ForwardLog : public ChunkWatch {
  public:
   void before(std::size_t /*node*/) override {
@@ -62,7 +62,7 @@ class ForwardLog : public ChunkWatch {
   }
 
   [[nodiscard]] const std::vector<Clock::time_point>& begun() const { return begun_; }
-  /// Most bytes at once before each operator, since the one before it.
+  /// Returns the most bytes at once before each operator, since the operator before it.
   [[nodiscard]] const std::vector<double>& peaks() const { return peaks_; }
   [[nodiscard]] std::size_t operator_of(std::uint64_t sequence) const {
     const auto behind = std::ranges::upper_bound(first_, sequence);
@@ -76,13 +76,13 @@ class ForwardLog : public ChunkWatch {
   MemoryMeter* meter_ = nullptr;
 };
 
-/// What ran in a backward of this thread: its nodes and, where asked for, operators beside them.
+/// Records a backward on this thread: its nodes and, if asked for, the operators outside nodes.
 struct BackwardLog {
   struct Event {
     std::uint64_t sequence = 0;
     Clock::time_point begun;
-    double sums = 0;  // behind it, until the next
-    double peak = 0;  // most bytes at once, until the next
+    double sums = 0;  // in operators after it, until the next event
+    double peak = 0;  // most bytes at once, until the next event
   };
   std::vector<Event> events;
   MemoryMeter* meter = nullptr;
@@ -123,8 +123,8 @@ void end_function(const at::RecordFunction& function, at::ObserverContext*) {
   }
 }
 
-/// While it lives, nodes of autograd on this thread are logged. Operators beside them cost time to
-/// be told of, and so are told of in runs of their own.
+/// While it lives, logs autograd's nodes on this thread. Logging operators outside nodes costs
+/// time, so separate runs do that.
 class Listening {
  public:
   Listening(BackwardLog& log, bool operators) {
@@ -148,14 +148,14 @@ class Listening {
   at::CallbackHandle handle_ = 0;
 };
 
-/// The whole model as one stage.
+/// Returns the whole model as one stage.
 Partition one_stage(const Graph& graph, const Tensors& inputs, const Tensors& labels) {
   Partition made = partition(graph, {std::vector<int>(graph.nodes.size(), 0), {"model"}});
   find_gradient_flow(made, run_stages(graph, made, inputs, labels));
   return made;
 }
 
-/// Trains a copy of the model on one microbatch, again and again.
+/// Trains a copy of the model on one microbatch, repeatedly.
 class Timing {
  public:
   Timing(const Graph& graph, const Tensors& inputs, const Tensors& labels, const ModelTiming& how)
@@ -213,7 +213,7 @@ class Timing {
     double update = 0;
   };
 
-  /// Of a run that nobody times: a meter takes time.
+  /// Returns the peaks of a run without timing: a meter takes time.
   [[nodiscard]] std::vector<double> count_bytes() {
     const auto meter = std::make_shared<MemoryMeter>();
     const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, meter);
@@ -249,7 +249,7 @@ class Timing {
     return run;
   }
 
-  /// Keeps MDT-1: every moment is somebody's.
+  /// Divides the run's time over the operators. Keeps MDT-1: every moment belongs to one operator.
   [[nodiscard]] Run parted(Clock::time_point begun,
                            Clock::time_point half,
                            const BackwardLog& backward,
@@ -274,12 +274,12 @@ class Timing {
     return run;
   }
 
-  /// By operator, the higher of forward and backward.
+  /// Returns, by operator, the higher peak of forward and backward.
   [[nodiscard]] std::vector<double> peaks_of(double behind_forward,
                                              const BackwardLog& backward) const {
     std::vector<double> peaks = forward_.peaks();
     if (!peaks.empty()) {
-      peaks.erase(peaks.begin());  // what was told before an operator is of the one before
+      peaks.erase(peaks.begin());  // the peak before an operator belongs to the operator before it
       peaks.push_back(behind_forward);
     }
     for (const BackwardLog::Event& event : backward.events) {

@@ -22,7 +22,7 @@ void refuse_non_finite(const std::vector<StageRuntime>& stages,
                           : std::nullopt;
     if (name) {
       what = "the gradient of " + *name;
-      place.rank.reset();  // it is this one
+      place.rank.reset();  // the message is about this rank
       place.stage = stage.program->id;
     }
   }

@@ -1,4 +1,4 @@
-/// What is not finite ends a step before any weight changes, with the name of what it is.
+/// Ends a step before any weight changes if a value is not finite, and names the value.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace stagecraft {
 
-/// Errors: NonFinite, naming stage and step, when the vote found a gradient that is not finite, and
-///         the parameter where one of `stages`, which are this rank's, has it.
+/// Errors: NonFinite, naming stage and step, if the vote found a gradient that is not finite, and
+///         the parameter if one of this rank's `stages` has it.
 void refuse_non_finite(const std::vector<StageRuntime>& stages,
                        const VoteResult& verdict,
                        Step step);

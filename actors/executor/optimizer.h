@@ -1,10 +1,10 @@
-/// Optimizer settings: what a trainer is made with. Their defaults are those of LibTorch's classes
-/// of that name (torch/optim/*.h), and so is the arithmetic (optimizer_registry.h).
+/// Optimizer settings for a trainer. Defaults and arithmetic are those of LibTorch's classes of the
+/// same names (torch/optim/*.h, optimizer_registry.h).
 ///
-/// Plain records: `visit_fields` lists what travels to a rank, in the order in which the registry
-/// names the settings.
-/// OZ-1: a CustomOptimizer's callable exists in its own process only, and is refused by name where
-///       a rank is of another.
+/// Plain records: `visit_fields` lists the fields that travel to a rank, in the order in which the
+/// registry names the settings.
+/// OZ-1: a CustomOptimizer's callable exists in its own process only. A rank of another process
+///       refuses it by name.
 #pragma once
 
 #include <cstdint>
@@ -68,27 +68,27 @@ struct RMSprop {
   bool centered = false;
 };
 
-/// What a CustomOptimizer's callable is given: one parameter in one step. It changes `parameter`
-/// and `state` in place (`mul_`, `add_`, `copy_`), and nothing else.
+/// The arguments of a CustomOptimizer's callable: one parameter in one step. The callable changes
+/// `parameter` and `state` in place (`mul_`, `add_`, `copy_`), and nothing else.
 struct CustomUpdate {
   std::string_view name;  ///< the parameter's
   at::Tensor parameter;
   at::Tensor gradient;                   ///< averaged, then clipped; may be written to
-  const std::vector<at::Tensor>& state;  ///< as CustomOptimizer::state says, like the parameter
+  const std::vector<at::Tensor>& state;  ///< as CustomOptimizer::state, in the parameter's shape
   std::int64_t step = 1;                 ///< counts from 1
   double learning_rate = 0.0;            ///< of this parameter in this step
-  double weight_decay = 0.0;             ///< of this parameter; the callable applies it, or not
+  double weight_decay = 0.0;             ///< of this parameter; the callable may apply it
 };
 
-/// An optimizer of one's own, where ranks are threads of this process:
+/// An optimizer of your own, for ranks that are threads of this process:
 ///
 ///   sc::CustomOptimizer{.lr = 0.1, .update = [](const sc::CustomUpdate& u) {
 ///     u.parameter.add_(u.gradient.sign(), -u.learning_rate);
 ///   }}
 ///
-/// The callable runs on the ranks' threads, several at once, behind the vote: what it throws leaves
-/// the weights undefined. Results do not depend on the cut as long as it looks at nothing but what
-/// it is given.
+/// The callable runs on the ranks' threads, several at once, after the vote: an exception leaves
+/// the weights undefined. Results do not depend on the cut as long as the callable reads only its
+/// argument.
 struct CustomOptimizer {
   double lr = 1e-3;
   double weight_decay = 0.0;

@@ -28,21 +28,21 @@ namespace {
 using Tensors = std::vector<at::Tensor>;
 using Names = std::vector<std::string>;
 
-/// Parameters of one dtype, decayed alike and of one rate, regrouped as fused kernels take them.
+/// Parameters of one dtype, decay and rate, in columns as fused kernels take them.
 struct Columns {
   Tensors parameters, gradients;
   std::vector<Tensors> state;
   std::vector<const OptimizedParameter*> rows;
 };
 
-/// What is the same for all of them.
+/// The values that all parameters share.
 struct Pass {
   double rate = 0.0;
   double decay = 0.0;
   std::int64_t step = 1;
   double divisor = 1.0;  // of the gradients
 
-  /// As the kernels take it: a number for each parameter. They only read it.
+  /// Returns the step as the kernels take it: a number for each parameter. They only read it.
   [[nodiscard]] Tensors steps(const Columns& columns) const {
     return Tensors(columns.parameters.size(), at::full({}, static_cast<float>(step), at::kFloat));
   }
@@ -53,9 +53,9 @@ struct Pass {
     }
   }
 
-  /// The divisor as fused kernels take it, which divide while they read, and write the quotient
-  /// back. They know it in float and round it to the parameters' type, so gradients of other types
-  /// are divided before: keeps OR-2.
+  /// Returns the divisor for fused kernels, which divide as they read and write the quotient back.
+  /// They take it in float and round it to the parameters' type, so this divides gradients of other
+  /// types before: keeps OR-2.
   [[nodiscard]] std::optional<at::Tensor> grad_scale(const Columns& columns) const {
     if (divisor == 1.0) {
       return std::nullopt;
@@ -75,7 +75,7 @@ struct Pass {
 template <class O>
 struct Row;
 
-/// What most rows have.
+/// The defaults of most rows.
 struct Plain {
   template <class O>
   static std::string conflict(const O&) {
@@ -184,7 +184,7 @@ struct Row<RMSprop> : Plain {
     }
     return names;
   }
-  /// Block by block, so that all operators but the first find their operands in cache.
+  /// Updates block by block, so that all operators but the first find their operands in cache.
   static void update(const RMSprop& o, const Pass& pass, Columns& c) {
     const std::int64_t block = kBlock * at::get_num_threads();
     for (std::size_t i = 0; i < c.parameters.size(); ++i) {
@@ -202,8 +202,8 @@ struct Row<RMSprop> : Plain {
   }
 
  private:
-  /// Elements of a thread, so many that what is passed over costs more than the calls; LibTorch
-  /// splits an element-wise operator over threads into no smaller parts.
+  /// Elements per thread: enough that the data costs more time than the calls. LibTorch splits an
+  /// element-wise operator over threads into no smaller parts.
   static constexpr std::int64_t kBlock = 32768;
 
   static void update_block(const RMSprop& o,
@@ -273,7 +273,8 @@ struct Row<CustomOptimizer> : Plain {
   }
 };
 
-// ---- what is asked of all rows ------------------------------------------------------------------
+// ---- functions over all rows
+// ---------------------------------------------------------------------
 
 /// Calls `visitor` with each setting and the field of that name.
 template <class O, class V>
@@ -328,7 +329,7 @@ void check_settings(const O& optimizer) {
   }
 }
 
-/// Every alternative of Optimizer but the custom one, with its defaults.
+/// Returns every alternative of Optimizer except the custom one, with its defaults.
 template <class... O>
 std::vector<Optimizer> defaults_of(const std::variant<O...>*) {
   std::vector<Optimizer> all;

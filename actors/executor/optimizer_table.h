@@ -1,5 +1,5 @@
-/// What optimizers and their settings are called, and which numbers a setting may be: the part of
-/// the registry (optimizer_registry.h) that knows no LibTorch, for command lines.
+/// The names of optimizers and of their settings, and the ranges of the settings, for command
+/// lines. This part of the registry (optimizer_registry.h) does not include LibTorch.
 ///
 /// OT-1: settings stand in the order in which the record of the optimizer lists its fields.
 #pragma once
@@ -18,13 +18,13 @@ enum class SettingRange : std::uint8_t {
 };
 
 struct SettingInfo {
-  std::string_view name;  ///< as the field of the record
+  std::string_view name;  ///< the name of the record's field
   SettingRange range = SettingRange::FromZero;
 };
 
 struct OptimizerInfo {
   std::string_view name;    ///< in checkpoints and on command lines
-  std::string_view record;  ///< what its settings are fields of
+  std::string_view record;  ///< the record that has its settings as fields
   std::span<const SettingInfo> settings;
 };
 
@@ -57,9 +57,9 @@ inline constexpr OptimizerInfo kSgdInfo{"sgd", "Sgd", kSgdSettings};
 inline constexpr OptimizerInfo kAdamInfo{"adam", "Adam", kAdamSettings};
 inline constexpr OptimizerInfo kAdagradInfo{"adagrad", "Adagrad", kAdagradSettings};
 inline constexpr OptimizerInfo kRMSpropInfo{"rmsprop", "RMSprop", kRMSpropSettings};
-inline constexpr OptimizerInfo kCustomInfo{"", "CustomOptimizer", kCustomSettings};  // has its own
+inline constexpr OptimizerInfo kCustomInfo{"", "CustomOptimizer", kCustomSettings};  // own name
 
-/// All that have a name, in the registry's order.
+/// All optimizers that have a name, in the registry's order.
 inline constexpr std::array kOptimizers{
     kAdamWInfo, kSgdInfo, kAdamInfo, kAdagradInfo, kRMSpropInfo};
 

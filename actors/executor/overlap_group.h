@@ -1,9 +1,10 @@
 /// OverlapGroup: the tasks of one overlap group while a rank runs them.
 ///
-/// They are issued one after the other, whoever's tensors are here first, so that the transfers of
-/// one hide behind the compute of the others. Each task is a block of instructions: its receives,
-/// the run, its sends. Made and used by the executor on its plan thread.
-/// OG-1: forwards of one stage keep their order (batch statistics), and backwards theirs.
+/// The rank issues one task after the other and prefers a task whose tensors have arrived, so that
+/// the transfers of one hide behind the compute of the others. Each task is a block of
+/// instructions: its receives, the run, its sends. Made and used by the executor on its plan
+/// thread.
+/// OG-1: forwards of one stage keep their order (batch statistics), and so do its backwards.
 #pragma once
 
 #include <cstddef>
@@ -22,15 +23,15 @@ class OverlapGroup {
     std::size_t end = 0;
   };
 
-  /// The group that starts at `begin`. Views the list.
+  /// Makes the group that starts at `begin`. Views the list.
   OverlapGroup(const std::vector<Instruction>& list, std::size_t begin);
 
   [[nodiscard]] bool done() const { return left_.empty(); }
-  /// Where the group ends in the list.
+  /// Returns the end of the group in the list.
   [[nodiscard]] std::size_t end() const { return end_; }
 
   /// Takes the next task to run: the first that may go and whose tensors have arrived, else the
-  /// first of all.
+  /// first.
   [[nodiscard]] Block take(const std::function<bool(const Block&)>& has_arrived);
 
  private:

@@ -1,7 +1,7 @@
-/// packed_state: a rank's state, or a part of it, as one tensor of bytes, and back.
+/// packed_state: packs a rank's state, or a part of it, into one tensor of bytes, and unpacks it.
 ///
-/// One message and one copy in place of one for each tensor; the layout follows from the rank's own
-/// state, so nothing is sent beside the bytes. Used by mirrors (mirror.h) and for the buffers of
+/// This needs one message and one copy instead of one per tensor. The layout follows from the
+/// rank's own state, so only the bytes are sent. Used by mirrors (mirror.h) and for the buffers of
 /// replicas.
 #pragma once
 
@@ -17,12 +17,12 @@ namespace stagecraft {
 /// Units: bytes.
 [[nodiscard]] std::int64_t packed_bytes(const std::vector<NamedTensor>& state);
 
-/// Copies the elements of `state`, in its order and in that of their indices, into `packed`.
+/// Copies the elements of `state` into `packed`, in the order of the tensors and of their indices.
 /// Requires: `packed` is contiguous, [packed_bytes(state)], bytes.
 void pack(const std::vector<NamedTensor>& state, const at::Tensor& packed);
 
-/// Writes what `pack` made of an equal state into the tensors of `state`; all or nothing.
-/// Errors: Internal when `packed` is of another size or type.
+/// Writes the result of `pack` for an equal state into the tensors of `state`; all or nothing.
+/// Errors: Internal if `packed` has another size or type.
 void unpack(const at::Tensor& packed, const std::vector<NamedTensor>& state);
 
 }  // namespace stagecraft

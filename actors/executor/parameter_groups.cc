@@ -12,7 +12,7 @@
 namespace stagecraft {
 namespace {
 
-// Far above what anybody writes: a bound on what looking names up can cost.
+// Far above real use: bounds the cost of looking up names.
 constexpr std::size_t kMostGroups = 1000;
 constexpr std::size_t kLongestPattern = 1000;  // bytes
 
@@ -41,7 +41,7 @@ const ParameterGroup* group_of(const std::vector<ParameterGroup>& groups, std::s
 
 bool matches(std::string_view pattern, std::string_view name) {
   std::size_t p = 0, n = 0;
-  std::size_t star = std::string_view::npos;  // the last one, and where in the name it ends so far
+  std::size_t star = std::string_view::npos;  // the last star, and the end of its match so far
   std::size_t behind = 0;
   while (n < name.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
@@ -140,7 +140,7 @@ void check_groups_match(const std::vector<ParameterGroup>& groups,
                       "this group before it, or leave it out",
                       pattern));
     }
-    std::string letters = pattern;  // what is meant, as far as that is written out
+    std::string letters = pattern;  // the written part of the pattern
     std::erase_if(letters, [](char c) { return c == '*' || c == '?'; });
     constexpr std::size_t kTold = 4;
     const std::vector<std::string> some(

@@ -1,7 +1,7 @@
-/// Progress: what a rank is doing, for whoever asks while it does it.
+/// Progress: what a rank is doing, readable while the rank does it.
 ///
-/// Written by the rank's plan thread alone, read by its agent on any thread. It lives as long as
-/// either of them, so that asking never keeps an executor alive.
+/// Only the rank's plan thread writes it; the agent reads it on any thread. It lives as long as
+/// either of them, so that a question never keeps an executor alive.
 #pragma once
 
 #include <atomic>
@@ -17,11 +17,11 @@ struct Progress {
   static constexpr std::int32_t kBetweenSteps = -1;
 
   std::atomic<std::int32_t> instruction{kBetweenSteps};  ///< position in the rank's list
-  std::atomic<std::int32_t> program{0};                  ///< StepOrder::program: whose list
+  std::atomic<std::int32_t> program{0};                  ///< StepOrder::program, of the list
   std::atomic<std::int64_t> since_ns{0};  ///< steady clock: when the instruction began
-  WaitBoard waits;                        ///< whom it waits for
+  WaitBoard waits;                        ///< the ranks that it waits for
 
-  /// On the plan thread: the instruction at this position begins.
+  /// Called on the plan thread when the instruction at this position begins.
   void begin(std::size_t position) {
     instruction.store(static_cast<std::int32_t>(position), std::memory_order_relaxed);
     since_ns.store(std::chrono::steady_clock::now().time_since_epoch().count(),

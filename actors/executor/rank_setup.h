@@ -1,13 +1,13 @@
-/// RankSetup: all that one rank must know before its first step, as data that stands by itself: its
-/// stages, the list it trains by, the groups it votes and sums in, optimizer and options. What it
-/// is told later is a RankVariant.
+/// RankSetup: all that one rank must know before its first step, as self-contained data: its
+/// stages, the list it trains by, the groups it votes and sums in, optimizer and options. A
+/// RankVariant holds what it learns later.
 ///
-/// Cut out of a Job for every rank, once, when a trainer starts; handed to the rank's executor.
+/// Cut out of a Job for every rank, once, when a trainer starts; given to the rank's executor.
 /// RU-1: nothing in it points at the program or at another rank, and `visit_fields` lists all of
-///       it, down to the operands of an operator. Three things are of one process alone and say so:
-///       the attachments of a stage program, TrainerOptions::before_instruction and the callable of
-///       a CustomOptimizer.
-/// RU-2: weights are no part of it: they come as state, over the data plane.
+///       it, down to the operands of an operator. Three parts belong to one process alone and say
+///       so: the attachments of a stage program, TrainerOptions::before_instruction and the
+///       callable of a CustomOptimizer.
+/// RU-2: it holds no weights: they come as state, over the data plane.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@
 
 namespace stagecraft {
 
-/// What a trainer has its ranks do.
+/// The work that a trainer gives its ranks.
 struct Job {
   PlanId plan_id;
   std::shared_ptr<const CompiledProgram> program;  ///< laid out for the schedule's replicas
@@ -37,15 +37,16 @@ struct Job {
 struct RankSetup {
   Rank rank;
   PlanId plan_id;                    ///< part of all tags
-  std::vector<StageProgram> stages;  ///< this rank's, ascending
+  std::vector<StageProgram> stages;  ///< of this rank, ascending
   RankPlan train;
-  std::vector<Rank> ranks;  ///< all that vote, ascending
+  std::vector<Rank> ranks;  ///< all voting ranks, ascending
   std::vector<ReplicaGroup> replica_groups;
   std::vector<Tie> ties;
   int microbatches = 1;               ///< Plan::microbatches
-  int losses = 1;                     ///< Plan::losses: by how many gradients are divided
-  std::int64_t model_parameters = 0;  ///< how many the whole model has
-  /// What a microbatch gets of every tensor of a batch, for ranks that read theirs (LocalBatch).
+  int losses = 1;                     ///< Plan::losses: gradients are divided by it
+  std::int64_t model_parameters = 0;  ///< number of parameters of the whole model
+  /// The slices of every tensor of a batch for a microbatch, for ranks that read theirs
+  /// (LocalBatch).
   std::vector<BatchSlice> inputs, labels;
   Optimizer optimizer;
   TrainerOptions options;
@@ -54,7 +55,7 @@ struct RankSetup {
 /// Requires: the job's plans have a list for `rank`.
 [[nodiscard]] RankSetup rank_setup(const Job& job, Rank rank);
 
-/// What the setup's list is bound to. Views the setup.
+/// Returns the scope to which the setup's list is bound. Views the setup.
 [[nodiscard]] BindScope bind_scope(const RankSetup& setup);
 
 template <class V>

@@ -1,10 +1,10 @@
-/// RankVariant: what one rank must know to run its stages as they were captured once more: for
-/// microbatches of another shape, or in evaluation mode.
+/// RankVariant: what one rank must know to run its stages from another capture: for microbatches of
+/// another shape, or in evaluation mode.
 ///
-/// Cut out of a JobVariant for every rank when a step needs it first; taken in between two steps.
-/// RV-1: as RU-1: it points at nothing, and has the attachments of this process alone.
-/// RV-2: an evaluation begins with the shape it was captured for first, number 0, which has its
-///       list; its other shapes run by that list.
+/// Cut out of a JobVariant for every rank when a step first needs it; taken in between two steps.
+/// RV-1: as RU-1: it points at nothing, and its attachments belong to this process alone.
+/// RV-2: an evaluation begins with the shape of its first capture, number 0, which has its list.
+///       Its other shapes run by that list.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ namespace stagecraft {
 struct RankVariant {
   Rank rank;
   std::int32_t program = kTraining;  ///< of which this is a shape
-  std::int32_t number = 1;           ///< by which orders name the shape
+  std::int32_t number = 1;           ///< names the shape in orders
   std::uint64_t random = 0;          ///< RandomKey::shape
-  std::vector<StageProgram> stages;  ///< this rank's, ascending
+  std::vector<StageProgram> stages;  ///< of this rank, ascending
   RankPlan list;                     ///< of shape 0
 };
 
-/// What a trainer has its ranks know.
+/// A variant as the trainer holds it, for all ranks.
 struct JobVariant {
   std::int32_t program = kTraining;
   std::int32_t number = 1;
@@ -36,7 +36,7 @@ struct JobVariant {
   std::shared_ptr<const Plan> plan;  ///< of shape 0, null for all others
 };
 
-/// The part of it that is `rank`'s. `held`: its stages.
+/// Returns the part of the variant for `rank`. `held`: its stages.
 [[nodiscard]] inline RankVariant rank_variant(const JobVariant& variant,
                                               Rank rank,
                                               const std::vector<StageId>& held) {

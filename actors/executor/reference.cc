@@ -29,7 +29,7 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// Keeps RE-1.
+/// Passes a value on unchanged and makes its gradient contiguous (keeps RE-1).
 struct Boundary : torch::autograd::Function<Boundary> {
   static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& value) {
     return value.view_as(value);
@@ -60,7 +60,7 @@ struct Reference::Impl {
   std::int64_t done = 0;
   std::optional<double> set_rate;
 
-  /// Of the update under way: its batches so far.
+  /// The batches so far of the update under way.
   struct Unfinished {
     std::int64_t first_samples = 1;
     PartRuns parts;
@@ -90,7 +90,7 @@ struct Reference::Impl {
     }
   }
 
-  /// The stages for microbatches of this shape.
+  /// Returns the stages for microbatches of this shape.
   const std::vector<StageRuntime>& stages_for(const std::shared_ptr<const Variant>& variant) {
     if (variant == nullptr) {
       return stages;
@@ -105,14 +105,14 @@ struct Reference::Impl {
     return found.stages;
   }
 
-  /// `updates`: it is the last batch of its update.
+  /// `updates`: this is the last batch of its update.
   ReferenceStep on_batch(const Batch& inputs, const Batch& labels, bool updates) {
     const Parts parts = parts_of(program, inputs, labels);
     return on_own_thread(options.threads, [&] { return step(parts, updates); });
   }
 
   ReferenceStep step(const Parts& parts, bool updates) {
-    // Taken out: dropped when this throws.
+    // Taken out, so that it is dropped if this throws.
     std::optional<Unfinished> update = std::exchange(unfinished, std::nullopt);
     if (!update) {
       update.emplace(Unfinished{.first_samples = parts.first_samples, .parts = {}, .losses = {}});
@@ -139,7 +139,8 @@ struct Reference::Impl {
     return result;
   }
 
-  /// Adds up the gradients of the batch; returns the losses. `before`: losses of its update.
+  /// Adds up the gradients of the batch and returns the losses. `before`: number of losses of
+  /// earlier batches of the update.
   std::vector<double> run(const Parts& parts, const PartRuns& runs, std::size_t before) {
     const CompiledProgram& compiled = program.compiled();
     if (!compiled.stage_graph.microbatch_sizes().empty()) {
@@ -191,7 +192,8 @@ struct Reference::Impl {
     return loss;
   }
 
-  /// Adds what the stage makes to `crossing`, and sets `loss` where it makes it.
+  /// Runs the stage's chunks. Adds their results to `crossing`, and sets `loss` if the stage
+  /// computes it.
   static void run_chunks(const StageRuntime& stage,
                          const Tensors& arguments,
                          const RandomKey& key,
@@ -230,8 +232,8 @@ struct Reference::Impl {
   }
 
   double update(double weight, double rate) {
-    const auto deadline = std::chrono::steady_clock::now() +
-                          std::chrono::minutes(1);  // it waits for nobody but itself
+    const auto deadline =
+        std::chrono::steady_clock::now() + std::chrono::minutes(1);  // it waits only for itself
     for (const TieSum& tie : ties) {
       tie.run(collective, {.submission = Submission(done)}, deadline);
     }

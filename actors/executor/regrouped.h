@@ -1,5 +1,5 @@
-/// regrouped: rows of some tensors as one tensor, where a value crosses between stages that take
-/// microbatches of different sizes.
+/// regrouped: puts rows of some tensors into one tensor. Used where a value crosses between stages
+/// that take microbatches of different sizes.
 ///
 /// Used by executors (Op::Regroup) and by the reference.
 #pragma once
@@ -12,9 +12,9 @@
 
 namespace stagecraft {
 
-/// Returns those rows one behind the other: of one tensor a view, of several a copy; contiguous
-/// where they are. Requires: as many ranges as tensors, one at least.
-/// Errors: PlanInvalid for a tensor whose dimension 0 is not so many equal parts.
+/// Returns those rows concatenated: a view for one tensor, a copy for several. The result is
+/// contiguous if the tensors are. Requires: as many ranges as tensors, at least one.
+/// Errors: PlanInvalid for a tensor whose dimension 0 does not divide into that many equal parts.
 [[nodiscard]] at::Tensor regrouped(const std::vector<at::Tensor>& tensors,
                                    const std::vector<RowRange>& rows);
 

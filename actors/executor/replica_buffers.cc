@@ -23,7 +23,8 @@ std::vector<NamedTensor> written_buffers(const StageRuntime& stage) {
   return written;
 }
 
-/// One byte that says whether the buffers are the first copy's, and theirs if they are.
+/// Returns one byte that says whether the buffers are the first copy's, and the buffers if they
+/// are.
 at::Tensor packed(const std::vector<NamedTensor>& buffers, bool first) {
   at::Tensor all = at::zeros({1 + packed_bytes(buffers)}, at::kByte);
   if (first) {

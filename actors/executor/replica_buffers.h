@@ -1,6 +1,6 @@
-/// What a stage's forwards wrote in its buffers, where it has copies: behind every step all copies
-/// go on with what the first one has, as data-parallel training in PyTorch does it. Statistics are
-/// then those of the first replica's share of the microbatches.
+/// Gives all copies of a stage the buffers of the first copy, after every step, as data-parallel
+/// training in PyTorch does. Statistics are then those of the first replica's share of the
+/// microbatches.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@
 
 namespace stagecraft {
 
-/// Enters the replica group `group`, whose copies here are `mine`; does nothing for a stage that
-/// writes no buffer. Errors: those of all_gather and its wait.
+/// Enters the replica group `group`, whose copies on this rank are `mine`. Does nothing for a stage
+/// that writes no buffer. Errors: those of all_gather and its wait.
 void take_buffers_of_first(Collective& collective,
                            const Group& group,
                            const std::vector<const StageRuntime*>& mine,

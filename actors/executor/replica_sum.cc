@@ -20,7 +20,7 @@ void sum_over_replicas(Collective& collective,
   const std::vector<at::Tensor>& gradients = mine.front()->flat_gradients();
   std::vector<std::unique_ptr<PendingResult>> sums;
   for (std::size_t b = 0; b < gradients.size(); ++b) {
-    // A copy: peers read it while this rank writes the sum.
+    // Sum a copy: peers read it while this rank writes the result.
     at::Tensor own = gradients[b].clone();
     for (std::size_t i = 1; i < mine.size(); ++i) {
       own.add_(mine[i]->flat_gradients()[b]);

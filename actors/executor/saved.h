@@ -1,6 +1,6 @@
-/// Saved: what a forward leaves for its backward.
+/// Saved: the values that a forward leaves for its backward.
 ///
-/// Made by StageRuntime::forward, kept in a slot, used up by the backward.
+/// Made by StageRuntime::forward, kept in a slot, consumed by the backward.
 #pragma once
 
 #include <cstddef>
@@ -14,29 +14,30 @@
 
 namespace stagecraft {
 
-/// What a chunk that is recomputed is replayed from.
+/// The values from which a recomputed chunk is replayed.
 struct ReplaySource {
-  std::vector<at::Tensor> inputs;   ///< of the chunk; leaves where they owe a gradient
-  std::vector<at::Tensor> buffers;  ///< as they were: a copy of each that a forward writes
+  std::vector<at::Tensor> inputs;   ///< of the chunk; leaves if they owe a gradient
+  std::vector<at::Tensor> buffers;  ///< as before the forward: a copy of each that it writes
   RandomKey key;
   bool makes_loss = false;
 };
 
-/// Of one chunk.
+/// The saved values of one chunk.
 struct Saved {
   std::vector<at::Tensor> leaves;    ///< the inputs that owe a gradient, in order
-  std::vector<std::size_t> leaf_of;  ///< which of the chunk's inputs each leaf is
+  std::vector<std::size_t> leaf_of;  ///< for each leaf, its position among the chunk's inputs
   std::vector<at::Tensor> outputs;   ///< with their graphs, in the order of the chunk's outputs
-  at::Tensor loss;                   ///< undefined where another chunk computes it
-  /// Instead of the two above, until they are made again: of a chunk that is recomputed.
+  at::Tensor loss;                   ///< undefined if another chunk computes it
+  /// For a recomputed chunk, replaces `outputs` and `loss` until they are computed again.
   std::optional<ReplaySource> replay;
-  // After the input half of a split backward: where the weight half starts, and with what.
+  // After the input half of a split backward: where the weight half starts, and with which
+  // gradients.
   bool input_half_done = false;
   std::vector<torch::autograd::Edge> frontier;
   std::vector<at::Tensor> frontier_gradients;
 };
 
-/// Of a stage: one per chunk, in their order.
+/// The saved values of a stage: one per chunk, in order.
 using SavedStage = std::vector<Saved>;
 
 }  // namespace stagecraft

@@ -74,7 +74,7 @@ EncodedSetup encoded(std::string_view magic, const Told& told) {
   wire::TensorTable tensors;
   for (const StageProgram& stage : told.stages) {
     for (const StageConstant& constant : stage.constants) {
-      tensors.number_of(constant.tensor);  // their facts come first
+      tensors.number_of(constant.tensor);  // first: their facts precede the record
     }
   }
   wire::ProgramWriter out(tensors);

@@ -86,7 +86,7 @@ at::Tensor SizedPass::input(const StageInput& input, StageId reader, Microbatch 
   return regrouped(rows, std::vector<RowRange>(rows.size()));
 }
 
-/// What microbatch `m` of `reader` has of what `maker` made.
+/// Returns the rows of microbatch `m` of `reader` among the results of `maker`.
 at::Tensor SizedPass::taken(const ByMicrobatch& made,
                             StageId maker,
                             StageId reader,
@@ -109,7 +109,7 @@ void SizedPass::backward(StageRuntime& stage, Microbatch m) {
   const StageProgram& program = *stage.program;
   const auto saved = saved_.find({program.id, m});
   if (saved == saved_.end()) {
-    return;  // it has no backward
+    return;  // no backward
   }
   Tensors gradients;
   for (const StageOutput& output : program.outputs) {

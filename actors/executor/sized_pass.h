@@ -1,10 +1,11 @@
 /// SizedPass: forward and backward of a batch in one process, stage by stage, for a program whose
 /// stages take microbatches of different sizes (resize.h).
 ///
-/// A part of the reference. Unlike it, a pass differentiates each stage by itself: autograd's own
-/// graph over all of them would add the gradients of a stage's microbatches in another order.
+/// A part of the reference. Unlike the reference, a pass differentiates each stage by itself:
+/// autograd's own graph over all stages would add the gradients of a stage's microbatches in
+/// another order.
 /// SZ-1: every stage runs its own microbatches in ascending order, forwards and backwards, and adds
-///       their gradients in it; what crosses is rows of what was made, as between ranks.
+///       their gradients in that order. Rows of results cross between stages, as between ranks.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +24,15 @@ namespace stagecraft {
 
 class SizedPass {
  public:
-  /// `stages`: those of the program, in an order in which they can run. Views all.
+  /// `stages`: the stages of the program, in an order in which they can run. Views all arguments.
   SizedPass(const CompiledProgram& program, std::vector<StageRuntime>& stages, const Parts& parts);
 
-  /// Adds the gradients of the batch to the stages' buckets and returns the losses, one per
-  /// microbatch of the stage that computes them. `first`: of the step's microbatch 0.
+  /// Adds the gradients of the batch to the stages' buckets. Returns the losses, one per microbatch
+  /// of the stage that computes them. `first`: the key of the step's microbatch 0.
   [[nodiscard]] std::vector<double> run(const RandomKey& first);
 
  private:
-  /// By the microbatches of the stage that made them.
+  /// Tensors by the microbatches of the stage that made them.
   using ByMicrobatch = std::map<int, at::Tensor>;
 
   void forward(const StageRuntime& stage, Microbatch m, const RandomKey& key);
@@ -46,7 +47,7 @@ class SizedPass {
   const CompiledProgram* program_;
   std::vector<StageRuntime>* stages_;
   const Parts* parts_;
-  // Of the samples under way: of as few as are whole microbatches of every stage.
+  // For the samples under way: the least number that is whole microbatches of every stage.
   std::map<ValueId, ByMicrobatch> activations_;
   std::map<std::pair<ValueId, StageId>, ByMicrobatch> gradients_;  // by their consumer
   std::map<std::pair<StageId, Microbatch>, SavedStage> saved_;

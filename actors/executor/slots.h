@@ -1,13 +1,13 @@
-/// Slots: what one rank holds while it runs a plan, by the plan's slot numbers.
+/// Slots: the values that one rank holds while it runs a plan, by the plan's slot numbers.
 ///
 /// The executor makes one per plan and alone uses it, on its plan thread.
-/// ST-1: a slot is empty or holds one thing, a tensor or what its kind asks for; `put` needs it
-///       empty, everything else needs it full. So a plan that frees twice, reads too late or
-///       forgets to free is found at the instruction that is wrong.
-/// ST-2: bytes() is the sum over full slots of the tensors' nbytes plus what autograd is said to
-///       keep; peak() is the highest it has been. Gradients of parameters count as nothing: they
-///       are as large as the weights and counted with them. Two slots with views of one storage
-///       count both.
+/// ST-1: a slot is empty or holds one value, a tensor or another kind. `put` needs it empty,
+///       everything else needs it full. So a plan that frees twice, reads too late or forgets to
+///       free fails at the wrong instruction.
+/// ST-2: bytes() is the sum over full slots of the tensors' nbytes plus the bytes that autograd is
+///       said to keep; peak() is its highest value so far. Gradients of parameters count as
+///       nothing: they are as large as the weights and counted with them. Two slots with views of
+///       one storage count both.
 #pragma once
 
 #include <cstdint>
@@ -24,26 +24,26 @@ namespace stagecraft {
 
 class Slots {
  public:
-  /// Slots 0 to count - 1, all empty.
+  /// Makes slots 0 to count - 1, all empty.
   explicit Slots(std::int32_t count);
 
-  /// Errors of all that follow: PlanInvalid, naming the slot and what is the matter with it.
+  /// Errors of all functions below: PlanInvalid, naming the slot and the fault.
   void put(SlotId slot, at::Tensor tensor);
-  /// `bytes`: what autograd keeps for it.
+  /// `bytes`: kept by autograd for it.
   void put(SlotId slot, SavedStage saved, std::int64_t bytes);
   void put(SlotId slot, std::vector<at::Tensor> parameter_gradients);
   void free(SlotId slot);
-  /// From now on autograd keeps as many bytes for what is saved there.
+  /// Sets the bytes that autograd keeps for the saved values from now on.
   void now_keeps(SlotId slot, std::int64_t bytes);
 
-  // References are good until the slot is freed.
+  // References are valid until the slot is freed.
   [[nodiscard]] const at::Tensor& tensor(SlotId slot) const;
   [[nodiscard]] SavedStage& saved(SlotId slot);
   [[nodiscard]] const std::vector<at::Tensor>& parameter_gradients(SlotId slot) const;
 
   [[nodiscard]] std::int64_t bytes() const { return bytes_; }
   [[nodiscard]] std::int64_t peak() const { return peak_; }
-  /// Stages and microbatches kept for a backward, now and at most since begin_step().
+  /// (stage, microbatch) pairs kept for a backward, now and at most since begin_step().
   [[nodiscard]] std::int64_t in_flight() const { return in_flight_; }
   [[nodiscard]] std::int64_t peak_in_flight() const { return peak_in_flight_; }
 

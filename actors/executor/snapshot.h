@@ -1,6 +1,6 @@
-/// Snapshot: what a step must be able to give back: the buffers that forwards write.
+/// Snapshot: the buffers that forwards write, to restore them after a step.
 ///
-/// Weights and optimizer state need none: nothing changes them before the vote.
+/// Weights and optimizer state need no snapshot: nothing changes them before the vote.
 #pragma once
 
 #include <vector>
@@ -13,13 +13,13 @@ namespace stagecraft {
 
 class Snapshot {
  public:
-  /// Copies those of all stages.
+  /// Copies the written buffers of all stages.
   explicit Snapshot(const std::vector<StageRuntime>& stages);
 
-  /// Makes them again what they were.
+  /// Copies the saved values back.
   void restore() const;
 
-  /// What a tensor was, where it is one of them; else itself.
+  /// Returns the saved copy of a tensor that has one; else the tensor itself.
   [[nodiscard]] at::Tensor as_it_was(const at::Tensor& living) const;
 
  private:

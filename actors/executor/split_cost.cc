@@ -25,10 +25,10 @@ using Clock = std::chrono::steady_clock;
 using Tensors = std::vector<at::Tensor>;
 
 constexpr int kWarmUp = 2;
-/// Where the cut is tried, as parts of the operators: the stage behind it is what is timed.
+/// Places of the cut to try, as shares of the operators. The stage after the cut is timed.
 constexpr std::array kCuts{0.25, 0.125, 0.5, 0.75};
 
-/// The last of two stages, and what it reads of a microbatch.
+/// The last of two stages, and its inputs for a microbatch.
 struct LastStage {
   Partition partition;
   Tensors inputs;
@@ -59,7 +59,7 @@ std::optional<LastStage> cut_at(const Graph& graph,
     if (error.code() != Errc::CompilePartition) {
       throw;
     }
-    return std::nullopt;  // an operator writes in place what the other stage reads
+    return std::nullopt;  // an operator writes in place to a value that the other stage reads
   }
 }
 
@@ -87,7 +87,8 @@ class SplitTiming {
     return all > 0 ? std::max(1.0, median(std::move(halves)) / all) : 1;
   }
 
-  /// Of a run that nobody times: a meter takes time. What the stage has received is kept as well.
+  /// Returns the ratio of bytes held, from a run without timing: a meter takes time. Counts the
+  /// received inputs too.
   double bytes() {
     const auto meter = std::make_shared<MemoryMeter>();
     const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, meter);
@@ -98,7 +99,7 @@ class SplitTiming {
     SavedStage saved = forward();
     const auto before = static_cast<double>(meter->live() + received);
     StageGradients inputs = backward(CellKind::BackwardInput, saved);
-    inputs = {};  // sent off
+    inputs = {};  // sent off at this point of a real step
     return static_cast<double>(meter->live() + received) / before;
   }
 

@@ -1,6 +1,6 @@
-/// measure_split: what a backward in halves, I and W, costs beside a whole one: time, as each half
-/// goes through autograd's nodes, which is little where operators are large and a fifth where they
-/// are small; and memory, as gradients wait between the halves. Used by profile().
+/// measure_split: compares a backward in halves, I and W, with a whole one. It costs more time,
+/// since each half passes through autograd's nodes: little for large operators, a fifth for small
+/// ones. It costs more memory, since gradients wait between the halves. Used by profile().
 #pragma once
 
 #include <vector>
@@ -13,14 +13,14 @@
 namespace stagecraft {
 
 struct SplitCost {
-  double time = 1;   ///< of both halves over that of the whole, at least 1: medians, in turns
-  double bytes = 1;  ///< that a microbatch keeps between the halves over those before them
+  double time = 1;   ///< both halves / the whole, at least 1: medians of alternating runs
+  double bytes = 1;  ///< kept by a microbatch between the halves, divided by those before them
 };
 
-/// Returns that of the last of two stages that the model is cut into for it; of no cut that gives a
-/// stage with both halves, 1 and 1.
+/// Cuts the model into two stages and returns the cost of the second one. Returns 1 and 1 if no cut
+/// gives a stage with both halves.
 /// Errors: those of time_model.
-/// Thread: any; the work is done on a thread of its own, which has the count asked for.
+/// Thread: any; a thread of its own does the work, with the thread count asked for.
 [[nodiscard]] SplitCost measure_split(const Graph& graph,
                                       const std::vector<at::Tensor>& inputs,
                                       const std::vector<at::Tensor>& labels,

@@ -49,23 +49,23 @@ std::optional<Mirror> mirror_of(const RankSetup& setup,
 
 struct StageExecutor::Impl {
   const RankSetup setup;
-  StepMemory memory{setup.options.memory_limit};  // ends behind all that lies in it
+  StepMemory memory{setup.options.memory_limit};  // destroyed after all that lies in it
   std::shared_ptr<Transport> transport;
   std::shared_ptr<Progress> progress;
   std::unique_ptr<Device> device = cpu_device();
   std::map<std::int32_t, LoadedProgram> programs;
-  std::vector<StageRuntime>& stages;  // ascending, of the program that trains
+  std::vector<StageRuntime>& stages;  // ascending, of the training program
   StepTimes times{*device, setup.train.instructions.size()};
   TransportCollective collective;
   std::optional<Mirror> mirror;
   Commit commit;
   TimelineRecorder recorder;
 
-  // Of the running step.
+  // State of the running step.
   LoadedProgram* program = nullptr;
   LoadedPlan* plan = nullptr;
   StepOrder order;
-  // Of an update whose batches are under way (AC-1).
+  // State of an update whose batches are under way (AC-1).
   std::int32_t accumulated = 0;
   std::optional<Snapshot> before_update;
   std::vector<MicrobatchLoss> losses;
@@ -96,7 +96,7 @@ struct StageExecutor::Impl {
 
   std::vector<StageRuntime>& add_program_that_trains() {
     auto list =
-        load(setup.train, bind_scope(setup));  // first: one that is refused costs no weights
+        load(setup.train, bind_scope(setup));  // first: a refused list then allocates no weights
     return programs.emplace(kTraining, program_that_trains(setup, std::move(list)))
         .first->second.stages();
   }
@@ -137,11 +137,11 @@ struct StageExecutor::Impl {
       scope.stages.push_back(&stage);
     }
     added.plan = load(told.list, scope);
-    programs.erase(number);  // what it held goes before there is more
+    programs.erase(number);  // free the old program's memory first
     programs.emplace(number, std::move(added));
   }
 
-  /// `fault`: what keeps a stage from being run in the place of another.
+  /// `fault`: returns why a stage cannot run in the place of another.
   void add_shape(LoadedProgram& to,
                  RankVariant given,
                  std::string (*fault)(const StageProgram&, const StageProgram&)) {
@@ -153,7 +153,7 @@ struct StageExecutor::Impl {
       }
     }
     LoadedShape& shape = to.shapes[given.number];
-    shape.stages.clear();  // first: they view the programs
+    shape.stages.clear();  // first: they view the old variant's programs
     shape.told = std::move(given);
     for (std::size_t s = 0; s < like.size(); ++s) {
       shape.stages.emplace_back(shape.told.stages[s], like[s]);
@@ -195,7 +195,7 @@ struct StageExecutor::Impl {
     accumulated = 0;
   }
 
-  /// Keeps AC-1. `before`: the batch that has just been trained on.
+  /// Keeps AC-1. `before`: the snapshot from before the batch just trained on.
   void keep_accumulated(const Snapshot& before) {
     if (order.updates) {
       before_update.reset();
@@ -208,7 +208,7 @@ struct StageExecutor::Impl {
     }
   }
 
-  /// What the microbatch of an instruction is.
+  /// Returns shape and weight of an instruction's microbatch.
   [[nodiscard]] PartRun part(const BoundInstruction& bound) const {
     return part_of(order.parts, bound.instruction->task.microbatch.index());
   }
@@ -217,7 +217,7 @@ struct StageExecutor::Impl {
     return program->shapes.at(part(bound).variant);
   }
 
-  /// The stage of a task, as it is for the shape of its microbatch.
+  /// Returns the stage of a task, in the variant for its microbatch's shape.
   [[nodiscard]] const StageRuntime& stage_of(const BoundInstruction& bound) const {
     return shape_of(bound).stages[bound.stage];
   }
@@ -256,7 +256,7 @@ struct StageExecutor::Impl {
       return report;
     } catch (...) {
       const Error error = failure(std::current_exception());
-      device->synchronize();  // nobody uses the slots and buffers any more
+      device->synchronize();  // so that nothing uses the slots and buffers any more
       plan->clear();
       before.restore();
       if (step.program == kTraining) {
@@ -286,7 +286,7 @@ struct StageExecutor::Impl {
     }
   }
 
-  /// Returns the position behind the group.
+  /// Issues the tasks of a group. Returns the position after the group.
   std::size_t issue_group(std::size_t begin) {
     OverlapGroup tasks(plan->bound.plan->instructions, begin);
     while (!tasks.done()) {
@@ -300,12 +300,12 @@ struct StageExecutor::Impl {
     return tasks.end();
   }
 
-  /// Belongs to the last batch of an update.
+  /// Returns whether the instruction runs only in the last batch of an update.
   static bool is_of_update(Op op) {
     return op == Op::Collective || op == Op::Vote || op == Op::Update;
   }
 
-  /// In no time. Nothing but its like waits for it.
+  /// Records an instruction that is skipped. Only other skipped instructions wait for it.
   void pass_over(const BoundInstruction& bound, std::size_t position) {
     if (recording) {
       const Device::Event now = device->record(bound.instruction->stream);
@@ -313,7 +313,7 @@ struct StageExecutor::Impl {
     }
   }
 
-  /// Returns the position behind it.
+  /// Issues an instruction, or skips it. Returns the position after it.
   std::size_t issue(std::size_t position) {
     const BoundInstruction& bound = plan->bound.list[position];
     const Stream stream = bound.instruction->stream;
@@ -411,7 +411,8 @@ struct StageExecutor::Impl {
     }
   }
 
-  /// Keeps AC-2. An evaluation draws as if it were alone.
+  /// Returns the microbatches of the update before this batch (keeps AC-2). An evaluation draws as
+  /// if it were alone.
   [[nodiscard]] std::int64_t microbatches_before() const {
     return order.program == kTraining ? std::int64_t{order.accumulated} * setup.microbatches : 0;
   }
@@ -467,7 +468,8 @@ struct StageExecutor::Impl {
     }
   }
 
-  /// Per output the sum of what its consumers sent, in the order in which they are bound.
+  /// Returns, per output, the sum of its consumers' gradients, in the order in which they are
+  /// bound.
   [[nodiscard]] Tensors output_gradients(const BoundInstruction& bound) const {
     Tensors gradients(bound.output_gradients.size());
     for (std::size_t i = 0; i < gradients.size(); ++i) {
@@ -507,8 +509,8 @@ struct StageExecutor::Impl {
                : 0;
   }
 
-  /// Losses leave the rank as numbers, in its answer; read when nothing else is to be computed, so
-  /// that no stage waits for them.
+  /// Converts losses to numbers for the report. It runs when nothing else is left to compute, so
+  /// that no stage waits for it.
   void read_losses() {
     for (const auto& [m, loss] : unread_losses) {
       losses.push_back({m, loss.item<double>()});

@@ -1,20 +1,20 @@
-/// StageExecutor: runs one rank's plan, instruction by instruction. It has never heard of actors.
+/// StageExecutor: runs one rank's plan, instruction by instruction. It does not know actors.
 ///
-/// Made by the stage worker on its plan thread and used on that thread alone. From outside it is
-/// seen through its Progress, and stopped through its transport, whose epoch ends.
+/// Made by the stage worker on its plan thread and used on that thread alone. Other threads see it
+/// through its Progress, and stop it through its transport, by ending the epoch.
 ///
 /// gradients are added into the bucket in the order of the plan's Accumulate instructions.
 /// no weight changes before the vote; a step that fails before it leaves weights, optimizer
 ///      state, buffers and step count as they were.
-/// AC-1: of an update of several batches a rank keeps, behind each but the last, the sums of
-///       gradients and what forwards have written to buffers. Both are dropped, and buffers are as
-///       before the first batch, when one of them fails, and when an order says that none came
-///       before it. An evaluation in between changes neither.
+/// AC-1: in an update of several batches a rank keeps, after each batch but the last, the sums of
+///       gradients and the buffers that forwards have written. When one batch fails, or when an
+///       order says that no batch came before it, the sums are dropped and the buffers are restored
+///       to those before the first batch. An evaluation in between changes neither.
 /// AC-2: random operators count the microbatches of an update through all its batches.
 /// after a failed step the slots are empty and the next step may run.
 /// once its transport is closed, or the step's epoch is over, a rank begins no further
-///      instruction, whichever is next. Behind the vote an abort comes too late: to stop between
-///      two updates would only lose the weights.
+///      instruction. After the vote an abort comes too late: to stop between two updates would only
+///      lose the weights.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@
 
 namespace stagecraft {
 
-/// One tensor of a rank's state with the name it has in checkpoints (state_names.h).
+/// One tensor of a rank's state with its name in checkpoints (state_names.h).
 using StateTensor = NamedTensor;
 
 class StageExecutor {
@@ -48,40 +48,42 @@ class StageExecutor {
   StageExecutor(const StageExecutor&) = delete;
   StageExecutor& operator=(const StageExecutor&) = delete;
 
-  /// Takes on the stages for another shape or an evaluation, in the place of what it has under
-  /// those numbers, if anything. Requires: no step is under way.
+  /// Takes on the stages for another shape or an evaluation, and replaces those that it has under
+  /// these numbers. Requires: no step is under way.
   /// Errors: PlanInvalid for stages or a list that do not fit this rank's.
   void add_variant(RankVariant variant);
 
-  /// Runs one step of the plan. `local`: reads what the driver would send; empty: it sends it.
-  /// Errors: thrown with rank, stage, microbatch, step and task. WorkerAborted when the transport's
-  ///         epoch was advanced, TransportClosed when it was closed; WorkerLost when the failure
-  ///         came after the vote: this rank's weights are undefined until loaded.
+  /// Runs one step of the plan. `local` reads the inputs; if it is empty, the driver sends them.
+  /// Errors: thrown with rank, stage, microbatch, step and task. WorkerAborted if the transport's
+  ///         epoch was advanced, TransportClosed if it was closed; WorkerLost if the failure came
+  ///         after the vote: this rank's weights are undefined until loaded.
   StepReport run(const StepOrder& order, const LocalRead& local = {});
 
-  /// When each instruction of the last step ran, by its position in the rank's plan; empty unless
-  /// it was recorded and taken by nobody yet.
+  /// Returns when each instruction of the last step ran, by its position in the rank's plan. Empty
+  /// if it was not recorded, or was taken before.
   [[nodiscard]] std::vector<InstructionTime> take_timeline();
 
-  /// Takes copies of what of `state` is this rank's; the rest is left as it is.
+  /// Copies the tensors of `state` that belong to this rank; its other tensors stay.
   void load(const std::vector<StateTensor>& state);
 
-  /// Everything a checkpoint keeps of this rank, weights first. The tensors are the living ones:
-  /// copy to keep.
+  /// Returns all tensors that a checkpoint keeps of this rank, weights first. They are the living
+  /// tensors: copy to keep.
   [[nodiscard]] std::vector<StateTensor> state() const;
 
-  /// The same as it was behind the last update, in the midst of the next (AC-1). To be read only.
+  /// Returns the state as after the last update, also in the middle of the next one (AC-1). Read
+  /// only.
   [[nodiscard]] std::vector<StateTensor> committed_state() const;
 
-  /// What there is of an update that was begun is given up (AC-1).
+  /// Gives up an update that was begun (AC-1).
   void drop_accumulated();
-  /// Gradients of the last update by the names of their parameters (Bucket::gradients); living.
+  /// Returns the gradients of the last update by the names of their parameters (Bucket::gradients);
+  /// living.
   [[nodiscard]] std::vector<StateTensor> gradients() const;
 
-  /// The copies that are kept of committed states; null unless TrainerOptions::mirror is set.
+  /// Returns the copies kept of committed states; null unless TrainerOptions::mirror is set.
   [[nodiscard]] Mirror* mirror();
 
-  /// Bytes of tensors in the plan's slots and of what autograd keeps: 0 between steps.
+  /// Returns the bytes of tensors in the plan's slots and of what autograd keeps: 0 between steps.
   [[nodiscard]] std::int64_t bytes_held() const;
 
  private:

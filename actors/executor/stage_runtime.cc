@@ -27,7 +27,7 @@ std::size_t position_of(const std::vector<T>& all, ValueId value) {
   return static_cast<std::size_t>(std::ranges::find(all, value, &T::value) - all.begin());
 }
 
-/// Of parameters or buffers: where the model's number `position` stands.
+/// Returns the place of the model's parameter or buffer `position` in the list.
 template <class T>
 std::size_t place_of(const std::vector<T>& all, int position) {
   const auto found = std::ranges::find(all, position, &T::position);
@@ -35,18 +35,18 @@ std::size_t place_of(const std::vector<T>& all, int position) {
   return static_cast<std::size_t>(found - all.begin());
 }
 
-/// In which order of memory what crosses at an input or output of the stage does so.
+/// Returns the memory order in which a value crosses at an input or output of the stage.
 const MemoryOrder& order_of(const StageProgram& stage, const auto& border) {
   return stage.at(border.value).order;
 }
 
-/// The result of a forward without the graph that made it; whether a gradient flows to it stays.
+/// Returns the result of a forward without its graph; requires_grad stays.
 at::Tensor without_graph(const at::Tensor& made) {
   return made.detach().requires_grad_(made.requires_grad());
 }
 
-/// An empty tensor with the place of the result in the graph: a backward asks for no more, and the
-/// result's memory is not held until then.
+/// Returns an empty tensor with the result's place in the graph. A backward needs no more, and the
+/// result's memory is free until then.
 at::Tensor place_in_graph(const at::Tensor& made) {
   at::Tensor place;
   if (made.requires_grad()) {
@@ -97,7 +97,8 @@ StageRuntime::BoundChunk StageRuntime::bound(const Chunk& chunk) const {
                     .gradient_edges = {},
                     .completes = {}};
   for (const ValueId value : chunk.inputs) {
-    // Of several chunks that hand a value on, each has written what the one before made.
+    // If several chunks pass a value on, each has written to the result of the one before: take the
+    // last.
     BoundChunk::Source source{.chunk = std::nullopt,
                               .position = position_of(program->inputs, value)};
     for (std::size_t c = chunks.size(); !source.chunk && c-- > 0;) {
@@ -132,7 +133,7 @@ StageRuntime::BoundChunk StageRuntime::bound(const Chunk& chunk) const {
       const bool is_first = std::ranges::none_of(chunks, [&](const BoundChunk& earlier) {
         return std::ranges::find(earlier.parameters, trained) != earlier.parameters.end();
       });
-      if (is_first) {  // the last in a backward
+      if (is_first) {  // the last to add in a backward
         result.completes.push_back(trained);
       }
     }
@@ -167,7 +168,7 @@ StageForward StageRuntime::forward(const Tensors& inputs,
   const at::AutoGradMode grad(keeps_graphs);
   StageForward made;
   made.outputs.resize(program->outputs.size());
-  std::vector<Tensors> between(chunks.size());  // what each made
+  std::vector<Tensors> between(chunks.size());  // the outputs of each chunk
   made.saved.reserve(keeps_graphs ? chunks.size() : 0);
   for (std::size_t c = 0; c < chunks.size(); ++c) {
     const BoundChunk& chunk = chunks[c];
@@ -194,8 +195,8 @@ StageForward StageRuntime::forward(const Tensors& inputs,
         buffers.push_back(state.buffers[b].clone());
       }
     }
-    // Of a chunk that is recomputed with gradients too, as operators choose how they compute by it;
-    // what that makes beside the outputs goes at once.
+    // A recomputed chunk also runs with gradients, since operators choose their computation by
+    // that. Tensors other than the outputs are freed at once.
     ChunkResult result = chunk.interpreter.run(arguments, state, key);
     for (std::size_t i = 0; i < result.outputs.size(); ++i) {
       if (chunk.outputs[i]) {
@@ -226,7 +227,7 @@ StageForward StageRuntime::forward(const Tensors& inputs,
   return made;
 }
 
-/// Keeps CB-2.
+/// Replays a chunk (keeps CB-2).
 void StageRuntime::replay(const BoundChunk& chunk, Saved& saved) const {
   const at::AutoGradMode grad(true);
   const ReplaySource& source = *saved.replay;
@@ -264,7 +265,7 @@ StageGradients StageRuntime::backward(CellKind kind,
     return {.inputs = {}, .parameters = weight_half(saved, accumulated)};
   }
   const bool halves = kind == CellKind::BackwardInput;
-  std::vector<Tensors> between(chunks.size());  // per output of each chunk
+  std::vector<Tensors> between(chunks.size());  // gradients per output of each chunk
   for (std::size_t c = 0; c < chunks.size(); ++c) {
     between[c].reserve(chunks[c].outputs.size());
     for (const auto& output : chunks[c].outputs) {
@@ -286,7 +287,7 @@ StageGradients StageRuntime::backward(CellKind kind,
         (saved[c].replay->makes_loss || std::ranges::any_of(between[c], &at::Tensor::defined))) {
       replay(chunk, saved[c]);
     }
-    saved[c].replay.reset();  // what nothing flows back through is not replayed
+    saved[c].replay.reset();  // a chunk without a gradient is not replayed
     const std::vector<std::size_t> leaf_of = std::move(saved[c].leaf_of);
     Gradients made;
     for (const std::size_t input : leaf_of) {
@@ -294,7 +295,7 @@ StageGradients StageRuntime::backward(CellKind kind,
     }
     if (halves) {
       made.inputs = backward_input(saved[c], between[c], chunk.gradient_edges, made.inputs);
-    } else {  // B, or W where I does nothing
+    } else {  // B, or W without an I before it
       for (const std::size_t p : chunk.parameters) {
         made.parameters.push_back(std::move(parameters[p]));
       }

@@ -1,7 +1,7 @@
-/// What a state tensor is called: its kind, then the name the module gives it. In checkpoints, in
-/// the transfer of state, and in what the reference says of itself.
+/// The names of state tensors: the kind, then the name in the module. Used in checkpoints, in the
+/// transfer of state, and in the state of the reference.
 ///
-/// The optimizer's kinds stand in optimizer_registry.h (`state_names`), each followed by a colon.
+/// optimizer_registry.h has the optimizers' kinds (`state_names`), each followed by a colon here.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace stagecraft {
 inline constexpr std::string_view kWeight = "weight:";
 inline constexpr std::string_view kBuffer = "buffer:";
 
-/// "weight:NAME" for kWeight.
+/// Returns "weight:NAME" for kWeight.
 [[nodiscard]] inline std::string state_name(std::string_view kind, std::string_view name) {
   return std::string(kind).append(name);
 }

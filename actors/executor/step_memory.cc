@@ -31,8 +31,8 @@ void free_block(void* data) {
 
 }  // namespace
 
-/// What LibTorch allocates CPU memory with from the first rank on: a step's from its pool, all else
-/// from what was there before. Lives as long as the process, as LibTorch asks.
+/// LibTorch's allocator of CPU memory from the first rank on. Serves a step from its pool, and all
+/// else from the allocator before it. Lives as long as the process, as LibTorch requires.
 class PooledAllocator final : public c10::Allocator {
  public:
   explicit PooledAllocator(c10::Allocator* before, c10::DeleterFnPtr raw)
@@ -47,7 +47,7 @@ class PooledAllocator final : public c10::Allocator {
                                              : before_->is_simple_data_ptr(data);
   }
 
-  /// LibTorch's own users of raw memory (oneDNN's) may free with it what they got before.
+  /// LibTorch's own users of raw memory (oneDNN) may free memory with it that they got before.
   [[nodiscard]] c10::DeleterFnPtr raw_deleter() const override {
     return before_->raw_deleter() == nullptr ? nullptr : raw_;
   }
@@ -109,12 +109,12 @@ class PooledAllocator final : public c10::Allocator {
 
 namespace {
 
-// LibTorch wants a deleter that is a plain function, and each of ours has another allocator behind
-// it: so there are as many as these.
+// LibTorch needs a deleter that is a plain function, and each of our allocators has another one
+// behind it, so this is the number of deleters.
 constexpr std::size_t kMost = 8;
 
 struct Installed {
-  std::mutex mutex;  // ranks are made on threads of their own
+  std::mutex mutex;  // threads of their own make ranks
   std::array<PooledAllocator*, kMost> all{};
   std::size_t count = 0;
 
@@ -134,7 +134,8 @@ constexpr std::array<c10::DeleterFnPtr, kMost> raw_deleters(std::index_sequence<
   return {&free_raw<N>...};
 }
 
-/// As urgent as what is there now, so that whoever could set an allocator before still can.
+/// Sets it with the priority of the current allocator, so that code that could set one before still
+/// can.
 void set_over(c10::Allocator* allocator) {
   constexpr int kPriorities = 256;
   for (int p = 0; p < kPriorities && c10::GetCPUAllocator() != allocator; ++p) {
@@ -142,8 +143,8 @@ void set_over(c10::Allocator* allocator) {
   }
 }
 
-/// Sees to it that LibTorch asks us. Behind kMost changes by the embedding program it asks whom
-/// that set, which changes speed alone.
+/// Makes LibTorch use our allocator. After kMost changes by the embedding program, LibTorch uses
+/// the one that the program set, which changes speed alone.
 void install() {
   static constexpr auto kRaw = raw_deleters(std::make_index_sequence<kMost>());
   Installed& installed = Installed::of_process();

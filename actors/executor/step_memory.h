@@ -1,17 +1,17 @@
-/// StepMemory: what the steps of one rank allocate comes from a pool of the rank's own.
+/// StepMemory: gives the steps of one rank memory from a pool of the rank's own.
 ///
-/// A plan repeats, so behind its first steps a rank asks the system for nothing any more. Made by
-/// the executor, which has a Scope around each step; the pool ends with it (MP-2).
+/// A plan repeats, so after its first steps a rank asks the system for no more memory. Made by the
+/// executor, which puts a Scope around each step; the pool ends with it (MP-2).
 ///
-/// SY-1: only what the thread with the scope allocates inside of it is the pool's. All other
-///       threads, such as LibTorch's inside an operator, and all times between keep the allocator
-///       that LibTorch had when the first rank was made.
-/// SY-2: LibTorch's profiler hears of every block, as it does from LibTorch's own allocator.
-/// SY-3: where memory runs out, for whomever, all pools give back what they cache before it is an
+/// SY-1: the pool serves only allocations of the scope's thread inside the scope. All other
+///       threads, such as LibTorch's inside an operator, and all times outside of scopes keep the
+///       allocator that LibTorch had when the first rank was made.
+/// SY-2: LibTorch's profiler sees every block, as it does from LibTorch's own allocator.
+/// SY-3: when memory runs out, for any rank, all pools give back their caches before it is an
 ///       error.
 ///
-/// An allocator that is set while there are ranks takes the pools' place in their steps, too, until
-/// the next rank is made.
+/// An allocator that is set while there are ranks replaces the pools, also in steps, until the next
+/// rank is made.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +27,12 @@ class StepMemory {
   /// `limit`: TrainerOptions::memory_limit.
   explicit StepMemory(std::optional<std::int64_t> limit);
 
-  /// While one lives, its thread allocates from the pool. Errors, of LibTorch's allocations inside:
-  /// DeviceOutOfMemory with what the pool has, where limit or system leave no room.
+  /// While one lives, its thread allocates from the pool. Errors of LibTorch's allocations inside:
+  /// DeviceOutOfMemory, with the use of the pool, if limit or system leave no room.
   class Scope {
    public:
     explicit Scope(StepMemory& memory);
-    /// Gives back what is cached where an error ends the step: it may have been for lack of memory.
+    /// Gives back the cache if an error ends the step: it may have been a lack of memory.
     ~Scope();
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
@@ -43,7 +43,7 @@ class StepMemory {
     int errors_;
   };
 
-  /// Of the step under way. Thread: the scope's.
+  /// Returns the memory of the step under way. Thread: the scope's.
   [[nodiscard]] RankMemory use() const;
 
  private:

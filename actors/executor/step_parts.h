@@ -1,6 +1,6 @@
-/// What the microbatches of a step are of, and weigh (PT-2): as an order says it, in runs, and as
-/// whoever computes with it wants it. Executors, driver and reference do the arithmetic here.
-/// There are few runs, however many microbatches: at most three parts of a batch differ (PT-1).
+/// The shapes and weights of the microbatches of a step (PT-2): in runs, as an order holds them,
+/// and one by one, as computations use them. Executors, driver and reference share this arithmetic.
+/// There are few runs for any number of microbatches: at most three parts of a batch differ (PT-1).
 #pragma once
 
 #include <cstddef>
@@ -11,31 +11,32 @@ namespace stagecraft {
 
 struct Parts;
 
-/// So many microbatches, one after the other, are alike.
+/// `count` equal microbatches in a row.
 struct PartRun {
   std::int32_t count = 0;
-  std::int32_t variant = 0;  ///< RankVariant::number; 0: the shape compiled for
+  std::int32_t variant = 0;  ///< RankVariant::number; 0: the compiled shape
   double weight = 1.0;
 
   friend bool operator==(const PartRun&, const PartRun&) = default;
 };
 
-/// One after the other; no runs: every microbatch is of the shape compiled for and weighs 1.
+/// Runs in order. No runs: every microbatch has the compiled shape and weighs 1.
 using PartRuns = std::vector<PartRun>;
 
-/// `scale`: what the first microbatch weighs, beside others of the same update.
+/// `scale`: the weight of the first microbatch, relative to others of the same update.
 [[nodiscard]] PartRuns runs_of(const Parts& parts, double scale = 1.0);
 
-/// What the first microbatch of a further batch weighs where that of the first weighs 1 (PT-2).
+/// Returns the weight of a further batch's first microbatch if that of the first batch weighs 1
+/// (PT-2).
 [[nodiscard]] double scale_of(const Parts& further, std::int64_t first_samples);
 
-/// Adds those of a further batch of `microbatches`; `all` has runs from then on.
+/// Appends the runs of a further batch of `microbatches`; `all` has runs from then on.
 void append(PartRuns& all, const PartRuns& batch, int microbatches);
 
-/// What microbatch m is.
+/// Returns the run entry of microbatch m.
 [[nodiscard]] PartRun part_of(const PartRuns& runs, std::size_t m);
 
-/// Of all microbatches together.
+/// Returns the weight of all microbatches together.
 [[nodiscard]] double total_weight(const PartRuns& runs, int microbatches);
 
 /// `losses`: per microbatch.

@@ -1,5 +1,5 @@
-/// One step as the driver orders it and as a rank reports it: what the executor takes and returns,
-/// and what the messages between driver and plan thread are.
+/// One step as the driver orders it and as a rank reports it. The executor takes and returns these
+/// records, and they are the messages between driver and plan thread.
 ///
 /// Each record has one list of its fields, `visit_fields` (MS-2).
 #pragma once
@@ -15,24 +15,24 @@
 
 namespace stagecraft {
 
-/// The number of the program that trains; those of evaluations are above.
+/// The number of the training program; evaluations have higher numbers.
 inline constexpr std::int32_t kTraining = 0;
 
-/// Run one step; the tensors it needs are on their way.
+/// Orders a rank to run one step; its tensors are on their way.
 struct StepOrder {
   Step step;               ///< optimizer updates so far
-  std::uint64_t seed = 0;  ///< with the step, of random operators
+  std::uint64_t seed = 0;  ///< with the step, the state of random operators
   Submission submission;
   Epoch epoch;
   double learning_rate = 0.0;
   std::int32_t program = kTraining;
-  PartRuns parts;  ///< what the microbatches are
+  PartRuns parts;  ///< shapes and weights of the microbatches
   /// Batches of the same update before this one, whose gradients and buffers are kept (AC-1). 0:
-  /// what a rank has of an update that was begun is dropped. Said by evaluations too.
+  /// drop the state of an unfinished update. Evaluations set it too.
   std::int32_t accumulated = 0;
-  /// False: a batch that others of its update follow. It ends before sums, vote and update.
+  /// False: other batches of the update follow. The step then ends before sums, vote and update.
   bool updates = true;
-  LocalBatch local;  ///< that ranks read themselves; where it has no source, inputs are sent
+  LocalBatch local;  ///< read by the ranks themselves; if it has no source, inputs are sent
 };
 
 struct MicrobatchLoss {
@@ -42,15 +42,15 @@ struct MicrobatchLoss {
   friend bool operator==(const MicrobatchLoss&, const MicrobatchLoss&) = default;
 };
 
-/// An executor leaves `timeline_rows` and `error` as they are: it keeps its timeline, and throws.
+/// An executor does not set `timeline_rows` and `error`: it keeps its timeline, and throws.
 struct StepReport {
   Rank rank;
-  Submission submission;   ///< the order's
+  Submission submission;   ///< that of the order
   bool committed = false;  ///< weights have changed
   RankTimes times;
-  std::vector<MicrobatchLoss> losses;  ///< ascending; empty where other ranks compute the loss
+  std::vector<MicrobatchLoss> losses;  ///< ascending; empty if other ranks compute the loss
   double gradient_norm = 0.0;
-  std::int64_t timeline_rows = 0;  ///< instructions of the timeline that travels beside it
+  std::int64_t timeline_rows = 0;  ///< instructions in the timeline that travels beside the report
   ErrorChain error;
 };
 

@@ -1,7 +1,7 @@
-/// StepTimes: where the seconds of a step go on one rank.
+/// StepTimes: how one rank spends the seconds of a step.
 ///
-/// Made by the executor, used on its plan thread. Compute is measured by events of the device, so
-/// that it is the time of the work and not of giving it away; waiting by the host's clock.
+/// Made by the executor, used on its plan thread. Events of the device measure compute, so that it
+/// is the time of the work and not of its submission. The host's clock measures waiting.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ class StepTimes {
   /// One of the times of RankTimes.
   using Part = double RankTimes::*;
 
-  /// From its making to its end something of `part` is computed.
+  /// Counts the compute from its making to its end for `part`.
   class Computing {
    public:
     Computing(StepTimes& times, Part part)
@@ -34,7 +34,7 @@ class StepTimes {
     Device::Event begin_;
   };
 
-  /// From its making to its end the host is occupied with `part`.
+  /// Counts the host's time from its making to its end for `part`.
   class Passing {
    public:
     Passing(StepTimes& times, Part part) : seconds_(times.sums_.*part), begin_(Clock::now()) {}
@@ -48,7 +48,7 @@ class StepTimes {
     Clock::time_point begin_;
   };
 
-  /// `most`: spans of a step, at most.
+  /// `most`: the largest number of spans in a step.
   StepTimes(Device& device, std::size_t most) : device_(device) { spans_.reserve(most); }
 
   void begin_step() {
@@ -59,7 +59,7 @@ class StepTimes {
   [[nodiscard]] Computing compute(Part part) { return {*this, part}; }
   [[nodiscard]] Passing pass(Part part) { return {*this, part}; }
 
-  /// The sums. Requires: the device has come to all of it (DV-2).
+  /// Returns the sums. Requires: the device has reached all events (DV-2).
   [[nodiscard]] RankTimes take() {
     constexpr double kNanosecond = 1e-9;
     for (const Span& span : spans_) {

@@ -11,7 +11,7 @@
 namespace stagecraft {
 namespace {
 
-/// A part as a row of what is gathered: its gradients one behind the other.
+/// Visits a part as a row of the gathered tensor: its gradients in a row, one after the other.
 template <class Visit>
 void with_places(const at::Tensor& row, const std::vector<at::Tensor>& gradients, Visit&& visit) {
   std::int64_t begin = 0;
@@ -28,7 +28,7 @@ TieSum::TieSum(const Tie& tie,
                const std::vector<StageRuntime>& stages,
                std::int32_t group)
     : group_{.ranks = tie.members(), .id = group} {
-  std::map<Rank, std::int64_t> parts;  // of each rank so far
+  std::map<Rank, std::int64_t> parts;  // number of parts of each rank so far
   for (const Rank rank : tie.ranks) {
     most_ = std::max(most_, ++parts[rank]);
   }

@@ -16,11 +16,10 @@ void TimelineRecorder::expect(std::size_t position, const Future<at::Tensor>& re
   if (!receive.valid()) {
     return;  // it is read when it is taken
   }
-  receive.on_ready(
-      [arrivals = arrivals_, position] {  // keeps TL-2: the callback owns where it writes
-        (*arrivals)[position].store(std::chrono::steady_clock::now().time_since_epoch().count(),
-                                    std::memory_order_relaxed);
-      });
+  receive.on_ready([arrivals = arrivals_, position] {  // keeps TL-2: the callback owns the arrivals
+    (*arrivals)[position].store(std::chrono::steady_clock::now().time_since_epoch().count(),
+                                std::memory_order_relaxed);
+  });
 }
 
 std::vector<InstructionTime> TimelineRecorder::take() {
@@ -29,7 +28,7 @@ std::vector<InstructionTime> TimelineRecorder::take() {
     time.end = device_.time_of({time.end});
   }
   for (const std::size_t position : expected_) {
-    // A receive can be served before the thread that completed it comes to note the time.
+    // A receive can be taken before the thread that completed it notes the time.
     const std::int64_t noted = (*arrivals_)[position].load(std::memory_order_relaxed);
     const std::int64_t end = times_[position].end;
     times_[position].arrived = noted == 0 ? end : std::min(noted, end);

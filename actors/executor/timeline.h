@@ -1,13 +1,13 @@
-/// TimelineRecorder: notes when each instruction of a step began and ended, by its position in the
-/// plan.
+/// TimelineRecorder: records when each instruction of a step began and ended, by its position in
+/// the plan.
 ///
-/// The executor has one where TrainerOptions::record_timeline asks for it, and writes to it on the
-/// plan thread; only arrivals are noted by whichever thread completes a receive.
+/// The executor has one if TrainerOptions::record_timeline is set, and writes to it on the plan
+/// thread. The thread that completes a receive records its arrival.
 ///
 /// TL-1: recording allocates once per step and writes to one place per instruction: well under a
-///      microsecond each.
-/// TL-2: a receive of a step that was given up may complete late; it writes to that step's
-///      arrivals, never to a later one's.
+///       microsecond each.
+/// TL-2: a receive of a step that was given up may complete late. It writes to that step's
+///       arrivals, never to those of a later one.
 #pragma once
 
 #include <atomic>
@@ -26,12 +26,12 @@ namespace stagecraft {
 
 class TimelineRecorder {
  public:
-  /// `device`: whose events it is given.
+  /// `device`: the maker of the events.
   TimelineRecorder(std::size_t instructions, const Device& device)
       : instructions_(instructions), device_(device) {}
 
   void begin_step();
-  /// Will note when this receive completes.
+  /// Records when this receive completes.
   void expect(std::size_t position, const Future<at::Tensor>& receive);
   void record(std::size_t position,
               Device::Event start,
@@ -46,8 +46,8 @@ class TimelineRecorder {
     time.held = held;
     time.in_flight = in_flight;
   }
-  /// What was noted, by position.
-  /// Requires: the device has come to all of it (DV-2).
+  /// Returns the records, by position.
+  /// Requires: the device has reached all events (DV-2).
   /// Ensures:  start <= end; arrived <= end for each receive expected.
   [[nodiscard]] std::vector<InstructionTime> take();
 

@@ -9,8 +9,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::chrono::hours kLongestDeadline{24 *
-                                              365};  // which no clock's arithmetic overflows with
+constexpr std::chrono::hours kLongestDeadline{24 * 365};  // no clock's arithmetic overflows
 
 }  // namespace
 

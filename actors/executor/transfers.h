@@ -1,9 +1,10 @@
-/// Transfers: a rank's tensors on their way in and out during a step.
+/// Transfers: sends and receives a rank's tensors during a step.
 ///
 /// Made by the executor, one per plan, used on its plan thread.
-/// TX-1: receives are posted ahead, in the plan's order: a peer's tensor is taken in while this
-///       rank still computes. Each is taken once, or dropped with the step.
-/// TX-2: who waits for a tensor shows whom it waits for (WB-1), and no longer than its patience.
+/// TX-1: receives are posted ahead, in the plan's order: a peer's tensor arrives while this rank
+///       still computes. Each is taken once, or dropped with the step.
+/// TX-2: a wait for a tensor shows the rank that it waits for (WB-1), and is no longer than its
+///       patience.
 #pragma once
 
 #include <chrono>
@@ -20,7 +21,7 @@
 
 namespace stagecraft {
 
-/// Reads an input or label of the step: that of an edge and a microbatch, once.
+/// Reads an input or label of the step, by its edge and microbatch, once each.
 using LocalRead = std::function<at::Tensor(EdgeId, Microbatch)>;
 
 class Transfers {
@@ -31,21 +32,21 @@ class Transfers {
             std::shared_ptr<WaitBoard> board,
             std::chrono::milliseconds patience);
 
-  /// Posts the receives of a step, whose tags are `step` with each transfer's edge and microbatch.
-  /// `local`: reads here what the driver would send, when it is taken; empty: the driver sends it.
+  /// Posts the receives of a step. Their tags are `step` with each transfer's edge and microbatch.
+  /// `local`: reads, on demand, what the driver would send; empty: the driver sends it.
   void begin(const Tag& step, LocalRead local = {});
 
-  /// What the instruction at `position` receives, for whoever wants to know when it is here; not
-  /// valid where it is read here.
+  /// Returns the receive of the instruction at `position`, to see when its tensor has arrived;
+  /// invalid if the tensor is read here.
   [[nodiscard]] const Future<at::Tensor>& arrival(std::size_t position) const {
     return received_[position];
   }
 
-  /// Whether all that the instructions of [begin, end) receive is here.
+  /// Returns whether all receives of the instructions in [begin, end) have arrived.
   [[nodiscard]] bool have_arrived(std::size_t begin, std::size_t end) const;
 
-  /// Waits for what the instruction at `position` receives.
-  /// Errors: ClusterTimeout when nothing has come in time; the transport's own; those of `local`.
+  /// Waits for the tensor of the instruction at `position`.
+  /// Errors: ClusterTimeout if it has not come in time; the transport's own; those of `local`.
   [[nodiscard]] at::Tensor take(std::size_t position);
 
   void send(std::size_t position, at::Tensor tensor);

@@ -23,7 +23,7 @@ bool ascends_from_zero(const std::vector<Rank>& ranks) {
          std::ranges::adjacent_find(ranks, std::greater_equal<>{}) == ranks.end();
 }
 
-/// Whether both have the same gradients to sum.
+/// Returns whether both have the same gradients to sum.
 bool are_copies(const StageProgram& a, const StageProgram& b) {
   const auto same = [&](const auto& p, const auto& q, bool alike) {
     const Value& of_p = a.at(p.value);
@@ -47,7 +47,7 @@ class SetupCheck {
   std::vector<std::string> run() {
     check_ranks();
     check_stages();
-    if (faults_.empty()) {  // what follows looks values and stages up
+    if (faults_.empty()) {  // the following checks look up values and stages
       check_positions();
       check_groups();
       for (std::size_t t = 0; t < setup_.ties.size(); ++t) {
@@ -99,7 +99,7 @@ class SetupCheck {
     }
   }
 
-  /// Norms have a place for every parameter of the model.
+  /// Checks positions, since norms have a place for every parameter of the model.
   void check_positions() {
     if (setup_.model_parameters < 0 ||
         setup_.model_parameters > std::numeric_limits<std::int32_t>::max()) {
@@ -143,7 +143,7 @@ class SetupCheck {
     }
   }
 
-  /// Its parts fit each other here, and it says rightly which stages are here.
+  /// Checks that the tie's parts fit each other here, and that it names the stages on this rank.
   void check_tie(const Tie& tie, std::size_t number) {
     const bool known = std::ranges::all_of(
         tie.ranks, [&](Rank rank) { return std::ranges::binary_search(setup_.ranks, rank); });
@@ -217,7 +217,7 @@ class SetupCheck {
     }
   }
 
-  /// What the rank may have to read of a batch is in it.
+  /// Checks the slices that the rank may have to read of a batch.
   void check_feeds() {
     for (const std::vector<BatchSlice>* side : {&setup_.inputs, &setup_.labels}) {
       for (const BatchSlice& slice : *side) {

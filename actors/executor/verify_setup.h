@@ -1,8 +1,8 @@
-/// verify: whether what a rank was told can be bound and run, whoever made it.
+/// verify: returns whether a rank can bind and run what it was told, from any source.
 ///
-/// Asked when a setup was decoded; those cut out of a Job keep all of it.
-/// VS-1: together with BP-1, which judges the list, a sound setup makes no executor read a
-///       list outside of its bounds. It may still fail, with an Error, in a step.
+/// Called after a setup was decoded; a setup cut out of a Job fulfills all of it.
+/// VS-1: together with BP-1, which judges the list, a sound setup makes no executor read a list
+///       outside of its bounds. A step may still fail with an Error.
 #pragma once
 
 #include <string>
@@ -12,9 +12,10 @@
 
 namespace stagecraft {
 
-/// What is wrong, one sentence each; empty for a sound setup. Leaves to BP-1 what one list shows.
+/// Returns the faults, one sentence each; empty for a sound setup. Leaves those of one list to
+/// BP-1.
 [[nodiscard]] std::vector<std::string> verify(const RankSetup& setup);
-/// Likewise of a list that the rank is told of later.
+/// Judges likewise a list that the rank is told of later.
 [[nodiscard]] std::vector<std::string> verify(const RankPlan& evaluation, const RankSetup& setup);
 
 }  // namespace stagecraft

@@ -49,7 +49,7 @@ AdmissionActor::behavior_type admission(AdmissionActor::stateful_pointer<Admissi
               if (const auto there = fleet.lock()) {
                 joined.later = !there->joined(m, host);
               }
-              if (!joined.later) {  // else it asks again
+              if (!joined.later) {  // otherwise it asks again
                 self->state.agreed.erase(sender->node());
               }
             } catch (const Error& error) {
@@ -80,7 +80,7 @@ Admission::~Admission() {
   unpublish(host_, actor_, port_);
   caf::anon_send_exit(actor_, caf::exit_reason::user_shutdown);
   if (!file_.empty()) {
-    std::error_code ignored;  // it is a courtesy: the next one writes over it
+    std::error_code ignored;  // not needed: the next fleet overwrites it
     std::filesystem::remove(file_, ignored);
   }
 }

@@ -1,8 +1,9 @@
-/// Admission: where worker processes join a fleet: a port, the actor there that greets them, takes
-/// in those of this build and watches them from then on, and the file that says where it is.
+/// Admission: the place where worker processes join a fleet: a port, the actor that greets them
+/// there, admits those of this build and watches them from then on, and the file with the port's
+/// address.
 ///
-/// Owned by the fleet, which it does not keep alive. Open as long as it lives. Keeps HE-1: who
-/// joins has said Hello before, and was welcome.
+/// Owned by the fleet, which it does not keep alive. Open as long as it lives. Keeps HE-1: a
+/// process that joins has said Hello before, and was welcome.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ class Fleet;
 
 class Admission {
  public:
-  /// At `address` of this host. Errors: those of publish().
+  /// Opens at `address` of this host. Errors: those of publish().
   Admission(ActorHost& host,
             const SpawnOptions& options,
             const std::string& address,
@@ -29,15 +30,15 @@ class Admission {
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
 
-  /// Tells those that come by themselves where they can join, in the meeting place, if there is
-  /// one. Errors: those of WholeFile.
+  /// Writes to the meeting place, if there is one, where workers that come by themselves can join.
+  /// Errors: those of WholeFile.
   void tell(const std::string& where);
 
  private:
   ActorHost& host_;
   const AdmissionActor actor_;
   const std::uint16_t port_;
-  const std::string file_;  ///< which says where; empty: none
+  const std::string file_;  ///< holds the address; empty: none
 };
 
 }  // namespace stagecraft

@@ -33,10 +33,10 @@ namespace {
                           std::strerror(number)));
 }
 
-/// What the child starts with (CD-1).
+/// The child's descriptors and attributes at its start (CD-1).
 class SpawnSettings {
  public:
-  /// `output`: -1 for this process's own.
+  /// `output`: -1 for this process's output.
   SpawnSettings(int lifeline, int output) {
     posix_spawn_file_actions_init(&files_);
     posix_spawn_file_actions_adddup2(&files_, lifeline, kLifeline);
@@ -100,7 +100,7 @@ struct Ends {
   Descriptor ours, theirs;
 };
 
-/// A socket, as writing to a pipe that nobody reads any more is a signal.
+/// Makes a socket: writing to a pipe without a reader would raise a signal.
 Ends make_lifeline() {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -117,7 +117,7 @@ Ends make_pipe() {
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-/// Until the last who can write has gone.
+/// Reads lines until the last writer has gone.
 void read_lines(int from, const std::function<void(std::string_view)>& on_line) {
   const Descriptor end(from);
   std::string text;
@@ -166,7 +166,7 @@ struct ChildProcess::Fate {
   }
 };
 
-/// Told before it is taken: until then nobody else has its number.
+/// Reports the end before it reaps the child: until then no other process has its id.
 void ChildProcess::wait_for(pid_t id,
                             const std::shared_ptr<Fate>& fate,
                             const std::function<void()>& on_end) {
@@ -240,12 +240,12 @@ std::optional<std::string> ChildProcess::end(std::chrono::milliseconds patience)
 
 void ChildProcess::kill() const {
   const std::scoped_lock lock(fate_->mutex);
-  if (!fate_->text) {  // else its number may be another's by now
+  if (!fate_->text) {  // otherwise the id may belong to another process
     ::kill(id_, SIGKILL);
   }
 }
 
-/// One that has ended does not read; how it ended says more than that.
+/// A child that has ended does not read. Ignore that: its end is reported anyway.
 void ChildProcess::say(std::string_view text) const {
   static_cast<void>(send(lifeline_, text.data(), text.size(), MSG_NOSIGNAL));
 }

@@ -1,11 +1,11 @@
-/// ChildProcess: a program started by this one, which ends when this one does.
+/// ChildProcess: a program that this process started, and that ends when this process does.
 ///
-/// The child gets a lifeline, its standard input, of which this process alone holds the other end,
-/// so that it closes however this process ends. That is no death signal, which would follow the
-/// thread that started the child; and ssh carries it to a child on another host.
-/// CD-1: the child has its lifeline, standard output and error of this process, or pipes whose
-///       lines are handed to whoever asked for them, and no other descriptor; it is in a process
-///       group of its own, so that Ctrl-C at a terminal is this process's to answer.
+/// The child's standard input is a lifeline: this process alone holds its other end, so it closes
+/// in every case in which this process ends. A death signal would follow the thread that started
+/// the child; a lifeline does not, and ssh carries it to a child on another host.
+/// CD-1: the child has its lifeline, and standard output and error of this process, or pipes whose
+///       lines go to `on_line`. It has no other descriptor. It has its own process group, so that
+///       Ctrl-C at a terminal reaches this process alone.
 #pragma once
 
 #include <sys/types.h>
@@ -22,37 +22,39 @@
 
 namespace stagecraft {
 
-/// The number of the lifeline's descriptor in the child.
+/// The descriptor of the lifeline in the child.
 inline constexpr int kLifeline = 0;
 
 struct ChildProgram {
-  std::string path;  ///< without a slash: looked for in PATH
+  std::string path;  ///< without a slash: searched for in PATH
   std::vector<std::string> arguments;
-  std::string input;  ///< what it reads first from its lifeline; at most some ten KiB
-  /// Told every line that it writes, on a thread of its own; empty: it writes where we do.
+  std::string input;  ///< what it first reads from its lifeline; at most some ten KiB
+  /// Gets every line that the child writes, on a thread of its own. Empty: the child writes to our
+  /// output.
   std::function<void(std::string_view line)> on_line;
 };
 
 class ChildProcess {
  public:
-  /// `on_end` is called once, on a thread of its own, when the child has ended.
-  /// Errors: UsageFile when the program cannot be run; DeviceOutOfMemory when the system has no
+  /// Calls `on_end` once, on a thread of its own, when the child has ended.
+  /// Errors: UsageFile if the program cannot be run; DeviceOutOfMemory if the system has no
   ///         process, descriptor or thread left for it.
   ChildProcess(const ChildProgram& program, std::function<void()> on_end);
-  /// Kills it, if it has not ended, and waits until it is gone. In a child of fork(): does nothing.
+  /// Kills the child, unless it has ended, and waits for its end. In a child of fork(): does
+  /// nothing.
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
   [[nodiscard]] pid_t id() const { return id_; }
 
-  /// "was killed by signal 9 (Killed)", "ended with exit status 1"; nothing while it runs. Waits
-  /// for it to end for at most `patience`.
+  /// Returns how the child ended: "was killed by signal 9 (Killed)", "ended with exit status 1";
+  /// nothing while it runs. Waits at most `patience` for its end.
   [[nodiscard]] std::optional<std::string> end(std::chrono::milliseconds patience) const;
 
   void kill() const;
 
-  /// More for it to read from its lifeline: a few KiB. Without effect where it has ended.
+  /// Writes to the child's lifeline: a few KiB. Has no effect if the child has ended.
   void say(std::string_view text) const;
 
  private:

@@ -20,14 +20,14 @@
 namespace stagecraft {
 namespace {
 
-/// Between two attempts to find a driver that is not there yet.
+/// Pause between two attempts to find a driver that is not there yet.
 constexpr std::chrono::milliseconds kRetry{100};
-/// Heartbeats, at most, after which a driver that had no time for this worker is asked again.
+/// Most heartbeats to wait before asking a driver again that had no time for this worker.
 constexpr int kLongestPause = 8;
 
-/// How long to wait before another attempt. CAF gives a connection up with the first heartbeat that
-/// finds its handshake not done, which a driver may be too busy for when many come at once: they
-/// come again at different times, ever later, and each right after a heartbeat.
+/// Returns the pause before the next attempt. CAF gives up a connection at the first heartbeat that
+/// finds its handshake unfinished. A driver may be too busy for a handshake when many workers come
+/// at once, so they come again at different times, ever later, and each right after a heartbeat.
 class Pauses {
  public:
   explicit Pauses(caf::actor_system& system)
@@ -51,11 +51,11 @@ class Pauses {
   std::minstd_rand random_{std::random_device{}()};
 };
 
-/// That one worker process takes in the driver: its two connections of the data plane, with one for
-/// the socket, its connection of the control plane, its lifeline and what it writes.
+/// Files that one worker process takes in the driver: two connections of the data plane, one for
+/// the socket, one connection of the control plane, its lifeline and its output.
 constexpr rlim_t kFilesOfWorker = 6;
 
-/// What a record looks like: the types of its fields, down to those that have none.
+/// Hashes the layout of a record: the types of its fields, down to those without fields.
 class LayoutHash {
  public:
   template <class T>
@@ -158,7 +158,7 @@ std::uint16_t publish(ActorHost& host,
                             system.render(door.error())));
   }
   const std::uint16_t opened = (*door)->port();
-  // As caf::openssl::publish does it, with a door of our own.
+  // As caf::openssl::publish does it, but with our own door.
   caf::anon_send(system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP")),
                  caf::publish_atom::value,
                  *door,
@@ -182,7 +182,7 @@ AdmissionActor find_admission(ActorHost& host,
   const Deadline deadline = std::chrono::steady_clock::now() + patience;
   const std::string where = host_and_port(address, port);
   using Found = caf::expected<AdmissionActor>;
-  // remote_actor waits for as long as the system likes: it does so on a thread that is left behind.
+  // remote_actor waits without a limit, so it runs on a thread that may be left behind.
   const auto promise = std::make_shared<Promise<std::shared_ptr<Found>>>();
   const auto found = promise->future();
   std::thread([&system = host.system(), promise, address, port, deadline] {

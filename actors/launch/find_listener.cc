@@ -23,10 +23,10 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-/// Longest wait for one address: the system itself would wait for minutes, and another of the name
+/// Longest wait for one address: the system would wait for minutes, and another address of the name
 /// may be better.
 constexpr milliseconds kOneAddress{1000};
-/// Between two rounds.
+/// Pause between two rounds.
 constexpr milliseconds kAgain{100};
 
 milliseconds left(Clock::time_point deadline) {
@@ -34,7 +34,7 @@ milliseconds left(Clock::time_point deadline) {
                   std::chrono::duration_cast<milliseconds>(deadline - Clock::now()));
 }
 
-/// 0, or the system's number for why nobody took the connection.
+/// Returns 0, or the system's number for why no listener took the connection.
 int knock(const addrinfo& there, milliseconds patience) {
   const int fd = socket(there.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) {

@@ -1,5 +1,5 @@
-/// find_listener: what a worker begins with: it finds its driver by name, also before that is
-/// there, and where the name has several addresses of which not all lead to it.
+/// find_listener: the first step of a worker: it finds its driver by name, also before the driver
+/// is there, and if only some of the name's addresses lead to it.
 #pragma once
 
 #include <chrono>
@@ -8,9 +8,9 @@
 
 namespace stagecraft {
 
-/// The address of `host`, in digits, at which somebody listens to the port. Waits for the name to
-/// be known and for a listener; knocks, which the listener sees as a connection without a word.
-/// Errors: ClusterTimeout after `patience`, with every address and what was wrong with it last.
+/// Returns the address of `host`, in digits, with a listener at the port. Waits until the name is
+/// known and a listener is there. It knocks: the listener sees a connection that says nothing.
+/// Errors: ClusterTimeout after `patience`, with every address and its last failure.
 [[nodiscard]] std::string find_listener(const std::string& host,
                                         std::uint16_t port,
                                         std::chrono::milliseconds patience);

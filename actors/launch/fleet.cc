@@ -16,10 +16,10 @@
 namespace stagecraft {
 namespace {
 
-/// Waiting that takes longer is told, and told again so often.
+/// A wait longer than the first is reported, and again at intervals of the second.
 constexpr std::chrono::seconds kPatienceOfPeople{1}, kTellAgain{5};
-/// A process's exit is known to the system a moment later than its connections are closed, and to a
-/// fleet on a busy machine later than to others.
+/// The system knows of a process's exit a moment after its connections close; on a busy machine the
+/// fleet learns of it later still.
 constexpr std::chrono::milliseconds kMoment{500};
 
 }  // namespace
@@ -126,7 +126,7 @@ void Fleet::replace(int place) {
     there.condemned.clear();
     ++there.incarnation;
   }
-  old.reset();  // gone before its successor comes
+  old.reset();  // ends before its successor starts
   {
     const std::scoped_lock lock(mutex_);
     call_for(place);
@@ -205,7 +205,7 @@ bool Fleet::has_ended(const Place& place) {
   return place.child && place.child->end(std::chrono::milliseconds(0)).has_value();
 }
 
-/// Those that have not joined.
+/// Returns the places whose workers have not joined.
 std::vector<int> Fleet::missing_of(const std::vector<int>& places) const {
   std::vector<int> missing;
   for (const int place : places) {
@@ -267,7 +267,8 @@ void Fleet::throw_missing(const std::vector<int>& missing) const {
               late_text(options_, tell_missing(missing) + why, address_, admission_->port()));
 }
 
-/// On its host; 0 while that is not known. Of a child of ours nobody else has to tell.
+/// Returns the id on its host; 0 while unknown. The fleet itself knows the id of a child on this
+/// host.
 std::int64_t Fleet::process_id(const Place& place) const {
   if (place.child && options_.hosts.empty()) {
     return place.child->id();
@@ -361,7 +362,7 @@ std::string Fleet::cause_of_end(int place, std::int64_t incarnation) const {
   const auto end = [&] {
     return there.child ? there.child->end(std::chrono::milliseconds(0)) : std::nullopt;
   };
-  // Others may have heard of it before this fleet has.
+  // Others may have learned of the end before this fleet.
   changed_.wait_for(lock, kMoment, [&] { return is_another() || there.lost || end().has_value(); });
   if (is_another()) {
     return {};
@@ -391,7 +392,7 @@ void Fleet::refused(const std::string& why) {
   refusal_ = why;
 }
 
-/// The first place where somebody is to come; -1: none.
+/// Returns the first place that awaits a worker; -1: none.
 int Fleet::free_place() const {
   const auto at = std::ranges::find_if(
       places_, [](const Place& place) { return place.awaited && !place.member; });
@@ -508,7 +509,7 @@ void Fleet::condemn(const Turn& turn, const Turn& towards, const std::string& wh
   const std::scoped_lock lock(mutex_);
   const Place& peer = places_.at(static_cast<std::size_t>(towards.place));
   if (peer.incarnation != towards.incarnation || !peer.condemned.empty()) {
-    return;  // both ends of a way that is cut tell of it
+    return;  // both ends of a cut way report it
   }
   Place& place = places_.at(static_cast<std::size_t>(turn.place));
   if (place.incarnation == turn.incarnation && place.member && place.condemned.empty()) {

@@ -1,17 +1,17 @@
-/// Fleet: the worker processes of one cluster, with the port at which they join. They are started
-/// on this host, or by ssh on others, or come by themselves.
+/// Fleet: the worker processes of one cluster, with the port at which they join. The fleet starts
+/// them on this host, or by ssh on others, or they come by themselves.
 ///
-/// A launcher and its bindings share it. A place is a position among the processes; who stands in
-/// it may be replaced, which counts its incarnation up.
-/// FL-1: processes are started when they are required first, and all end with the fleet.
-/// FL-2: a process from which a tensor was lost on its way here is ended, so that it is named
-///       instead of waited for.
-/// FL-3: one that comes by itself takes the first place that is awaited; where none is, it is told
-///       to ask again (Joined::later).
-/// FL-4: workers are started in their turn (start_turns.h).
-/// FL-5: a process whose tensors do not reach another that is alive, or that the driver's do not
-///       reach, is ended likewise.
-/// Any thread may use it; its mutex guards the places, and is not held while anybody is waited for.
+/// A launcher and its bindings share it. A place is a position among the processes. The process in
+/// a place may be replaced, which increments the incarnation.
+/// FL-1: processes start when they are first required, and all end with the fleet.
+/// FL-2: a process that lost a tensor on its way here is ended, so that its loss is reported by
+///       name and no rank waits for the tensor.
+/// FL-3: a worker that comes by itself takes the first place that is awaited; if there is none, it
+///       is told to ask again (Joined::later).
+/// FL-4: workers start in turns (start_turns.h).
+/// FL-5: a process is ended in the same way if its tensors do not reach another process that is
+///       alive, or if the driver's tensors do not reach it.
+/// Any thread may use it. Its mutex guards the places, and is not held during a wait.
 #pragma once
 
 #include <atomic>
@@ -42,15 +42,15 @@ struct FleetMember {
   std::int64_t incarnation = 0;
   WorkerHostActor host;
   PortAddress port;
-  std::int64_t process = 0;  ///< its id there
-  std::string host_name;     ///< as it says itself
-  ProcessorFacts processor;  ///< before it was held to anything
+  std::int64_t process = 0;  ///< its id on its host
+  std::string host_name;     ///< as the worker reports it
+  ProcessorFacts processor;  ///< before it was held to a capability
 };
 
 class Fleet : public std::enable_shared_from_this<Fleet> {
  public:
-  /// Opens the port. Errors: those of the credentials; UsageFile where no worker program is found;
-  ///         ClusterMember when no port can be opened.
+  /// Opens the port. Errors: those of the credentials; UsageFile if no worker program is found;
+  /// ClusterMember if no port can be opened.
   [[nodiscard]] static std::shared_ptr<Fleet> open(const SpawnOptions& options);
   Fleet(const Fleet&) = delete;
   Fleet& operator=(const Fleet&) = delete;
@@ -59,42 +59,42 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   [[nodiscard]] const std::shared_ptr<DataPort>& port() const { return port_; }
   [[nodiscard]] NetworkId next_network() { return NetworkId(++networks_); }
 
-  /// Has places 0 to places - 1 filled, starting who is missing, and waits for them to join.
-  /// Errors: ClusterMember when one ends before it has joined; ClusterTimeout.
+  /// Fills places 0 to places - 1: starts the missing workers, and waits for them to join.
+  /// Errors: ClusterMember if one ends before it has joined; ClusterTimeout.
   void require(int places);
 
-  /// Ends the process of a place and starts another one, and waits for it. Errors: as require.
+  /// Ends the process of a place, starts another one, and waits for it. Errors: as require.
   void replace(int place);
 
-  /// Errors: ClusterMember when the place is empty, or its process lost.
+  /// Errors: ClusterMember if the place is empty, or its process lost.
   [[nodiscard]] FleetMember member(int place) const;
-  /// Whose turn it is in a place, with neither process nor address while nobody stands there.
+  /// Returns the current worker of a place; without process and address while there is none.
   [[nodiscard]] WorkerPlace who(int place) const;
 
-  /// Holds all processes of this cluster, those of later too, to a capability. Before the first
-  /// trainer.
+  /// Holds all processes of this cluster, also later ones, to a capability. Call it before the
+  /// first trainer.
   void hold(const std::string& capability);
-  /// To which they are held; empty: to none.
+  /// Returns that capability; empty if there is none.
   [[nodiscard]] std::string held() const;
   /// Tells people and the log which ranks compute with other code, once until that changes.
   void tell_processors(const std::vector<NamedProcessor>& ranks);
 
-  /// As Binding::cause_of_end; empty for an incarnation that was replaced.
+  /// Does what Binding::cause_of_end does; empty for an incarnation that was replaced.
   [[nodiscard]] std::string cause_of_end(int place, std::int64_t incarnation) const;
 
-  /// Errors: ClusterMember with the cause, and how to go on.
+  /// Errors: ClusterMember with the cause, and how to continue.
   [[noreturn]] void throw_lost(int place, std::int64_t incarnation) const;
 
-  /// "worker process 4711", "worker process 4711 on node-b".
+  /// Returns "worker process 4711", or "worker process 4711 on node-b".
   [[nodiscard]] std::string name_of(int place) const;
 
-  // What the admission actor has to tell.
+  // Called by the admission actor.
   void refused(const std::string& why);
-  /// Returns whether the worker has its place now: else it may ask again. Errors: ClusterMember for
-  /// one of a place where nobody waits for it.
+  /// Returns whether the worker has its place now; if not, it may ask again. Errors: ClusterMember
+  /// for a worker of a place that awaits none.
   [[nodiscard]] bool joined(const Join& join, const WorkerHostActor& host);
   void lost(const caf::actor_addr& host);
-  /// Tensors from the worker of a process do not reach the port of a key (keeps FL-5).
+  /// Called when tensors from the worker of a process do not reach the port of a key (keeps FL-5).
   void cut(const caf::node_id& from, const std::string& key, const Error& why);
 
  private:
@@ -102,16 +102,16 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
     std::int64_t incarnation = 0;
     std::unique_ptr<ChildProcess> child;
     std::optional<FleetMember> member;
-    bool awaited = false;   ///< a worker is there, or is to come
-    bool queued = false;    ///< it is to be started when its turn comes (FL-4)
-    bool let_in = false;    ///< it was started, and ssh is through
+    bool awaited = false;   ///< a worker is there, or will come
+    bool queued = false;    ///< it starts when its turn comes (FL-4)
+    bool let_in = false;    ///< it was started, and ssh has connected
     bool lost = false;      ///< it had joined and its connection has ended
     Deadline lost_at{};     ///< when
-    std::string condemned;  ///< why its process was ended, if it was (FL-2)
+    std::string condemned;  ///< why its process was ended, or empty (FL-2)
   };
 
   explicit Fleet(const SpawnOptions& options);
-  /// Who is to be ended, as long as nobody else has come in the place.
+  /// The process to end, unless another has taken its place.
   struct Turn {
     int place = 0;
     std::int64_t incarnation = 0;
@@ -119,17 +119,19 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
 
   /// Keeps FL-2.
   void link_broke(const std::string& key, const Error& why);
-  /// Tensors from here do not (keeps FL-5).
+  /// Called when tensors from here do not arrive (keeps FL-5).
   void cut_from_here(const std::string& key, const Error& why);
-  /// Ends one when another answers that it is there: one that is dead is named by its own end.
+  /// Ends a process if `other` answers that it is there. A dead `other` is reported by its own end
+  /// instead.
   void condemn_if_there(const Turn& turn, const std::string& why, const FleetMember& other);
-  /// Unless the one that it does not reach is ended already: one of the two is enough.
+  /// Ends a process, unless the one that it does not reach has been ended: one of the two is
+  /// enough.
   void condemn(const Turn& turn, const Turn& towards, const std::string& why);
   void end_process(Place& place);
   void wait_for(const std::vector<int>& places);
   void was_let_in(int place, std::int64_t incarnation);
-  // These require the mutex.
-  /// To people, where workers are elsewhere.
+  // The following functions require the mutex.
+  /// Tells people, if workers run elsewhere.
   void tell(const std::string& line) const;
   void call_for(int place);
   void start(int place);
@@ -142,7 +144,7 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   [[nodiscard]] std::string tell_process(int place) const;
   [[nodiscard]] std::vector<int> missing_of(const std::vector<int>& places) const;
   [[nodiscard]] int free_place() const;
-  /// Null where nobody of whom it is true is there.
+  /// Returns null if no member fulfills the condition.
   template <class Condition>
   [[nodiscard]] const FleetMember* find_member(Condition condition) const;
 
@@ -150,18 +152,19 @@ class Fleet : public std::enable_shared_from_this<Fleet> {
   const std::shared_ptr<const Standstills> standstills_ = watch_standstills();
   const WorkerProgram program_;
   FleetCredentials credentials_;
-  const std::string address_;  ///< of this host, where workers reach it
+  const std::string address_;  ///< address of this host for workers
   ActorHost& host_;
-  std::shared_ptr<DataPort> port_;  ///< opened last, as it tells this fleet of broken links
+  std::shared_ptr<DataPort> port_;  ///< opened last, as it reports broken links to this fleet
   std::atomic<std::uint64_t> networks_{0};
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
-  std::deque<Place> places_;  ///< which stay where they are when there are more
-  std::string refusal_;       ///< why the last one was not taken in
+  std::deque<Place> places_;  ///< a deque: entries stay in place when it grows
+  std::string refusal_;       ///< why the last worker was not admitted
   std::string held_;          ///< the capability of all
-  std::string told_;          ///< of their processors
-  /// Once workers were required. Closed first: nobody joins who would be kept no more.
+  std::string told_;          ///< the last report about their processors
+  /// Made once workers were required. Closed first: the fleet would not keep a worker that joins
+  /// now.
   std::unique_ptr<Admission> admission_;
 };
 

@@ -7,7 +7,7 @@
 namespace stagecraft {
 namespace {
 
-/// Made at once; further ones when they are needed.
+/// Number of members made at once; others are made when they are needed.
 constexpr int kMembers = 4;
 constexpr std::chrono::hours kMemberLife{24};
 constexpr const char* kDriverMember = "driver";
@@ -40,7 +40,7 @@ void FleetCredentials::renew(int place, bool is_first) {
   }
   issue_member(dir_, worker_name(place), kMemberLife);
   const auto now = std::chrono::steady_clock::now();
-  if (now > driver_issued_ + kMemberLife / 24) {  // both are looked at when one joins
+  if (now > driver_issued_ + kMemberLife / 24) {  // a connection checks both ends' certificates
     issue_member(dir_, kDriverMember, kMemberLife);
     driver_issued_ = now;
   }

@@ -1,5 +1,5 @@
-/// FleetCredentials: what a fleet shows, and what it gives each of its places to show: credentials
-/// that it was given, or makes for itself and removes in the end.
+/// FleetCredentials: the credentials of a fleet and of each of its places: given ones, or new ones
+/// that the fleet makes and removes at its end.
 ///
 /// Owned by the fleet, whose mutex guards renew().
 #pragma once
@@ -15,20 +15,21 @@ namespace stagecraft {
 
 class FleetCredentials {
  public:
-  /// Those that `options` name, else new ones: where they say, or in a private folder.
+  /// Takes the credentials that `options` name, else makes new ones: in the meeting place, or in a
+  /// private folder.
   /// Errors: those of TemporaryCredentials.
   explicit FleetCredentials(const SpawnOptions& options);
 
-  /// The driver's folder.
+  /// Returns the driver's folder.
   [[nodiscard]] std::string of_driver() const;
   [[nodiscard]] std::string of_place(int place) const;
 
-  /// Before a worker is started in a place: has it, and the driver, credentials that last for most
-  /// of a day. Given ones are left as they are. Errors: those of issue_member.
+  /// Call it before a worker starts in a place: gives it, and the driver, credentials that last for
+  /// most of a day. Does not change given ones. Errors: those of issue_member.
   void renew(int place, bool is_first);
 
  private:
-  std::unique_ptr<const TemporaryCredentials> made_;  ///< null where they were given
+  std::unique_ptr<const TemporaryCredentials> made_;  ///< null if they were given
   std::string dir_;
   std::chrono::steady_clock::time_point driver_issued_ = std::chrono::steady_clock::now();
 };

@@ -21,14 +21,14 @@
 namespace stagecraft {
 namespace {
 
-/// Connecting a socket of datagrams sends nothing, but has to be to some port.
+/// Connecting a datagram socket sends nothing, but needs a port.
 constexpr std::uint16_t kAnyPort = 9;
 constexpr const char* kLoopback = "127.0.0.1";
 
 struct InterfaceAddress {
   std::string interface;
   std::string address;
-  int distance = 0;  ///< the smaller it is, the better others reach it
+  int distance = 0;  ///< others reach addresses of a smaller distance better
 };
 
 int distance_of(const sockaddr& address) {
@@ -57,7 +57,7 @@ std::vector<InterfaceAddress> own_addresses() {
   return found;
 }
 
-/// An address of IPv6 as the system writes it; all else as it is.
+/// Returns an address of IPv6 as the system writes it; other text unchanged.
 std::string as_written(const std::string& text) {
   in6_addr six{};
   std::array<char, INET6_ADDRSTRLEN> written{};
@@ -66,7 +66,7 @@ std::string as_written(const std::string& text) {
   return is_six ? written.data() : text;
 }
 
-/// Empty where none is to be had.
+/// Returns an empty text if there is no route.
 std::string source_towards(const addrinfo& there) {
   const int fd = socket(there.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   sockaddr_storage here{};
@@ -82,7 +82,7 @@ std::string source_towards(const addrinfo& there) {
   return found;
 }
 
-/// As others are to reach it, not as ssh is given it.
+/// Returns the name by which others reach it, not the one for ssh.
 std::string name_of(const Host& host) {
   return host.address.empty() ? host_name(host) : host.address;
 }
@@ -107,7 +107,7 @@ std::string address_towards(const std::vector<Host>& hosts) {
       if (std::string found = address_towards(name_of(host)); !is_loopback(found)) {
         return found;
       }
-    } catch (const Error& error) {  // ssh may know it by another way
+    } catch (const Error& error) {  // ssh may know another way to it
       unknown = unknown.value_or(error);
     }
   }

@@ -13,7 +13,7 @@
 namespace stagecraft {
 namespace {
 
-/// "DIR/rank-2.log"; empty where nothing is kept.
+/// Returns "DIR/rank-2.log"; empty if no logs are kept.
 std::string log_file(const SpawnOptions& options, std::string ranks) {
   if (options.log_dir.empty()) {
     return {};

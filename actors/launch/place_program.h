@@ -1,5 +1,5 @@
-/// place_program: the program that is started for a place of a fleet: which words it is given, on
-/// this host or by ssh on another, and where what it writes goes.
+/// place_program: the program that starts for a place of a fleet: its arguments, on this host or by
+/// ssh on another, and the destination of its output.
 #pragma once
 
 #include <functional>
@@ -10,10 +10,10 @@
 
 namespace stagecraft {
 
-/// `usual`: the worker program where a host names none. `join`: whom the worker joins (host, port),
-/// its place and incarnation, and `credentials`, a folder on this host; the rest follows from
-/// `options`. `on_let_in`: told when ssh is through, on a thread of its own; never where there is
-/// none. Errors: those of text_of_member and of WorkerOutput.
+/// `usual`: the worker program for a host that names none. `join`: the driver that the worker joins
+/// (host, port), its place and incarnation, and `credentials`, a folder on this host; `options`
+/// gives the rest. `on_let_in`: called when ssh has connected, on a thread of its own; never
+/// without ssh. Errors: those of text_of_member and of WorkerOutput.
 [[nodiscard]] ChildProgram place_program(const SpawnOptions& options,
                                          const WorkerProgram& usual,
                                          WorkerProcessOptions join,

@@ -10,7 +10,7 @@
 namespace stagecraft {
 namespace {
 
-/// Where the place is; empty: on this host, or nobody knows yet.
+/// Returns the place's host for messages; empty: this host, or not known yet.
 std::string host_text(const SpawnOptions& options, int place) {
   const Host* host = host_of_place(options.hosts, place);
   return host == nullptr ? "" : " on " + host->name;
@@ -22,7 +22,7 @@ std::string late_advice(const SpawnOptions& options,
   if (!options.workers_come) {
     return "is that a program that calls worker_main?";
   }
-  if (options.workers_coming >= 0) {  // by `stagecraft launch`: nobody starts them by hand
+  if (options.workers_coming >= 0) {  // by `stagecraft launch`, not by hand
     return fmt::format(
         "they are the other processes of this step: have all of them started (squeue --steps), see "
         "their nodes '{}', and do they reach {}? launch --join-seconds allows more time",

@@ -1,4 +1,4 @@
-/// What a worker process and the driver's process say to each other before and beside the work of
+/// The messages between a worker process and the driver's process, before and beside the work of
 /// ranks.
 ///
 ///   worker process -> admission      Hello, Join       answered by Welcome, Joined
@@ -8,9 +8,9 @@
 ///   launcher       -> worker host    CloseNetwork
 ///   fleet          -> worker host    AreYouThere       answered by Here
 ///
-/// HE-1: Hello and Welcome never change: they are how two builds find out that they differ. Nothing
-///       else is said before both have agreed.
-/// What actors/messages.h says of messages, MS-1 and MS-2, holds for these too.
+/// HE-1: Hello and Welcome never change: by them two builds find out that they differ. Nothing else
+///       is said before both have agreed.
+/// These messages keep MS-1 and MS-2 of actors/messages.h.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@
 
 namespace stagecraft {
 
-/// What these messages and those of actors/messages.h are, as a number. Raised with every change of
-/// what is said and what it means.
+/// The version of these messages and those of actors/messages.h. Increase it with every change of
+/// their form or meaning.
 inline constexpr std::uint32_t kProtocol = 7;
 
 struct Hello {
@@ -43,10 +43,10 @@ struct Welcome {
   std::string refusal;  ///< empty: join
 };
 
-/// A worker process that is ready for ranks.
+/// Sent by a worker process that is ready for ranks.
 struct Join {
-  std::int32_t place = -1;        ///< which one of the cluster's it was started for; -1: any
-  std::int64_t incarnation = -1;  ///< and how often that one was replaced; -1: however often
+  std::int32_t place = -1;        ///< the cluster's place it was started for; -1: any
+  std::int64_t incarnation = -1;  ///< the incarnation of that place; -1: any
   PortAddress port;
   std::int64_t process = 0;  ///< its id
   std::string host;          ///< the name of its host
@@ -63,19 +63,19 @@ struct PeerPlace {
   PortAddress port;
 };
 
-/// Be part of a crew's network; said again when a peer has moved.
+/// Makes the process a part of a crew's network; sent again when a peer has moved.
 struct OpenNetwork {
   NetworkId network;
   std::int32_t ranks = 0;
   std::vector<PeerPlace> elsewhere;  ///< all peers that are not in this process
-  std::string capability = {};       ///< to which the process is held (processor.h); empty: to none
+  std::string capability = {};       ///< that holds the process (processor.h); empty: none
 };
 
 struct NetworkOpened {
   ErrorChain error;
 };
 
-/// Start a worker for a rank of an open network.
+/// Starts a worker for a rank of an open network.
 struct StartRank {
   NetworkId network;
   Rank rank;
@@ -85,13 +85,14 @@ struct CloseNetwork {
   NetworkId network;
 };
 
-/// The way for tensors from this process to a peer is cut (DP-6): what was on it may be lost.
+/// Reports that the way for tensors from this process to a peer is cut (DP-6): tensors on it may be
+/// lost.
 struct PeerCut {
   std::string key;  ///< of the peer's port
   ErrorChain why;
 };
 
-/// Said to a process that another one does not reach.
+/// Asks a process that another one does not reach.
 struct AreYouThere {};
 
 struct Here {};
@@ -146,7 +147,8 @@ decltype(auto) visit_fields(Here&, V&& v) {
   return v();
 }
 
-/// All of these: registered from this list, and looked through by the test of MS-1.
+/// Lists these message types. CAF registers them from this list, and the test of MS-1 looks through
+/// it.
 using ProcessMessageTypes = std::tuple<Hello,
                                        Welcome,
                                        Join,

@@ -17,7 +17,7 @@
 namespace stagecraft {
 namespace {
 
-/// Longest wait for a worker host, which never computes.
+/// Longest wait for a worker host: it never computes.
 constexpr std::chrono::seconds kHostLimit{30};
 
 bool lives_elsewhere(const SpawnOptions& options, Rank rank) {
@@ -40,7 +40,7 @@ at::Tensor as_tensor(std::string_view bytes) {
   return tensor;
 }
 
-/// By rank; none for threads of this process.
+/// Members by rank; none for threads of this process.
 using Members = std::vector<std::optional<FleetMember>>;
 
 std::vector<FleetMember> distinct(const Members& members) {
@@ -129,7 +129,7 @@ class ProcessBinding final : public Binding {
     }
   }
 
-  /// Errors: ClusterMember where the worker process has ended, with the cause; ClusterTimeout.
+  /// Errors: ClusterMember with the cause if the worker process has ended; ClusterTimeout.
   template <class Reply>
   [[nodiscard]] Reply answer_of(const FleetMember& member, const Future<Reply>& asked) const {
     try {
@@ -142,11 +142,11 @@ class ProcessBinding final : public Binding {
     }
   }
 
-  /// How many places the crew needs.
+  /// Returns the number of places that the crew needs.
   [[nodiscard]] int places() const { return places_for(options_, ranks()); }
 
-  /// Has every process that stands in a place now know the addresses of all others. Nobody sends
-  /// before all do. Errors: ClusterMember when one of them is lost.
+  /// Tells every process in a place the addresses of all others. No rank sends before all know
+  /// them. Errors: ClusterMember if one of them is lost.
   void connect() {
     Members now(launched_.size());
     for (int r = 0; r < ranks(); ++r) {
@@ -192,7 +192,7 @@ class ProcessBinding final : public Binding {
     fleet_->tell_processors(all);
   }
 
-  /// Errors: ClusterMember for one that came later and has less than all are held to.
+  /// Errors: ClusterMember for a later worker whose capability is below that of all others.
   void require_capability(const FleetMember& member) const {
     const std::string held = fleet_->held();
     if (!held.empty() && !can_be_held(member.processor.capability, held)) {
@@ -206,7 +206,7 @@ class ProcessBinding final : public Binding {
     }
   }
 
-  /// The crew's network as it is to be opened in one process.
+  /// Returns the order that opens the crew's network in one process.
   [[nodiscard]] OpenNetwork network_of(const FleetMember& member, const Members& members) const {
     const PortAddress here = fleet_->port()->address();
     OpenNetwork order{
@@ -226,9 +226,9 @@ class ProcessBinding final : public Binding {
   const SpawnOptions options_;
   const NetworkId id_;
   RoutedNetwork network_;
-  const std::shared_ptr<Shelf> shelf_ = std::make_shared<Shelf>();  ///< of ranks that are threads
-  Members members_;                                                 ///< whom all have been told of
-  std::vector<std::int64_t> launched_;  ///< by rank, the incarnation that its worker is of
+  const std::shared_ptr<Shelf> shelf_ = std::make_shared<Shelf>();  ///< for ranks that are threads
+  Members members_;                                                 ///< that all processes know
+  std::vector<std::int64_t> launched_;  ///< by rank, the incarnation of its worker
 };
 
 class ProcessLauncher final : public Launcher {
@@ -255,7 +255,7 @@ class ProcessLauncher final : public Launcher {
     }
   }
 
-  /// Holds all to the widest that they and this process have.
+  /// Holds all processes to the widest capability that they and this process have.
   void hold_to_common(int ranks) {
     const int places = places_for(options_, ranks);
     fleet_->require(places);

@@ -18,7 +18,7 @@
 namespace stagecraft {
 namespace {
 
-/// By these ATen, MKL and oneDNN choose.
+/// The features by which ATen, MKL and oneDNN choose.
 constexpr std::array kFeatures{"avx2",
                                "fma",
                                "avx512f",
@@ -31,14 +31,14 @@ constexpr std::array kFeatures{"avx2",
                                "avx_vnni",
                                "amx_tile"};
 
-/// And these bind their choice.
+/// The variables that bind their choice.
 constexpr std::array kVariables{"ATEN_CPU_CAPABILITY",
                                 "MKL_CBWR",
                                 "MKL_ENABLE_INSTRUCTIONS",
                                 "ONEDNN_MAX_CPU_ISA",
                                 "DNNL_MAX_CPU_ISA"};
 
-/// From the narrowest to the widest.
+/// Returns the capabilities from the narrowest to the widest.
 const std::array<std::pair<std::string, std::vector<std::string>>, 3>& capabilities() {
   static const std::array<std::pair<std::string, std::vector<std::string>>, 3> all{{
       {"DEFAULT", {"ATEN_CPU_CAPABILITY=default", "MKL_CBWR=SSE4_2", "ONEDNN_MAX_CPU_ISA=SSE41"}},
@@ -49,7 +49,7 @@ const std::array<std::pair<std::string, std::vector<std::string>>, 3>& capabilit
   return all;
 }
 
-/// How wide it is; -1 for what is none.
+/// Returns the rank of a capability by width; -1 for another word.
 int width_of(std::string_view capability) {
   const auto at = std::ranges::find_if(capabilities(),
                                        [&](const auto& one) { return one.first == capability; });
@@ -62,7 +62,7 @@ std::int32_t number_of(const std::string& text) {
   return number;
 }
 
-/// Of the first processor, without what depends on the environment.
+/// Returns the facts of the first processor, without those that depend on the environment.
 ProcessorFacts read_processor() {
   ProcessorFacts facts;
   std::ifstream info("/proc/cpuinfo");
@@ -90,7 +90,7 @@ ProcessorFacts read_processor() {
   return facts;
 }
 
-/// As ATen chooses, without having it choose (KC-1); a test compares the two.
+/// Chooses as ATen does, without making ATen choose (KC-1); a test compares the two.
 std::string capability_of(const std::vector<std::string>& features, const char* variable) {
   const std::string wished = variable == nullptr ? "" : variable;
   for (const auto& [capability, variables] : capabilities()) {
@@ -111,7 +111,7 @@ std::string name_of_variable(std::string_view variable) {
   return std::string(variable.substr(0, variable.find('=')));
 }
 
-/// Whether MKL and oneDNN choose by their variables alone.
+/// Returns whether MKL and oneDNN choose by their variables alone.
 bool is_bound(const ProcessorFacts& facts) {
   const auto has = [&](std::string_view name) {
     return std::ranges::any_of(facts.variables,
@@ -120,10 +120,10 @@ bool is_bound(const ProcessorFacts& facts) {
   return has("MKL_CBWR") && (has("ONEDNN_MAX_CPU_ISA") || has("DNNL_MAX_CPU_ISA"));
 }
 
-/// By a text, the processes of which it is true.
+/// Names of processes, by the text that describes them.
 using ProcessGroups = std::map<std::string, std::vector<std::string>>;
 
-/// "AVX2 on node-a; AVX512 on this machine, node-b"
+/// Returns "AVX2 on node-a; AVX512 on this machine, node-b".
 std::string text_of_groups(const ProcessGroups& groups) {
   constexpr std::size_t kMostNames = 8;
   std::string text;
@@ -142,7 +142,7 @@ std::string text_of_groups(const ProcessGroups& groups) {
 std::string mend_of_capabilities(const ProcessGroups& groups) {
   std::string narrowest = "AVX512";
   for (const auto& [capability, names] : groups) {
-    // A program of another release may say something else.
+    // A program of another release may report an unknown capability.
     if (const int width = width_of(capability); width >= 0 && width < width_of(narrowest)) {
       narrowest = capability;
     }

@@ -13,7 +13,7 @@ namespace stagecraft {
 
 Addresses resolve(const std::string& host, std::uint16_t port) {
   addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;  // else each comes once for every kind of socket
+  hints.ai_socktype = SOCK_STREAM;  // otherwise each comes once per type of socket
   addrinfo* all = nullptr;
   const int fault = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &all);
   if (fault != 0) {

@@ -9,7 +9,7 @@
 namespace stagecraft {
 namespace {
 
-/// As one word of a shell's, whatever is in it.
+/// Quotes any text as one word of a shell.
 std::string shell_word(std::string_view word) {
   std::string made = "'";
   for (const char c : word) {
@@ -36,7 +36,7 @@ ChildProgram ssh_worker(const std::vector<std::string>& ssh,
   for (const std::string& word : program) {
     command += " " + shell_word(word);
   }
-  // The shell stays, and so a signal becomes a status that ssh hands on.
+  // The shell stays until the end, so that a signal becomes a status, which ssh passes on.
   command += "; exit $?";
   words.insert(words.end(), {host.name, command});
   return {.path = path, .arguments = std::move(words), .input = {}, .on_line = {}};

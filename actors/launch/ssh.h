@@ -1,10 +1,10 @@
-/// ssh_worker: how a worker is started on another host: by the system's ssh, which knows names,
-/// keys and jumps already.
+/// ssh_worker: starts a worker on another host by the system's ssh, which knows names, keys and
+/// jumps.
 ///
 ///     ssh -T -o BatchMode=yes [options] HOST  echo ...; env NAME=VALUE /path/stagecraft worker ...
 ///
-/// Standard input is both what the worker reads its credentials from and its lifeline; so nothing
-/// is copied there, and nothing is left when this process has ended, however it did.
+/// The worker reads its credentials from standard input, which is also its lifeline. So nothing is
+/// copied to the host, and nothing stays there after this process has ended in any way.
 #pragma once
 
 #include <string>
@@ -16,17 +16,16 @@
 
 namespace stagecraft {
 
-/// The first line that comes back: ssh is through, and the host runs what it was given.
+/// The first line that comes back: ssh has connected, and the host runs the given program.
 inline constexpr std::string_view kLetInBySsh = "stagecraft: ssh is through";
 
-/// `ssh`: the program and options of the user's; empty: "ssh". `program`: the worker, with the
-/// words that come behind it.
+/// `ssh`: the user's program and options; empty: "ssh". `program`: the worker and its arguments.
 [[nodiscard]] ChildProgram ssh_worker(const std::vector<std::string>& ssh,
                                       const Host& host,
                                       const std::vector<std::string>& program);
 
-/// How a worker on `host` ended, from how its ssh did (ChildProcess::end): a shell tells of a
-/// signal by a status above 128, and ssh by 255 of what it could not do itself.
+/// Returns how a worker on `host` ended, given how its ssh ended (ChildProcess::end). A shell
+/// reports a signal by a status above 128; ssh reports its own failures by 255.
 [[nodiscard]] std::string end_behind_ssh(const std::string& end, const std::string& host);
 
 }  // namespace stagecraft

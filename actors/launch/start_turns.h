@@ -1,8 +1,8 @@
-/// start_turns: whose turn it is to be started, so that no host is asked for more at once than its
-/// sshd takes.
+/// start_turns: decides which workers may start now, so that no host gets more connections at once
+/// than its sshd takes.
 ///
-/// An sshd turns connections away, at random, while ten or more are there that it has not let in
-/// yet (MaxStartups of OpenSSH, unless told otherwise). Pure.
+/// An sshd refuses connections, at random, while ten or more wait to be admitted (default of
+/// MaxStartups of OpenSSH). Pure.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 
 namespace stagecraft {
 
-/// Workers of one host that may wait to be let in at a time.
+/// Number of workers of one host that may wait for admission at a time.
 inline constexpr int kKnocking = 8;
 
 enum class StartState : std::uint8_t {
-  Queued,    ///< to be started
-  Knocking,  ///< started, and ssh is not through yet
+  Queued,    ///< waits for its start
+  Knocking,  ///< started, but ssh has not connected yet
   Settled,   ///< neither
 };
 
-/// Places to start now, in ascending order, of hosts that are filled one after the other. Places
-/// beyond them are on this host, where nobody has to knock.
+/// Returns the places to start now, in ascending order. Places fill the hosts one after the other.
+/// Places beyond them are on this host, where no worker has to knock.
 [[nodiscard]] std::vector<int> start_turns(const std::vector<Host>& hosts,
                                            std::span<const StartState> places);
 

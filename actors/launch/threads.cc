@@ -42,7 +42,7 @@ static Worker launch_thread(ActorHost& host,
   const auto desk = std::make_shared<WorkerDesk>();
   desk->rank = rank;
   desk->transport = std::move(end);
-  // The plan thread first: it is what there may be no means for.
+  // Make the plan thread first: its thread is the resource that may be missing.
   PlanActor plan_thread = spawn_plan_thread(host, desk, std::move(source), std::move(variants));
   return {.plan_thread = std::move(plan_thread), .agent = spawn_agent(host, desk)};
 }

@@ -1,5 +1,4 @@
-/// ThreadLauncher: ranks that are threads of this process, with the in-process network between
-/// them.
+/// ThreadLauncher: ranks that are threads of this process, connected by the in-process network.
 #pragma once
 
 #include <map>
@@ -12,11 +11,11 @@
 
 namespace stagecraft {
 
-/// What ranks of this process are handed between two steps: their stages for other shapes.
+/// Passes stages for other shapes to ranks of this process, between two steps.
 class Shelf {
  public:
   void put(RankVariant variant, Submission request);
-  /// Errors: Internal for what was not put there.
+  /// Errors: Internal for a variant that was not put there.
   [[nodiscard]] RankVariant take(Rank rank, Submission request);
 
  private:
@@ -24,9 +23,10 @@ class Shelf {
   std::map<std::pair<Rank, Submission>, RankVariant> waiting_;
 };
 
-/// Starts a worker that is a thread of this process, at its end of a network. What its rank is to
-/// know comes from `source` and over the data plane, or is `setup` and on the shelf.
-/// Errors: DeviceOutOfMemory when no thread can be started for it.
+/// Starts a worker that is a thread of this process, at its end of a network. The rank gets its
+/// setup from `source`, and variants over the data plane; or it gets `setup`, and variants from the
+/// shelf.
+/// Errors: DeviceOutOfMemory if no thread can be started for it.
 [[nodiscard]] Worker launch_thread(ActorHost& host,
                                    Rank rank,
                                    std::shared_ptr<Transport> end,

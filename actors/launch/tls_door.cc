@@ -28,7 +28,8 @@ namespace {
 using caf::io::network::default_multiplexer;
 using caf::io::network::native_socket;
 
-/// Whether so few are left that `descriptor`, the lowest that was free, is not for outsiders.
+/// Returns whether `descriptor`, the lowest free one, is among the last, which outsiders must not
+/// take.
 bool is_spare(int descriptor) {
   struct rlimit limit {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
@@ -44,8 +45,8 @@ T found_or(const caf::expected<T>& found, T otherwise) {
   return found ? *found : otherwise;
 }
 
-/// Takes connections from the listening socket. Never leaves one there for want of a descriptor, or
-/// the loop would be told of it at once again.
+/// Accepts connections from the listening socket. Never leaves one there for want of a descriptor:
+/// the loop would report it again at once.
 class AcceptPolicy {
  public:
   AcceptPolicy() : reserve_(open_reserve()) {}
@@ -53,7 +54,7 @@ class AcceptPolicy {
   AcceptPolicy(const AcceptPolicy&) = delete;
   AcceptPolicy& operator=(const AcceptPolicy&) = delete;
 
-  /// CAF's name for it.
+  /// CAF requires this name.
   bool try_accept(native_socket& result, native_socket listening) {
     result = caf::io::network::invalid_native_socket;
     int taken = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC);
@@ -90,10 +91,10 @@ class AcceptPolicy {
   }
 
   int reserve_;
-  bool full_ = false;  ///< and that was said
+  bool full_ = false;  ///< and a warning was logged
 };
 
-/// A connection; CAF keeps its own for itself.
+/// A connection. CAF's own class is private to it.
 class TlsScribe final : public caf::io::scribe {
  public:
   TlsScribe(default_multiplexer& loop,
@@ -107,7 +108,7 @@ class TlsScribe final : public caf::io::scribe {
     stream_.configure_read(config);
     if (!std::exchange(launched_, true)) {
       stream_.start(this);
-      stream_.force_empty_write(this);  // the handshake may have something to say
+      stream_.force_empty_write(this);  // the handshake may have bytes to send
     }
   }
   void ack_writes(bool enable) override { stream_.ack_writes(enable); }
@@ -178,7 +179,7 @@ class TlsDoor final : public caf::io::doorman {
   void remove_from_loop() override { acceptor_.passivate(); }
 
  private:
-  /// Keeps TD-3. Their streams end when the loop finds that nothing more comes.
+  /// Keeps TD-3. A stream ends when the loop reads the end of its socket.
   void end_oldest() const {
     auto oldest = waiting_->begin();
     for (std::size_t left = waiting_->size(); left > kMostWaiting; --left) {
@@ -203,7 +204,7 @@ caf::expected<caf::io::doorman_ptr> open_tls_door(caf::actor_system& system,
   if (!listening) {
     return listening.error();
   }
-  // The only kind there is, as CAF's TLS itself has it.
+  // CAF has no other kind; its own TLS casts likewise.
   auto& loop = static_cast<default_multiplexer&>(system.middleman().backend());
   return caf::io::doorman_ptr(caf::make_counted<TlsDoor>(loop, *listening, std::move(context)));
 }

@@ -1,16 +1,16 @@
-/// TlsDoor: the listening socket of a control plane, which neither descriptors that run out nor
-/// connections that say nothing end or slow down.
+/// TlsDoor: the listening socket of a control plane, which survives a lack of descriptors and any
+/// number of silent connections.
 ///
-/// CAF's own listener ends the process at the last free descriptor; with none free it goes round
-/// and round instead of waiting. Whoever reaches the port could cause both without a certificate.
-/// Used by publish() (control_port.h); connections are TlsSessions.
-/// TD-1: no connection takes one of the last kSpareDescriptors: it is closed unheard. They are for
-///       what this process does itself.
-/// TD-2: a connection that cannot be opened, for whatever reason, ends alone.
-/// TD-3: of connections that have not shaken hands there are at most kMostWaiting: the oldest is
-///       ended when another one comes. A member shakes hands within moments.
-/// TD-4: a port is taken also while connections that have ended there linger, as they do for a
-///       minute; not while somebody listens at it.
+/// CAF's own listener ends the process at the last free descriptor; with none free it loops instead
+/// of waiting. Every program that reaches the port could cause both without a certificate. Used by
+/// publish() (control_port.h); connections are TlsSessions.
+/// TD-1: no connection takes one of the last kSpareDescriptors: it is closed unheard. This process
+///       needs them for its own work.
+/// TD-2: a connection that cannot be opened, for any reason, ends alone.
+/// TD-3: at most kMostWaiting connections are in their handshake. If another one comes, the oldest
+///       is closed. A member needs only moments for its handshake.
+/// TD-4: a port can be taken while ended connections linger at it, as they do for a minute, but not
+///       while another program listens at it.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ namespace stagecraft {
 inline constexpr int kSpareDescriptors = 64;
 inline constexpr std::size_t kMostWaiting = 1024;
 
-/// Listens at a port of `address`, any free one for 0; doorman->port() says which.
+/// Listens at a port of `address`, any free one for 0; doorman->port() returns it.
 /// Errors: those of TlsContext.
 [[nodiscard]] caf::expected<caf::io::doorman_ptr> open_tls_door(caf::actor_system& system,
                                                                 const std::string& address,

@@ -29,7 +29,8 @@ void require_tls(bool done, const std::string& what) {
   }
 }
 
-/// A peer that has gone is no reason to end this process; OpenSSL writes without asking for that.
+/// Blocks SIGPIPE in its scope: a peer that has gone must not end this process, and OpenSSL writes
+/// without MSG_NOSIGNAL.
 class WithoutPipeSignal {
  public:
   WithoutPipeSignal() {
@@ -65,7 +66,7 @@ int ssl_size(std::size_t size) {
       std::min<std::size_t>(size, static_cast<std::size_t>(std::numeric_limits<int>::max())));
 }
 
-/// Whether the session only has to be asked again.
+/// Returns whether the call must only be repeated later.
 bool waits(SSL* session, int result) {
   const int error = SSL_get_error(session, result);
   return error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE;
@@ -112,7 +113,7 @@ void TlsContext::read() {
   require_tls(SSL_CTX_load_verify_locations(context, authority_.c_str(), nullptr) == 1, authority_);
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);  // nobody comes back to a session
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);  // sessions are not resumed
   SSL_CTX_set_num_tickets(context, 0);
   context_ = std::move(made);
 }
@@ -145,7 +146,7 @@ void TlsSession::leave() {
   }
 }
 
-/// Success is what the loop is told of a session that has to be asked again.
+/// Returns success for a session that must be called again, as CAF's loop expects.
 TlsSession::State TlsSession::shake_hands() {
   if (waiting_ == nullptr) {
     return State::success;

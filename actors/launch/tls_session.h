@@ -1,13 +1,14 @@
-/// TlsSession: the server's end of one TLS connection of the control plane, as CAF's streams drive
-/// it. Made by TlsDoor, on the thread of CAF's loop.
+/// TlsSession: the server's end of one TLS connection of the control plane. CAF's streams drive it.
+/// Made by TlsDoor, on the thread of CAF's loop.
 ///
-/// CAF 0.17 has a session of its own, which takes TLS 1.2, reads the credentials' files for every
-/// connection and goes round without pause while a handshake waits.
-/// TLS-1: TLS 1.3 alone is spoken, and only with those that show a certificate of the authority.
-/// TLS-2: what OpenSSL has to say of one connection is not taken for another's. It keeps errors by
+/// The session of CAF 0.17 accepts TLS 1.2, reads the credentials' files for every connection and
+/// loops without a pause while a handshake waits.
+/// TLS-1: a session speaks TLS 1.3 only, and only with peers that show a certificate of the
+///        authority.
+/// TLS-2: an OpenSSL error of one connection is not taken for another's. OpenSSL keeps errors by
 ///        thread, and one bad handshake would end every connection of the loop.
-/// TLS-3: what CAF has to send before hands were shaken is kept here. CAF would ask again and again
-///        whether it can be sent, for every connection that says nothing.
+/// TLS-3: bytes that CAF sends before the handshake is done are kept here. Otherwise CAF would ask
+///        again and again whether it can send, for every silent connection.
 #pragma once
 
 #include <array>
@@ -27,19 +28,19 @@ namespace stagecraft {
 
 using TlsHandle = std::unique_ptr<ssl_st, void (*)(ssl_st*)>;
 
-/// What all sessions of a door have in common: the credentials, read again when a file of theirs
+/// Holds the credentials that all sessions of a door share. Reads them again when one of their files
 /// has changed, so that they can be renewed under a running process.
 class TlsContext {
  public:
-  /// The names of the files. Errors: ClusterMember, with OpenSSL's words, where it does not take
-  /// them.
+  /// Takes the names of the files.
+  /// Errors: ClusterMember, with OpenSSL's words, if it refuses them.
   TlsContext(std::string certificate, std::string key, std::string authority);
 
-  /// Returns OpenSSL's side of a session. Errors: likewise.
+  /// Returns OpenSSL's side of a session. Errors: as the constructor.
   [[nodiscard]] TlsHandle handle(int socket);
 
  private:
-  /// When each file was last written, and which it is.
+  /// Identifies the contents of each file: time of writing, inode, size.
   using Stamp = std::array<std::int64_t, 12>;
 
   [[nodiscard]] Stamp stamp() const;
@@ -50,7 +51,7 @@ class TlsContext {
   std::unique_ptr<ssl_ctx_st, void (*)(ssl_ctx_st*)> context_;
 };
 
-/// Sockets of connections that have not shaken hands, the oldest first.
+/// Sockets of connections whose handshake is not done, the oldest first.
 using WaitingSockets = std::list<caf::io::network::native_socket>;
 
 class TlsSession {
@@ -58,13 +59,13 @@ class TlsSession {
   using State = caf::io::network::rw_state;
   using Socket = caf::io::network::native_socket;
 
-  /// Is among `waiting` until it has shaken hands, or goes.
+  /// Stays among `waiting` until its handshake is done or it is destroyed.
   TlsSession(TlsHandle handle, Socket socket, std::shared_ptr<WaitingSockets> waiting);
   ~TlsSession();
   TlsSession(const TlsSession&) = delete;
   TlsSession& operator=(const TlsSession&) = delete;
 
-  // CAF's names for them.
+  // CAF requires these names.
   State read_some(std::size_t& result, Socket socket, void* into, std::size_t size);
   State write_some(std::size_t& result, Socket socket, const void* from, std::size_t size);
   bool must_read_more(Socket socket, std::size_t threshold);
@@ -75,9 +76,9 @@ class TlsSession {
   void leave();
 
   TlsHandle session_;
-  std::shared_ptr<WaitingSockets> waiting_;  ///< null when it is not among them
+  std::shared_ptr<WaitingSockets> waiting_;  ///< null after the handshake
   WaitingSockets::iterator place_;
-  std::string early_;  ///< to be sent when hands were shaken
+  std::string early_;  ///< to send after the handshake
 };
 
 }  // namespace stagecraft

@@ -14,7 +14,7 @@ WorkerOutput::WorkerOutput(std::string who, const std::string& file) : who_(std:
   if (file.empty()) {
     return;
   }
-  std::error_code ignored;  // what is wrong shows when the file is opened
+  std::error_code ignored;  // opening the file reports the fault
   std::filesystem::create_directories(std::filesystem::path(file).parent_path(), ignored);
   std::FILE* opened = std::fopen(file.c_str(), "ae");
   if (opened == nullptr) {

@@ -1,5 +1,5 @@
-/// WorkerOutput: where what workers write goes: to this process's standard error, each line behind
-/// who wrote it, and to a file of the worker's own.
+/// WorkerOutput: writes the output of a worker to this process's standard error, each line after
+/// the worker's name, and to a file of the worker.
 ///
 ///     [rank 2 node-b] 2026-11-23T02:41:07 warning ...
 ///
@@ -15,8 +15,8 @@ namespace stagecraft {
 
 class WorkerOutput {
  public:
-  /// `who`: "rank 2 node-b". `file`: written on at its end; empty: none.
-  /// Errors: UsageFile for one that cannot be written.
+  /// `who`: "rank 2 node-b". `file`: lines are appended to it; empty: none.
+  /// Errors: UsageFile for a file that cannot be written.
   WorkerOutput(std::string who, const std::string& file);
 
   void line(std::string_view text) const;

@@ -25,16 +25,16 @@
 namespace stagecraft {
 namespace {
 
-/// Between two times that a worker without a place asks for one.
+/// Pause between two requests of a worker that has no place.
 constexpr std::chrono::milliseconds kAskAgain{200};
 
 constexpr const char* kConnectionLost = "the connection to the driver is lost";
 
-/// What the actor and the main thread of a worker process share.
+/// Holds what the actor and the main thread of a worker process share.
 struct WorkerProcess {
   ActorHost& host;
   std::shared_ptr<DataPort> port;
-  Promise<std::string> ended;  ///< why
+  Promise<std::string> ended;  ///< with the reason
 };
 
 struct HostState {
@@ -44,7 +44,7 @@ struct HostState {
 
 using HostSelf = WorkerHostActor::stateful_pointer<HostState>;
 
-/// Joins by itself, so that the driver knows whom to tell what to do.
+/// The actor joins itself, so that the driver can send it orders.
 WorkerHostActor::behavior_type worker_host(HostSelf self,
                                            const AdmissionActor& admission,
                                            const std::shared_ptr<WorkerProcess>& process,
@@ -72,7 +72,7 @@ WorkerHostActor::behavior_type worker_host(HostSelf self,
       [self, process](const OpenNetwork& m) {
         NetworkOpened opened;
         try {
-          if (!m.capability.empty()) {  // before any rank is here that could compute
+          if (!m.capability.empty()) {  // before this process has a rank that could compute
             hold_this_process(m.capability);
           }
           std::shared_ptr<RoutedNetwork>& network = self->state.networks[m.network];
@@ -100,13 +100,13 @@ WorkerHostActor::behavior_type worker_host(HostSelf self,
         return started;
       },
       [self](const CloseNetwork& m) {
-        const process_end::AtWork at_work;  // tensors that nobody asked for are dropped
+        const process_end::AtWork at_work;  // drops tensors that no rank asked for
         self->state.networks.erase(m.network);
       },
       [](const AreYouThere&) { return Here{}; }};
 }
 
-/// Reads until the other end is closed, which is when nobody has it any more.
+/// Reads until the other end is closed: no process holds it then.
 void wait_for_end(int lifeline) {
   char nothing = 0;
   while (true) {
@@ -117,7 +117,7 @@ void wait_for_end(int lifeline) {
   }
 }
 
-/// Nobody is left whom anything done here could serve.
+/// Ends this process with the lifeline: its work could serve no one after that.
 void watch(int lifeline, const std::shared_ptr<const TemporaryCredentials>& handed_over) {
   std::thread([lifeline, handed_over] {
     wait_for_end(lifeline);
@@ -128,29 +128,29 @@ void watch(int lifeline, const std::shared_ptr<const TemporaryCredentials>& hand
   }).detach();
 }
 
-/// Keeps WP-2.
+/// Ends this process after the loss of a tensor (keeps WP-2).
 void end_without_tensor(const std::string& key, const Error& why) {
   log(Level::Error, "worker ends", {{"key", key}, {"why", why.what()}});
   ::_exit(1);
 }
 
-/// Keeps WP-3.
+/// Reports a cut way to the driver (keeps WP-3).
 void tell_cut(ActorHost& host,
               const AdmissionActor& admission,
               const std::string& key,
               const Error& why) {
   log(Level::Info, "peer out of reach", {{"key", key}, {"why", why.what()}});
-  // By an actor, so that the driver knows whose word it is.
+  // An actor sends it, so that the driver knows which process reports it.
   host.system().spawn([admission, cut = PeerCut{key, to_chain(why)}](caf::event_based_actor* self) {
     self->send(admission, cut);
   });
 }
 
-/// Errors: ClusterMember when the driver is another build.
+/// Errors: ClusterMember if the driver has another build.
 void greet(ActorHost& host, const AdmissionActor& admission, std::chrono::milliseconds patience) {
   const Hello hello{.fingerprint = build_fingerprint()};
   Welcome welcome = ask<Welcome>(host, admission, "the driver", patience, hello).get();
-  if (welcome.refusal.empty()) {  // a driver that compares less than this worker does
+  if (welcome.refusal.empty()) {  // the driver may compare less than this worker does
     welcome.refusal = refusal_of(hello, welcome);
   }
   if (!welcome.refusal.empty()) {
@@ -165,7 +165,7 @@ std::chrono::milliseconds left(Deadline deadline) {
                       deadline - std::chrono::steady_clock::now()));
 }
 
-/// Asks for a place until there is one. Errors: ClusterTimeout; what the driver says.
+/// Asks for a place until there is one. Errors: ClusterTimeout; those of the driver.
 void join_cluster(const AdmissionActor& admission,
                   const std::shared_ptr<WorkerProcess>& process,
                   const WorkerProcessOptions& options,
@@ -231,7 +231,7 @@ std::string run_worker_process(const WorkerProcessOptions& options) {
                                   }}),
       .ended = {}});
   join_cluster(admission, process, options, deadline);
-  const auto standstills = watch_standstills();  // which it tells of
+  const auto standstills = watch_standstills();  // logs standstills of this process
   const std::string why = process->ended.future().get();
   if (why == kConnectionLost && options.lifeline >= 0) {
     log(Level::Info, "worker ends", {{"why", why}});

@@ -25,7 +25,7 @@ bool is_program(const fs::path& path) {
   return fs::is_regular_file(path, none) && access(path.c_str(), X_OK) == 0;
 }
 
-/// Where the generic worker may be, most likely first.
+/// Returns where the generic worker may be, most likely places first.
 std::vector<fs::path> places_to_look() {
   std::vector<fs::path> places;
   std::error_code failed;
@@ -39,7 +39,8 @@ std::vector<fs::path> places_to_look() {
   return places;
 }
 
-/// A link that is another one in every process is followed here, in the one that said it.
+/// Resolves /proc/self/exe, which names another program in every process, in the process that named
+/// it.
 fs::path own_name(const fs::path& path) {
   std::error_code failed;
   const fs::path here = path == kThisProgram ? fs::read_symlink(path, failed) : path;
@@ -69,7 +70,7 @@ Number number_in(const std::string& option, const std::string& text) {
   return number;
 }
 
-/// "HOST:PORT", "[fd00::1]:PORT".
+/// Parses "HOST:PORT", "[fd00::1]:PORT".
 void take_address(const std::string& text, WorkerProcessOptions& options) {
   const std::size_t colon = text.rfind(':');
   std::string host = text.substr(0, colon);

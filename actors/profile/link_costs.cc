@@ -22,7 +22,7 @@ constexpr Rank kHere{0}, kThere{1};
 constexpr Tag kTag{
     .epoch = Epoch{0}, .submission = Submission{1}, .edge = EdgeId{0}, .microbatch = Microbatch{0}};
 
-/// Both ends, and what they live in.
+/// Both ends, and the objects that they need.
 struct Ends {
   std::vector<std::shared_ptr<DataPort>> ports;
   std::vector<std::unique_ptr<Network>> networks;
@@ -52,7 +52,7 @@ Ends ends_of(RankHomes homes) {
   return ends;
 }
 
-/// Of the benchmark, in elements.
+/// Returns the sizes of the benchmark, in elements.
 std::set<std::int64_t> sizes() {
   constexpr std::int64_t kSides[] = {100, 400, 800, 3200};
   std::set<std::int64_t> all;
@@ -69,7 +69,7 @@ std::set<std::int64_t> sizes() {
   return all;
 }
 
-/// How often each is sent: what takes long need not be sent often.
+/// How often each size is sent: large ones need fewer repeats.
 struct Times {
   int warm_up = 5;
   int timed = 10;
@@ -80,13 +80,13 @@ struct Times {
   }
 };
 
-/// Sends back all that comes, `count` times. Ends when the other end is closed.
+/// Sends back `count` tensors. Ends when the other end is closed.
 void echo(Transport& end, int count) {
   try {
     for (int i = 0; i < count; ++i) {
       end.send(kHere, kTag, end.receive(kHere, kTag).get());
     }
-  } catch (const Error&) {  // the other thread has its own, and tells it
+  } catch (const Error&) {  // the other thread fails too, and reports its error
   }
 }
 
@@ -128,7 +128,7 @@ std::vector<TransferTime> measure_transfers(RankHomes homes) {
 }
 
 Link fit_link(std::span<const TransferTime> transfers) {
-  // Of sum(((latency + slope * bytes) / seconds - 1)^2) both derivatives are 0.
+  // Both derivatives of sum(((latency + slope * bytes) / seconds - 1)^2) are 0 at the best line.
   double ww = 0, wx = 0, xx = 0, wy = 0, xy = 0;
   for (const TransferTime& one : transfers) {
     const double w = 1 / one.seconds;

@@ -20,7 +20,7 @@ namespace {
 constexpr int kSteps = 40;
 constexpr int kFew = 2, kMany = 34;  // microbatches
 
-/// The median of a step's seconds.
+/// Returns the median of a step's seconds.
 double step_seconds(int microbatches) {
   const at::Tensor weight = at::ones({1}).set_requires_grad(true);
   const at::Tensor input = at::ones({microbatches, 1});

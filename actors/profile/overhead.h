@@ -1,4 +1,4 @@
-/// measure_overhead: what a step takes beside operators and transfers. Used by profile().
+/// measure_overhead: measures the time of a step beside operators and transfers. Used by profile().
 #pragma once
 
 namespace stagecraft {
@@ -6,10 +6,10 @@ namespace stagecraft {
 /// Units: seconds.
 struct Overhead {
   double task = 0;  ///< of each forward and backward
-  double step = 0;  ///< of each step, whatever its tasks
+  double step = 0;  ///< of each step, for any tasks
 };
 
-/// Trains a model of one number by one rank, a thread of this process: with so little to compute,
+/// Trains a model of one number on one rank, a thread of this process. It computes so little that
 /// steps of many and of few microbatches differ by their tasks alone. Its three operators count as
 /// overhead.
 /// Errors: those of starting a rank.

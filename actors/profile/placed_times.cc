@@ -23,7 +23,7 @@ void place_times(const ModelTimes& times, std::vector<OperatorCost>& costs) {
 }
 
 void place_peaks(const ModelTimes& times, std::vector<OperatorCost>& costs) {
-  double kept = 0;  // before the operator
+  double kept = 0;  // by the operators before this one
   for (std::size_t n = 0; n < costs.size(); ++n) {
     costs[n].transient = std::max(0.0, times.operators[n].peak - kept);
     kept += costs[n].kept;
@@ -34,7 +34,7 @@ std::vector<ParameterCost> place_updates(const std::vector<NamedTensor>& all,
                                          double update,
                                          int states,
                                          std::vector<OperatorCost>& costs) {
-  const double copies = 2.0 + states;  // of a trained one: itself, its gradient, its state
+  const double copies = 2.0 + states;  // of a trained parameter: itself, its gradient, its states
   std::map<std::string, OperatorCost*> first;
   for (OperatorCost& cost : costs) {
     for (const std::string& name : cost.parameters) {

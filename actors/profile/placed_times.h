@@ -1,8 +1,8 @@
-/// placed_times: puts what a whole model takes down to its operators. Used by profile(); runs
+/// placed_times: assigns the times of a whole model to its operators. Used by profile(); runs
 /// nothing.
 ///
-/// A backward is divided between values and parameters in proportion to the times that the operator
-/// takes alone.
+/// The time of a backward is divided between values and parameters in proportion to the times that
+/// the operator takes alone.
 #pragma once
 
 #include <vector>
@@ -13,17 +13,17 @@
 
 namespace stagecraft {
 
-/// Puts times of steps into the place of those that the operators take alone.
+/// Replaces the times that the operators take alone by their times inside steps.
 /// Requires: times of as many operators as `costs` has.
 void place_times(const ModelTimes& times, std::vector<OperatorCost>& costs);
 
-/// Puts what is held at most while an operator runs in the place of what it needs alone: beyond
-/// what the operators before it keep, gradients that wait for other operators included.
+/// Replaces the memory that an operator needs alone by the most that is held while it runs, beyond
+/// what the operators before it keep, with gradients that wait for other operators.
 /// Requires: likewise; `kept` of all operators is that of a step.
 void place_peaks(const ModelTimes& times, std::vector<OperatorCost>& costs);
 
-/// Returns the parameters that operators use, and puts the time of their update, in proportion to
-/// their bytes, down to the first operator that uses each.
+/// Returns the parameters that operators use. Assigns the time of their update, in proportion to
+/// their bytes, to the first operator that uses each.
 /// `states`: tensors that the optimizer keeps for each; `update`: seconds for all of them.
 [[nodiscard]] std::vector<ParameterCost> place_updates(const std::vector<NamedTensor>& all,
                                                        double update,

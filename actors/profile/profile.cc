@@ -30,13 +30,13 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-constexpr int kAloneRepeats = 3;  // they only divide what is measured in a step
+constexpr int kAloneRepeats = 3;  // only the ratios of these times are used
 
 [[noreturn]] void refuse(const std::string& text) {
   throw Error(Errc::UsageArgument, text);
 }
 
-/// Processor and instruction set: machines of one kind share profiles.
+/// Returns processor and instruction set: machines of one kind share profiles.
 std::string device_name() {
   std::ifstream info("/proc/cpuinfo");
   std::string line;
@@ -48,20 +48,19 @@ std::string device_name() {
   return fmt::format("unknown processor ({})", at::get_cpu_capability());
 }
 
-/// Rows of the first tensor that is split; 0: none is.
+/// Returns the rows of the first tensor that is split; 0: none is.
 std::int64_t samples_of(const Batch& batch) {
   const auto split = std::ranges::find(batch, false, &BatchTensor::replicated);
   return split == batch.end() ? 0 : split->tensor.size(0);
 }
 
-/// Of a microbatch as it was compiled for; 0: no input is split.
+/// Returns the samples of a microbatch as compiled; 0: no input is split.
 std::int64_t own_samples(const CompiledProgram& program) {
   const auto split = std::ranges::find(program.inputs, false, &BatchSlice::replicated);
   return split == program.inputs.end() ? 0 : split->sizes[0];
 }
 
-/// The first rows of every tensor that is split, copied into the order of memory that the program
-/// was compiled with.
+/// Returns the first rows of every tensor that is split, copied into the program's memory order.
 Tensors first_rows(const Batch& batch,
                    const std::vector<BatchSlice>& compiled,
                    std::int64_t samples,
@@ -88,7 +87,7 @@ Tensors first_rows(const Batch& batch,
   return rows;
 }
 
-/// All of a graph that its times hang on, but not the stages that it is marked with.
+/// Returns all parts of a graph that decide its times; its stage marks do not.
 std::string text_of(const Graph& graph) {
   std::string text;
   for (const Value& value : graph.values) {
@@ -121,7 +120,7 @@ std::string text_of(const Optimizer& optimizer) {
   return text;
 }
 
-/// Errors: CompileShape where the operators of another size are others. Keeps PRF-2.
+/// Errors: CompileShape if another size has other operators. Keeps PRF-2.
 void check_alike(const Graph& graph, int samples, const Graph& other, int others) {
   const auto refuse_shape = [&](const std::string& what) {
     throw Error(Errc::CompileShape,
@@ -261,7 +260,8 @@ class Profiler {
     return variants_->graph_of(inputs, labels);
   }
 
-  /// Of one size, as it is kept: `stages.usual` has the whole microbatch.
+  /// Returns the costs of one size as the cache keeps them: `stages.usual` holds the whole
+  /// microbatch.
   [[nodiscard]] Costs measured(const Graph& graph,
                                std::size_t size,
                                const Tensors& inputs,
@@ -312,7 +312,7 @@ class Profiler {
       costs.parameters = std::move(known.parameters);
       return;
     }
-    for (OperatorCost& cost : known.operators) {  // what it reads and uses is said once
+    for (OperatorCost& cost : known.operators) {  // the first size has these values
       cost.reads.clear();
       cost.parameters.clear();
       cost.joined = false;
@@ -370,7 +370,7 @@ class Profiler {
   std::vector<int> sizes_;
   std::unique_ptr<const Graph> first_graph_;
   Profile profile_;
-  std::vector<std::string> notes_;  ///< of sizes that were too noisy
+  std::vector<std::string> notes_;  ///< about sizes that were too noisy
 };
 
 }  // namespace

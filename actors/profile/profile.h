@@ -1,20 +1,20 @@
-/// profile: what a model costs on this machine, for planners: operator by operator, on microbatches
-/// of several sizes, and what lies between ranks.
+/// profile: measures the costs of a model on this machine, for planners: operator by operator, on
+/// microbatches of several sizes, and of transfers between ranks.
 ///
 ///     const auto found = sc::profile(program, inputs, labels, {.microbatch_sizes = {1, 4}});
 ///     std::ofstream("costs.json") << sc::to_json(found.costs);
 ///
 /// The model runs uncut, whatever the program's stages. Times are those inside a step
 /// (executor/model_times.h): their sum is that of a microbatch. A backward is divided between
-/// values and parameters in proportion to what they take alone (compiler/operator_costs.h), which
-/// also tells bytes.
+/// values and parameters in proportion to the times that they take alone
+/// (compiler/operator_costs.h). That measurement also gives the bytes.
 ///
-/// PRF-1: what was measured is kept (profile_cache.h), and a profile of what is known measures
-///       nothing. Known is a graph on microbatches of one size, with one count of threads, one
-///       optimizer and one kind of device.
-/// PRF-2: the operators of all sizes are the same ones in the same order.
-/// PRF-3: program, batch and everybody's gradients stay as they were.
-/// PRF-4: no profile with more noise than `most_noise` is kept.
+/// PRF-1: results are kept (profile_cache.h), and a profile of known results measures nothing. A
+///        result is known by its graph on microbatches of one size, one count of threads, one
+///        optimizer and one kind of device.
+/// PRF-2: the operators of all sizes are the same, in the same order.
+/// PRF-3: the program, the batch and all gradients do not change.
+/// PRF-4: a profile with more noise than `most_noise` is not kept.
 #pragma once
 
 #include <functional>
@@ -32,45 +32,45 @@
 
 namespace stagecraft {
 
-/// How often a size is measured at most, while it is too noisy.
+/// How often a size is measured at most while it is too noisy.
 inline constexpr int kMostTries = 3;
 
 struct ProfileOptions {
-  /// Samples of a microbatch: rows of the batch's first tensor that is split. The first one is that
-  /// of Costs::operators. Empty: the program's own.
+  /// Samples of a microbatch: rows of the batch's first tensor that is split. The first size is
+  /// that of Costs::operators. Empty: the program's own.
   std::vector<int> microbatch_sizes;
   int threads = 1;  ///< inside operators
-  int repeats = 9;  ///< the median of so many is taken
+  int repeats = 9;  ///< the median is taken over these
   Optimizer optimizer = AdamW{};
   RankHomes ranks = RankHomes::Threads;
-  /// Where profiles are kept; empty: nowhere. Absent: $XDG_CACHE_HOME/stagecraft/profiles, or below
-  /// ~/.cache.
+  /// Folder of the kept profiles; empty: none. Absent: $XDG_CACHE_HOME/stagecraft/profiles, or
+  /// below ~/.cache.
   std::optional<std::string> cache;
-  bool fresh = false;  ///< measures anew what is known, and keeps that
-  /// A size that is noisier is measured again, kMostTries times in all. If it stays so, the least
-  /// noisy figures are returned with a note.
+  bool fresh = false;  ///< measures known results again, and keeps the new ones
+  /// A size with more noise is measured again, kMostTries times in all. If it stays noisy, the
+  /// result is the least noisy figures, with a note.
   double most_noise = kMostNoise;
-  /// Told what is measured next, and its place among all that there is to do.
+  /// Called before each measurement with its name, its number, and the number of all measurements.
   std::function<void(std::string_view what, int place, int all)> progress;
 };
 
 struct Profile {
-  Costs costs;       ///< operators, parameters, links, device; stages are left as they are
-  int measured = 0;  ///< sizes and links that were measured now; 0: all was known
-  /// Seconds of a microbatch of each size, forward and backward, as all its operators together
-  /// took; in the order of the sizes.
+  Costs costs;       ///< operators, parameters, links, device; stages are unchanged
+  int measured = 0;  ///< sizes and links measured now; 0: all were known
+  /// Seconds of a microbatch of each size, forward and backward, for all its operators together, in
+  /// the order of the sizes.
   std::vector<double> microbatch_seconds;
-  /// What a person should know: a broken file was measured anew, the machine was busy.
+  /// Notes for people: a broken file was measured again, the machine was busy.
   std::vector<std::string> notes;
 };
 
-/// `inputs`, `labels`: a batch as the program was compiled for; microbatches of `samples` are its
-/// first rows.
-/// Errors: UsageArgument for sizes below 1, twice or larger than the batch, for no repeats or
-///         threads, and for a tensor whose rows no sample has a whole number of; CompileShape where
-///         the model cannot be captured for a size, or has other operators there; UsageFile for a
-///         cache that cannot be written.
-/// Thread: any; models are captured on it, and run on one of its own.
+/// `inputs`, `labels`: a batch like the one with which the program was compiled; microbatches of
+/// `samples` are its first rows.
+/// Errors: UsageArgument for sizes below 1, repeated or larger than the batch, for no repeats or no
+///         threads, and for a tensor of which a sample does not have a whole number of rows;
+///         CompileShape if the model cannot be captured for a size, or has other operators there;
+///         UsageFile for a cache that cannot be written.
+/// Thread: any; it captures models on this thread, and runs them on one of its own.
 /// Cost: for each size some 40 forwards and backwards of a microbatch, up to three times as many on
 ///       a busy machine; about a second for links.
 [[nodiscard]] Profile profile(const Program& program,

@@ -16,7 +16,7 @@
 namespace stagecraft {
 namespace {
 
-/// Written into every key: what another version has measured, or measured otherwise, is not known.
+/// Part of every key: measurements of another version of the profiler do not count.
 constexpr int kVersion = 3;
 
 std::string usual_folder() {
@@ -24,7 +24,7 @@ std::string usual_folder() {
     const char* const value = std::getenv(name);
     return std::string(value == nullptr ? "" : value);
   };
-  // As the XDG base directory specification has it: only whole paths count.
+  // By the XDG base directory specification, only absolute paths count.
   const std::string cache = value_of("XDG_CACHE_HOME");
   const std::string home = value_of("HOME");
   if (cache.starts_with('/')) {

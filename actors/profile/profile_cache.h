@@ -1,8 +1,8 @@
-/// ProfileCache: what was measured before, one file for each key. Used by profile().
+/// ProfileCache: keeps earlier measurements, one file for each key. Used by profile().
 ///
-/// A file is a costs.json that appears whole (base/whole_file.h); its name is the hash of its key,
-/// which names the version of the profiler too. A file that cannot be read, or holds something else
-/// than it should, is as good as none: what it held is measured anew.
+/// A file is a costs.json that appears whole (base/whole_file.h). Its name is the hash of its key,
+/// and the key names the version of the profiler too. A file that cannot be read, or that has wrong
+/// contents, counts as none: its measurement is repeated.
 #pragma once
 
 #include <functional>
@@ -16,14 +16,14 @@ namespace stagecraft {
 
 class ProfileCache {
  public:
-  /// Empty: keeps nothing. Absent: the usual folder, which a user without a home has not.
+  /// Empty: keeps nothing. Absent: the usual folder; a user without a home has none.
   explicit ProfileCache(const std::optional<std::string>& folder);
 
-  /// Nothing where the key is not known. A broken file makes a note.
+  /// Returns nothing if the key is not known. A broken file makes a note.
   [[nodiscard]] std::optional<Costs> find(const std::string& key,
                                           const std::function<bool(const Costs&)>& fits);
 
-  /// Errors: UsageFile where the folder or the file cannot be written.
+  /// Errors: UsageFile if the folder or the file cannot be written.
   void keep(const std::string& key, const Costs& costs) const;
 
   [[nodiscard]] std::vector<std::string> take_notes() { return std::move(notes_); }

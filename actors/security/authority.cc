@@ -46,7 +46,7 @@ void add_extension(X509* certificate, X509V3_CTX& context, int kind, const char*
                   "an extension of a certificate");
 }
 
-/// A certificate that lacks its issuer's name, extensions and signature.
+/// Returns a certificate without its issuer's name, extensions and signature.
 Certificate unsigned_certificate(const PrivateKey& key, const CertificateTerms& terms) {
   Certificate certificate(X509_new());
   require_openssl(certificate != nullptr &&

@@ -1,9 +1,9 @@
 /// Authority: the private certificate authority of one cluster, which makes its members'
 /// certificates.
 ///
-/// Keys are ECDSA on prime256v1, which TLS 1.2 and 1.3 take with every list of ciphers that CAF
-/// 0.17 sets. Serial numbers are 128 random bits. A member's certificate serves both ends of a
-/// connection; the authority's certifies members alone, and no further authority.
+/// Keys are ECDSA on prime256v1: TLS 1.2 and 1.3 take them with every list of ciphers that CAF 0.17
+/// sets. Serial numbers are 128 random bits. A member's certificate serves both ends of a
+/// connection. The authority's certificate certifies members alone, no further authority.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace stagecraft::security {
 
-/// What a certificate is to say.
+/// The contents of a certificate.
 struct CertificateTerms {
   std::string cluster, name;
   TimePoint valid_from, valid_until;  ///< to the second
@@ -26,7 +26,7 @@ struct Authority {
 
 [[nodiscard]] PrivateKey new_key();
 
-/// An authority with a new key.
+/// Returns an authority with a new key.
 [[nodiscard]] Authority new_authority(const CertificateTerms& terms);
 
 /// Returns a member's certificate for `key`.

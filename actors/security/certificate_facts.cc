@@ -25,7 +25,7 @@ std::string subject_part(const X509* certificate, int part) {
     (void)openssl_reason();
     return "";
   }
-  // Another's certificate may have anything here, and it is printed.
+  // Other clusters' certificates may contain anything, and this text is printed.
   std::string part_text;
   for (const unsigned char c : std::span(text, static_cast<std::size_t>(size))) {
     part_text += c >= 0x20 && c < 0x7f ? static_cast<char>(c) : '?';

@@ -1,4 +1,4 @@
-/// CertificateFacts: what a certificate says of itself, for people and for checks.
+/// CertificateFacts: the contents of a certificate, for people and for checks.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@ using TimePoint = std::chrono::system_clock::time_point;
 
 struct CertificateFacts {
   std::string cluster;      ///< the organization of its subject
-  std::string name;         ///< "driver", "worker-3"; of an authority "authority"
+  std::string name;         ///< "driver", "worker-3"; "authority" for an authority
   std::string serial;       ///< hexadecimal
   std::string fingerprint;  ///< SHA-256, "AB:CD:..."
   TimePoint valid_from, valid_until;
@@ -20,7 +20,7 @@ struct CertificateFacts {
 
 [[nodiscard]] CertificateFacts facts_of(const Certificate& certificate);
 
-/// "2026-11-22 05:38:27 UTC"
+/// Returns "2026-11-22 05:38:27 UTC".
 [[nodiscard]] std::string utc_text(TimePoint time);
 
 }  // namespace stagecraft::security

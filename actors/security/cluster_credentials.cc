@@ -18,7 +18,7 @@ namespace {
 using std::chrono::seconds;
 
 constexpr int kMostMembers = 65536;
-constexpr std::size_t kLongestName = 64;  // X.509's, of both parts of a subject
+constexpr std::size_t kLongestName = 64;  // limit of X.509, for both parts of a subject
 constexpr seconds kLongest = std::chrono::hours(24 * 365 * 100);
 constexpr seconds kClocksDisagree = std::chrono::minutes(5);
 constexpr mode_t kPublic = 0644;
@@ -67,7 +67,7 @@ std::string random_cluster() {
   return fmt::format("cluster-{:08x}", random());
 }
 
-/// A member's three files, into its folder `name` of `folder`, or into `folder` itself.
+/// Writes a member's three files into its folder `name` of `folder`, or into `folder` itself.
 void write_member(NewFolder& folder,
                   const std::string& name,
                   const Authority& authority,
@@ -97,8 +97,8 @@ Authority load_authority(const std::string& dir) {
   return authority;
 }
 
-/// What the member's folder has to be for a renewal: of this cluster, with a key that is to be
-/// kept.
+/// Checks that a member's folder can be renewed: it is of this cluster, and has a key to keep.
+/// Returns the key.
 PrivateKey kept_key(const std::string& folder, const Authority& authority) {
   require_own_folder(folder);
   if (facts_of(read_certificate(folder, kAuthorityFile)).fingerprint !=
@@ -128,7 +128,7 @@ void write_cluster(NewFolder& folder, const CredentialsRequest& request) {
   }
 }
 
-/// `terms` lack the cluster, and end with the authority at the latest.
+/// `terms` has no cluster yet. The certificate ends with the authority at the latest.
 void issue_into(const std::string& folder, const Authority& authority, CertificateTerms terms) {
   const CertificateFacts issuer = facts_of(authority.certificate);
   terms.cluster = issuer.cluster;

@@ -21,7 +21,7 @@ MemberReport report_of(const fs::path& folder, MemberFolder found) {
           .problems = std::move(found.problems)};
 }
 
-/// The driver, then names of one length after shorter ones: worker-2 before worker-10.
+/// Sorts the driver first, then shorter names before longer ones: worker-2 before worker-10.
 auto order_of(const MemberReport& member) {
   return std::tuple(member.name != "driver", member.name.size(), member.name);
 }
@@ -55,7 +55,8 @@ void report_authority(CredentialsReport& report, const std::string& dir) {
   }
 }
 
-/// A member that believes somebody else would be good by itself, and never meet the others.
+/// A member that trusts another authority can be good by itself, but could never talk to the
+/// others.
 void check_cluster(MemberFolder& member, const std::string& folder, const CertificateFacts& ours) {
   if (member.authority && member.authority->fingerprint != ours.fingerprint) {
     member.problems.push_back(

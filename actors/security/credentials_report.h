@@ -1,6 +1,5 @@
-/// CredentialsReport: what is in a folder of credentials, of a cluster or of one member, and
-/// everything that is wrong with it. `stagecraft credentials show` prints it. Keys are never part
-/// of it.
+/// CredentialsReport: the contents of a folder of credentials, of a cluster or of one member, and
+/// all its faults. `stagecraft credentials show` prints it. It never contains keys.
 #pragma once
 
 #include <optional>
@@ -21,7 +20,7 @@ struct MemberReport {
 };
 
 struct CredentialsReport {
-  bool is_cluster = false;  ///< or the folder of one member
+  bool is_cluster = false;  ///< false: the folder of one member
   std::optional<CertificateFacts> authority;
   std::vector<FileMode> files;        ///< of the cluster's folder itself
   std::vector<MemberReport> members;  ///< the driver first, workers by number
@@ -30,7 +29,7 @@ struct CredentialsReport {
   [[nodiscard]] bool good() const;
 };
 
-/// Errors: UsageFile for what is no folder of credentials.
+/// Errors: UsageFile for a folder that holds no credentials.
 [[nodiscard]] CredentialsReport inspect_credentials(const std::string& dir);
 
 }  // namespace stagecraft::security

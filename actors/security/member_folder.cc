@@ -18,14 +18,14 @@ namespace {
 constexpr mode_t kOfOthers = 0077;
 constexpr mode_t kReadableByGroup = 0040;
 constexpr mode_t kWritableByOthers = 0022;
-constexpr int kStrength = 2;  // of OpenSSL's levels: 112 bits, what Debian asks of both ends of TLS
+constexpr int kStrength = 2;  // OpenSSL's level of 112 bits, which Debian requires for TLS
 
 [[noreturn]] void unusable(const std::string& message) {
   throw Error(Errc::UsageFile, message);
 }
 
-/// In a folder that everybody may write to and the sticky bit protects, as Kubernetes mounts
-/// secrets, files stay what their owner made them: that has to be us, or root.
+/// Checks the owner of a file in a folder to which all may write and that the sticky bit protects,
+/// as Kubernetes mounts secrets. Only the owner can change files there: that must be us, or root.
 void check_owner(const std::string& dir, const std::string& path, const SmallFile& file) {
   const bool shared = (find_folder(dir).mode & kWritableByOthers) != 0;
   if (shared && file.owner != geteuid() && file.owner != 0) {
@@ -38,14 +38,15 @@ void check_owner(const std::string& dir, const std::string& path, const SmallFil
   }
 }
 
-/// Of a key. A process that is not root may be lent one of root's by its group, as Kubernetes lends
-/// a secret (fsGroup). Source: PostgreSQL, which judges the key of its server so.
+/// Returns the mode bits that a key must not have. Root may lend its key by a group to a process
+/// that is not root, as Kubernetes lends a secret (fsGroup). Source: PostgreSQL, which judges the
+/// key of its server in this way.
 mode_t forbidden_to_others(const SmallFile& key) {
   const bool is_lent = key.owner == 0 && geteuid() != 0;
   return is_lent ? kOfOthers & ~kReadableByGroup : kOfOthers;
 }
 
-/// What holds for each of the files.
+/// Checks what holds for each of the files.
 void admit(const std::string& dir,
            const std::string& name,
            const SmallFile& file,
@@ -56,7 +57,7 @@ void admit(const std::string& dir,
   check_owner(dir, dir + "/" + name, file);
 }
 
-/// `path` expired, or begins later. `renewal`: what helps.
+/// Checks that `path` has not expired and does not begin later. `renewal`: the advice.
 void check_validity(const std::string& path,
                     const CertificateFacts& facts,
                     const std::string& renewal) {
@@ -92,7 +93,7 @@ bool signed_by(const Certificate& certificate, const Certificate& authority) {
   return is_signed;
 }
 
-/// Returns why TLS would refuse, or nullptr. Times were looked at before.
+/// Returns why TLS would refuse, or nullptr. Validity was checked before.
 const char* tls_refusal(const Certificate& certificate, const Certificate& authority, int purpose) {
   const std::unique_ptr<X509_STORE, decltype(&X509_STORE_free)> store(X509_STORE_new(),
                                                                       &X509_STORE_free);
@@ -139,8 +140,7 @@ void check_chain(const MemberFolder& member,
   }
 }
 
-/// Runs one check of a member: what it throws is a problem, and the next one may still find
-/// another.
+/// Runs one check of a member. Records an error as a problem, so that the next check still runs.
 template <class Check>
 auto attempt(MemberFolder& member, Check&& check) {
   using Result = decltype(check());

@@ -1,6 +1,5 @@
-/// The folder of one member of a cluster, looked through: what its files say, and everything that
-/// is wrong with them. load_credentials throws what is found here, `stagecraft credentials show`
-/// lists it.
+/// Examines the folder of one member of a cluster: the contents of its files, and all their faults.
+/// load_credentials throws these faults, `stagecraft credentials show` lists them.
 #pragma once
 
 #include <optional>
@@ -26,30 +25,30 @@ struct FileMode {
 
 struct MemberFolder {
   Credentials paths;
-  std::vector<FileMode> files;  ///< those that could be read
+  std::vector<FileMode> files;  ///< those that were readable
   std::optional<CertificateFacts> certificate, authority;
-  std::vector<std::string> problems;  ///< whole messages, the gravest first
+  std::vector<std::string> problems;  ///< whole messages, the most severe first
 };
 
-/// Errors: none for what is wrong with the folder; Internal where memory lacks.
+/// Errors: none for faults of the folder; Internal for a lack of memory.
 [[nodiscard]] MemberFolder examine_member(const std::string& dir);
 
-/// Whether `dir` is that of a cluster and not of a member.
+/// Returns whether `dir` is the folder of a cluster and not of a member.
 [[nodiscard]] bool is_cluster_folder(const std::string& dir);
 
-/// Returns the certificate in a file that nobody but its owner may write to. `modes`, where given,
-/// learns the file's mode, also when it is refused.
+/// Returns the certificate in a file to which only its owner may write. `modes`, if given, gets the
+/// file's mode, also when the file is refused.
 /// Errors: UsageFile.
 [[nodiscard]] Certificate read_certificate(const std::string& dir,
                                            const std::string& name,
                                            std::vector<FileMode>* modes = nullptr);
 
-/// Returns the key in a file that nobody but its owner may read. `modes`, Errors: as above.
+/// Returns the key in a file that only its owner may read. `modes`, Errors: as above.
 [[nodiscard]] PrivateKey read_key(const std::string& dir,
                                   const std::string& name,
                                   std::vector<FileMode>* modes = nullptr);
 
-/// Errors: UsageFile for a folder in which others may exchange files.
+/// Errors: UsageFile for a folder in which others may replace files.
 void require_own_folder(const std::string& dir);
 
 /// Errors: UsageFile for an authority that has expired or is not valid yet.

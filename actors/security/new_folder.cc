@@ -45,7 +45,8 @@ constexpr std::size_t kLongestStem = 230;  // a name has at most 255 bytes
                           path));
 }
 
-/// Where the parts of `path` are while it is made: beside it, hidden, with a name of their own.
+/// Returns the place for the parts of `path` while it is made: beside it, hidden, with a unique
+/// name.
 std::string temporary_name(const std::string& path) {
   std::random_device random;
   const fs::path place(path);
@@ -53,7 +54,7 @@ std::string temporary_name(const std::string& path) {
   return (place.parent_path() / fmt::format(".{}.part-{:08x}", stem, random())).string();
 }
 
-/// Keeps NF-3: the mode of a new file is the request less the umask, so it is set once more.
+/// Makes a file. The umask reduces the mode of a new file, so the mode is set again (keeps NF-3).
 int make_private_file(const std::string& path, std::string_view bytes, mode_t mode, bool durable) {
   const int file =
       open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode_t{0600});
@@ -73,7 +74,8 @@ int make_private_folder(const std::string& path) {
                                                                                           : errno;
 }
 
-/// Not every file system can, and what is in the folder is synchronized.
+/// Synchronizes a folder. Ignores failures: not every file system can do it, and the files are
+/// synchronized.
 void synchronize_folder(const std::string& path) {
   const int folder = open(path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) {
@@ -82,8 +84,8 @@ void synchronize_folder(const std::string& path) {
   }
 }
 
-/// Keeps NF-1 even where somebody takes the name now; a file system that cannot do it in one move
-/// is asked twice.
+/// Keeps NF-1 even if another process takes the name now. A file system that cannot do it in one
+/// move needs two steps.
 int move_to_free_name(const std::string& from, const std::string& to) {
   if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) {
     return 0;

@@ -37,7 +37,7 @@ std::size_t count(std::string_view text, std::string_view word) {
   return found;
 }
 
-/// `kind`: as in "a certificate"; `ending`: how the lines that begin and end such a block close.
+/// `kind`: as in "a certificate". `ending`: the end of the lines that begin and end the block.
 struct Block {
   std::string_view kind, ending, other_kind, other_ending;
 };
@@ -45,7 +45,7 @@ struct Block {
 constexpr Block kCertificate{"certificate", "CERTIFICATE-----", "private key", "PRIVATE KEY-----"};
 constexpr Block kKey{"private key", "PRIVATE KEY-----", "certificate", "CERTIFICATE-----"};
 
-/// Says what is wrong as far as the text itself tells. No message shows any of it.
+/// Reports the faults that the text itself shows. No message contains a part of it.
 void check_blocks(const std::string& path, const std::string& text, const Block& block) {
   if (text.empty()) {
     unusable(path, fmt::format("is empty, expected a {}", block.kind));
@@ -82,7 +82,7 @@ int no_passphrase(char*, int, int, void*) {
   return -1;
 }
 
-/// What was written to `bio`.
+/// Returns the text written to `bio`.
 std::string text_of(const Bio& bio) {
   char* begin = nullptr;
   const long size = BIO_get_mem_data(bio.get(), &begin);
@@ -139,7 +139,7 @@ std::string to_pem(const Certificate& certificate) {
 }
 
 SecretText to_pem(const PrivateKey& key) {
-  const Bio bio(BIO_new(BIO_s_secmem()));  // overwritten when freed
+  const Bio bio(BIO_new(BIO_s_secmem()));  // overwrites its memory when freed
   require_openssl(
       bio != nullptr && PEM_write_bio_PrivateKey(
                             bio.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr) == 1,

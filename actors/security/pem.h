@@ -1,7 +1,7 @@
 /// Certificates and private keys as OpenSSL holds them, and as the PEM text of their files.
 ///
-/// Reading says in our words what is wrong with a file, before anybody's TLS library meets it.
-/// Nobody is ever asked for a passphrase. Thread: any; OpenSSL's queue of errors is left empty.
+/// Reading describes the faults of a file in our words, before a TLS library reads the file. It
+/// never asks for a passphrase. Thread: any; OpenSSL's queue of errors is empty afterwards.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ struct FreeKey {
 using Certificate = std::unique_ptr<x509_st, FreeCertificate>;
 using PrivateKey = std::unique_ptr<evp_pkey_st, FreeKey>;
 
-/// Text with a private key in it: overwritten when it goes.
+/// Text that contains a private key: the destructor overwrites it.
 class SecretText {
  public:
   explicit SecretText(std::string text) : text_(std::move(text)) {}
@@ -37,9 +37,9 @@ class SecretText {
   std::string text_;
 };
 
-/// Returns the one certificate of `text`; `path` is what messages call it.
+/// Returns the one certificate of `text`; messages call it `path`.
 /// Errors: UsageFile for text that is empty, no PEM, cut short, damaged, or has another number of
-/// certificates.
+///         certificates.
 [[nodiscard]] Certificate certificate_of_pem(const std::string& path, const std::string& text);
 
 /// Returns the one private key of `text`. Errors: as above, and for a key under a passphrase.
@@ -49,11 +49,11 @@ class SecretText {
 [[nodiscard]] SecretText to_pem(const PrivateKey& key);
 
 /// Returns why the last call of OpenSSL failed, and empties its queue of errors: TLS on this thread
-/// would take what is left there for its own.
+/// would take errors left there for its own.
 [[nodiscard]] std::string openssl_reason();
 
-/// Throws Internal, with OpenSSL's reason, unless `good`: for what fails for lack of memory or
-/// random numbers only.
+/// Throws Internal, with OpenSSL's reason, unless `good`. For calls that fail only for lack of
+/// memory or random numbers.
 void require_openssl(bool good, const char* what);
 
 }  // namespace stagecraft::security

@@ -52,7 +52,7 @@ std::string_view kind_of(mode_t mode) {
   return S_ISSOCK(mode) ? "a socket" : "a device";
 }
 
-/// Looked at before it is opened: opening a pipe or a device does something to it.
+/// Checks the type before the file is opened: opening a pipe or a device has effects.
 void check_kind(const std::string& path) {
   struct stat found {};
   if (stat(path.c_str(), &found) != 0) {

@@ -1,5 +1,5 @@
-/// A small file read once, with what the system says about it: who may read and write it is as much
-/// a part of a credential as its bytes.
+/// Reads a small file once, with its owner and mode: the permissions are as much a part of a
+/// credential as its bytes.
 #pragma once
 
 #include <sys/types.h>
@@ -14,10 +14,9 @@ struct SmallFile {
   uid_t owner = 0;
 };
 
-/// Returns the file at `path`; links are followed. A private key's `text` belongs into a
-/// SecretText.
-/// Errors: UsageFile when nothing is there, it is no regular file, may not be read, or is larger
-/// than any certificate.
+/// Returns the file at `path`; follows links. Put a private key's `text` into a SecretText.
+/// Errors: UsageFile if there is nothing, or if it is no regular file, may not be read, or is
+///         larger than any certificate.
 [[nodiscard]] SmallFile read_small_file(const std::string& path);
 
 struct Folder {
@@ -25,16 +24,16 @@ struct Folder {
   uid_t owner = 0;
 };
 
-/// Errors: UsageFile when nothing is there, it is no folder, or may not be entered.
+/// Errors: UsageFile if there is nothing, or if it is no folder, or may not be entered.
 [[nodiscard]] Folder find_folder(const std::string& path);
 
-/// `path` without slashes at its end.
+/// Returns `path` without slashes at its end.
 [[nodiscard]] std::string without_slashes(std::string path);
 
-/// Whether something, a dangling link included, has this name.
+/// Returns whether something has this name, a dangling link included.
 [[nodiscard]] bool exists(const std::string& path);
 
-/// "0644"
+/// Returns "0644".
 [[nodiscard]] std::string mode_text(mode_t mode);
 
 }  // namespace stagecraft::security

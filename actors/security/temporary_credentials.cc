@@ -35,7 +35,7 @@ std::vector<std::string> places() {
   return found;
 }
 
-/// For how long the authority of a run replaces its workers.
+/// For how long the authority of a run can issue new workers' certificates.
 constexpr std::chrono::hours kLongestRun{24 * 30};
 
 void make_for_a_day(const std::string& dir, int members) {
@@ -46,7 +46,7 @@ void make_for_a_day(const std::string& dir, int members) {
                     .durable = false});
 }
 
-/// Has `make` make a folder in the first of the places that takes one. Returns its name.
+/// Calls `make` with a folder in each of the places until one works. Returns its name.
 template <class Make>
 std::string make_in_place(const Make& make) {
   std::random_device random;
@@ -65,7 +65,7 @@ std::string make_in_place(const Make& make) {
 }
 
 constexpr std::string_view kGreeting = "stagecraft-member ";
-/// Of a text of a member: certificates and keys are some KiB.
+/// Bounds the text of a member: certificates and keys are some KiB.
 constexpr std::size_t kMostBytes = 256 * 1024;
 constexpr std::array<const char*, 3> kFiles{"certificate.pem", "key.pem", "ca.pem"};
 
@@ -90,7 +90,7 @@ std::string read_bytes(int descriptor, std::size_t count) {
   return bytes;
 }
 
-/// A line "<word>LENGTH", and so many bytes behind it.
+/// Reads a line "<word>LENGTH", and LENGTH bytes after it.
 std::string read_part(int descriptor, std::string_view word) {
   if (read_bytes(descriptor, word.size()) != word) {
     throw_no_member();
@@ -115,7 +115,7 @@ TemporaryCredentials::TemporaryCredentials(int members)
     : dir_(make_in_place([&](const std::string& dir) { make_for_a_day(dir, members); })) {}
 
 TemporaryCredentials::TemporaryCredentials(int members, const std::string& dir) : dir_(dir) {
-  std::error_code ignored;  // what is wrong shows when the folder is made
+  std::error_code ignored;  // making the folder reports the fault
   std::filesystem::create_directories(std::filesystem::path(dir).parent_path(), ignored);
   make_for_a_day(dir, members);
 }
@@ -143,7 +143,7 @@ TemporaryCredentials::~TemporaryCredentials() {
 }
 
 void TemporaryCredentials::remove() const {
-  // Who comes second waits, as its next step may be to end the process.
+  // A second caller waits, since it may end the process next.
   const std::scoped_lock lock(removing_);
   std::error_code ignored;
   std::filesystem::remove_all(dir_, ignored);

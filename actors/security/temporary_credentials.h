@@ -1,10 +1,10 @@
-/// TemporaryCredentials: credentials that go with who uses them: those of a cluster that is made
-/// for one run, or of one member that was handed its own over ssh.
+/// TemporaryCredentials: credentials that go with their user: those of a cluster that is made for
+/// one run, or of one member that got its own over ssh.
 ///
 /// Made in a private folder under $XDG_RUNTIME_DIR, which is in memory, else $TMPDIR, else /tmp,
 /// and removed with the object. A process that is killed leaves it behind, 0700; its certificates
-/// end after a day, its authority after 30. Who runs longer than a day and starts another member
-/// renews first (issue_member).
+/// end after a day, its authority after 30. A process that runs longer than a day and starts
+/// another member must renew first (issue_member).
 /// Thread: made and destroyed by one; dir() by any.
 #pragma once
 
@@ -18,25 +18,27 @@ namespace stagecraft {
 
 class TemporaryCredentials {
  public:
-  /// For a driver and this many workers.
-  /// Errors: UsageArgument for a number out of range; UsageFile where none of the places can be
-  /// written, with the reason of the last.
+  /// Makes credentials for a driver and this many workers.
+  /// Errors: UsageArgument for a number out of range; UsageFile if none of the places can be
+  ///         written, with the reason of the last.
   explicit TemporaryCredentials(int members);
-  /// In the folder `dir`, which must not be there yet; those above it are made. Errors: as above.
+  /// Makes them in the folder `dir`, which must not exist yet; makes its parents. Errors: as above.
   TemporaryCredentials(int members, const std::string& dir);
   ~TemporaryCredentials();
   TemporaryCredentials(const TemporaryCredentials&) = delete;
   TemporaryCredentials& operator=(const TemporaryCredentials&) = delete;
 
-  /// Of one member, read from a descriptor as text_of_member() has it, and not a byte more.
-  /// Errors: UsageFile for something else, and as above.
+  /// Reads the credentials of one member from a descriptor, in the form of text_of_member(), and no
+  /// byte more.
+  /// Errors: UsageFile for other input, and as above.
   [[nodiscard]] static std::unique_ptr<TemporaryCredentials> received(int descriptor);
 
-  /// The cluster's folder, as of make_credentials: members are in dir() + "/driver" and so on; or
-  /// the member's own.
+  /// Returns the cluster's folder, as of make_credentials, with members in dir() + "/driver" and so
+  /// on; or the member's own folder.
   [[nodiscard]] const std::string& dir() const { return dir_; }
 
-  /// Removes the folder, for a process that ends without destroying the object. Any thread may.
+  /// Removes the folder, for a process that ends without destroying the object. Any thread may call
+  /// it.
   void remove() const;
 
  private:
@@ -47,8 +49,8 @@ class TemporaryCredentials {
   mutable std::mutex removing_;
 };
 
-/// What a member's folder has, as one text that says its own length: to be handed to a worker on
-/// another host, over a channel that nobody else reads.
+/// Returns the contents of a member's folder, as one text that holds its own length, to send to a
+/// worker on another host over a channel that only the worker reads.
 /// Errors: those of load_credentials.
 [[nodiscard]] std::string text_of_member(const std::string& dir);
 

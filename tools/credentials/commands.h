@@ -1,8 +1,9 @@
-/// The words after `stagecraft credentials`, one file each.
+/// The sub-commands of `stagecraft credentials`, one file each.
 ///
-/// Each takes the words after its name, writes through the console, and returns the exit status: 0
-/// good, 1 something is wrong with the credentials shown. Errors: Error, printed by main as one
-/// message; a folder that cannot be used and wrong usage end with 2. None prints a key.
+/// Each takes the arguments after its name, writes through the console, and returns the exit
+/// status: 0 for good, 1 if something is wrong with the credentials shown. Errors: Error, which
+/// main prints as one message; a folder that cannot be used and wrong usage end with 2. No command
+/// prints a key.
 #pragma once
 
 #include <string>
@@ -13,12 +14,12 @@
 
 namespace stagecraft::tools {
 
-/// `make DIR`: the credentials of a new cluster.
+/// `make DIR`: makes the credentials of a new cluster.
 [[nodiscard]] ExitCode make_cluster_credentials(const std::vector<std::string>& words,
                                                 Console& console);
-/// `renew DIR MEMBER`: another certificate for a member, or with `--add` another member.
+/// `renew DIR MEMBER`: makes a new certificate for a member, or with `--add` another member.
 [[nodiscard]] ExitCode renew_credentials(const std::vector<std::string>& words, Console& console);
-/// `show DIR`: who is in it, until when, and everything that is wrong.
+/// `show DIR`: shows the members, the ends of their certificates, and all faults.
 [[nodiscard]] ExitCode show_credentials(const std::vector<std::string>& words, Console& console);
 
 }  // namespace stagecraft::tools

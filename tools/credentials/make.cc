@@ -33,7 +33,7 @@ void add_options(CLI::App& app, MakeOptions& o) {
       ->type_name("NAME");
 }
 
-/// Read back from the disk: what is told is what is there.
+/// Reads the folder back, so that the text reports what is on disk.
 std::string made_text(const std::string& dir) {
   const security::CredentialsReport report = security::inspect_credentials(dir);
   return fmt::format(

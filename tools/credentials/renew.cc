@@ -43,7 +43,7 @@ const MemberReport* find_member(const CredentialsReport& report, const std::stri
   return found == report.members.end() ? nullptr : &*found;
 }
 
-/// A slip of the pen is no new member, and a member no slip.
+/// Requires --add for a new member and none for an existing one, so that a typo makes no member.
 void check_member(const RenewOptions& o) {
   const CredentialsReport report = security::inspect_credentials(o.dir);
   const bool is_there = find_member(report, o.member) != nullptr;

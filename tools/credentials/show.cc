@@ -32,7 +32,7 @@ std::string modes_text(const std::vector<FileMode>& files) {
   return text.empty() ? "none that can be read" : text;
 }
 
-/// What follows a certificate's name.
+/// Returns the lines after a certificate's name.
 std::string facts_text(const CertificateFacts& facts) {
   return fmt::format("  valid from   {}\n  valid until  {}\n  serial       {}\n  SHA-256      {}\n",
                      utc_text(facts.valid_from),
@@ -79,7 +79,7 @@ std::string for_people(const CredentialsReport& report) {
   return text;
 }
 
-/// "2026-11-22T05:38:27Z", which programs read.
+/// Returns "2026-11-22T05:38:27Z" for programs.
 std::string iso_text(security::TimePoint time) {
   const std::string text = utc_text(time);
   return text.substr(0, 10) + 'T' + text.substr(11, 8) + 'Z';

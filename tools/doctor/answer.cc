@@ -47,7 +47,7 @@ class Helper {
       return answer;
     }
     try {
-      // As a worker chooses where its tensors arrive.
+      // Choose the address as a worker does for its tensors.
       door_ = std::make_unique<Door>(question.bind.empty() ? address_towards(question.driver)
                                                            : address_of_interface(question.bind));
       answer.door = door_->place();

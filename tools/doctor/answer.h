@@ -6,8 +6,8 @@
 
 namespace stagecraft::tools {
 
-/// Answers the questions of standard input (talk.h) until it ends, and after some minutes in any
-/// case, so that nothing is left where a link fell silent.
+/// Answers the questions of standard input (talk.h) until it ends. Ends after some minutes in any
+/// case, so that no process stays when a link falls silent.
 /// Errors: UsageArgument for a line that is no question.
 [[nodiscard]] ExitCode answer(Console& console);
 

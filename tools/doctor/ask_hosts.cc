@@ -15,13 +15,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kTimeQuestions = 3;  // the fastest of them counts
+constexpr int kTimeQuestions = 3;  // the fastest answer counts
 
 double seconds(WallTime time) {
   return std::chrono::duration<double>(time.time_since_epoch()).count();
 }
 
-/// That of a host's workers, as launch has it; where that is one of the user's own, this program
+/// Sets the program of a host's workers, as in launch. If that is a user's own, asks this program
 /// at the path that it has here.
 void name_program(const Host& host, HostExam& exam) {
   exam.program = host.worker.empty() ? find_worker_program("").path : host.worker;
@@ -31,7 +31,7 @@ void name_program(const Host& host, HostExam& exam) {
   }
 }
 
-/// One round with all hosts that still answer.
+/// Asks all hosts that still answer, in rounds.
 class Rounds {
  public:
   explicit Rounds(const Round& round) : exams_(1) {
@@ -45,7 +45,7 @@ class Rounds {
     }
   }
 
-  /// `question(i)`: for host i, a line. `take(exam, answer)`: what came of it.
+  /// `question(i)`: the line for host i. `take(exam, answer)`: stores the answer.
   template <class Question, class Take>
   void ask_all(std::chrono::seconds patience, const Question& question, const Take& take) {
     for (std::size_t i = 0; i < asked_.size(); ++i) {
@@ -84,7 +84,7 @@ class Rounds {
   std::vector<std::unique_ptr<AskedHost>> asked_;
 };
 
-/// Where this machine is to be reached, as a driver chooses it.
+/// Opens a door where a driver would let workers reach this machine.
 std::unique_ptr<Door> open_here(const Round& round, HostExam& here) {
   try {
     auto door = std::make_unique<Door>(address_for_hosts(round.interface, round.hosts));
@@ -96,7 +96,7 @@ std::unique_ptr<Door> open_here(const Round& round, HostExam& here) {
   }
 }
 
-/// From one exam to the doors of all others.
+/// Returns the ways from one host to the doors of all others.
 std::vector<Way> ways_from(const HostExam& from, const std::vector<HostExam>& exams) {
   std::vector<Way> ways;
   for (const HostExam& to : exams) {

@@ -1,5 +1,5 @@
-/// The doctor's round: all hosts of a cluster are asked at once, for what they are, what their
-/// clocks say, and whether each reaches all others and this machine.
+/// The doctor's round: asks all hosts of a cluster at once for their facts, their clocks, and
+/// whether each reaches all others and this machine.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@ namespace stagecraft::tools {
 
 struct Round {
   std::vector<Host> hosts;
-  std::vector<std::string> ssh;  ///< as ssh_worker has it
-  std::string interface;         ///< where workers are to reach this machine, as of `launch`
+  std::vector<std::string> ssh;  ///< as in ssh_worker
+  std::string interface;         ///< where workers reach this machine, as in `launch`
 };
 
-/// This machine first, then the hosts in their order. One that does not answer is told by its
-/// `silence`: no error, and no wait beyond limits.h.
+/// Returns this machine first, then the hosts in their order. A host that does not answer has its
+/// reason in `silence`: that is no error, and the wait is bounded by limits.h.
 /// Errors: those of ChildProcess.
 [[nodiscard]] std::vector<HostExam> ask_hosts(const Round& round);
 

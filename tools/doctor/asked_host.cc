@@ -9,9 +9,9 @@
 namespace stagecraft::tools {
 namespace {
 
-/// Of what a shell's start files may print without end, the beginning.
+/// Start files of a shell may print without end: keep the beginning.
 constexpr std::size_t kMostSaid = 500;
-/// Until what ssh said last has been read, once it has ended.
+/// Wait for the last output of an ssh that has ended.
 constexpr std::chrono::milliseconds kLastWords{200};
 
 }  // namespace

@@ -1,6 +1,6 @@
-/// AskedHost: one host that the doctor talks to, by a helper that ssh starts there (answer.h).
+/// AskedHost: one host that the doctor asks, by a helper that ssh starts there (answer.h).
 ///
-/// Everything it says arrives on a thread of the child's; the rest is the doctor's own thread.
+/// A thread of the child process takes the answers; the doctor's own thread does the rest.
 #pragma once
 
 #include <chrono>
@@ -20,28 +20,28 @@ namespace stagecraft::tools {
 using WallTime = std::chrono::system_clock::time_point;
 
 struct HostAnswer {
-  Json content;  ///< null: none came
+  Json content;  ///< null: no answer came
   WallTime arrived;
 };
 
 class AskedHost {
  public:
-  /// Starts ssh. `program`: the stagecraft there.
+  /// Starts ssh. `program`: the path of stagecraft there.
   AskedHost(const std::vector<std::string>& ssh, const Host& host, const std::string& program);
 
   void ask(const std::string& line);
-  /// The next answer; without one when the deadline passes or ssh ends.
+  /// Waits for the next answer. Returns one without content if the deadline passes or ssh ends.
   [[nodiscard]] HostAnswer answer(std::chrono::steady_clock::time_point deadline);
-  /// Why none came, as a clause about the host.
+  /// Returns why no answer came, as a clause about the host.
   [[nodiscard]] std::string silence() const;
 
  private:
-  /// What came from there, shared with the thread that reads it.
+  /// Output of the helper, shared with the thread that reads it.
   struct Inbox {
     std::mutex mutex;
     std::condition_variable changed;
     std::deque<HostAnswer> answers;
-    std::string said;  ///< lines that are no answers: of ssh, the shell or the program
+    std::string said;  ///< other lines: of ssh, the shell or the program
     bool ended = false;
   };
   static void take(Inbox& inbox, std::string_view line);

@@ -1,5 +1,5 @@
-/// ClockBounds: by how much another host's clock is ahead of this one's, as far as asking for its
-/// time can tell: it answered somewhere between the question and the arrival of the answer.
+/// ClockBounds: by how much another host's clock is ahead of this one, as far as questions for its
+/// time can tell: the host answered between the question and the arrival of the answer.
 #pragma once
 
 #include <algorithm>
@@ -7,18 +7,18 @@
 
 namespace stagecraft::tools {
 
-/// Units: seconds; below 0 it is behind.
+/// Units: seconds; below 0: it is behind.
 struct ClockBounds {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
 
-  /// One more question. `asked`, `answered`: by this host's clock; `there`: what it said.
+  /// Adds one more question. `asked`, `answered`: by this host's clock; `there`: the host's answer.
   void narrow(double asked, double there, double answered) {
     low = std::max(low, there - answered);
     high = std::min(high, there - asked);
   }
 
-  /// What is certain of the difference, beyond half of a round trip; 0: there may be none.
+  /// Returns the certain part of the difference, beyond half of a round trip; 0: there may be none.
   [[nodiscard]] double certain() const { return low > 0 ? low : std::min(high, 0.0); }
 };
 

@@ -11,7 +11,7 @@ using security::MemberReport;
 using security::utc_text;
 
 constexpr const char* kCredentials = "credentials";
-constexpr std::chrono::hours kSoon{24};  // a run of a day would outlast it
+constexpr std::chrono::hours kSoon{24};  // a run of a day would outlast the certificate
 
 std::string renew_text(const std::string& dir, const std::string& member) {
   return fmt::format(
@@ -45,7 +45,7 @@ std::vector<Finding> check_credentials(const security::CredentialsReport& report
          "what the message says; or make a new cluster: stagecraft credentials make"});
   }
   for (const MemberReport& member : report.members) {
-    // Alone, a member's folder does not say where its cluster's is.
+    // A single member's folder does not name the folder of its cluster.
     const std::string renew = renew_text(report.is_cluster ? dir : "DIR", member.name);
     for (const std::string& problem : member.problems) {
       findings.push_back({kCredentials, member.name, Level::Problem, problem, renew});

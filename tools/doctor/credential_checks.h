@@ -1,4 +1,4 @@
-/// What is wrong with a folder of credentials, or soon will be, from what was found in it. Pure.
+/// Finds the present and coming faults of a folder of credentials in its report. Pure.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace stagecraft::tools {
 
-/// `dir`: of the report. `now`: by which "soon" is judged.
+/// `dir`: the report's folder. `now`: decides what comes soon.
 [[nodiscard]] std::vector<Finding> check_credentials(const security::CredentialsReport& report,
                                                      const std::string& dir,
                                                      security::TimePoint now);

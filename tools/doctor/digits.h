@@ -1,4 +1,4 @@
-/// An address in digits as sockets take it.
+/// Converts an address in digits to the form that sockets take.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace stagecraft::tools {
 
 using SocketAddress = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
-/// For TCP. Null for what is no address in digits.
+/// Returns the address for TCP; null if `digits` is no address.
 [[nodiscard]] SocketAddress address_of_digits(const std::string& digits, std::uint16_t port);
 
 }  // namespace stagecraft::tools

@@ -36,7 +36,7 @@ Round round_of(const DoctorRequest& request) {
   return round;
 }
 
-/// Of a machine alone: as many as it has processors.
+/// Returns the number of workers; for a single machine, the number of its processors.
 int workers_of(const Round& round, const std::vector<HostExam>& exams) {
   return round.hosts.empty() ? exams.front().facts->processors : slots_of(round.hosts);
 }

@@ -1,8 +1,8 @@
-/// `stagecraft doctor`: checks what commonly fails on the machines of a cluster, and says how to
-/// mend it.
+/// `stagecraft doctor`: checks the usual faults of a cluster's machines, and says how to repair
+/// them.
 ///
 ///     ask_hosts     every machine's facts, clocks, and ways between all pairs    (ask_hosts.h)
-///     check_...     from them what is good, worth knowing or a problem           (*_checks.h)
+///     check_...     judges them: good, worth knowing or a problem                (*_checks.h)
 ///     findings_...  for people, or as JSON                                       (report.h)
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace stagecraft::tools {
 
-/// Failed where there is a problem.
+/// Returns Failed if there is a problem.
 /// Errors: UsageArgument; UsageFile for hosts or credentials that cannot be read.
 [[nodiscard]] ExitCode doctor(const std::vector<std::string>& arguments, Console& console);
 

@@ -1,5 +1,5 @@
-/// Door: a listening socket of the doctor's, by which others find out whether they reach this host:
-/// it says its own token to everybody who connects, so that nobody takes another's port for it.
+/// Door: a listening socket of the doctor, by which other hosts test whether they reach this host.
+/// It sends its own token to every client, so that no client takes another port for it.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace stagecraft::tools {
 
-/// Where one is, for those who are to try it.
+/// Where a door is, for the hosts that try it.
 struct DoorPlace {
   std::string address;  ///< in digits
   std::uint16_t port = 0;
@@ -17,8 +17,8 @@ struct DoorPlace {
 
 class Door {
  public:
-  /// At any free port of `address`, which is one of this host's in digits.
-  /// Errors: ClusterMember where none can be opened there.
+  /// Opens a door at any free port of `address`, one of this host's in digits.
+  /// Errors: ClusterMember if none can be opened there.
   explicit Door(const std::string& address);
   ~Door();
   Door(const Door&) = delete;

@@ -1,5 +1,4 @@
-/// HostExam: what the doctor learnt of one host by asking it. Judged by machine_checks.h and
-/// pair_checks.h.
+/// HostExam: all answers of one host to the doctor. machine_checks.h and pair_checks.h judge it.
 #pragma once
 
 #include <optional>
@@ -14,22 +13,22 @@
 
 namespace stagecraft::tools {
 
-/// How the machine is called on which the doctor was started: it is where the driver is to run.
+/// The name of the machine on which the doctor runs: the driver will run there.
 inline constexpr const char* kHere = "this machine";
 
 struct HostExam {
-  std::string name = kHere;  ///< as the hosts' file has it
-  int workers = 0;           ///< that are to run there
-  std::string program;       ///< that was asked there
-  bool own_program = false;  ///< workers there run another one, which only its driver knows
-  std::string silence;       ///< why it did not answer, or not to the end; empty: it did
+  std::string name = kHere;  ///< as in the hosts' file
+  int workers = 0;           ///< number of workers to run there
+  std::string program;       ///< the program that the doctor asks there
+  bool own_program = false;  ///< workers there run another program, which only its driver knows
+  std::string silence;       ///< why it gave no answer or not all; empty: it gave all
 
   std::optional<HostFacts> facts;
   DoorPlace door;
-  std::string no_door;         ///< why there is none; empty: there is
-  ClockBounds clock;           ///< against this machine's
-  std::vector<TriedWay> ways;  ///< from it to others
-  KnownNames names;            ///< what it takes the hosts' names for
+  std::string no_door;         ///< why there is no door; empty: there is one
+  ClockBounds clock;           ///< relative to this machine's clock
+  std::vector<TriedWay> ways;  ///< from this host to others
+  KnownNames names;            ///< its addresses for the hosts' names
 };
 
 }  // namespace stagecraft::tools

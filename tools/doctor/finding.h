@@ -1,4 +1,4 @@
-/// Finding: what the doctor says of one thing it has looked at, and how to mend it.
+/// Finding: the result of one check of the doctor, and how to repair the fault.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@ namespace stagecraft::tools {
 enum class Level : std::uint8_t {
   Ok,
   Note,     ///< worth knowing; nothing fails by it
-  Problem,  ///< a run fails by it, or computes other bits
+  Problem,  ///< a run fails because of it, or computes other bits
 };
 
 struct Finding {
-  std::string host;   ///< of which; "between hosts" and "credentials" for what is of none
-  std::string check;  ///< "open files": the same word wherever it is looked at
+  std::string host;   ///< the host; "between hosts" or "credentials" if it is about none
+  std::string check;  ///< "open files": one check has the same name on all hosts
   Level level = Level::Ok;
   std::string what;
-  std::string mend;  ///< what to do; empty where there is nothing to be done
+  std::string mend;  ///< the remedy; empty if none is needed
 };
 
 }  // namespace stagecraft::tools

@@ -20,14 +20,15 @@ struct CloseLibrary {
 };
 using Library = std::unique_ptr<void, CloseLibrary>;
 
-/// What a function of CUDA or NCCL writes; 0 where there is no such function, or it fails.
+/// Returns the number from a function of CUDA or NCCL; 0 if there is no such function, or if it
+/// fails.
 int number_of(void* library, const char* function) {
   int number = 0;
   const auto ask = reinterpret_cast<int (*)(int*)>(dlsym(library, function));
   return ask != nullptr && ask(&number) == 0 ? number : 0;
 }
 
-/// As the system finds it, or where LibTorch looks for it: in its wheel.
+/// Looks for NCCL where the system finds it, and where LibTorch looks for it: in its wheel.
 std::string nccl_version() {
   Dl_info torch{};
   std::filesystem::path beside;

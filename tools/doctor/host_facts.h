@@ -1,5 +1,5 @@
-/// HostFacts: what a machine says of itself when the doctor asks: facts alone, judged elsewhere
-/// (machine_checks.h, pair_checks.h), so that what is wrong with any machine can be told from them.
+/// HostFacts: a machine's answer when the doctor asks. It holds facts alone. Others judge them
+/// (machine_checks.h, pair_checks.h), so that all faults of any machine follow from its facts.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace stagecraft::tools {
 
 struct HostFacts {
-  std::string name;  ///< as the machine calls itself
+  std::string name;  ///< the machine's own name
   std::uint32_t protocol = 0;
   std::string build;  ///< build_fingerprint()
 
@@ -21,9 +21,9 @@ struct HostFacts {
   int processors = 0;  ///< that this process may use
 
   std::vector<MemoryLimit> memory;  ///< memory_limits()
-  std::string memfd;                ///< why no memory can be shared by it; empty: it can
+  std::string memfd;                ///< why memfd cannot share memory; empty: it can
   std::int64_t locked_bytes = 0;    ///< RLIMIT_MEMLOCK; -1: no limit
-  std::int64_t open_files = 0;      ///< RLIMIT_NOFILE's hard limit, to which programs raise theirs
+  std::int64_t open_files = 0;      ///< hard limit of RLIMIT_NOFILE: programs raise theirs to it
 
   GpuFacts gpu;
 };

@@ -1,4 +1,4 @@
-/// How long the doctor waits for what, and what it takes for enough.
+/// How long the doctor waits for each answer, and the bounds by which it judges.
 #pragma once
 
 #include <chrono>
@@ -12,13 +12,13 @@ inline constexpr std::chrono::seconds kTimePatience{10};
 inline constexpr std::chrono::seconds kWayPatience{5};
 inline constexpr std::chrono::seconds kNamePatience{5};
 inline constexpr std::chrono::seconds kStepPatience{20};  // for the other processes of a step
-inline constexpr std::chrono::seconds kWaysPatience{20};  // both, and the way there and back
-/// All of the above; a helper that hears nothing more ends then.
+inline constexpr std::chrono::seconds kWaysPatience{20};  // for both sides, and there and back
+/// Covers all of the above; a helper without further questions ends then.
 inline constexpr std::chrono::seconds kLongestTalk{120};
 
 /// Certificates begin five minutes early (CredentialsRequest): beyond that clocks refuse new ones.
 inline constexpr double kClockProblem = 300;
-/// Beyond that, lines of logs and traces of several hosts are out of order.
+/// Beyond that, lines of several hosts' logs and traces are out of order.
 inline constexpr double kClockNote = 1;
 
 /// Descriptors as docs/security.md counts them, and those that a control port keeps free.
@@ -28,7 +28,8 @@ inline constexpr std::int64_t kWorkerFiles = 17;
 inline constexpr std::int64_t kWorkerFilesPerOther = 3;
 inline constexpr std::int64_t kSpareFiles = 64;
 
-/// Resident, of a worker that holds nothing yet: 130 MiB, half of it code of LibTorch (2.11.0).
+/// Resident memory of a worker that holds nothing yet: 130 MiB, half of it code of LibTorch
+/// (2.11.0).
 inline constexpr double kWorkerBytes = 128.0 * 1024 * 1024;
 
 }  // namespace stagecraft::tools

@@ -11,7 +11,7 @@
 namespace stagecraft::tools {
 namespace {
 
-/// Of one machine's findings.
+/// The result of one check of a machine.
 struct Verdict {
   Level level = Level::Ok;
   std::string what;
@@ -96,7 +96,7 @@ Verdict locked_of(const HostFacts& facts) {
           "/etc/security/limits.conf"};
 }
 
-/// A driver has connections to all workers, a worker to the driver and all others.
+/// A driver connects to all workers, a worker to the driver and all other workers.
 Verdict files_of(const HostExam& exam, int workers) {
   const bool drives = exam.name == kHere;
   const std::int64_t needed =

@@ -1,4 +1,4 @@
-/// What is wrong with one machine, from what it said of itself. Pure.
+/// Finds the faults of one machine in its answers. Pure.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace stagecraft::tools {
 
-/// A finding for each thing that was looked at, in the order of the report; of a host that did not
-/// answer, that alone. `cluster_workers`: on all hosts.
+/// Returns one finding per check, in the order of the report; for a host that did not answer, only
+/// that. `cluster_workers`: on all hosts.
 [[nodiscard]] std::vector<Finding> check_machine(const HostExam& exam, int cluster_workers);
 
 }  // namespace stagecraft::tools

@@ -1,4 +1,4 @@
-/// What this host takes names for.
+/// Resolves names on this host.
 #pragma once
 
 #include <chrono>
@@ -8,8 +8,8 @@
 
 namespace stagecraft::tools {
 
-/// By name its addresses in digits, sorted; none for a name that is not known here, or not within
-/// `patience`. All are asked for at once.
+/// The sorted addresses of each name, in digits; none for a name that this host does not know, or
+/// does not resolve within `patience`. resolve() asks for all at once.
 using KnownNames = std::map<std::string, std::vector<std::string>>;
 [[nodiscard]] KnownNames resolve(const std::vector<std::string>& names,
                                  std::chrono::milliseconds patience);

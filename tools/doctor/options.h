@@ -1,4 +1,4 @@
-/// The words after `stagecraft doctor`.
+/// The options of `stagecraft doctor`.
 #pragma once
 
 #include <optional>
@@ -10,16 +10,16 @@ namespace stagecraft::tools {
 
 struct DoctorRequest {
   std::optional<std::string> hosts;  ///< a file
-  std::string ssh;                   ///< the program that reaches them, and its options
+  std::string ssh;                   ///< program that reaches the hosts, and its options
   std::string interface;
   std::optional<std::string> credentials;  ///< a folder
   bool json = false;
-  bool answer = false;  ///< be the helper that another host's doctor has started
+  bool answer = false;  ///< run as the helper that another host's doctor has started
 };
 
 using DoctorHelp = std::string;
 
-/// Errors: UsageArgument for words that make no sense.
+/// Errors: UsageArgument for options that make no sense.
 [[nodiscard]] std::variant<DoctorRequest, DoctorHelp> parse_doctor_options(
     const std::vector<std::string>& arguments);
 

@@ -16,7 +16,7 @@ namespace {
 constexpr double kMilliseconds = 1e3;
 
 using Findings = std::vector<Finding>;
-/// By what is said, who says it.
+/// The hosts that gave each answer, by the answer.
 using Groups = std::map<std::string, std::vector<std::string>>;
 
 void add(Findings& findings, const char* check, Level level, std::string what, std::string mend) {
@@ -34,7 +34,7 @@ Groups groups_of(const std::vector<HostExam>& exams, const What& what) {
   return groups;
 }
 
-/// "AVX2 on node-a; AVX512 on this machine, node-b"
+/// Returns "AVX2 on node-a; AVX512 on this machine, node-b".
 std::string text_of(const Groups& groups) {
   std::string text;
   for (const auto& [what, who] : groups) {
@@ -81,7 +81,7 @@ void check_clock(const HostExam& exam, Findings& findings) {
   const double certain = exam.clock.certain();
   const double size = std::abs(certain);
   if (!std::isfinite(exam.clock.low) || !std::isfinite(exam.clock.high)) {
-    return;  // it was not asked, or did not answer
+    return;  // not asked, or no answer
   }
   if (size <= kClockNote) {
     const double most = std::max(std::abs(exam.clock.low), std::abs(exam.clock.high));
@@ -105,7 +105,8 @@ void check_clock(const HostExam& exam, Findings& findings) {
        "set the clocks by NTP on both: timedatectl set-ntp true, or chronyd"});
 }
 
-/// What each takes the name for, unless it is its own, which hosts like to call 127.0.1.1.
+/// Returns the addresses of the name on each host, except on its own: hosts often call themselves
+/// 127.0.1.1.
 Groups meanings_of(const std::string& name, const std::vector<HostExam>& exams) {
   Groups meanings;
   for (const HostExam& exam : exams) {

@@ -1,4 +1,4 @@
-/// What is wrong between machines that are each well, from what they said. Pure.
+/// Finds the faults between machines that are each in order, in their answers. Pure.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@ namespace stagecraft::tools {
 
 inline constexpr const char* kBetween = "between hosts";
 
-/// One build, the same bits of every processor, clocks, names and ways between all pairs. `exams`:
-/// this machine first, with which builds and clocks are compared.
+/// Checks for one build, equal bits of every processor, and clocks, names and ways between all
+/// pairs. `exams`: this machine first; builds and clocks are compared with it.
 [[nodiscard]] std::vector<Finding> check_pairs(const std::vector<HostExam>& exams);
 
 }  // namespace stagecraft::tools

@@ -1,4 +1,4 @@
-/// What the doctor found, for people and for programs.
+/// The doctor's findings, for people and for programs.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@ namespace stagecraft::tools {
 
 [[nodiscard]] bool has_problem(const std::vector<Finding>& findings);
 
-/// A table, grouped by host in the order in which hosts first come; below what is no more than
-/// good, how to mend it.
+/// Returns a table, grouped by host in the order of their first findings; below each finding that
+/// is not good, how to repair it.
 [[nodiscard]] std::string findings_text(const std::vector<Finding>& findings);
 
-/// One JSON object: findings as above, and of every host the facts that they were judged from.
+/// Returns one JSON object: the findings, and the facts of every host from which they follow.
 [[nodiscard]] std::string findings_json(const std::vector<Finding>& findings,
                                         const std::vector<HostExam>& exams);
 

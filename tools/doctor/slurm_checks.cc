@@ -47,11 +47,11 @@ Finding task_finding(const SlurmStep& step) {
           .mend = {}};
 }
 
-/// How many of the step have left a file of this kind.
+/// Returns how many processes of the step have left a file of this kind.
 int count(const fs::path& folder, const std::string& kind, int processes) {
   int there = 0;
   std::error_code ignored;
-  static_cast<void>(fs::directory_iterator(folder, ignored));  // a network file system looks again
+  static_cast<void>(fs::directory_iterator(folder, ignored));  // refreshes a network file system
   for (int process = 0; process < processes; ++process) {
     there += fs::exists(folder / fmt::format("{}-{}", kind, process), ignored) ? 1 : 0;
   }
@@ -71,11 +71,11 @@ int wait_for_all(const fs::path& folder,
 }
 
 /// Leaves a file for the others and looks for theirs. Process 0 removes the folder once all have
-/// looked. Returns how many it has found.
+/// looked. Returns how many files it has found.
 int meet(const SlurmStep& step, std::chrono::seconds patience) {
   const fs::path folder = fs::path(step.folder) / fmt::format("stagecraft-doctor-{}", step.name);
   const auto deadline = std::chrono::steady_clock::now() + patience;
-  std::error_code ignored;  // what cannot be written is not found
+  std::error_code ignored;  // a file that cannot be written is not found
   fs::create_directory(folder, ignored);
   const auto leave = [&](const char* kind) {
     std::ofstream(folder / fmt::format("{}-{}", kind, step.process)).flush();

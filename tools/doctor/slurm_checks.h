@@ -1,5 +1,5 @@
-/// What the doctor says of the step of Slurm in which it runs: node, task, what is allocated, and
-/// whether the processes of the step can meet as those of `stagecraft launch` do.
+/// Checks the step of Slurm in which the doctor runs: node, task, allocation, and whether the
+/// processes of the step can meet as those of `stagecraft launch` do.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@
 
 namespace stagecraft::tools {
 
-/// `patience`: longest wait for the other processes of the step, each of which does the same.
+/// `patience`: longest wait for the other processes of the step; each runs this check too.
 [[nodiscard]] std::vector<Finding> check_slurm(const SlurmStep& step,
                                                std::chrono::seconds patience);
 

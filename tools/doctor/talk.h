@@ -1,12 +1,12 @@
-/// What the doctor and its helper on another host say to each other, over ssh's standard input and
-/// output: a line of JSON for a question, a line for its answer.
+/// The messages between the doctor and its helper on another host, over ssh's standard input and
+/// output: each question is a line of JSON, and so is its answer.
 ///
 ///     {"ask":"facts","driver":"10.0.0.1","bind":""}  {"doctor":"facts","facts":{},"door":{}}
 ///     {"ask":"time"}                                 {"doctor":"time","unix_seconds":1795.5}
 ///     {"ask":"ways","ways":[],"names":[]}            {"doctor":"ways","ways":[],"names":{}}
 ///
-/// The other end may be another build: what is missing in an answer has its default here, and what
-/// is of another kind is an error of JSON (Json::exception).
+/// The other end may be another build: a field that is missing in an answer has its default here,
+/// and a field of another type is an error of JSON (Json::exception).
 /// The helper ends when its standard input does.
 #pragma once
 
@@ -32,14 +32,14 @@ namespace stagecraft::tools {
 using Json = nlohmann::json;
 
 struct FactsQuestion {
-  std::string driver;  ///< the address at which it listens, in digits
-  std::string bind;    ///< the host's own interface or address; empty: that towards the driver
+  std::string driver;  ///< the address of its door, in digits
+  std::string bind;    ///< the host's own interface or address; empty: the one towards the driver
 };
 
 struct FactsAnswer {
   HostFacts facts;
   DoorPlace door;
-  std::string no_door;  ///< why there is none; empty: there is
+  std::string no_door;  ///< why there is no door; empty: there is one
 };
 
 struct TimeAnswer {
@@ -70,10 +70,10 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(TimeAnswer, unix_seconds)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(WaysQuestion, ways, names)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(WaysAnswer, ways, names)
 
-/// A line, with its end. `kind`: "ask" or "doctor"; `word`: which.
+/// Returns a line, with its newline. `kind`: "ask" or "doctor"; `word`: which question.
 [[nodiscard]] std::string line_of(const char* kind, const char* word, Json content);
 
-/// Null for a line that is none of `kind`.
+/// Returns the content; null for a line of another kind.
 [[nodiscard]] Json content_of(std::string_view line, const char* kind);
 
 }  // namespace stagecraft::tools

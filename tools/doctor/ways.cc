@@ -18,7 +18,7 @@
 namespace stagecraft::tools {
 namespace {
 
-/// One connection: it is made, then the door's token is read.
+/// One connection: connects, then reads the door's token.
 class Attempt {
  public:
   explicit Attempt(const Way& way) : token_(way.door.token) {
@@ -46,12 +46,12 @@ class Attempt {
     return fault_.value_or(connected_ ? "it connects, and then nothing comes"
                                       : "connection timed out");
   }
-  /// What to wait for; none once it is over.
+  /// Returns the event to wait for; none once it is over.
   [[nodiscard]] pollfd awaited() const {
     const int events = connected_ ? POLLIN : POLLOUT;
     return {is_over() ? -1 : socket_, static_cast<short>(events), 0};
   }
-  /// What was waited for is there.
+  /// Called when that event has come.
   void go_on() {
     if (connected_) {
       read_token();

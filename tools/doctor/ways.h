@@ -1,4 +1,4 @@
-/// Ways from this host to the doors of others (door.h), tried all at once.
+/// Tries ways from this host to the doors of others (door.h), all at once.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@
 namespace stagecraft::tools {
 
 struct Way {
-  std::string to;  ///< the host, as people call it
+  std::string to;  ///< name of the host for people
   DoorPlace door;
 };
 
@@ -19,7 +19,7 @@ struct TriedWay {
   std::string fault;  ///< "connection timed out"; empty: it is open
 };
 
-/// In the order of `ways`, after `patience` at the latest.
+/// Returns the results in the order of `ways`, within `patience`.
 [[nodiscard]] std::vector<TriedWay> try_ways(const std::vector<Way>& ways,
                                              std::chrono::milliseconds patience);
 

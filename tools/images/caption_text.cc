@@ -28,7 +28,8 @@ CaptionText::CaptionText(const std::vector<std::vector<std::string>>& captions, 
 
 at::Tensor CaptionText::of_images(const at::Tensor& images, at::Generator generator) const {
   const std::int64_t rows = images.size(0);
-  // One number for each image, however many captions it has: what is drawn for others stays.
+  // Draw one number per image, for any number of captions: the draws of other images then do not
+  // change.
   const at::Tensor drawn = at::randint(
       0, std::numeric_limits<std::int32_t>::max(), {rows}, std::move(generator), at::kLong);
   const auto* image = images.const_data_ptr<std::int64_t>();

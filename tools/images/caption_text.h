@@ -1,7 +1,7 @@
 /// CaptionText: captions as rows of tokens.
 ///
 /// Tokens are the distinct bytes of all captions, in byte order, from 1 on. The largest token ends
-/// a caption, and 0 fills the rest of its row; what is longer than a row is cut. Immutable.
+/// a caption, and 0 fills the rest of its row. A caption longer than a row is cut. Immutable.
 #pragma once
 
 #include <array>
@@ -20,8 +20,8 @@ class CaptionText {
 
   [[nodiscard]] std::int64_t vocabulary() const { return vocabulary_; }
 
-  /// A caption of each of these images, drawn where it has several. Shapes: images [n] of int64 to
-  /// [n, length] of int64.
+  /// Returns a caption of each of these images, drawn at random if it has several. Shapes: images
+  /// [n] of int64 to [n, length] of int64.
   [[nodiscard]] at::Tensor of_images(const at::Tensor& images, at::Generator generator) const;
 
  private:

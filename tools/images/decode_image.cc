@@ -66,7 +66,7 @@ Bytes read_bytes(const std::string& path) {
   return bytes;
 }
 
-/// Before any memory is taken for them.
+/// Checks the size before any memory is taken for the pixels.
 void check_size(const std::string& path, std::int64_t width, std::int64_t height) {
   if (width < 1 || height < 1 || width > kMostPixels / height) {
     refuse(path,
@@ -96,7 +96,7 @@ Pixels decode_png(const std::string& path, const Bytes& bytes) {
   image.format = PNG_FORMAT_RGB;
   Pixels pixels = pixels_of(image.width, image.height);
   const png_color white{255, 255, 255};
-  // Row stride 0: rows without a gap. No colour map in this format.
+  // Row stride 0: rows without gaps. This format has no color map.
   if (png_image_finish_read(&image, &white, pixels.rgb.data(), 0, nullptr) == 0) {
     damaged();
   }
@@ -107,7 +107,7 @@ struct EndJpeg {
   void operator()(void* decoder) const { tjDestroy(decoder); }
 };
 
-/// Cameras and editors leave bytes between segments; the picture is whole.
+/// Cameras and editors leave bytes between segments; the picture is whole then.
 bool is_harmless(std::string_view warning) {
   return warning.find("extraneous bytes") != std::string_view::npos;
 }
@@ -135,7 +135,7 @@ Pixels decode_jpeg(const std::string& path, const Bytes& bytes) {
     refuse(path, "a JPEG in CMYK", "convert it to RGB");
   }
   Pixels pixels = pixels_of(width, height);
-  // Limited scans: a small progressive file could keep a decoder busy for hours.
+  // Limit the scans: a small progressive file could keep a decoder busy for hours.
   if (tjDecompress2(decoder.get(),
                     bytes.data(),
                     size,

@@ -1,10 +1,10 @@
-/// decode_image: the pixels of a PNG or JPEG file, by libpng's simplified interface and that of
+/// decode_image: reads the pixels of a PNG or JPEG file, by libpng's simplified interface and by
 /// TurboJPEG.
 ///
-/// Which of the two a file is, its first bytes say, not its name. Both interfaces end their own
-/// jumps (setjmp) before they return, so none crosses objects of ours. Files are anybody's: sizes
-/// are judged before memory is taken, and what is broken is refused rather than filled with grey.
-/// Any thread.
+/// The first bytes of a file decide its type, not its name. Both interfaces end their own jumps
+/// (setjmp) before they return, so no jump crosses our objects. Files may come from anywhere: the
+/// size is judged before memory is taken, and a broken file is refused, not filled with gray. Any
+/// thread.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace stagecraft::tools {
 
-/// More than any camera takes; as RGB 192 MiB.
+/// Above the largest camera images; 192 MiB as RGB.
 inline constexpr std::int64_t kMostPixels = std::int64_t{1} << 26;
 /// Largest file of an image. Units: bytes.
 inline constexpr std::int64_t kMostFileBytes = std::int64_t{1} << 28;
@@ -24,9 +24,10 @@ struct Pixels {
   std::vector<std::uint8_t> rgb;  ///< [height, width, 3]
 };
 
-/// Grey becomes RGB, what is transparent shows white, 16 bits become 8; EXIF is not read.
-/// Errors: UsageFile, naming the file: one that cannot be read, is neither PNG nor JPEG, breaks off
-///         or is damaged, has more than kMostPixels, or is a JPEG in CMYK.
+/// Returns RGB: converts gray, puts transparent pixels on white, and reduces 16 bits to 8. Does not
+/// read EXIF.
+/// Errors: UsageFile, naming the file, if it cannot be read, is neither PNG nor JPEG, is cut off or
+///         damaged, has more than kMostPixels, or is a JPEG in CMYK.
 [[nodiscard]] Pixels decode_image(const std::string& path);
 
 }  // namespace stagecraft::tools

@@ -25,14 +25,14 @@ constexpr std::array<Colour, 8> kColours{{{"red", {220, 40, 40}},
                                           {"white", {250, 250, 250}},
                                           {"black", {10, 10, 10}}}};
 
-/// Whether a point belongs to the shape, whose middle is 0 and whose reach is 1.
+/// A shape; `covers` returns whether a point belongs to it. Its center is 0 and its reach 1.
 struct Shape {
   std::string_view name;
   bool (*covers)(double x, double y);
 };
 
 constexpr std::array<Shape, 4> kShapes{
-    // by name, as classes are
+    // sorted by name, as classes are
     {{"circle", [](double x, double y) { return x * x + y * y <= 1.0; }},
      {"cross",
       [](double x, double y) {
@@ -45,15 +45,15 @@ constexpr std::array<Shape, 4> kShapes{
 
 struct Size {
   std::string_view name;
-  double reach;  ///< of the image's side
+  double reach;  ///< share of the image's side
 };
 
 constexpr std::array<Size, 2> kSizes{{{"small", 0.15}, {"large", 0.35}}};
 
-constexpr std::size_t kTimes = 4;  // that each of the combinations is drawn
+constexpr std::size_t kTimes = 4;  // repeats of each combination
 constexpr std::size_t kImages = kShapes.size() * kColours.size() * kSizes.size() * kTimes;
 
-/// The same numbers from every standard library, which its distributions do not promise.
+/// Gives the same numbers with every standard library, which its distributions do not promise.
 class Numbers {
  public:
   explicit Numbers(std::uint64_t seed) : engine_(seed) {}

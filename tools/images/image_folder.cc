@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kCaptions = "captions.txt";
-// Of captions.txt, so that a file without an end of line is no trouble.
+// Longest line of captions.txt, so that a file without line ends does no harm.
 constexpr std::size_t kMostLineBytes = 64 * 1024;
 
 [[noreturn]] void refuse(const std::string& message) {
@@ -41,7 +41,7 @@ ImageFile image_file(const fs::path& within) {
           .label = in_sub_folder ? within.begin()->string() : std::string()};
 }
 
-/// Errors: UsageFile for a path that leads out of the folder, whatever is there.
+/// Errors: UsageFile for a path that leads out of the folder, even if it exists.
 void check_within(const fs::path& path, const std::string& where) {
   if (path.is_absolute() || std::ranges::find(path, fs::path("..")) != path.end()) {
     refuse(

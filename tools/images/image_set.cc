@@ -22,7 +22,7 @@ namespace {
 constexpr std::int64_t kImageChannels = 3;
 constexpr float kMiddle = 127.5F;  // of a byte's range
 
-/// Decodes them all. Files in the order of the set.
+/// Decodes all images, in the order of `files`.
 at::Tensor stacked_pixels(const std::string& folder,
                           const std::vector<std::string>& files,
                           std::int64_t side,

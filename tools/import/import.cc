@@ -69,13 +69,14 @@ std::optional<std::string> parse(ImportOptions& o, const std::vector<std::string
   return std::nullopt;
 }
 
-/// What the model is run on.
+/// The data on which the model runs.
 struct Example {
   Batch batch;
   int microbatches = 1;
 };
 
-/// Zeros are tokens and labels of every vocabulary, and masks that hide nothing by number.
+/// Returns zeros: valid tokens and labels for every vocabulary, and numeric masks that hide
+/// nothing.
 Example zeros_for(const ModelFile& model) {
   Example example;
   for (const ModelTensor& input : model.inputs) {
@@ -113,7 +114,7 @@ Cut cut_for(const ImportOptions& options) {
                         : Cut(AtMarkers{});
 }
 
-/// Runs the model, which finds what cannot be told from its file, and cuts it.
+/// Runs the model to find what its file does not show, and cuts it.
 void run_model(const ImportOptions& options, ModelFile& model, ModelReport& report) {
   const Example example = example_for(model, options);
   const Cut cut = cut_for(options);

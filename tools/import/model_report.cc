@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// "float32", as PyTorch says it.
+/// Returns "float32", PyTorch's name of the type.
 std::string type_text(at::ScalarType dtype) {
   return c10::getDtypeNames(dtype).first;
 }
@@ -39,7 +39,7 @@ std::string_view word_of(ModelMode mode) {
   return "";
 }
 
-/// What a file's one mode means to who trains it.
+/// Explains the mode of a file to its trainer.
 std::string_view meaning_of(ModelMode mode) {
   switch (mode) {
     case ModelMode::Training:
@@ -59,7 +59,7 @@ std::string_view kind_of(ModelFormat format) {
   return format == ModelFormat::Exported ? "torch.export" : "TorchScript";
 }
 
-/// A tensor of the file under the first of its names; the others are ties.
+/// A tensor of the file under its first name; the other names are ties.
 struct Owned {
   std::string name;
   at::Tensor tensor;

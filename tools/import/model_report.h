@@ -1,4 +1,4 @@
-/// ModelReport: what `stagecraft import` found out beyond the file, and how it tells all of it.
+/// ModelReport: the findings of `stagecraft import` beyond the file, and its output.
 #pragma once
 
 #include <optional>
@@ -10,16 +10,16 @@
 namespace stagecraft::tools {
 
 struct ModelReport {
-  bool on_zeros = true;          ///< what it was run on was made up
+  bool on_zeros = true;          ///< it ran on made-up inputs
   bool ran = false;              ///< forward and loss, under capture
-  std::optional<CutReport> cut;  ///< where one was asked for
+  std::optional<CutReport> cut;  ///< if one was asked for
   std::string cut_text, costs_text;
 };
 
-/// For people: several tables.
+/// Returns several tables for people.
 [[nodiscard]] std::string to_text(const ModelFile& model, const ModelReport& report);
 
-/// One JSON object, and a newline.
+/// Returns one JSON object, and a newline.
 [[nodiscard]] std::string to_json(const ModelFile& model, const ModelReport& report);
 
 }  // namespace stagecraft::tools

@@ -37,7 +37,7 @@ void set(const char* name, const std::string& value) {
   become_program(request.program);
 }
 
-/// What would be passed over without a word.
+/// Refuses options that would have no effect.
 void check_words(const LaunchRequest& request) {
   if (!request.log_dir.empty()) {
     throw Error(Errc::UsageArgument,
@@ -46,7 +46,7 @@ void check_words(const LaunchRequest& request) {
   }
 }
 
-/// Of this host, at which the other nodes of the step reach it.
+/// Returns the address of this host for the other nodes of the step.
 std::string address_in(const SlurmStep& step) {
   try {
     return address_towards(step.other_node);
@@ -81,7 +81,7 @@ ExitCode work(const LaunchRequest& request, const SlurmStep& step, const std::st
   const std::chrono::seconds patience(request.join_seconds);
   const auto driver = await_driver(folder, name, patience);
   if (!driver) {
-    return ExitCode::Good;  // how it ended is process 0's to say
+    return ExitCode::Good;  // process 0 reports how it ended
   }
   std::vector<std::string> words{"--join",
                                  *driver,

@@ -9,9 +9,9 @@
 
 namespace stagecraft::tools {
 
-/// Sets what Cluster::from_env and `stagecraft train` read, and becomes the program; inside a step
-/// of Slurm its first process does so, and the others are its workers. Returns only where no
-/// program was run, or as a worker whose driver has gone.
+/// Sets the variables that Cluster::from_env and `stagecraft train` read, and becomes the program.
+/// In a step of Slurm the first process does so, and the others are its workers. Returns only if it
+/// ran no program, or as a worker whose driver has gone.
 /// Errors: UsageArgument; UsageFile for hosts that cannot be read and a program that cannot be run;
 ///         those of run_worker_process().
 [[nodiscard]] ExitCode launch(const std::vector<std::string>& arguments, Console& console);

@@ -16,7 +16,7 @@
 namespace stagecraft::tools {
 namespace {
 
-/// Returns what was let through until now.
+/// Blocks all signals. Returns the mask before.
 sigset_t hold_signals() {
   sigset_t all, before;
   sigfillset(&all);
@@ -24,10 +24,10 @@ sigset_t hold_signals() {
   return before;
 }
 
-/// In the child. Nothing of the parent's is destroyed here.
+/// Runs in the child. Destroys nothing of the parent's here.
 [[noreturn]] void be_child(const std::vector<std::string>& program, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) {  // it has gone before it could be watched
+  if (getppid() != parent) {  // the parent ended before the death signal was set
     _exit(static_cast<int>(ExitCode::Failed));
   }
   try {
@@ -58,7 +58,7 @@ void become_program(std::vector<std::string> program) {
 }
 
 ExitCode run_program(const std::vector<std::string>& program) {
-  const sigset_t before = hold_signals();  // they are the program's to answer
+  const sigset_t before = hold_signals();  // the program answers them
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child == 0) {

@@ -1,4 +1,4 @@
-/// How `stagecraft launch` runs what stands behind its "--".
+/// Runs the program after the "--" of `stagecraft launch`.
 #pragma once
 
 #include <string>
@@ -8,20 +8,20 @@
 
 namespace stagecraft::tools {
 
-/// Becomes the program: `train` is ours, anything else is found as a shell would. Returns only by
-/// an error. Errors: UsageFile for one that cannot be run.
+/// Becomes the program: `train` is ours, another is found as a shell would. Returns only by an
+/// error. Errors: UsageFile for a program that cannot be run.
 [[noreturn]] void become_program(std::vector<std::string> program);
 
-/// Runs it as a child, which has all that this process has and does not outlive it, to its end.
-/// Returns its status as a shell says it; 128 + the signal that ended it.
-/// Errors: DeviceOutOfMemory when there is no process left for it. Thread: the only one.
+/// Runs it to its end as a child, which inherits all that this process has and does not outlive it.
+/// Returns its status as a shell reports it; 128 + the signal that ended it.
+/// Errors: DeviceOutOfMemory if no process can be made. Thread: the only one.
 [[nodiscard]] ExitCode run_program(const std::vector<std::string>& program);
 
-/// Whether a signal has come that asks for the end since signals are held back (run_program).
+/// Returns whether a signal that asks for the end has come since run_program blocked signals.
 [[nodiscard]] bool is_told_to_end();
 
-/// This process, and the threads that it makes from now on, hears of no signal any more that can be
-/// held back: they are answered by another one, which gets them too.
+/// Blocks all signals that can be blocked, in this process and in the threads that it makes later.
+/// Another process gets them too and handles them.
 void leave_signals();
 
 }  // namespace stagecraft::tools

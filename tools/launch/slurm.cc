@@ -34,7 +34,7 @@ int number_if_said(const char* name) {
   return variable(name).empty() ? 0 : number_in(name);
 }
 
-/// Slurm says it for a node or for a processor, in MiB.
+/// Returns the memory of this job here. Slurm gives it per node or per processor, in MiB.
 double memory_bytes() {
   constexpr double kMiB = 1024.0 * 1024.0;
   const int of_node = number_if_said("SLURM_MEM_PER_NODE");
@@ -45,7 +45,7 @@ double memory_bytes() {
 
 enum class End { First, Last };
 
-/// A node of a list as Slurm writes it, "rack[1-2]-node[01-03,07],login".
+/// Returns a node of a list in Slurm's form, "rack[1-2]-node[01-03,07],login".
 std::string node_at(End end, std::string_view list) {
   std::string node;
   for (std::size_t at = 0; at < list.size(); ++at) {
@@ -76,9 +76,9 @@ std::string other_node() {
   return "";
 }
 
-/// Slurm numbers what is no step of srun from 0xfffffff0 on: the script of a batch job, and the
-/// shell that salloc opens on the first node (use_interactive_step), which has one task whatever
-/// the job has.
+/// Returns whether this is no step of srun: Slurm numbers others from 0xfffffff0 on. These are the
+/// script of a batch job, and the shell that salloc opens on the first node (use_interactive_step),
+/// which has one task whatever the job has.
 bool is_shell_of_job() {
   constexpr std::uint64_t kFirstOfSpecial = 0xfffffff0;
   const std::string text = variable("SLURM_STEP_ID");

@@ -23,12 +23,12 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-/// Between two looks at what other processes do.
+/// Pause between two looks at other processes' files.
 constexpr std::chrono::milliseconds kLookAgain{100};
 constexpr std::chrono::seconds kLongestStart = std::chrono::hours(1);
 
-/// A network file system remembers what is not there. It asks again when the folder above is
-/// opened.
+/// A network file system caches that a file is missing. Opening the folder above makes it ask
+/// again.
 bool is_there(const fs::path& path) {
   std::error_code ignored;
   static_cast<void>(fs::directory_iterator(path.parent_path(), ignored));

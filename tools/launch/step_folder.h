@@ -1,14 +1,16 @@
-/// StepFolder: where the processes of a step of Slurm meet, in a folder that all its hosts see.
+/// StepFolder: the meeting place of the processes of a step of Slurm, in a folder that all its
+/// hosts see.
 ///
 ///     stagecraft-4711.0/
 ///       address        where the program listens, once it does (SpawnOptions::meeting_place)
-///       credentials/   by which its workers are known
-///       worker-0 ...   who has been here
+///       credentials/   those of its workers
+///       worker-0 ...   one file per worker that has been here
 ///
 /// Process 0 makes it, private, before all else, and removes it when its program has ended.
-/// STP-1: who has been there and finds it gone knows that the program has ended.
-/// STP-2: so that everybody can know, it is there until all have been, or the step was told to end.
-/// STP-3: credentials go first: where the wait is cut short by a kill, none are left.
+/// STP-1: a process that has been there and finds it gone knows that the program has ended.
+/// STP-2: the folder stays until all processes have been there, or until the step is told to end,
+///        so that every process can know.
+/// STP-3: credentials are removed first: if a kill cuts the wait short, none are left.
 #pragma once
 
 #include <chrono>
@@ -17,13 +19,13 @@
 
 namespace stagecraft::tools {
 
-/// Errors: UsageFile where no folder can be made in `place`.
+/// Errors: UsageFile if no folder can be made in `place`.
 void check_meeting_place(const std::string& place);
 
 class StepFolder {
  public:
-  /// `patience`: longest wait for the workers to have been there, from now on.
-  /// Errors: UsageFile where it cannot be made, or is there already.
+  /// `patience`: longest wait, from now on, until all workers have been there.
+  /// Errors: UsageFile if it cannot be made, or exists already.
   StepFolder(std::string path, int workers, std::chrono::seconds patience);
   ~StepFolder();
   StepFolder(const StepFolder&) = delete;
@@ -37,8 +39,9 @@ class StepFolder {
   const std::chrono::steady_clock::time_point deadline_;
 };
 
-/// Where the program listens, as HOST:PORT; waits for it. Nothing: it has ended (STP-1).
-/// `patience`: longest wait for the folder; what a program has to load first may take an hour.
+/// Waits for the address at which the program listens, and returns it as HOST:PORT. Returns nothing
+/// if the program has ended (STP-1). `patience`: longest wait for the folder; after that, a program
+/// may take an hour to load.
 /// Errors: ClusterTimeout.
 [[nodiscard]] std::optional<std::string> await_driver(const std::string& folder,
                                                       const std::string& worker,

@@ -24,7 +24,7 @@ namespace {
 constexpr const char* kCommand = "stagecraft plan";
 constexpr int kUsualMicrobatches = 8;
 
-/// The number a word begins with, and what follows it; nothing where it begins with none.
+/// Returns the number at the begin of a word, and the text after it; nothing without a number.
 std::optional<std::pair<double, std::string_view>> leading_number(std::string_view word) {
   double value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
@@ -79,7 +79,7 @@ WhatIf change_of(const std::string& word, int devices) {
   return change;
 }
 
-/// The orders of a file of --barriers.
+/// Returns the event orders in a file of --barriers.
 std::vector<EventOrder> orders_of(const std::string& path, Console& console) {
   const std::string text = read_source(path, "--barriers", console);
   try {
@@ -89,7 +89,7 @@ std::vector<EventOrder> orders_of(const std::string& path, Console& console) {
   }
 }
 
-/// The ids that "3-9" or "3" says, with at least one operator of the costs.
+/// Returns the ids in "3-9" or "3", of which the costs have at least one operator.
 /// Errors: UsageArgument naming `option` and the whole `word`.
 std::pair<int, int> operators_of_word(const std::string& option,
                                       const std::string& word,

@@ -1,4 +1,4 @@
-/// PlanOptions: what `stagecraft plan` was asked, and the request that makes of it.
+/// PlanOptions: the options of `stagecraft plan`, and the request made from them.
 #pragma once
 
 #include <optional>
@@ -20,16 +20,16 @@ struct PlanOptions {
   std::optional<int> processors;
   std::optional<std::string> memory;  ///< "2G"
   std::string planner = "auto";
-  std::optional<int> batch;  ///< samples; none: 8 of the microbatches that were measured
+  std::optional<int> batch;  ///< samples; none: 8 of the measured microbatches
   std::vector<int> microbatch_sizes;
   bool stage_sizes = false;
   bool replicas = false;
   std::optional<std::string> schedule;  ///< a builder's name or a file
-  std::optional<std::string> barriers;  ///< "phases" or a file of orders
+  std::optional<std::string> barriers;  ///< "phases", or a file with event orders
   std::string channels = "free";
   std::vector<std::string> what_if;    ///< "link=0-1:10x", "memory=2G"
-  std::vector<std::string> together;   ///< "3-9": operators of one stage
-  std::vector<std::string> on_device;  ///< "0:3-9": likewise, and the device that runs it
+  std::vector<std::string> together;   ///< "3-9": operators to keep in one stage
+  std::vector<std::string> on_device;  ///< "0:3-9": the same, and the device that runs it
   std::optional<int> max_stages;
   std::optional<double> time_limit;  ///< seconds
   int top = 5;
@@ -38,15 +38,15 @@ struct PlanOptions {
   std::optional<std::string> schedule_out, cut_out, html;
 };
 
-/// Adds all of them. `options` must outlive the parse.
+/// Adds all options. `options` must outlive the parse.
 void add_plan_options(CLI::App& app, PlanOptions& options);
 
-/// Returns the request, with everything that --what-if changes.
-/// Errors: UsageArgument for words that are no number of bytes, no link or no factor; those of
-/// reading costs, schedule and barriers.
+/// Returns the request, with all changes of --what-if.
+/// Errors: UsageArgument for a word that is no number of bytes, no link or no factor; those of
+///         reading costs, schedule and barriers.
 [[nodiscard]] PlanRequest plan_request(const PlanOptions& options, Console& console);
 
-/// Returns the bytes that "2G", "500M" or "1e9" say, in powers of 1024.
+/// Returns the bytes of "2G", "500M" or "1e9", in powers of 1024.
 /// Errors: UsageArgument naming `option`.
 [[nodiscard]] double bytes_of_word(const std::string& option, const std::string& word);
 

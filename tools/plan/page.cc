@@ -12,7 +12,7 @@
 namespace stagecraft::tools {
 namespace {
 
-/// A page of more points is no better read.
+/// More points make a page no clearer.
 constexpr std::size_t kMostCandidates = 500;
 
 std::vector<PlanPage::Stage> stages_of(const PlanProposal& best) {
@@ -40,7 +40,7 @@ std::vector<PlanPage::Edge> edges_of(const PlanProposal& best) {
   return edges;
 }
 
-/// What every row holds while it holds most.
+/// Returns what every row holds at its peak.
 std::vector<PlanPage::Rank> ranks_of(const PlanProposal& best) {
   std::vector<PlanPage::Rank> ranks(best.bytes.size());
   const MemoryModel& memory = best.costs.stages.memory;

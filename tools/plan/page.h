@@ -1,4 +1,4 @@
-/// The plan as one page for a browser: `stagecraft plan --html`.
+/// Writes the plan as one HTML page: `stagecraft plan --html`.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace stagecraft::tools {
 
-/// Requires: a proposal at least, the best first.
+/// Requires: at least one proposal, the best first.
 [[nodiscard]] std::string plan_page(const PlanRequest& request,
                                     std::span<const PlanProposal> best_first);
 

@@ -20,7 +20,7 @@
 namespace stagecraft::tools {
 namespace {
 
-/// For as long as the options say; on a terminal with what is searched.
+/// Searches for as long as the options say; on a terminal, shows what is searched.
 std::vector<PlanProposal> searched(PlanRequest& request,
                                    const PlanOptions& options,
                                    Console& console) {
@@ -45,7 +45,7 @@ std::vector<PlanProposal> searched(PlanRequest& request,
   return found;
 }
 
-/// A file says nothing of replicas, and would be run without them.
+/// A file cannot hold replicas of stages, and a run would ignore them.
 void require_trainable(const PlanProposal& best) {
   if (!best.candidate.replicas.empty()) {
     throw Error(Errc::UsageArgument,

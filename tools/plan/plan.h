@@ -9,7 +9,8 @@
 
 namespace stagecraft::tools {
 
-/// Exit status 1: nothing fits the devices. Errors: every Error of reading, planning and writing.
+/// Returns exit status 1 if nothing fits the devices. Errors: every Error of reading, planning and
+/// writing.
 [[nodiscard]] ExitCode plan(const std::vector<std::string>& words, Console& console);
 
 }  // namespace stagecraft::tools

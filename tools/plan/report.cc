@@ -28,12 +28,12 @@ std::string size_text(const PlanProposal& p) {
   return fmt::format("{} x {}", p.microbatches, p.candidate.microbatch_size);
 }
 
-/// By stage.
+/// Returns the operators' ids by stage.
 StageOperators ids_of(const PlanRequest& request, const PlanProposal& p) {
   return ids_of(WorkGraph::of(request.costs, request.costs.samples), p.candidate.stages);
 }
 
-/// Of every stage "0-11 30-35": the operators' ids.
+/// Returns the operators' ids of every stage: "0-11 30-35".
 std::vector<std::string> id_texts(const PlanRequest& request, const PlanProposal& p) {
   std::vector<std::string> texts;
   for (const std::vector<int>& ids : ids_of(request, p)) {
@@ -47,7 +47,7 @@ std::vector<std::string> id_texts(const PlanRequest& request, const PlanProposal
   return texts;
 }
 
-/// The devices of a stage of the cut: one for every copy of it that the schedule runs.
+/// Returns the devices of a stage of the cut: one for each copy that the schedule runs.
 std::vector<int> devices_of(const PlanProposal& p, std::size_t stage) {
   std::vector<int> devices;
   for (std::size_t s = 0; s < p.devices.size(); ++s) {
@@ -58,7 +58,7 @@ std::vector<int> devices_of(const PlanProposal& p, std::size_t stage) {
   return devices;
 }
 
-/// The first stage of the schedule that is a copy of it.
+/// Returns the schedule's first stage that is a copy of it.
 std::size_t first_copy(const PlanProposal& p, std::size_t stage) {
   return index(static_cast<int>(std::ranges::find(p.stage_of_cut, static_cast<int>(stage)) -
                                 p.stage_of_cut.begin()));
@@ -96,18 +96,18 @@ std::string devices_text(const PlanRequest& request, const PlanProposal& p) {
   return table_text({"device", "computes", "holds at most", "left"}, rows);
 }
 
-/// Whether the two take as long as far as a measurement could tell (PO-1).
+/// Returns whether a measurement could not tell the two steps apart (PO-1).
 bool are_alike(const PlanProposal& one, const PlanProposal& other) {
   return std::max(one.step, other.step) <= std::min(one.step, other.step) * (1 + kAlike);
 }
 
-/// The shortest step of those that fit.
+/// Returns the plan with the shortest step among those that fit.
 const PlanProposal& fastest_of(std::span<const PlanProposal> best_first) {
   return *std::ranges::min_element(
       best_first, {}, [](const PlanProposal& p) { return std::pair(!p.fits, p.step); });
 }
 
-/// Why a plan that is as fast stands behind the first.
+/// Returns why a plan that is as fast comes after the first one.
 std::string lead_text(const PlanProposal& best, const PlanProposal& other) {
   const std::size_t stages = best.candidate.stages.size();
   return stages < other.candidate.stages.size()
@@ -146,8 +146,8 @@ std::string others_text(std::span<const PlanProposal> best_first, int top) {
   return text;
 }
 
-/// The fastest, if that is not the first; the best behind it that takes longer by more than counts;
-/// and the fastest that does not fit.
+/// Returns the fastest plan, if that is not the first; the best one that is noticeably slower; and
+/// the fastest that does not fit.
 std::vector<const PlanProposal*> rivals(std::span<const PlanProposal> best_first) {
   std::vector<const PlanProposal*> found;
   const PlanProposal& best = best_first.front();

@@ -73,7 +73,7 @@ void add_all(CLI::App& app, ProfileRequest& r, Words& words) {
   app.footer(kFooter);
 }
 
-/// A model is one of ours, or a file with data; an option of the one means nothing to the other.
+/// A model is one of ours, or a file with data; the options of one have no effect on the other.
 void check_model(const CLI::App& app, ProfileRequest& r, const Words& words) {
   TrainOptions& o = r.model;
   const auto refuse = [&](const std::string& name, const std::string& why) {

@@ -1,5 +1,4 @@
-/// ProfileOptions of the command line: what `stagecraft profile` was asked to do. Made once, never
-/// changed.
+/// ProfileRequest: the options of `stagecraft profile`. Made once, never changed.
 #pragma once
 
 #include <optional>
@@ -15,9 +14,9 @@ namespace stagecraft::tools {
 
 struct ProfileRequest {
   TrainOptions model;      ///< uncut, one microbatch of the largest size
-  std::vector<int> sizes;  ///< samples; empty: that of the data
+  std::vector<int> sizes;  ///< samples; empty: those of the data
   RankHomes ranks = RankHomes::Threads;
-  std::optional<std::string> output;  ///< of costs.json; "-": standard output
+  std::optional<std::string> output;  ///< path of costs.json; "-": standard output
   bool fresh = false;
   double most_noise = 100 * kMostNoise;  ///< percent
   bool json = false;

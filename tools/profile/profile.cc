@@ -25,7 +25,7 @@ namespace {
 
 constexpr double kPercent = 100;
 
-/// Found out before minutes of measuring. Errors: UsageFile.
+/// Fails before minutes of measuring. Errors: UsageFile.
 void check_place(const std::optional<std::string>& output) {
   if (output && *output != "-" && !output_place(*output).is_stream()) {
     const WholeFile trial(*output);
@@ -68,7 +68,7 @@ ExitCode profile_model(const std::vector<std::string>& words, Console& console) 
   }
   const auto& request = std::get<ProfileRequest>(parsed);
   check_place(request.output);
-  const SingleThreaded alone;  // what this thread computes must not leave it with a pool of helpers
+  const SingleThreaded alone;  // this thread's computation must not start a pool of helper threads
   const Profile found = measured(request, console);
   for (const std::string& note : found.notes) {
     console.err << "stagecraft profile: note: " << note << '\n';

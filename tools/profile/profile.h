@@ -1,4 +1,5 @@
-/// `stagecraft profile`: measures what a model costs on this machine, and writes it as costs.json.
+/// `stagecraft profile`: measures the costs of a model on this machine, and writes them as
+/// costs.json.
 #pragma once
 
 #include <string>

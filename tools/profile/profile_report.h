@@ -1,4 +1,4 @@
-/// What `stagecraft profile` says: a table for people, or one JSON object.
+/// The output of `stagecraft profile`: a table for people, or one JSON object.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace stagecraft::tools {
 
-/// The figures of all operators together, on one size of microbatch. Units: seconds and bytes.
+/// The sums over all operators, for one size of microbatch. Units: seconds and bytes.
 struct ProfileSums {
   int samples = 1;
   double forward = 0;
@@ -20,8 +20,8 @@ struct ProfileSums {
 };
 [[nodiscard]] ProfileSums sums_of(const std::vector<OperatorCost>& operators, int samples);
 
-/// `ranks`: between which transfers were measured. The largest operators, the sums of every size,
-/// parameters, transfers, noise.
+/// Return the largest operators, the sums of every size, parameters, transfers and noise. `ranks`:
+/// the kind of ranks between which transfers were measured.
 [[nodiscard]] std::string to_text(const std::string& model,
                                   const Profile& profile,
                                   RankHomes ranks);

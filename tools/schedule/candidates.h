@@ -1,5 +1,5 @@
-/// The schedules that a command compares: builders by name, and files, each with why it has no
-/// figures where it has none.
+/// The schedules that a command compares: builders by name, and files. Each has figures, or the
+/// reason why it has none.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace stagecraft::tools {
 
-/// The job that all of them do.
+/// The job of all candidates.
 struct CommonJob {
   int devices = 0;
   int microbatches = 0;
@@ -30,8 +30,8 @@ struct Candidate {
 /// Errors: UsageArgument for an unknown name.
 [[nodiscard]] std::vector<const BuilderInfo*> named_builders(const std::vector<std::string>& names);
 
-/// What the builder makes of the job; builders of stage graphs make it of the chain. The reason is
-/// the builder's own where it does not take the job.
+/// Builds the schedule of the job; builders of stage graphs build it over the chain. If the builder
+/// does not take the job, `reason` is its own.
 [[nodiscard]] Candidate built_candidate(const BuilderInfo& builder, const CommonJob& job);
 
 }  // namespace stagecraft::tools

@@ -25,7 +25,7 @@ Json place_json(int place) {
   return place == Violation::kNowhere ? Json(nullptr) : Json(place);
 }
 
-/// The two cells to exchange, or the one to write anew, or nothing.
+/// Returns the two cells to exchange, or the one to rewrite, or nothing.
 Json repair_json(const Schedule& schedule, const Violation& v) {
   Json cells = Json::array();
   if (v.repair) {
@@ -57,7 +57,7 @@ Json ranges_json(const std::vector<NumberRange>& ranges) {
   return list;
 }
 
-/// What breaks the rule for the same cause, beside the violation's own cell.
+/// Returns the other cells that break the rule for the same cause.
 Json more_json(const Violation& v) {
   Json list = Json::array();
   for (const Violation::Kin& kin : v.more) {
@@ -101,8 +101,8 @@ std::string verdict_json(const ScheduleFile& file, const std::vector<Violation>&
   return verdict.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
-/// Between two pipes the verdict goes past them, so that what is valid can be read by the next
-/// command and what is not does not vanish in it.
+/// Between two pipes the verdict goes to standard error. The next command can then read a valid
+/// schedule, and the report on an invalid one does not vanish in the pipe.
 void pass_on(const ScheduleFile& file, const std::vector<Violation>& violations, Console& console) {
   if (violations.empty()) {
     write_output("", file.text, console);

@@ -69,7 +69,7 @@ std::string title_of(const CompareOptions& o) {
   return title + (o.microbatches > 0 ? fmt::format(", microbatches: {}", o.microbatches) : "");
 }
 
-/// Whether a word is a file: there is one, and no builder is called so.
+/// Returns whether a word names a file: it exists, and no builder has that name.
 bool is_file(const std::string& word) {
   const auto named = std::ranges::find(builders(), word, &BuilderInfo::name);
   return word == "-" ||
@@ -178,7 +178,7 @@ std::string as_json(const std::vector<Candidate>& candidates, bool bytes) {
   return list.dump() + '\n';
 }
 
-/// The name as one field: files may be called anything.
+/// Returns the name as one CSV field: file names may contain anything.
 std::string in_csv(std::string name) {
   if (name.find_first_of(",\"\n\r") == std::string::npos) {
     return name;

@@ -1,5 +1,5 @@
-/// The figures of compared schedules as one HTML file: a table with a bar for each figure, which
-/// needs no script and can be printed.
+/// Writes the figures of compared schedules as one HTML file: a table with a bar for each figure.
+/// It needs no script and can be printed.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace stagecraft::tools {
 
-/// Those without figures are listed below with their reasons. A bar is a figure's share of the
-/// largest in its column. `bytes`: whether the costs know what is held.
+/// Lists schedules without figures below, with their reasons. A bar is a figure's share of the
+/// largest in its column. `bytes`: the costs know the bytes that are held.
 [[nodiscard]] std::string compare_page(const std::string& title,
                                        const std::vector<Candidate>& candidates,
                                        bool bytes);

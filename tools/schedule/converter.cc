@@ -18,7 +18,7 @@
 namespace stagecraft::tools {
 namespace {
 
-/// How a program is told to read a picture from its standard input and to write to its output.
+/// The arguments with which a program reads a picture from standard input and writes to its output.
 struct Converter {
   const char* name;
   std::vector<std::string> pdf;
@@ -35,8 +35,7 @@ const std::vector<Converter>& converters() {
   return kAll;
 }
 
-/// A file without a name, so that the program can neither block on a pipe nor leave anything
-/// behind.
+/// A file without a name: the program can neither block on a pipe nor leave a file behind.
 class HeldFile {
  public:
   HeldFile() : file_(memfd_create("picture", MFD_CLOEXEC)) {
@@ -50,7 +49,7 @@ class HeldFile {
 
   [[nodiscard]] int descriptor() const { return file_; }
 
-  /// To be read from its beginning.
+  /// Writes the bytes; the program reads them from the beginning.
   void fill(std::string_view bytes) const {
     if (const int error = write_all(file_, bytes); error != 0) {
       fail(error);
@@ -81,7 +80,7 @@ class HeldFile {
   int file_;
 };
 
-/// Runs the program to its end and returns its status; nothing where there is no such program.
+/// Runs the program to its end and returns its status; nothing if there is no such program.
 std::optional<int> run(const Converter& converter,
                        const std::vector<std::string>& words,
                        const HeldFile& in,

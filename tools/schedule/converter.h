@@ -1,4 +1,4 @@
-/// convert_svg: an SVG picture as PDF or PNG, by a program of this machine.
+/// convert_svg: converts an SVG picture to PDF or PNG, by a program of this machine.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@ namespace stagecraft::tools {
 
 enum class PictureFormat { Pdf, Png };
 
-/// Returns the bytes that the first of rsvg-convert, inkscape and cairosvg on PATH makes of it; a
-/// PNG has two pixels for one of the picture, so that it prints well.
-/// Errors: UsageFile where there is none, with what to install, and when it fails, with what it
-/// said. Thread: any; waits for the program.
+/// Returns the result of the first of rsvg-convert, inkscape and cairosvg on PATH. A PNG has two
+/// pixels for one of the picture, so that it prints well.
+/// Errors: UsageFile if there is no program, with what to install, and if it fails, with its
+///         output. Thread: any; waits for the program.
 [[nodiscard]] std::string convert_svg(std::string_view svg, PictureFormat format);
 
 }  // namespace stagecraft::tools

@@ -22,8 +22,8 @@ namespace {
 
 constexpr const char* kTimes[] = {"--f", "--b", "--i", "--w", "--latency"};
 
-/// The durations on the command line. Halves of a backward follow the whole, and the other way
-/// round, where only one of the two is given.
+/// Returns the durations on the command line. If only the whole backward or only its halves are
+/// given, computes the other.
 Durations stated(const CLI::App& app, const CostOptions& options, Console& console) {
   const auto given = [&](const char* name, double value) {
     return app.count(name) > 0 ? std::optional(value) : std::nullopt;

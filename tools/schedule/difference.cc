@@ -33,7 +33,7 @@ void simulate_side(DifferentSide& side, const Costs& costs) {
   }
 }
 
-/// What two schedules can differ in beside their cells.
+/// Returns what differs outside the cells.
 std::string beside(const ScheduleFile& a, const ScheduleFile& b) {
   if (a.graph.size() != b.graph.size() || a.graph.edges() != b.graph.edges() ||
       a.graph.replica_pairs() != b.graph.replica_pairs()) {

@@ -1,8 +1,8 @@
-/// Difference: where two schedules part on each device, and what that does to time and memory.
+/// Difference: where two schedules part on each device, and the effect on time and memory.
 ///
-/// Both train one model. Where one cuts it into more stages, each of its stages is less work:
-/// without a costs.json, which knows, durations and activations of its stages are weighed so that a
-/// forward and backward of the whole model are the same on both sides.
+/// Both train one model. If one cuts it into more stages, each of its stages is less work. A
+/// costs.json knows this. Without one, durations and activations of its stages are weighted so that
+/// a forward and backward of the whole model are the same on both sides.
 #pragma once
 
 #include <cstddef>
@@ -22,15 +22,15 @@ namespace stagecraft::tools {
 struct DifferentSide {
   ScheduleFile file;
   Schedule list;
-  double weight = 1;                 ///< of a stage, in stages of the side that has fewer
-  std::optional<Timeline> timeline;  ///< of a valid schedule, its stages weighed
+  double weight = 1;                 ///< of a stage, in stages of the side with fewer
+  std::optional<Timeline> timeline;  ///< of a valid schedule, with its stages weighted
   std::size_t violations = 0;
 
   [[nodiscard]] int model_stages() const;                 ///< of one replica
-  [[nodiscard]] double in_flight(std::size_t row) const;  ///< at its peak, weighed
+  [[nodiscard]] double in_flight(std::size_t row) const;  ///< at its peak, weighted
 };
 
-/// The first task in which a row differs; "(end)" where one side has none.
+/// The first task in which a row differs; "(end)" if one side has none.
 struct DifferentRow {
   std::size_t row = 0;
   std::size_t position = 0;  ///< in the list
@@ -41,16 +41,16 @@ struct DifferentRow {
 struct Difference {
   DifferentSide a;
   DifferentSide b;
-  std::string beside;  ///< what differs beside the cells: a sentence without its end, or nothing
+  std::string beside;  ///< differences outside the cells: a sentence without its end, or nothing
   std::vector<DifferentRow> rows;
-  bool bytes = false;   ///< whether the costs know what is held
-  bool stated = false;  ///< whether a costs.json says what each stage takes: nothing is weighed
+  bool bytes = false;   ///< the costs know the bytes that are held
+  bool stated = false;  ///< a costs.json gives each stage's costs, so nothing is weighted
 
   [[nodiscard]] bool none() const { return beside.empty() && rows.empty(); }
   [[nodiscard]] bool simulated() const { return a.timeline && b.timeline; }
 };
 
-/// `stated`: whether the costs are of a costs.json.
+/// `stated`: the costs come from a costs.json.
 [[nodiscard]] Difference find_difference(ScheduleFile a,
                                          ScheduleFile b,
                                          const Costs& costs,

@@ -8,7 +8,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The figures of a side that is not valid are null.
+/// A side that is not valid has null figures.
 Json side_json(const DifferentSide& side, bool bytes) {
   Json idle = Json::array();
   Json in_flight = Json::array();

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kRowsShown = 32;
 
-/// `text`: how such a number is written; what reads equal is, as weights round.
+/// `text`: formats the number. Numbers with equal texts count as equal, since weights round.
 template <class Text>
 std::string change_text(double a, double b, Text&& text) {
   const std::string from = text(a);
@@ -26,7 +26,7 @@ std::string change_text(double a, double b, Text&& text) {
              : fmt::format("{} -> {} ({}{})", from, to, b > a ? "+" : "-", text(std::abs(b - a)));
 }
 
-/// What becomes of the row: idle time, peak in flight and bytes, where both sides have it.
+/// Returns the effects on the row: idle time, peak in flight and bytes, if both sides have them.
 std::vector<std::string> effects(const Difference& d, std::size_t r) {
   std::vector<std::string> cells(d.bytes ? 3 : 2);
   if (!d.simulated() || r >= std::min(d.a.timeline->rows.size(), d.b.timeline->rows.size())) {
@@ -42,7 +42,7 @@ std::vector<std::string> effects(const Difference& d, std::size_t r) {
   return cells;
 }
 
-/// One line per row that differs; empty when none does.
+/// Returns one line per row that differs; empty if none does.
 std::string rows_text(const Difference& d) {
   if (d.rows.empty()) {
     return "";
@@ -70,7 +70,7 @@ std::string rows_text(const Difference& d) {
   return text;
 }
 
-/// What is needed to compare the figures of both; empty where stages are the same work.
+/// Returns how to compare the figures of both; empty if their stages are the same work.
 std::string weights_text(const Difference& d) {
   const int of_a = d.a.model_stages();
   const int of_b = d.b.model_stages();

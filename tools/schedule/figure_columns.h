@@ -1,5 +1,5 @@
-/// FigureColumn: one figure of compared schedules, as tables, pages and programs have it. What
-/// compare and sweep print is this list.
+/// FigureColumn: one figure of compared schedules, for tables, pages and programs. compare and
+/// sweep print this list.
 #pragma once
 
 #include <span>
@@ -17,10 +17,10 @@ struct FigureColumn {
   std::string (*text)(double);
 };
 
-/// Stages first. `bytes`: peak bytes too, last.
+/// Returns the columns, stages first. `bytes`: also peak bytes, last.
 [[nodiscard]] std::span<const FigureColumn> figure_columns(bool bytes);
 
-/// The figures as people read them, one for each column.
+/// Returns the figures for people, one per column.
 [[nodiscard]] std::vector<std::string> figure_texts(const ScheduleFigures& figures, bool bytes);
 
 }  // namespace stagecraft::tools

@@ -16,7 +16,7 @@
 namespace stagecraft::tools {
 namespace {
 
-/// What else helps, where it is known.
+/// Returns what else helps, if that is known.
 std::string other_help(const ScheduleFile& file) {
   if (!file.communication.empty() && validate(file.schedule, file.graph).empty()) {
     return "the tasks are right and only their communication is not: stagecraft schedule convert "

@@ -16,7 +16,7 @@
 namespace stagecraft::tools {
 namespace {
 
-/// Of a text: what stands before each row, and behind it.
+/// The comments of a text: those before each row, and those after it.
 struct Comments {
   std::map<std::size_t, std::string> before;
   std::map<std::size_t, std::string> behind;
@@ -40,8 +40,8 @@ Comments comments_of(const std::string& text) {
   return comments;
 }
 
-/// The text with the comments of the one that it was made of: first those before all rows, then the
-/// headers, then rows with theirs.
+/// Returns the text with the comments of the original: first those before all rows, then the
+/// headers, then the rows with theirs.
 std::string with_comments(const std::string& text, Comments comments) {
   std::string out = comments.before[0];
   comments.before.erase(0);
@@ -94,7 +94,7 @@ ExitCode format_schedule(const Words& words, Console& console) {
     write_output("", *help, console);
     return ExitCode::Good;
   }
-  read.strict = true;  // nothing becomes a list here
+  read.strict = true;  // an array must not become a list here
   const ScheduleFile file = read_schedule(path, read, console);
   const ScheduleFormat format = read.from.empty() ? detect_format(file.text, path)
                                                   : format_of(read.command, "--from", read.from);

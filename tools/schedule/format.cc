@@ -32,7 +32,7 @@ constexpr std::array<std::pair<std::string_view, ScheduleFormat>, 8> kFormats{
 
 constexpr double kMaxArrayCells = 2e7;
 
-/// What the writers below do not ask for by themselves.
+/// Checks what the writers below do not check themselves.
 void require_expressible(const Schedule& schedule, const StageGraph& graph, ScheduleFormat format) {
   using formats::FormatWords;
   switch (format) {
@@ -44,7 +44,7 @@ void require_expressible(const Schedule& schedule, const StageGraph& graph, Sche
     case ScheduleFormat::Pytorch:
     case ScheduleFormat::PytorchComms: {
       FormatWords words = kPytorchWords;
-      words.graph = formats::GraphWords::Chain;  // who reads the file here takes it for one
+      words.graph = formats::GraphWords::Chain;  // readers of this format here assume a chain
       return formats::require_expressible(schedule, graph, words);
     }
     case ScheduleFormat::Jaxpp:
@@ -88,7 +88,7 @@ std::string_view first_row(std::string_view text) {
   return {};
 }
 
-/// Of a text that begins with a bracket.
+/// Returns the format of a text that begins with a bracket.
 ScheduleFormat format_of_list(std::string_view text) {
   const std::size_t inner = text.find_first_not_of(" \t\r\n", 1);
   if (inner != std::string_view::npos && text[inner] == '{') {

@@ -1,4 +1,4 @@
-/// The file formats of the scheduling commands by name, and writing them without loss.
+/// The file formats of the schedule commands by name, and writing them without loss.
 #pragma once
 
 #include <cstdint>
@@ -25,27 +25,28 @@ enum class ScheduleFormat : std::uint8_t {
 inline constexpr std::string_view kFormatNames =
     "text, list, json, pytorch, pytorch-comms, jaxpp, zero-bubble or piper";
 
-/// Errors: UsageArgument naming `option`, with a suggestion and where `command` says more.
+/// Errors: UsageArgument naming `option`, with a suggestion and the command that says more.
 [[nodiscard]] ScheduleFormat format_of(std::string_view command,
                                        std::string_view option,
                                        std::string_view name);
 
-/// Returns the format a file seems to have: JSON begins with a brace, Piper's with a list of
-/// objects; JaxPP's and the zero-bubble scheduler's lists hold calls of their names; CSV is called
-/// .csv or has a comma in its first row; all else is text.
+/// Returns the format that a file seems to have. JSON begins with a brace, Piper's with a list of
+/// objects. Lists of JaxPP and of the zero-bubble scheduler hold calls of their names. CSV is
+/// called .csv or has a comma in its first row. All else is text.
 [[nodiscard]] ScheduleFormat detect_format(std::string_view text, std::string_view path);
 
-/// Whether only the order of a file's rows may count, though it has columns.
+/// Returns whether the columns of a format may mean nothing, so that only the order in a row
+/// counts.
 [[nodiscard]] bool columns_may_be_decoration(ScheduleFormat format);
 
-/// Whether the array of a list has a size that one would write: rows times columns may be the
-/// square of the cells. Requires: its rows do not wait for each other for ever.
+/// Returns whether the array of a list is small enough to write: rows times columns may be the
+/// square of the cells. Requires: its rows do not wait for each other forever.
 [[nodiscard]] bool fits_array(const Schedule& schedule, const StageGraph& graph);
 
 /// Returns the schedule as a file of that format. `graph`: its stages.
-/// Errors: ScheduleParameter, naming the first cell that the format cannot express;
-/// ScheduleParameter for an array that is too large (fits_array); ScheduleInvalid for an array or
-/// communication of rows that wait for each other for ever.
+/// Errors: ScheduleParameter, naming the first cell that the format cannot express, and for an
+///         array that is too large (fits_array); ScheduleInvalid for an array or communication of
+///         rows that wait for each other forever.
 [[nodiscard]] std::string write_schedule(const Schedule& schedule,
                                          const StageGraph& graph,
                                          ScheduleFormat format);

@@ -32,7 +32,7 @@ namespace {
               fmt::format("{} expects a readable file, found {} at '{}'", what, found, path));
 }
 
-/// Reads one byte more than parsers take at most, so that they see that it is too long.
+/// Reads one byte more than parsers take, so that they see that the input is too long.
 std::string read_stream(std::istream& stream) {
   std::string bytes;
   std::array<char, 65536> buffer{};
@@ -69,8 +69,8 @@ Schedule with_graph(const Schedule& schedule, StageGraph graph) {
   return Schedule(schedule.form(), schedule.rows(), std::move(headers));
 }
 
-/// The edges of the option over the stages of both, and the file's replicas, frozen stages and
-/// sizes of microbatches.
+/// Returns the edges of the option over the stages of both, with the file's replicas, frozen stages
+/// and sizes of microbatches.
 StageGraph over_stages_of(const Schedule& schedule, const StageGraph& option) {
   StageGraph graph =
       StageGraph::from_edges(std::max(schedule.stages(), option.size()), option.edges());
@@ -85,7 +85,7 @@ StageGraph over_stages_of(const Schedule& schedule, const StageGraph& option) {
   return graph;
 }
 
-/// What the readers of all formats return together.
+/// The joint result of all formats' readers.
 struct Parsed {
   Schedule schedule;
   std::vector<CommAction> communication = {};
@@ -117,7 +117,7 @@ Parsed parse(const std::string& text, ScheduleFormat format) {
   return {Schedule::parse(text)};
 }
 
-/// The order of a file's rows where its columns show no times, and that it was read so.
+/// Reads the rows as lists if their columns show no times, and says so.
 void read_by_order(Schedule& schedule,
                    const StageGraph& graph,
                    const std::string& name,
@@ -137,7 +137,7 @@ void read_by_order(Schedule& schedule,
       chain ? "" : " of one chain of stages; where they are none, say which feeds which: --graph");
 }
 
-/// Edges one per line or joined by commas; `#` begins a comment.
+/// Reads edges, one per line or joined by commas; `#` begins a comment.
 std::string edges_of_lines(const std::string& text) {
   std::istringstream lines(text);
   std::string edges;
@@ -216,7 +216,7 @@ ScheduleFile read_schedule(const std::string& path, const ReadOptions& options, 
   const std::string name = source_name(path);
   std::string text = read_source(path, "FILE", console);
   if (text.starts_with("\xEF\xBB\xBF")) {
-    text.erase(0, 3);  // what some editors put in front
+    text.erase(0, 3);  // a byte order mark, which some editors write
   }
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
     throw Error(Errc::ScheduleParse,

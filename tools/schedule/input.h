@@ -1,5 +1,5 @@
-/// Reading what a scheduling command is given: a schedule file of any format, standard input for
-/// "-", and stage edges from a word or a file.
+/// Reads the input of a schedule command: a schedule file of any format, standard input for "-",
+/// and stage edges from a word or a file.
 #pragma once
 
 #include <string>
@@ -16,12 +16,13 @@ class App;
 
 namespace stagecraft::tools {
 
-/// How a schedule file is to be read.
+/// How to read a schedule file.
 struct ReadOptions {
-  std::string command;  ///< that reads, for messages
-  std::string from;     ///< the format's name; empty: seen from the file
+  std::string command;  ///< the reading command, for messages
+  std::string from;     ///< the format's name; empty: detected from the file
   std::string graph;    ///< "0-1,1-2" or "@FILE"; empty: the file's own, or one chain
-  /// The columns of a CSV are times; else its order counts where they are not.
+  /// The columns of a CSV must be times. If false, only the order of its rows counts when they are
+  /// not.
   bool strict = false;
 };
 
@@ -30,9 +31,9 @@ struct ScheduleFile {
   std::string text;  ///< as read
   Schedule schedule;
   StageGraph graph;
-  std::vector<CommAction> communication;  ///< that a CSV lists
-  bool chain_assumed = false;  ///< the format cannot say its stage graph, and no option did
-  bool says_more = false;      ///< the file holds what a schedule does not, which is left out
+  std::vector<CommAction> communication;  ///< as a CSV lists it
+  bool chain_assumed = false;             ///< the format has no stage graph, and no option gave one
+  bool says_more = false;  ///< the file holds more than a schedule does; that is left out
 };
 
 /// Adds the argument FILE. `path` must outlive the parse.
@@ -41,7 +42,7 @@ void add_file_argument(CLI::App& app, std::string& path);
 void add_read_options(CLI::App& app, ReadOptions& options);
 
 /// Returns the content of a file, or of standard input for "-", up to the size that parsers take.
-/// `what` is said where it fails: "FILE", "--costs".
+/// `what` names it in errors: "FILE", "--costs".
 /// Errors: UsageFile.
 [[nodiscard]] std::string read_source(const std::string& path,
                                       const std::string& what,
@@ -51,10 +52,11 @@ void add_read_options(CLI::App& app, ReadOptions& options);
 [[nodiscard]] std::string source_name(const std::string& path);
 
 /// Returns the stage graph of a --graph option.
-/// Errors: UsageFile for an unreadable file, UsageArgument for what is no edges.
+/// Errors: UsageFile for an unreadable file, UsageArgument for text that is no list of edges.
 [[nodiscard]] StageGraph read_graph(const std::string& option, Console& console);
 
-/// A CSV whose columns are no times is read as a list, which is noted on standard error.
+/// Reads a schedule. A CSV whose columns are no times is read as a list, with a note on standard
+/// error.
 /// Errors: UsageFile; ScheduleParse with file, line, column and cell.
 [[nodiscard]] ScheduleFile read_schedule(const std::string& path,
                                          const ReadOptions& options,

@@ -7,8 +7,7 @@
 
 namespace stagecraft::tools {
 
-/// Returns at most five, the longest first; of equal length by row, then by time. Views the
-/// timeline.
+/// Returns at most five, longest first; equal ones by row, then by time. Views the timeline.
 [[nodiscard]] std::vector<Bubble> largest_bubbles(const Timeline& timeline);
 
 }  // namespace stagecraft::tools

@@ -44,7 +44,7 @@ std::string as_json() {
   return list.dump(2) + '\n';
 }
 
-/// "what it needs: how to give it", one line each.
+/// Returns "what it needs: how to give it", one line each.
 std::string details(const BuilderInfo& builder) {
   std::string text;
   const auto line = [&](std::string_view what, std::string_view meaning) {

@@ -9,7 +9,7 @@ namespace stagecraft::tools {
 namespace {
 
 bool is_whole(double value) {
-  constexpr double kExact = 9007199254740992;  // 2^53: beyond, not every whole number is a double
+  constexpr double kExact = 9007199254740992;  // 2^53: above it, not every whole number is a double
   return std::abs(value) < kExact && std::trunc(value) == value;
 }
 

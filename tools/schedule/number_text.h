@@ -1,4 +1,4 @@
-/// Numbers as people and programs want them: 33 where a value is whole, 0.125 where it is not.
+/// Formats numbers for people and programs: 33 for a whole value, 0.125 for another.
 #pragma once
 
 #include <string>
@@ -7,16 +7,16 @@
 
 namespace stagecraft::tools {
 
-/// Returns at most six significant digits, and a whole number whole.
+/// Returns at most six significant digits, and a whole number without a fraction.
 [[nodiscard]] std::string number_text(double value);
 
-/// Returns an integer where the value is whole.
+/// Returns an integer if the value is whole.
 [[nodiscard]] nlohmann::ordered_json number_json(double value);
 
 /// Returns "27.3%".
 [[nodiscard]] std::string percent_text(double fraction);
 
-/// "1 row", "4 rows".
+/// Returns "1 row", "4 rows".
 [[nodiscard]] std::string count_text(std::size_t count, const std::string& noun);
 
 }  // namespace stagecraft::tools

@@ -34,7 +34,7 @@ class Repair {
 
   const StageGraph& graph_;
   Repaired repaired_;
-  std::optional<Schedule> array_;  ///< what was given, once its columns have been left
+  std::optional<Schedule> array_;  ///< the given array, after its columns were dropped
 };
 
 void Repair::take(Schedule schedule, std::string what) {
@@ -70,8 +70,8 @@ bool Repair::exchange_unlocking() {
          make(find_unlocking(repaired_.schedule, graph_, *deadlock));
 }
 
-/// Columns that are too early say nothing: what counts is the order of each row, and lay_out()
-/// gives it columns again. No step of its own.
+/// Columns that are too early mean nothing: the order of each row counts, and lay_out() makes new
+/// columns. This counts as no step.
 bool Repair::leave_columns() {
   const bool late = std::ranges::any_of(
       repaired_.left, [](const Violation& v) { return v.rule >= "V20" && v.rule <= "V23"; });

@@ -1,4 +1,4 @@
-/// repair_steps: a broken schedule made valid, one small change after the other.
+/// repair_steps: makes a broken schedule valid, by one small change after the other.
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@ namespace stagecraft::tools {
 
 struct Repaired {
   Schedule schedule;
-  std::vector<std::string> steps;  ///< what was done: "exchanged 0B0 and 0F1 of row 0 (...)"
+  std::vector<std::string> steps;  ///< the changes: "exchanged 0B0 and 0F1 of row 0 (...)"
   std::vector<Violation> left;     ///< empty: the schedule is valid
 };
 
-/// Mends wrong numbers (find_mistyped), exchanges cells as the rules propose or as lets the rows
-/// run further (find_unlocking), and lays an array out anew where only columns are too early; up to
-/// a hundred steps, until the schedule is valid or none of these is left.
+/// Corrects wrong numbers (find_mistyped), exchanges cells as the rules propose or so that the rows
+/// run further (find_unlocking), and lays out an array again if only columns are too early. Stops
+/// when the schedule is valid, when no change is left, or after a hundred steps.
 [[nodiscard]] Repaired repair_steps(const ScheduleFile& file);
 
 }  // namespace stagecraft::tools

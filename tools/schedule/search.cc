@@ -81,7 +81,7 @@ StagePlacement placement_of(const std::string& word) {
       fmt::format("--placement expects loop, wave or replicas, found '{}'", word.substr(0, 40)));
 }
 
-/// What of the bound is missing, in parts of the makespan.
+/// Returns the distance to the bound, as a share of the makespan.
 double gap_of(const SearchResult& result) {
   return result.optimal ? 0 : (result.makespan - result.bound) / result.makespan;
 }
@@ -124,7 +124,7 @@ std::string as_json(const SearchResult& result, const ScheduleFigures& f, const 
   return answer.dump() + '\n';
 }
 
-/// What is known so far, for who waits.
+/// Returns the state of the search, for a waiting user.
 std::string progress_text(const SearchProgress& progress, double seconds) {
   return fmt::format("searching: best {}, bound {}, {:.0f} s",
                      number_text(progress.makespan),
@@ -132,7 +132,7 @@ std::string progress_text(const SearchProgress& progress, double seconds) {
                      seconds);
 }
 
-/// For as long as the options say; on a terminal with how far it is.
+/// Searches for as long as the options say; on a terminal, shows the progress.
 SearchResult searched(const SearchOptions& options, Console& console) {
   using Clock = std::chrono::steady_clock;
   using Seconds = std::chrono::duration<double>;

@@ -31,7 +31,7 @@ struct Drawing {
   std::optional<Timeline> timeline;  ///< of a valid schedule
 };
 
-/// A valid list is drawn in columns, where its bubbles can be seen.
+/// Draws a valid list in columns, which show its bubbles.
 Drawing drawing_of(ScheduleFile file) {
   Drawing drawing{std::move(file), {}, {}};
   drawing.violations = violations_of(drawing.file);
@@ -42,7 +42,7 @@ Drawing drawing_of(ScheduleFile file) {
   return drawing;
 }
 
-/// What is written instead of the terminal's grid.
+/// The outputs that replace the grid in the terminal.
 struct Outputs {
   std::string svg;
   std::string tikz;
@@ -83,7 +83,7 @@ void add_outputs(CLI::App& app, Outputs& outputs) {
       ->type_name("PIXELS");
 }
 
-/// Errors: UsageArgument for two outputs in one file and for options of pictures that say nothing.
+/// Errors: UsageArgument for two outputs in one file, and for picture options without effect.
 PictureOptions picture_options(const CLI::App& app, const Outputs& outputs) {
   const auto files = outputs.files();
   for (std::size_t i = 0; i < files.size(); ++i) {

@@ -26,7 +26,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// `bytes`: whether the costs know what is held.
+/// `bytes`: the costs know the bytes that are held.
 std::string as_json(const ScheduleFile& file, const Timeline& timeline, bool bytes) {
   Json idle = Json::array();
   Json span_idle = Json::array();

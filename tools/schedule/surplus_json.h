@@ -1,4 +1,4 @@
-/// The tasks of a schedule that do nothing, for programs: one object per stage and kind.
+/// Writes the tasks of a schedule that do nothing, for programs: one object per stage and kind.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -49,7 +49,7 @@ void add_sweep_options(CLI::App& app, SweepOptions& o) {
   app.add_option("--svg", o.svg, "also draw bubble against microbatches")->type_name("FILE");
 }
 
-/// The numbers of an option, ascending, each once.
+/// Returns the numbers of an option, ascending, each once.
 std::vector<int> numbers_of(const std::string& option, const std::string& text) {
   std::vector<int> numbers;
   const char* const end = text.data() + text.size();
@@ -75,11 +75,11 @@ std::vector<int> numbers_of(const std::string& option, const std::string& text) 
 struct Point {
   int devices = 0;
   int microbatches = 0;
-  std::optional<int> chunks;  ///< where the builder leaves them open
+  std::optional<int> chunks;  ///< for a builder that leaves them open
   Candidate candidate;
 };
 
-/// All microbatches of one builder, devices and chunks follow each other.
+/// Returns the points; all microbatches of one builder, devices and chunks are consecutive.
 std::vector<Point> points_of(const SweepOptions& o, Console& console) {
   Costs costs;
   if (!o.costs.empty()) {
@@ -106,7 +106,7 @@ std::vector<Point> points_of(const SweepOptions& o, Console& console) {
   return points;
 }
 
-/// How many jobs each builder did not take, and the first reason.
+/// Returns how many jobs each builder refused, and the first reason.
 std::string reasons_text(const std::vector<Point>& points) {
   std::vector<std::pair<const Candidate*, std::size_t>> refused;
   for (const Point& point : points) {
@@ -128,7 +128,7 @@ std::string reasons_text(const std::vector<Point>& points) {
   return text;
 }
 
-/// The columns behind the name: the point's own around the stages.
+/// Returns the columns after the name: the point's own on both sides of the stages.
 std::vector<std::string> around_stages(std::string devices,
                                        std::string microbatches,
                                        std::vector<std::string> figures) {

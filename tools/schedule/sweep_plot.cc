@@ -14,7 +14,7 @@
 namespace stagecraft::tools {
 namespace {
 
-// Pixels.
+// In pixels.
 constexpr double kLeft = 56;
 constexpr double kTop = 36;
 constexpr double kWidth = 520;
@@ -26,12 +26,12 @@ constexpr double kLine = 2;
 constexpr double kMark = 3;  // the radius
 constexpr double kBroader = 3;
 
-/// Told apart in print and by most who see colours otherwise (Okabe and Ito, 2008).
+/// People can tell them apart in print, and most color-blind people can (Okabe and Ito, 2008).
 constexpr std::array<std::string_view, 7> kColours{
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#14181d"};
 constexpr std::array<std::string_view, 4> kDashes{"none", "7 3", "2 3", "9 3 2 3"};
 
-/// Where values lie in the picture.
+/// Converts values to places in the picture.
 class Axes {
  public:
   explicit Axes(const std::vector<PlotLine>& lines) {
@@ -88,7 +88,7 @@ class Axes {
   double top_ = 0.1;
 };
 
-/// `above`: how many curves are drawn upon this one, which is broader by that much to be seen.
+/// `above`: number of curves drawn over this one, which is made broader by that many steps.
 std::string drawn(const PlotLine& line,
                   std::size_t number,
                   std::ptrdiff_t above,

@@ -1,4 +1,5 @@
-/// The plot of a sweep: bubble against microbatches, one line per schedule, devices and chunks.
+/// Draws the plot of a sweep: bubble against microbatches, one line per schedule, devices and
+/// chunks.
 #pragma once
 
 #include <string>
@@ -12,8 +13,8 @@ struct PlotLine {
   std::vector<std::pair<int, double>> points;  ///< microbatches, bubble as a fraction
 };
 
-/// Returns an SVG picture that needs nothing beside itself. Microbatches are drawn by their
-/// logarithm. Of curves that coincide each is seen beside the next. Requires: at least one point.
+/// Returns a self-contained SVG picture with a logarithmic axis of microbatches. Draws curves that
+/// coincide beside each other. Requires: at least one point.
 [[nodiscard]] std::string plot_svg(const std::vector<PlotLine>& lines);
 
 }  // namespace stagecraft::tools

@@ -1,4 +1,5 @@
-/// A table for people: the first column left, the others right, as wide as their widest cell.
+/// Writes a table for people: the first column left-aligned, the others right-aligned, each as wide
+/// as its widest cell.
 #pragma once
 
 #include <string>

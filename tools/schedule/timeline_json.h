@@ -1,4 +1,4 @@
-/// Why the rows of a simulated step stand idle, and what decides the end, for programs.
+/// Writes, for programs, why the rows of a simulated step are idle, and what decides its end.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,10 +10,10 @@ namespace stagecraft::tools {
 /// Returns idle time by cause, one object per row.
 [[nodiscard]] nlohmann::ordered_json causes_json(const Timeline& timeline);
 
-/// Returns the largest bubbles, those that people are shown.
+/// Returns the largest bubbles, the same that people get.
 [[nodiscard]] nlohmann::ordered_json bubbles_json(const Timeline& timeline);
 
-/// Returns the tasks, the first to run first: ["0F0", "1F0"].
+/// Returns the tasks in running order: ["0F0", "1F0"].
 [[nodiscard]] nlohmann::ordered_json path_json(const Timeline& timeline);
 
 }  // namespace stagecraft::tools

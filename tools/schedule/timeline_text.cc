@@ -18,7 +18,7 @@ constexpr std::size_t kRowsShown = 32;
 
 using Cells = std::vector<std::string>;
 
-/// One line of the table, in the two parts that a narrow screen separates.
+/// One line of the table, in two parts, which a narrow screen separates.
 struct Line {
   std::string label;
   Cells figures;
@@ -35,7 +35,7 @@ Line head_line(bool bytes) {
   return line;
 }
 
-/// `peaks`: what is left of the peaks, which do not add up.
+/// `peaks`: the cells of the peaks, which do not add up.
 Line figures_line(const std::string& label,
                   const RowTimeline& row,
                   double fraction,
@@ -73,7 +73,7 @@ Line total_line(const Timeline& timeline, bool bytes) {
   return figures_line("all", all, timeline.bubble_fraction(), Cells(bytes ? 2 : 1));
 }
 
-/// `part`: the cells of a line behind its label. The first line is the head.
+/// `part`: returns the cells of a line after its label. The first line is the head.
 template <class Part>
 std::string part_text(const std::vector<Line>& lines, Part&& part) {
   std::vector<Cells> rows;
@@ -85,7 +85,7 @@ std::string part_text(const std::vector<Line>& lines, Part&& part) {
   return table_text(rows.front(), {rows.begin() + 1, rows.end()});
 }
 
-/// On narrow screens the causes of idle time make a table of their own.
+/// On narrow screens, puts the causes of idle time into a table of their own.
 std::string tables_text(const std::vector<Line>& lines, int width) {
   std::string whole = part_text(lines, [](const Line& line) {
     Cells cells = line.figures;
@@ -113,7 +113,7 @@ std::string rows_text(const Timeline& timeline, const TimelineTextOptions& optio
                                                      timeline.rows.size() - shown);
 }
 
-/// "0F0 -> 1F0 -> ... -> 0B7": whole when it fits three lines, else both ends.
+/// Returns "0F0 -> 1F0 -> ... -> 0B7": whole if it fits into three lines, else both ends.
 std::string path_text(const std::vector<Task>& path, int width) {
   constexpr std::string_view kArrow = " -> ";
   const std::size_t room = 3 * static_cast<std::size_t>(std::max(width, 20)) - 20;

@@ -1,4 +1,4 @@
-/// A simulated step as people read it: the rows, why they stand idle, and what decides the end.
+/// Writes a simulated step for people: the rows, why they are idle, and what decides the end.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@ namespace stagecraft::tools {
 
 struct TimelineTextOptions {
   int width = 100;     ///< of the screen
-  bool bytes = false;  ///< whether the costs know what is held
+  bool bytes = false;  ///< the costs know the bytes that are held
 };
 
-/// Long schedules are cut to what fits a screen, and say so.
+/// Cuts long schedules to a screen, with a note.
 [[nodiscard]] std::string timeline_text(const Timeline& timeline,
                                         const TimelineTextOptions& options);
 

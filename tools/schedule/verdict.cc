@@ -19,8 +19,8 @@ namespace {
 constexpr std::size_t kCyclesShown = 3;
 constexpr std::size_t kStepsShown = 40;
 
-/// One line per task: the first waits for the last, and each other for the one before it, for its
-/// result or for its turn in the row.
+/// Returns one line per task. The first task waits for the last, and each other one for the task
+/// before it, for its result or for its turn in the row.
 std::string cycle_text(const Schedule& schedule, const Violation& v) {
   std::string text = fmt::format(
       "\n{}: {} that wait for each other\n", v.rule, count_text(v.cycle.size(), "task"));
@@ -96,7 +96,7 @@ std::string report_text(const ScheduleFile& file,
              {.width = console.width, .colour = console.colour, .graph = &file.graph});
   std::size_t cycles = 0;
   for (const Violation& v : violations) {
-    // The message of V35 lists transfers, which say more than the tasks that made their values.
+    // The message of V35 lists transfers, which say more than the tasks that made the values.
     if (v.rule == "V29" && cycles++ < kCyclesShown) {
       text += cycle_text(file.schedule, v);
     }

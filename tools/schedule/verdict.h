@@ -1,4 +1,4 @@
-/// What the rules say about a schedule file, and how people read it.
+/// Judges a schedule file by the rules, and reports the result to people.
 #pragma once
 
 #include <optional>
@@ -12,25 +12,26 @@
 
 namespace stagecraft::tools {
 
-/// Returns all violations, those of the communication that the file lists included; a number that
-/// was mistyped is one. `memory`: what a row may hold.
+/// Returns all violations, also those of the communication that the file lists; a mistyped number
+/// is one. `memory`: how much a row may hold.
 [[nodiscard]] std::vector<Violation> violations_of(const ScheduleFile& file,
                                                    std::optional<MemoryModel> memory = {});
 
-/// Errors: ScheduleInvalid when the file breaks a rule, with the first violation and how many.
+/// Errors: ScheduleInvalid if the file breaks a rule, with the first violation and the number of
+///         all.
 void require_valid(const ScheduleFile& file);
 
-/// Returns "4 devices, 4 stages, 8 microbatches", replicas and listed communication where there are
-/// any.
+/// Returns "4 devices, 4 stages, 8 microbatches", and replicas and listed communication if there
+/// are any.
 [[nodiscard]] std::string size_text(const ScheduleFile& file);
 
-/// Returns the grid with what is wrong marked on it, the violations below it, then cycles cell by
-/// cell and what repairs.
+/// Returns the grid with the faults marked, the violations below it, then cycles cell by cell and
+/// the repairs.
 [[nodiscard]] std::string report_text(const ScheduleFile& file,
                                       const std::vector<Violation>& violations,
                                       const Console& console);
 
-/// The first exchange that the violations propose.
+/// Returns the first exchange that the violations propose.
 [[nodiscard]] std::optional<Exchange> proposed_exchange(const std::vector<Violation>& violations);
 
 }  // namespace stagecraft::tools

@@ -31,7 +31,7 @@ struct CompareOptions {
   bool json = false;
 };
 
-/// What a trace holds, once every step has been found to be of the plan.
+/// The contents of a trace, after every step was found to belong to the plan.
 struct TracedRun {
   TraceHeader header;
   Measurements measured;
@@ -50,7 +50,7 @@ std::ifstream open_trace(const std::string& path) {
   return file;
 }
 
-/// Says where the step is first another schedule's; nothing when it was measured as this one's.
+/// Returns the first point where the step belongs to another schedule; nothing if it was measured.
 std::optional<std::string> measure(const TraceStep& traced,
                                    const Schedule& schedule,
                                    const Layout& layout,

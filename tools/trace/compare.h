@@ -1,4 +1,4 @@
-/// `stagecraft trace compare PLAN TRACE`: a schedule file against what a traced run made of it.
+/// `stagecraft trace compare PLAN TRACE`: compares a schedule file with the steps of a traced run.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace stagecraft::tools {
 
-/// Good however far the two are apart.
-/// Errors: UsageFile for a file that cannot be read, a trace that was cut off or is of another
-/// schedule; ScheduleParse; ScheduleInvalid for a plan that breaks a rule.
+/// Returns Good for any difference.
+/// Errors: UsageFile for a file that cannot be read, and for a trace that was cut off or belongs to
+///         another schedule; ScheduleParse; ScheduleInvalid for a plan that breaks a rule.
 [[nodiscard]] ExitCode compare_trace(const std::vector<std::string>& words, Console& console);
 
 }  // namespace stagecraft::tools

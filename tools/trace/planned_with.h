@@ -1,5 +1,5 @@
-/// PlannedWith: the costs from before a run that say how long it was to take. The run's report and
-/// its trace carry them.
+/// PlannedWith: costs from before a run, which predict its time. The run's report and its trace
+/// carry them.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace stagecraft::tools {
 
 struct PlannedWith {
-  std::string file;  ///< whose they are
+  std::string file;  ///< the file of the costs
   Costs costs;       ///< of stages and links
 };
 

@@ -16,7 +16,7 @@ std::string deviation(double measured, double planned) {
   return planned > 0 ? fmt::format("{:+.1f} %", (measured / planned - 1) * 100) : "";
 }
 
-/// The end of a file's name, which says most, where there is no room for all of it.
+/// Returns the end of a file's name if there is no room for all of it: the end says most.
 std::string ending(const std::string& file) {
   constexpr std::size_t kRoom = 80 - std::string_view("planned with ...").size();
   return file.size() <= kRoom + 3 ? file : "..." + file.substr(file.size() - kRoom);
@@ -41,7 +41,7 @@ std::size_t row_of(const Layout& layout, int rank) {
   return static_cast<std::size_t>(layout.row_of(Rank(rank)));
 }
 
-/// The first of the ranks that a cell's row stands for: where it was measured.
+/// Returns the first of the ranks of a cell's row: the measured one.
 int rank_of(const Layout& layout, const CellComparison& cell) {
   return layout.ranks_of(cell.row).front().value;
 }
@@ -62,8 +62,8 @@ double bubble_percent(const Bill& bill) {
   return all > 0 ? 100 * bill.idle() / all : 0;
 }
 
-/// Every rank is through with a step when the slowest is: of the parts outside the makespan each
-/// is told as the mean over the ranks, so that they add up.
+/// Every rank finishes a step when the slowest does. So each part outside the makespan is reported
+/// as the mean over the ranks, and the parts add up.
 Surroundings mean_surroundings(const Measurements& measured, const Layout& layout) {
   Surroundings mean;
   for (int rank = 0; rank < layout.ranks(); ++rank) {

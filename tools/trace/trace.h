@@ -1,4 +1,4 @@
-/// `stagecraft trace`: what a run's trace file says. `trace compare PLAN TRACE` holds it against a
+/// `stagecraft trace`: reads a run's trace file. `trace compare PLAN TRACE` compares it with a
 /// schedule.
 #pragma once
 

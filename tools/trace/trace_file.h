@@ -5,11 +5,12 @@
 ///                                           counters         bytes held, activations in flight
 ///
 /// Written by `stagecraft train --trace`, read by `stagecraft trace compare`.
-/// It is written in place, so links are followed; a pipe or a device gets it as a stream.
-/// TF-1: steps are written as they end and none is kept: a run may be of any length.
-/// TF-2: behind every step the file is complete JSON, however the run ends and also when the disk
-///       is full, for which the steps from there on are missing (a pipe: at its end).
-/// TF-3: what was written is read back to the nanosecond.
+/// It is written in place, and links are followed; a pipe or a device gets it as a stream.
+/// TF-1: each step is written when it ends, and none is kept: a run may have any length.
+/// TF-2: after every step the file is complete JSON, however the run ends. When the disk is
+///       full, the file stays complete and lacks the steps from then on. (A pipe is complete at its
+///       end.)
+/// TF-3: reading returns the written times to the nanosecond.
 #pragma once
 
 #include <sys/types.h>
@@ -29,18 +30,17 @@
 
 namespace stagecraft::tools {
 
-/// What a reader needs to know of the run beside its steps.
+/// Facts of the run that a reader needs beside its steps.
 struct TraceHeader {
   std::vector<std::string> ranks;  ///< the stages of each, "0" or "0,3"
   int threads_per_worker = 1;
-  int processors = 1;                       ///< of the host
+  int processors = 1;                       ///< number on the host
   std::optional<PlannedWith> planned_with;  ///< none: it was not predicted
 };
 
 class TraceWriter {
  public:
-  /// Tries whether a trace could be written there later, and leaves everything as it was: a pipe is
-  /// not opened.
+  /// Tests whether a trace can be written there later, and changes nothing: does not open a pipe.
   /// Errors: UsageFile.
   static void check_place(const std::string& path);
 
@@ -50,9 +50,9 @@ class TraceWriter {
   TraceWriter(const TraceWriter&) = delete;
   TraceWriter& operator=(const TraceWriter&) = delete;
 
-  /// A disk that is full does not end the run: close() tells.
+  /// Writes a step. A full disk does not end the run: close() reports it.
   void write(const TraceStep& step);
-  /// Errors: UsageFile, with the reason of the system, when not everything could be written.
+  /// Errors: UsageFile, with the system's reason, if something could not be written.
   void close();
 
  private:
@@ -67,19 +67,18 @@ class TraceWriter {
   const std::string path_;
   const bool is_stream_;
   int file_;          ///< -1: closed
-  int error_ = 0;     ///< errno of what failed first; nothing is written from there on
-  std::string text_;  ///< not written yet: of one step; a stream gets the header with its first
-  off_t end_ = 0;     ///< of the last event: the file's own end is written behind it again and
-                      ///< again; a stream has one end
+  int error_ = 0;     ///< errno of the first failure; nothing is written after it
+  std::string text_;  ///< not written yet: of one step; on a stream, the first step with the header
+  /// End of the last event. Each step rewrites the file's own end after it; a stream has one end.
+  off_t end_ = 0;
   std::map<std::pair<EdgeId, Microbatch>, std::int64_t> flows_;  ///< of the step being written
   std::int64_t last_flow_ = 0;
   std::int64_t begin_ns_ = -1;                  ///< of the first step; the trace starts at 0
-  std::vector<std::int64_t> held_, in_flight_;  ///< last told, by rank
+  std::vector<std::int64_t> held_, in_flight_;  ///< last written values, by rank
 };
 
-/// Calls `step` for every step of a trace, in order, and returns what stands before them.
-/// Errors: UsageFile, naming `name` and what is wrong: cut off, no JSON, no trace of ours, a bad
-/// event.
+/// Calls `step` for every step of a trace, in order, and returns the header.
+/// Errors: UsageFile, naming `name` and the fault: cut off, no JSON, no trace of ours, a bad event.
 TraceHeader read_trace(std::istream& in,
                        std::string_view name,
                        const std::function<void(const TraceStep&)>& step);

@@ -5,7 +5,7 @@
 namespace stagecraft::tools {
 namespace {
 
-/// A task as its schedule calls it: replicas count their microbatches from 0 (LA-1).
+/// Returns a task with the number in its schedule: replicas count their microbatches from 0 (LA-1).
 Task own_number(Task task, const Plan& plan, const Layout& layout) {
   if (task.kind != CellKind::Idle && task.kind != CellKind::Update) {
     task.microbatch.value -= layout.replica(task.stage) * (plan.microbatches / layout.replicas());
@@ -13,7 +13,7 @@ Task own_number(Task task, const Plan& plan, const Layout& layout) {
   return task;
 }
 
-/// Likewise of what is transferred.
+/// Returns likewise the microbatch of a transfer.
 Microbatch own_part(const Instruction& transfer, const Plan& plan, const Layout& layout) {
   return own_number({transfer.task.kind, transfer.task.stage, transfer.transferred()}, plan, layout)
       .microbatch;

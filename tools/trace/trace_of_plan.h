@@ -1,4 +1,4 @@
-/// trace_step: the TraceStep of a plan whose ranks recorded their timelines.
+/// trace_step: makes the TraceStep of a plan whose ranks recorded their timelines.
 #pragma once
 
 #include <cstdint>

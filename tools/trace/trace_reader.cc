@@ -19,11 +19,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-// How many lists are open around things: {"otherData":{},"traceEvents":[{},{}]}.
+// The number of open lists around values: {"otherData":{},"traceEvents":[{},{}]}.
 constexpr std::size_t kMemberDepth = 1;
 constexpr std::size_t kEventDepth = 2;
 
-/// One value, made of what a parser tells of it.
+/// Builds one value from a parser's events.
 class ValueBuilder {
  public:
   [[nodiscard]] bool is_open() const { return !open_.empty(); }
@@ -62,8 +62,8 @@ Op op_of(const std::string& name) {
   return Op::Run;
 }
 
-/// Puts the steps together from events that come one by one; keeps one step at a time, and nothing
-/// of what it does not know.
+/// Builds the steps from events that come one by one. Keeps one step at a time, and ignores what it
+/// does not know.
 class Reader : public nlohmann::json_sax<Json> {
  public:
   Reader(std::string_view name, const std::function<void(const TraceStep&)>& step)
@@ -113,7 +113,7 @@ class Reader : public nlohmann::json_sax<Json> {
     throw Error(Errc::UsageFile, fmt::format("the trace '{}' cannot be read: {}", name_, why));
   }
 
-  /// The parser was in the middle of something when nothing was left, or else met what is no JSON.
+  /// The input ended inside a value, or it is no JSON.
   [[noreturn]] void refuse(std::istream& in) const {
     in.clear();
     if (in.peek() == std::istream::traits_type::eof()) {
@@ -229,7 +229,7 @@ class Reader : public nlohmann::json_sax<Json> {
     if (out.op == Op::Send || out.op == Op::Recv) {
       out.peer = Rank(args.at("peer").get<int>());
       out.edge = EdgeId(args.at("edge").get<int>());
-      out.part = Microbatch(args.value("part", out.task.microbatch.value));  // older ones had none
+      out.part = Microbatch(args.value("part", out.task.microbatch.value));  // not in old traces
       out.time.bytes = args.at("bytes");
     }
     if (out.op == Op::Recv) {
@@ -249,13 +249,13 @@ class Reader : public nlohmann::json_sax<Json> {
   const std::string name_;
   const std::function<void(const TraceStep&)>& on_step_;
   std::string member_;     ///< of the outermost object
-  std::size_t depth_ = 0;  ///< how many lists are open
+  std::size_t depth_ = 0;  ///< number of open lists
   ValueBuilder value_;
   std::size_t broken_at_ = 0;
   bool ours_ = false;
   TraceHeader header_;
   std::int64_t events_ = 0;
-  bool inside_ = false;  ///< some of step_ has been read
+  bool inside_ = false;  ///< a part of step_ has been read
   TraceStep step_;
 };
 

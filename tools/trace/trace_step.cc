@@ -13,7 +13,7 @@ constexpr double kSecond = 1e-9;  // in nanoseconds
 
 using TransferKey = std::pair<EdgeId, Microbatch>;
 
-/// Where a tensor comes from and when the task that made it had ended.
+/// Where a tensor comes from, and when the task that made it ended.
 struct Origin {
   int row = 0;
   double made = 0;
@@ -37,7 +37,7 @@ MeasuredInput measured_input(const TraceEvent& receive, const Origins& origins) 
   return input;
 }
 
-/// A send stands behind the task that made what it sends.
+/// A send follows the task that made its tensor.
 Origins origins_of(const TraceStep& step, const Layout& layout) {
   Origins origins;
   for (std::size_t rank = 0; rank < step.ranks.size(); ++rank) {

@@ -1,10 +1,10 @@
-/// TraceStep: everything the ranks recorded in one step, instruction by instruction, in plain
+/// TraceStep: everything that the ranks recorded in one step, instruction by instruction, in plain
 /// words.
 ///
-/// Made from a plan and the timelines of a step (trace_of_plan.h), or by reading a trace file;
-/// written to one, and turned into the scheduler's MeasuredStep. A value.
+/// Made from a plan and the timelines of a step (trace_of_plan.h), or by reading a trace file.
+/// Written to a trace file, and converted to the scheduler's MeasuredStep. A value.
 /// TS-1: the events of a rank are in the order in which they ran; one thread ran them, so they do
-/// not overlap.
+///       not overlap.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,10 @@ namespace stagecraft::tools {
 
 struct TraceEvent {
   Op op = Op::Run;
-  Task task;        ///< by the schedule's own numbers; a vote, a free and a sum have none
+  Task task;        ///< in the schedule's numbers; a vote, a free and a sum have none
   Rank peer;        ///< Send, Recv
   EdgeId edge;      ///< Send, Recv
-  Microbatch part;  ///< Send, Recv: of the transfer's tag; between microbatches of different sizes
-                    ///< neither end's own
+  Microbatch part;  ///< Send, Recv: of the tag; of neither end if microbatch sizes differ
   InstructionTime time;
 };
 
@@ -32,8 +31,8 @@ struct TraceStep {
   std::vector<std::vector<TraceEvent>> ranks;
 };
 
-/// By the schedule's rows, each as the first of its ranks measured it. A task lasts from the start
-/// of its run until its gradients are added up.
+/// Returns the step by the schedule's rows, each as the first of its ranks measured it. A task
+/// lasts from the start of its run until its gradients are added up.
 /// Requires: the step has the layout's ranks.
 [[nodiscard]] MeasuredStep measured_step(const TraceStep& step, const Layout& layout);
 

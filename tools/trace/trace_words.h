@@ -10,7 +10,7 @@ namespace stagecraft::tools {
 
 inline constexpr std::string_view kTraceVersionKey = "stagecraft_trace";
 inline constexpr int kTraceVersion = 1;
-/// In the header: the file and the costs that the run was predicted with.
+/// Key in the header: the file and the costs with which the run was predicted.
 inline constexpr std::string_view kPlannedWithKey = "planned_with";
 
 /// The threads of each process, by tid.
@@ -20,7 +20,7 @@ inline constexpr std::array<std::string_view, 3> kThreads{"compute", "send", "re
   return op == Op::Send ? 1 : op == Op::Recv ? 2 : 0;
 }
 
-/// The category of an instruction that is no Run; a Run's says what kind of task it is.
+/// The category of an instruction other than Run; for a Run it is the kind of its task.
 struct Category {
   Op op;
   std::string_view name;

@@ -24,12 +24,12 @@ namespace {
 
 constexpr std::string_view kEnd = "\n]}\n";
 
-/// The format counts in microseconds; three decimals keep every nanosecond.
+/// The format uses microseconds; three decimals keep every nanosecond.
 std::string microseconds(std::int64_t ns) {
   return fmt::format("{}{}.{:03}", ns < 0 ? "-" : "", std::abs(ns) / 1000, std::abs(ns) % 1000);
 }
 
-/// As a further member of the header.
+/// Returns another member of the header.
 std::string plan_text(const PlannedWith& plan) {
   const nlohmann::json file(plan.file);
   std::string costs = to_json(plan.costs);
@@ -90,7 +90,7 @@ std::string arguments_of(const TraceEvent& event, std::int64_t step) {
               fmt::format("the trace '{}' cannot be written: {}; name another place", path, why));
 }
 
-/// A descriptor may be of a file that others write to as well, so a stream is written at its end.
+/// Appends to a stream: the file of a descriptor may have other writers as well.
 int open_trace(const std::string& path, bool is_stream) {
   const int file =
       open(path.c_str(), O_WRONLY | O_CLOEXEC | (is_stream ? O_APPEND : O_CREAT | O_TRUNC), 0666);
@@ -105,7 +105,7 @@ int open_trace(const std::string& path, bool is_stream) {
 void TraceWriter::check_place(const std::string& path) {
   const OutputPlace place = output_place(path);
   if (place.kind == OutputPlace::Kind::Absent) {
-    const WholeFile tried(path);  // a file can be made there
+    const WholeFile tried(path);  // fails if no file can be made there
   } else if (place.kind == OutputPlace::Kind::File) {
     const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
     if (file < 0) {
@@ -161,7 +161,7 @@ void TraceWriter::write_header(const TraceHeader& header) {
   }
 }
 
-/// Puts text_ behind the last event, or nothing of it.
+/// Writes text_ after the last event, all of it or nothing.
 void TraceWriter::append() {
   if (error_ == 0 && is_stream_) {
     error_ = write_all(file_, text_);
@@ -177,7 +177,7 @@ void TraceWriter::append() {
   text_.clear();
 }
 
-/// What the file's own end took before is free again, so also a full disk takes it.
+/// Writes the file's end again. Its old space is free again, so this works on a full disk too.
 void TraceWriter::restore_end(off_t end) {
   end_ = end;
   if (ftruncate(file_, end) == 0 && end > 0 && lseek(file_, end, SEEK_SET) == end) {
@@ -229,8 +229,8 @@ void TraceWriter::write_event(int rank, const TraceEvent& event, std::int64_t st
   write_counters(rank, event);
 }
 
-/// Bound to the slice that is open at its time, so inside the receive even where the tensor came
-/// before or at its very end.
+/// Writes the flow event. The format binds it to the slice that is open at its time, so the time
+/// lies inside the receive, even if the tensor came before it or at its very end.
 void TraceWriter::write_flow(int rank, const TraceEvent& event) {
   const bool send = event.op == Op::Send;
   const std::int64_t inside =

@@ -38,7 +38,7 @@ std::vector<RankFacts> facts_of(const Plan& plan, const CompiledProgram& program
   return all;
 }
 
-/// The program's, which knows what every stage has to train, laid out for the schedule.
+/// Returns the program's graph, which knows what every stage trains, laid out for the schedule.
 const StageGraph& graph_of(const TrainJob& job) {
   return job.laid_out.stage_graph();
 }
@@ -52,7 +52,7 @@ std::vector<int> numbers_of(const std::vector<Id>& ids) {
   return numbers;
 }
 
-/// What --costs says of the run. Requires: it was given.
+/// Returns the timeline that --costs predicts. Requires: it was given.
 Timeline prediction(const TrainJob& job) {
   return simulate(job.choice.schedule, graph_of(job), job.costs->costs);
 }
@@ -70,7 +70,7 @@ std::string prediction_text(const TrainJob& job) {
 
 std::string as_json(const TrainJob& job, const std::vector<RankFacts>& ranks) {
   const CompiledProgram& program =
-      job.program.compiled();  // every stage once, whatever the replicas
+      job.program.compiled();  // every stage once, for any number of replicas
   nlohmann::ordered_json object{{"event", "dry_run"},
                                 {"microbatches", job.choice.microbatches},
                                 {"instructions", job.plan.instruction_count()},
@@ -107,7 +107,7 @@ std::string as_json(const TrainJob& job, const std::vector<RankFacts>& ranks) {
   return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-/// What a rank that has the stage is sent once, beside its weights.
+/// Returns what a rank with the stage gets once, beside its weights.
 std::string programs_text(const CompiledProgram& program) {
   std::string text = fmt::format(
       "{:>5}  {:>9}  {:>10}  {:>10}  {}\n", "stage", "operators", "program", "constants", "name");

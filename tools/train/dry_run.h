@@ -1,4 +1,4 @@
-/// `--dry-run`: what a run would do and hold, without doing it.
+/// `--dry-run`: reports what a run would do and hold, without running it.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace stagecraft::tools {
 
-/// Returns stages, the schedule's grid, the size of the plan, the bytes of every rank and of all
-/// together: for people, or as one JSON object.
+/// Returns stages, the schedule's grid, the size of the plan, and the bytes of every rank and of
+/// all together: for people, or as one JSON object.
 [[nodiscard]] std::string dry_run(const TrainJob& job);
 
 }  // namespace stagecraft::tools

@@ -17,7 +17,7 @@
 namespace stagecraft::tools {
 namespace {
 
-// Measured; what a captured operator takes beside its tensors.
+// Measured: memory of a captured operator beside its tensors.
 constexpr double kBytesToDescribeAnOperator = 16.0 * 1024;
 
 ModelFile read_model(const std::string& path, double most) {
@@ -35,7 +35,7 @@ ModelFile read_model(const std::string& path, double most) {
   return load_model(path);
 }
 
-/// Nothing need be measured of a model that stays whole.
+/// A model that stays whole needs no measurement.
 Cut usual_cut(int stages) {
   return stages == 1 ? Cut(At{}) : Cut(Balanced{.stages = stages});
 }

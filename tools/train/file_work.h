@@ -1,4 +1,4 @@
-/// FileWork: a model from a file and the microbatches of a folder.
+/// FileWork: trains a model from a file on the microbatches of a folder.
 #pragma once
 
 #include <utility>
@@ -11,9 +11,9 @@ namespace stagecraft::tools {
 
 class FileWork : public Work {
  public:
-  /// Looks through the folder, reads the model, and has each fit the other.
-  /// Errors: those of MicrobatchFiles, load_model, describe_inputs and read_cut; CompileCapture,
-  ///         with all that the model has and is not supported.
+  /// Reads the folder and the model, and checks that they fit.
+  /// Errors: those of MicrobatchFiles, load_model, describe_inputs and read_cut; CompileCapture
+  ///         with all parts of the model that are not supported.
   FileWork(const TrainOptions& options, double most);
 
   [[nodiscard]] TrainOptions settled(const TrainOptions& options) const override;
@@ -28,8 +28,8 @@ class FileWork : public Work {
   /// A parameter or buffer of the file, in its order.
   struct Name {
     std::string name;
-    std::string first;     ///< the first name of the same tensor, by which the program knows it
-    at::Tensor untouched;  ///< of a buffer, for where the program does not have it
+    std::string first;     ///< the first name of the same tensor, which the program uses
+    at::Tensor untouched;  ///< of a buffer, in case the program does not have it
   };
 
   const TrainOptions options_;

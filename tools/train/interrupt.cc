@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
 
-/// Whether something is to be saved, then by phase. Static: a handler on another thread may still
-/// read them when the Interrupt is gone.
+/// Messages by whether something will be saved, then by phase. Static: a handler on another thread
+/// may read them after the Interrupt has gone.
 constexpr std::array<std::array<std::string_view, 3>, 2> kWords{
     {{"\nstagecraft: finishing this step; again after 1 s to stop at once\n",
       "\nstagecraft: saving; again after 1 s to stop without saving\n",
@@ -28,7 +28,7 @@ constexpr std::array<std::array<std::string_view, 3>, 2> kWords{
 
 constexpr std::int64_t kNever = -1;
 
-// What a signal handler can reach: it runs on any thread, at any time.
+// The state of the signal handler, which runs on any thread, at any time.
 // NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables)
 std::atomic<int> received_signal{0};
 std::atomic<std::int64_t> first_at{kNever};  ///< nanoseconds of the clock
@@ -44,18 +44,18 @@ void say_what_comes() {
   }
 }
 
-/// Calls nothing that POSIX does not allow a handler.
+/// Calls nothing that POSIX forbids in a handler.
 extern "C" void note_signal(int signal) {
   const int error = errno;
   const std::int64_t at = now.load()().count();
   std::int64_t first = kNever;
-  // Two threads may be in here at once: the time decides which of them is the first.
+  // Two threads may be here at once: the compare-exchange decides which one is first.
   if (first_at.compare_exchange_strong(first, at)) {
     received_signal.store(signal);
     say_what_comes();
   } else if (signal != SIGHUP && at - first > Interrupt::kRepeats.count()) {  // keeps I-3
     std::signal(signal, SIG_DFL);
-    std::raise(signal);  // comes when this handler returns
+    std::raise(signal);  // delivered when this handler returns
   }
   errno = error;
 }
@@ -74,7 +74,7 @@ Interrupt::Interrupt(bool saves, bool in_line, Clock clock) : saves_(saves) {
   enter(Phase::Steps);
   struct sigaction action {};
   action.sa_handler = note_signal;
-  // Restart: the workers' waits are not to fail because the user pressed a key.
+  // Restart: the workers' waits must not fail because the user pressed a key.
   action.sa_flags = SA_RESTART;
   for (const int signal : kSignals) {
     sigaddset(&action.sa_mask, signal);

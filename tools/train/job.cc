@@ -28,9 +28,9 @@
 namespace stagecraft::tools {
 namespace {
 
-/// Of a step nothing is certain yet, but that one microbatch goes through it; or through one stage
-/// after the other, where these are recomputed. Judged before the model is compiled, as that may
-/// take more memory than there is.
+/// Checks a lower bound. Only one fact about a step is certain yet: one microbatch passes through
+/// it, or through one stage after the other, if stages are recomputed. Called before the model is
+/// compiled, as that may take more memory than there is.
 void check_least(const TrainOptions& options,
                  const ScheduleChoice& choice,
                  const WorkBytes& bytes,
@@ -44,12 +44,12 @@ void check_least(const TrainOptions& options,
   check_fits(least, options.dry_run ? least.to_compile() : least.to_run(), limits);
 }
 
-/// Whether the optimizer keeps state for it.
+/// Returns whether the optimizer keeps state for the parameter.
 bool is_optimized(const std::vector<ParameterGroup>& groups, const StageParameter& parameter) {
   return parameter.trained && !rule_of(groups, DecayOn::All, Optimizer(), parameter.name, 0).frozen;
 }
 
-/// What is known once the model was compiled.
+/// Adds what is known once the model was compiled.
 void complete(WorkBytes& bytes, const TrainOptions& options, const Program& program) {
   double kept = 0.0;
   double optimized = 0.0;
@@ -69,7 +69,7 @@ void complete(WorkBytes& bytes, const TrainOptions& options, const Program& prog
   bytes.microbatch = bytes.microbatch == 0.0 ? kept : bytes.microbatch;
 }
 
-/// A run of hours must not end with a folder that cannot take its weights.
+/// A run of hours must not fail at its end because a folder cannot take its weights.
 void check_weights(const TrainOptions& options, const Work& work, const Program& program) {
   if (!options.save_weights) {
     return;
@@ -88,7 +88,7 @@ void check_weights(const TrainOptions& options, const Work& work, const Program&
   }
 }
 
-/// A cut says how many stages there are.
+/// Takes the number of stages from the cut.
 TrainOptions with_stages_of(const std::optional<Cut>& cut, TrainOptions options) {
   const std::optional<int> stages = cut ? stages_of(*cut) : std::nullopt;
   if (stages && options.stages && *options.stages != *stages) {
@@ -101,7 +101,7 @@ TrainOptions with_stages_of(const std::optional<Cut>& cut, TrainOptions options)
   return options;
 }
 
-/// What was planned for microbatches of a size trains in those.
+/// Takes the size of microbatches from the cut: a plan for one size trains with that size.
 TrainOptions with_size_of_cut(TrainOptions options) {
   if (!options.model_file && !options.size_given) {
     options.microbatch_size =
@@ -110,7 +110,7 @@ TrainOptions with_size_of_cut(TrainOptions options) {
   return options;
 }
 
-/// An evaluation has microbatches of one size.
+/// Evaluations have microbatches of one size.
 void check_sizes(const TrainOptions& options, const ScheduleChoice& choice) {
   if (options.eval_every && !choice.schedule.stage_graph().microbatch_sizes().empty()) {
     throw Error(Errc::UsageArgument,
@@ -136,7 +136,7 @@ void check_patterns(const TrainOptions& options, const Program& program) {
   }
 }
 
-/// What was cut, and of a run that is not made what it would cost.
+/// Writes the cut and, for a dry run, its costs.
 void write_files(const TrainJob& job, Console& console) {
   const TrainOptions& o = job.options;
   if (o.cut_out) {
@@ -147,8 +147,8 @@ void write_files(const TrainJob& job, Console& console) {
   }
 }
 
-/// Returns what the schedule is predicted with, once it was made for that if its builder looks at
-/// costs. `given`: --costs.
+/// Returns the costs that predict the schedule. Rearranges the schedule for them first, if its
+/// builder uses costs. `given`: --costs.
 std::optional<PlannedWith> arrange(ScheduleChoice& choice,
                                    const std::optional<PlannedWith>& given,
                                    const TrainOptions& options,
@@ -185,7 +185,7 @@ TrainJob make_job(const TrainOptions& asked, Console& console) {
     planned = plan_run(options, *work, console);
     options.microbatches = planned->best().microbatches;
     options.microbatch_size = planned->best().candidate.microbatch_size;
-    work.reset();  // before the next takes as much
+    work.reset();  // free its memory before the next takes as much
     work = open_work(options, memory_left());
   }
   StatusLine line(console, options.json);
@@ -240,7 +240,7 @@ TrainJob make_job(const TrainOptions& asked, Console& console) {
 
 Optimizer make_optimizer(const TrainOptions& options) {
   Optimizer optimizer = optimizer_named(options.optimizer).value();
-  if (auto* adamw = std::get_if<AdamW>(&optimizer)) {  // as language models are trained
+  if (auto* adamw = std::get_if<AdamW>(&optimizer)) {  // usual values for language models
     adamw->beta2 = 0.95;
     adamw->weight_decay = 0.1;
   }

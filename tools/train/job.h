@@ -1,4 +1,4 @@
-/// TrainJob: everything a run needs, made and judged before the first worker starts.
+/// TrainJob: all that a run needs, made and judged before the first worker starts.
 #pragma once
 
 #include <memory>
@@ -26,28 +26,28 @@ struct TrainJob {
   std::unique_ptr<Work> work;
   ScheduleChoice choice;
   Program program;
-  Program laid_out;  ///< the program once per replica, which the plan is of
+  Program laid_out;  ///< one copy per replica; the plan's program
   Plan plan;         ///< of a training step
   MemoryBill memory;
-  std::vector<MemoryLimit> limits;    ///< as they were before the model was built
+  std::vector<MemoryLimit> limits;    ///< from before the model was built
   std::optional<PlannedRun> planned;  ///< with --plan
-  std::optional<PlannedWith> costs;   ///< of --costs, for the schedule
-  std::optional<Costs> costs_out;     ///< with --costs-out: what is known before the run
+  std::optional<PlannedWith> costs;   ///< of --costs, for this schedule
+  std::optional<Costs> costs_out;     ///< with --costs-out: the costs known before the run
 };
 
-/// Tries the places to be written to, reads the text or the model, settles the schedule, judges the
-/// memory and compiles the model: whatever fails fast, first. Then writes --cut-out, and for a dry
-/// run --costs-out.
-/// Errors: those of each; UsageFile for a file that could not be written later, and for two options
-///         that name one file of which one would be lost; DeviceOutOfMemory, with the bill, where
-///         memory does not suffice, unless forced; ScheduleInvalid for a schedule that the model's
-///         stages cannot follow; UsageFile for a --costs that says nothing of this run.
+/// Tests the output paths, reads the text or the model, settles the schedule, judges the memory and
+/// compiles the model. Steps that can fail fast come first. Then writes --cut-out and, for a dry
+/// run, --costs-out.
+/// Errors: those of each step; UsageFile for a file that could not be written later, and for two
+///         options that name one file if one output would be lost; DeviceOutOfMemory, with the
+///         bill, if memory does not suffice, unless forced; ScheduleInvalid for a schedule that the
+///         model's stages cannot follow; UsageFile for a --costs that has nothing about this run.
 [[nodiscard]] TrainJob make_job(const TrainOptions& options, Console& console);
 
-/// The optimizer with the defaults of this command (docs/train-command.md) and what was given.
+/// Returns the optimizer with the defaults of this command (docs/train-command.md) and the given settings.
 /// Errors: UsageArgument for settings that contradict each other.
 [[nodiscard]] Optimizer make_optimizer(const TrainOptions& options);
-/// What --freeze and --no-decay make.
+/// Returns the groups of --freeze and --no-decay.
 [[nodiscard]] std::vector<ParameterGroup> make_groups(const TrainOptions& options);
 [[nodiscard]] DecayOn make_decay_on(const TrainOptions& options);
 [[nodiscard]] LearningRate make_learning_rate(const TrainOptions& options);

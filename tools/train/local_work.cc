@@ -23,7 +23,7 @@ namespace {
 
 constexpr const char* kSource = "stagecraft train";
 
-// What a source is made with: an object of a folder of microbatches, or of words of the command.
+// Keys of a source's argument: a folder of microbatches, or arguments of the command.
 constexpr const char* kFolder = "data";
 constexpr const char* kWords = "words";
 constexpr const char* kFirst = "first batch";
@@ -38,7 +38,7 @@ class FolderSource final : public StepSource {
     LabeledBatch microbatch;
     for (const at::Tensor& tensor : files_.microbatch(part.batch, part.microbatch)) {
       if (tensor.dim() == 0) {
-        return std::nullopt;  // as one of a batch it has a dimension
+        return std::nullopt;  // in a batch it would get a dimension
       }
       microbatch.inputs.emplace_back(tensor);
     }
@@ -64,7 +64,7 @@ class ModelSource final : public StepSource {
  private:
   const TrainOptions options_;
   const std::unique_ptr<Work> work_;
-  const ScheduleChoice choice_;  ///< a batch follows from its microbatches alone
+  const ScheduleChoice choice_;  ///< a batch depends only on its microbatches
 };
 
 std::string hash_of(const Batch& inputs, const Batch& labels) {
@@ -99,7 +99,7 @@ std::string absolute(const std::string& path) {
   return std::filesystem::absolute(path).string();
 }
 
-/// The options that a batch follows from.
+/// Returns the options on which a batch depends.
 std::vector<std::string> words_of(const TrainOptions& o, int microbatches) {
   const ModelEntry& model = find_model(o.model);
   std::vector<std::string> words{"--model",

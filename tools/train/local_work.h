@@ -1,5 +1,5 @@
-/// What the ranks of a run read themselves with --read-on-workers: the batches of its work, made
-/// anew where a rank runs, from the files of that host.
+/// The batches that ranks read themselves with --read-on-workers: they are made where a rank runs,
+/// from the files of that host.
 #pragma once
 
 #include "stagecraft/actors/executor/local_batch.h"
@@ -7,12 +7,12 @@
 
 namespace stagecraft::tools {
 
-/// Has this program know how: the one that drives, and the workers'. Called once.
+/// Registers the source in this program, the driver's and the workers'. Called once.
 void register_local_work();
 
-/// The first batch of the run, as ranks read it. They hold it against what is here, so that a host
-/// with other files is found before it trains on them.
-/// Errors: UsageArgument for a text that can be read once only, and names that are no UTF-8.
+/// Returns the first batch of the run, as ranks read it. They compare it with their own, so that a
+/// host with other files is found before it trains on them.
+/// Errors: UsageArgument for a text that can be read only once, and for names that are no UTF-8.
 [[nodiscard]] LocalBatch first_local_batch(const TrainJob& job);
 
 }  // namespace stagecraft::tools

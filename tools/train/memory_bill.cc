@@ -16,8 +16,8 @@ namespace {
 
 using Time = MemoryLine::Time;
 
-// Measured: what LibTorch and the actors take when they begin to work, what each worker adds, and
-// what the pools of the ranks have beyond activations, as a share of them.
+// Measured: the memory that LibTorch and the actors take when they start, the memory of each
+// worker, and the extra memory of the ranks' pools as a share of activations.
 constexpr double kProgram = 64.0 * 1024 * 1024;
 constexpr double kWorker = 4.0 * 1024 * 1024;
 constexpr double kCachedByPools = 1.0 / 4.0;
@@ -54,7 +54,7 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   };
   const double weights = work.parameters;
   const double held = work.on_stages > 0.0 ? work.on_stages : weights;
-  const double optimized = work.optimized.value_or(held);  // what has optimizer states
+  const double optimized = work.optimized.value_or(held);  // has optimizer states
   const auto states = static_cast<double>(state_names(make_optimizer(options)).size());
   const auto replicas = static_cast<double>(choice.layout.replicas());
   const auto ranks = static_cast<double>(choice.layout.ranks());
@@ -79,7 +79,7 @@ MemoryBill::MemoryBill(const TrainOptions& options,
       fmt::format("weights, gradients, {} optimizer states of all ranks", states),
       replicas * (2 * held + states * optimized));
   if (options.mirror) {
-    // Two of each state, its rank's and its keeper's: threads share these.
+    // Two of each state, in its rank and in its keeper; threads share them.
     const int copies = processes ? 4 : 2;
     add(Time::Run,
         fmt::format(
@@ -112,7 +112,7 @@ double MemoryBill::to_compile() const {
   return sum(Time::Always) + sum(Time::Compiling);
 }
 
-/// Keeps MB-1.
+/// Returns the sum of a run's lines, or of compiling if that is more (keeps MB-1).
 double MemoryBill::to_run() const {
   const double running = sum(Time::Always) + sum(Time::Run) + sum(Time::Step) + sum(Time::State);
   return std::max(to_compile(), running);

@@ -1,10 +1,11 @@
-/// MemoryBill: all that a training run will hold, line by line, and whether the machine has it.
+/// MemoryBill: all memory that a training run will hold, line by line, and whether the machine has
+/// it.
 ///
-/// Made twice from the same options: before the model is built, when the activations of a step are
-/// known at the least, and after it was compiled, when they are known from the plan. Both are held
-/// against the limits that were read before either, so that nothing is counted twice.
-/// MB-1: all lines of a run add up: what a step gives back stays with the pools of its ranks.
-/// Compiling comes before the run and is held against it.
+/// Made twice from the same options: before the model is built, with a lower bound of a step's
+/// activations, and after it was compiled, with those of the plan. Both are compared with the
+/// limits from before either, so that nothing is counted twice.
+/// MB-1: the lines of a run add up: memory that a step frees stays in the pools of its ranks.
+///       Compiling comes before the run and is compared by itself.
 #pragma once
 
 #include <cstdint>
@@ -35,18 +36,18 @@ struct MemoryLine {
 
 class MemoryBill {
  public:
-  /// `activations`: of all ranks in a step, at their peaks or at the least.
+  /// `activations`: of all ranks in a step, at their peaks or at least.
   MemoryBill(const TrainOptions& options,
              const ScheduleChoice& choice,
              const WorkBytes& work,
              double activations);
 
   [[nodiscard]] const std::vector<MemoryLine>& lines() const { return lines_; }
-  /// The most that is held at once by the time the model is compiled, and in the whole run.
+  /// Return the most memory held at once until the model is compiled, and in the whole run.
   [[nodiscard]] double to_compile() const;
   [[nodiscard]] double to_run() const;
 
-  /// A table: what, how many bytes, and what `limits` leave.
+  /// Returns a table: names, bytes, and what `limits` leave.
   [[nodiscard]] std::string text(const std::vector<MemoryLimit>& limits) const;
   [[nodiscard]] nlohmann::ordered_json json(const std::vector<MemoryLimit>& limits) const;
 
@@ -56,7 +57,7 @@ class MemoryBill {
   std::vector<MemoryLine> lines_;
 };
 
-/// Errors: DeviceOutOfMemory, with the bill, when `needed` bytes are more than the tightest limit.
+/// Errors: DeviceOutOfMemory, with the bill, if `needed` bytes exceed the tightest limit.
 void check_fits(const MemoryBill& bill, double needed, const std::vector<MemoryLimit>& limits);
 
 }  // namespace stagecraft::tools

@@ -16,16 +16,16 @@ namespace stagecraft::tools {
 namespace {
 
 constexpr double kKibibyte = 1024.0;
-constexpr double kNoLimit = 0x1p60;  // version 1 has no word for it, only a very large number
+constexpr double kNoLimit = 0x1p60;  // version 1 writes a very large number for no limit
 
-/// The first word of a file as a number; nothing for "max" and for no file.
+/// Returns the first word of a file as a number; nothing for "max" and for a missing file.
 std::optional<double> number_in(const std::string& path) {
   std::ifstream file(path);
   double number = 0.0;
   return file >> number ? std::optional(number) : std::nullopt;
 }
 
-/// The number behind a name, in a file of lines "NAME NUMBER".
+/// Returns the number after a name, in a file of lines "NAME NUMBER".
 double number_of(const std::string& path, std::string_view name) {
   std::ifstream file(path);
   std::string word;
@@ -40,7 +40,7 @@ double number_of(const std::string& path, std::string_view name) {
 
 /// The files of one version of control groups.
 struct GroupFiles {
-  std::string_view folder;  ///< where groups are mounted
+  std::string_view folder;  ///< mount point of the groups
   std::string_view limit, usage, inactive, active;
 };
 
@@ -52,7 +52,8 @@ constexpr GroupFiles kVersion1{"/sys/fs/cgroup/memory",
 constexpr GroupFiles kVersion2{
     "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file", "active_file"};
 
-/// A group may take what its limit leaves, and what the kernel gives back when asked: cached files.
+/// Returns what a group may take: the rest of its limit, and cached files, which the kernel frees
+/// on request.
 std::optional<double> left_to(const std::string& group, const GroupFiles& files) {
   const auto limit = number_in(fmt::format("{}/{}", group, files.limit));
   const auto usage = number_in(fmt::format("{}/{}", group, files.usage));
@@ -64,8 +65,8 @@ std::optional<double> left_to(const std::string& group, const GroupFiles& files)
   return std::max(0.0, *limit - std::max(0.0, *usage - cached));
 }
 
-/// The tightest of the group and those above it. In a container the path can be one of outside, of
-/// which only the end of the way up is there.
+/// Adds the tightest limit of the group and of those above it. In a container the path may be an
+/// outside one, of which only the top levels exist.
 void add_group(const std::string& root,
                std::string path,
                const GroupFiles& files,
@@ -86,7 +87,7 @@ void add_group(const std::string& root,
   }
 }
 
-/// Lines "NUMBER:CONTROLLERS:PATH"; version 2 has the number 0 and names no controllers.
+/// Reads lines "NUMBER:CONTROLLERS:PATH"; version 2 has the number 0 and no controllers.
 void add_control_groups(const std::string& root, std::vector<MemoryLimit>& limits) {
   std::ifstream file(root + "/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
@@ -108,7 +109,7 @@ void add_control_groups(const std::string& root, std::vector<MemoryLimit>& limit
   }
 }
 
-/// Of the stacks of so many threads.
+/// Returns the bytes of the stacks of this many threads.
 double stack_bytes(int threads) {
   pthread_attr_t usual;
   std::size_t bytes = 0;
@@ -134,7 +135,7 @@ void add_address_space(int threads, std::vector<MemoryLimit>& limits) {
 
 std::vector<MemoryLimit> memory_limits(int threads, const std::string& root) {
   std::vector<MemoryLimit> limits;
-  // No machine that answers has nothing.
+  // 0 means unknown: a running machine has some memory.
   if (const double left = number_of(root + "/proc/meminfo", "MemAvailable:"); left > 0) {
     limits.push_back({"this machine", left * kKibibyte});
   }

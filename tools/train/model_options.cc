@@ -27,8 +27,8 @@ CLI::Validator validator_of(ModelSize::Kind kind) {
   return {};
 }
 
-/// The models that have a size of this name, and what it means to each: those for which it means
-/// the same, together.
+/// Returns the models that have a size of this name, and its meaning for each; groups models with
+/// the same meaning.
 std::string size_text(std::string_view name) {
   std::vector<std::pair<std::string, std::vector<std::string>>> by_meaning;
   for (const ModelEntry& model : models()) {

@@ -1,5 +1,4 @@
-/// The options that name one of our models and its sizes: the same of every command that takes
-/// them.
+/// The options that name one of our models and its sizes; all commands that take them share these.
 #pragma once
 
 #include <map>
@@ -14,13 +13,14 @@ class App;
 
 namespace stagecraft::tools {
 
-/// Adds `--model` and the sizes of all models, each once. `given`: those that were, by name.
+/// Adds `--model` and the sizes of all models, each once. `given`: the sizes that were given, by
+/// name.
 /// Requires: both outlive the parsing.
 void add_model(CLI::App& app, std::string& name_of, std::map<std::string, double>& given);
 
-/// All sizes that the model of this name has. `command`: as in wrong_usage().
+/// Returns all sizes of the model of this name. `command`: as in wrong_usage().
 /// Errors: UsageArgument for an unknown name, for a size or data (`--text`, `--images`) that only
-///         others have, and for sizes that make no model.
+///         other models have, and for sizes that make no model.
 [[nodiscard]] ModelSizes sizes_of_named(const std::string& command,
                                         const CLI::App& app,
                                         const std::string& name,

@@ -1,6 +1,6 @@
-/// ModelSizes: how large a model of the command is to be, by the names of its options.
+/// ModelSizes: the sizes of a model of the command, by the names of its options.
 ///
-/// Each model declares its own (models.h); the command line has the union of all.
+/// Each model declares its own (models.h); the command line has all of them.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct ModelSize {
   enum class Kind { Whole, Positive, FromZeroToOne };
   std::string_view name;  ///< without its dashes
   std::string_view meaning;
-  std::optional<double> fallback;  ///< none: the model's own, of which `meaning` tells
+  std::optional<double> fallback;  ///< none: the model's own, which `meaning` describes
   Kind kind = Kind::Whole;
 };
 

@@ -14,7 +14,7 @@
 namespace stagecraft::tools {
 namespace {
 
-/// Whether the text is a whole number beyond `most`.
+/// Returns whether the text is a whole number above `most`.
 bool is_larger(const std::string& text, std::int64_t most) {
   const bool digits =
       !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });

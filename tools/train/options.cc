@@ -31,14 +31,14 @@ constexpr const char* kFooter =
     "2 wrong\nusage, a file that cannot be used, or output that could not be written; 128 + the "
     "signal that ended it:\n130 Ctrl-C, 143 SIGTERM, 129 SIGHUP.";
 
-// More than any machine has processors; the libraries that start them do not survive every number.
+// More than any machine has processors. Libraries that start threads fail at very large numbers.
 constexpr std::int64_t kMostThreads = 1024;
 
-// Each is a batch of its own, run after the others.
+// Each batch runs separately, one after the other.
 constexpr std::int64_t kMostAccumulated = 1'000'000;
 constexpr std::int64_t kMostKept = 1'000'000;
 
-// What a trainer takes: from a millisecond to a year. Units: seconds.
+// The range that a trainer takes: from a millisecond to a year. Units: seconds.
 constexpr double kLeastDeadline = 0.001;
 constexpr double kMostDeadline = 365.0 * 24.0 * 3600.0;
 
@@ -262,7 +262,7 @@ void add_settings(CLI::App& app, std::vector<SettingOption>& given, const std::s
   }
 }
 
-/// Errors: a setting that the optimizer has not.
+/// Errors: UsageArgument for a setting that the optimizer does not have.
 std::map<std::string, double> settings_of(const TrainOptions& o,
                                           const std::vector<SettingOption>& given,
                                           const CLI::App& app) {
@@ -349,7 +349,7 @@ void add_training(CLI::App& app,
       ->group(group);
 }
 
-/// What a run keeps of itself in folders, and goes on from.
+/// Adds the options for folders that a run keeps, and from which it continues.
 void add_keeping(CLI::App& app, TrainOptions& o, std::string& seed_from) {
   const std::string group = "Run";
   app.add_option("--save-dir", o.save_dir, "folder of checkpoints to write while it runs")
@@ -415,8 +415,8 @@ void add_run(CLI::App& app, TrainOptions& o) {
   app.add_flag("--force", o.force, "try, although memory seems not to suffice")->group(group);
 }
 
-/// A model is one of ours with a text or images, or a file with data; an option of the one means
-/// nothing to the other.
+/// A model is one of ours with a text or images, or a file with data; the options of one have no
+/// effect on the other.
 void check_model(TrainOptions& o, const CLI::App& app, const std::map<std::string, double>& given) {
   const auto refuse = [&](std::initializer_list<const char*> names, std::string_view why) {
     for (const char* name : names) {
@@ -488,7 +488,7 @@ void check_together(const TrainOptions& o, const CLI::App& app) {
   }
 }
 
-/// A plan chooses what these options say.
+/// A plan replaces these options.
 void check_plan(TrainOptions& o, const CLI::App& app) {
   o.size_given = app.count("--microbatch-size") > 0;
   if (!o.plan) {
@@ -589,7 +589,7 @@ std::variant<TrainOptions, HelpText> parse_train_options(
                       &options.resume,
                       &options.metrics}) {
     while (*place && (*place)->size() > 1 && (*place)->ends_with('/')) {
-      (*place)->pop_back();  // a folder is meant, and as such it is taken
+      (*place)->pop_back();  // both forms name the folder
     }
   }
   options.all_steps = options.model_file && app.count("--steps") == 0;

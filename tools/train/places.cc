@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// An option and the file it names.
+/// An option and its file.
 using Named = std::pair<std::string, std::string>;
 
 template <class Try>
@@ -39,12 +39,12 @@ void check_place(const Named& output, Try&& attempt) {
   }
 }
 
-/// Where what is written to `path` ends up: links are followed to where nothing is yet, too.
+/// Returns where a write to `path` ends: follows links, also to a file that does not exist yet.
 fs::path end_of_links(const std::string& path) {
   std::error_code ignored;
   try {
     return fs::weakly_canonical(fs::absolute(output_place(path).path), ignored);
-  } catch (const Error&) {  // nothing can be written there, so at most something read
+  } catch (const Error&) {  // not writable, so at most a file to read
     return fs::weakly_canonical(fs::absolute(path), ignored);
   }
 }
@@ -54,7 +54,7 @@ bool same_file(const std::string& a, const std::string& b) {
   return fs::equivalent(a, b, ignored) || end_of_links(a) == end_of_links(b);
 }
 
-/// Whether standard output goes to the file that stands at `path`.
+/// Returns whether standard output goes to the file at `path`.
 bool is_standard_output(const std::string& path) {
   struct stat out {};
   struct stat file {};
@@ -62,7 +62,8 @@ bool is_standard_output(const std::string& path) {
          stat(path.c_str(), &file) == 0 && out.st_dev == file.st_dev && out.st_ino == file.st_ino;
 }
 
-/// `output` is written to; each of `others` is to be read, or kept, and so is standard output.
+/// Checks that `output` overwrites none of `others`, which are read or kept, and not standard
+/// output.
 void check_apart(const Named& output, const std::vector<Named>& others) {
   if (output_place(output.second).is_stream()) {
     return;
@@ -84,7 +85,7 @@ void check_apart(const Named& output, const std::vector<Named>& others) {
   }
 }
 
-/// A folder to be made, or to write files into.
+/// Checks a folder that will be made, or that gets files.
 void check_folder(const std::string& path) {
   std::error_code ignored;
   fs::path there = fs::absolute(path);
@@ -122,13 +123,13 @@ void check_places(const TrainOptions& options) {
   if (options.save) {
     const Named save{"--save", *options.save};
     check_place(save, [](const std::string& path) { const WholeFile tried(path); });
-    check_apart(save, read);  // --load may be the same: it was read before
+    check_apart(save, read);  // --load may name the same file: it was read before
     read.push_back(save);
   }
   if (options.save_weights) {
     const Named weights{"--save-weights", *options.save_weights};
     check_place(weights, [](const std::string& path) { check_weights_place(path, {}); });
-    check_apart(weights, read);  // --load-weights may be the same: it was read before
+    check_apart(weights, read);  // --load-weights may name the same place: it was read before
     read.push_back(weights);
   }
   if (options.save_module) {

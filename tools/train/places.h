@@ -1,15 +1,15 @@
-/// The files a run names, looked at before it begins: a run of hours must not end with a place that
-/// was never there, nor take from its user what it was to keep.
+/// Checks the files that a run names before it begins: a run of hours must not fail at its end for
+/// a missing folder, nor overwrite a file of its user.
 #pragma once
 
 #include "stagecraft/tools/train/options.h"
 
 namespace stagecraft::tools {
 
-/// Tries whether --save, --save-dir, --save-weights, --save-module, --metrics, --cut-out,
-/// --costs-out and --trace can be written, and leaves everything as it was.
-/// Errors: UsageFile, naming the option: for a place that cannot be written, and for one that
-/// another option names as well, or standard output goes to, where one of the two would be lost.
+/// Tests whether --save, --save-dir, --save-weights, --save-module, --metrics, --cut-out,
+/// --costs-out and --trace can be written, and changes nothing.
+/// Errors: UsageFile, naming the option, for a path that cannot be written, and for a path that
+///         another option or standard output uses too, if one of the two would be lost.
 void check_places(const TrainOptions& options);
 
 }  // namespace stagecraft::tools

@@ -22,7 +22,7 @@ namespace {
 
 constexpr double kMiB = 1024.0 * 1024.0;
 
-/// The median of all but the first, which warms up.
+/// Returns the median of all but the first step, which warms up.
 double usual_step(std::vector<double> seconds) {
   if (seconds.size() > 1) {
     seconds.erase(seconds.begin());
@@ -45,7 +45,7 @@ ScheduleChoice uncut(const TrainOptions& options) {
 }
 
 PlannedRun plan_run(const TrainOptions& options, Work& work, Console& console) {
-  const SingleThreaded alone;  // what this thread computes must not leave it with a pool of helpers
+  const SingleThreaded alone;  // this thread's computation must not start a pool of helper threads
   const ScheduleChoice whole = uncut(options);
   const PlannedSizes sizes = planned_sizes(options, whole.microbatches);
   if (!sizes.note.empty()) {
@@ -77,8 +77,7 @@ PlannedRun plan_run(const TrainOptions& options, Work& work, Console& console) {
   if (options.memory_limit) {
     how.memory = static_cast<double>(*options.memory_limit) * kMiB;
   }
-  // Before all else: g++ 12 destroys what it has made of an aggregate wrongly when a later part
-  // of it throws.
+  // First of all: g++ 12 destroys the parts of an aggregate wrongly if a later part throws.
   std::vector<PlanProposal> best_first = plan(program, found.costs, ranks, how);
   PlannedRun planned{.choice = whole,
                      .request = {.costs = found.costs, .devices = ranks, .memory = how.memory},

@@ -1,6 +1,6 @@
-/// planned: what `train --plan` does before a run: it measures the uncut model on microbatches of
-/// several sizes, asks a planner where to cut it, by which schedule and in which microbatches to
-/// train it, and tells afterwards how right the plan was.
+/// planned: the work of `train --plan` before a run. It measures the uncut model on microbatches of
+/// several sizes, and asks a planner for cut, schedule and microbatches. After the run it reports
+/// how right the plan was.
 #pragma once
 
 #include <string>
@@ -24,19 +24,19 @@ struct PlannedRun {
   [[nodiscard]] const PlanProposal& best() const { return best_first.front(); }
 };
 
-/// The model as one stage on one rank, in the microbatches that the options say.
+/// Returns the model as one stage on one rank, in the microbatches of the options.
 [[nodiscard]] ScheduleChoice uncut(const TrainOptions& options);
 
-/// `options`: settled, with a planner. The samples of a step stay theirs, and ranks share this
-/// machine's processors. `work`: of these options; it compiles its model here, a run opens another.
+/// `options`: settled, with a planner. A step keeps its samples, and ranks share this machine's
+/// processors. `work`: of these options; this compiles its model, and a run opens another.
 /// Errors: those of planned_sizes, compile, profile and propose.
 [[nodiscard]] PlannedRun plan_run(const TrainOptions& options, Work& work, Console& console);
 
-/// "planned: 16 microbatches of 2, zb-h2 by balance on 4 workers"
+/// Returns "planned: 16 microbatches of 2, zb-h2 by balance on 4 workers".
 [[nodiscard]] std::string chosen_text(const PlannedRun& planned);
 
-/// "planned 12.3 ms a step, measured 12.5 (+1.6 %)". `seconds`: of every step; the first, which
-/// warms up, does not count where there are others. Requires: a step.
+/// Returns "planned 12.3 ms a step, measured 12.5 (+1.6 %)". `seconds`: of every step; the first
+/// one warms up and does not count if there are others. Requires: a step.
 [[nodiscard]] std::string planned_text(const PlannedRun& planned,
                                        const std::vector<double>& seconds);
 [[nodiscard]] nlohmann::ordered_json planned_json(const PlannedRun& planned,

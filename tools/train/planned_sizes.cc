@@ -11,7 +11,8 @@
 namespace stagecraft::tools {
 namespace {
 
-/// Of which every part is a number of samples that planners know.
+/// Returns whether a step divides into microbatches of `samples` samples, a number that planners
+/// take.
 bool divides(std::int64_t samples, std::int64_t step) {
   return samples > 0 && samples <= std::numeric_limits<int>::max() && step % samples == 0;
 }

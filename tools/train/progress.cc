@@ -20,7 +20,7 @@ std::string duration(double seconds) {
   return whole < 60 ? fmt::format("{}s", whole) : fmt::format("{}m{:02}s", whole / 60, whole % 60);
 }
 
-/// Tokens where there are any. Steps are few: they get three digits.
+/// Returns tokens per second, or steps without tokens. Steps are few, so they get three digits.
 std::string rate_text(double steps_per_second, const std::optional<std::int64_t>& tokens) {
   return tokens ? fmt::format("{:.0f} tokens/s", steps_per_second * static_cast<double>(*tokens))
                 : fmt::format("{:.3g} steps/s", steps_per_second);
@@ -42,14 +42,14 @@ std::string compared_text(const VerifyLine& line) {
       "{} losses, {} parameters, {} buffers", line.losses, line.parameters, line.buffers);
 }
 
-/// Columns of the terminal; no limit where there is none.
+/// Returns the columns of the terminal; no limit if there is none.
 std::size_t terminal_width() {
   winsize size{};
   const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
   return known ? size.ws_col : std::string::npos;
 }
 
-/// Lines for people; `live` says whether a step overwrites the one before.
+/// Prints lines for people. `live`: a step overwrites the one before.
 class TextProgress : public Progress {
  public:
   TextProgress(RunOutput& out, bool live) : out_(out), live_(live) {}
@@ -59,9 +59,8 @@ class TextProgress : public Progress {
       text(step_text(line) + "\n");
       return;
     }
-    // Carriage return and "erase to the end of the line": the line may be shorter than the one
-    // before.
-    // Cut to the terminal's width: a line that wraps could not be overwritten.
+    // Uses a carriage return and "erase to the end of the line", since the line may be shorter than
+    // the one before. Cuts it to the terminal's width: a line that wraps could not be overwritten.
     out_.write(fmt::format("\r{}\x1b[K", step_text(line).substr(0, terminal_width() - 1)));
     open_line_ = true;
   }
@@ -139,7 +138,7 @@ class TextProgress : public Progress {
   bool open_line_ = false;
 };
 
-/// Objects for programs; keys keep the order in which they are written here.
+/// Prints objects for programs; keys keep the order in which they are written here.
 class JsonProgress : public Progress {
  public:
   explicit JsonProgress(RunOutput& out) : out_(out) {}
@@ -216,7 +215,7 @@ class JsonProgress : public Progress {
  private:
   using Object = nlohmann::ordered_json;
 
-  /// The name of a file need not be UTF-8, which JSON is.
+  /// JSON is UTF-8, but the name of a file may not be.
   void write(const Object& object) {
     out_.write(object.dump(-1, ' ', false, Object::error_handler_t::replace) + "\n");
   }

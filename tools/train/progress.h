@@ -1,11 +1,11 @@
-/// Progress: what a training run tells while it runs, in one of three forms.
+/// Progress: what a training run reports while it runs, in one of three forms.
 ///
 ///   on a terminal       one line that is overwritten
 ///   not on a terminal   a plain line per step
 ///   --json              an object per line, for programs
 ///
-/// Made by make_progress() for one run and called by its thread alone. The form is the only thing
-/// that differs: the run tells all of them the same.
+/// Made by make_progress() for one run and called by its thread alone. Only the form differs: the
+/// run makes the same calls for all.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct StepLine {
   std::int64_t step = 0;
   std::int64_t steps = 0;  ///< where the run ends
   double loss = 0.0;
-  std::optional<std::int64_t> tokens;  ///< of this step; none: steps are what is counted
+  std::optional<std::int64_t> tokens;  ///< of this step; none: count steps instead
   double seconds = 0.0;                ///< of this step
   double bubble = 0.0;                 ///< share of rank time in which nothing was computed
   std::string slowest;                 ///< the stage whose rank computed longest
@@ -38,15 +38,15 @@ struct EvalLine {
 struct VerifyLine {
   bool bit_equal = false;
   bool good = false;      ///< bit-equal, or within `bound` where the schedule reorders sums
-  std::string reordered;  ///< why it reorders them; empty where bits must be equal
+  std::string reordered;  ///< why it reorders them; empty if bits must be equal
   double bound = 0.0;     ///< largest allowed difference, over max(1, the value)
   double max_abs_diff = 0.0;
   std::int64_t losses = 0;                     ///< steps compared
-  std::int64_t parameters = 0;                 ///< parameters compared
-  std::int64_t buffers = 0;                    ///< buffers compared
+  std::int64_t parameters = 0;                 ///< number compared
+  std::int64_t buffers = 0;                    ///< number compared
   std::vector<std::string> reordered_buffers;  ///< not compared: forwards write them out of order
   std::string first_difference;                ///< empty when bit-equal
-  std::string likely_cause = {};               ///< empty where none is known
+  std::string likely_cause = {};               ///< empty if unknown
 };
 
 struct DoneLine {
@@ -67,9 +67,9 @@ class Progress {
   virtual void interrupted(std::int64_t step, int signal) = 0;
   virtual void verified(const VerifyLine& line) = 0;
   virtual void done(const DoneLine& line) = 0;
-  /// Tells the same twice over: as text, ending in a newline, and as one JSON object.
+  /// Reports the same in two forms: as text, ending in a newline, and as one JSON object.
   virtual void report(const std::string& text, const std::string& json) = 0;
-  /// Prints text meant for people as it is; the JSON form leaves it out.
+  /// Prints text for people unchanged; the JSON form leaves it out.
   virtual void text(const std::string& text) = 0;
 };
 

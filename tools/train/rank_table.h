@@ -1,5 +1,4 @@
-/// The table that closes a run, and the object for programs: where each rank's time and memory
-/// went.
+/// The table at the end of a run, and the object for programs: how each rank spent time and memory.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +11,13 @@ namespace stagecraft::tools {
 
 /// Sums over the steps of a run. Units: seconds, bytes.
 struct RankTotals {
-  std::string stages;  ///< which stages the rank holds, "0" or "0,3"
+  std::string stages;  ///< the stages of the rank, "0" or "0,3"
   double forward = 0.0;
   double backward = 0.0;
   double update = 0.0;
   double waiting = 0.0;
   std::int64_t peak_bytes = 0;  ///< the largest of any step: activations alive at once
-  // Of the rank's pool: the largest of any step, and what it has behind the last.
+  // Of the rank's pool: the largest of any step, and the values after the last.
   std::int64_t memory_peak = 0;
   std::int64_t memory_live = 0;
   std::int64_t memory_cached = 0;

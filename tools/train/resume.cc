@@ -16,7 +16,7 @@
 namespace stagecraft::tools {
 namespace {
 
-/// A folder that nothing is saved to is not there by mistake.
+/// Refuses a missing folder, unless the run saves to it: its name may be a mistake.
 void require_folder(const TrainOptions& options) {
   std::error_code ignored;
   if (options.save_dir != options.resume && !std::filesystem::exists(*options.resume, ignored)) {
@@ -40,7 +40,7 @@ TrainOptions resumed(const TrainOptions& options, Console& console) {
     if (search.newest) {
       settled.load = search.newest->path;
       settled.resumed_at = search.newest->step;
-      settled.load_weights.reset();  // to begin with, and this run has begun
+      settled.load_weights.reset();  // only for the start of a run; this one continues
     } else {
       console.err << fmt::format(
           "stagecraft: --resume found no checkpoint in '{}': the run starts from nothing\n",

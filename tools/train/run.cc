@@ -69,7 +69,8 @@ bool saves(const TrainOptions& options) {
   return options.save || options.save_weights || options.save_module || options.save_dir;
 }
 
-/// The file for which a run goes on that nobody listens to; null where there is none.
+/// Returns the file for which a run continues without a reader of its output; null if there is
+/// none.
 const std::string* kept_by(const TrainOptions& options) {
   for (const auto* file : {&options.save,
                            &options.save_weights,
@@ -85,7 +86,7 @@ const std::string* kept_by(const TrainOptions& options) {
   return nullptr;
 }
 
-/// "2" or "0,3": the stages of the model that each rank holds.
+/// Returns totals with the model's stages of each rank: "2" or "0,3".
 std::vector<RankTotals> empty_totals(const Layout& layout) {
   std::vector<RankTotals> totals(static_cast<std::size_t>(layout.ranks()));
   for (std::size_t rank = 0; rank < totals.size(); ++rank) {
@@ -118,8 +119,8 @@ std::string slowest_of(const std::vector<RankTimes>& ranks, const std::vector<Ra
   return fmt::format("{} {}", stages.find(',') == std::string::npos ? "stage" : "stages", stages);
 }
 
-/// The reference names its state as in a checkpoint; module_state() names its as the module does.
-/// `kind`: kWeight or kBuffer. Of what several stages have the first counts, as in a trainer.
+/// Returns a part of the reference's state under the module's names, which lack its kinds. `kind`:
+/// kWeight or kBuffer. A tensor of several stages comes from the first, as in a trainer.
 NamedTensors state_of(const Reference& reference, std::string_view kind) {
   NamedTensors all;
   for (const StateTensor& state : reference.state()) {
@@ -132,7 +133,7 @@ NamedTensors state_of(const Reference& reference, std::string_view kind) {
   return all;
 }
 
-/// Each tensor once, under the name that the program knows it by.
+/// Returns each tensor once, under the name that the program uses.
 NamedTensors first_names(const Program& program, const std::vector<NamedTensor>& all) {
   std::set<std::string> further;
   for (const StateName& known : program.compiled().state_names) {
@@ -149,7 +150,7 @@ NamedTensors first_names(const Program& program, const std::vector<NamedTensor>&
   return first;
 }
 
-/// Those of `all` that `wanted` has too, in its order.
+/// Returns the entries of `all` that `wanted` also has, in its order.
 NamedTensors select(const NamedTensors& all, const NamedTensors& wanted) {
   const std::map<std::string, at::Tensor> by_name(all.begin(), all.end());
   NamedTensors found;
@@ -161,7 +162,7 @@ NamedTensors select(const NamedTensors& all, const NamedTensors& wanted) {
   return found;
 }
 
-/// The trainer has taken the same file before, so nothing of the model is missing in it.
+/// The trainer has read the same file before, so the file has all of the model.
 void start_from(Reference& reference, const Checkpoint& checkpoint) {
   std::map<std::string, at::Tensor> saved;
   for (const StateTensor& state : checkpoint.tensors) {
@@ -282,7 +283,7 @@ void TrainRun::load(const std::string& path) {
   other_processors_ = other_processors(checkpoint.processors, trainer_.processors());
 }
 
-/// Where the run goes on, and whether by other code than it came so far.
+/// Reports where the run continues, and whether with other code than before.
 void TrainRun::tell_resumed() {
   const auto text_of = [](const nlohmann::ordered_json& object) {
     return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
@@ -306,14 +307,14 @@ void TrainRun::tell_resumed() {
 }
 
 ExitCode TrainRun::run() {
-  // Until here there is nothing to finish, and a signal just ends the process.
+  // Before this point there is nothing to finish, and a signal just ends the process.
   Interrupt interrupt(saves(job_.options), form_ == ProgressForm::Live);
   try {
     tell_resumed();
     tell_cut();
     train(interrupt);
   } catch (...) {
-    progress_->text("");  // leaves the live line, so that the message has one of its own
+    progress_->text("");  // ends the live line, so that the message gets its own
     throw;
   }
   const int signal = trainer_.steps() < job_.options.steps ? interrupt.received() : 0;
@@ -330,7 +331,7 @@ ExitCode TrainRun::run() {
   return output_.failure().empty() ? ExitCode::Good : ExitCode::WrongUsage;
 }
 
-/// The stages of our own models are where the options say; others may be anywhere.
+/// Reports the cut if it may be anywhere: stages of our own models are where the options say.
 void TrainRun::tell_cut() {
   if (job_.planned) {
     progress_->text(chosen_text(*job_.planned));
@@ -355,7 +356,7 @@ void TrainRun::train(const Interrupt& interrupt) {
   }
 }
 
-/// Keeps TN-3.
+/// Returns whether to continue although the output has no reader (keeps TN-3).
 bool TrainRun::worth_going_on() {
   if (output_.failure().empty()) {
     return true;
@@ -367,7 +368,7 @@ bool TrainRun::worth_going_on() {
   return keeps;
 }
 
-/// Says once, and where somebody may still read it, that what was printed did not arrive.
+/// Reports once, on standard error, that printed text did not arrive.
 void TrainRun::tell_of_output() {
   if (output_.failure().empty() || std::exchange(told_of_output_, true)) {
     return;
@@ -382,8 +383,8 @@ void TrainRun::tell_of_output() {
                << std::flush;
 }
 
-/// Does all that is left to do, whatever fails in it; what failed first is thrown last, and told by
-/// whoever catches it. Keeps TN-2.
+/// Does all remaining work, even after failures. Throws the first failure at the end, and the
+/// caller reports it. Keeps TN-2.
 bool TrainRun::close(Interrupt& interrupt) {
   std::exception_ptr failure;
   const auto attempt = [&](auto&& work) {
@@ -421,7 +422,7 @@ bool TrainRun::close(Interrupt& interrupt) {
   return good;
 }
 
-/// One update, of --accumulate batches.
+/// Makes one update, of --accumulate batches.
 StepResult TrainRun::step() {
   const std::int64_t index = trainer_.steps();
   const std::int64_t batches = job_.options.accumulate;
@@ -465,7 +466,7 @@ StepFuture TrainRun::enter(std::int64_t number, const WorkBatch& batch, bool upd
                  : trainer_.accumulate(batch.inputs, batch.labels);
 }
 
-/// The runtime counts updates made, a user counts steps from 1: the message says the user's.
+/// The runtime counts updates made, a user counts steps from 1: the message uses the user's count.
 StepResult TrainRun::pipeline_step(std::int64_t number, const WorkBatch& batch, bool updates) {
   try {
     return enter(number, batch, updates).get();
@@ -566,7 +567,7 @@ bool TrainRun::verify() {
       check(job_.program, job_.choice.schedule).reordered_buffers;
   const ModuleState state = trainer_.module_state();
   NamedTensors parameters = first_names(job_.program, state.parameters);
-  // What no stage uses nobody trains, and one process does not hold.
+  // Parameters that no stage uses are not trained, and the single process does not hold them.
   std::erase_if(parameters, [&](const auto& named) { return stage(named.first) == kNowhere; });
   verifier_.parameters(parameters, state_of(*reference_, kWeight), stage);
   verifier_.buffers(select(first_names(job_.program, state.buffers), buffers),

@@ -1,12 +1,12 @@
-/// TrainRun: one training run from its first step to its last, with everything said on the way.
+/// TrainRun: one training run from its first step to its last, with all its reports.
 ///
 /// Made by the sub-command on the thread that runs it, used once.
-/// TN-1: a step that was begun is finished: signals, and whether anybody reads, are looked at
-///       between steps only.
-/// TN-2: what ends the steps early changes nothing of what follows them: the run saves, compares
-///       and closes as it always does.
-/// TN-3: a run that keeps something (--save and its kin, --metrics, --costs-out, --trace) goes on
-///       when nobody reads its output.
+/// TN-1: a step that was begun is finished. The run looks for signals, and for a reader of its
+///       output, only between steps.
+/// TN-2: an early end of the steps changes nothing after them: the run saves, compares and closes
+///       as always.
+/// TN-3: a run that keeps a result (--save and the like, --metrics, --costs-out, --trace) continues
+///       when its output has no reader.
 #pragma once
 
 #include <cstdint>
@@ -32,26 +32,26 @@
 
 namespace stagecraft::tools {
 
-/// With --processor common: workers that are started before anything computes, as many as the
-/// options say by themselves; none otherwise. Errors: those of Cluster::spawn.
+/// Starts workers before anything computes, with --processor common: as many as the options alone
+/// say. Returns none otherwise. Errors: those of Cluster::spawn.
 [[nodiscard]] std::optional<Cluster> make_held_cluster(const TrainOptions& options,
                                                        Console& console);
 
-/// The ranks that the options ask for: those of `held`, if there are some.
-/// Errors: those of Cluster::spawn; UsageArgument where `held` has too few.
+/// Returns the ranks that the options ask for: those of `held`, if given.
+/// Errors: those of Cluster::spawn; UsageArgument if `held` has too few.
 [[nodiscard]] Cluster make_cluster(const TrainJob& job, const std::optional<Cluster>& held);
 
 class TrainRun {
  public:
   /// Starts the workers on `cluster`, which has a rank for every row of the schedule, and loads the
-  /// checkpoint if one is named.
-  /// Errors: those of Trainer; UsageArgument when the checkpoint is already at --steps.
+  /// checkpoint, if one is named.
+  /// Errors: those of Trainer; UsageArgument if the checkpoint is already at --steps.
   TrainRun(const TrainJob& job, const Cluster& cluster, Console& console);
 
   /// Trains, saves and reports.
-  /// Errors: those of a step; nothing is saved then. UsageFile, once all else is done, when
-  ///         something could not be saved or written; where several fail, those behind the first
-  ///         are told on standard error.
+  /// Errors: those of a step; nothing is saved then. UsageFile, after all other work, if something
+  ///         could not be saved or written; if several fail, the later ones are reported on
+  ///         standard error.
   ExitCode run();
 
  private:
@@ -80,7 +80,7 @@ class TrainRun {
   RunOutput output_;
   const ProgressForm form_;
   std::unique_ptr<Progress> progress_;
-  const std::optional<LocalBatch> local_;  ///< the first, where ranks read them
+  const std::optional<LocalBatch> local_;  ///< the first batch, if ranks read them
   const std::int64_t rows_;                ///< samples of each batch
   Trainer trainer_;
   std::optional<Reference> reference_;
@@ -88,13 +88,13 @@ class TrainRun {
   std::vector<RankTotals> totals_;
   std::optional<RunCheckpoints> checkpoints_;
   std::optional<RunMetrics> metrics_;
-  std::optional<RunTimeline> timeline_;  ///< begun last: it takes the place of an older trace
+  std::optional<RunTimeline> timeline_;  ///< begun last: it replaces an older trace
   std::int64_t done_ = 0;                ///< steps of this run, without those of a checkpoint
   double seconds_ = 0.0;                 ///< of these steps
   std::vector<double> step_seconds_;
   double last_loss_ = 0.0;
-  bool told_of_output_ = false;   ///< that nobody reads it
-  std::string other_processors_;  ///< than those of the checkpoint
+  bool told_of_output_ = false;   ///< the run has reported that its output has no reader
+  std::string other_processors_;  ///< how they differ from the checkpoint's, or empty
 };
 
 }  // namespace stagecraft::tools

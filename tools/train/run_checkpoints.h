@@ -1,6 +1,6 @@
 /// RunCheckpoints: the folder of --save-dir during a run.
 ///
-/// Asked by the run after each step and at its end; single-threaded.
+/// Called by the run after each step and at its end; single-threaded.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@ namespace stagecraft::tools {
 
 class RunCheckpoints {
  public:
-  /// Without --save-dir it does nothing. All outlive it. Errors: those of Checkpoints.
+  /// Does nothing without --save-dir. All arguments outlive it. Errors: those of Checkpoints.
   RunCheckpoints(const TrainOptions& options, Console& console, Progress& progress);
 
-  /// Saves where --save-every says so, and tells of saves that are over: one that failed on
-  /// standard error. Errors: those of Checkpoints::save.
+  /// Saves if --save-every says so, and reports saves that have ended; a failed one on standard
+  /// error. Errors: those of Checkpoints::save.
   void after_step(Trainer& trainer);
 
   /// Saves the last step, unless it is saved, and waits for it.
-  /// Errors: what a save of this run failed with, the first one.
+  /// Errors: the first failure of a save of this run.
   void close(Trainer& trainer);
 
  private:
@@ -34,7 +34,7 @@ class RunCheckpoints {
   Progress& progress_;
   std::optional<std::int64_t> every_;
   std::optional<Checkpoints> checkpoints_;
-  std::int64_t last_ = -1;  ///< step of the last one begun
+  std::int64_t last_ = -1;  ///< step of the last save begun
   std::optional<Error> failure_;
 };
 

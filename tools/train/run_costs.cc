@@ -25,13 +25,13 @@ namespace {
                           why));
 }
 
-/// Operators are of microbatches of one size.
+/// Costs of operators are for microbatches of one size.
 bool has_sizes(const ScheduleChoice& choice) {
   return !choice.schedule.stage_graph().microbatch_sizes().empty();
 }
 
-/// What the operators of each stage add up to, for every stage of the schedule. Workers on this
-/// machine share its processors.
+/// Returns the sums of the operators of each stage, for every stage of the schedule. Workers on
+/// this machine share its processors.
 Costs by_operators(const Costs& costs,
                    const TrainOptions& options,
                    const ScheduleChoice& choice,
@@ -45,7 +45,7 @@ Costs by_operators(const Costs& costs,
   return made;
 }
 
-/// Errors: UsageFile for operators of another model, or of stages on other microbatches.
+/// Errors: UsageFile for operators of another model, or for stages with other microbatches.
 void check_model(const PlannedWith& given, const Program& program) {
   if (const auto difference = first_difference(given.costs, program)) {
     refuse(given, "it is of another model: " + *difference);
@@ -59,7 +59,7 @@ void check_model(const PlannedWith& given, const Program& program) {
   }
 }
 
-/// Errors: UsageFile for what operators alone do not say.
+/// Errors: UsageFile for a schedule that needs more than operators.
 void check_alone(const PlannedWith& given, const ScheduleChoice& choice) {
   if (has_sizes(choice)) {
     refuse(given,
@@ -68,7 +68,7 @@ void check_alone(const PlannedWith& given, const ScheduleChoice& choice) {
   }
 }
 
-/// The simulator takes stages and links; operators would only fill the trace.
+/// Removes the operators: the simulator takes stages and links, and they would only fill the trace.
 Costs without_operators(Costs costs) {
   costs.operators.clear();
   costs.operators_at.clear();

@@ -1,7 +1,7 @@
 /// RunMetrics: the folder of --metrics during a run.
 ///
-/// Told by the run of each step and evaluation; single-threaded. A folder that cannot be written
-/// any more does not end a run: that is told once, and again at the end.
+/// The run passes it each step and evaluation; single-threaded. A folder that can no longer be
+/// written does not end a run: that is reported once, and again at the end.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,19 @@ namespace stagecraft::tools {
 
 class RunMetrics {
  public:
-  /// `steps_made`: by runs before. Without --metrics it does nothing. Both outlive it.
+  /// `steps_made`: by earlier runs. Does nothing without --metrics. Both other arguments outlive
+  /// it.
   /// Errors: those of MetricsWriter.
   RunMetrics(const TrainJob& job, std::int64_t steps_made, Console& console);
 
-  /// `units`: tokens of the step, or samples where the work has none.
+  /// `units`: tokens of the step, or samples if the work has no tokens.
   void step(const StepResult& result, std::int64_t units);
-  /// After the step just told.
+  /// Adds an evaluation after the last step passed to step().
   void evaluated(const EvalLine& found);
-  /// Writes what was told of the last step.
+  /// Writes the metrics of the last step.
   void flush();
 
-  /// Errors: what writing failed with, if it did.
+  /// Errors: the failure of a write, if one failed.
   void close();
 
  private:

@@ -1,6 +1,6 @@
-/// RunOutput: standard output of a run that goes on when nobody reads it any more.
+/// RunOutput: the standard output of a run that continues when its reader has gone.
 ///
-/// Written by Progress, looked at by the run between its steps. Single-threaded.
+/// Progress writes it; the run checks it between its steps. Single-threaded.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ class RunOutput {
   /// Prints, unless printing has failed before.
   void write(std::string_view text);
 
-  /// Why printing failed; empty while it has not.
+  /// Returns why printing failed; empty if it has not.
   [[nodiscard]] const std::string& failure() const { return failure_; }
 
  private:

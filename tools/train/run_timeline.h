@@ -1,5 +1,5 @@
-/// RunTimeline: what becomes of the timelines that the ranks of a training run record: the trace
-/// file and the costs, where they are asked for, and the report on planned against measured.
+/// RunTimeline: uses the timelines that the ranks of a training run record: for the trace file and
+/// the costs, if asked for, and for the report on planned against measured.
 ///
 /// Made by the run, fed with every step, used on its thread alone.
 #pragma once
@@ -20,21 +20,21 @@ namespace stagecraft::tools {
 
 class RunTimeline {
  public:
-  /// Begins the trace, in the place of an older one. `stages`: of each rank, as text. `job` and
-  /// `plan` outlive it.
+  /// Begins the trace, and replaces an older one. `stages`: of each rank, as text. `job` and `plan`
+  /// outlive it.
   /// Errors: UsageFile for a --trace that cannot be written.
   RunTimeline(const TrainJob& job, const Plan& plan, const std::vector<std::string>& stages);
 
-  /// Requires: the step was recorded.
+  /// Adds a step. Requires: it was recorded.
   void add(const StepResult& result);
 
-  /// Tells planned against measured. Requires: a step was added.
+  /// Reports planned against measured. Requires: a step was added.
   void report(Progress& progress) const;
 
-  /// Writes --costs-out with what was measured. Requires: a step was added. Errors: UsageFile.
+  /// Writes --costs-out with the measured costs. Requires: a step was added. Errors: UsageFile.
   void write_costs(Console& console) const;
 
-  /// Errors: UsageFile when the trace could not be written to its end.
+  /// Errors: UsageFile if the trace could not be written to its end.
   void close();
 
  private:

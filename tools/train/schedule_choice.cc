@@ -22,7 +22,7 @@
 namespace stagecraft::tools {
 namespace {
 
-/// Builders refuse what no machine can hold, so the largest number there is stays too large.
+/// Limits to the largest int. Builders refuse what no machine can hold, so that stays too large.
 int to_int(std::int64_t n) {
   return static_cast<int>(std::min<std::int64_t>(n, std::numeric_limits<int>::max()));
 }
@@ -35,8 +35,8 @@ std::vector<std::string> builder_names() {
   return names;
 }
 
-/// Reads a schedule of any format; what is neither a builder's name nor a file may be a misspelt
-/// name.
+/// Reads a schedule of any format. A word that is neither a builder's name nor a file may be a
+/// misspelled name.
 Schedule read_file(const std::string& path, Console& console) {
   std::error_code ignored;
   if (path != "-" && !std::filesystem::exists(path, ignored)) {
@@ -70,7 +70,7 @@ void check_flag(const char* flag,
   }
 }
 
-/// "0-2,1-2"
+/// Returns "0-2,1-2".
 std::string edges_text(const StageGraph& graph) {
   std::vector<std::string> edges;
   for (const auto& [from, to] : graph.edges()) {
@@ -79,8 +79,8 @@ std::string edges_text(const StageGraph& graph) {
   return fmt::format("{}", fmt::join(edges, ","));
 }
 
-/// What --graph says, if it is given.
-/// Errors: UsageArgument for another graph than a chain, of a model that is one.
+/// Returns the graph of --graph, if it is given.
+/// Errors: UsageArgument for a graph other than a chain, if the model is a chain.
 std::optional<StageGraph> given_graph(const TrainOptions& options,
                                       const ModelStages& model,
                                       Console& console) {
@@ -99,13 +99,13 @@ std::optional<StageGraph> given_graph(const TrainOptions& options,
   return given;
 }
 
-/// Whether the schedule was given no graph: its own is a chain, once per replica.
+/// Returns whether the schedule has no graph of its own: then it is a chain, once per replica.
 bool is_chain(const Schedule& schedule, const Layout& layout) {
   return schedule.stage_graph().edges() ==
          layout.expand(StageGraph::chain(layout.model_stages())).edges();
 }
 
-/// What the schedule has to be right for, as far as that is known.
+/// Returns the graph against which the schedule is checked, as far as it is known.
 StageGraph graph_of(const ScheduleChoice& choice) {
   const StageGraph own = choice.schedule.stage_graph();
   if (!is_chain(choice.schedule, choice.layout)) {
@@ -118,7 +118,7 @@ StageGraph graph_of(const ScheduleChoice& choice) {
   return graph;
 }
 
-/// Throws with the grid on which every violation is marked and told below. Keeps SC-1.
+/// Throws with the grid on which every violation is marked, and their texts below it. Keeps SC-1.
 void check_rules(const ScheduleChoice& choice, const StageGraph& graph, const std::string& name) {
   const std::vector<Violation> violations =
       validate(choice.schedule, graph, {.microbatches = choice.microbatches});
@@ -186,7 +186,7 @@ ScheduleChoice from_file(const TrainOptions& options, const ModelStages& model, 
 ScheduleChoice from_builder(const TrainOptions& options,
                             const std::optional<StageGraph>& given,
                             const BuilderInfo& builder) {
-  // With one stage per rank, naming the stages names the ranks.
+  // With one stage per rank, the number of stages is the number of ranks.
   const bool stages_are_ranks = builder.chunks == ChunkRule::One && !options.ranks;
   const std::int64_t usual = stages_are_ranks && given ? given->size() : options.usual_ranks;
   const int ranks =
@@ -245,7 +245,7 @@ int expected_ranks(const TrainOptions& options, Console& console) {
     return to_int(*options.ranks);
   }
   if (builder == all.end()) {
-    // Standard input is read once, with the job.
+    // Standard input can be read only once, and the job reads it.
     return options.schedule == "-" ? to_int(options.usual_ranks)
                                    : Layout::of(read_file(options.schedule, console)).ranks();
   }

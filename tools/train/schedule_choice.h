@@ -1,9 +1,10 @@
-/// Which schedule a run follows: a builder's by name, or the user's own from a file.
+/// Chooses the schedule of a run: a builder's by name, or the user's own from a file.
 ///
-/// SC-1: what comes back has passed validate(), once per replica, on the graph of `stages` stages
-/// that is known by then: a chain, where the model is one; before others are compiled that of
-/// --graph or of the schedule file, else a chain. Whoever compiled the model has it chosen over the
-/// model's own graph (over_graph), and check() judges it.
+/// SC-1: the result has passed validate(), once per replica, on the graph of `stages` stages that
+///       is known by then: a chain, if the model is one; for other models, before they are
+///       compiled, that of --graph or of the schedule file, else a chain. The code that compiles
+///       the model then chooses again over the model's own graph (over_graph), and check() judges
+///       the result.
 #pragma once
 
 #include <optional>
@@ -19,7 +20,7 @@
 
 namespace stagecraft::tools {
 
-/// Where neither the options nor a schedule file say.
+/// Used if neither the options nor a schedule file give the number.
 inline constexpr int kDefaultMicrobatches = 8;
 
 struct ScheduleChoice {
@@ -30,37 +31,37 @@ struct ScheduleChoice {
   std::optional<StageGraph> given;  ///< of --graph
   std::optional<Cut> cut;           ///< of --cut or a plan; none: the work's own
 
-  /// How many stages the model's own markers have to make.
+  /// Returns how many stages the model's own markers must make.
   [[nodiscard]] int marked_stages() const { return cut ? 1 : stages; }
 };
 
-/// What is known of a model before it is compiled, for messages too.
+/// Facts of a model that are known before it is compiled, also for messages.
 struct ModelStages {
   std::string name;
-  bool may_branch = false;  ///< its stages can be another graph than a chain
-  std::string branching;    ///< the models of which that is so, in words
+  bool may_branch = false;  ///< its stages may be a graph other than a chain
+  std::string branching;    ///< the models that may branch, in words
 };
 
 /// Errors: UsageArgument for an unknown name or parameter, or a flag that contradicts the file or
-///         the model;
-///         ScheduleParameter (V34) for values the builder cannot take;
-///         UsageFile for a file that cannot be opened; ScheduleParse for one that is no schedule;
-///         ScheduleInvalid, with the grid and every violation, for one that breaks a rule.
+///         the model; ScheduleParameter (V34) for values that the builder cannot take; UsageFile
+///         for a file that cannot be opened; ScheduleParse for a file that is no schedule;
+///         ScheduleInvalid, with the grid and every violation, for a schedule that breaks a rule.
 [[nodiscard]] ScheduleChoice choose_schedule(const TrainOptions& options,
                                              const ModelStages& model,
                                              Console& console);
 
-/// How many ranks the options ask for, as far as they alone say; the schedule may have others.
-/// Errors: those of choose_schedule for a file.
+/// Returns how many ranks the options ask for, as far as they alone say; the schedule may have
+/// another number. Errors: those of choose_schedule for a file.
 [[nodiscard]] int expected_ranks(const TrainOptions& options, Console& console);
 
-/// The same over the graph that the compiled model has: schedules of stage graphs are made for it.
-/// Errors: UsageArgument for a --graph that says otherwise.
+/// Returns the choice over the graph of the compiled model: schedules of stage graphs are built for
+/// it.
+/// Errors: UsageArgument for a --graph that differs.
 [[nodiscard]] ScheduleChoice over_graph(const ScheduleChoice& choice,
                                         const TrainOptions& options,
                                         const StageGraph& graph);
 
-/// The same arranged for costs, where the builder looks at them.
+/// Returns the choice arranged for costs, if the builder uses them.
 [[nodiscard]] ScheduleChoice arranged_for(const ScheduleChoice& choice,
                                           const TrainOptions& options,
                                           const Costs& costs);

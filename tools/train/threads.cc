@@ -16,8 +16,8 @@
 namespace stagecraft::tools {
 namespace {
 
-// Beside those of the workers: the caller's, four for actors, and some for their clock and their
-// messages.
+// Threads beside those of the workers: the caller's, four for actors, and some for their clock and
+// their messages.
 constexpr std::size_t kOthers = 8;
 
 /// A thread's first allocation reserves a heap for it.
@@ -26,7 +26,7 @@ void reserve_heap() {
   std::free(piece);
 }
 
-/// Threads that wait for each other, until it ends.
+/// Holds threads that wait for each other until it is destroyed.
 class WaitingThreads {
  public:
   WaitingThreads() = default;

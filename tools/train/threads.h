@@ -1,4 +1,4 @@
-/// The threads of a run: how many it starts, and whether so many can be started.
+/// The threads of a run: how many it starts, and whether the system can start them.
 #pragma once
 
 #include "stagecraft/tools/train/options.h"
@@ -6,14 +6,14 @@
 
 namespace stagecraft::tools {
 
-/// Returns how many threads a run starts at most; it compiles on the thread it has.
+/// Returns the most threads that a run starts; it compiles on its own thread.
 [[nodiscard]] int threads_to_run(const TrainOptions& options, const ScheduleChoice& choice);
 
-/// Starts so many threads at once, to see whether they can be, and ends them: a library that fails
-/// to start one of its own ends the process, or waits for it for ever. The heaps that glibc
-/// reserves for threads stay reserved, for those to come.
+/// Starts this many threads at once to test whether it can, and ends them. A library that fails to
+/// start a thread of its own would end the process, or wait forever. The heaps that glibc reserves
+/// for threads stay reserved for later ones.
 ///
-/// Errors: DeviceOutOfMemory, with how many could be started; what else a thread fails with.
+/// Errors: DeviceOutOfMemory, with the number that started; other failures of a thread.
 void check_threads(int count);
 
 }  // namespace stagecraft::tools

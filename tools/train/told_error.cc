@@ -8,7 +8,8 @@
 namespace stagecraft::tools {
 namespace {
 
-/// What begins advice that ends the message, and stands for no option: calls of a program.
+/// Beginnings of advice at the end of a message that names calls of a program: no option replaces
+/// it.
 constexpr std::array<std::string_view, 3> kAdvice{
     "; to go on: ", ": cluster.replace(", ": Cluster::replace "};
 

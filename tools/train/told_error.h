@@ -1,5 +1,5 @@
-/// An error of the runtime in the words of a user of `train`: the runtime names fields and calls,
-/// which a user of the command has as options, or not at all.
+/// Rewrites an error of the runtime for a user of `train`: the runtime names fields and calls; the
+/// command has options for them, or nothing.
 #pragma once
 
 #include "stagecraft/base/error.h"

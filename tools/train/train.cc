@@ -21,7 +21,7 @@ ExitCode train(const std::vector<std::string>& arguments, Console& console) {
     return ExitCode::Good;
   }
   refuse_to_train_in_each_process();
-  const SingleThreaded alone;  // what this thread computes must not cost the workers their threads
+  const SingleThreaded alone;  // this thread's computation must not take threads from the workers
   const TrainOptions options = resumed(std::get<TrainOptions>(parsed), console);
   if (!options.all_steps && has_nothing_left(options, console)) {
     return ExitCode::Good;

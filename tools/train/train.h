@@ -1,5 +1,5 @@
-/// `stagecraft train`: trains a small Llama on a text, or a model from a file on a folder of
-/// data, by pipeline and says how it went.
+/// `stagecraft train`: trains a small Llama on a text, or a model from a file on a folder of data,
+/// by pipeline, and reports how it went.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace stagecraft::tools {
 
-/// Errors: DeviceOutOfMemory where the workers' threads cannot be started; every Error of parsing,
-/// reading, compiling and training; nothing is left running.
+/// Errors: DeviceOutOfMemory if the workers' threads cannot be started; every Error of parsing,
+///         reading, compiling and training. Leaves nothing running.
 [[nodiscard]] ExitCode train(const std::vector<std::string>& arguments, Console& console);
 
 }  // namespace stagecraft::tools

@@ -23,7 +23,7 @@ bool same_bits(double a, double b) {
   return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
 }
 
-using stagecraft::same_bits;  // of tensors
+using stagecraft::same_bits;  // for tensors
 
 constexpr double kIncomparable = std::numeric_limits<double>::infinity();
 
@@ -128,7 +128,7 @@ std::int64_t Verifier::tensors(const std::string& what,
   return std::ssize(pipeline);
 }
 
-/// Not-a-number is within no bound.
+/// A NaN is within no bound.
 void Verifier::differ(bool& told, const std::string& where, double by, double relative) {
   result_.bit_equal = false;
   result_.good = result_.good && !result_.reordered.empty() && relative <= result_.bound;

@@ -1,10 +1,10 @@
-/// Verifier: holds a pipelined run against one process that trained on the same microbatches.
+/// Verifier: compares a pipelined run with one process that trained on the same microbatches.
 ///
 /// "Equal" means every bit, so that a NaN equals itself and 0 does not equal -0. A schedule that
-/// adds gradients in another order than one process cannot give its bits: there, every loss, weight
-/// and buffer must lie within kReorderedBound of it. A buffer that forwards write in another order
-/// is not compared. Fed by the sub-command step by step and once at the end; knows nothing of how
-/// either side computes.
+/// adds gradients in another order than one process cannot give the same bits. For it, every loss,
+/// weight and buffer must lie within kReorderedBound of that process's. A buffer that forwards
+/// write in another order is not compared. Fed by the sub-command step by step and once at the end;
+/// it does not know how either side computes.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@
 
 namespace stagecraft::tools {
 
-/// Of |a - b| / max(1, |b|). Rounding alone moves single precision by 1e-7 a step; a wrong gradient
-/// moves a weight by the learning rate.
+/// Bound of |a - b| / max(1, |b|). Rounding alone changes single precision by 1e-7 a step; a wrong
+/// gradient changes a weight by the learning rate.
 inline constexpr double kReorderedBound = 1e-4;
 
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
@@ -44,7 +44,7 @@ class Verifier {
   void parameters(const NamedTensors& pipeline,
                   const NamedTensors& one_process,
                   const StageOf& stage_of);
-  /// Compares all buffers but those `reordered`.
+  /// Compares all buffers except those in `reordered`.
   void buffers(const NamedTensors& pipeline,
                const NamedTensors& one_process,
                const StageOf& stage_of,
@@ -53,11 +53,12 @@ class Verifier {
   [[nodiscard]] const VerifyLine& result() const { return result_; }
 
  private:
-  /// Notes a difference of `by`, which is `relative` to the value; infinite where nothing can be
+  /// Notes a difference of `by`, which is `relative` to the value; infinite if the two cannot be
   /// compared.
   void differ(bool& told, const std::string& where, double by, double relative);
   void compare_losses(const std::string& where, double pipeline, double one_process);
-  /// Compares `pipeline` and `one_process`, which hold `what`s, by name; returns how many.
+  /// Compares the two sides by name and returns how many it compared; messages call each tensor
+  /// `what`.
   std::int64_t tensors(const std::string& what,
                        bool& told,
                        const NamedTensors& pipeline,
@@ -65,7 +66,8 @@ class Verifier {
                        const StageOf& stage_of);
 
   VerifyLine result_{.bit_equal = true, .good = true};
-  // The first of each kind is told: a loss says when, a tensor says where.
+  // Whether the first difference of each kind was reported: a loss shows when, a tensor shows
+  // where.
   bool told_loss_ = false;
   bool told_parameter_ = false;
   bool told_buffer_ = false;

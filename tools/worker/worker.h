@@ -9,7 +9,7 @@
 
 namespace stagecraft::tools {
 
-/// Joins a cluster and works for it until its driver has gone. Started by clusters as a rule.
+/// Joins a cluster and works for it until its driver has gone. Clusters usually start it.
 /// Errors: UsageArgument; those of run_worker_process().
 [[nodiscard]] ExitCode worker(const std::vector<std::string>& arguments, Console& console);
 

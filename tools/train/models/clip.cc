@@ -96,7 +96,7 @@ ModelEntry clip_entry() {
             return std::make_unique<ClipWork>(options, most);
           },
           .may_branch = true,
-          .mixes_samples = true};  // a text is told from those of its microbatch
+          .mixes_samples = true};  // the loss compares a text with those of its microbatch
 }
 
 }  // namespace stagecraft::tools

@@ -1,4 +1,4 @@
-/// The lines of the registry (models.h), each in the file of its model, and what they share.
+/// The lines of the registry (models.h), each in the file of its model, and their shared parts.
 #pragma once
 
 #include "stagecraft/tools/train/models.h"
@@ -11,7 +11,7 @@ namespace stagecraft::tools {
 [[nodiscard]] ModelEntry unet_entry();
 [[nodiscard]] ModelEntry clip_entry();
 
-// The same words where the same is meant: --help tells an option once.
+// Equal meanings have equal words: --help shows an option once.
 inline constexpr const char* kLayersMeaning = "layers, 4 or one per stage unless given";
 inline constexpr const char* kDimMeaning = "width";
 inline constexpr const char* kHeadsMeaning = "attention heads; divides --dim";
@@ -19,8 +19,8 @@ inline constexpr const char* kFfnMeaning = "width of the feed-forward";
 inline constexpr const char* kImageMeaning = "pixels of an image's side";
 inline constexpr const char* kPatchMeaning = "pixels of a patch's side; divides --image";
 
-/// For ModelEntry::wrong: heads divide the width, each of an even width where a rotary embedding
-/// turns pairs; patches divide the image.
+/// For ModelEntry::wrong: heads must divide the width, into even widths if a rotary embedding turns
+/// pairs; patches must divide the image.
 [[nodiscard]] std::string wrong_heads(const ModelSizes& sizes);
 [[nodiscard]] std::string wrong_heads_of_rotated_pairs(const ModelSizes& sizes);
 [[nodiscard]] std::string wrong_patches_or_heads(const ModelSizes& sizes);

@@ -7,7 +7,7 @@
 namespace stagecraft::tools {
 namespace {
 
-/// Of each image; one for all where there are none.
+/// Returns the class of each image; 0 for all if there are no classes.
 std::vector<std::int64_t> classes_of(const ImageSet& set) {
   return set.labels.empty()
              ? std::vector<std::int64_t>(static_cast<std::size_t>(set.pixels.size(0)), 0)

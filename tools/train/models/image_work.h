@@ -1,4 +1,4 @@
-/// ImageWork: what the works of models of images share: a set of them, in memory.
+/// ImageWork: the shared part of the works of image models: a set of images in memory.
 #pragma once
 
 #include "stagecraft/tools/images/example_draw.h"
@@ -9,17 +9,17 @@ namespace stagecraft::tools {
 
 class ImageWork : public ModelWork {
  protected:
-  /// Images of a folder. `most`: bytes that they may take.
+  /// Reads the images of a folder. `most`: bytes that they may take.
   using ReadFolder = ImageSet (*)(const std::string& folder, std::int64_t side, double most);
 
-  /// Reads --images, or draws. Errors: those of `read`; UsageFile where --eval-every would find
-  /// nothing held out.
+  /// Reads --images, or draws images. Errors: those of `read`; UsageFile if --eval-every would find
+  /// no example held out.
   ImageWork(const TrainOptions& options, ReadFolder read, double most);
 
-  /// Images by index: of a step, or for evaluations.
+  /// Returns images by index: those of a step, or of evaluations.
   [[nodiscard]] at::Tensor examples_of(std::int64_t step, std::int64_t count) const;
   [[nodiscard]] std::int64_t side() const { return options_.sizes.whole("image"); }
-  /// Units: bytes, of an image as a model gets it.
+  /// Returns the size of an image as a model gets it. Units: bytes.
   [[nodiscard]] double image_bytes() const;
 
   const ImageSet set_;

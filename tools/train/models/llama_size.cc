@@ -30,10 +30,10 @@ double weight_bytes(const examples::LlamaOptions& model) {
 double least_activation_bytes(const examples::LlamaOptions& model, std::int64_t sequences) {
   const Sizes s(model);
   const double tokens = static_cast<double>(sequences) * s.sequence;
-  // Inputs of two norms, and these divided by their root mean square; inputs of q, k and v
-  // together, of gate and up together; q, k, v and the result of the attention, which o reads.
+  // The inputs of two norms, and these divided by their root mean square; one input of q, k and v,
+  // one of gate and up; q, k, v and the result of the attention, which o reads.
   const double attention = 10 * s.dim;
-  const double feed_forward = 4 * s.ffn;         // gate, up, silu of the one, product of both
+  const double feed_forward = 4 * s.ffn;         // gate, up, silu of gate, their product
   const double ends = 3 * s.dim + s.vocabulary;  // last norm, head; log-softmax
   return kBytes * tokens * (s.layers * (attention + feed_forward) + ends);
 }

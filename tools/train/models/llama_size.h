@@ -1,6 +1,6 @@
-/// How large a Llama is, known from its options before it is built.
+/// Computes the size of a Llama from its options, before it is built.
 ///
-/// In double: what does not fit into 64 bits is to be refused, not to be taken for something small.
+/// In double: a size beyond 64 bits must be refused, not taken for a small one.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ inline constexpr double kBytesToDescribeALayer = 320.0 * 1024;
 /// Returns the bytes of all parameters.
 [[nodiscard]] double weight_bytes(const examples::LlamaOptions& model);
 
-/// Returns what the forward of one microbatch of so many sequences keeps for its backward, at the
-/// least: the operands of its matrix products, its attention and its activation functions.
+/// Returns a lower bound of what the forward of one microbatch of this many sequences keeps for its
+/// backward: the operands of its matrix products, its attention and its activation functions.
 [[nodiscard]] double least_activation_bytes(const examples::LlamaOptions& model,
                                             std::int64_t sequences);
 
-/// Returns about what the modules and the captured operators take, whatever their tensors.
+/// Returns an estimate of the memory of the modules and the captured operators, without tensors.
 [[nodiscard]] double description_bytes(const examples::LlamaOptions& model);
 
 }  // namespace stagecraft::tools

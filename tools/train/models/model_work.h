@@ -1,5 +1,5 @@
-/// ModelWork: what the works of our own models share. A model adds how large it is, how it is built
-/// and what a batch of it is.
+/// ModelWork: the shared part of the works of our own models. A model adds its size, its
+/// construction and its batches.
 #pragma once
 
 #include <utility>
@@ -10,7 +10,7 @@
 
 namespace stagecraft::tools {
 
-// Training counts its steps from 0, so no step trains on what is drawn for this one.
+// Training counts its steps from 0, so no step trains on the examples of this one.
 inline constexpr std::int64_t kEvaluationStep = -1;
 
 class ModelWork : public Work {
@@ -30,24 +30,24 @@ class ModelWork : public Work {
   }
 
  protected:
-  /// What one step trains on: so many microbatches of `size` examples.
+  /// Returns the batch of one step: `microbatches` microbatches of `size` examples.
   [[nodiscard]] virtual WorkBatch draw(std::int64_t step,
                                        std::int64_t size,
                                        int microbatches) const = 0;
 
-  /// How many layers for so many stages, `least` unless --layers says it.
-  /// Errors: UsageArgument for more stages than `of_layers` of them make.
+  /// Returns the number of layers for these stages, the least possible unless --layers gives it.
+  /// Errors: UsageArgument for more stages than that number of layers makes.
   [[nodiscard]] std::int64_t layers(int stages) const;
 
-  /// What follows from the sizes of a model. Units: bytes; `activations` of one microbatch, at the
-  /// least; `example`: inputs and labels of one.
+  /// Returns what follows from the sizes of a model. Units: bytes. `activations`: of one
+  /// microbatch, a lower bound. `example`: inputs and labels of one example.
   [[nodiscard]] WorkBytes bytes_of(double weights,
                                    double layers,
                                    double activations,
                                    double example,
                                    const ScheduleChoice& choice) const;
 
-  /// Puts in the weights of --load-weights, and compiles.
+  /// Loads the weights of --load-weights, and compiles.
   template <class Model>
   [[nodiscard]] Program compile_model(Model& model, Loss loss, const ScheduleChoice& choice) const {
     load_asked_weights(named(model->named_parameters()), named(model->named_buffers()));

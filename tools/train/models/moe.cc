@@ -73,7 +73,7 @@ ModelEntry moe_entry() {
           .open = [](const TrainOptions& options, double most) -> std::unique_ptr<Work> {
             return std::make_unique<MoeWork>(options, most);
           },
-          .mixes_samples = true};  // experts have room for so many tokens of a microbatch
+          .mixes_samples = true};  // experts have room for a limited number of tokens
 }
 
 }  // namespace stagecraft::tools

@@ -3,7 +3,7 @@
 namespace stagecraft::tools {
 namespace {
 
-// Read in growing pieces, a text takes up to three times its bytes for a moment.
+// A text is read in growing pieces and takes up to three times its bytes for a moment.
 constexpr double kReading = 3.0;
 
 }  // namespace

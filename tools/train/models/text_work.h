@@ -1,4 +1,4 @@
-/// TextWork: what the works of language models share: the windows of a text.
+/// TextWork: the shared part of the works of language models: the windows of a text.
 #pragma once
 
 #include "stagecraft/tools/byte_text.h"
@@ -18,7 +18,7 @@ class TextWork : public ModelWork {
                                std::int64_t size,
                                int microbatches) const override;
   [[nodiscard]] std::int64_t sequence() const { return options_.sizes.whole("seq"); }
-  /// Units: bytes. Tokens and targets.
+  /// Returns the bytes of tokens and targets of an example.
   [[nodiscard]] double example_bytes() const;
 
   const ByteText text_;

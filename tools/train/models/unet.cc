@@ -38,7 +38,7 @@ class UnetWork : public ImageWork {
   }
 
  protected:
-  /// Noise and times follow from (seed, step), as the images do.
+  /// Noise and times depend on (seed, step), as the images do.
   [[nodiscard]] WorkBatch draw(std::int64_t step,
                                std::int64_t size,
                                int microbatches) const override {
