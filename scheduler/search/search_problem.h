@@ -4,7 +4,7 @@
 /// in order: exchanging the names of two microbatches turns any schedule into one of this form, no
 /// later and with no more in flight. So the progress of a lane is one number.
 ///
-///     lane F0  0F0 0F1 0F2 ...      each task waits for the task before it in its lane, and for the
+///     lane F0  0F0 0F1 0F2 ...      each task waits for the one before it in its lane and for the
 ///     lane F1  1F0 1F1 1F2 ...      task of its microbatch in the lanes that feed it
 ///
 /// LQ-1: heads and tails hold in every schedule within the cap: no task starts before its head, and

@@ -102,13 +102,13 @@ class CutCost {
   bool updates_listed_ = false;  // whether the schedule itself lists updates
   std::vector<RowTasks> row_tasks_;
 
-  std::vector<StageGraph::Edge> edges_;  // of the model's stages, as many as cuts have shown so far
+  std::vector<StageGraph::Edge> edges_;  // between the model's stages: all that cuts have had
   std::vector<char> known_;              // by pair: whether it is in edges_
   StageGraph stage_graph_;               // of the schedule's stages
   std::optional<StepGraph> step_;
   std::vector<Way> ways_;
 
-  std::vector<double> bytes_;  // by pair: what passes in the cut at hand; below 0: nothing
+  std::vector<double> bytes_;  // by pair: bytes that cross in the current cut; negative: none
   std::vector<std::size_t> passing_;
   MemoryModel model_;
 };
