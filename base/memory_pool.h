@@ -39,34 +39,34 @@ class MemoryPool {
  public:
   static constexpr std::size_t kAlignment = 64;  ///< as LibTorch's
 
-  /// `limit`: the most that live and cached may be together, in bytes.
+  /// `limit`: the upper bound of live + cached, in bytes.
   explicit MemoryPool(std::optional<std::int64_t> limit = {});
   ~MemoryPool();
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
 
-  /// A block of `bytes`, aligned to kAlignment; null where the limit or the system leave no room,
-  /// after free memory was given back. Requires: bytes > 0.
+  /// Returns a block of `bytes`, aligned to kAlignment. First gives back free memory if the limit
+  /// or the system leaves no room; returns null if there is still none. Requires: bytes > 0.
   [[nodiscard]] void* allocate(std::size_t bytes);
 
-  /// Puts free memory together and begins the peak anew.
+  /// Merges free memory and restarts the peak.
   void begin_step();
 
-  /// Gives back the slabs in which nothing is in use.
+  /// Gives back the slabs without blocks in use.
   void trim();
 
   [[nodiscard]] MemoryUse use() const;
 
-  // Of all pools, by any thread.
+  // These serve blocks of all pools; any thread may call them.
   static void free(void* data);
   [[nodiscard]] static bool owns(const void* data);
-  /// Returns how many bytes were given back.
+  /// Trims all pools. Returns how many bytes were given back.
   static std::int64_t trim_all();
 
  private:
   struct Core;
   struct Pools;
-  Core* core_;  ///< its own owner from the pool's end to that of the last block
+  Core* core_;  ///< after the pool's end it owns itself until the last block is freed
 };
 
 }  // namespace stagecraft

@@ -49,7 +49,7 @@ class Measurements {
   /// Returns the number of steps counted, without one left out.
   [[nodiscard]] int steps() const { return steps_; }
   [[nodiscard]] std::size_t rows() const { return rows_.size(); }
-  // All functions below return means over steps. Require: steps() > 0.
+  // All functions below return means over steps. Requires: steps() > 0.
   /// Returns the time from the start of the first task of any row to the end of the last.
   [[nodiscard]] double makespan() const { return makespan_ / steps_; }
   [[nodiscard]] Bill bill(std::size_t row) const;

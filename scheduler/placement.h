@@ -27,7 +27,7 @@ class Placement {
   [[nodiscard]] std::vector<StageId> stages(int row) const;
 
  private:
-  std::vector<int> row_of_;  // by stage; -1 where it runs nowhere
+  std::vector<int> row_of_;  // by stage; -1 if no row runs it
 };
 
 }  // namespace stagecraft

@@ -29,7 +29,8 @@ class Schedule {
   enum class Form { Array, List };
   using Row = std::vector<Cell>;
 
-  /// What a file or a builder states in addition to the cells. Absent values are inferred from the
+  /// The statements of a file or a builder in addition to the cells. Absent values are inferred
+  /// from the cells.
   /// cells.
   struct Headers {
     std::optional<int> rows;

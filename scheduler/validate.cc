@@ -12,7 +12,7 @@
 namespace stagecraft {
 namespace {
 
-/// Returns all violations, one per cell, including the repairs of deadlocks.
+/// Returns all violations, each cell's on its own, including the repairs of deadlocks.
 std::vector<Violation> judge(const Schedule& schedule,
                              const StageGraph& graph,
                              const ValidateOptions& options) {

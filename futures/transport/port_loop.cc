@@ -115,7 +115,8 @@ constexpr std::size_t kMostKnocks = 1024;
 /// The longest time of a handshake, including the wait for a key that is admitted late.
 constexpr int kHandshakeMs = 10'000;
 constexpr const char* kExpected = "expected an address that a port gave";
-/// Looks after peers per silence time; kLongestLook limits the interval.
+/// kLooks: number of looks after peers per silence time. kLongestLook: the longest interval between
+/// looks.
 constexpr int kLooks = 10;
 constexpr std::chrono::milliseconds kLongestLook{500};
 /// Up to this size, a copy is cheaper than keeping the tensor until it has left.

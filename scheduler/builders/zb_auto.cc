@@ -185,8 +185,7 @@ void check_times(int ranks, int microbatches, const Costs& costs) {
   }
 }
 
-/// Returns the score of a schedule: the longest time from a device's first task to its last, then
-/// the end.
+/// Scores a schedule: the longest time from a device's first task to its last, then the end.
 std::pair<double, double> score(const Schedule& schedule, const Costs& costs) {
   const Timeline timeline = simulate(schedule, schedule.stage_graph(), costs);
   double longest = 0;

@@ -74,8 +74,7 @@ Schedule::Row v_row(int r, int ranks, int microbatches, int n) {
     down.weight();
     round_up();
   }
-  // Cool-down: input halves first, because the next row waits for them; weight halves fill the
-  // rest.
+  // Cool-down: input halves first (the next row waits for them); weight halves fill the rest.
   times(r, [&] {
     down.input();
     up.input();

@@ -20,7 +20,7 @@ namespace stagecraft {
 
 struct PiperSchedule {
   Schedule schedule;  ///< a list
-  /// Whether the file says more than a schedule holds: replicate or shard directives, streams,
+  /// True if the file says more than a schedule holds: replicate or shard directives, streams,
   /// several devices for a row.
   bool says_more = false;
 };

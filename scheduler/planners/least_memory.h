@@ -18,8 +18,8 @@ namespace stagecraft {
 
 /// Returns one candidate for every size of a microbatch, whether or not it fits the memory.
 /// Requires: a limited memory, an operator for every device.
-/// Cost: for every size, a number of looks at all operators: kMostLeastMemoryLooks over the
-/// operators, and at most 20,000.
+/// Cost: for every size, at most 20,000 looks at all operators, and at most kMostLeastMemoryLooks
+/// operators in total.
 [[nodiscard]] std::vector<Candidate> least_memory_candidates(const PlanRequest& request);
 
 inline constexpr int kMostLeastMemoryLooks = 4'000'000;

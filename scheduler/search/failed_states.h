@@ -1,9 +1,10 @@
 /// FailedStates holds states from which the remaining work does not fit the remaining time.
 ///
-/// The remaining work of a state can also be done in another state of equal progress in which
-/// everything is earlier: in the same order and no later. So a state fails if a failed state of
-/// equal progress has no time later than it. For each progress it keeps the times of several
-/// states, none of which is nowhere later than another. Filled and read by OrderSearch. Not shared
+/// Let two states have equal progress, and let the second have no time later than the first. Then
+/// the remaining work of the first can also be done in the second, in the same order and no later.
+/// So a state fails if a failed state of equal progress has no time later than it. For each
+/// progress the times of several states are kept, and none that another one makes superfluous.
+/// Filled and read by OrderSearch. Not shared between threads.
 /// between threads.
 #pragma once
 

@@ -88,7 +88,7 @@ class Reduction {
   std::vector<int> waiting_;
 };
 
-/// Returns a span with a leaf for every operator, between its junctions. Returns no spans if an
+/// Makes a leaf for every operator and a span between its junctions. Returns no spans if an
 /// operator has a producer whose consumers also have other producers: then no junction lies between
 /// them.
 std::vector<Span> spans_between_junctions(SpTree& tree, const Neighbours& graph, int& junctions) {

@@ -35,7 +35,8 @@ class WayMaker {
       }
       turns_of_.push_back(static_cast<int>(turns_.size()) - 1);
     }
-    // With unlimited memory, ways differ in their samples in flight only by those of the way after.
+    // With unlimited memory and one kind of turns, the samples in flight after a way only shift its
+    // own.
     shifts_ = std::isinf(problem.memory) && turns_.size() == 1;
   }
 

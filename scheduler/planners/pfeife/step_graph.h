@@ -84,7 +84,7 @@ class StepGraph {
   }
   /// Returns kMissing if the event is no vertex.
   [[nodiscard]] int find(const StepEvent& event) const;
-  // Of the last run.
+  // The functions below report times of the last run.
   [[nodiscard]] double start(int vertex) const;
   [[nodiscard]] double end(int vertex) const {
     return ends_[static_cast<std::size_t>(place_[static_cast<std::size_t>(vertex)])];
