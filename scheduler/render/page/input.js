@@ -1,4 +1,4 @@
-// Mouse, keys and the address.
+// Handles mouse, keys and the address.
 
 let drawing = false;
 function redraw() {
@@ -115,7 +115,7 @@ function moveSelection(rows, steps) {
 
 const prefersDark = matchMedia("(prefers-color-scheme: dark)");
 
-// Follows the system until a scheme is chosen.
+// Follows the system until the user chooses a scheme.
 function setTheme(chosen = state.scheme) {
   state.scheme = chosen;
   document.documentElement.dataset.theme = chosen ?? (prefersDark.matches ? "dark" : "light");
