@@ -5,7 +5,6 @@
 /// PM-1: a stage has at most one row. If a schedule puts it on several rows, the row with most of
 ///       its tasks (the first of equals) is the stage's row, and rule V07 names the tasks on other
 ///       rows.
-/// tasks (the upper one of equals) is the stage's, and rule V07 names the tasks elsewhere.
 #pragma once
 
 #include <optional>

@@ -9,7 +9,6 @@
 /// VO-2: up to kVoteAtOnce ranks each hear from all others. More ranks vote in two rounds, in the
 ///       rows of a square and then in its columns, so each hears from about twice the root of their
 ///       number: 62 of 1,024.
-///       number: 62 of 1,024.
 #pragma once
 
 #include <cstddef>

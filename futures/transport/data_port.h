@@ -24,7 +24,6 @@
 /// DP-7: the memory that others can take without an admitted key is bounded: a message is at most a
 ///       chunk long, and of connections without a handshake the oldest are ended (Strangers). A
 ///       local socket accepts only connections of its own user.
-///       local socket takes connections of its own user alone.
 #pragma once
 
 #include <chrono>

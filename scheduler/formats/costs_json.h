@@ -27,12 +27,12 @@
 ///                     "joined": true}],                    no cut between it and the one before
 ///      "samples": 4,                                     of the microbatch of "operators",
 ///      "batch": 16,                                      of a step of the data, if they say it,
-///      "sizes": [{"samples": 8, "operators": [...]}],    and what they cost on others
+///      "sizes": [{"samples": 8, "operators": [...]}],    and their costs on others
 ///      "parameters": [{"name": "0.weight",
 ///                      "bytes": 1e6, "held": 4e6}],      with gradient and optimizer state
 ///      "stages": {
 ///        "usual": {"F": 0.010, "B": 0.020},              seconds per task, of every stage
-///        "each": [{"stage": 3, "F": 0.015,               what one stage does differently, and
+///        "each": [{"stage": 3, "F": 0.015,               the differences of one stage, and
 ///                  "fixed": 4e8,                           bytes: weights, gradients, optimizer
 ///                  "activations": 2e7,                     bytes: from forward to backward
 ///                  "transient": 1e6,                       bytes: only while a task of it runs
@@ -48,14 +48,14 @@
 ///      "links": {
 ///        "usual": {"latency": 1e-5, "bandwidth": 1e10},  between rows: seconds, bytes per second
 ///        "each": [{"from": 0, "to": 1, "latency": 5e-5}],
-///        "edge_bytes": 1e6,                              what a stage hands to the next, in bytes
+///      "edge_bytes": 1e6,                              bytes that a stage hands to the next
 ///        "edges": [{"from": 0, "to": 2, "bytes": 2e6}]}}
 ///
-/// Everything but the version and the subject of an entry is optional. Durations default to F = I =
-/// W = 1, B = 2, U = 0, recompute = 0; memory defaults to nothing; transfers default to no time. If
-/// some of B, I and W are absent, they are computed from the others (backward_times.h), and a note
-/// says so. An entry of "each" takes absent values from "usual"; a "bandwidth" of null is infinite.
-/// Any other unit of time works if the file uses it throughout.
+/// Everything but the version and the subject of an entry is optional. F, I and W default to 1, B
+/// to 2, U and recompute to 0; memory defaults to nothing; transfers default to no time. If some of
+/// B, I and W are absent, they are computed from the others (backward_times.h), and a note says so.
+/// An entry of "each" takes absent values from "usual"; a "bandwidth" of null is infinite. Any
+/// other unit of time works if the file uses it throughout.
 /// CJ-1: written costs are read back equal, and an unknown field is noted, never silently lost.
 #pragma once
 

@@ -3,7 +3,7 @@
 ///
 ///     @edges 0-2,1-2        # optional header lines, before the first row
 ///     0F0 0F1 .   0B0       # `0F7|7B3` is an overlap group, `0U` an update
-///     1F0 1F1 .   1B0       # `F0` leaves out the stage where that is the row's own number
+///     1F0 1F1 .   1B0       # `F0` leaves out the stage if it is the row's own number
 ///     .   2F0 2B0 .
 ///
 /// Headers: `@form array|list`, `@rows N`, `@stages N`, `@microbatches N`, `@edges 0-1,1-2`,

@@ -3,7 +3,6 @@
 ///
 /// Both plans are judged again under the changed request; nothing is extrapolated. Pure; any
 /// thread.
-/// reckoning. Pure; any thread.
 #pragma once
 
 #include <optional>

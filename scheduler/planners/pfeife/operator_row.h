@@ -54,8 +54,8 @@ class OperatorRow {
   const WorkGraph* graph_;
   std::vector<Sums> before_;                              // by operator, and one more
   std::vector<double> forward_before_, backward_before_;  // by operator
-  std::vector<std::vector<int>> crossing_;  // by operator: results that it or one behind it reads
-                                            // of one before it, the last producer first
+  std::vector<std::vector<int>> crossing_;  // by operator: results that it or a later one reads
+                                            // of an earlier one, the last producer first
   std::vector<std::vector<int>> users_;     // by parameter: its operators, ascending
 };
 
