@@ -48,7 +48,7 @@
 ///      "links": {
 ///        "usual": {"latency": 1e-5, "bandwidth": 1e10},  between rows: seconds, bytes per second
 ///        "each": [{"from": 0, "to": 1, "latency": 5e-5}],
-///      "edge_bytes": 1e6,                              bytes that a stage hands to the next
+///        "edge_bytes": 1e6,                              bytes that a stage hands to the next
 ///        "edges": [{"from": 0, "to": 2, "bytes": 2e6}]}}
 ///
 /// Everything but the version and the subject of an entry is optional. F, I and W default to 1, B
