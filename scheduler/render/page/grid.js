@@ -4,7 +4,7 @@
 // Narrow boxes show only the microbatch, if the largest one fits: all boxes or none.
 const kMicrobatchDigits = String(Math.max(0, data.share - 1)).length;
 const kPixelsPerBox = 3;  // narrower than this on average: means
-const kSurplusShare = 0.25;  // of its colour that a task that does nothing has
+const kSurplusShare = 0.25;  // share of its color with which a task that does nothing is drawn
 
 function drawGrid() {
   const surface = surfaces.grid;

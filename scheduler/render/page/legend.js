@@ -1,6 +1,6 @@
-;// What colours mean: every swatch is in the colour of a task that is drawn.
+;// Explains the colors: every swatch has the color of a task that is drawn.
 
-const kNamedColours = 12;  // of more there are samples instead of names
+const kNamedColours = 12;  // with more, the legend shows samples instead of names
 const kSamples = 32;
 
 // Groups tasks by the meaning of colors: position -> kind -> an example task.
@@ -10,7 +10,7 @@ function tasksByColour() {
     const drawn = new Map();
     for (let task = 0; task < model.kind.length; ++task) {
       if (isSurplus(task)) {
-        continue;  // has the swatch of such tasks
+        continue;  // the legend has one swatch for all of these
       }
       const position = positionOf(task);
       if (!drawn.has(position)) {

@@ -37,7 +37,7 @@ function unpack(source) {
     let column = 0;
     for (const cell of text ? text.split(" ") : []) {
       if (/^\d+$/.test(cell)) {
-        column += Number(cell);  // so many idle cells
+        column += Number(cell);  // that many idle cells
         continue;
       }
       for (const member of cell.split("|")) {

@@ -1,7 +1,7 @@
 // Canvases and colors.
 
 const surfaces = {};  // id -> {canvas, context, width, height}
-const theme = {};     // colours by name, from the style sheet
+const theme = {};     // colors by name, from the style sheet
 // Holds, by meaning of the colors, how many stages, chunks or microbatches share them.
 const kColourCounts = data.colours.counts;
 

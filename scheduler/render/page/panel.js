@@ -1,6 +1,6 @@
 // Writes the texts beside the grid: the selected task, the violations, the use of time.
 
-const kListed = 200;  // of a chain; the rest is counted
+const kListed = 200;  // of a chain; further ones are counted
 
 function taskButton(task) {
   return make("button", {class: "task", "data-task": nameOf(task)}, taskSwatch(task), nameOf(task));

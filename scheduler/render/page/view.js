@@ -19,12 +19,12 @@ const state = {
   top: 0,        // pixels of the rows scrolled away above
   memoryTop: 0,
   selected: kNone,  // entry
-  member: kNone,    // task of it that was asked for
+  member: kNone,    // the task of it that the user chose
   chain: [],
   violation: kNone,
   hovered: kNone,
   colourBy: "stage",
-  scheme: null,  // "light" or "dark" where the user chose
+  scheme: null,  // "light" or "dark" if the user chose
 };
 
 // In CSS pixels; resize() measures it.
