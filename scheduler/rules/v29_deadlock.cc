@@ -8,16 +8,16 @@
 /// row, and the last, for which another row waits.
 ///
 /// 1. Run the rows (TaskGraph::walk), each until it must wait. That is linear, because each entry
-/// runs once and is examined once for each result that it needs. If all entries run, the check ends
-/// here.
+///    runs once and is examined once for each result that it needs. If all entries run, the check
+///    ends here.
 /// 2. Otherwise the entries that never ran are stuck. Their graph has an edge from each entry to
-/// those that wait for it: the next entry of its row, and the entries that need its result. Each
-/// has an incoming edge, so there is a cycle. Prerequisites of updates are left out, because V24
-/// judges them.
+///    those that wait for it: the next entry of its row, and the entries that need its result. Each
+///    has an incoming edge, so there is a cycle. Prerequisites of updates are left out, because V24
+///    judges them.
 /// 3. Search for the shortest cycle, because it is the easiest to understand. A search through
-/// every entry would be quadratic; out_of_turn() names few entries that lie on all cycles. Each
-/// entry is two vertices of the searched graph: reached for its result, or by the order of its row.
-/// Moving along a row costs nothing.
+///    every entry would be quadratic; out_of_turn() names few entries that lie on all cycles. Each
+///    entry is two vertices of the searched graph: reached for its result, or by the order of its
+///    row. Moving along a row costs nothing.
 /// 4. find_exchange() looks for two cells of a row whose exchange lets every row run.
 ///
 /// There is one report, however many cycles exist: `cycle` and `cells` have the tasks and cells of
