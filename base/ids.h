@@ -1,5 +1,5 @@
-/// Strong integer ids, so that the compiler rejects a stage in place of a microbatch. Every layer
-/// uses them; an id means nothing beyond its number.
+/// StrongId gives each kind of integer id a type of its own, so that the compiler rejects a stage
+/// in place of a microbatch. Every layer uses these ids; an id means nothing beyond its number.
 #pragma once
 
 #include <compare>

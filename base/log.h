@@ -1,4 +1,4 @@
-/// A log line is a fixed phrase plus fields: `step done rank=1 step=7 ms=12.5`.
+/// log writes lines of a fixed phrase plus fields: `step done rank=1 step=7 ms=12.5`.
 ///
 /// The phrase never varies, so lines can be searched and counted; the fields hold the values. Lines
 /// go to standard error, because standard output belongs to a command's results. Only the actors,
